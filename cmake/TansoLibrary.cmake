@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+# The library: one object library, and from it libtanso.so (only TN_API is visible) and libtanso.a, which
+# tests of internals link. src/cli is the command's, src/backends/cuda the CUDA plug-in's.
+
+set(TANSO_ROOMS core array device compile backends autograd engine nn optim io data train dist)
+
+set(TANSO_SOURCES "")
+foreach(room IN LISTS TANSO_ROOMS)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.c)
+    list(FILTER sources EXCLUDE REGEX "/src/backends/cuda/")
+    list(APPEND TANSO_SOURCES ${sources})
+endforeach()
+if(NOT TANSO_SOURCES)
+    message(FATAL_ERROR "src/ holds no sources: is this a whole checkout?")
+endif()
+file(GLOB TANSO_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tanso/*.h)
+
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+string(JOIN " " TANSO_BUILD_FLAGS ${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}
+       ${TANSO_NUMERIC_FLAGS} ${TANSO_SANITIZE_FLAGS})
+set(TANSO_FEATURE_ROWS "")
+set(TANSO_FEATURE_DEFINES "")
+foreach(feature IN LISTS TANSO_FEATURES)
+    string(TOLOWER ${feature} name)
+    set(have 0)
+    if(TN_HAVE_${feature})
+        set(have 1)
+        string(APPEND TANSO_FEATURE_DEFINES "#define TN_HAVE_${feature} 1\n")
+    endif()
+    list(APPEND TANSO_FEATURE_ROWS
+         "    X(${name}, ${have}, \"${TANSO_FEATURE_${feature}_TEXT}\")")
+endforeach()
+list(JOIN TANSO_FEATURE_ROWS " \\\n" TANSO_FEATURE_ROWS)
+configure_file(cmake/tn_build_config.h.in ${TANSO_GENERATED_DIR}/tn_build_config.h @ONLY)
+
+add_library(tanso_objects OBJECT ${TANSO_SOURCES})
+set_target_properties(tanso_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(tanso_objects PUBLIC
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${TANSO_GENERATED_DIR})
+target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
+
+# The scalar functions of every operation, as text for the kernel compiler, and the digits for training
+# without a network.
+file(GLOB scalar_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h)
+foreach(header IN LISTS scalar_headers)
+    get_filename_component(symbol ${header} NAME_WE)
+    tanso_embed(tanso_objects ${header} ${symbol})
+endforeach()
+tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/data/digits/digits.csv.gz digits)
+tanso_embed_header()
+
+add_library(tanso_shared SHARED)
+set_target_properties(tanso_shared PROPERTIES
+    OUTPUT_NAME tanso EXPORT_NAME tanso VERSION ${PROJECT_VERSION} SOVERSION 0)
+target_link_libraries(tanso_shared PRIVATE tanso_objects tanso_flags tanso_deps)
+target_link_options(tanso_shared PRIVATE
+    $<$<NOT:$<BOOL:${TANSO_SANITIZE_FLAGS}>>:LINKER:--no-undefined>)
+target_include_directories(tanso_shared INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+add_library(tanso::tanso ALIAS tanso_shared)
+
+add_library(tanso_static STATIC)
+set_target_properties(tanso_static PROPERTIES OUTPUT_NAME tanso)
+target_link_libraries(tanso_static PUBLIC tanso_objects tanso_flags tanso_deps)

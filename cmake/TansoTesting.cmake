@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+# How tests are built and run; tests/CMakeLists.txt says which.
+
+set(TANSO_TEST_DIR ${CMAKE_BINARY_DIR}/tests)
+set(TANSO_TEST_DATA_DIR ${TANSO_TEST_DIR}/generated)
+file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/home ${TANSO_TEST_DIR}/kernel-cache ${TANSO_TEST_DATA_DIR})
+
+set(TANSO_TEST_TIMEOUT 120)
+if(TANSO_SANITIZE)
+    set(TANSO_TEST_TIMEOUT 360)
+endif()
+
+# A python3 that can import the modules named, or "" (a first python3 in PATH may lack what the system's has).
+function(tanso_find_python result modules)
+    set(${result} "" PARENT_SCOPE)
+    foreach(python python3 /usr/bin/python3)
+        execute_process(COMMAND ${python} -c "import ${modules}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+        if(status EQUAL 0)
+            set(${result} ${python} PARENT_SCOPE)
+            return()
+        endif()
+    endforeach()
+endfunction()
+
+# What every compiled part of a test shares.
+function(tanso_test_target target)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_include_directories(${target} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
+    target_link_libraries(${target} PRIVATE tanso_static)
+endfunction()
+
+# A test's surroundings: an empty home, a kernel cache of this build, no user's folders.
+function(tanso_test_properties name)
+    set(seconds ${TANSO_TEST_TIMEOUT})
+    foreach(row IN LISTS TANSO_TEST_TIMEOUTS)
+        separate_arguments(row)
+        list(GET row 0 row_name)
+        if(row_name STREQUAL name)
+            list(GET row 1 seconds)
+        endif()
+    endforeach()
+    set_tests_properties(${name} PROPERTIES
+        TIMEOUT ${seconds}
+        SKIP_RETURN_CODE 77
+        WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+        ENVIRONMENT "HOME=${TANSO_TEST_DIR}/home;TANSO_CACHE_DIR=${TANSO_TEST_DIR}/kernel-cache;TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR};TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso"
+        ENVIRONMENT_MODIFICATION "XDG_CACHE_HOME=unset:;XDG_CONFIG_HOME=unset:;XDG_DATA_HOME=unset:")
+endfunction()
+
+function(tanso_add_unit_test source)
+    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(room ${folder} NAME)
+    get_filename_component(program ${source} NAME_WE)
+    string(REGEX REPLACE "^test_" "" subject ${program})
+    set(target test_${room}_${subject})
+
+    file(GLOB helpers CONFIGURE_DEPENDS ${folder}/*.c)
+    list(FILTER helpers EXCLUDE REGEX "/test_[^/]*$")
+    if(helpers AND NOT TARGET tanso_test_${room})
+        add_library(tanso_test_${room} OBJECT ${helpers})
+        tanso_test_target(tanso_test_${room})
+    endif()
+
+    add_executable(${target} ${source})
+    tanso_test_target(${target})
+    target_link_libraries(${target} PRIVATE ${CMOCKA_LIBRARY})
+    foreach(part tanso_test_support tanso_test_${room})
+        if(TARGET ${part})
+            target_link_libraries(${target} PRIVATE ${part})
+        endif()
+    endforeach()
+    if(room STREQUAL "cli")
+        if(TARGET tanso_cli)
+            target_link_libraries(${target} PRIVATE tanso_cli)
+        endif()
+        if(TARGET tanso)
+            add_dependencies(${target} tanso)
+        endif()
+    endif()
+    add_test(NAME ${room}.${subject} COMMAND ${target})
+    tanso_test_properties(${room}.${subject})
+endfunction()
+
+# Runs every gen_*.py whenever it has changed.
+function(tanso_generate_test_data)
+    file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/gen_*.py)
+    if(NOT scripts)
+        return()
+    endif()
+    tanso_find_python(python numpy)
+    if(NOT python)
+        message(STATUS "  WITHOUT values from NumPy in the tests (package python3-numpy)")
+        return()
+    endif()
+    set(stamps "")
+    foreach(script IN LISTS scripts)
+        get_filename_component(name ${script} NAME_WE)
+        set(stamp ${TANSO_TEST_DIR}/${name}.stamp)
+        add_custom_command(OUTPUT ${stamp}
+            COMMAND ${python} -B ${script} ${TANSO_TEST_DATA_DIR}
+            COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+            DEPENDS ${script} COMMENT "Computing expected values: ${name}" VERBATIM)
+        list(APPEND stamps ${stamp})
+    endforeach()
+    add_custom_target(tanso_test_data ALL DEPENDS ${stamps})
+endfunction()
+
+# Without libFuzzer, each fuzzer still reads its whole corpus, as a test.
+function(tanso_add_corpus_tests)
+    file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+    foreach(source IN LISTS fuzzers)
+        get_filename_component(program ${source} NAME_WE)
+        string(REGEX REPLACE "^fuzz_" "" subject ${program})
+        add_executable(corpus_${subject} ${source} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
+        target_include_directories(corpus_${subject} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+        target_link_libraries(corpus_${subject} PRIVATE tanso_static)
+        add_test(NAME fuzz.${subject}.corpus
+                 COMMAND corpus_${subject} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${subject})
+        tanso_test_properties(fuzz.${subject}.corpus)
+    endforeach()
+endfunction()

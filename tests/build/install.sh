@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# install.sh CMAKE BUILD CC SOURCE: installs into a fresh folder and builds a program against that copy, by
+# pkg-config and by find_package; then moves the copy and runs the command from its new place.
+set -eu
+cmake=$1 build=$2 cc=$3 source=$4
+here=$(dirname "$0")
+work=$build/tests/install
+prefix=$work/prefix
+rm -rf "$work"
+mkdir -p "$work"
+
+"$cmake" --install "$build" --prefix "$prefix" >"$work/install.log"
+libdir=$(dirname "$(find "$prefix" -name libtanso.so)")
+[ -f "$prefix/include/tanso.h" ]
+[ -n "$(find "$prefix/share" -name LICENSE)" ]
+
+for header in "$source"/include/tanso/*.h; do
+    cmp "$header" "$prefix/include/tanso/$(basename "$header")"
+done
+
+PKG_CONFIG_PATH=$libdir/pkgconfig
+export PKG_CONFIG_PATH
+flags=$(pkg-config --cflags --libs tanso)
+# shellcheck disable=SC2086 # flags are words
+"$cc" -std=c11 -Wall -Werror "$here/consumer/main.c" -o "$work/by-pkg-config" $flags
+LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
+
+"$cmake" -S "$here/consumer" -B "$work/consumer" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
+    >"$work/consumer.log"
+"$cmake" --build "$work/consumer" >>"$work/consumer.log"
+"$work/consumer/consumer"
+
+mv "$prefix" "$work/moved"
+if [ -x "$work/moved/bin/tanso" ]; then
+    "$work/moved/bin/tanso" --help >/dev/null
+fi
+flags=$(PKG_CONFIG_PATH=$work/moved${libdir#"$prefix"}/pkgconfig pkg-config --cflags tanso)
+case $flags in
+*"$work/moved"*) ;;
+*) echo "tanso.pc does not move with its prefix: $flags" && exit 1 ;;
+esac
