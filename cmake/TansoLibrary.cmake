@@ -53,8 +53,9 @@ add_library(tanso_shared SHARED)
 set_target_properties(tanso_shared PROPERTIES
     OUTPUT_NAME tanso EXPORT_NAME tanso VERSION ${PROJECT_VERSION} SOVERSION 0)
 target_link_libraries(tanso_shared PRIVATE tanso_objects tanso_flags tanso_deps)
-target_link_options(tanso_shared PRIVATE
-    $<$<NOT:$<BOOL:${TANSO_SANITIZE_FLAGS}>>:LINKER:--no-undefined>)
+if(NOT TANSO_SANITIZE_FLAGS) # whose run-time symbols only a program brings
+    target_link_options(tanso_shared PRIVATE LINKER:--no-undefined)
+endif()
 target_include_directories(tanso_shared INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_library(tanso::tanso ALIAS tanso_shared)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh CMAKE BUILD CC SOURCE: installs into a fresh folder and builds a program against that copy, by
-# pkg-config and by find_package; then moves the copy and runs the command from its new place.
+# install.sh CMAKE BUILD CC SOURCE GENERATOR: installs into a fresh folder and builds a program against
+# that copy, by pkg-config and by find_package; then moves the copy and runs the command from its new place.
 set -eu
-cmake=$1 build=$2 cc=$3 source=$4
+cmake=$1 build=$2 cc=$3 source=$4 generator=$5
 here=$(dirname "$0")
 work=$build/tests/install
 prefix=$work/prefix
@@ -26,8 +26,8 @@ flags=$(pkg-config --cflags --libs tanso)
 "$cc" -std=c11 -Wall -Werror "$here/consumer/main.c" -o "$work/by-pkg-config" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
 
-"$cmake" -S "$here/consumer" -B "$work/consumer" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
-    >"$work/consumer.log"
+"$cmake" -S "$here/consumer" -B "$work/consumer" -G "$generator" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_PREFIX_PATH="$prefix" >"$work/consumer.log"
 "$cmake" --build "$work/consumer" >>"$work/consumer.log"
 "$work/consumer/consumer"
 
