@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scalar functions of the kernel dialect: the one meaning of every elementwise operation. The reference evaluator
+ * includes this file; a generated kernel starts with the text of the parts it needs, in this order (scalar_base.h
+ * always; scalar_random.h needs scalar_math.h). The parts include nothing, so that their text stands alone.
+ *
+ * Names are tns_<operation>_<type>: b8 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64. float16 and bfloat16 exist as storage
+ * only; arithmetic on them is done in f32.
+ *
+ * Same bits everywhere: functions marked TN_HOT use only + - * / sqrt, integers, bit casts and selects. Compile
+ * without contraction (cc -ffp-contract=off, nvcc -fmad=false, with IEEE division, square root and subnormals) and
+ * every build and device agrees. Functions that call libm (TNS_LIBM) agree to libm's accuracy.
+ */
+#ifndef TN_SCALAR_H
+#define TN_SCALAR_H
+
+#include "scalar_base.h"
+#include "scalar_cast.h"
+#include "scalar_arith.h"
+#include "scalar_math.h"
+#include "scalar_random.h"
+
+#endif

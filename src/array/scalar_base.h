@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel dialect, part 1: types, bit casts, float16 and bfloat16 as storage. */
+#ifndef TN_SCALAR_BASE_H
+#define TN_SCALAR_BASE_H
+
+typedef unsigned char tn_b8; /* 0 or 1 */
+typedef signed char tn_i8;
+typedef short tn_i16;
+typedef int tn_i32;
+typedef long long tn_i64;
+typedef unsigned char tn_u8;
+typedef unsigned short tn_u16;
+typedef unsigned int tn_u32;
+typedef unsigned long long tn_u64;
+typedef unsigned short tn_f16;  /* IEEE binary16, the bits */
+typedef unsigned short tn_bf16; /* the upper half of a binary32, the bits */
+typedef float tn_f32;
+typedef double tn_f64;
+
+/* TN_FN for small functions, TN_HOT for straight-line ones that must be inlined for a loop to vectorise. */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TN_FN static __device__ inline __attribute__((unused))
+#define TN_HOT static __device__ __forceinline__ __attribute__((unused))
+#define TNS_LIBM(name) name
+TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { return (tn_u32)__float_as_int(x); }
+TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { return __int_as_float((int)u); }
+TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { return (tn_u64)__double_as_longlong(x); }
+TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { return __longlong_as_double((long long)u); }
+#else
+#define TN_FN static inline __attribute__((unused))
+#define TN_HOT static inline __attribute__((unused, always_inline))
+#define TNS_LIBM(name) __builtin_##name
+TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { union { tn_f32 f; tn_u32 u; } v = {.f = x}; return v.u; }
+TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { union { tn_u32 u; tn_f32 f; } v = {.u = u}; return v.f; }
+TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { union { tn_f64 f; tn_u64 u; } v = {.f = x}; return v.u; }
+TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u}; return v.f; }
+#endif
+
+#define TNS_INF_F32 tns_f32_bits(0x7f800000u)
+#define TNS_NAN_F32 tns_f32_bits(0x7fc00000u)
+#define TNS_INF_F64 tns_f64_bits(0x7ff0000000000000ull)
+#define TNS_NAN_F64 tns_f64_bits(0x7ff8000000000000ull)
+
+TN_HOT tn_f32 tn_f16_to_f32(tn_f16 h)
+{
+    tn_u32 sign = (tn_u32)(h & 0x8000u) << 16, body = (tn_u32)(h & 0x7fffu) << 13;
+    tn_u32 normal = body + (112u << 23);                                             /* rebias: 127 - 15 */
+    tn_u32 special = body | 0x7f800000u;                                             /* inf and nan */
+    tn_u32 tiny = tns_bits_f32(tns_f32_bits(body + (113u << 23)) - tns_f32_bits(113u << 23)); /* subnormal, exact */
+    return tns_f32_bits(sign | (body < 0x00800000u ? tiny : body >= 0x0f800000u ? special : normal));
+}
+
+/* To nearest, ties to even; a NaN stays one and is made quiet. */
+TN_HOT tn_f16 tn_f32_to_f16(tn_f32 x)
+{
+    tn_u32 bits = tns_bits_f32(x), sign = (bits >> 16) & 0x8000u, mag = bits & 0x7fffffffu;
+    tn_u32 normal = (mag - (112u << 23) + 0xfffu + ((mag >> 13) & 1u)) >> 13;
+    tn_u32 tiny = tns_bits_f32(tns_f32_bits(mag) + 0.5f) - 0x3f000000u; /* ulp(0.5) is float16's smallest number */
+    tn_u32 body = mag < 0x38800000u ? tiny : normal;
+    body = mag >= 0x477ff000u ? 0x7c00u : body; /* 65520 and up round to inf */
+    body = mag > 0x7f800000u ? 0x7e00u | ((mag >> 13) & 0x3ffu) : body;
+    return (tn_f16)(sign | body);
+}
+
+TN_HOT tn_f32 tn_bf16_to_f32(tn_bf16 h) { return tns_f32_bits((tn_u32)h << 16); }
+
+/* To nearest, ties to even; a NaN stays one and is made quiet. */
+TN_HOT tn_bf16 tn_f32_to_bf16(tn_f32 x)
+{
+    tn_u32 bits = tns_bits_f32(x), rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (tn_bf16)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+}
+
+/* float64 to float32 rounding to odd: a second rounding to a narrower type is then as good as a single one. */
+TN_HOT tn_f32 tns__f64_to_f32_odd(tn_f64 x)
+{
+    tn_f32 f = (tn_f32)x;
+    tn_f64 back = (tn_f64)f, a = x < 0 ? -x : x, b = back < 0 ? -back : back;
+    return tns_f32_bits((tns_bits_f32(f) - (b > a ? 1u : 0u)) | (back != x ? 1u : 0u));
+}
+
+TN_HOT tn_f16 tn_f64_to_f16(tn_f64 x) { return tn_f32_to_f16(tns__f64_to_f32_odd(x)); }
+TN_HOT tn_bf16 tn_f64_to_bf16(tn_f64 x) { return tn_f32_to_bf16(tns__f64_to_f32_odd(x)); }
+TN_HOT tn_f64 tn_f16_to_f64(tn_f16 h) { return (tn_f64)tn_f16_to_f32(h); }
+TN_HOT tn_f64 tn_bf16_to_f64(tn_bf16 h) { return (tn_f64)tn_bf16_to_f32(h); }
+
+#endif

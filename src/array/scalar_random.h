@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernel dialect, part 5: random numbers from Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As
+ * Easy as 1, 2, 3", SC 2011; the constants are that paper's).
+ *
+ * A stream is (key, offset): the block of four u32 number b comes from the 128-bit counter (offset + b, 0). Element i
+ * of a stream reads lane i % 4 of block i / 4 (u32, uniform_f32, normal_f32), or two lanes, (i % 2) * 2 up, of block
+ * i / 2 (u64, uniform_f64, normal_f64, below): n elements take (n + 3) / 4 or (n + 1) / 2 blocks of the counter.
+ */
+#ifndef TN_SCALAR_RANDOM_H
+#define TN_SCALAR_RANDOM_H
+
+#define TNS__PHILOX_ROUND \
+    p = (tn_u64)0xd2511f53u * c0; q = (tn_u64)0xcd9e8d57u * c2; \
+    c0 = (tn_u32)(q >> 32) ^ c1 ^ k0; c1 = (tn_u32)q; c2 = (tn_u32)(p >> 32) ^ c3 ^ k1; c3 = (tn_u32)p; \
+    k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
+
+TN_HOT void tns_philox(tn_u64 key, tn_u64 counter_lo, tn_u64 counter_hi, tn_u32 out[4])
+{
+    tn_u32 c0 = (tn_u32)counter_lo, c1 = (tn_u32)(counter_lo >> 32);
+    tn_u32 c2 = (tn_u32)counter_hi, c3 = (tn_u32)(counter_hi >> 32);
+    tn_u32 k0 = (tn_u32)key, k1 = (tn_u32)(key >> 32);
+    tn_u64 p, q;
+    TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND
+    TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND TNS__PHILOX_ROUND
+    out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
+}
+
+TN_HOT tn_u32 tns_random_bits_u32(tn_u64 key, tn_u64 offset, tn_u64 i)
+{
+    tn_u32 v[4];
+    tns_philox(key, offset + (i >> 2), 0, v);
+    tn_u32 low = (i & 1) ? v[1] : v[0], high = (i & 1) ? v[3] : v[2];
+    return (i & 2) ? high : low;
+}
+TN_HOT tn_u64 tns_random_bits_u64(tn_u64 key, tn_u64 offset, tn_u64 i)
+{
+    tn_u32 v[4];
+    tns_philox(key, offset + (i >> 1), 0, v);
+    return (i & 1) ? v[2] | (tn_u64)v[3] << 32 : v[0] | (tn_u64)v[1] << 32;
+}
+
+/* [0, 1): multiples of 2^-24 and 2^-53 */
+TN_HOT tn_f32 tns__uniform_f32(tn_u32 bits) { return (tn_f32)(tn_i32)(bits >> 8) * 0x1p-24f; }
+TN_HOT tn_f64 tns__uniform_f64(tn_u64 bits)
+{
+    tn_f64 high = tns_f64_bits(bits >> 32 | 0x4330000000000000ull) - 0x1p52;
+    tn_f64 low = tns_f64_bits((bits & 0xfffff800u) | 0x4330000000000000ull) - 0x1p52;
+    return high * 0x1p-32 + low * 0x1p-64;
+}
+TN_HOT tn_f32 tns_random_uniform_f32(tn_u64 key, tn_u64 offset, tn_u64 i)
+{ return tns__uniform_f32(tns_random_bits_u32(key, offset, i)); }
+TN_HOT tn_f64 tns_random_uniform_f64(tn_u64 key, tn_u64 offset, tn_u64 i)
+{ return tns__uniform_f64(tns_random_bits_u64(key, offset, i)); }
+
+/* 0 .. n - 1: the upper half of bits * n; a value's probability is off by less than n / 2^64, relatively. n = 0: 0. */
+TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n)
+{
+    tn_u64 bits = tns_random_bits_u64(key, offset, i);
+    tn_u64 a = bits & 0xffffffffu, b = bits >> 32, c = n & 0xffffffffu, d = n >> 32;
+    tn_u64 mid = b * c + (a * c >> 32), mid2 = a * d + (mid & 0xffffffffu);
+    return b * d + (mid >> 32) + (mid2 >> 32);
+}
+
+/*
+ * Box and Muller: from one pair of lanes the two normals r cos t and r sin t. r = sqrt(-2 log u), u in (0, 1] with 32
+ * (64) bits, so |normal| <= 6.7 (9.4); t is a full turn divided in 2^32 (2^64), its octant found in integers.
+ */
+TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
+{
+    tn_f32 u = (tn_f32)a * 0x1p-32f + 0x1p-33f;
+    tn_f32 r = tns_sqrt_f32(-2.0f * tns__log_f32(u, 0.0f));
+    tn_u32 quadrant = (b + 0x20000000u) >> 30;
+    tn_f32 t = (tn_f32)(tn_i32)(b - (quadrant << 30)) * 0x1.921fb6p-30f, z = t * t; /* 2 pi / 2^32 */
+    tn_f32 s = -0.16666664183139801025390625f + z * (8.332717232406139373779296875e-3f + z * -1.9583865650929510593414306640625e-4f);
+    tn_f32 c = 4.1666664183139801025390625e-2f + z * (-1.388827222399413585662841796875e-3f + z * 2.454394780215807259082794189453125e-5f);
+    s = t + t * z * s;
+    c = 1.0f - 0.5f * z + z * z * c;
+    tn_u32 q = quadrant - second; /* sin t = cos(t - pi / 2) */
+    tn_u32 sign = ((q + 1u) & 2u) << 30;
+    return r * tns_f32_bits(tns_bits_f32((q & 1u) ? s : c) ^ sign);
+}
+TN_HOT tn_f64 tns__box_muller_f64(tn_u64 a, tn_u64 b, tn_u64 second)
+{
+    tn_f64 u = tns__uniform_f64(a) + 0x1p-54;
+    tn_f64 r = tns_sqrt_f64(-2.0 * tns__log_f64(u, 0.0));
+    tn_u64 quadrant = (b + 0x2000000000000000ull) >> 62;
+    tn_u64 turn = b - (quadrant << 62) + 0x8000000000000000ull;
+    tn_f64 t = (tns__uniform_f64(turn) - 0.5) * 0x1.921fb54442d18p+2, z = t * t;
+    tn_f64 s = 1.5919299991046954976542902970146392896411136064216407e-10;
+    tn_f64 c = -1.13815508183476371901091721809723856118773399614952e-11;
+    s = 2.7557316225143288623421373995103778042903286404908e-6 + z * (-2.50511517149821177704381011458120709356478528206935e-8 + z * s);
+    s = 8.3333333333313122648355886212812038138508796691895e-3 + z * (-1.98412698370892850692708734970873938436852768063545e-4 + z * s);
+    s = t + t * z * (-0.166666666666666657414808128123695496469736099243164 + z * s);
+    c = -2.7557317158684728279131295920756361539361023460515e-7 + z * (2.0876127932304895804286642882040964108725233927544e-9 + z * c);
+    c = -1.38888888888870614540804737657708756159991025924683e-3 + z * (2.4801587298460743715279933074846496765530901029706e-5 + z * c);
+    c = 1.0 - 0.5 * z + z * z * (4.1666666666666664353702032030923874117434024810791e-2 + z * c);
+    tn_u64 q = quadrant - second;
+    tn_u64 sign = ((q + 1) & 2) << 62;
+    return r * tns_f64_bits(tns_bits_f64((q & 1) ? s : c) ^ sign);
+}
+TN_HOT tn_f32 tns_random_normal_f32(tn_u64 key, tn_u64 offset, tn_u64 i)
+{
+    tn_u32 v[4];
+    tns_philox(key, offset + (i >> 2), 0, v);
+    return tns__box_muller_f32((i & 2) ? v[2] : v[0], (i & 2) ? v[3] : v[1], (tn_u32)(i & 1));
+}
+TN_HOT tn_f64 tns_random_normal_f64(tn_u64 key, tn_u64 offset, tn_u64 i)
+{
+    tn_u32 v[4];
+    tns_philox(key, offset + (i >> 1), 0, v);
+    return tns__box_muller_f64(v[0] | (tn_u64)v[1] << 32, v[2] | (tn_u64)v[3] << 32, i & 1);
+}
+
+#endif
