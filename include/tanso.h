@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Tanso: tensors in C. This header includes every public header; see docs/ for the guide. */
+#ifndef TANSO_H
+#define TANSO_H
+
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include <tanso/base.h>
+#include <tanso/data.h>
+#include <tanso/device.h>
+#include <tanso/engine.h>
+#include <tanso/io.h>
+#include <tanso/nn.h>
+#include <tanso/optim.h>
+#include <tanso/random.h>
+#include <tanso/train.h>
+
+#endif

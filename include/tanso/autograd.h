@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Differentiation. A gradient is an ordinary expression, recorded like any other, so that gradients of gradients need
+ * nothing special.
+ *
+ *     tn_array *x = tn_requires_grad(tn_scalar(2.0));
+ *     tn_backward(f(x));
+ *     tn_grad(x);
+ *
+ * Backward gives gradients to leaves: parameters, and arrays marked with tn_requires_grad; to other arrays only where
+ * tn_retain_grad asked. Gradients accumulate until tn_clear_grad; an optimizer's step consumes its parameters'.
+ */
+#ifndef TANSO_AUTOGRAD_H
+#define TANSO_AUTOGRAD_H
+
+#include <stdio.h>
+#include <tanso/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Marks a floating array as a leaf whose gradient is wanted; what it was computed from no longer matters. Returns x. */
+TN_API tn_array *tn_requires_grad(tn_array *x);
+/* Asks backward to give x, not a leaf, a gradient too. Call it before tn_backward. Returns x. */
+TN_API tn_array *tn_retain_grad(tn_array *x);
+/* True if backward from x would reach a leaf. */
+TN_API bool tn_needs_grad(const tn_array *x);
+
+typedef struct tn_backward_opts {
+    char _;
+    const tn_array *grad; /* the gradient of the output; default: ones */
+    bool create_graph;    /* let gradients be differentiated themselves */
+    bool retain_graph;    /* keep the graph for another backward after evaluation (implied by create_graph) */
+    bool retain_grad;     /* give every array on the way that still has a handle its gradient */
+} tn_backward_opts;
+
+/* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. The status is also
+ * latched, so that a training loop may look at tn_ok() once. */
+TN_API tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts);
+/* x's gradient: the same handle each time, owned by x; an error array if there is none. */
+TN_API tn_array *tn_grad(const tn_array *x);
+TN_API bool tn_has_grad(const tn_array *x);
+TN_API void tn_clear_grad(tn_array *x);
+/* Points x's gradient at `grad`'s value (shape and dtype of x): what gradient hooks do. */
+TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
+/* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient; xs need no marks. */
+TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph, tn_array **out);
+
+/* x's value cut off from what computed it. */
+TN_API tn_array *tn_detach(const tn_array *x);
+/* While off, operations record nothing for backward: between push and pop (they nest), or in TN_NO_GRAD { ... }. */
+TN_API void tn_no_grad_push(void);
+TN_API void tn_no_grad_pop(void);
+TN_API bool tn_grad_enabled(void);
+typedef struct tn__grad_guard {
+    int once;
+} tn__grad_guard;
+TN_API tn__grad_guard tn__no_grad_enter(void);
+TN_API void tn__no_grad_leave(tn__grad_guard *guard);
+#if defined(__GNUC__)
+#define TN_NO_GRAD \
+    for (tn__grad_guard tn__guard_grad __attribute__((cleanup(tn__no_grad_leave))) = tn__no_grad_enter(); \
+         tn__guard_grad.once; tn__guard_grad.once = 0)
+#endif
+
+/* ---- checking gradients ------------------------------------------------------------------------------------ */
+
+/* A function of `count` arrays to one array. */
+typedef tn_array *(*tn_function)(int count, tn_array *const *xs, void *user);
+
+typedef struct tn_check_opts {
+    char _;
+    double eps;    /* step of the central difference; default 1e-3 (inputs are cast to float64) */
+    double rtol;   /* default 1e-4 */
+    double atol;   /* default 1e-5 */
+    uint64_t seed; /* of the random directions */
+} tn_check_opts;
+
+/* Compares backward's directional derivative, in a random direction and weighted by a random output gradient, with a
+ * central difference, in float64 (Chainer's check_backward). TN_OK, or TN_ERR_VALUE with both numbers in the message. */
+TN_API tn_status tn_check_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
+                                        const tn_check_opts *opts) TN_MUST_CHECK;
+/* The same for the gradients themselves: second derivatives. */
+TN_API tn_status tn_check_double_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
+                                               const tn_check_opts *opts) TN_MUST_CHECK;
+
+/* ---- drawing ----------------------------------------------------------------------------------------------- */
+
+/* Names x in drawings and messages (the string is copied). Returns x. */
+TN_API tn_array *tn_set_name(tn_array *x, const char *name);
+/* Writes the computation of y as a DOT graph (Graphviz) to `stream`: operations, shapes, dtypes, names. */
+TN_API tn_status tn_graph_dot(const tn_array *y, FILE *stream) TN_MUST_CHECK;
+
+#ifndef TN_NO_MACROS
+#define tn_requires_grad(x) TN_AT(tn_requires_grad)(x)
+#define tn_grad(x) TN_AT(tn_grad)(x)
+#define tn_detach(x) TN_AT(tn_detach)(x)
+#ifndef __cplusplus
+#define tn_backward(y, ...) TN_AT(tn_backward_with)(y, TN_OPTS(tn_backward_opts, __VA_ARGS__))
+#define tn_check_backward(f, user, count, xs, ...) \
+    TN_AT(tn_check_backward_with)(f, user, count, xs, TN_OPTS(tn_check_opts, __VA_ARGS__))
+#define tn_check_double_backward(f, user, count, xs, ...) \
+    TN_AT(tn_check_double_backward_with)(f, user, count, xs, TN_OPTS(tn_check_opts, __VA_ARGS__))
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

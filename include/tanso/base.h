@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every other header builds on: status codes and errors, dtypes, shapes, devices as values, and scopes.
+ *
+ * Errors. Nothing in Tanso aborts or exits. A function that makes an array never returns NULL: when it cannot
+ * make one it returns an error array, inert, which every operation passes on. A function that acts on the world
+ * returns a tn_status. Either way the thread's first error is latched: tn_ok() turns false and tn_error() tells
+ * what was expected, what came, what to do, and the caller's file and line.
+ *
+ * Threads. An array that has not been evaluated belongs to the thread that recorded it; tn_eval it before another
+ * thread uses it. Evaluated arrays may be read by any number of threads. Errors, scopes and the current device
+ * are per thread.
+ */
+#ifndef TANSO_BASE_H
+#define TANSO_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TN_API __attribute__((visibility("default")))
+#define TN_MUST_CHECK __attribute__((warn_unused_result))
+#define TN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define TN_API
+#define TN_MUST_CHECK
+#define TN_PRINTF(text, first)
+#endif
+
+#define TN_VERSION_MAJOR 0
+#define TN_VERSION_MINOR 1
+#define TN_VERSION_PATCH 0
+
+/* The library's version as "major.minor.patch"; static, never freed. */
+TN_API const char *tn_version(void);
+
+/* ---- status and errors ------------------------------------------------------------------------------------- */
+
+typedef enum tn_status {
+    TN_OK = 0,
+    TN_ERR_SHAPE,       /* shapes that do not fit the operation or each other */
+    TN_ERR_DTYPE,       /* a dtype the operation does not take */
+    TN_ERR_DEVICE,      /* a device that is absent, or operands on different devices */
+    TN_ERR_INDEX,       /* an index or axis out of range */
+    TN_ERR_VALUE,       /* any other argument out of its range */
+    TN_ERR_MEMORY,      /* host or device memory exhausted */
+    TN_ERR_IO,          /* the operating system refused a file or network operation */
+    TN_ERR_FORMAT,      /* a file or stream whose contents break its format */
+    TN_ERR_NAME,        /* an unknown name: a layer, dataset, parameter or option */
+    TN_ERR_COMPILE,     /* the kernel compiler failed */
+    TN_ERR_STATE,       /* a call that does not fit the state of its object */
+    TN_ERR_NAN,         /* a loss or value that is not a number where one is needed */
+    TN_ERR_UNSUPPORTED, /* valid, but not available in this build or on this device */
+    TN_ERR_INTERNAL     /* a broken invariant of the library itself: please report it */
+} tn_status;
+
+/* True while no error has been latched in this thread since its start or the last tn_clear_error(). */
+TN_API bool tn_ok(void);
+/* The message of the first latched error, or "" when tn_ok(). Valid until tn_clear_error() in this thread. */
+TN_API const char *tn_error(void);
+/* The code of the first latched error, or TN_OK. */
+TN_API tn_status tn_error_code(void);
+/* Forgets the latched error. */
+TN_API void tn_clear_error(void);
+/* A code's name: "TN_ERR_SHAPE". Static. */
+TN_API const char *tn_status_name(tn_status status);
+
+/* Remembers the caller's place for messages. Put in front of each call by the macros of these headers. */
+TN_API void tn__at(const char *file, int line);
+#define TN_AT(function) (tn__at(__FILE__, __LINE__), function)
+
+/* Keyword arguments: f(x, .axis = TN_AXES(1)) becomes f_with(x, &(opts){...}). Every option struct starts with an
+ * unused field `_`, so that the list may be empty; an option left out is zero, which means its default. */
+#define TN_OPTS(type, ...) (&(type){._ = 0, __VA_ARGS__})
+
+/* ---- dtypes ------------------------------------------------------------------------------------------------ */
+
+typedef enum tn_dtype {
+    TN_DTYPE_DEFAULT = 0, /* in options: the function's documented default */
+    TN_BOOL,
+    TN_INT8,
+    TN_INT16,
+    TN_INT32,
+    TN_INT64,
+    TN_UINT8,
+    TN_UINT16,
+    TN_UINT32,
+    TN_UINT64,
+    TN_FLOAT16,
+    TN_BFLOAT16,
+    TN_FLOAT32,
+    TN_FLOAT64,
+    TN_DTYPE_COUNT
+} tn_dtype;
+
+/* NumPy's name of a dtype ("float32"), "bfloat16", or "invalid". Static. */
+TN_API const char *tn_dtype_name(tn_dtype dtype);
+/* Bytes of one element; 0 for an invalid dtype. */
+TN_API size_t tn_dtype_size(tn_dtype dtype);
+/* The dtype of a name such as "float32", or TN_DTYPE_DEFAULT if there is none. */
+TN_API tn_dtype tn_dtype_parse(const char *name);
+/* The dtype NumPy's result_type gives for arrays of these two dtypes (bfloat16: as float16, with it float32). */
+TN_API tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b);
+/* bool, signed, unsigned and floating kinds. */
+TN_API bool tn_dtype_is_float(tn_dtype dtype);
+TN_API bool tn_dtype_is_integer(tn_dtype dtype);
+
+/* ---- shapes and axes --------------------------------------------------------------------------------------- */
+
+#define TN_MAX_NDIM 8
+
+/* A shape by value: ndim extents, outermost first. ndim 0 is a scalar. */
+typedef struct tn_shape {
+    int ndim;
+    int64_t dim[TN_MAX_NDIM];
+} tn_shape;
+
+/* A list of axes by value. In options an empty list (zero) means "not given". Negative axes count from the end. */
+typedef struct tn_axes {
+    int count;
+    int axis[TN_MAX_NDIM];
+} tn_axes;
+
+/* TN_SHAPE(100, 784) and TN_AXES(0, -1) build such values; both count their arguments (at least one, at most
+ * 8 are used; more are reported as an error by the function that receives the value). */
+#ifndef __cplusplus
+#define TN__COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
+#define TN__AT_MOST_8(a, b, c, d, e, f, g, h, ...) a, b, c, d, e, f, g, h
+#define TN_SHAPE(...) \
+    ((tn_shape){.ndim = TN__COUNT(int64_t, __VA_ARGS__), \
+                .dim = {TN__AT_MOST_8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0)}})
+#define TN_AXES(...) \
+    ((tn_axes){.count = TN__COUNT(int, __VA_ARGS__), \
+               .axis = {TN__AT_MOST_8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0)}})
+#endif
+
+/* ---- devices as values ------------------------------------------------------------------------------------- */
+
+typedef enum tn_device_kind {
+    TN_DEVICE_DEFAULT = 0, /* the thread's current device */
+    TN_DEVICE_CPU,
+    TN_DEVICE_CUDA,
+    TN_DEVICE_NULL,
+    TN_DEVICE_VIRTUAL
+} tn_device_kind;
+
+typedef struct tn_device {
+    short kind; /* a tn_device_kind */
+    short index;
+} tn_device;
+
+/* ---- arrays and scopes ------------------------------------------------------------------------------------- */
+
+/* An n-dimensional array: a handle to an immutable value, evaluated or still only recorded. */
+typedef struct tn_array tn_array;
+
+/*
+ * A scope owns every array made in its thread while it is the innermost one, and frees them when it is left.
+ *
+ *     TN_SCOPE { ... }             leaves however the block is left: end, return, goto, break (which leaves only
+ *                                  the scope's own block, as `continue` does)
+ *     tn_scope_push(); ... tn_scope_pop();
+ *
+ * With no scope open, arrays belong to the thread and live until tn_free or the thread's end.
+ */
+TN_API void tn_scope_push(void);
+/* Leaves the innermost scope and frees its arrays. With no scope open, latches TN_ERR_STATE. */
+TN_API void tn_scope_pop(void);
+/* Number of scopes open in this thread. */
+TN_API int tn_scope_depth(void);
+/* Hands x to the enclosing scope, so that it outlives the innermost one. Returns x. */
+TN_API tn_array *tn_keep(tn_array *x);
+/* Takes x out of every scope; the caller frees it with tn_free. Returns x. */
+TN_API tn_array *tn_own(tn_array *x);
+/* Frees x now, whoever owned it. NULL is ignored. */
+TN_API void tn_free(tn_array *x);
+/* Number of live arrays of the process; for leak tests. */
+TN_API size_t tn_live_arrays(void);
+
+typedef struct tn__scope_guard {
+    int depth;
+    int once;
+} tn__scope_guard;
+TN_API tn__scope_guard tn__scope_enter(void);
+TN_API void tn__scope_leave(tn__scope_guard *guard);
+#if defined(__GNUC__)
+#define TN_SCOPE \
+    for (tn__scope_guard tn__guard __attribute__((cleanup(tn__scope_leave))) = tn__scope_enter(); tn__guard.once; \
+         tn__guard.once = 0)
+#endif
+
+#ifdef __cplusplus
+}
+
+template <class... I> inline tn_shape TN_SHAPE(I... extents)
+{
+    static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM extents");
+    return tn_shape{(int)sizeof...(I), {(int64_t)extents...}};
+}
+template <class... I> inline tn_axes TN_AXES(I... axes)
+{
+    static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM axes");
+    return tn_axes{(int)sizeof...(I), {(int)axes...}};
+}
+#endif
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Datasets and loaders. A dataset holds samples x[i] with targets t[i] in host memory; a loader cuts them into minibatches,
+ * shuffled if asked, prepared ahead on a thread, on a device.
+ */
+#ifndef TANSO_DATA_H
+#define TANSO_DATA_H
+
+#include <tanso/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_dataset tn_dataset;
+
+typedef enum tn_split_kind { TN_TRAIN = 0, TN_TEST = 1 } tn_split_kind;
+
+/* x (n, ...) and t (n, ...) with equal first extents, evaluated and copied to the host. Never NULL, like all of these. */
+TN_API tn_dataset *tn_dataset_arrays(const tn_array *x, const tn_array *t);
+/* The 1,797 8x8 digits of the UCI set, embedded in the library: x (n, 64) float32, pixels over 16; t (n) int64. Split 80:20
+ * by a fixed permutation. */
+TN_API tn_dataset *tn_digits(tn_split_kind split);
+/* All 1,797, raw pixel values 0..16, in file order. */
+TN_API tn_dataset *tn_digits_raw(void);
+/* MNIST, Fashion-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA, in $TANSO_DATA/mnist
+ * (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. Downloads nothing: see tn_data_fetch. */
+TN_API tn_dataset *tn_mnist(tn_split_kind split);
+TN_API tn_dataset *tn_fashion_mnist(tn_split_kind split);
+/* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz], {train,t10k}-labels-idx1-ubyte[.gz]. */
+TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
+/* Three spiral arms of `per_class` points each: x (3 per_class, 2) float32, t int64 (DeZero's toy set). */
+TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
+/* n points of sin(2 pi x) + U(0,1) noise: x (n, 1), t (n, 1) float32. */
+TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
+/* By name: "digits", "mnist", "fashion-mnist", "spiral", "sine", or the path of an IDX folder. */
+TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
+/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. `progress` (may be
+ * NULL) is called with bytes done and in all (0 = unknown). */
+TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
+                               void *user) TN_MUST_CHECK;
+
+TN_API void tn_dataset_free(tn_dataset *dataset);
+TN_API tn_status tn_dataset_status(const tn_dataset *dataset);
+/* Number of samples; 0 for a failed dataset. */
+TN_API int64_t tn_dataset_size(const tn_dataset *dataset);
+/* All samples and all targets as arrays on the CPU, owned by the dataset. */
+TN_API tn_array *tn_dataset_x(const tn_dataset *dataset);
+TN_API tn_array *tn_dataset_t(const tn_dataset *dataset);
+/* Number of classes: largest integer target + 1; 0 for floating targets. */
+TN_API int64_t tn_dataset_classes(const tn_dataset *dataset);
+
+/* A minibatch. Its arrays belong to the loader and are valid until the next tn_loader_next. */
+typedef struct tn_batch {
+    tn_array *x, *t;
+    int64_t size; /* samples */
+} tn_batch;
+
+typedef struct tn_loader tn_loader;
+
+typedef struct tn_loader_opts {
+    char _;
+    int64_t batch;     /* default 32 */
+    bool shuffle;      /* a new order each epoch, from the seed and the epoch's number alone */
+    bool drop_last;    /* drop the short last minibatch */
+    bool no_prefetch;  /* prepare minibatches in the caller's thread */
+    bool keep_dataset; /* do not free the dataset with the loader */
+    uint64_t seed;
+    tn_device device;  /* default: current */
+} tn_loader_opts;
+
+/* Takes ownership of the dataset unless keep_dataset. Never NULL. */
+TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);
+/* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once when
+ * the thread has a latched error. */
+TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
+TN_API void tn_loader_free(tn_loader *loader);
+TN_API tn_status tn_loader_status(const tn_loader *loader);
+/* Minibatches an epoch. */
+TN_API int64_t tn_loader_length(const tn_loader *loader);
+/* The epoch under way, from 0; setting it restarts the loader there: how a resumed run gets the same order. */
+TN_API int64_t tn_loader_epoch(const tn_loader *loader);
+TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
+
+#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
+#define tn_loader_new(dataset, ...) TN_AT(tn_loader_new_with)(dataset, TN_OPTS(tn_loader_opts, __VA_ARGS__))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices: which there are, which one new arrays are made on, moving arrays, memory.
+ *
+ * A tn_device is a small value. In options the zero value means the thread's current device, which is the CPU
+ * until tn_set_device or TN_ON_DEVICE says otherwise.
+ */
+#ifndef TANSO_DEVICE_H
+#define TANSO_DEVICE_H
+
+#include <tanso/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The CPU; GPU `index`; the best device of this machine: cuda:0 where it works, else the CPU. */
+TN_API tn_device tn_cpu(void);
+TN_API tn_device tn_cuda(int index);
+TN_API tn_device tn_device_best(void);
+/* The device of a name: "cpu", "cuda", "cuda:1", "virtual:0", "null", "auto" (= best). On a bad name or an absent
+ * device: latches the reason and returns the zero device with status TN_ERR_DEVICE through `status` (may be NULL). */
+TN_API tn_device tn_device_parse(const char *name, tn_status *status);
+/* Its name, "cuda:0", in a static table. */
+TN_API const char *tn_device_name(tn_device device);
+/* True if the device can be used here; else *why (may be NULL) is a static or thread-local reason. */
+TN_API bool tn_device_available(tn_device device, const char **why);
+/* Number of usable devices of a kind. */
+TN_API int tn_device_count(tn_device_kind kind);
+TN_API bool tn_device_equal(tn_device a, tn_device b);
+
+/* The thread's current device, where creation functions make arrays. */
+TN_API tn_device tn_current_device(void);
+TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
+
+/* The device x is on. Zero device for an error array. */
+TN_API tn_device tn_device_of(const tn_array *x);
+/* x on another device (x itself, as a new handle, when it is there already). */
+TN_API tn_array *tn_to(const tn_array *x, tn_device device);
+
+typedef struct tn_memory_info {
+    size_t used;   /* bytes held by live buffers */
+    size_t cached; /* bytes free in the allocator's cache */
+    size_t peak;   /* the most `used` has been since the last tn_memory_reset_peak */
+    size_t limit;  /* 0 = none */
+    size_t total;  /* physical memory of the device, 0 if unknown */
+} tn_memory_info;
+TN_API tn_memory_info tn_memory_stats(tn_device device);
+TN_API void tn_memory_reset_peak(tn_device device);
+/* Returns cached blocks to the system; gives the bytes returned. */
+TN_API size_t tn_memory_trim(tn_device device);
+/* Limits what buffers of the device may use, in bytes; 0 lifts the limit. */
+TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
+
+/* Threads that evaluation on the CPU uses; 0 asks for one a core. */
+TN_API void tn_set_threads(int count);
+TN_API int tn_threads(void);
+
+#ifndef TN_NO_MACROS
+#define tn_to(x, device) TN_AT(tn_to)(x, device)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

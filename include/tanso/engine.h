@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Evaluation: computing recorded arrays, reading them on the host, printing them, and seeing what a plan does.
+ *
+ * An array's value is computed when it is read, by tn_eval, at the end of an optimizer's step, or when a recording
+ * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape of
+ * the graph, so a loop compiles in its first rounds and then only looks its plan up.
+ */
+#ifndef TANSO_ENGINE_H
+#define TANSO_ENGINE_H
+
+#include <stdio.h>
+#include <tanso/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Computes x. TN_OK at once when it has a value already. */
+TN_API tn_status tn_eval(const tn_array *x) TN_MUST_CHECK;
+/* Computes several arrays of one device in one plan. */
+TN_API tn_status tn_eval_all(int count, const tn_array *const *arrays) TN_MUST_CHECK;
+
+/* The value of a one-element array, converted; NaN / 0 with a latched error otherwise. */
+TN_API double tn_item(const tn_array *x);
+TN_API int64_t tn_item_int(const tn_array *x);
+/* Copies x in C order to `destination`, which holds `bytes` >= size * itemsize. */
+TN_API tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes) TN_MUST_CHECK;
+/* The elements of an array in host memory, C order, valid while x is; NULL with a latched error. For arrays on
+ * another device than the CPU this is a copy owned by x's scope. */
+TN_API const void *tn_data(const tn_array *x);
+
+/* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; NULL without memory. */
+TN_API char *tn_string(const tn_array *x);
+TN_API char *tn_repr(const tn_array *x);
+TN_API void tn_string_free(char *string);
+/* Prints str(x) and a newline to stdout / to `stream`. */
+TN_API void tn_print(const tn_array *x);
+TN_API void tn_fprint(FILE *stream, const tn_array *x);
+
+/* What evaluating x now would do: its kernels with what each reads and writes, library calls, bytes, operations, and
+ * memory; as a string the caller frees with tn_string_free; NULL with a latched error. Evaluates nothing. */
+TN_API char *tn_plan_describe(const tn_array *x);
+
+/* Counters since the process began. */
+typedef struct tn_engine_counters {
+    uint64_t evaluations;  /* plans run */
+    uint64_t plan_hits;    /* found in the plan cache */
+    uint64_t plan_misses;  /* compiled */
+    uint64_t compilations; /* kernel texts that went to the compiler */
+    uint64_t kernel_hits;  /* kernel texts found in the cache on disk */
+    uint64_t kernels;      /* kernels and library calls run */
+} tn_engine_counters;
+TN_API tn_engine_counters tn_engine_stats(void);
+
+/* Switches for measurements and tests; all on by default (compile: "auto"). Changing one drops cached plans. */
+typedef enum tn_compile_mode {
+    TN_COMPILE_AUTO = 0, /* a plan's first small evaluation by the reference evaluator, compiled when it recurs */
+    TN_COMPILE_ALWAYS,
+    TN_COMPILE_NEVER /* the reference evaluator runs everything */
+} tn_compile_mode;
+TN_API void tn_set_compile(tn_compile_mode mode);
+TN_API void tn_set_fusion(bool on);
+TN_API void tn_set_memory_planning(bool on);
+
+#ifndef TN_NO_MACROS
+#define tn_eval(x) TN_AT(tn_eval)(x)
+#define tn_item(x) TN_AT(tn_item)(x)
+#define tn_item_int(x) TN_AT(tn_item_int)(x)
+#define tn_to_host(x, destination, bytes) TN_AT(tn_to_host)(x, destination, bytes)
+#define tn_data(x) TN_AT(tn_data)(x)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers, initialisers and losses.
+ *
+ * A layer is an opaque object with named, ordered parameters and child layers. Layers are made by constructors, which
+ * never return NULL: a failed one gives an inert layer whose forward returns its error. A layer given to tn_sequential
+ * (or tn_layer_add) belongs to it; the root is freed with tn_layer_free.
+ */
+#ifndef TANSO_NN_H
+#define TANSO_NN_H
+
+#include <tanso/base.h>
+#include <tanso/random.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_layer tn_layer;
+
+/* ---- initialisers ------------------------------------------------------------------------------------------ */
+/* Chainer's, by name. fan_in and fan_out are the shape's extents: weights are (fan_in, fan_out). */
+
+typedef enum tn_init_kind {
+    TN_INIT_DEFAULT = 0,    /* the layer's documented default */
+    TN_INIT_ZEROS,
+    TN_INIT_ONES,
+    TN_INIT_CONSTANT,       /* gain */
+    TN_INIT_NORMAL,         /* N(0, gain²) */
+    TN_INIT_UNIFORM,        /* U(-gain, gain) */
+    TN_INIT_LECUN_NORMAL,   /* N(0, gain²/fan_in)                 (LeCun et al. 1998) */
+    TN_INIT_LECUN_UNIFORM,  /* U(±gain sqrt(3/fan_in)) */
+    TN_INIT_GLOROT_NORMAL,  /* N(0, 2 gain²/(fan_in + fan_out))   (Glorot and Bengio 2010) */
+    TN_INIT_GLOROT_UNIFORM,
+    TN_INIT_HE_NORMAL,      /* N(0, 2 gain²/fan_in)               (He et al. 2015) */
+    TN_INIT_HE_UNIFORM,
+    TN_INIT_ORTHOGONAL,     /* gain × a random orthogonal matrix  (Saxe et al. 2014) */
+    TN_INIT_IDENTITY,
+    TN_INIT_COUNT
+} tn_init_kind;
+
+typedef struct tn_init {
+    tn_init_kind kind;
+    double gain; /* 0 stands for 1 */
+} tn_init;
+
+/* A new array filled by the initialiser, from the given generator (NULL: the thread's). */
+TN_API tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts);
+/* The kind of a name such as "he_normal"; TN_INIT_COUNT if there is none. */
+TN_API tn_init_kind tn_init_parse(const char *name);
+
+/* ---- layers ------------------------------------------------------------------------------------------------ */
+
+typedef struct tn_linear_opts {
+    char _;
+    int64_t in;     /* input features; default: inferred at the first forward */
+    bool no_bias;
+    tn_init weight; /* default LeCun normal */
+    tn_init bias;   /* default zeros */
+    tn_dtype dtype; /* default float32 */
+} tn_linear_opts;
+
+/* y = x W + b over the last axis; parameters "W" (in, out), "b" (out). */
+TN_API tn_layer *tn_linear_with(int64_t out, const tn_linear_opts *opts);
+
+/* Activations as layers, no parameters. */
+TN_API tn_layer *tn_sigmoid_layer(void);
+TN_API tn_layer *tn_relu_layer(void);
+TN_API tn_layer *tn_tanh_layer(void);
+TN_API tn_layer *tn_gelu_layer(void);
+TN_API tn_layer *tn_softplus_layer(void);
+TN_API tn_layer *tn_leaky_relu_layer(double slope);
+TN_API tn_layer *tn_softmax_layer(int axis);
+TN_API tn_layer *tn_flatten_layer(void); /* (N, ...) to (N, product) */
+/* A layer of any function of one array. `user` must outlive it. */
+TN_API tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_array *x, void *user), void *user);
+
+/* In training mode zeroes each element with probability `ratio` and scales the others by 1/(1-ratio) (Srivastava et al.
+ * 2014); the identity in evaluation mode. */
+TN_API tn_layer *tn_dropout(double ratio);
+/* Rows of the table "W" (count, features) chosen by integer indices. Default init N(0, 1). */
+TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
+/* Normalises the last axis (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta; parameters "gamma", "beta"
+ * (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
+TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
+
+/* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all. */
+TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
+/* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the last. */
+TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
+/* A network written as words, "linear:1000 sigmoid linear:10". An unknown word's error names the nearest valid one. */
+TN_API tn_layer *tn_layer_parse(const char *text);
+
+TN_API tn_array *tn_forward(tn_layer *layer, const tn_array *x);
+/* Frees a layer, its children and parameters. NULL is ignored. */
+TN_API void tn_layer_free(tn_layer *layer);
+/* TN_OK, or why construction failed. */
+TN_API tn_status tn_layer_status(const tn_layer *layer);
+
+/* A layer of the user's own: forward gets the layer and its `user` pointer. Parameters and children are added by name;
+ * the layer owns them. */
+typedef tn_array *(*tn_forward_fn)(tn_layer *layer, const tn_array *x, void *user);
+TN_API tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user));
+TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
+/* Makes `value` a parameter: a leaf that requires its gradient. Returns it, owned by the layer. */
+TN_API tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value);
+
+/* The parameters of a layer and its children in order, named by path ("0.W", "2.b"). The handles stay the layer's and stay
+ * the same through training, moving and loading. */
+TN_API int tn_param_count(const tn_layer *layer);
+TN_API tn_array *tn_param(const tn_layer *layer, int i);
+/* Valid until the layer changes. */
+TN_API const char *tn_param_name(const tn_layer *layer, int i);
+TN_API tn_array *tn_param_named(const tn_layer *layer, const char *path);
+/* Number of elements of all parameters. */
+TN_API int64_t tn_param_total(const tn_layer *layer);
+
+/* Moves parameters and gradients to a device, in place (parameters still to be inferred are made there). */
+TN_API tn_status tn_layer_to(tn_layer *layer, tn_device device);
+/* Training mode (the default) or evaluation mode, for the layer and its children. */
+TN_API void tn_layer_train(tn_layer *layer, bool training);
+TN_API bool tn_layer_training(const tn_layer *layer);
+TN_API void tn_layer_clear_grads(tn_layer *layer);
+
+/* Saves parameters to a file, by its ending: .safetensors or .npz; written beside, synced, renamed. */
+TN_API tn_status tn_layer_save(const tn_layer *layer, const char *path) TN_MUST_CHECK;
+/* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
+ * changes. Parameters still to be inferred take the file's shapes. */
+TN_API tn_status tn_layer_load(tn_layer *layer, const char *path) TN_MUST_CHECK;
+/* A description, a line a layer with its parameters; freed with tn_string_free. */
+TN_API char *tn_layer_string(const tn_layer *layer);
+
+/* ---- losses and measures ----------------------------------------------------------------------------------- */
+
+/* Mean over the rows of -log softmax(x)[t]; x (N, classes) floating, t (N) integers in range (checked at evaluation). */
+TN_API tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t);
+/* Mean of -t log s - (1-t) log(1-s), s = sigmoid(x), computed stably from x; t the shape of x, in [0, 1]. */
+TN_API tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t);
+/* The same from probabilities p instead of logits. */
+TN_API tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t);
+/* Mean of (a - b)². */
+TN_API tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b);
+/* Share of the rows whose largest element is at t: a float32 scalar, without gradient. */
+TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
+/* Dropout and layer normalisation as functions. */
+TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator);
+TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
+TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
+
+#if !defined(TN_NO_MACROS)
+#define tn_forward(layer, x) TN_AT(tn_forward)(layer, x)
+#define tn_softmax_cross_entropy(x, t) TN_AT(tn_softmax_cross_entropy)(x, t)
+#define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)
+#define tn_mean_squared_error(a, b) TN_AT(tn_mean_squared_error)(a, b)
+#define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)
+#ifndef __cplusplus
+#define tn_linear(out, ...) TN_AT(tn_linear_with)(out, TN_OPTS(tn_linear_opts, __VA_ARGS__))
+/* tn_sequential(layer, layer, ...) */
+#define tn_sequential(...) \
+    TN_AT(tn_sequential_of)((int)(sizeof((tn_layer *[]){__VA_ARGS__}) / sizeof(tn_layer *)), \
+                            (tn_layer *[]){__VA_ARGS__})
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Optimizers. tn_step records the update of every parameter that has a gradient, evaluates everything in one plan, points
+ * the parameters at their new values (their memory is reused) and clears their gradients.
+ *
+ * What a step releases: arrays recorded before it that depend on the parameters' old values. The loss on which backward was
+ * called and small ones (up to 16,384 elements) are computed along with the step; larger ones that were not tn_eval'ed
+ * before it can no longer be read, and say so.
+ */
+#ifndef TANSO_OPTIM_H
+#define TANSO_OPTIM_H
+
+#include <tanso/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_optimizer tn_optimizer;
+
+typedef struct tn_optimizer_opts {
+    char _;
+    double lr;           /* default: SGD kinds 0.01, Adam kinds 0.001 */
+    double momentum;     /* momentum, Nesterov: default 0.9 */
+    double beta1, beta2; /* Adam kinds: default 0.9, 0.999 */
+    double eps;          /* Adam kinds: default 1e-8 */
+    double weight_decay; /* SGD kinds and Adam: added to the gradient as decay * p; AdamW: decoupled, default 0.01 */
+    double clip_norm;    /* scales all gradients down so that their joint L2 norm is at most this; 0 = off */
+    double clip_value;   /* clamps each element to [-v, v] first; 0 = off */
+} tn_optimizer_opts;
+
+/* p -= lr g. The optimizer borrows the layer, which must outlive it, and sees parameters inferred later too. */
+TN_API tn_optimizer *tn_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts);
+/* v = momentum v - lr g; p += v (Polyak 1964). */
+TN_API tn_optimizer *tn_momentum_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts);
+/* v = momentum v - lr g; p += momentum v - lr g (Nesterov's, in the form of Sutskever et al. 2013). */
+TN_API tn_optimizer *tn_nesterov_with(tn_layer *layer, const tn_optimizer_opts *opts);
+/* Kingma and Ba 2015, with bias correction. */
+TN_API tn_optimizer *tn_adam_with(tn_layer *layer, const tn_optimizer_opts *opts);
+/* Loshchilov and Hutter 2019. */
+TN_API tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opts);
+/* "sgd", "sgd:lr=0.1", "adamw:lr=1e-3,weight_decay=0.1": kinds sgd momentum nesterov adam adamw; keys the fields of
+ * tn_optimizer_opts. An unknown word's error names the nearest valid one. */
+TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
+
+/* One update, see above. The status is latched too. A parameter without a gradient is left alone. */
+TN_API tn_status tn_step(tn_optimizer *optimizer);
+TN_API void tn_optimizer_free(tn_optimizer *optimizer);
+TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
+
+/* The learning rate and the number of steps done; both may change freely during training. */
+TN_API double tn_optimizer_lr(const tn_optimizer *optimizer);
+TN_API void tn_optimizer_set_lr(tn_optimizer *optimizer, double lr);
+TN_API int64_t tn_optimizer_steps(const tn_optimizer *optimizer);
+TN_API void tn_optimizer_set_steps(tn_optimizer *optimizer, int64_t steps);
+
+/* A hook runs before each update and may change gradients (tn_set_grad). Hooks run in the order they were added. */
+typedef tn_status (*tn_gradient_hook)(tn_optimizer *optimizer, tn_layer *layer, void *user);
+TN_API tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user);
+
+/* The state arrays (momenta and such), named "<parameter path>.<name>": for snapshots and moves. */
+TN_API int tn_optimizer_state_count(const tn_optimizer *optimizer);
+TN_API tn_array *tn_optimizer_state(const tn_optimizer *optimizer, int i);
+TN_API const char *tn_optimizer_state_name(const tn_optimizer *optimizer, int i);
+/* Sets (makes, if it is not there yet) the state of that name. */
+TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, const tn_array *value);
+
+#ifndef TN_NO_MACROS
+#define tn_step(optimizer) TN_AT(tn_step)(optimizer)
+#ifndef __cplusplus
+#define tn_sgd(layer, ...) TN_AT(tn_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
+#define tn_momentum_sgd(layer, ...) TN_AT(tn_momentum_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
+#define tn_nesterov(layer, ...) TN_AT(tn_nesterov_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
+#define tn_adam(layer, ...) TN_AT(tn_adam_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
+#define tn_adamw(layer, ...) TN_AT(tn_adamw_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

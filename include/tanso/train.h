@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Around the loop: meters, the trainer that `tanso train` runs, snapshots.
+ */
+#ifndef TANSO_TRAIN_H
+#define TANSO_TRAIN_H
+
+#include <stdio.h>
+#include <tanso/data.h>
+#include <tanso/nn.h>
+#include <tanso/optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A weighted mean accumulated on the device: adding costs no synchronisation. Never NULL. */
+typedef struct tn_meter tn_meter;
+TN_API tn_meter *tn_meter_new(tn_device device);
+/* Adds a one-element array with a weight (a minibatch's size). */
+TN_API void tn_meter_add(tn_meter *meter, const tn_array *value, double weight);
+/* The mean so far, and a fresh start; NaN when nothing was added or on an error (latched). */
+TN_API double tn_meter_take(tn_meter *meter);
+TN_API void tn_meter_free(tn_meter *meter);
+
+/* One epoch's figures. */
+typedef struct tn_epoch {
+    int epoch;                 /* from 1 */
+    double train_loss, test_loss;
+    double test_accuracy;      /* 0 to 1; NaN for regressions */
+    double seconds;            /* the whole epoch, test included */
+    double samples_per_second; /* training samples over training time */
+} tn_epoch;
+
+typedef struct tn_train_opts {
+    char _;
+    const char *model;     /* words of tn_layer_parse; default suits the dataset */
+    const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
+    int epochs;            /* default suits the dataset */
+    int64_t batch;
+    uint64_t seed;
+    tn_device device;      /* default: best */
+    const char *out;       /* folder for model.safetensors, log.jsonl, curve.svg, snapshot; NULL: nothing is written */
+    bool resume;           /* go on from out's snapshot, bit for bit */
+    FILE *report;          /* progress and epoch lines; NULL: silent */
+} tn_train_opts;
+
+/* Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be NULL).
+ * A loss that is not a number stops with TN_ERR_NAN and leaves the last good snapshot. */
+TN_API tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last) TN_MUST_CHECK;
+/* Mean loss and accuracy of a network over a dataset in evaluation mode. */
+TN_API tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_device device, double *loss,
+                             double *accuracy) TN_MUST_CHECK;
+
+/* A training run's whole state: parameters, optimizer state and counters, the random generator, the loader's epoch, and the
+ * words that describe it. Written to a temporary file, synced and renamed. */
+TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
+                                  const char *description) TN_MUST_CHECK;
+TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader) TN_MUST_CHECK;
+
+#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
+#define tn_train(dataset, last, ...) TN_AT(tn_train_with)(dataset, TN_OPTS(tn_train_opts, __VA_ARGS__), last)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Building graphs from nodes, for gradient rules and composites: NumPy's semantics with full checks, like the public
+ * functions, but over borrowed nodes (see node.h). An error operand gives that error; a failed check a new error node.
+ */
+#ifndef TN_ARRAY_BUILD_H
+#define TN_ARRAY_BUILD_H
+
+#include "array/node.h"
+
+/* Elementwise, with promotion and broadcasting. */
+tn__node *tn__unary(tn__op op, tn__node *a);
+tn__node *tn__binary(tn__op op, tn__node *a, tn__node *b);
+tn__node *tn__where(tn__node *condition, tn__node *a, tn__node *b);
+tn__node *tn__cast(tn__node *a, tn_dtype dtype);
+
+/* One scalar everywhere, in the dtype, shape and device of `like`. */
+tn__node *tn__const_like(tn__node *like, double value);
+tn__node *tn__const(double value, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+/* A binary operation with a C number, which promotes weakly: tn__with(TN__OP_MULTIPLY, a, 0.5). */
+tn__node *tn__with(tn__op op, tn__node *a, double b);
+/* int64 positions along `axis`, in a shape. */
+tn__node *tn__iota(const tn__shape *shape, int axis, tn__device *device);
+tn__node *tn__random(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, uint64_t key, uint64_t offset);
+
+/* Views. Shapes are checked; extents of -1 are not expanded here. */
+tn__node *tn__reshape(tn__node *a, int ndim, const int64_t *dim);
+tn__node *tn__reshape_like(tn__node *a, const tn__shape *shape);
+tn__node *tn__permute(tn__node *a, const uint8_t perm[TN_MAX_NDIM]);
+/* Swaps the last two axes. */
+tn__node *tn__swap_last(tn__node *a);
+/* NumPy's broadcast_to (new leading axes too). */
+tn__node *tn__expand(tn__node *a, const tn__shape *shape);
+/* start and step an axis (start is where element 0 of the result comes from; steps may be negative), extents in dim. */
+tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step, const int64_t *dim);
+tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *window);
+
+/* Reductions over a set of axes, which stay with extent 1 (dtype of the input; int64 for TN_ARG reductions). */
+tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes);
+/* Drops the axes in the set (of extent 1). */
+tn__node *tn__drop_axes(tn__node *a, uint32_t axes);
+/* Sums a down to a shape that broadcasts to a's: the reverse of broadcasting. */
+tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);
+
+tn__node *tn__matmul_node(tn__node *a, tn__node *b);
+tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
+tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);
+
+/* x on another device, evaluated. Set by the engine. */
+extern tn__node *(*tn__transfer_hook)(tn__node *a, tn__device *device);
+
+/* A set of axes from a user's list (empty: all); latches and returns false for bad ones. Negative axes count from the end. */
+bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set);
+/* One axis, negative allowed; -1 and latched if out of range. */
+int tn__axis_check(const char *operation, int axis, int ndim);
+
+/* Gradient recording on/off for this thread (autograd's switch, read by tn__node_new). */
+extern _Thread_local int tn__no_grad_depth;
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The graph. A node is one recorded operation or one evaluated value; a tn_array is a handle to a node.
+ *
+ * Counting. A pending node (no storage) belongs to the thread that made it and counts its references plainly. Once it has a
+ * value it may be shared, and counts atomically. Whoever stores a node pointer holds a reference (tn__node_retain).
+ *
+ * Temporaries. The builders of build.h return borrowed nodes: each new node is put on the thread's list of temporaries and
+ * dropped when the public call that made it ends (tn__leave), unless something else holds it by then. So rules and
+ * composites may nest builders freely and release nothing.
+ */
+#ifndef TN_ARRAY_NODE_H
+#define TN_ARRAY_NODE_H
+
+#include "array/ops.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/shape.h"
+#include "device/device.h"
+
+#define TN__MAX_ARITY 3
+
+typedef union tn__attr {
+    uint64_t raw[2];
+    uint32_t axes;          /* REDUCE: bit i set: axis i is reduced */
+    uint8_t perm[TN_MAX_NDIM]; /* PERMUTE: result axis i is input axis perm[i] */
+    const tn__ints *ints;   /* SLICE, UPDATE: start, step an axis; steps may be negative */
+    int32_t axis;           /* GATHER, SCATTER_ADD */
+    tn__scalar scalar;      /* CONST: an element of the node's dtype */
+    struct {
+        uint64_t key, offset;
+    } random;               /* RANDOM_*: the k and o of the expression */
+} tn__attr;
+
+enum {
+    TN__NODE_NEEDS_GRAD = 1, /* backward through it reaches a leaf that wants a gradient */
+    TN__NODE_LEAF_VAR = 2,   /* such a leaf: backward stops here */
+    TN__NODE_BACKWARD = 4,   /* backward was called on it: computed along with the next step */
+    TN__NODE_RELEASED = 8,   /* consumed by an optimizer's step: can no longer be computed */
+    TN__NODE_WEAK = 16,      /* a weak scalar: promotes by class only */
+    TN__NODE_RETAIN_GRAD = 32
+};
+
+typedef struct tn__node tn__node;
+struct tn__node {
+    uint32_t references;
+    uint16_t op;
+    uint8_t dtype;
+    uint8_t arity;
+    uint8_t flags;
+    uint16_t owner;          /* the recording thread's number, for pending nodes */
+    uint32_t depth;          /* 1 + the deepest pending input */
+    uint64_t mark;           /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
+    const tn__shape *shape;
+    tn__device *device;
+    tn__node *in[TN__MAX_ARITY];
+    tn__attr attr;
+    tn__storage *storage;    /* the value, else NULL */
+    int64_t offset;          /* of element 0 in the storage, in elements */
+    const tn__ints *strides; /* in elements; NULL: C order */
+    tn__error *error;        /* of ERROR and RELEASED nodes */
+    struct tn__var *var;     /* gradient record of a marked node, else NULL; weak */
+};
+
+/* The gradient record of one handle (a leaf, or an array that retains its gradient). */
+typedef struct tn__var {
+    tn__node *grad;     /* NULL: none */
+    tn_array *handle;   /* what tn_grad returned, owned */
+    char *name;
+} tn__var;
+
+struct tn_array {
+    tn__node *node;
+    tn__var *var;                  /* NULL until something needs it */
+    struct tn__scope *scope;       /* NULL: owned by the caller */
+    tn_array *previous, *next;     /* in the scope's list */
+    uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
+    uint16_t owner;                /* the thread whose lists it is in */
+    uint16_t is_static;            /* the out-of-memory error array: never freed */
+};
+
+/* ---- reference counts ---- */
+static inline tn__node *tn__node_retain(tn__node *node)
+{
+    if (node->storage || node->error)
+        __atomic_fetch_add(&node->references, 1, __ATOMIC_RELAXED);
+    else
+        node->references++;
+    return node;
+}
+void tn__node_free(tn__node *node);
+static inline void tn__node_release(tn__node *node)
+{
+    uint32_t left = node->storage || node->error ? __atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL)
+                                                 : --node->references;
+    if (left == 0)
+        tn__node_free(node);
+}
+
+static inline bool tn__node_is_error(const tn__node *node) { return node->op == TN__OP_ERROR; }
+/* Needs no computing: has a value, is a constant, or is an error. */
+static inline bool tn__node_pending(const tn__node *node)
+{
+    return !node->storage && node->op != TN__OP_ERROR;
+}
+static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
+
+/* ---- making nodes ---- */
+/* A new node on the list of temporaries; checks nothing. Retains its inputs. On no memory: the static error node. */
+tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
+                       tn__node *const *in, tn__attr attr);
+/* A VALUE node holding a window of a storage (retains the storage). strides NULL: C order. */
+tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
+                         const tn__ints *strides);
+/* An ERROR node; takes over one reference to the record. */
+tn__node *tn__node_error(tn__error *error);
+/* Turns a pending node into a value in place: takes a reference to the storage; drops inputs when no backward can need
+ * them (drop_inputs). */
+void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop_inputs);
+/* Marks a pending node as released by a step: it becomes an error when next used. */
+void tn__node_set_released(tn__node *node, tn__error *error);
+
+/* ---- calls and handles ---- */
+/* Every public function that makes nodes runs between tn__enter and tn__leave*. */
+typedef size_t tn__call;
+tn__call tn__enter(void);
+void tn__leave(tn__call call);
+/* A handle to `node` in the innermost scope; then leaves. Never NULL. */
+tn_array *tn__leave_array(tn__call call, tn__node *node);
+/* Leaves with a failure latched by tn__fail as an error array. */
+tn_array *tn__leave_error(tn__call call);
+/* A handle owned by no scope, freed by tn_free: for objects that own arrays. */
+tn_array *tn__array_own_new(tn__node *node);
+/* The node of an operand: NULL handles and nodes pending in another thread become error nodes. Borrowed. */
+tn__node *tn__node_of(const tn_array *x, const char *operation);
+/* Points a handle at another node (retains it; carries the gradient mark over when the handle is a leaf). */
+void tn__array_set(tn_array *x, tn__node *node);
+/* The gradient record of a handle, made on demand; NULL without memory. */
+tn__var *tn__array_var(tn_array *x);
+
+/* The thread's pending handles, for the engine: those whose node still has to be computed. */
+int tn__pending_handles(tn_array *const **handles);
+/* Drops handles from that list whose nodes have values by now. */
+void tn__pending_sweep(void);
+
+/* The number of this thread. */
+uint16_t tn__thread_number(void);
+/* A fresh stamp for marks in traversals of this thread. */
+uint32_t tn__stamp(void);
+
+/* Called by the builders when a recording has grown to TN__MAX_DEPTH; set by the engine. */
+#define TN__MAX_DEPTH 2000
+extern tn_status (*tn__evaluate_hook)(tn__node *node);
+
+#endif

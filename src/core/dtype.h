@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of dtypes, and scalars of any dtype in eight bytes. */
+#ifndef TN_CORE_DTYPE_H
+#define TN_CORE_DTYPE_H
+
+#include <tanso/base.h>
+
+typedef enum tn__dtype_class { TN__CLASS_BOOL, TN__CLASS_SIGNED, TN__CLASS_UNSIGNED, TN__CLASS_FLOAT } tn__dtype_class;
+
+typedef struct tn__dtype_info {
+    const char *name;    /* NumPy's name */
+    const char *suffix;  /* of scalar functions: "f32" */
+    const char *ctype;   /* in kernels, as stored: "tn_f32" */
+    unsigned char size;
+    unsigned char class; /* tn__dtype_class */
+    unsigned char compute; /* the dtype arithmetic happens in: float32 for float16 and bfloat16, else itself */
+} tn__dtype_info;
+extern const tn__dtype_info tn__dtypes[TN_DTYPE_COUNT];
+
+static inline bool tn__dtype_valid(tn_dtype d) { return d > TN_DTYPE_DEFAULT && d < TN_DTYPE_COUNT; }
+/* The dtype that NumPy's float functions give for x: int8 -> float16, int16 -> float32, wider -> float64. */
+tn_dtype tn__dtype_to_float(tn_dtype dtype);
+/* NEP 50: the dtype of an operation between an array dtype and a weak scalar of a class. */
+tn_dtype tn__dtype_with_weak(tn_dtype dtype, tn__dtype_class weak);
+
+/* One element of any dtype, stored in its low bytes as in an array. */
+typedef union tn__scalar {
+    uint64_t bits;
+    int64_t i;
+    double f64;
+    float f32;
+    unsigned char bytes[8];
+} tn__scalar;
+/* Conversions with the semantics of tn_cast. */
+tn__scalar tn__scalar_from_double(double value, tn_dtype dtype);
+tn__scalar tn__scalar_from_int(int64_t value, tn_dtype dtype);
+double tn__scalar_to_double(tn__scalar scalar, tn_dtype dtype);
+int64_t tn__scalar_to_int(tn__scalar scalar, tn_dtype dtype);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Making errors: latched statuses, and the records that error arrays carry. */
+#ifndef TN_CORE_ERROR_H
+#define TN_CORE_ERROR_H
+
+#include <tanso/base.h>
+
+/*
+ * Latches an error in this thread (if none is latched) and returns its code. The message becomes
+ * "<operation>: <formatted text> (<file>:<line>)", with the caller's place noted by tn__at.
+ * The text says what was expected, what came, and what to do.
+ */
+tn_status tn__fail(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
+/* TN_ERR_MEMORY for an operation that wanted `bytes`. */
+tn_status tn__fail_memory(const char *operation, size_t bytes);
+
+/* A shared, immutable error record, as error arrays and failed objects carry. */
+typedef struct tn__error tn__error;
+/* Makes a record and latches it. Never NULL: without memory, a static record. */
+tn__error *tn__error_new(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
+/* The record of the thread's most recent tn__fail (not only the first). */
+tn__error *tn__error_last(void);
+tn__error *tn__error_retain(tn__error *error);
+void tn__error_release(tn__error *error);
+tn_status tn__error_status(const tn__error *error);
+const char *tn__error_message(const tn__error *error);
+/* Latches an existing record again and returns its code: when an error array is used where a status is due. */
+tn_status tn__error_raise(tn__error *error);
+
+/* The valid name nearest to `word` by edit distance, for "did you mean" messages; NULL if none is near. */
+const char *tn__nearest_name(const char *word, const char *const *names, int count);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Diagnostics to stderr, by TANSO_LOG = error | warn (default) | info | debug. And the switches of TANSO_DUMP. */
+#ifndef TN_CORE_LOG_H
+#define TN_CORE_LOG_H
+
+#include <stdbool.h>
+#include <tanso/base.h>
+
+typedef enum tn__log_level { TN__LOG_ERROR, TN__LOG_WARN, TN__LOG_INFO, TN__LOG_DEBUG } tn__log_level;
+bool tn__log_enabled(tn__log_level level);
+void tn__log(tn__log_level level, const char *room, const char *format, ...) TN_PRINTF(3, 4);
+/* True if `what` ("graph", "plan", "kernels") is in the comma-separated list TANSO_DUMP. */
+bool tn__dump_enabled(const char *what);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host memory for the library's own records. Everything goes through these, so that tests can make the Nth allocation
+ * fail. They return NULL on failure and latch nothing: the caller says what it was doing.
+ */
+#ifndef TN_CORE_MEMORY_H
+#define TN_CORE_MEMORY_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <tanso/base.h>
+
+void *tn__alloc(size_t bytes);
+void *tn__calloc(size_t count, size_t bytes);
+void *tn__realloc(void *old, size_t bytes);
+/* 64-byte aligned, for array elements; freed with tn__free. */
+void *tn__alloc_aligned(size_t bytes);
+void tn__free(void *memory);
+char *tn__strdup(const char *text);
+/* printf into fresh memory. */
+char *tn__format(const char *format, ...) TN_PRINTF(1, 2);
+char *tn__vformat(const char *format, va_list args);
+
+/* Test hook: lets the next `count` allocations of this process succeed and fails the one after (count < 0: off).
+ * Returns the number of allocations made since the last call. */
+TN_API long tn__fail_allocation_after(long count);
+
+/* A growing array: grows `*items` (of `size` bytes each) so that it holds `needed`; false without memory. */
+bool tn__grow(void **items, size_t *capacity, size_t needed, size_t size);
+
+/* A growing string; once an append fails, `failed` stays set and data keeps what fitted. */
+typedef struct tn__text {
+    char *data;
+    size_t length, capacity;
+    bool failed;
+} tn__text;
+void tn__text_add(tn__text *text, const char *string);
+void tn__text_addn(tn__text *text, const char *bytes, size_t count);
+void tn__text_addf(tn__text *text, const char *format, ...) TN_PRINTF(2, 3);
+/* The string, owned by the caller, or NULL if anything failed (then it is freed). */
+char *tn__text_take(tn__text *text);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices behind one small table of functions, their buffers, and the caching allocator.
+ *
+ * A backend registers itself by name; the registry opens its devices on first use and keeps them for the process. The
+ * required slots are checked at registration; optional ones are marked and may be NULL.
+ */
+#ifndef TN_DEVICE_DEVICE_H
+#define TN_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+#include <tanso/base.h>
+#include <tanso/device.h>
+
+typedef struct tn__device tn__device;
+typedef struct tn__program tn__program;
+typedef struct tn__executable tn__executable;
+
+/* What kernels a device takes. */
+typedef enum tn__target { TN__TARGET_NONE, TN__TARGET_C, TN__TARGET_CUDA } tn__target;
+
+typedef struct tn__capabilities {
+    tn__target target;    /* TN__TARGET_NONE: operations one by one only */
+    bool host_memory;     /* buffers are host memory: may be read through their pointer after synchronize */
+    bool shapes_only;     /* computes nothing: the null device */
+    bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
+    int threads;          /* parallel workers, for estimates */
+    size_t total_memory;  /* 0: unknown */
+} tn__capabilities;
+
+typedef struct tn__device_ops {
+    /* Raw memory of the device, 64-byte aligned; NULL when exhausted. */
+    void *(*allocate)(tn__device *device, size_t bytes);
+    void (*release)(tn__device *device, void *memory, size_t bytes);
+    /* Copies to and from host memory, and inside the device; ordered after work that was started before. */
+    tn_status (*read)(tn__device *device, void *host, const void *memory, size_t bytes);
+    tn_status (*write)(tn__device *device, void *memory, const void *host, size_t bytes);
+    tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
+    /* Prepares a program (which must outlive it) for running; compiles its kernels. */
+    tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
+    /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done. */
+    tn_status (*run)(tn__executable *executable, void *const *buffers, const uint64_t *scalars);
+    void (*unload)(tn__executable *executable);
+    /* (optional) Waits for everything started; reports faults. */
+    tn_status (*synchronize)(tn__device *device);
+    /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false. */
+    bool (*supports)(tn__device *device, int op, tn_dtype dtype);
+} tn__device_ops;
+
+struct tn__device {
+    const tn__device_ops *ops;
+    tn_device id;
+    uint16_t number;      /* position in the registry, stands for the device in keys */
+    char name[24];
+    tn__capabilities capabilities;
+    void *backend_data;
+    struct tn__allocator *allocator;
+};
+
+typedef struct tn__backend {
+    const char *name;     /* "cpu" */
+    tn_device_kind kind;
+    /* Number of devices here; 0 with the reason in *why (static or thread-local). */
+    int (*count)(const char **why);
+    /* Fills in ops, capabilities and backend_data of device `index`. */
+    tn_status (*open)(int index, tn__device *device);
+} tn__backend;
+
+/* Registration; the built-in backends are registered by the registry on first use (weakly coupled through a table in
+ * backends/). TN_ERR_STATE for a missing slot or a repeated kind. */
+tn_status tn__backend_register(const tn__backend *backend);
+/* The opened device of an id ({0,0}: the thread's current one); NULL with a latched error. */
+tn__device *tn__device_get(tn_device id);
+tn__device *tn__device_current(void);
+
+/* ---- storages: reference-counted buffers ---- */
+typedef struct tn__storage {
+    _Atomic uint32_t references;
+    tn__device *device;
+    void *memory;
+    size_t bytes;
+    void (*release)(void *user, void *memory); /* of wrapped memory; NULL: the allocator's */
+    void *user;
+} tn__storage;
+
+/* Uninitialised memory from the device's cache; NULL with a latched TN_ERR_MEMORY that tells requested, used, cached, limit
+ * and total. Zero bytes give a storage with a valid pointer. */
+tn__storage *tn__storage_new(tn__device *device, size_t bytes);
+/* Memory that someone else owns; `release` (may be NULL) is called once at the end. */
+tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *), void *user);
+static inline tn__storage *tn__storage_retain(tn__storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+    return storage;
+}
+void tn__storage_release(tn__storage *storage);
+
+/* The allocator itself, for arenas: memory that is not a storage. */
+void *tn__device_allocate(tn__device *device, size_t bytes);
+void tn__device_release(tn__device *device, void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one order in which reductions combine, on every path (reference evaluator, fused, unfused), so that all give the same
+ * bits. It depends on the logical shape alone.
+ *
+ * A reduction over a set of axes of a shape: for each kept index, the reduced elements are numbered r = 0..R-1 in C order of
+ * the reduced axes. They are combined in blocks:
+ *
+ *     Inner order, when the last axis with extent > 1 is reduced:
+ *         block k holds r in [k B, (k+1) B), B = TN__REDUCE_BLOCK. In a block, lane j of L = TN__REDUCE_LANES starts from the
+ *         identity and combines r = kB + j, kB + j + L, ... in turn; then lanes combine pairwise, lane j with lane j + L/2 for
+ *         j < L/2, and so on by halves.
+ *     Outer order, otherwise: block k of the same size combines its r in turn, starting from the identity.
+ *     Finally block results combine in turn, from the identity: acc = combine(acc, block k).
+ *
+ * Accumulation is in the compute dtype (float32 for float16 and bfloat16, rounded once at the end).
+ * Positions (ARGMAX, ARGMIN) do not depend on the order: the first position wins.
+ */
+#ifndef TN_DEVICE_ORDER_H
+#define TN_DEVICE_ORDER_H
+
+#define TN__REDUCE_LANES 16
+#define TN__REDUCE_BLOCK 4096
+
+#endif

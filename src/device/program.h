@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program: what compile/ hands to a backend. A list of steps over a table of buffers; each step is a kernel of the
+ * program's source text or one operation of ops.def over strided operands.
+ */
+#ifndef TN_DEVICE_PROGRAM_H
+#define TN_DEVICE_PROGRAM_H
+
+#include "device/device.h"
+
+typedef enum tn__buffer_kind {
+    TN__BUFFER_INPUT,     /* the storage of a leaf, whole */
+    TN__BUFFER_OUTPUT,    /* a storage made for each run */
+    TN__BUFFER_DONATED,   /* an output written into the storage of input buffer `slot` */
+    TN__BUFFER_TEMPORARY  /* `offset` in the arena */
+} tn__buffer_kind;
+
+typedef struct tn__buffer {
+    tn__buffer_kind kind;
+    int slot;       /* INPUT: leaf number; OUTPUT, DONATED: result number */
+    int donor;      /* DONATED: index of the INPUT buffer */
+    size_t bytes;   /* of OUTPUT and TEMPORARY: what must be allocated */
+    size_t offset;  /* TEMPORARY */
+} tn__buffer;
+
+/* A strided window of a buffer. Strides and offset in elements; stride 0 repeats. */
+typedef struct tn__operand {
+    int buffer;
+    tn_dtype dtype;
+    int ndim;
+    int64_t dim[TN_MAX_NDIM];
+    int64_t stride[TN_MAX_NDIM];
+    int64_t offset;
+} tn__operand;
+
+typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
+
+/* The entry point of a kernel in C:
+ *     void name(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end, int32_t *fault)
+ * p: one pointer an operand (its buffer; the offset is in n), n: `params`, s: the scalars' values in the order of `scalar`,
+ * [begin, end): the part of `items` to do; *fault is set to 1 + operand number of an index out of range. */
+typedef struct tn__step {
+    tn__step_kind kind;
+    int op;                   /* OP: the operation, a tn__op of array/ops.h */
+    uint32_t axes;            /* OP: a reduction's axes, or GATHER / SCATTER_ADD's axis as a bit */
+    tn_dtype compute;         /* OP: T of the expression */
+    int alpha;                /* MATMUL: scalar slot of a factor, -1: 1. out = alpha a b + beta out */
+    int beta;                 /* MATMUL: 0 or 1 */
+    const char *kernel;       /* KERNEL: the entry point's name */
+    int operand_count, output_count;
+    tn__operand *operand;     /* outputs first, then inputs in the operation's order */
+    int scalar_count;
+    int *scalar;              /* slots of the program's scalars */
+    int param_count;
+    int64_t *param;
+    int64_t items;            /* KERNEL: extent of the parallel loop */
+    int64_t item_cost;        /* KERNEL: about how many element operations an item is */
+    int64_t bytes, operations; /* estimates, for descriptions and scheduling */
+    char *label;              /* what was fused, for people: "exp multiply -> sum" */
+} tn__step;
+
+struct tn__program {
+    int buffer_count;
+    tn__buffer *buffer;
+    int scalar_count;         /* 64-bit run-time scalars */
+    tn_dtype *scalar_dtype;
+    int step_count;
+    tn__step *step;
+    size_t arena_bytes;       /* temporaries together */
+    char *source;             /* text of all kernels, "" if none */
+};
+
+
+void tn__program_free(tn__program *program);
+
+#endif

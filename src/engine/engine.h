@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Evaluation of nodes, for rooms above the engine. */
+#ifndef TN_ENGINE_ENGINE_H
+#define TN_ENGINE_ENGINE_H
+
+#include "array/node.h"
+
+/* Computes all roots (of one device) in one plan. Roots with values are skipped; an error root raises its error. */
+tn_status tn__evaluate(int count, tn__node *const *roots);
+/* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward was
+ * called or that are small, and releases larger ones that depend on memory the roots reuse. */
+tn_status tn__evaluate_step(int count, tn__node *const *roots);
+/* Copies an evaluated node's elements to the host in C order. */
+tn_status tn__read(tn__node *node, void *host);
+/* An evaluated value from host memory (C order), on a device. Borrowed node, as by the builders. */
+tn__node *tn__value_from_host(const void *data, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+
+#endif
