@@ -8,7 +8,8 @@
 /*
  * Latches an error in this thread (if none is latched) and returns its code. The message becomes
  * "<operation>: <formatted text> (<file>:<line>)", with the caller's place noted by tn__at.
- * The text says what was expected, what came, and what to do.
+ * The text says what was expected, what came, and what to do. Without memory for the record the code latched and
+ * returned is TN_ERR_MEMORY.
  */
 tn_status tn__fail(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* TN_ERR_MEMORY for an operation that wanted `bytes`. */
@@ -16,9 +17,9 @@ tn_status tn__fail_memory(const char *operation, size_t bytes);
 
 /* A shared, immutable error record, as error arrays and failed objects carry. */
 typedef struct tn__error tn__error;
-/* Makes a record and latches it. Never NULL: without memory, a static record. */
+/* Makes a record and latches it. Never NULL: without memory, a static record. The caller owns one reference. */
 tn__error *tn__error_new(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
-/* The record of the thread's most recent tn__fail (not only the first). */
+/* The record of the thread's most recent failure (not only the first), borrowed: retain it to keep it. Never NULL. */
 tn__error *tn__error_last(void);
 tn__error *tn__error_retain(tn__error *error);
 void tn__error_release(tn__error *error);

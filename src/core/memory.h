@@ -10,10 +10,16 @@
 #include <stddef.h>
 #include <tanso/base.h>
 
+/* Clean-up at exit: functions with __attribute__((destructor(ORDER))) run from rooms above (no order given) down to
+ * device and then core, so that what is torn down first may still use what lies below. */
+#define TN__EXIT_CORE 101
+#define TN__EXIT_DEVICE 102
+
+/* Zero bytes give memory too. tn__realloc leaves the old memory alone when it fails. */
 void *tn__alloc(size_t bytes);
 void *tn__calloc(size_t count, size_t bytes);
 void *tn__realloc(void *old, size_t bytes);
-/* 64-byte aligned, for array elements; freed with tn__free. */
+/* 64-byte aligned, for array elements; freed with tn__free. From 4 MiB on, on huge pages where the system has them. */
 void *tn__alloc_aligned(size_t bytes);
 void tn__free(void *memory);
 char *tn__strdup(const char *text);

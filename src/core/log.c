@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Diagnostics to stderr, and the switches of TANSO_DUMP. */
+#include "core/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+/* TANSO_LOG is read once: tn__log_enabled guards hot places. */
+static int threshold(void)
+{
+    static atomic_int known; /* 1 + level; 0: not read yet */
+    int level = atomic_load_explicit(&known, memory_order_relaxed) - 1;
+    if (level >= 0)
+        return level;
+    const char *wanted = getenv("TANSO_LOG");
+    level = TN__LOG_WARN;
+    for (int i = 0; wanted && i <= TN__LOG_DEBUG; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            level = i;
+    atomic_store_explicit(&known, level + 1, memory_order_relaxed);
+    return level;
+}
+
+bool tn__log_enabled(tn__log_level level)
+{
+    return (int)level <= threshold();
+}
+
+void tn__log(tn__log_level level, const char *room, const char *format, ...)
+{
+    if (!tn__log_enabled(level))
+        return;
+    char text[1024]; /* one write a line, so that the lines of threads do not mix; longer ones are cut */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "tanso: %s: %s: %s\n", level_names[level], room, text);
+}
+
+bool tn__dump_enabled(const char *what)
+{
+    const char *list = getenv("TANSO_DUMP");
+    size_t length = strlen(what);
+    while (list && *list) {
+        size_t item = strcspn(list, ",");
+        if (item == length && strncmp(list, what, length) == 0)
+            return true;
+        list += item + (list[item] == ',');
+    }
+    return false;
+}
