@@ -38,7 +38,8 @@ enum {
     TN__NODE_BACKWARD = 4,   /* backward was called on it: computed along with the next step */
     TN__NODE_RELEASED = 8,   /* consumed by an optimizer's step: can no longer be computed */
     TN__NODE_WEAK = 16,      /* a weak scalar: promotes by class only */
-    TN__NODE_RETAIN_GRAD = 32
+    TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */
+    TN__NODE_SPENT = 64      /* backward went through it for the last time: its inputs go as soon as it has a value */
 };
 
 typedef struct tn__node tn__node;
