@@ -69,7 +69,7 @@ TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n
 TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
 {
     tn_f32 u = (tn_f32)a * 0x1p-32f + 0x1p-33f;
-    tn_f32 r = tns_sqrt_f32(-2.0f * tns__log_f32(u, 0.0f));
+    tn_f32 r = tns_sqrt_f32(-2.0f * tns__log_f32(u, 0, 0.0f));
     tn_u32 quadrant = (b + 0x20000000u) >> 30;
     tn_f32 t = (tn_f32)(tn_i32)(b - (quadrant << 30)) * 0x1.921fb6p-30f, z = t * t; /* 2 pi / 2^32 */
     tn_f32 s = -0.16666664183139801025390625f + z * (8.332717232406139373779296875e-3f + z * -1.9583865650929510593414306640625e-4f);
@@ -83,7 +83,7 @@ TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
 TN_HOT tn_f64 tns__box_muller_f64(tn_u64 a, tn_u64 b, tn_u64 second)
 {
     tn_f64 u = tns__uniform_f64(a) + 0x1p-54;
-    tn_f64 r = tns_sqrt_f64(-2.0 * tns__log_f64(u, 0.0));
+    tn_f64 r = tns_sqrt_f64(-2.0 * tns__log_f64(u, 0, 0.0));
     tn_u64 quadrant = (b + 0x2000000000000000ull) >> 62;
     tn_u64 turn = b - (quadrant << 62) + 0x8000000000000000ull;
     tn_f64 t = (tns__uniform_f64(turn) - 0.5) * 0x1.921fb54442d18p+2, z = t * t;
