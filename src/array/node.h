@@ -78,6 +78,7 @@ struct tn_array {
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
     uint16_t is_static;            /* the out-of-memory error array: never freed */
+    tn_array *posted;              /* the next of those that other threads ask their owner to free */
 };
 
 /* ---- reference counts ---- */

@@ -55,6 +55,7 @@ typedef struct tn__op_info {
     const char *identity;   /* of a reduction, else "" */
     const char *doc;
     unsigned char arity, kind, types, result, props;
+    bool differentiable; /* has a gradient rule */
 } tn__op_info;
 extern const tn__op_info tn__ops[TN__OP_COUNT];
 

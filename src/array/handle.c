@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* Handles: arrays as users hold them, who owns them, and the list of those whose value is still to be computed. */
+#include "array/build.h"
+#include "array/thread.h"
+#include "core/memory.h"
+
+/* ---- exhausted memory -------------------------------------------------------------------------------------- */
+
+static tn_array no_memory = {.is_static = 1};
+
+tn_array *tn__array_no_memory(void)
+{
+    /* Every thread stores the same pointer. */
+    __atomic_store_n(&no_memory.node, tn__node_no_memory(), __ATOMIC_RELEASE);
+    return &no_memory;
+}
+
+/* ---- pending handles --------------------------------------------------------------------------------------- */
+
+static bool is_pending(const tn__node *node) { return !node->storage && !node->error; }
+
+/* Another thread that frees the handle may read `pending` at any time: it posts it to us unless that is 0. */
+static void set_position(tn_array *x, size_t position)
+{
+    __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
+}
+
+static bool pending_add(tn_array *x)
+{
+    tn__thread *self = &tn__this;
+    if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
+        !tn__grow((void **)&self->pending, &self->pending_capacity, self->pending_count + 1, sizeof *self->pending))
+        return false;
+    self->pending[self->pending_count++] = x;
+    set_position(x, self->pending_count);
+    return true;
+}
+
+static void pending_remove(tn_array *x)
+{
+    tn__thread *self = &tn__this;
+    tn_array *last = self->pending[--self->pending_count];
+    self->pending[x->pending - 1] = last;
+    set_position(last, x->pending);
+    set_position(x, 0);
+}
+
+int tn__pending_handles(tn_array *const **handles)
+{
+    tn__thread_receive();
+    *handles = tn__this.pending;
+    return (int)tn__this.pending_count;
+}
+
+void tn__pending_sweep(void)
+{
+    tn__thread *self = &tn__this;
+    tn__thread_receive();
+    for (size_t i = self->pending_count; i-- > 0;)
+        if (!is_pending(self->pending[i]->node)) pending_remove(self->pending[i]);
+}
+
+void tn__pending_end(void)
+{
+    tn__thread *self = &tn__this;
+    while (self->pending_count) pending_remove(self->pending[self->pending_count - 1]);
+    tn__free(self->pending);
+    self->pending = NULL;
+    self->pending_capacity = 0;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------ */
+
+static void scope_add(tn__scope *scope, tn_array *x)
+{
+    x->scope = scope;
+    x->previous = NULL;
+    x->next = scope->first;
+    if (x->next) x->next->previous = x;
+    scope->first = x;
+}
+
+static void scope_remove(tn_array *x)
+{
+    if (x->previous)
+        x->previous->next = x->next;
+    else
+        x->scope->first = x->next;
+    if (x->next) x->next->previous = x->previous;
+    x->scope = NULL;
+}
+
+/* A handle that takes over one reference to its node. */
+static tn_array *handle_new(tn__node *node, tn__scope *scope)
+{
+    tn_array *x = node == tn__node_no_memory() ? NULL : tn__thread_take(TN__SLAB_ARRAY);
+    if (x) {
+        *x = (tn_array){.node = node, .owner = tn__this.number};
+        if (!is_pending(node) || pending_add(x)) {
+            if (scope) scope_add(scope, x);
+            tn__thread_count_live(1);
+            return x;
+        }
+        tn__thread_put(TN__SLAB_ARRAY, x);
+    }
+    tn__fail_memory("array", sizeof *x);
+    tn__node_release(node);
+    return tn__array_no_memory();
+}
+
+tn_array *tn__leave_array(tn__call call, tn__node *node)
+{
+    tn__thread *self = &tn__this;
+    /* The result is nearly always the newest temporary: its reference changes hands. */
+    if (self->temporary_count > call && self->temporaries[self->temporary_count - 1] == node)
+        self->temporary_count--;
+    else
+        tn__node_retain(node);
+    tn_array *x = handle_new(node, self->innermost);
+    tn__leave(call);
+    return x;
+}
+
+tn_array *tn__leave_error(tn__call call)
+{
+    return tn__leave_array(call, tn__node_error(tn__error_retain(tn__error_last())));
+}
+
+tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__node_retain(node), NULL); }
+
+/* ---- freeing ----------------------------------------------------------------------------------------------- */
+
+static void var_free(tn__var *var)
+{
+    tn_free(var->handle);
+    if (var->grad) tn__node_release(var->grad);
+    tn__free(var->name);
+    tn__free(var);
+}
+
+void tn__array_free(tn_array *x)
+{
+    tn__node *node = x->node;
+    tn__var *var = x->var;
+    if (x->scope) scope_remove(x);
+    if (x->pending) pending_remove(x);
+    if (var && node->var == var) node->var = NULL;
+    tn__thread_put(TN__SLAB_ARRAY, x);
+    tn__thread_count_live(-1);
+    if (var) var_free(var);
+    tn__node_release(node);
+}
+
+/* The handle of another thread: only one that is in none of its lists, and leads to nothing pending, is freed here. */
+static __attribute__((noinline)) void free_elsewhere(tn_array *x)
+{
+    tn__thread_ready(); /* so that the count of live arrays is kept; freeing works without */
+    if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE) || x->var || is_pending(x->node))
+        tn__thread_post_array(x);
+    else
+        tn__array_free(x);
+}
+
+void tn_free(tn_array *x)
+{
+    if (!x || x->is_static) return;
+    if (__builtin_expect(x->owner == tn__this.number, 1))
+        tn__array_free(x);
+    else
+        free_elsewhere(x);
+}
+
+/* ---- owners ------------------------------------------------------------------------------------------------ */
+
+tn_array *tn_keep(tn_array *x)
+{
+    /* One that is in no scope, or in an outer one, outlives the innermost already. */
+    tn__scope *scope = tn__this.innermost;
+    if (!x || !scope || x->is_static || x->scope != scope || !scope->outer) return x;
+    scope_remove(x);
+    scope_add(scope->outer, x);
+    return x;
+}
+
+tn_array *tn_own(tn_array *x)
+{
+    if (!x || x->is_static || !x->scope) return x;
+    if (x->owner != tn__this.number)
+        tn__fail(TN_ERR_STATE, "tn_own", "the array is in a scope of another thread: call tn_own in that thread");
+    else
+        scope_remove(x);
+    return x;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------- */
+
+tn__node *tn__node_of(const tn_array *x, const char *operation)
+{
+    if (__builtin_expect(!x, 0))
+        return tn__node_error(tn__error_new(TN_ERR_VALUE, operation, "an operand is NULL: expected an array"));
+    tn__node *node = x->node;
+    if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node)) return node;
+    if (node->error) return tn__node_error(tn__error_retain(node->error));
+    if (__builtin_expect(node->owner != tn__this.number, 0) && node->owner != tn__thread_number())
+        return tn__node_error(tn__error_new(TN_ERR_STATE, operation,
+                                            "an operand was recorded in another thread and is not evaluated yet: "
+                                            "call tn_eval on it there before sharing it"));
+    return node;
+}
+
+/* ---- changing what a handle points at ------------------------------------------------------------------------ */
+
+static bool only_a_temporary(const tn__node *node)
+{
+    const tn__thread *self = &tn__this;
+    if (node->references != 1) return false;
+    for (size_t i = self->temporary_count; i-- > 0;)
+        if (self->temporaries[i] == node) return true;
+    return false;
+}
+
+/* A node with the value of `node` that may be marked as a leaf: not seen through any other handle. */
+static tn__node *unshared(tn__node *node)
+{
+    if (node->error) return node;
+    if (node->storage) return tn__node_value(node->storage, node->dtype, node->shape, node->offset, node->strides);
+    if (only_a_temporary(node)) return node;
+    return tn__node_new(TN__OP_COPY, node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
+}
+
+/* Makes a handle's place in the list of pending handles fit a new node; the node that x can be given. */
+static tn__node *relist(tn_array *x, tn__node *node)
+{
+    if (x->owner != tn__this.number) {
+        if (!is_pending(node)) return node;
+        if (!x->scope && !x->pending) {
+            x->owner = tn__this.number;
+        } else {
+            /* The lists of another thread hold x, so it cannot be in ours: give it a value at once. */
+            if (!tn__evaluate_hook || tn__evaluate_hook(node) != TN_OK)
+                return tn__node_error(tn__error_retain(tn__error_last()));
+            return node;
+        }
+    }
+    if (!is_pending(node)) {
+        if (x->pending) pending_remove(x);
+    } else if (!x->pending && !pending_add(x)) {
+        tn__fail_memory("array", sizeof *x);
+        return tn__node_no_memory();
+    }
+    return node;
+}
+
+void tn__array_set(tn_array *x, tn__node *node)
+{
+    tn__node *old = x->node;
+    if (x->is_static || node == old) return;
+    tn__call call = tn__enter();
+    tn__var *var = x->var;
+    bool leaf = var && (old->flags & TN__NODE_LEAF_VAR);
+    if (leaf) node = unshared(node);
+    node = relist(x, node);
+    if (var && old->var == var) old->var = NULL;
+    if (leaf && !node->error) {
+        node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+        node->var = var;
+    }
+    x->node = tn__node_retain(node);
+    tn__node_release(old);
+    tn__leave(call);
+}
+
+tn__var *tn__array_var(tn_array *x)
+{
+    if (!x->var && !x->is_static) x->var = tn__calloc(1, sizeof *x->var);
+    return x->var;
+}

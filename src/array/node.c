@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes: making, freeing, and giving them values. */
+#include "array/node.h"
+
+#include <pthread.h>
+
+#include "array/build.h"
+#include "array/thread.h"
+#include "core/memory.h"
+
+tn_status (*tn__evaluate_hook)(tn__node *node);
+
+/* ---- exhausted memory -------------------------------------------------------------------------------------- */
+
+/* Its count starts so high that matched retains and releases never bring it to 0. */
+static tn__node no_memory = {.references = 1u << 30, .op = TN__OP_ERROR};
+
+static void release_no_memory(void) __attribute__((destructor));
+static void release_no_memory(void)
+{
+    if (no_memory.error) tn__error_release(no_memory.error);
+    no_memory.error = NULL;
+}
+
+static void make_no_memory(void)
+{
+    no_memory.shape = tn__shape_scalar();
+    no_memory.error = tn__error_new(TN_ERR_MEMORY, "array",
+                                    "host memory is exhausted: free arrays, or use smaller ones or a smaller minibatch");
+}
+
+tn__node *tn__node_no_memory(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_no_memory);
+    return &no_memory;
+}
+
+/* ---- temporaries ------------------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) bool grow_temporaries(void)
+{
+    tn__thread *self = &tn__this;
+    return tn__grow((void **)&self->temporaries, &self->temporary_capacity, self->temporary_count + 1,
+                    sizeof *self->temporaries);
+}
+
+static __attribute__((noinline)) tn__node *fail_new(tn__node *node)
+{
+    if (node) tn__node_release(node);
+    tn__fail_memory("array", sizeof *node);
+    return tn__node_no_memory();
+}
+
+inline tn__node *tn__temporary(tn__node *node)
+{
+    tn__thread *self = &tn__this;
+    if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries())
+        return fail_new(node);
+    self->temporaries[self->temporary_count++] = node;
+    return node;
+}
+
+tn__call tn__enter(void)
+{
+    if (tn__thread_ready()) tn__thread_receive();
+    return tn__this.temporary_count;
+}
+
+void tn__leave(tn__call call)
+{
+    tn__thread *self = &tn__this;
+    while (self->temporary_count > call) tn__node_release(self->temporaries[--self->temporary_count]);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------ */
+
+/* Evaluates inputs until none is as deep as a recording may be; an error node if that fails. */
+static __attribute__((noinline)) tn__node *evaluate_deep(int arity, tn__node *const *in)
+{
+    if (!tn__evaluate_hook || tn__this.evaluating) return NULL;
+    for (int i = 0; i < arity; i++) {
+        if (!tn__node_pending(in[i]) || in[i]->depth < TN__MAX_DEPTH) continue;
+        tn__this.evaluating = 1;
+        tn_status status = tn__evaluate_hook(in[i]);
+        tn__this.evaluating = 0;
+        if (status) return tn__node_error(tn__error_retain(tn__error_last()));
+    }
+    return NULL;
+}
+
+static tn__node *error_of_input(tn__node *in)
+{
+    return tn__node_is_error(in) ? in : tn__node_error(tn__error_retain(in->error));
+}
+
+tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
+                       tn__node *const *in, tn__attr attr)
+{
+    uint32_t depth = 0;
+    uint8_t flags = 0;
+    for (int i = 0; i < arity; i++) {
+        if (__builtin_expect(in[i]->error != NULL, 0)) return error_of_input(in[i]);
+        if (!in[i]->storage && in[i]->depth > depth) depth = in[i]->depth;
+        flags |= in[i]->flags;
+    }
+    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0)) {
+        tn__node *error = evaluate_deep(arity, in);
+        if (error) return error;
+        depth = 0;
+        for (int i = 0; i < arity; i++)
+            if (!in[i]->storage && in[i]->depth > depth) depth = in[i]->depth;
+    }
+    flags &= TN__NODE_NEEDS_GRAD;
+    if (flags && !(tn__ops[op].differentiable && tn_dtype_is_float(dtype) && tn__no_grad_depth == 0)) flags = 0;
+
+    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    if (__builtin_expect(node == NULL, 0)) return fail_new(NULL);
+    *node = (tn__node){.references = 1, .op = (uint16_t)op, .dtype = (uint8_t)dtype, .arity = (uint8_t)arity,
+                       .flags = flags, .owner = tn__this.number, .depth = depth + 1, .shape = shape,
+                       .device = device, .attr = attr};
+    for (int i = 0; i < arity; i++) node->in[i] = tn__node_retain(in[i]);
+    return tn__temporary(node);
+}
+
+tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
+                         const tn__ints *strides)
+{
+    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    if (!node) return fail_new(NULL);
+    *node = (tn__node){.references = 1, .op = TN__OP_VALUE, .dtype = (uint8_t)dtype, .owner = tn__this.number,
+                       .shape = shape, .device = storage->device, .storage = tn__storage_retain(storage),
+                       .offset = offset, .strides = strides};
+    return tn__temporary(node);
+}
+
+tn__node *tn__node_error(tn__error *error)
+{
+    if (!error) return tn__node_no_memory();
+    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    if (!node) {
+        tn__error_release(error);
+        return fail_new(NULL);
+    }
+    *node = (tn__node){.references = 1, .op = TN__OP_ERROR, .owner = tn__this.number, .shape = tn__shape_scalar(),
+                       .error = error};
+    return tn__temporary(node);
+}
+
+/* ---- freeing ----------------------------------------------------------------------------------------------- */
+
+/* A pending node counts plainly, so only its owner may drop a reference. Its owner may just be giving it a value: once
+ * that is seen, counts are atomic for all. */
+static bool is_foreign(const tn__node *in)
+{
+    return in->owner != tn__this.acting && !__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&in->error, __ATOMIC_ACQUIRE);
+}
+
+static bool drop_reference(tn__node *node)
+{
+    if (node->storage || node->error) return __atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL) == 0;
+    return --node->references == 0;
+}
+
+void tn__node_free(tn__node *node)
+{
+    if (node == &no_memory) return;
+    /* Dead nodes still to be taken apart are chained through their marks: graphs are too deep to recurse. */
+    node->mark = 0;
+    for (tn__node *dead = node; dead;) {
+        node = dead;
+        dead = (tn__node *)(uintptr_t)node->mark;
+        uint16_t elsewhere = 0;
+        for (int i = 0; i < node->arity; i++) {
+            tn__node *in = node->in[i];
+            if (!in) continue; /* dropped before the node was posted here */
+            if (__builtin_expect(is_foreign(in), 0)) {
+                elsewhere = in->owner;
+                continue;
+            }
+            node->in[i] = NULL;
+            if (drop_reference(in)) {
+                in->mark = (uintptr_t)dead;
+                dead = in;
+            }
+        }
+        tn__storage *storage = node->storage;
+        tn__error *error = node->error;
+        node->storage = NULL;
+        node->error = NULL;
+        if (elsewhere)
+            tn__thread_post_node(node, elsewhere);
+        else
+            tn__thread_put(TN__SLAB_NODE, node);
+        if (storage) tn__storage_release(storage);
+        if (error) tn__error_release(error);
+    }
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+static void drop_inputs(tn__node *node)
+{
+    int arity = node->arity;
+    node->arity = 0;
+    for (int i = 0; i < arity; i++) {
+        tn__node *in = node->in[i];
+        node->in[i] = NULL;
+        tn__node_release(in);
+    }
+}
+
+void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop)
+{
+    tn__storage *old = node->storage;
+    node->offset = offset;
+    node->strides = strides;
+    node->depth = 0;
+    /* From here on counts are atomic. */
+    __atomic_store_n(&node->storage, tn__storage_retain(storage), __ATOMIC_RELEASE);
+    if (old) tn__storage_release(old);
+    if (drop && node->arity) {
+        node->op = TN__OP_VALUE;
+        drop_inputs(node);
+    }
+}
+
+void tn__node_set_released(tn__node *node, tn__error *error)
+{
+    if (node->storage || node->error) return;
+    node->flags |= TN__NODE_RELEASED;
+    __atomic_store_n(&node->error, tn__error_retain(error), __ATOMIC_RELEASE);
+    drop_inputs(node);
+}

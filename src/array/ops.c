@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of operations, made from ops.def. */
+#include "array/ops.h"
+
+/* Folded at compile time. */
+#define HAS_RULE(grad) (__builtin_strcmp(#grad, "none") != 0)
+
+const tn__op_info tn__ops[TN__OP_COUNT] = {
+#define TN_MAP(ID, op_name, inputs, TYPES, RESULT, grad, properties, EXPR, text) \
+    [TN__OP_##ID] = {.name = #op_name, .expression = #EXPR, .identity = "", .doc = text, .arity = inputs, \
+                     .kind = TN__KIND_MAP, .types = TN__TYPES_##TYPES, .result = TN__RESULT_##RESULT, \
+                     .props = properties, .differentiable = HAS_RULE(grad)},
+#define TN_REDUCE(ID, op_name, TYPES, RESULT, grad, properties, IDENTITY, COMBINE, text) \
+    [TN__OP_##ID] = {.name = #op_name, .expression = #COMBINE, .identity = #IDENTITY, .doc = text, .arity = 1, \
+                     .kind = TN__KIND_REDUCE, .types = TN__TYPES_##TYPES, .result = TN__RESULT_##RESULT, \
+                     .props = properties, .differentiable = HAS_RULE(grad)},
+#define TN_GENERATE(ID, op_name, TYPES, EXPR, text) \
+    [TN__OP_##ID] = {.name = #op_name, .expression = #EXPR, .identity = "", .doc = text, .arity = 0, \
+                     .kind = TN__KIND_GENERATE, .types = TN__TYPES_##TYPES, .result = TN__RESULT_SAME},
+#define TN_OTHER(ID, op_name, inputs, KIND, grad, properties, text) \
+    [TN__OP_##ID] = {.name = #op_name, .expression = "", .identity = "", .doc = text, .arity = inputs, \
+                     .kind = TN__KIND_##KIND, .types = TN__TYPES_ANY, .result = TN__RESULT_SAME, \
+                     .props = properties, .differentiable = HAS_RULE(grad)},
+#include "array/ops.def"
+};
+
+/* Sets of dtypes, one bit each. */
+#define ONE(dtype) (1u << (dtype))
+#define SIGNED (ONE(TN_INT8) | ONE(TN_INT16) | ONE(TN_INT32) | ONE(TN_INT64))
+#define UNSIGNED (ONE(TN_UINT8) | ONE(TN_UINT16) | ONE(TN_UINT32) | ONE(TN_UINT64))
+#define FLOATS (ONE(TN_FLOAT16) | ONE(TN_BFLOAT16) | ONE(TN_FLOAT32) | ONE(TN_FLOAT64))
+
+static const unsigned computed_in[] = {
+    [TN__TYPES_ANY] = ONE(TN_BOOL) | SIGNED | UNSIGNED | FLOATS,
+    [TN__TYPES_ALL] = ONE(TN_BOOL) | SIGNED | UNSIGNED | FLOATS,
+    [TN__TYPES_NUMBERS] = SIGNED | UNSIGNED | FLOATS,
+    [TN__TYPES_FLOATS] = FLOATS,
+    [TN__TYPES_INTEGERS] = ONE(TN_BOOL) | SIGNED | UNSIGNED,
+    [TN__TYPES_BOOLS] = ONE(TN_BOOL),
+    [TN__TYPES_UNSIGNED] = ONE(TN_UINT32) | ONE(TN_UINT64),
+    [TN__TYPES_INT64] = ONE(TN_INT64),
+};
+
+bool tn__op_computes(tn__op op, tn_dtype dtype)
+{
+    return (unsigned)op < TN__OP_COUNT && (unsigned)dtype < TN_DTYPE_COUNT &&
+           (computed_in[tn__ops[op].types] & ONE(dtype)) != 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes: who frees which array. Each thread has a stack of them over a base scope that lasts as long as the thread. */
+#include "array/thread.h"
+
+void tn_scope_push(void)
+{
+    tn__thread *self = &tn__this;
+    self->depth++;
+    if (!tn__thread_ready()) return;
+    tn__thread_receive();
+    tn__scope *scope = tn__thread_take(TN__SLAB_SCOPE);
+    if (!scope) {
+        tn__fail_memory("tn_scope_push", sizeof *scope);
+        self->innermost->unmade++;
+        return;
+    }
+    *scope = (tn__scope){.outer = self->innermost};
+    self->innermost = scope;
+}
+
+static void empty(tn__scope *scope)
+{
+    while (scope->first) tn__array_free(scope->first);
+}
+
+void tn_scope_pop(void)
+{
+    tn__thread *self = &tn__this;
+    if (self->depth == 0) {
+        tn__fail(TN_ERR_STATE, "tn_scope_pop", "no scope is open in this thread: every pop needs a tn_scope_push before it");
+        return;
+    }
+    self->depth--;
+    if (!tn__thread_ready()) return;
+    tn__thread_receive();
+    tn__scope *scope = self->innermost;
+    if (scope->unmade) {
+        scope->unmade--;
+        return;
+    }
+    if (!scope->outer) return; /* pushed before the thread could be registered */
+    empty(scope);
+    self->innermost = scope->outer;
+    tn__thread_put(TN__SLAB_SCOPE, scope);
+}
+
+int tn_scope_depth(void) { return tn__this.depth; }
+
+tn__scope_guard tn__scope_enter(void)
+{
+    tn__scope_guard guard = {.depth = tn__this.depth, .once = 1};
+    tn_scope_push();
+    return guard;
+}
+
+void tn__scope_leave(tn__scope_guard *guard)
+{
+    while (tn__this.depth > guard->depth) tn_scope_pop();
+}
+
+void tn__scopes_end(void)
+{
+    while (tn__this.depth > 0) tn_scope_pop();
+    empty(&tn__this.base);
+}

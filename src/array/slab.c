@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Chunks of small objects, and the pool through which threads pass free ones in batches. */
+#include "array/slab.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "array/thread.h"
+#include "core/memory.h"
+
+/* Whole cache lines, so that two threads' objects share none. */
+#define LINE 64
+#define ROUNDED(type) ((sizeof(type) + LINE - 1) / LINE * LINE)
+const uint32_t tn__slab_sizes[TN__SLAB_KINDS] = {
+    [TN__SLAB_NODE] = ROUNDED(tn__node),
+    [TN__SLAB_ARRAY] = ROUNDED(tn_array),
+    [TN__SLAB_SCOPE] = ROUNDED(tn__scope),
+};
+/* A thread that records little should cost little. */
+static const uint32_t chunk_objects[TN__SLAB_KINDS] = {
+    [TN__SLAB_NODE] = 512,
+    [TN__SLAB_ARRAY] = 512,
+    [TN__SLAB_SCOPE] = 32,
+};
+
+typedef struct chunk {
+    struct chunk *next;
+    char padding[LINE - sizeof(void *)];
+} chunk;
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        tn__slab_free *batches;
+        chunk *chunks;
+        size_t made; /* objects in all chunks */
+    } kinds[TN__SLAB_KINDS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void give_batch(tn__slab_free *first, size_t count, tn__slab_kind kind)
+{
+    TN__SLAB_UNPOISON(first, sizeof *first);
+    first->count = count;
+    pthread_mutex_lock(&pool.lock);
+    first->next_batch = pool.kinds[kind].batches;
+    pool.kinds[kind].batches = first;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static bool take_batch(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    pthread_mutex_lock(&pool.lock);
+    tn__slab_free *first = pool.kinds[kind].batches;
+    if (first) pool.kinds[kind].batches = first->next_batch;
+    pthread_mutex_unlock(&pool.lock);
+    if (!first) return false;
+    cache->list = first;
+    cache->count = (uint32_t)first->count;
+    return true;
+}
+
+static bool new_chunk(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    size_t bytes = (size_t)tn__slab_sizes[kind] * chunk_objects[kind];
+    chunk *made = tn__alloc_aligned(sizeof *made + bytes);
+    if (!made) return false;
+    pthread_mutex_lock(&pool.lock);
+    made->next = pool.kinds[kind].chunks;
+    pool.kinds[kind].chunks = made;
+    pool.kinds[kind].made += chunk_objects[kind];
+    pthread_mutex_unlock(&pool.lock);
+    cache->fresh = (char *)(made + 1);
+    cache->end = cache->fresh + bytes;
+    return true;
+}
+
+void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    if (cache->spare) {
+        cache->list = cache->spare;
+        cache->count = TN__SLAB_BATCH;
+        cache->spare = NULL;
+        return tn__slab_take(cache, kind);
+    }
+    if (cache->fresh == cache->end) {
+        /* Only registered threads have caches: unregistered ones would take objects and never give them back. */
+        if (!tn__thread_ready()) return NULL;
+        if (take_batch(cache, kind)) return tn__slab_take(cache, kind);
+        if (!new_chunk(cache, kind)) return NULL;
+    }
+    char *object = cache->fresh;
+    cache->fresh += tn__slab_sizes[kind];
+    return object;
+}
+
+void tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
+    cache->spare = cache->list;
+    cache->list = NULL;
+    cache->count = 0;
+}
+
+void tn__slab_flush(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    for (; cache->fresh != cache->end; cache->fresh += tn__slab_sizes[kind]) tn__slab_put(cache, kind, cache->fresh);
+    if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
+    if (cache->list) give_batch(cache->list, cache->count, kind);
+    *cache = (tn__slab_cache){0};
+}
+
+void tn__slab_give(void *object, tn__slab_kind kind)
+{
+    tn__slab_free *one = object;
+    one->next = NULL;
+    TN__SLAB_POISON(one, tn__slab_sizes[kind]);
+    give_batch(one, 1, kind);
+}
+
+void tn__slab_trim(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    for (int kind = 0; kind < TN__SLAB_KINDS; kind++) {
+        size_t count = 0;
+        for (tn__slab_free *batch = pool.kinds[kind].batches; batch; batch = batch->next_batch) count += batch->count;
+        if (count != pool.kinds[kind].made) continue; /* some thread still runs, or someone still holds an array */
+        while (pool.kinds[kind].chunks) {
+            chunk *old = pool.kinds[kind].chunks;
+            pool.kinds[kind].chunks = old->next;
+            TN__SLAB_UNPOISON(old, sizeof *old + (size_t)tn__slab_sizes[kind] * chunk_objects[kind]);
+            tn__free(old);
+        }
+        pool.kinds[kind].batches = NULL;
+        pool.kinds[kind].made = 0;
+    }
+    pthread_mutex_unlock(&pool.lock);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a thread keeps for recording: its number, caches of memory, temporaries, pending handles, scopes. Inside the room
+ * array/ only.
+ *
+ * Objects of another thread. A pending node, and a handle that is in a scope or in the list of pending handles, may be
+ * changed by the thread that owns it alone, whose number it carries. Another thread that frees such a handle, or drops
+ * the last reference to a value that still holds pending inputs, posts it to the owner, which frees it at its next call.
+ * Where the owner has ended, the posting thread takes over its number while it frees.
+ */
+#ifndef TN_ARRAY_THREAD_H
+#define TN_ARRAY_THREAD_H
+
+#include "array/node.h"
+#include "array/slab.h"
+
+typedef struct tn__scope tn__scope;
+struct tn__scope {
+    tn_array *first;  /* newest */
+    tn__scope *outer; /* NULL: this is the thread's own */
+    int unmade;       /* pushes that found no memory; their arrays are in this scope until it is left */
+};
+
+typedef struct tn__thread {
+    tn__scope *innermost;
+    tn__slab_cache slabs[TN__SLAB_KINDS];
+    tn__node **temporaries;
+    size_t temporary_count, temporary_capacity;
+    tn_array **pending;
+    size_t pending_count, pending_capacity;
+    int64_t live;              /* handles made less handles freed by this thread */
+    uint16_t number;           /* 0: not registered yet */
+    uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
+    uint16_t evaluating;       /* inside tn__evaluate_hook */
+    int depth;                 /* scopes pushed */
+    tn__scope base;
+    tn_array *posted_arrays;   /* by other threads, under the registry's lock */
+    tn__node *posted_nodes;
+} tn__thread;
+
+/* In the static block of thread storage, where an access is one instruction in a shared library too. */
+extern _Thread_local tn__thread tn__this __attribute__((tls_model("initial-exec")));
+
+/* Registers the thread on its first call; false, with a latched error, if that fails. */
+bool tn__thread_register(void);
+static inline bool tn__thread_ready(void)
+{
+    return __builtin_expect(tn__this.number != 0, 1) || tn__thread_register();
+}
+
+/* Frees what other threads posted to this one. */
+void tn__thread_receive_posted(void);
+static inline void tn__thread_receive(void)
+{
+    if (__builtin_expect(__atomic_load_n(&tn__this.posted_arrays, __ATOMIC_RELAXED) ||
+                         __atomic_load_n(&tn__this.posted_nodes, __ATOMIC_RELAXED), 0))
+        tn__thread_receive_posted();
+}
+/* Hands an object to the thread that owns it. */
+void tn__thread_post_array(tn_array *x);
+void tn__thread_post_node(tn__node *node, uint16_t owner);
+
+static inline void tn__thread_count_live(int64_t change)
+{
+    __atomic_store_n(&tn__this.live, __atomic_load_n(&tn__this.live, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+}
+
+static inline void *tn__thread_take(tn__slab_kind kind) { return tn__slab_take(&tn__this.slabs[kind], kind); }
+static inline void tn__thread_put(tn__slab_kind kind, void *object)
+{
+    if (__builtin_expect(tn__this.number != 0, 1))
+        tn__slab_put(&tn__this.slabs[kind], kind, object);
+    else
+        tn__slab_give(object, kind);
+}
+
+/* ---- between the files of the room ---- */
+/* The nodes and handles that stand for exhausted memory. */
+tn__node *tn__node_no_memory(void);
+tn_array *tn__array_no_memory(void);
+/* Puts a node, whose only reference is the list's, on the list of temporaries; without memory frees it and returns the
+ * static error node. */
+tn__node *tn__temporary(tn__node *node);
+/* Frees a handle that this thread may change: its own, or posted. */
+void tn__array_free(tn_array *x);
+/* Leaves every scope of the thread and frees its own arrays. */
+void tn__scopes_end(void);
+/* Empties the list of pending handles and frees it. */
+void tn__pending_end(void);
+
+#endif
