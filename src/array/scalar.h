@@ -19,5 +19,6 @@
 #include "scalar_arith.h"
 #include "scalar_math.h"
 #include "scalar_random.h"
+#include "scalar_reduce.h"
 
 #endif

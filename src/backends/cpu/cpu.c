@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU backend: host memory, and programs run step by step. */
+#include "backends/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/cpu/module.h"
+#include "backends/cpu/parallel.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+struct tn__executable {
+    tn__cpu_module *module; /* NULL: no kernels */
+    int step_count;
+    tn__cpu_step step[];
+};
+
+/* ---- memory ---- */
+
+static void *cpu_allocate(tn__device *device, size_t bytes)
+{
+    (void)device;
+    return tn__alloc_aligned(bytes ? bytes : 1);
+}
+
+static void cpu_release(tn__device *device, void *memory, size_t bytes)
+{
+    (void)device, (void)bytes;
+    tn__free(memory);
+}
+
+static tn_status cpu_read(tn__device *device, void *host, const void *memory, size_t bytes)
+{
+    (void)device;
+    if (bytes)
+        memmove(host, memory, bytes);
+    return TN_OK;
+}
+
+/* ---- programs ---- */
+
+static void cpu_unload(tn__executable *executable)
+{
+    if (executable == NULL)
+        return;
+    for (int i = 0; i < executable->step_count; i++)
+        tn__free(executable->step[i].data);
+    if (executable->module)
+        tn__cpu_module_release(executable->module);
+    tn__free(executable);
+}
+
+static tn_status load_module(const tn__program *program, tn__executable *executable)
+{
+    const char **kernel = tn__calloc(program->step_count, sizeof(*kernel));
+    int count = 0;
+    if (kernel == NULL)
+        return tn__fail_memory("load", program->step_count * sizeof(*kernel));
+    for (int i = 0; i < program->step_count; i++)
+        if (program->step[i].kind == TN__STEP_KERNEL)
+            kernel[count++] = program->step[i].kernel;
+    tn_status status = count ? tn__cpu_module_load(program->source, count, kernel, &executable->module) : TN_OK;
+    tn__free(kernel);
+    return status;
+}
+
+static tn_status cpu_load(tn__device *device, const tn__program *program, tn__executable **executable)
+{
+    (void)device;
+    size_t bytes = sizeof(tn__executable) + program->step_count * sizeof(tn__cpu_step);
+    tn__executable *loaded = tn__calloc(1, bytes);
+    if (loaded == NULL)
+        return tn__fail_memory("load", bytes);
+    loaded->step_count = program->step_count;
+    tn_status status = program->step_count ? load_module(program, loaded) : TN_OK;
+    for (int i = 0; i < program->step_count && status == TN_OK; i++) {
+        tn__cpu_step *step = &loaded->step[i];
+        step->step = &program->step[i];
+        step->program = program;
+        status = step->step->kind == TN__STEP_OP ? tn__cpu_prepare_operation(step)
+                                                 : tn__cpu_prepare_kernel(step, loaded->module);
+    }
+    if (status != TN_OK) {
+        cpu_unload(loaded);
+        return status;
+    }
+    *executable = loaded;
+    return TN_OK;
+}
+
+static tn_status cpu_run(tn__executable *executable, void *const *buffers, const uint64_t *scalars)
+{
+    for (int i = 0; i < executable->step_count; i++) {
+        const tn__cpu_step *step = &executable->step[i];
+        tn_status status = step->run(step, buffers, scalars);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+/* ---- the backend ---- */
+
+static const tn__device_ops cpu_ops = {
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .read = cpu_read,
+    .write = cpu_read,
+    .copy = cpu_read,
+    .load = cpu_load,
+    .run = cpu_run,
+    .unload = cpu_unload,
+};
+
+static int cpu_count(const char **why)
+{
+    (void)why;
+    return 1;
+}
+
+static tn_status cpu_open(int index, tn__device *device)
+{
+    (void)index;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    device->ops = &cpu_ops;
+    device->capabilities = (tn__capabilities){
+        .target = TN__TARGET_C,
+        .host_memory = true,
+        .operations = true,
+        .threads = cores > 0 ? (int)cores : 1,
+        .total_memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0,
+    };
+    return TN_OK;
+}
+
+const tn__backend tn__backend_cpu = {
+    .name = "cpu",
+    .kind = TN_DEVICE_CPU,
+    .count = cpu_count,
+    .open = cpu_open,
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel steps: compiled code over a share of the items in each thread. */
+#include <stddef.h>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/module.h"
+#include "backends/cpu/parallel.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/shape.h"
+
+#define FEW 64 /* operands and scalars that fit on the stack */
+
+typedef struct kernel_data {
+    tn__cpu_kernel kernel;
+} kernel_data;
+
+typedef struct kernel_run {
+    tn__cpu_kernel kernel;
+    const tn__step *step;
+    void *const *p;
+    const uint64_t *s;
+    _Atomic int32_t fault;
+} kernel_run;
+
+static void kernel_part(void *context, int64_t begin, int64_t end)
+{
+    kernel_run *run = context;
+    int32_t fault = 0;
+    run->kernel(run->p, run->step->param, run->s, begin, end, &fault);
+    if (fault)
+        run->fault = fault;
+}
+
+static tn_status kernel_fault(const tn__step *step, int32_t fault)
+{
+    char shape[TN__SHAPE_TEXT];
+    int number = fault - 1;
+    if (number < 0 || number >= step->operand_count)
+        return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel, "an index is out of range");
+    const tn__operand *operand = &step->operand[number];
+    return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel,
+                    "an index is out of range: of operand %d, %s of shape %s", number, tn_dtype_name(operand->dtype),
+                    tn__shape_text(operand->ndim, operand->dim, shape));
+}
+
+static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
+{
+    const tn__step *s = step->step;
+    void *few_pointers[FEW], **p = few_pointers;
+    uint64_t few_scalars[FEW], *value = few_scalars;
+    void *many = NULL;
+    if (s->operand_count > FEW || s->scalar_count > FEW) {
+        size_t bytes = s->operand_count * sizeof(*p) + s->scalar_count * sizeof(*value);
+        many = tn__alloc(bytes);
+        if (many == NULL)
+            return tn__fail_memory(s->kernel, bytes);
+        p = many;
+        value = (uint64_t *)(p + s->operand_count);
+    }
+    for (int k = 0; k < s->operand_count; k++)
+        p[k] = buffers[s->operand[k].buffer];
+    for (int k = 0; k < s->scalar_count; k++)
+        value[k] = scalars[s->scalar[k]];
+
+    const kernel_data *data = step->data;
+    kernel_run run = {.kernel = data->kernel, .step = s, .p = p, .s = value};
+    tn__cpu_for(s->items, s->item_cost, kernel_part, &run);
+    tn__free(many);
+    return run.fault ? kernel_fault(s, run.fault) : TN_OK;
+}
+
+tn_status tn__cpu_prepare_kernel(tn__cpu_step *step, const tn__cpu_module *module)
+{
+    kernel_data *data = tn__calloc(1, sizeof(*data));
+    if (data == NULL)
+        return tn__fail_memory(step->step->kernel, sizeof(*data));
+    data->kernel = tn__cpu_module_kernel(module, step->step->kernel);
+    step->data = data;
+    step->run = kernel_run_step;
+    return TN_OK;
+}

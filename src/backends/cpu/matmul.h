@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Matrix products inside the CPU backend: out = alpha a b + beta out over batches of strided matrices. */
+#ifndef TN_BACKENDS_CPU_MATMUL_H
+#define TN_BACKENDS_CPU_MATMUL_H
+
+#include "backends/cpu/cpu.h"
+
+enum { TN__MATMUL_OUT, TN__MATMUL_A, TN__MATMUL_B, TN__MATMUL_OPERANDS };
+
+/* What every way of multiplying needs; steps in bytes. */
+typedef struct tn__matmul {
+    int64_t m, n, k;
+    struct {
+        int64_t row, column;
+    } step[TN__MATMUL_OPERANDS];
+    tn__cpu_space batch;
+    tn_dtype work; /* the dtype accumulated in */
+    bool beta;
+} tn__matmul;
+
+/* alpha as a number of the work dtype. */
+typedef union tn__matmul_factor {
+    double f64;
+    float f32;
+    int64_t i64;
+} tn__matmul_factor;
+
+void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
+tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
+
+/* Plain loops, for every dtype. */
+tn_status tn__matmul_prepare_plain(tn__cpu_step *step);
+
+#endif

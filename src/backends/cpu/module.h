@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernels as loaded code: a program's source text compiled by the system's C compiler, cached on disk and in memory. */
+#ifndef TN_BACKENDS_CPU_MODULE_H
+#define TN_BACKENDS_CPU_MODULE_H
+
+#include <stdatomic.h>
+#include <tanso/base.h>
+
+typedef struct tn__cpu_module tn__cpu_module;
+/* The entry point that device/program.h describes. */
+typedef void (*tn__cpu_kernel)(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end,
+                               int32_t *fault);
+
+/* Compilations done, and modules found in memory or on disk, since the process began. */
+extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
+
+/* The module of a source text, compiled if need be; released by tn__cpu_module_release. Every name in `kernel` must be an
+ * entry point of it. TN_ERR_COMPILE without a compiler, or with the compiler's first lines. */
+tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module);
+tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *name);
+void tn__cpu_module_release(tn__cpu_module *module);
+
+#endif

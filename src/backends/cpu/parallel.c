@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops over several threads, on OpenMP. */
+#include "backends/cpu/parallel.h"
+
+#include <tanso/device.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+int tn__cpu_team(int64_t items, int64_t cost)
+{
+    if (items < 2 || (double)items * (double)cost < TN__CPU_PARALLEL_WORK)
+        return 1;
+    int team = tn_threads();
+    return items < team ? (int)items : team;
+}
+
+void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context)
+{
+#ifdef _OPENMP
+    int team = tn__cpu_team(items, cost);
+    if (team > 1) {
+#pragma omp parallel num_threads(team)
+        {
+            int64_t count = omp_get_num_threads(), id = omp_get_thread_num();
+            int64_t share = items / count, rest = items % count;
+            int64_t begin = id * share + (id < rest ? id : rest);
+            int64_t end = begin + share + (id < rest);
+            if (begin < end)
+                body(context, begin, end);
+        }
+        return;
+    }
+#else
+    (void)cost;
+#endif
+    if (items > 0)
+        body(context, 0, items);
+}
