@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The layers with a table or a scale a feature: embedding and layer normalisation. */
+#include "nn/functions.h"
+#include "nn/layer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <tanso/array.h>
+
+/* ---- embedding ---- */
+
+static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
+{
+    if (!tn_dtype_is_integer((tn_dtype)x->dtype))
+        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "embedding",
+                                            "expected integer indices, got %s: cast them with tn_cast",
+                                            tn_dtype_name((tn_dtype)x->dtype)));
+    int ndim = x->shape->ndim;
+    if (ndim == TN_MAX_NDIM)
+        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "embedding",
+                                            "expected indices of at most %d axes, as the features become one more; got %d",
+                                            TN_MAX_NDIM - 1, ndim));
+    tn__node *w = tn__slot_node(layer, 0);
+    int64_t features = w->shape->dim[1], count = x->shape->size;
+    const tn__shape *rows = tn__shape_intern(2, (int64_t[]){count, features});
+    if (!rows)
+        return tn__node_error(tn__error_new(TN_ERR_MEMORY, "embedding", "no memory for a shape"));
+    tn__node *indices = tn__reshape(tn__cast(x, TN_INT64), 2, (int64_t[]){count, 1});
+    tn__node *y = tn__gather(w, tn__expand(indices, rows), 0);
+    tn_shape shape = tn__shape_value(x->shape);
+    shape.dim[ndim] = features;
+    return tn__reshape(y, ndim + 1, shape.dim);
+}
+
+static void embedding_describe(const tn_layer *layer, tn__text *text)
+{
+    const int64_t *dim = layer->slots[0].shape.dim;
+    tn__text_addf(text, ":%" PRId64 ":%" PRId64, dim[0], dim[1]);
+}
+
+static const tn__layer_kind embedding_kind = {"embedding", embedding_forward, embedding_describe};
+
+tn_layer *tn_embedding(int64_t count, int64_t features)
+{
+    if (count < 1 || features < 1)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "embedding",
+                                             "expected a table of at least one row and feature, got %" PRId64 " and %" PRId64,
+                                             count, features));
+    tn_layer *layer = tn__layer_make(&embedding_kind);
+    if (layer->is_static)
+        return layer;
+    return tn__layer_finish(layer, tn__slot_add(layer, "W", (tn_shape){2, {count, features}}, TN_FLOAT32,
+                                                (tn_init){.kind = TN_INIT_NORMAL}));
+}
+
+/* ---- layer normalisation ---- */
+
+static tn__node *layer_norm_forward(tn_layer *layer, tn__node *x)
+{
+    int ndim = x->shape->ndim;
+    if (ndim == 0)
+        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "layer_norm",
+                                            "expected an input of at least one axis, the features; got a scalar"));
+    int64_t features = x->shape->dim[ndim - 1];
+    if (!layer->slots[0].value && tn__slots_infer(layer, features, x->device) != TN_OK)
+        return tn__node_failed();
+    if (features != layer->slots[0].shape.dim[0]) {
+        char text[TN__SHAPE_TEXT];
+        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "layer_norm",
+                                            "expected inputs whose last extent is the %" PRId64 " features, got %s",
+                                            layer->slots[0].shape.dim[0],
+                                            tn__shape_text(ndim, x->shape->dim, text)));
+    }
+    return tn__layer_normalize(x, tn__slot_node(layer, 0), tn__slot_node(layer, 1), layer->number);
+}
+
+static void layer_norm_describe(const tn_layer *layer, tn__text *text)
+{
+    if (layer->slots[0].shape.dim[0] > 0)
+        tn__text_addf(text, ":%" PRId64, layer->slots[0].shape.dim[0]);
+}
+
+static const tn__layer_kind layer_norm_kind = {"layer_norm", layer_norm_forward, layer_norm_describe};
+
+tn_layer *tn_layer_norm(int64_t features, double eps)
+{
+    if (features < 0 || !(eps >= 0) || !isfinite(eps))
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "layer_norm",
+                                             "expected features >= 0 (0: inferred) and eps >= 0, got %" PRId64 " and %g",
+                                             features, eps));
+    tn_layer *layer = tn__layer_make(&layer_norm_kind);
+    if (layer->is_static)
+        return layer;
+    layer->number = eps == 0 ? 1e-5 : eps;
+    tn_shape shape = {1, {features > 0 ? features : -1}};
+    tn_status status = tn__slot_add(layer, "gamma", shape, TN_FLOAT32, (tn_init){.kind = TN_INIT_ONES});
+    if (status == TN_OK)
+        status = tn__slot_add(layer, "beta", shape, TN_FLOAT32, (tn_init){.kind = TN_INIT_ZEROS});
+    return tn__layer_finish(layer, status);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions over nodes that layers and losses share, and those of them that are public. Reductions keep their axes, so that
+ * rows stay rows and the compiler can hold them in place.
+ */
+#include "nn/functions.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <tanso/nn.h>
+#include <tanso/random.h>
+
+tn__node *tn__node_failed(void)
+{
+    return tn__node_error(tn__error_retain(tn__error_last()));
+}
+
+tn__node *tn__widened(tn__node *x)
+{
+    if (tn__node_is_error(x))
+        return x;
+    tn_dtype dtype = tn__dtype_to_float((tn_dtype)x->dtype);
+    return tn__cast(x, (tn_dtype)tn__dtypes[dtype].compute);
+}
+
+static int64_t extent_of(const tn__node *x, uint32_t axes)
+{
+    int64_t extent = 1;
+    for (int i = 0; i < x->shape->ndim; i++)
+        extent *= axes >> i & 1 ? x->shape->dim[i] : 1;
+    return extent;
+}
+
+static uint32_t all_axes(const tn__node *x)
+{
+    return (1u << x->shape->ndim) - 1;
+}
+
+tn__node *tn__mean_over(tn__node *x, uint32_t axes)
+{
+    if (tn__node_is_error(x))
+        return x;
+    tn__node *sum = tn__reduce(TN__OP_SUM, tn__widened(x), axes);
+    return tn__cast(tn__with(TN__OP_MULTIPLY, sum, 1.0 / (double)extent_of(x, axes)), (tn_dtype)x->dtype);
+}
+
+tn__node *tn__mean_all(tn__node *x)
+{
+    return tn__node_is_error(x) ? x : tn__reshape(tn__mean_over(x, all_axes(x)), 0, NULL);
+}
+
+tn__node *tn__max_detached(tn__node *x, uint32_t axes)
+{
+    tn__no_grad_depth++;
+    tn__node *max = tn__reduce(TN__OP_MAX, x, axes);
+    tn__no_grad_depth--;
+    return max;
+}
+
+tn__node *tn__softmax_over(tn__node *x, int axis)
+{
+    if (tn__node_is_error(x))
+        return x;
+    tn__node *wide = tn__widened(x);
+    uint32_t axes = 1u << axis;
+    tn__node *e = tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, wide, tn__max_detached(wide, axes)));
+    tn__node *y = tn__binary(TN__OP_DIVIDE, e, tn__reduce(TN__OP_SUM, e, axes));
+    return tn__cast(y, tn__dtype_to_float((tn_dtype)x->dtype));
+}
+
+/* ---- dropout ---- */
+
+tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)
+{
+    if (tn__node_is_error(x) || ratio == 0)
+        return x;
+    if (!tn_dtype_is_float((tn_dtype)x->dtype))
+        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "dropout", "expected a floating input, got %s: cast it with tn_cast",
+                                            tn_dtype_name((tn_dtype)x->dtype)));
+    if (!generator)
+        generator = tn_default_generator();
+    tn__node *random = tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, generator->counter);
+    generator->counter += (uint64_t)(x->shape->size + 3) / 4; /* four numbers a block of Philox */
+    tn__node *kept = tn__with(TN__OP_GREATER_EQUAL, random, ratio);
+    return tn__where(kept, tn__with(TN__OP_MULTIPLY, x, 1 / (1 - ratio)), tn__const_like(x, 0));
+}
+
+tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator)
+{
+    tn__call call = tn__enter();
+    if (!(ratio >= 0 && ratio < 1)) {
+        tn__fail(TN_ERR_VALUE, "dropout", "expected a ratio in [0, 1), got %g", ratio);
+        return tn__leave_error(call);
+    }
+    return tn__leave_array(call, tn__dropout(tn__node_of(x, "dropout"), ratio, generator));
+}
+
+/* ---- layer normalisation ---- */
+
+tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, double eps)
+{
+    if (tn__node_is_error(x))
+        return x;
+    uint32_t last = 1u << (x->shape->ndim - 1);
+    tn__node *wide = tn__widened(x);
+    tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, tn__mean_over(wide, last));
+    tn__node *variance = tn__mean_over(tn__unary(TN__OP_SQUARE, centred), last);
+    tn__node *scale = tn__unary(TN__OP_RSQRT, tn__with(TN__OP_ADD, variance, eps));
+    tn__node *y = tn__cast(tn__binary(TN__OP_MULTIPLY, centred, scale), tn__dtype_to_float((tn_dtype)x->dtype));
+    if (gamma)
+        y = tn__binary(TN__OP_MULTIPLY, y, gamma);
+    return beta ? tn__binary(TN__OP_ADD, y, beta) : y;
+}
+
+/* True if the vector has one element a feature; latches otherwise. */
+static bool fits_features(const char *name, const tn__node *x, const tn__node *vector)
+{
+    if (!vector || tn__node_is_error(vector) || tn__node_is_error(x))
+        return true;
+    int64_t features = x->shape->dim[x->shape->ndim - 1];
+    if (vector->shape->ndim == 1 && vector->shape->dim[0] == features)
+        return true;
+    char text[TN__SHAPE_TEXT];
+    tn__fail(TN_ERR_SHAPE, "layer_norm", "expected %s of shape (%" PRId64 ",), the input's last extent; got %s", name,
+             features, tn__shape_text(vector->shape->ndim, vector->shape->dim, text));
+    return false;
+}
+
+tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps)
+{
+    tn__call call = tn__enter();
+    tn__node *input = tn__node_of(x, "layer_norm");
+    tn__node *scale = gamma ? tn__node_of(gamma, "layer_norm") : NULL;
+    tn__node *shift = beta ? tn__node_of(beta, "layer_norm") : NULL;
+    if (!tn__node_is_error(input) && input->shape->ndim == 0) {
+        tn__fail(TN_ERR_SHAPE, "layer_norm", "expected an input of at least one axis, the features; got a scalar");
+        return tn__leave_error(call);
+    }
+    if (!(eps >= 0) || !isfinite(eps)) {
+        tn__fail(TN_ERR_VALUE, "layer_norm", "expected eps >= 0, got %g", eps);
+        return tn__leave_error(call);
+    }
+    if (!fits_features("gamma", input, scale) || !fits_features("beta", input, shift))
+        return tn__leave_error(call);
+    return tn__leave_array(call, tn__layer_normalize(input, scale, shift, eps == 0 ? 1e-5 : eps));
+}
+
+/* ---- leaky ReLU ---- */
+
+tn__node *tn__leaky(tn__node *x, double slope)
+{
+    return tn__where(tn__with(TN__OP_GREATER_EQUAL, x, 0), x, tn__with(TN__OP_MULTIPLY, x, slope));
+}
+
+tn_array *tn_leaky_relu(const tn_array *x, double slope)
+{
+    tn__call call = tn__enter();
+    return tn__leave_array(call, tn__leaky(tn__node_of(x, "leaky_relu"), slope));
+}

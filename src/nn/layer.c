@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of layers: making and freeing them, error layers, adding children, calling forward. */
+#include "nn/layer.h"
+
+#include <string.h>
+#include <tanso/array.h>
+
+/* ---- error layers ---- */
+
+static tn__node *error_forward(tn_layer *layer, tn__node *x)
+{
+    (void)x;
+    return tn__node_error(tn__error_retain(layer->error));
+}
+
+static const tn__layer_kind error_kind = {.name = "error", .forward = error_forward};
+
+static tn__node *memory_forward(tn_layer *layer, tn__node *x)
+{
+    (void)layer, (void)x;
+    return tn__node_error(tn__error_new(TN_ERR_MEMORY, "forward",
+                                        "this layer could not be made for want of memory: make it again"));
+}
+
+static const tn__layer_kind memory_kind = {.name = "error", .forward = memory_forward};
+static tn_layer memory_layer = {.kind = &memory_kind, .is_static = true};
+
+tn_layer *tn__layer_make(const tn__layer_kind *kind)
+{
+    tn_layer *layer = tn__calloc(1, sizeof *layer);
+    if (!layer) {
+        tn__fail_memory(kind->name, sizeof *layer);
+        return &memory_layer;
+    }
+    layer->kind = kind;
+    layer->changes = 1;
+    return layer;
+}
+
+tn_layer *tn__layer_error(tn__error *error)
+{
+    tn_layer *layer = tn__layer_make(&error_kind);
+    if (layer->is_static)
+        tn__error_release(error);
+    else
+        layer->error = error;
+    return layer;
+}
+
+tn_layer *tn__layer_finish(tn_layer *layer, tn_status status)
+{
+    if (status == TN_OK)
+        return layer;
+    tn__error *error = tn__error_retain(tn__error_last());
+    tn_layer_free(layer);
+    return tn__layer_error(error);
+}
+
+tn_status tn_layer_status(const tn_layer *layer)
+{
+    if (!layer)
+        return TN_ERR_VALUE;
+    if (layer->is_static)
+        return TN_ERR_MEMORY;
+    return layer->error ? tn__error_status(layer->error) : TN_OK;
+}
+
+tn_status tn__layer_raise(const tn_layer *layer)
+{
+    if (layer->is_static)
+        return tn__fail_memory("layer", sizeof *layer);
+    return layer->error ? tn__error_raise(layer->error) : TN_OK;
+}
+
+void tn_layer_free(tn_layer *layer)
+{
+    if (!layer || layer->is_static)
+        return;
+    if (layer->parent) {
+        tn__fail(TN_ERR_STATE, "layer_free",
+                 "the layer belongs to another one (%s), which frees it: free the outermost layer only",
+                 tn__layer_name(layer->parent));
+        return;
+    }
+    for (size_t i = 0; i < layer->child_count; i++) {
+        layer->children[i].layer->parent = NULL;
+        tn_layer_free(layer->children[i].layer);
+        tn__free(layer->children[i].name);
+    }
+    for (size_t i = 0; i < layer->slot_count; i++) {
+        tn_free(layer->slots[i].value);
+        tn__free(layer->slots[i].name);
+    }
+    for (int i = 0; i < layer->flat.count; i++)
+        tn__free(layer->flat.items[i].path);
+    if (layer->user.free_data && layer->user.name)
+        layer->user.free_data(layer->user.data);
+    tn__free(layer->user.name);
+    tn__free(layer->flat.items);
+    tn__free(layer->slots);
+    tn__free(layer->children);
+    if (layer->error)
+        tn__error_release(layer->error);
+    tn__free(layer);
+}
+
+void tn__layer_changed(tn_layer *layer)
+{
+    for (; layer; layer = layer->parent)
+        layer->changes++;
+}
+
+const char *tn__layer_name(const tn_layer *layer)
+{
+    return layer->user.name ? layer->user.name : layer->kind->name;
+}
+
+/* ---- the user's own layers ---- */
+
+/* The node that the handle `y`, of a scope about to end, stands for: as a node of the caller's. */
+static tn__node *node_out_of_scope(const tn_layer *layer, const tn_array *y)
+{
+    tn__node *node = tn__node_of(y, tn__layer_name(layer));
+    if (tn__node_is_error(node))
+        return tn__node_error(tn__error_retain(node->error));
+    return tn__node_new(TN__OP_RESHAPE, node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
+}
+
+/* The user's function works with handles; they end with an inner scope, so that only x and y are left of them. */
+static tn__node *user_forward(tn_layer *layer, tn__node *x)
+{
+    tn__scope_guard scope = tn__scope_enter();
+    tn_array *in = tn__leave_array(tn__enter(), x);
+    tn_array *out = layer->user.forward ? layer->user.forward(layer, in, layer->user.data)
+                                        : layer->user.function(in, layer->user.data);
+    tn__node *y = node_out_of_scope(layer, out);
+    tn__scope_leave(&scope);
+    return y;
+}
+
+static const tn__layer_kind user_kind = {.name = "layer", .forward = user_forward};
+
+static tn_layer *user_layer(const char *operation, const char *name, bool callable)
+{
+    if (!name || !*name || !callable)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation,
+                                             "expected a name and a forward function, got %s",
+                                             callable ? "no name" : "a NULL function"));
+    tn_layer *layer = tn__layer_make(&user_kind);
+    if (layer->is_static)
+        return layer;
+    layer->user.name = tn__strdup(name);
+    return layer->user.name ? layer : tn__layer_finish(layer, tn__fail_memory(operation, strlen(name) + 1));
+}
+
+tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user))
+{
+    tn_layer *layer = user_layer("layer_new", kind, forward != NULL);
+    if (tn_layer_status(layer) != TN_OK) {
+        if (free_user)
+            free_user(user);
+        return layer;
+    }
+    layer->user.forward = forward;
+    layer->user.data = user;
+    layer->user.free_data = free_user;
+    return layer;
+}
+
+tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_array *x, void *user), void *user)
+{
+    tn_layer *layer = user_layer("function_layer", name, f != NULL);
+    if (tn_layer_status(layer) == TN_OK) {
+        layer->user.function = f;
+        layer->user.data = user;
+    }
+    return layer;
+}
+
+/* ---- children ---- */
+
+static tn_status add_child(tn_layer *parent, const char *name, tn_layer *child)
+{
+    tn_status status = tn__layer_check_name(parent, "layer_add", name);
+    if (status != TN_OK)
+        return status;
+    char *copy = tn__strdup(name);
+    if (!copy || !tn__grow((void **)&parent->children, &parent->child_capacity, parent->child_count + 1,
+                           sizeof *parent->children)) {
+        tn__free(copy);
+        return tn__fail_memory("layer_add", sizeof *parent->children);
+    }
+    parent->children[parent->child_count++] = (tn__child){.name = copy, .layer = child};
+    child->parent = parent;
+    tn__layer_changed(parent);
+    return TN_OK;
+}
+
+static bool is_or_holds(const tn_layer *layer, const tn_layer *inner)
+{
+    for (; inner; inner = inner->parent) {
+        if (inner == layer)
+            return true;
+    }
+    return false;
+}
+
+tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child)
+{
+    if (!parent || !child) {
+        tn_layer_free(child && !child->parent ? child : NULL);
+        return tn__fail(TN_ERR_VALUE, "layer_add", "expected two layers, got NULL for the %s",
+                        parent ? "child" : "parent");
+    }
+    if (child->parent)
+        return tn__fail(TN_ERR_STATE, "layer_add",
+                        "the layer '%s' belongs to a %s already: a layer has one parent; make a second layer",
+                        name ? name : "", tn__layer_name(child->parent));
+    if (is_or_holds(child, parent))
+        return tn__fail(TN_ERR_STATE, "layer_add", "a layer can't be its own child or its descendant's");
+    tn_status status = tn__layer_raise(parent);
+    if (status == TN_OK)
+        status = tn__layer_raise(child);
+    if (status == TN_OK)
+        status = add_child(parent, name, child);
+    if (status != TN_OK)
+        tn_layer_free(child);
+    return status;
+}
+
+/* ---- calling ---- */
+
+tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
+{
+    return tn__node_is_error(x) && !layer->error ? x : layer->kind->forward(layer, x);
+}
+
+tn_array *tn_forward(tn_layer *layer, const tn_array *x)
+{
+    tn__call call = tn__enter();
+    if (!layer) {
+        tn__fail(TN_ERR_VALUE, "forward", "expected a layer, got NULL");
+        return tn__leave_error(call);
+    }
+    return tn__leave_array(call, tn__layer_forward(layer, tn__node_of(x, "forward")));
+}

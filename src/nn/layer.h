@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a layer is inside the library: its kind, its slots for parameters, its children.
+ *
+ * A slot is a parameter by name with the shape it must have; an extent of -1 stands for the layer's number of input
+ * features while that is still to be inferred (all such extents of one layer are the same number). Its array is made, by the
+ * slot's initialiser, as soon as the shape is known.
+ */
+#ifndef TN_NN_LAYER_H
+#define TN_NN_LAYER_H
+
+#include <tanso/nn.h>
+#include "array/build.h"
+#include "core/memory.h"
+
+typedef struct tn__slot {
+    char *name;
+    tn_array *value; /* owned; NULL: still to be inferred */
+    tn_shape shape;  /* -1: the inferred extent */
+    tn_dtype dtype;
+    tn_init init;
+} tn__slot;
+
+typedef struct tn__child {
+    char *name;
+    tn_layer *layer;
+} tn__child;
+
+typedef struct tn__layer_kind {
+    const char *name;
+    /* The function of the layer over nodes (borrowed ones, see array/node.h): no handles are made, so that the compiler sees
+     * that nobody looks at what lies between. */
+    tn__node *(*forward)(tn_layer *layer, tn__node *x);
+    /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
+    void (*describe)(const tn_layer *layer, tn__text *text);
+} tn__layer_kind;
+
+/* A parameter in the flat list of a layer and everything below it. */
+typedef struct tn__param {
+    char *path;
+    tn_array *value;
+} tn__param;
+
+struct tn_layer {
+    const tn__layer_kind *kind;
+    tn__error *error; /* why construction failed, else NULL */
+    bool is_static;   /* the out-of-memory layer: shared by all threads and never freed or changed */
+    bool evaluating;  /* not training */
+    tn_device device; /* where parameters still to be inferred are made; zero: where the first input is */
+    tn_layer *parent;
+    tn__slot *slots;
+    tn__child *children;
+    size_t slot_count, slot_capacity, child_count, child_capacity;
+    uint64_t changes; /* grows with every parameter or layer that comes, here or below */
+    struct {
+        tn__param *items; /* up to date when made_at == changes */
+        int count;
+        uint64_t made_at;
+    } flat;
+    double number; /* of the kinds: slope, ratio, eps */
+    int axis;
+    struct { /* of a layer of the user's own */
+        char *name;
+        tn_forward_fn forward;
+        tn_array *(*function)(const tn_array *x, void *user);
+        void *data;
+        void (*free_data)(void *data);
+    } user;
+};
+
+/* ---- layer.c ---- */
+/* A new layer; without memory the static error layer. */
+tn_layer *tn__layer_make(const tn__layer_kind *kind);
+/* An inert layer that carries the error; takes over one reference to the record. */
+tn_layer *tn__layer_error(tn__error *error);
+/* The layer, or, if the status is an error, frees it and gives an error layer with the last failure. */
+tn_layer *tn__layer_finish(tn_layer *layer, tn_status status);
+/* tn_layer_status, latched again. */
+tn_status tn__layer_raise(const tn_layer *layer);
+tn__node *tn__layer_forward(tn_layer *layer, tn__node *x);
+/* The user's own name of a layer, or its kind's. */
+const char *tn__layer_name(const tn_layer *layer);
+/* Notes that parameters or children came, up to the root. */
+void tn__layer_changed(tn_layer *layer);
+
+/* ---- slots.c ---- */
+/* Adds a slot and, if the shapes of all slots so far are known, its array. */
+tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init);
+/* Checks that a new parameter or child may have this name. */
+tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name);
+/* Makes the arrays of all slots still to be inferred, for `features` input features, on the layer's device or, when none was
+ * chosen, on `device`. */
+tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device);
+/* The node of a slot's array. */
+static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
+{
+    return layer->slots[i].value->node;
+}
+
+/* ---- params.c ---- */
+/* The flat list of parameters that have arrays, made anew when the layer has changed; false and latched without memory. */
+bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
+
+/* ---- sequential.c, parse.c ---- */
+/* A layer from one word of tn_layer_parse, "linear:10". */
+tn_layer *tn__layer_from_word(const char *operation, const char *word);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers to and from files, and as text. */
+#include "nn/layer.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include <tanso/device.h>
+#include <tanso/engine.h>
+#include <tanso/io.h>
+
+/* ---- every slot, made or not, with its path ---- */
+
+typedef tn_status (*slot_visitor)(tn_layer *layer, tn__slot *slot, const char *path, void *user);
+
+static tn_status visit_slots(tn_layer *layer, const char *prefix, slot_visitor visit, void *user)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
+        char *path = tn__format("%s%s", prefix, layer->slots[i].name);
+        status = path ? visit(layer, &layer->slots[i], path, user) : tn__fail_memory("layer", strlen(prefix) + 1);
+        tn__free(path);
+    }
+    for (size_t i = 0; i < layer->child_count && status == TN_OK; i++) {
+        char *path = tn__format("%s%s.", prefix, layer->children[i].name);
+        status = path ? visit_slots(layer->children[i].layer, path, visit, user)
+                      : tn__fail_memory("layer", strlen(prefix) + 1);
+        tn__free(path);
+    }
+    return status;
+}
+
+/* ---- saving ---- */
+
+static tn_status archive_slot(tn_layer *layer, tn__slot *slot, const char *path, void *archive)
+{
+    if (!slot->value)
+        return tn__fail(TN_ERR_STATE, "layer_save",
+                        "'%s' of the %s has no shape yet: call tn_forward once, or give the input size, before saving", path,
+                        tn__layer_name(layer));
+    return tn_archive_add(archive, path, slot->value);
+}
+
+tn_status tn_layer_save(const tn_layer *layer, const char *path)
+{
+    if (!layer || !path)
+        return tn__fail(TN_ERR_VALUE, "layer_save", "expected a layer and a path, got NULL");
+    tn_status status = tn__layer_raise(layer);
+    if (status != TN_OK)
+        return status;
+    tn_archive *archive = tn_archive_new();
+    status = visit_slots((tn_layer *)layer, "", archive_slot, archive); /* which changes nothing */
+    if (status == TN_OK)
+        status = tn_archive_save(archive, path);
+    tn_archive_free(archive);
+    return status;
+}
+
+/* ---- loading: everything is checked and made first, then put in place by steps that can't fail ---- */
+
+typedef struct loaded {
+    tn__slot *slot;
+    tn_layer *layer;
+    tn_array *value; /* an array of the loading scope; for a slot without one, already a parameter */
+    tn_shape shape;
+} loaded;
+
+typedef struct loading {
+    const tn_archive *archive;
+    const char *file;
+    loaded *items;
+    size_t count, capacity;
+} loading;
+
+static const char *slot_shape_text(const tn_shape *shape, char *text)
+{
+    tn__shape_text(shape->ndim, shape->dim, text);
+    for (char *minus = strstr(text, "-1"); minus; minus = strstr(text, "-1")) {
+        minus[0] = '?';
+        memmove(minus + 1, minus + 2, strlen(minus + 2) + 1);
+    }
+    return text;
+}
+
+static tn_status not_in_file(const loading *load, const tn__slot *slot, const char *path)
+{
+    int count = tn_archive_count(load->archive);
+    const char **names = count > 0 ? tn__alloc((size_t)count * sizeof *names) : NULL;
+    for (int i = 0; names && i < count; i++)
+        names[i] = tn_archive_name(load->archive, i);
+    const char *near = names ? tn__nearest_name(path, names, count) : NULL;
+    char text[TN__SHAPE_TEXT];
+    tn_status status = tn__fail(TN_ERR_NAME, "layer_load",
+                                "%s holds no '%s' (shape %s) among its %d arrays%s%s%s: was it saved from another network?",
+                                load->file, path, slot_shape_text(&slot->shape, text), count, near ? "; the nearest is '" : "",
+                                near ? near : "", near ? "'" : "");
+    tn__free(names);
+    return status;
+}
+
+/* True if a file's shape fits a slot's; the inferred extent must be the same in all slots of the layer. */
+static bool shape_fits(const loading *load, const tn_layer *layer, const tn_shape *wanted, const tn_shape *got)
+{
+    if (wanted->ndim != got->ndim)
+        return false;
+    int64_t features = -1;
+    for (size_t i = 0; i < load->count; i++) {
+        const loaded *item = &load->items[i];
+        for (int k = 0; item->layer == layer && k < item->shape.ndim; k++)
+            features = item->slot->shape.dim[k] < 0 ? item->shape.dim[k] : features;
+    }
+    for (int k = 0; k < wanted->ndim; k++) {
+        int64_t extent = wanted->dim[k] < 0 ? features : wanted->dim[k];
+        if (extent >= 0 && extent != got->dim[k])
+            return false;
+    }
+    return true;
+}
+
+static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    loading *load = user;
+    tn_array *stored = tn_archive_find(load->archive, path);
+    if (!stored)
+        return not_in_file(load, slot, path);
+    tn_shape shape = tn_shape_of(stored);
+    char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
+    if (!shape_fits(load, layer, &slot->shape, &shape))
+        return tn__fail(TN_ERR_SHAPE, "layer_load", "'%s' has shape %s in %s, and the network's is %s: it was saved from another one",
+                        path, tn__shape_text(shape.ndim, shape.dim, got), load->file, slot_shape_text(&slot->shape, wanted));
+    if (!tn_dtype_is_float(tn_dtype_of(stored)))
+        return tn__fail(TN_ERR_DTYPE, "layer_load", "'%s' is %s in %s, and parameters are floating", path,
+                        tn_dtype_name(tn_dtype_of(stored)), load->file);
+    if (!tn__grow((void **)&load->items, &load->capacity, load->count + 1, sizeof *load->items))
+        return tn__fail_memory("layer_load", sizeof *load->items);
+    tn_array *value = tn_to(tn_cast(stored, slot->dtype), slot->value ? tn_device_of(slot->value) : layer->device);
+    tn_status status = tn_eval(value);
+    if (status == TN_OK && !slot->value && !tn_needs_grad(tn_requires_grad(value)))
+        status = tn__fail_memory("layer_load", sizeof(tn__var));
+    load->items[load->count++] = (loaded){.slot = slot, .layer = layer, .value = value, .shape = shape};
+    return status;
+}
+
+static void put_in_place(const loading *load)
+{
+    for (size_t i = 0; i < load->count; i++) {
+        const loaded *item = &load->items[i];
+        if (item->slot->value) {
+            tn__array_set(item->slot->value, item->value->node);
+        } else {
+            item->slot->value = tn_own(item->value);
+            item->slot->shape = item->shape;
+            tn__layer_changed(item->layer);
+        }
+    }
+}
+
+tn_status tn_layer_load(tn_layer *layer, const char *path)
+{
+    if (!layer || !path)
+        return tn__fail(TN_ERR_VALUE, "layer_load", "expected a layer and a path, got NULL");
+    tn_status status = tn__layer_raise(layer);
+    if (status != TN_OK)
+        return status;
+    tn_archive *archive = tn_archive_load(path);
+    tn__scope_guard scope = tn__scope_enter();
+    loading load = {.archive = archive, .file = path};
+    status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = visit_slots(layer, "", load_slot, &load);
+    if (status == TN_OK)
+        put_in_place(&load);
+    tn__scope_leave(&scope);
+    tn__free(load.items);
+    tn_archive_free(archive);
+    return status;
+}
+
+/* ---- as text ---- */
+
+static void describe(const tn_layer *layer, const char *name, int indent, tn__text *text)
+{
+    char shape[TN__SHAPE_TEXT];
+    tn__text_addf(text, "%*s%s%s%s", 2 * indent, "", name, *name ? ": " : "", tn__layer_name(layer));
+    if (layer->kind->describe)
+        layer->kind->describe(layer, text);
+    for (size_t i = 0; i < layer->slot_count; i++) {
+        const tn__slot *slot = &layer->slots[i];
+        tn__text_addf(text, "%s%s %s %s", i ? ", " : "  ", slot->name, slot_shape_text(&slot->shape, shape),
+                      tn_dtype_name(slot->dtype));
+    }
+    if (layer->error)
+        tn__text_addf(text, "  %s", tn__error_message(layer->error));
+    tn__text_add(text, "\n");
+    for (size_t i = 0; i < layer->child_count; i++)
+        describe(layer->children[i].layer, layer->children[i].name, indent + 1, text);
+}
+
+char *tn_layer_string(const tn_layer *layer)
+{
+    tn__text text = {0};
+    if (layer)
+        describe(layer, "", 0, &text);
+    else
+        tn__text_add(&text, "no layer\n");
+    char *string = tn__text_take(&text);
+    if (!string)
+        tn__fail_memory("layer_string", text.capacity);
+    return string;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The parameters of a layer and everything below it as one list, and what is done to all of them. */
+#include "nn/layer.h"
+
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+
+/* ---- the flat list ---- */
+
+static int count_params(const tn_layer *layer)
+{
+    int count = 0;
+    for (size_t i = 0; i < layer->slot_count; i++)
+        count += layer->slots[i].value != NULL;
+    for (size_t i = 0; i < layer->child_count; i++)
+        count += count_params(layer->children[i].layer);
+    return count;
+}
+
+/* Appends the layer's parameters; `prefix` is its path with a final dot, or "". */
+static bool append_params(const tn_layer *layer, const char *prefix, tn__param *items, int *count)
+{
+    for (size_t i = 0; i < layer->slot_count; i++) {
+        if (!layer->slots[i].value)
+            continue;
+        char *path = tn__format("%s%s", prefix, layer->slots[i].name);
+        if (!path)
+            return false;
+        items[(*count)++] = (tn__param){.path = path, .value = layer->slots[i].value};
+    }
+    bool fine = true;
+    for (size_t i = 0; i < layer->child_count && fine; i++) {
+        char *path = tn__format("%s%s.", prefix, layer->children[i].name);
+        fine = path && append_params(layer->children[i].layer, path, items, count);
+        tn__free(path);
+    }
+    return fine;
+}
+
+static void drop_list(tn_layer *layer)
+{
+    for (int i = 0; i < layer->flat.count; i++)
+        tn__free(layer->flat.items[i].path);
+    tn__free(layer->flat.items);
+    layer->flat.items = NULL;
+    layer->flat.count = 0;
+    layer->flat.made_at = 0;
+}
+
+bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count)
+{
+    tn_layer *cached = (tn_layer *)layer; /* the list is a cache: const to the outside */
+    *items = NULL;
+    *count = 0;
+    if (!layer || layer->is_static)
+        return true;
+    if (layer->flat.made_at != layer->changes) {
+        drop_list(cached);
+        int wanted = count_params(layer);
+        if (wanted > 0 && !(cached->flat.items = tn__calloc((size_t)wanted, sizeof(tn__param)))) {
+            tn__fail_memory("param", (size_t)wanted * sizeof(tn__param));
+            return false;
+        }
+        if (!append_params(layer, "", cached->flat.items, &cached->flat.count)) {
+            drop_list(cached);
+            tn__fail_memory("param", sizeof(tn__param));
+            return false;
+        }
+        cached->flat.made_at = layer->changes;
+    }
+    *items = layer->flat.items;
+    *count = layer->flat.count;
+    return true;
+}
+
+/* ---- reading it ---- */
+
+static const tn__param *param_at(const tn_layer *layer, int i)
+{
+    const tn__param *items;
+    int count;
+    if (!tn__layer_flat(layer, &items, &count))
+        return NULL;
+    if (i < 0 || i >= count) {
+        tn__fail(TN_ERR_INDEX, "param", "index %d is out of range: the layer has %d parameters", i, count);
+        return NULL;
+    }
+    return &items[i];
+}
+
+static tn_array *last_failure(void)
+{
+    return tn__leave_array(tn__enter(), tn__node_error(tn__error_retain(tn__error_last())));
+}
+
+int tn_param_count(const tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    tn__layer_flat(layer, &items, &count);
+    return count;
+}
+
+tn_array *tn_param(const tn_layer *layer, int i)
+{
+    const tn__param *param = param_at(layer, i);
+    return param ? param->value : last_failure();
+}
+
+const char *tn_param_name(const tn_layer *layer, int i)
+{
+    const tn__param *param = param_at(layer, i);
+    return param ? param->path : "";
+}
+
+static tn_array *no_such_param(const tn__param *items, int count, const char *path)
+{
+    const char **names = count > 0 ? tn__alloc((size_t)count * sizeof *names) : NULL;
+    for (int i = 0; names && i < count; i++)
+        names[i] = items[i].path;
+    const char *near = names ? tn__nearest_name(path, names, count) : NULL;
+    if (near)
+        tn__fail(TN_ERR_NAME, "param_named", "there is no parameter '%s': did you mean '%s'?", path, near);
+    else
+        tn__fail(TN_ERR_NAME, "param_named",
+                 "there is no parameter '%s' among the layer's %d; those to be inferred come with the first forward", path,
+                 count);
+    tn__free(names);
+    return last_failure();
+}
+
+tn_array *tn_param_named(const tn_layer *layer, const char *path)
+{
+    const tn__param *items;
+    int count;
+    if (!tn__layer_flat(layer, &items, &count))
+        return last_failure();
+    for (int i = 0; i < count && path; i++) {
+        if (strcmp(items[i].path, path) == 0)
+            return items[i].value;
+    }
+    return no_such_param(items, count, path ? path : "");
+}
+
+int64_t tn_param_total(const tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    int64_t total = 0;
+    tn__layer_flat(layer, &items, &count);
+    for (int i = 0; i < count; i++)
+        total += items[i].value->node->shape->size;
+    return total;
+}
+
+/* ---- doing something to all ---- */
+
+void tn_layer_clear_grads(tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    tn__layer_flat(layer, &items, &count);
+    for (int i = 0; i < count; i++)
+        tn_clear_grad(items[i].value);
+}
+
+void tn_layer_train(tn_layer *layer, bool training)
+{
+    if (!layer || layer->is_static)
+        return;
+    layer->evaluating = !training;
+    for (size_t i = 0; i < layer->child_count; i++)
+        tn_layer_train(layer->children[i].layer, training);
+}
+
+bool tn_layer_training(const tn_layer *layer)
+{
+    return layer && !layer->evaluating;
+}
+
+static void set_device(tn_layer *layer, tn_device device)
+{
+    layer->device = device;
+    for (size_t i = 0; i < layer->child_count; i++)
+        set_device(layer->children[i].layer, device);
+}
+
+static tn_status moved_node(tn__node *node, tn__device *device, tn__node **moved)
+{
+    *moved = !node || node->device == device ? node : tn__transfer_hook(node, device);
+    return *moved && tn__node_is_error(*moved) ? tn__error_raise((*moved)->error) : TN_OK;
+}
+
+static void set_gradient(tn__var *var, tn__node *grad)
+{
+    if (!var || grad == var->grad)
+        return;
+    if (var->handle)
+        tn__array_set(var->handle, grad);
+    tn__node *old = var->grad;
+    var->grad = tn__node_retain(grad);
+    tn__node_release(old);
+}
+
+/* Moves everything first and then points the handles at it, so that a failure changes nothing. */
+static tn_status move_params(const tn__param *items, int count, tn__device *device)
+{
+    tn__node **moved = tn__alloc(2 * (size_t)count * sizeof *moved);
+    if (!moved)
+        return tn__fail_memory("layer_to", 2 * (size_t)count * sizeof *moved);
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        const tn_array *param = items[i].value;
+        status = moved_node(param->node, device, &moved[2 * i]);
+        if (status == TN_OK)
+            status = moved_node(param->var ? param->var->grad : NULL, device, &moved[2 * i + 1]);
+    }
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        if (moved[2 * i] != items[i].value->node)
+            tn__array_set(items[i].value, moved[2 * i]);
+        set_gradient(items[i].value->var, moved[2 * i + 1]);
+    }
+    tn__no_grad_depth--;
+    tn__leave(call);
+    tn__free(moved);
+    return status;
+}
+
+tn_status tn_layer_to(tn_layer *layer, tn_device device)
+{
+    if (!layer)
+        return tn__fail(TN_ERR_VALUE, "layer_to", "expected a layer, got NULL");
+    tn_status status = tn__layer_raise(layer);
+    if (status != TN_OK)
+        return status;
+    tn__device *target = tn__device_get(device);
+    const tn__param *items;
+    int count;
+    if (!target)
+        return TN_ERR_DEVICE;
+    if (!tn__layer_flat(layer, &items, &count))
+        return TN_ERR_MEMORY;
+    status = count > 0 ? move_params(items, count, target) : TN_OK;
+    if (status == TN_OK)
+        set_device(layer, target->id);
+    return status;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Networks written as words: "linear:1000 sigmoid linear:10". A word is a name and its arguments, separated by colons. */
+#include "nn/layer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ARGUMENTS 2
+
+typedef struct word_row {
+    const char *name;
+    const char *usage; /* as errors show it */
+    tn_layer *(*make)(const double *argument);
+    int required, allowed;
+    double defaults[MAX_ARGUMENTS];
+    bool whole[MAX_ARGUMENTS]; /* the argument is a whole number */
+} word_row;
+
+#define PLAIN(id) \
+    static tn_layer *make_##id(const double *argument) \
+    { \
+        (void)argument; \
+        return tn_##id##_layer(); \
+    }
+PLAIN(sigmoid)
+PLAIN(relu)
+PLAIN(tanh)
+PLAIN(gelu)
+PLAIN(softplus)
+PLAIN(flatten)
+
+static tn_layer *make_linear(const double *argument)
+{
+    return tn_linear_with((int64_t)argument[0], NULL);
+}
+
+static tn_layer *make_leaky_relu(const double *argument)
+{
+    return tn_leaky_relu_layer(argument[0]);
+}
+
+static tn_layer *make_softmax(const double *argument)
+{
+    return tn_softmax_layer((int)argument[0]);
+}
+
+static tn_layer *make_dropout(const double *argument)
+{
+    return tn_dropout(argument[0]);
+}
+
+static tn_layer *make_embedding(const double *argument)
+{
+    return tn_embedding((int64_t)argument[0], (int64_t)argument[1]);
+}
+
+static tn_layer *make_layer_norm(const double *argument)
+{
+    return tn_layer_norm((int64_t)argument[0], argument[1]);
+}
+
+/* The defaults of leaky_relu and dropout are Chainer's. */
+static const word_row words[] = {
+    {"linear", "linear:OUT", make_linear, 1, 1, {0}, {true}},
+    {"sigmoid", "sigmoid", make_sigmoid, 0, 0, {0}, {0}},
+    {"relu", "relu", make_relu, 0, 0, {0}, {0}},
+    {"tanh", "tanh", make_tanh, 0, 0, {0}, {0}},
+    {"gelu", "gelu", make_gelu, 0, 0, {0}, {0}},
+    {"softplus", "softplus", make_softplus, 0, 0, {0}, {0}},
+    {"leaky_relu", "leaky_relu[:SLOPE]", make_leaky_relu, 0, 1, {0.2}, {0}},
+    {"softmax", "softmax[:AXIS]", make_softmax, 0, 1, {-1}, {true}},
+    {"flatten", "flatten", make_flatten, 0, 0, {0}, {0}},
+    {"dropout", "dropout[:RATIO]", make_dropout, 0, 1, {0.5}, {0}},
+    {"embedding", "embedding:COUNT:FEATURES", make_embedding, 2, 2, {0}, {true, true}},
+    {"layer_norm", "layer_norm[:FEATURES[:EPS]]", make_layer_norm, 0, 2, {0}, {true}},
+};
+enum { WORD_COUNT = sizeof words / sizeof *words };
+
+#define LONGEST_WORD 127
+#define BLANKS " \t\r\n"
+
+static tn_layer *unknown(const char *operation, const char *name)
+{
+    const char *names[WORD_COUNT];
+    for (int i = 0; i < WORD_COUNT; i++)
+        names[i] = words[i].name;
+    const char *near = tn__nearest_name(name, names, WORD_COUNT);
+    if (near)
+        return tn__layer_error(tn__error_new(TN_ERR_NAME, operation, "there is no layer '%s': did you mean '%s'?", name,
+                                             near));
+    tn__text list = {0};
+    for (int i = 0; i < WORD_COUNT; i++)
+        tn__text_addf(&list, "%s%s", i ? " " : "", words[i].usage);
+    char *text = tn__text_take(&list);
+    tn__error *error = tn__error_new(TN_ERR_NAME, operation, "there is no layer '%s'; the layers are: %s", name,
+                                     text ? text : "");
+    tn__free(text);
+    return tn__layer_error(error);
+}
+
+/* A whole argument must be exact as a double and fit an int64: below 2^53 in magnitude. */
+static bool read_number(const char *text, bool whole, double *number)
+{
+    char *end;
+    if (!*text || strchr(BLANKS, *text))
+        return false;
+    *number = strtod(text, &end);
+    return !*end && isfinite(*number) && (!whole || (*number == floor(*number) && fabs(*number) < 0x1p53));
+}
+
+tn_layer *tn__layer_from_word(const char *operation, const char *word)
+{
+    char copy[LONGEST_WORD + 1];
+    size_t length = strlen(word);
+    if (length > LONGEST_WORD)
+        return tn__layer_error(tn__error_new(TN_ERR_NAME, operation, "a word of %zu characters is no layer: '%.40s...'", length,
+                                             word));
+    memcpy(copy, word, length + 1);
+    char *rest = strchr(copy, ':');
+    if (rest)
+        *rest++ = 0;
+    const word_row *row = words;
+    while (row < words + WORD_COUNT && strcmp(row->name, copy) != 0)
+        row++;
+    if (row == words + WORD_COUNT)
+        return unknown(operation, copy);
+
+    double arguments[MAX_ARGUMENTS];
+    memcpy(arguments, row->defaults, sizeof arguments);
+    int given = 0;
+    for (; rest; given++) {
+        char *argument = rest;
+        if ((rest = strchr(rest, ':')))
+            *rest++ = 0;
+        if (given == row->allowed)
+            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s, and '%s' is one argument too many",
+                                                 word, row->usage, argument));
+        if (!read_number(argument, row->whole[given], &arguments[given]))
+            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s, and '%s' is no %snumber", word,
+                                                 row->usage, argument, row->whole[given] ? "whole " : ""));
+    }
+    if (given < row->required)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s", word, row->usage));
+    return row->make(arguments);
+}
+
+static int count_words(const char *text)
+{
+    int count = 0;
+    for (text += strspn(text, BLANKS); *text; text += strspn(text, BLANKS)) {
+        count++;
+        text += strcspn(text, BLANKS);
+    }
+    return count;
+}
+
+/* Stops at the first word that makes no layer; *made are there in any case. */
+static void make_words(char *text, tn_layer **layers, int *made)
+{
+    char *state;
+    for (char *word = strtok_r(text, BLANKS, &state); word; word = strtok_r(NULL, BLANKS, &state)) {
+        layers[(*made)++] = tn__layer_from_word("layer_parse", word);
+        if (tn_layer_status(layers[*made - 1]) != TN_OK)
+            return;
+    }
+}
+
+tn_layer *tn_layer_parse(const char *text)
+{
+    int count = text ? count_words(text) : 0;
+    if (count == 0)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "layer_parse",
+                                             "expected words such as \"linear:1000 sigmoid linear:10\", got %s",
+                                             text ? "none" : "NULL"));
+    char *copy = tn__strdup(text);
+    tn_layer **layers = tn__calloc((size_t)count, sizeof *layers);
+    tn_layer *net;
+    if (copy && layers) {
+        int made = 0;
+        make_words(copy, layers, &made);
+        net = tn_sequential_of(made, layers);
+    } else {
+        tn__fail_memory("layer_parse", (size_t)count * sizeof *layers);
+        net = tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    tn__free(layers);
+    tn__free(copy);
+    return net;
+}

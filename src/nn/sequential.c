@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers one after another. */
+#include "nn/layer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static tn__node *sequential_forward(tn_layer *layer, tn__node *x)
+{
+    for (size_t i = 0; i < layer->child_count; i++)
+        x = tn__layer_forward(layer->children[i].layer, x);
+    return x;
+}
+
+static const tn__layer_kind sequential_kind = {.name = "sequential", .forward = sequential_forward};
+
+/* Checks that all can become children of one new layer; latches. */
+static tn_status check_children(int count, tn_layer *const *layers)
+{
+    for (int i = 0; i < count; i++) {
+        if (!layers[i])
+            return tn__fail(TN_ERR_VALUE, "sequential", "layer %d of %d is NULL", i, count);
+        tn_status status = tn__layer_raise(layers[i]);
+        if (status != TN_OK)
+            return status;
+        for (int j = 0; j < i; j++) {
+            if (layers[j] == layers[i])
+                return tn__fail(TN_ERR_STATE, "sequential",
+                                "layers %d and %d are the same one: a layer has one parent; make a second layer", j, i);
+        }
+    }
+    return TN_OK;
+}
+
+/* Frees those of the layers that have no parent, each once. */
+static void free_children(int count, tn_layer *const *layers)
+{
+    for (int i = 0; i < count; i++) {
+        bool freed = false; /* by an earlier copy of the pointer, which must not be followed any more */
+        for (int j = 0; j < i && !freed; j++)
+            freed = layers[j] == layers[i];
+        if (!freed && layers[i] && !layers[i]->parent)
+            tn_layer_free(layers[i]);
+    }
+}
+
+tn_layer *tn_sequential_of(int count, tn_layer *const *layers)
+{
+    tn_status status = check_children(count, layers);
+    tn_layer *sequence = status == TN_OK ? tn__layer_make(&sequential_kind) : NULL;
+    if (!sequence || sequence->is_static) {
+        tn__error *error = tn__error_retain(tn__error_last());
+        free_children(count, layers);
+        return tn__layer_error(error);
+    }
+    int added = 0;
+    for (; added < count && status == TN_OK; added++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", added);
+        status = tn_layer_add(sequence, name, layers[added]);
+    }
+    if (status == TN_OK)
+        return sequence;
+    tn__error *error = tn__error_retain(tn__error_last());
+    free_children(count - added, layers + added);
+    tn_layer_free(sequence);
+    return tn__layer_error(error);
+}
+
+tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation)
+{
+    if (count < 1 || !sizes || !activation)
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "mlp",
+                                             "expected at least one size and the name of an activation, got %d sizes and %s",
+                                             count, activation ? activation : "no name"));
+    int total = 2 * count - 1;
+    tn_layer **layers = tn__calloc((size_t)total, sizeof *layers);
+    if (!layers) {
+        tn__fail_memory("mlp", (size_t)total * sizeof *layers);
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    for (int i = 0; i < total; i++)
+        layers[i] = i % 2 ? tn__layer_from_word("mlp", activation) : tn_linear_with(sizes[i / 2], NULL);
+    tn_layer *net = tn_sequential_of(total, layers);
+    tn__free(layers);
+    return net;
+}
