@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* In-place operations: they point a handle at a new value of the old shape and dtype. A failed one leaves it as it is. */
+#include <tanso/array.h>
+
+#include "array/build_parts.h"
+
+/* What the handle x, of node `old`, is to point at. */
+static tn__node *assignable(const char *operation, tn__node *old, tn__node *value)
+{
+    TN__PASS_ERROR(old);
+    TN__PASS_ERROR(value);
+    tn__node *both[] = {old, value};
+    tn__device *device = tn__common_device(operation, 2, both);
+    if (!device)
+        return tn__failed();
+    tn_shape result;
+    if (!tn__shape_broadcast(old->shape, value->shape, &result) ||
+        tn__shape_intern(result.ndim, result.dim) != old->shape) {
+        char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
+        TN__REFUSE(TN_ERR_SHAPE, operation,
+                   "a value of shape %s does not fit the array's shape %s, which assignment keeps; make a new array instead",
+                   tn__shape_text(value->shape->ndim, value->shape->dim, second),
+                   tn__shape_text(old->shape->ndim, old->shape->dim, first));
+    }
+    return tn__adapt(value, old->dtype, old->shape, old->device);
+}
+
+static tn_status assign(const char *operation, tn__op op, tn_array *x, const tn_array *y)
+{
+    tn__call call = tn__enter();
+    tn__node *old = tn__strong(tn__node_of(x, operation)), *operand = tn__node_of(y, operation);
+    tn__node *value = operand;
+    if (op != TN__OP_COPY && !tn__node_is_error(old))
+        value = tn__binary(op, old, operand);
+    value = assignable(operation, old, value);
+    /* A leaf's mark moves to the new value, so that must not be another array's. */
+    if (value == operand && !tn__node_is_error(value) && (old->flags & TN__NODE_LEAF_VAR))
+        value = tn__apply(TN__OP_COPY, value->dtype, value->shape, 1, &value, (tn__attr){.raw = {0}});
+    tn_status status = TN_OK;
+    if (tn__node_is_error(value))
+        status = tn__error_raise(value->error);
+    else
+        tn__array_set(x, value);
+    tn__leave(call);
+    return status;
+}
+
+tn_status tn_assign(tn_array *x, const tn_array *y)
+{
+    return assign("assign", TN__OP_COPY, x, y);
+}
+
+#define ASSIGN(name, ID) \
+    tn_status tn_##name(tn_array *x, const tn_array *y) { return assign(#name, TN__OP_##ID, x, y); }
+ASSIGN(add_assign, ADD)
+ASSIGN(subtract_assign, SUBTRACT)
+ASSIGN(multiply_assign, MULTIPLY)
+ASSIGN(divide_assign, DIVIDE)

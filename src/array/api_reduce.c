@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Reductions, and the functions composed of them: mean, variance, softmax, logsumexp. */
+#include <tanso/array.h>
+
+#include "array/build_parts.h"
+
+/* One reduction: its result with the reduced axes kept. `set` are the axes. */
+typedef tn__node *(*reduction)(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts);
+
+static tn__node *reduced(const char *operation, tn__op op, const tn_array *x, const tn_reduce_opts *opts, reduction rule)
+{
+    static const tn_reduce_opts defaults = {.dtype = TN_DTYPE_DEFAULT};
+    opts = opts ? opts : &defaults;
+    tn__node *a = tn__strong(tn__node_of(x, operation));
+    TN__PASS_ERROR(a);
+    uint32_t set;
+    if (!tn__axes_set(operation, opts->axis, a->shape->ndim, &set))
+        return tn__failed();
+    if (opts->dtype && !tn__dtype_valid(opts->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)opts->dtype);
+    tn__node *result = rule(operation, op, a, set, opts);
+    return opts->keepdims ? result : tn__drop_axes(result, set);
+}
+
+/* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others stay. */
+static tn_dtype wide(tn_dtype dtype)
+{
+    return (tn_dtype)tn__dtypes[dtype].compute;
+}
+
+static int64_t count_of(const tn__node *a, uint32_t set)
+{
+    int64_t count = 1;
+    for (int i = 0; i < a->shape->ndim; i++)
+        if (set >> i & 1)
+            count *= a->shape->dim[i];
+    return count;
+}
+
+/* Sum and product: small integers as int64 or uint64, unless a dtype is asked for. */
+static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    (void)operation;
+    tn_dtype dtype = opts->dtype;
+    if (!dtype)
+        dtype = tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype
+                : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64 : TN_INT64;
+    if (dtype == TN_BOOL)
+        op = op == TN__OP_SUM ? TN__OP_ANY : TN__OP_ALL;
+    return tn__reduce(op, tn__cast(a, dtype), set);
+}
+
+static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    (void)operation;
+    (void)opts;
+    return tn__reduce(op, a, set);
+}
+
+/* Along one axis; with none given, over the array as if it were flat. */
+static tn__node *position(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    if (opts->axis.count > 1)
+        TN__REFUSE(TN_ERR_VALUE, operation, "%d axes given; give one, or none for the position in the flat array",
+                   opts->axis.count);
+    int ndim = a->shape->ndim;
+    if (opts->axis.count == 1 || ndim == 1)
+        return tn__reduce(op, a, set);
+    int64_t size = a->shape->size, ones[TN_MAX_NDIM];
+    for (int i = 0; i < ndim; i++)
+        ones[i] = 1;
+    return tn__reshape(tn__reduce(op, tn__reshape(a, 1, &size), 1), ndim, ones);
+}
+
+static tn__node *average(tn__node *a, uint32_t set, int64_t count)
+{
+    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), (double)count);
+}
+
+static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    (void)op;
+    tn_dtype dtype = opts->dtype ? opts->dtype : tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
+    if (!tn_dtype_is_float(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float dtype, got %s", tn_dtype_name(dtype));
+    return tn__cast(average(tn__cast(a, wide(dtype)), set, count_of(a, set)), dtype);
+}
+
+/* Two passes: the mean first, then the mean square about it. */
+static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    (void)operation;
+    tn_dtype dtype = tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
+    int64_t count = count_of(a, set), divisor = count > opts->ddof ? count - opts->ddof : 0;
+    a = tn__cast(a, wide(dtype));
+    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, average(a, set, count));
+    tn__node *result = average(tn__unary(TN__OP_SQUARE, deviation), set, divisor);
+    if (op == TN__OP_SQRT)
+        result = tn__unary(TN__OP_SQRT, result);
+    return tn__cast(result, dtype);
+}
+
+/* The largest along axes, as a constant for backward: the functions that subtract it do not depend on it. */
+static tn__node *shift_of(tn__node *a, uint32_t set)
+{
+    tn__no_grad_depth++;
+    tn__node *largest = tn__reduce(TN__OP_MAX, a, set);
+    tn__no_grad_depth--;
+    return largest;
+}
+
+/* The float dtype of a softmax, in *dtype; the operand in the dtype it is computed in. */
+static tn__node *exponent(tn__node *a, tn_dtype *dtype)
+{
+    *dtype = tn__dtype_to_float(a->dtype);
+    return tn__cast(a, wide(*dtype));
+}
+
+static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+{
+    (void)operation;
+    (void)op;
+    (void)opts;
+    tn_dtype dtype;
+    a = exponent(a, &dtype);
+    tn__node *shift = shift_of(a, set);
+    TN__PASS_ERROR(shift);
+    /* an infinite shift would make inf - inf */
+    shift = tn__where(tn__unary(TN__OP_ISFINITE, shift), shift, tn__const_like(shift, 0));
+    tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, a, shift)), set);
+    return tn__cast(tn__binary(TN__OP_ADD, tn__unary(TN__OP_LOG, sum), shift), dtype);
+}
+
+#define REDUCTION(name, ID, rule) \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts) \
+    { \
+        TN__RETURN(reduced(#name, TN__OP_##ID, x, opts, rule)); \
+    }
+REDUCTION(sum, SUM, total)
+REDUCTION(prod, PROD, total)
+REDUCTION(mean, SUM, mean)
+REDUCTION(var, SUM, variance)
+REDUCTION(std, SQRT, variance)
+REDUCTION(max, MAX, plain)
+REDUCTION(min, MIN, plain)
+REDUCTION(any, ANY, plain)
+REDUCTION(all, ALL, plain)
+REDUCTION(argmax, ARGMAX, position)
+REDUCTION(argmin, ARGMIN, position)
+REDUCTION(logsumexp, SUM, logsumexp)
+
+/* exp(x - max) over its sum, or its logarithm. */
+static tn__node *softmax(const char *operation, const tn_array *x, int axis, bool logarithm)
+{
+    tn__node *a = tn__strong(tn__node_of(x, operation));
+    TN__PASS_ERROR(a);
+    axis = tn__axis_check(operation, axis, a->shape->ndim);
+    if (axis < 0)
+        return tn__failed();
+    if (a->shape->size == 0)
+        return tn__cast(a, tn__dtype_to_float(a->dtype));
+    tn_dtype dtype;
+    a = exponent(a, &dtype);
+    uint32_t set = 1u << axis;
+    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, a, shift_of(a, set));
+    tn__node *power = tn__unary(TN__OP_EXP, shifted), *sum = tn__reduce(TN__OP_SUM, power, set);
+    tn__node *result = logarithm ? tn__binary(TN__OP_SUBTRACT, shifted, tn__unary(TN__OP_LOG, sum))
+                                 : tn__binary(TN__OP_DIVIDE, power, sum);
+    return tn__cast(result, dtype);
+}
+
+tn_array *tn_softmax(const tn_array *x, int axis)
+{
+    TN__RETURN(softmax("softmax", x, axis, false));
+}
+
+tn_array *tn_log_softmax(const tn_array *x, int axis)
+{
+    TN__RETURN(softmax("log_softmax", x, axis, true));
+}

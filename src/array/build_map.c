@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Elementwise operations: promotion, broadcasting and devices made explicit as CAST and EXPAND nodes. */
+#include "array/build_parts.h"
+
+tn__device *tn__common_device(const char *operation, int count, tn__node *const *in)
+{
+    const tn__node *fixed = NULL, *constant = NULL;
+    for (int i = 0; i < count; i++) {
+        if (tn__foldable(in[i])) {
+            if (!constant || (constant->flags & TN__NODE_WEAK))
+                constant = in[i];
+        } else if (!fixed) {
+            fixed = in[i];
+        } else if (fixed->device != in[i]->device) {
+            tn__fail(TN_ERR_DEVICE, operation,
+                     "operands are on %s and %s, expected one device; move one with tn_to(x, tn_device_of(y))",
+                     fixed->device->name, in[i]->device->name);
+            return NULL;
+        }
+    }
+    return (fixed ? fixed : constant)->device;
+}
+
+tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__device *device)
+{
+    bool weak = a->flags & TN__NODE_WEAK;
+    if (a->dtype == dtype && a->shape == shape && a->device == device && !weak)
+        return a;
+    if (tn__foldable(a))
+        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, shape, device);
+    return tn__expand(tn__cast(a, dtype), shape);
+}
+
+/* Latches the failure of shapes that do not broadcast; says at which axis. */
+static void fail_broadcast(const char *operation, const tn_shape *a, const tn__shape *b)
+{
+    char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
+    tn__shape_text(a->ndim, a->dim, first);
+    tn__shape_text(b->ndim, b->dim, second);
+    for (int axis = -1; -axis <= a->ndim && -axis <= b->ndim; axis--) {
+        int64_t m = a->dim[a->ndim + axis], n = b->dim[b->ndim + axis];
+        if (m != n && m != 1 && n != 1) {
+            tn__fail(TN_ERR_SHAPE, operation,
+                     "shapes %s and %s do not broadcast: extents %lld and %lld differ at axis %d and neither is 1; reshape an "
+                     "operand (tn_reshape, tn_expand_dims) so that they agree from the last axis on",
+                     first, second, (long long)m, (long long)n, axis);
+            return;
+        }
+    }
+    tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s do not broadcast", first, second);
+}
+
+static const tn__shape *common_shape(const char *operation, int count, tn__node *const *in, tn_dtype dtype)
+{
+    const tn__shape *shape = in[0]->shape;
+    for (int i = 1; i < count; i++) {
+        const tn__shape *next = in[i]->shape;
+        if (next == shape || next->ndim == 0)
+            continue;
+        if (shape->ndim == 0) {
+            shape = next;
+            continue;
+        }
+        tn_shape both;
+        if (!tn__shape_broadcast(shape, next, &both)) {
+            tn_shape value = tn__shape_value(shape);
+            fail_broadcast(operation, &value, next);
+            return NULL;
+        }
+        shape = tn__shape_make(operation, both, dtype);
+        if (!shape)
+            return NULL;
+    }
+    return shape;
+}
+
+static tn__node *map(tn__op op, int arity, tn__node *const *operands)
+{
+    const tn__op_info *info = &tn__ops[op];
+    for (int i = 0; i < arity; i++)
+        TN__PASS_ERROR(operands[i]);
+    tn__map_rule rule;
+    if (!tn__map_infer(op, arity, operands, &rule))
+        return tn__failed();
+    const tn__shape *shape = common_shape(info->name, arity, operands, rule.compute);
+    tn__device *device = shape ? tn__common_device(info->name, arity, operands) : NULL;
+    if (!device)
+        return tn__failed();
+
+    tn__node *in[TN__MAX_ARITY];
+    for (int i = 0; i < arity; i++) {
+        bool condition = i == 0 && (info->props & TN_CONDITION);
+        in[i] = tn__adapt(operands[i], condition ? TN_BOOL : rule.compute, shape, device);
+        TN__PASS_ERROR(in[i]);
+        if (condition && !(operands[i]->flags & TN__NODE_WEAK))
+            rule.weak = false;
+    }
+    if (rule.op == TN__OP_COPY && op != TN__OP_COPY)
+        return in[0];
+    tn__node *node = tn__apply(rule.op, rule.result, shape, arity, in, (tn__attr){.raw = {0}});
+    if (rule.weak && !tn__node_is_error(node))
+        node->flags |= TN__NODE_WEAK;
+    return node;
+}
+
+tn__node *tn__unary(tn__op op, tn__node *a)
+{
+    return map(op, 1, &a);
+}
+
+tn__node *tn__binary(tn__op op, tn__node *a, tn__node *b)
+{
+    return map(op, 2, (tn__node *[]){a, b});
+}
+
+tn__node *tn__where(tn__node *condition, tn__node *a, tn__node *b)
+{
+    return map(TN__OP_WHERE, 3, (tn__node *[]){condition, a, b});
+}
+
+tn__node *tn__cast(tn__node *a, tn_dtype dtype)
+{
+    TN__PASS_ERROR(a);
+    if (!tn__dtype_valid(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, "cast", "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
+    if (tn__foldable(a) && (a->dtype != dtype || (a->flags & TN__NODE_WEAK)))
+        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape, a->device);
+    if (a->dtype == dtype)
+        return a;
+    return tn__apply(TN__OP_CAST, dtype, a->shape, 1, &a, (tn__attr){.raw = {0}});
+}
+
+tn__node *tn__with(tn__op op, tn__node *a, double b)
+{
+    TN__PASS_ERROR(a);
+    /* a whole number keeps integers what they are */
+    bool whole = tn_dtype_is_integer(a->dtype) && b > -0x1p62 && b < 0x1p62 && b == (double)(int64_t)b;
+    tn_dtype dtype = whole ? TN_INT64 : TN_FLOAT64;
+    tn__node *scalar = tn__const(b, dtype, tn__shape_scalar(), a->device);
+    TN__PASS_ERROR(scalar);
+    scalar->flags |= TN__NODE_WEAK;
+    return tn__binary(op, a, scalar);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What every builder uses: failures as nodes, checked shapes, the limit on a recording's depth, scalars of constants. */
+#include "array/build_parts.h"
+
+tn__node *tn__failed(void)
+{
+    return tn__node_error(tn__error_retain(tn__error_last()));
+}
+
+const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype)
+{
+    if (tn__shape_check(operation, shape, tn_dtype_size(dtype)) != TN_OK)
+        return NULL;
+    const tn__shape *interned = tn__shape_intern(shape.ndim, shape.dim);
+    if (!interned)
+        tn__fail_memory(operation, sizeof(tn__shape));
+    return interned;
+}
+
+tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
+{
+    tn__node *node = tn__node_new(op, dtype, shape, in[0]->device, arity, in, attr);
+    if (node->depth < TN__MAX_DEPTH || tn__node_is_error(node) || !tn__evaluate_hook)
+        return node;
+    return tn__evaluate_hook(node) == TN_OK ? node : tn__failed();
+}
+
+tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)
+{
+    if (from == to)
+        return scalar;
+    bool beyond_int64 = from == TN_UINT64 && scalar.bits > INT64_MAX && !tn_dtype_is_integer(to);
+    if (tn_dtype_is_float(from) || beyond_int64)
+        return tn__scalar_from_double(tn__scalar_to_double(scalar, from), to);
+    return tn__scalar_from_int(tn__scalar_to_int(scalar, from), to);
+}
+
+tn__node *tn__strong(tn__node *a)
+{
+    if (!(a->flags & TN__NODE_WEAK) || !tn__foldable(a))
+        return a;
+    tn_dtype dtype = tn_dtype_is_float(a->dtype) ? TN_FLOAT32 : a->dtype;
+    return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape, a->device);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What the builders share among themselves: failing, recording, folding constants, the inference of dtypes. */
+#ifndef TN_ARRAY_BUILD_PARTS_H
+#define TN_ARRAY_BUILD_PARTS_H
+
+#include "array/build.h"
+
+/* A public function's body: `node`, an expression over builders, as a handle. */
+#define TN__RETURN(node) \
+    do { \
+        tn__call tn__this_call = tn__enter(); \
+        return tn__leave_array(tn__this_call, node); \
+    } while (0)
+
+/* Returns a failed check from a builder. */
+#define TN__REFUSE(code, ...) return tn__node_error(tn__error_new(code, __VA_ARGS__))
+/* Returns an operand that is an error. */
+#define TN__PASS_ERROR(node) \
+    do { \
+        if (tn__node_is_error(node)) \
+            return node; \
+    } while (0)
+
+/* The failure last latched in this thread, as an error node. */
+tn__node *tn__failed(void);
+/* The interned shape of checked extents; NULL with a latched failure. */
+const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype);
+
+/* Records an operation on the device of its first input; computes it at once when the recording has grown too deep. */
+tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr);
+
+/* True for a constant that may be made anew with another dtype, shape or device: one that is no leaf of backward. */
+static inline bool tn__foldable(const tn__node *a)
+{
+    return a->op == TN__OP_CONST && !a->storage && !(a->flags & TN__NODE_NEEDS_GRAD);
+}
+/* True for a view that a view of it may pass over: nothing else (backward, a reader) needs it to be on the way. */
+static inline bool tn__collapsible(const tn__node *a, tn__op op)
+{
+    return a->op == op && !a->storage && !(a->flags & (TN__NODE_NEEDS_GRAD | TN__NODE_RELEASED));
+}
+/* A constant's scalar as another dtype, by the rules of tn_cast. */
+tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to);
+/* A weak scalar as an ordinary array: bool, int64 or float32; anything else as it is. */
+tn__node *tn__strong(tn__node *a);
+
+/* How an elementwise operation computes its operands. */
+typedef struct tn__map_rule {
+    tn__op op;        /* the operation that does it: logical for bool */
+    tn_dtype compute; /* T */
+    tn_dtype result;
+    bool weak;        /* all operands are weak scalars */
+} tn__map_rule;
+/* Fills in the rule; false with a latched failure. */
+bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule);
+/* NumPy's common dtype of operands, some of them weak. */
+tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak);
+/* The device that operands agree on (constants agree with any); NULL with a latched failure. */
+tn__device *tn__common_device(const char *operation, int count, tn__node *const *in);
+/* The operand in a dtype, shape and device: constants are made anew, others cast and expanded. */
+tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+
+/* An integer operand as int64 positions; an error node for other dtypes. */
+tn__node *tn__positions(const char *operation, tn__node *indices);
+/* The shape with one axis more, of extent 1, at position `axis`. */
+tn__node *tn__insert_axis(const char *operation, tn__node *a, int axis);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Reductions over sets of axes, and the checks of axes that all of the array room uses. */
+#include "array/build_parts.h"
+
+int tn__axis_check(const char *operation, int axis, int ndim)
+{
+    if (axis >= -ndim && axis < ndim)
+        return axis < 0 ? axis + ndim : axis;
+    if (ndim == 0)
+        tn__fail(TN_ERR_INDEX, operation, "axis %d given for an array of 0 axes, which has none", axis);
+    else
+        tn__fail(TN_ERR_INDEX, operation, "axis %d is out of range for an array of %d axes; expected %d to %d", axis, ndim, -ndim,
+                 ndim - 1);
+    return -1;
+}
+
+bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set)
+{
+    if (axes.count < 0 || axes.count > TN_MAX_NDIM) {
+        tn__fail(TN_ERR_VALUE, operation, "a list of %d axes, expected 0 to %d", axes.count, TN_MAX_NDIM);
+        return false;
+    }
+    *set = axes.count == 0 ? (1u << ndim) - 1 : 0;
+    for (int i = 0; i < axes.count; i++) {
+        int axis = tn__axis_check(operation, axes.axis[i], ndim);
+        if (axis < 0)
+            return false;
+        if (*set >> axis & 1) {
+            tn__fail(TN_ERR_VALUE, operation, "axis %d is listed twice; list each axis once", axis);
+            return false;
+        }
+        *set |= 1u << axis;
+    }
+    return true;
+}
+
+/* The operation and operand that compute a reduction of bool: sums count, extremes are any and all. */
+static tn__node *reduce_operand(tn__op *op, tn__node *a)
+{
+    a = tn__strong(a);
+    TN__PASS_ERROR(a);
+    if (tn__ops[*op].types == TN__TYPES_BOOLS)
+        return tn__cast(a, TN_BOOL);
+    if (a->dtype != TN_BOOL)
+        return a;
+    if (tn__ops[*op].types == TN__TYPES_NUMBERS)
+        return tn__cast(a, TN_INT64);
+    if (*op == TN__OP_MAX || *op == TN__OP_MIN)
+        *op = *op == TN__OP_MAX ? TN__OP_ANY : TN__OP_ALL;
+    return a;
+}
+
+tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    /* of TYPES ALL are the extremes, which have no identity */
+    const tn__op_info *info = &tn__ops[op];
+    a = reduce_operand(&op, a);
+    TN__PASS_ERROR(a);
+    tn_shape value = tn__shape_value(a->shape);
+    for (int i = 0; i < value.ndim; i++) {
+        if (!(axes >> i & 1))
+            continue;
+        if (value.dim[i] == 0 && info->types == TN__TYPES_ALL) {
+            char text[TN__SHAPE_TEXT];
+            TN__REFUSE(TN_ERR_SHAPE, info->name,
+                       "axis %d of shape %s has extent 0, and nothing has no %s; check for tn_size(x) == 0 first", i,
+                       tn__shape_text(value.ndim, value.dim, text), info->doc);
+        }
+        value.dim[i] = 1;
+    }
+    const tn__shape *shape = tn__shape_intern(value.ndim, value.dim);
+    if (!shape) {
+        tn__fail_memory(info->name, sizeof(tn__shape));
+        return tn__failed();
+    }
+    bool position = info->props & TN_ARG;
+    if (shape == a->shape)
+        return position ? tn__const(0, TN_INT64, shape, a->device) : a;
+    return tn__apply(op, position ? TN_INT64 : a->dtype, shape, 1, &a, (tn__attr){.axes = axes});
+}
+
+tn__node *tn__drop_axes(tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    int64_t dim[TN_MAX_NDIM];
+    int ndim = 0;
+    for (int i = 0; i < a->shape->ndim; i++)
+        if (!(axes >> i & 1))
+            dim[ndim++] = a->shape->dim[i];
+    return tn__reshape(a, ndim, dim);
+}
+
+tn__node *tn__sum_to(tn__node *a, const tn__shape *shape)
+{
+    TN__PASS_ERROR(a);
+    if (a->shape == shape)
+        return a;
+    int new_axes = a->shape->ndim - shape->ndim;
+    uint32_t set = 0;
+    for (int i = 0; i < a->shape->ndim; i++)
+        if (i < new_axes || (shape->dim[i - new_axes] == 1 && a->shape->dim[i] != 1))
+            set |= 1u << i;
+    return tn__reshape_like(tn__reduce(TN__OP_SUM, a, set), shape);
+}
