@@ -15,18 +15,10 @@ tn_status (*tn__evaluate_hook)(tn__node *node);
 /* Its count starts so high that matched retains and releases never bring it to 0. */
 static tn__node no_memory = {.references = 1u << 30, .op = TN__OP_ERROR};
 
-static void release_no_memory(void) __attribute__((destructor));
-static void release_no_memory(void)
-{
-    if (no_memory.error) tn__error_release(no_memory.error);
-    no_memory.error = NULL;
-}
-
 static void make_no_memory(void)
 {
     no_memory.shape = tn__shape_scalar();
-    no_memory.error = tn__error_new(TN_ERR_MEMORY, "array",
-                                    "host memory is exhausted: free arrays, or use smaller ones or a smaller minibatch");
+    no_memory.error = tn__error_no_memory();
 }
 
 tn__node *tn__node_no_memory(void)

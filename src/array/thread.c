@@ -3,13 +3,14 @@
 #include "array/thread.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
+#include "array/build.h"
 #include "core/memory.h"
 
 #define NUMBERS 65536 /* what 16 bits hold; 0 is nobody's */
 
 _Thread_local tn__thread tn__this __attribute__((tls_model("initial-exec")));
+_Thread_local int tn__no_grad_depth;
 
 static struct {
     pthread_mutex_t lock;
@@ -129,9 +130,8 @@ static void end_thread_by_key(void *unused)
     end_thread();
 }
 
-/* The key's destructor does not run for the thread that ends the process. At exit rather than in a destructor of the
- * library, so that devices and interned shapes are still there. */
-static void end_process(void)
+/* The key's destructor does not run for the thread that ends the process. */
+__attribute__((destructor)) static void end_process(void)
 {
     end_thread();
     if (registry.has_key) pthread_key_delete(registry.key);
@@ -139,10 +139,9 @@ static void end_process(void)
     tn__slab_trim();
 }
 
-static void start_process(void)
+static void make_key(void)
 {
     registry.has_key = pthread_key_create(&registry.key, end_thread_by_key) == 0;
-    atexit(end_process);
 }
 
 /* ---- registration ------------------------------------------------------------------------------------------ */
@@ -161,7 +160,7 @@ static uint16_t claim_number(tn__thread *self)
 bool tn__thread_register(void)
 {
     tn__thread *self = &tn__this;
-    pthread_once(&registry.once, start_process);
+    pthread_once(&registry.once, make_key);
     uint16_t number = claim_number(self);
     if (!number) {
         tn__fail(TN_ERR_STATE, "thread", "%d threads use arrays already, the most there can be: end some", NUMBERS - 1);

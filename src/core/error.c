@@ -175,6 +175,11 @@ tn__error *tn__error_last(void)
     return state.last ? state.last : &no_failure;
 }
 
+tn__error *tn__error_no_memory(void)
+{
+    return &out_of_memory;
+}
+
 tn_status tn__error_status(const tn__error *error)
 {
     return error->code;

@@ -21,6 +21,8 @@ typedef struct tn__error tn__error;
 tn__error *tn__error_new(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* The record of the thread's most recent failure (not only the first), borrowed: retain it to keep it. Never NULL. */
 tn__error *tn__error_last(void);
+/* The static record of exhausted memory. */
+tn__error *tn__error_no_memory(void);
 tn__error *tn__error_retain(tn__error *error);
 void tn__error_release(tn__error *error);
 tn_status tn__error_status(const tn__error *error);
