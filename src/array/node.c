@@ -212,10 +212,13 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
     /* From here on counts are atomic. */
     __atomic_store_n(&node->storage, tn__storage_retain(storage), __ATOMIC_RELEASE);
     if (old) tn__storage_release(old);
-    if (drop && node->arity) {
-        node->op = TN__OP_VALUE;
-        drop_inputs(node);
-    }
+    if (drop) tn__node_drop_inputs(node);
+}
+
+void tn__node_drop_inputs(tn__node *node)
+{
+    node->op = TN__OP_VALUE;
+    drop_inputs(node);
 }
 
 void tn__node_set_released(tn__node *node, tn__error *error)

@@ -144,6 +144,15 @@ static tn__error *record(tn_status code, const char *operation, const char *form
     return error;
 }
 
+tn__error *tn__error_record(tn_status code, const char *operation, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tn__error *error = record(code, operation, format, args);
+    va_end(args);
+    return error;
+}
+
 tn__error *tn__error_new(tn_status code, const char *operation, const char *format, ...)
 {
     va_list args;

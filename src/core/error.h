@@ -19,6 +19,8 @@ tn_status tn__fail_memory(const char *operation, size_t bytes);
 typedef struct tn__error tn__error;
 /* Makes a record and latches it. Never NULL: without memory, a static record. The caller owns one reference. */
 tn__error *tn__error_new(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
+/* Makes a record without latching it: for an error that may never be met. */
+tn__error *tn__error_record(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* The record of the thread's most recent failure (not only the first), borrowed: retain it to keep it. Never NULL. */
 tn__error *tn__error_last(void);
 /* The static record of exhausted memory. */

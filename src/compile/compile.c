@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of passes, with the verifiers between them. */
+#include "compile/compile.h"
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool copy_graph(const tn__graph *from, tn__graph *to)
+{
+    memset(to, 0, sizeof *to);
+    for (int v = 0; v < from->count; v++)
+        if (tn__graph_add(to, &from->value[v]) < 0)
+            return false;
+    to->leaf = tn__alloc(sizeof *to->leaf * ((size_t)from->leaf_count + 1));
+    to->result = tn__alloc(sizeof *to->result * ((size_t)from->result_count + 1));
+    to->scalar_dtype = tn__alloc(sizeof *to->scalar_dtype * ((size_t)from->scalar_count + 1));
+    if (!to->leaf || !to->result || !to->scalar_dtype)
+        return false;
+    memcpy(to->leaf, from->leaf, sizeof *to->leaf * (size_t)from->leaf_count);
+    memcpy(to->result, from->result, sizeof *to->result * (size_t)from->result_count);
+    memcpy(to->scalar_dtype, from->scalar_dtype, sizeof *to->scalar_dtype * (size_t)from->scalar_count);
+    to->leaf_count = from->leaf_count;
+    to->result_count = from->result_count;
+    to->scalar_count = from->scalar_count;
+    return true;
+}
+
+static void dump_graph(const char *title, const tn__graph *graph)
+{
+    if (!tn__dump_enabled("graph"))
+        return;
+    tn__text text = {0};
+    tn__text_addf(&text, "graph %s\n", title);
+    tn__graph_print(graph, &text);
+    char *string = tn__text_take(&text);
+    if (string)
+        fputs(string, stderr);
+    tn__free(string);
+}
+
+static void dump_plan(const tn__plan *plan)
+{
+    tn__text text = {0};
+    if (tn__dump_enabled("plan"))
+        tn__plan_print(plan, &text);
+    if (tn__dump_enabled("kernels"))
+        tn__text_add(&text, plan->program.source);
+    char *string = tn__text_take(&text);
+    if (string)
+        fputs(string, stderr);
+    tn__free(string);
+}
+
+static tn_status broken(const char *pass, const char *what)
+{
+    return tn__fail(TN_ERR_INTERNAL, "compile", "after %s: %s; please report this as a bug of Tanso", pass, what);
+}
+
+/* Runs all passes over `graph`, which it may change. */
+static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device *device,
+                            const tn__compile_options *options, tn__plan *plan)
+{
+    const char *wrong = tn__graph_verify(graph);
+    if (wrong)
+        return broken("recording", wrong);
+    dump_graph("recorded", graph);
+    if (!tn__rewrite(graph))
+        return tn__fail_memory("compile", 0);
+    if ((wrong = tn__graph_verify(graph)))
+        return broken("rewrite", wrong);
+    dump_graph("rewritten", graph);
+    if (!tn__draft_init(draft, graph) ||
+        !(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
+        !tn__plan_memory(draft, options->plan_memory, plan))
+        return tn__fail_memory("compile", 0);
+    if ((wrong = tn__plan_verify(plan)))
+        return broken("planning memory", wrong);
+    dump_plan(plan);
+    return TN_OK;
+}
+
+tn__plan *tn__compile(const tn__graph *graph, const tn__device *device, const tn__compile_options *options)
+{
+    tn__graph copy;
+    tn__draft draft = {0};
+    tn__plan *plan = tn__calloc(1, sizeof *plan);
+    tn_status status = TN_ERR_MEMORY;
+    if (copy_graph(graph, &copy) && plan)
+        status = run_passes(&copy, &draft, device, options, plan);
+    else
+        tn__fail_memory("compile", sizeof *plan);
+    tn__draft_free(&draft);
+    tn__graph_free(&copy);
+    if (status == TN_OK)
+        return plan;
+    tn__plan_free(plan);
+    return NULL;
+}
+
+void tn__plan_free(tn__plan *plan)
+{
+    if (!plan)
+        return;
+    tn__program_free(&plan->program);
+    tn__free(plan->result);
+    tn__free(plan);
+}

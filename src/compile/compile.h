@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a graph to a program: rewrite -> fuse -> schedule -> plan memory -> emit. Each pass has a file of its own; a verifier
+ * runs between them.
+ */
+#ifndef TN_COMPILE_COMPILE_H
+#define TN_COMPILE_COMPILE_H
+
+#include "compile/graph.h"
+#include "device/program.h"
+
+typedef struct tn__compile_options {
+    bool kernels;        /* emit fused kernels; else operations one by one (the reference evaluator) */
+    bool fusion;         /* with kernels: fuse; else a kernel an operation */
+    bool plan_memory;    /* reuse arena space and donated storages; else every value has its own */
+} tn__compile_options;
+
+/* Where a result of the evaluation lies: a window of a buffer. */
+typedef struct tn__result_window {
+    int buffer;
+    int64_t offset;      /* in elements */
+    const tn__ints *strides; /* NULL: C order */
+} tn__result_window;
+
+/* A program with the windows of its results. */
+typedef struct tn__plan {
+    tn__program program;
+    int result_count;
+    tn__result_window *result;
+} tn__plan;
+
+/* Compiles a copy of `graph`. NULL with a latched error (TN_ERR_MEMORY, TN_ERR_INTERNAL). */
+tn__plan *tn__compile(const tn__graph *graph, const tn__device *device, const tn__compile_options *options);
+void tn__plan_free(tn__plan *plan);
+/* Appends what the plan does, a line a step. */
+void tn__plan_print(const tn__plan *plan, struct tn__text *text);
+
+/* ---- passes (compile/ only) -------------------------------------------------------------------------------- */
+
+/* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. False without memory. */
+bool tn__rewrite(tn__graph *graph);
+
+/* A window of a value: how a chain of views reads its base. */
+typedef struct tn__window {
+    int base;            /* the value whose elements are read */
+    int ndim;
+    int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
+} tn__window;
+/* The window through which value v reads the nearest value that is not a view, or is marked in `stored` (may be NULL);
+ * base's layout is its own strides (leaves) or C order. False if a reshape on the way needs a copy; then *blocked is the
+ * value that must be stored first. */
+bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
+
+/* A step under construction, before buffers are numbered: operands name values. */
+typedef struct tn__draft_operand {
+    int value;           /* whose buffer */
+    tn_dtype dtype;
+    int ndim;
+    int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
+    int nest;            /* KERNEL: the loop nest that uses it; nests of a step run one after another */
+    bool pointwise;      /* read or written only at the loop position: may share memory with an equal window of its nest */
+} tn__draft_operand;
+
+typedef struct tn__draft_step {
+    tn__step step;       /* operands and buffer numbers are filled in by tn__plan_memory */
+    tn__draft_operand *operand; /* outputs first */
+    int operand_count;
+    size_t operand_capacity;
+    int output_count;
+    bool adopts;         /* COPY that vanishes when its output takes over its input's memory */
+} tn__draft_step;
+
+typedef struct tn__draft {
+    tn__graph *graph;
+    int *home;           /* for each value, the value in whose buffer it lives (itself, mostly) */
+    bool *stored;        /* views that have been given memory of their own; constants that are stored whole */
+    int step_count;
+    size_t step_capacity;
+    tn__draft_step *step;
+    char *source;
+} tn__draft;
+
+bool tn__draft_init(tn__draft *draft, tn__graph *graph);
+/* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
+tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind);
+bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype);
+bool tn__draft_scalars(tn__draft_step *step, int first, int count);
+void tn__draft_remove(tn__draft *draft, int i);
+void tn__draft_free(tn__draft *draft);
+
+/* One operation a step: what the reference evaluator runs. False without memory. */
+bool tn__lower_operations(tn__draft *draft);
+/* Appends the steps of one value, as tn__lower_operations does; for what kernels do not cover. */
+bool tn__lower_value(tn__draft *draft, int v);
+/* Fused kernels and library calls. False without memory. */
+bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
+/* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the plan.
+ * False without memory. */
+bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);
+/* NULL, or what is wrong: overlapping live temporaries, reads before writes, operands outside their buffers. */
+const char *tn__plan_verify(const tn__plan *plan);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps under construction: their operands name values; memory.c turns them into a program. */
+#include "compile/compile.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+bool tn__draft_init(tn__draft *draft, tn__graph *graph)
+{
+    memset(draft, 0, sizeof *draft);
+    draft->graph = graph;
+    draft->home = tn__alloc(sizeof(int) * ((size_t)graph->count + 1));
+    draft->stored = tn__calloc((size_t)graph->count + 1, sizeof *draft->stored);
+    for (int v = 0; draft->home && v < graph->count; v++)
+        draft->home[v] = v;
+    return draft->home && draft->stored;
+}
+
+tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind)
+{
+    if (!tn__grow((void **)&draft->step, &draft->step_capacity, (size_t)draft->step_count + 1, sizeof *draft->step))
+        return NULL;
+    tn__draft_step *step = &draft->step[draft->step_count++];
+    memset(step, 0, sizeof *step);
+    step->step.kind = kind;
+    step->step.alpha = -1;
+    return step;
+}
+
+bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype)
+{
+    if (!tn__grow((void **)&step->operand, &step->operand_capacity, (size_t)step->operand_count + 1,
+                  sizeof *step->operand))
+        return false;
+    tn__draft_operand *o = &step->operand[step->operand_count++];
+    *o = (tn__draft_operand){.value = window->base, .dtype = dtype, .ndim = window->ndim, .offset = window->offset};
+    memcpy(o->dim, window->dim, sizeof o->dim);
+    memcpy(o->stride, window->stride, sizeof o->stride);
+    return true;
+}
+
+bool tn__draft_scalars(tn__draft_step *step, int first, int count)
+{
+    step->step.scalar = tn__alloc(sizeof(int) * (size_t)count);
+    if (!step->step.scalar)
+        return false;
+    for (int i = 0; i < count; i++)
+        step->step.scalar[i] = first + i;
+    step->step.scalar_count = count;
+    return true;
+}
+
+static void step_free(tn__draft_step *step)
+{
+    tn__free(step->operand);
+    tn__free(step->step.scalar);
+    tn__free(step->step.param);
+    tn__free(step->step.label);
+    tn__free((char *)step->step.kernel);
+}
+
+void tn__draft_free(tn__draft *draft)
+{
+    for (int i = 0; i < draft->step_count; i++)
+        step_free(&draft->step[i]);
+    tn__free(draft->step);
+    tn__free(draft->home);
+    tn__free(draft->stored);
+    tn__free(draft->source);
+}
+
+void tn__draft_remove(tn__draft *draft, int i)
+{
+    step_free(&draft->step[i]);
+    memmove(&draft->step[i], &draft->step[i + 1], sizeof *draft->step * (size_t)(draft->step_count - i - 1));
+    draft->step_count--;
+}

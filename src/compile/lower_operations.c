@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering without kernels: each operation becomes a step of its own, run by the reference evaluator or a library. */
+#include "compile/compile.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+/* The window of value v for a step's operand. A constant that is no result is stored as one element. */
+static bool operand(tn__draft *draft, tn__draft_step *step, int v)
+{
+    tn__window w;
+    int blocked;
+    if (!tn__window_of(draft->graph, v, draft->stored, &w, &blocked))
+        return false; /* tn__lower_value has stored what blocks */
+    const tn__value *base = &draft->graph->value[w.base];
+    if (base->op == TN__OP_CONST && draft->home[w.base] == w.base && !draft->stored[w.base]) {
+        memset(w.stride, 0, sizeof w.stride);
+        w.offset = 0;
+    }
+    return tn__draft_operand_add(step, &w, base->dtype);
+}
+
+static tn__draft_step *op_step(tn__draft *draft, tn__op op, int out, const tn__window *window)
+{
+    tn__draft_step *step = tn__draft_add(draft, TN__STEP_OP);
+    if (!step)
+        return NULL;
+    const tn__value *v = &draft->graph->value[out];
+    tn__window whole = {.base = out, .ndim = v->shape->ndim};
+    if (!window) {
+        memcpy(whole.dim, v->shape->dim, sizeof whole.dim);
+        tn__strides_contiguous(whole.ndim, whole.dim, whole.stride);
+        window = &whole;
+    }
+    step->step.op = op;
+    step->step.compute = tn__dtypes[v->dtype].compute;
+    step->output_count = 1;
+    step->operand = NULL;
+    return tn__draft_operand_add(step, window, v->dtype) ? step : NULL;
+}
+
+static void estimate(const tn__graph *graph, tn__draft_step *step, const tn__value *v)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < step->operand_count; i++) {
+        int64_t n = 1;
+        for (int d = 0; d < step->operand[i].ndim; d++)
+            n *= step->operand[i].stride[d] ? step->operand[i].dim[d] : 1;
+        bytes += n * (int64_t)tn_dtype_size(step->operand[i].dtype);
+    }
+    step->step.bytes = bytes;
+    step->step.operations = v->shape->size;
+    if (tn__value_kind(v) == TN__KIND_REDUCE)
+        step->step.operations = graph->value[v->in[0]].shape->size;
+    if (v->op == TN__OP_MATMUL) {
+        const tn__shape *a = graph->value[v->in[0]].shape;
+        step->step.operations = 2 * v->shape->size * a->dim[a->ndim - 1];
+    }
+}
+
+static bool copy_into(tn__draft *draft, int from, int to, const tn__window *window, bool adopts)
+{
+    tn__draft_step *step = op_step(draft, TN__OP_COPY, to, window);
+    if (!step || !operand(draft, step, from))
+        return false;
+    step->adopts = adopts;
+    step->operand[0].pointwise = step->operand[1].pointwise = true;
+    estimate(draft->graph, step, &draft->graph->value[to]);
+    return true;
+}
+
+/* A constant's step: one element, or all of them when it is a result or another value lives in its memory. */
+static bool lower_const(tn__draft *draft, int v)
+{
+    const tn__value *value = &draft->graph->value[v];
+    bool whole = draft->stored[v];
+    for (int r = 0; r < draft->graph->result_count && !whole; r++)
+        whole = draft->graph->result[r] == v;
+    draft->stored[v] = whole;
+    tn__window one = {.base = v};
+    tn__draft_step *step = op_step(draft, TN__OP_CONST, v, whole ? NULL : &one);
+    if (!step || !tn__draft_scalars(step, value->scalar, 1))
+        return false;
+    estimate(draft->graph, step, value);
+    return true;
+}
+
+/* UPDATE: the base's memory is taken over when nobody else needs it; else it is copied. Then the window is written. */
+static bool lower_update(tn__draft *draft, int v)
+{
+    tn__graph *graph = draft->graph;
+    const tn__value *value = &graph->value[v];
+    int base = value->in[0];
+    const tn__value *b = &graph->value[base];
+    bool take_over = b->uses == 1 && tn__value_kind(b) != TN__KIND_VIEW && !tn__value_is_leaf(b);
+    if (take_over && (b->op != TN__OP_CONST || draft->stored[base]))
+        draft->home[v] = draft->home[base];
+    else if (!copy_into(draft, base, v, NULL, true))
+        return false;
+    if (graph->value[value->in[1]].shape->size == 0)
+        return true;
+    tn__window whole, window;
+    int64_t stride[TN_MAX_NDIM];
+    whole = (tn__window){.base = v, .ndim = value->shape->ndim};
+    tn__strides_contiguous(whole.ndim, value->shape->dim, stride);
+    window = whole;
+    for (int d = 0; d < whole.ndim; d++) {
+        window.offset += value->attr.ints->v[2 * d] * stride[d];
+        window.stride[d] = stride[d] * value->attr.ints->v[2 * d + 1];
+        window.dim[d] = graph->value[value->in[1]].shape->dim[d];
+    }
+    return copy_into(draft, value->in[1], v, &window, false);
+}
+
+static bool lower_view(tn__draft *draft, int v)
+{
+    tn__window w;
+    int blocked;
+    if (tn__window_of(draft->graph, v, draft->stored, &w, &blocked))
+        return true;
+    if (!copy_into(draft, blocked, blocked, NULL, false))
+        return false;
+    draft->stored[blocked] = true;
+    return true;
+}
+
+bool tn__lower_value(tn__draft *draft, int v)
+{
+    const tn__value *value = &draft->graph->value[v];
+    switch (tn__value_kind(value)) {
+    case TN__KIND_LEAF:
+        return true;
+    case TN__KIND_CONST:
+        return lower_const(draft, v);
+    case TN__KIND_VIEW:
+        return lower_view(draft, v);
+    case TN__KIND_UPDATE:
+        return lower_update(draft, v);
+    default:
+        break;
+    }
+    tn__draft_step *step = op_step(draft, value->op, v, NULL);
+    if (!step)
+        return false;
+    for (int i = 0; i < value->arity; i++)
+        if (!operand(draft, step, value->in[i]))
+            return false;
+    step = &draft->step[draft->step_count - 1];
+    if (tn__value_kind(value) == TN__KIND_REDUCE) {
+        step->step.axes = value->attr.axes;
+        step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;
+    } else if (tn__value_kind(value) == TN__KIND_GATHER || tn__value_kind(value) == TN__KIND_SCATTER) {
+        step->step.axes = 1u << value->attr.axis;
+    } else if (tn__value_kind(value) == TN__KIND_MAP) {
+        const tn__value *typed = &draft->graph->value[value->in[value->arity - 1]];
+        step->step.compute = tn__dtypes[typed->dtype].compute;
+        for (int i = 0; i < step->operand_count; i++)
+            step->operand[i].pointwise = true;
+    }
+    if (value->scalar >= 0 && !tn__draft_scalars(step, value->scalar, value->op == TN__OP_CONST ? 1 : 2))
+        return false;
+    estimate(draft->graph, step, value);
+    return true;
+}
+
+/* Constants that an UPDATE starts from must be whole: the update lives in their memory. */
+static void mark_whole_constants(tn__draft *draft)
+{
+    const tn__graph *graph = draft->graph;
+    for (int v = 0; v < graph->count; v++) {
+        const tn__value *value = &graph->value[v];
+        if (value->op == TN__OP_UPDATE && value->uses && graph->value[value->in[0]].op == TN__OP_CONST &&
+            graph->value[value->in[0]].uses == 1)
+            draft->stored[value->in[0]] = true;
+    }
+}
+
+bool tn__lower_operations(tn__draft *draft)
+{
+    mark_whole_constants(draft);
+    for (int v = 0; v < draft->graph->count; v++)
+        if (draft->graph->value[v].uses && !tn__lower_value(draft, v))
+            return false;
+    return true;
+}

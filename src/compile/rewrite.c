@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rewriting: the graph is rebuilt value by value. Equal expressions become one value; a reshape of an elementwise value
+ * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing.
+ */
+#include "compile/compile.h"
+
+#include "core/hash.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+typedef struct rewriter {
+    const tn__graph *from;
+    tn__graph to;
+    int *table;           /* open addressing: 1 + value number */
+    uint32_t mask;
+} rewriter;
+
+static uint64_t value_hash(const tn__value *v)
+{
+    uint64_t h = tn__hash_mix((uint64_t)v->op << 8 | (uint64_t)v->dtype, v->shape->id);
+    for (int i = 0; i < v->arity; i++)
+        h = tn__hash_mix(h, (uint64_t)v->in[i] + 1);
+    uint64_t perm;
+    memcpy(&perm, v->attr.perm, sizeof perm);
+    h = tn__hash_mix(h, (uint64_t)v->attr.axes << 32 | (uint32_t)v->attr.axis);
+    h = tn__hash_mix(h, perm ^ (v->attr.ints ? v->attr.ints->id : 0));
+    return tn__hash_mix(h, (uint64_t)(v->leaf + 1) << 32 | (uint32_t)(v->scalar + 1));
+}
+
+static bool value_equal(const tn__value *a, const tn__value *b)
+{
+    return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
+           a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
+           a->attr.axes == b->attr.axes && a->attr.axis == b->attr.axis && a->attr.ints == b->attr.ints &&
+           memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
+}
+
+/* The number of this value in the new graph, old or new. -1 without memory. */
+static int intern(rewriter *r, const tn__value *v)
+{
+    uint32_t at = (uint32_t)value_hash(v) & r->mask;
+    for (; r->table[at]; at = (at + 1) & r->mask)
+        if (value_equal(&r->to.value[r->table[at] - 1], v)) {
+            r->to.value[r->table[at] - 1].uses += v->uses;
+            return r->table[at] - 1;
+        }
+    if ((uint32_t)r->to.count * 2 > r->mask)
+        return tn__graph_add(&r->to, v); /* a full table only loses sharing */
+    int number = tn__graph_add(&r->to, v);
+    if (number >= 0)
+        r->table[at] = number + 1;
+    return number;
+}
+
+static int reshaped(rewriter *r, int v, const tn__shape *shape);
+
+/* Reshape of an elementwise or generated value: the same operation over reshaped inputs. */
+static int reshaped_map(rewriter *r, int v, const tn__shape *shape)
+{
+    tn__value copy = r->to.value[v];
+    copy.shape = shape;
+    copy.uses = 1;
+    for (int i = 0; i < copy.arity; i++)
+        if ((copy.in[i] = reshaped(r, copy.in[i], shape)) < 0)
+            return -1;
+    return intern(r, &copy);
+}
+
+static int reshaped(rewriter *r, int v, const tn__shape *shape)
+{
+    tn__value value = r->to.value[v];
+    if (value.shape == shape)
+        return v;
+    int kind = tn__value_kind(&value);
+    bool once = value.uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
+    if ((kind == TN__KIND_MAP && once) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
+        return reshaped_map(r, v, shape);
+    if (value.op == TN__OP_RESHAPE)
+        return reshaped(r, value.in[0], shape);
+    tn__value view = {.op = TN__OP_RESHAPE, .dtype = value.dtype, .arity = 1, .in = {v}, .shape = shape, .leaf = -1,
+                      .scalar = -1, .uses = 1};
+    return intern(r, &view);
+}
+
+static void move_leaves(rewriter *r, tn__graph *graph)
+{
+    r->to.leaf_count = graph->leaf_count;
+    r->to.leaf = graph->leaf;
+    r->to.scalar_count = graph->scalar_count;
+    r->to.scalar_dtype = graph->scalar_dtype;
+    r->to.result_count = graph->result_count;
+    r->to.result = graph->result;
+    graph->leaf = NULL;
+    graph->scalar_dtype = NULL;
+    graph->result = NULL;
+}
+
+bool tn__rewrite(tn__graph *graph)
+{
+    tn__graph_count_uses(graph);
+    rewriter r = {.from = graph, .mask = 63};
+    while (r.mask < (uint32_t)graph->count * 4)
+        r.mask = r.mask * 2 + 1;
+    r.table = tn__calloc((size_t)r.mask + 1, sizeof *r.table);
+    int *number = tn__alloc(sizeof(int) * ((size_t)graph->count + 1));
+    bool done = r.table && number;
+    for (int v = 0; v < graph->count && done; v++) {
+        tn__value value = graph->value[v];
+        if (!value.uses)
+            continue;
+        for (int i = 0; i < value.arity; i++)
+            value.in[i] = number[value.in[i]];
+        number[v] = value.op == TN__OP_RESHAPE ? reshaped(&r, value.in[0], value.shape) : intern(&r, &value);
+        done = number[v] >= 0;
+    }
+    if (done) {
+        for (int i = 0; i < graph->result_count; i++)
+            graph->result[i] = number[graph->result[i]];
+        move_leaves(&r, graph);
+        tn__graph_free(graph);
+        *graph = r.to;
+        tn__graph_count_uses(graph);
+    } else {
+        tn__graph_free(&r.to);
+    }
+    tn__free(number);
+    tn__free(r.table);
+    return done;
+}

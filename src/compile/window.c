@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* How a chain of views reads the elements of its base: strides composed as NumPy composes them. */
+#include "compile/compile.h"
+
+#include <string.h>
+
+static void expand(tn__window *w, const tn__value *v)
+{
+    for (int d = 0; d < w->ndim; d++) {
+        if (w->dim[d] != v->shape->dim[d])
+            w->stride[d] = 0;
+        w->dim[d] = v->shape->dim[d];
+    }
+}
+
+static void slice(tn__window *w, const tn__value *v)
+{
+    for (int d = 0; d < w->ndim; d++) {
+        w->offset += v->attr.ints->v[2 * d] * w->stride[d];
+        w->stride[d] *= v->attr.ints->v[2 * d + 1];
+        w->dim[d] = v->shape->dim[d];
+    }
+}
+
+static void permute(tn__window *w, const tn__value *v)
+{
+    tn__window old = *w;
+    for (int d = 0; d < w->ndim; d++) {
+        w->dim[d] = old.dim[v->attr.perm[d]];
+        w->stride[d] = old.stride[v->attr.perm[d]];
+    }
+}
+
+static bool reshape(tn__window *w, const tn__value *v)
+{
+    int64_t stride[TN_MAX_NDIM];
+    if (!tn__strides_reshape(w->ndim, w->dim, w->stride, v->shape->ndim, v->shape->dim, stride))
+        return false;
+    w->ndim = v->shape->ndim;
+    memcpy(w->dim, v->shape->dim, sizeof w->dim);
+    memcpy(w->stride, stride, sizeof(int64_t) * (size_t)w->ndim);
+    return true;
+}
+
+bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked)
+{
+    const tn__value *value = &graph->value[v];
+    if (tn__value_kind(value) != TN__KIND_VIEW || (stored && stored[v])) {
+        window->base = v;
+        window->offset = 0;
+        window->ndim = value->shape->ndim;
+        memcpy(window->dim, value->shape->dim, sizeof window->dim);
+        if (tn__value_is_leaf(value) && value->strides)
+            memcpy(window->stride, value->strides->v, sizeof(int64_t) * (size_t)window->ndim);
+        else
+            tn__strides_contiguous(window->ndim, window->dim, window->stride);
+        return true;
+    }
+    if (!tn__window_of(graph, value->in[0], stored, window, blocked))
+        return false;
+    switch (value->op) {
+    case TN__OP_EXPAND:
+        expand(window, value);
+        return true;
+    case TN__OP_SLICE:
+        slice(window, value);
+        return true;
+    case TN__OP_PERMUTE:
+        permute(window, value);
+        return true;
+    default:
+        *blocked = value->in[0];
+        return reshape(window, value);
+    }
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Switches, counters, and descriptions of plans. */
+#include "engine/plans.h"
+
+#include "core/memory.h"
+
+#include <tanso/engine.h>
+
+/* Kept by the CPU backend's kernel cache. */
+extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
+
+tn_engine_counters tn_engine_stats(void)
+{
+    return (tn_engine_counters){.evaluations = tn__engine_counters.evaluations,
+                                .plan_hits = tn__engine_counters.plan_hits,
+                                .plan_misses = tn__engine_counters.plan_misses,
+                                .compilations = tn__cpu_compilations,
+                                .kernel_hits = tn__cpu_kernel_hits,
+                                .kernels = tn__engine_counters.kernels};
+}
+
+void tn_set_compile(tn_compile_mode mode)
+{
+    tn__engine_switches.compile = mode;
+    tn__plans_clear();
+}
+
+void tn_set_fusion(bool on)
+{
+    tn__engine_switches.fusion = on;
+    tn__plans_clear();
+}
+
+void tn_set_memory_planning(bool on)
+{
+    tn__engine_switches.plan_memory = on;
+    tn__plans_clear();
+}
+
+void tn_string_free(char *string) { tn__free(string); }
+
+static tn__plan *plan_for(tn__collection *c)
+{
+    tn__graph graph;
+    if (!tn__collection_graph(c, &graph)) {
+        tn__fail_memory("plan_describe", 0);
+        return NULL;
+    }
+    tn__compile_options options = {.kernels = c->device->capabilities.target != TN__TARGET_NONE &&
+                                              tn__engine_switches.compile != TN_COMPILE_NEVER,
+                                   .fusion = tn__engine_switches.fusion,
+                                   .plan_memory = tn__engine_switches.plan_memory};
+    tn__plan *plan = tn__compile(&graph, c->device, &options);
+    tn__graph_free(&graph);
+    return plan;
+}
+
+char *tn_plan_describe(const tn_array *x)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "plan_describe");
+    tn__collection *c = tn__collection_get();
+    char *string = NULL;
+    if (!c) {
+        tn__fail_memory("plan_describe", sizeof *c);
+    } else if (tn__collect(c, 1, &node, false) == TN_OK) {
+        tn__plan *plan = c->root_count ? plan_for(c) : NULL;
+        tn__text text = {0};
+        if (plan)
+            tn__plan_print(plan, &text);
+        else if (!c->root_count)
+            tn__text_add(&text, "the array has its value already\n");
+        if ((plan || !c->root_count) && !(string = tn__text_take(&text)))
+            tn__fail_memory("plan_describe", 0);
+        tn__plan_free(plan);
+    }
+    tn__leave(call);
+    return string;
+}

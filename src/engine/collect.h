@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From recorded nodes to a key: the pending graph under some roots, its leaves, scalars and what may be donated, in
+ * vectors that a thread keeps and reuses, so that a step of a loop allocates nothing here.
+ */
+#ifndef TN_ENGINE_COLLECT_H
+#define TN_ENGINE_COLLECT_H
+
+#include "array/node.h"
+#include "compile/graph.h"
+
+typedef struct tn__entry {
+    tn__node *node;
+    int32_t leaf;       /* number among leaves, or -1 */
+    int32_t scalar;     /* first scalar slot, or -1 */
+    uint32_t edges;     /* references from other entries */
+    bool root;
+    bool depends;       /* on a leaf that may be donated */
+    bool survives;      /* still needed after the evaluation */
+    bool released;      /* given up by an optimizer's step */
+} tn__entry;
+
+typedef struct tn__collection {
+    tn__device *device;
+    tn__entry *entry;   /* topological order */
+    size_t count, capacity;
+    int32_t *leaf;      /* entries that are leaves */
+    size_t leaf_count, leaf_capacity;
+    int32_t *root;      /* entries to compute, no duplicates */
+    size_t root_count, root_capacity;
+    uint64_t *scalar;
+    size_t scalar_count, scalar_capacity;
+    uint64_t *key;
+    size_t key_count, key_capacity;
+    uint64_t hash;
+    int64_t work;       /* element operations, about: what the reference evaluator would do */
+    /* scratch */
+    struct tn__frame {
+        tn__node *node;
+        int next;
+    } *stack;
+    size_t stack_capacity;
+    struct tn__leaf_slot {
+        const tn__node *node;
+        uint32_t stamp;
+        int32_t entry;
+    } *table;           /* leaves may be shared by threads, so they are not marked but looked up */
+    size_t table_size;
+    uint32_t stamp;
+} tn__collection;
+
+/* This thread's collection; NULL without memory. */
+tn__collection *tn__collection_get(void);
+/* Collects what `roots` need. step: an optimizer's step (see tn__evaluate_step). Roots that have values are skipped. */
+tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool step);
+/* The collected graph for the compiler. False without memory. */
+bool tn__collection_graph(const tn__collection *c, tn__graph *graph);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Running plans: binding a collection's leaves and fresh storages to a plan's buffers, and giving nodes their values. */
+#include "engine/engine.h"
+
+#include "core/memory.h"
+#include "engine/plans.h"
+
+#include <string.h>
+#include <tanso/engine.h>
+
+#define ON_STACK 64
+
+/* The addresses of one run. */
+typedef struct binding {
+    void **address;
+    tn__storage **storage;  /* by buffer: of outputs and inputs; NULL for temporaries */
+    void *address_on_stack[ON_STACK];
+    tn__storage *storage_on_stack[ON_STACK];
+    void *arena;
+} binding;
+
+static tn__node *leaf_node(const tn__collection *c, int slot) { return c->entry[c->leaf[slot]].node; }
+
+static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, binding *bind)
+{
+    const tn__buffer *buffer = &p->buffer[b];
+    tn__storage *storage = NULL;
+    switch (buffer->kind) {
+    case TN__BUFFER_INPUT: {
+        tn__node *leaf = leaf_node(c, buffer->slot);
+        bind->storage[b] = tn__storage_retain(leaf->storage);
+        bind->address[b] = (char *)leaf->storage->memory + leaf->offset * (int64_t)tn_dtype_size(leaf->dtype);
+        return true;
+    }
+    case TN__BUFFER_DONATED:
+        storage = tn__storage_retain(leaf_node(c, p->buffer[buffer->donor].slot)->storage);
+        break;
+    case TN__BUFFER_OUTPUT:
+        storage = tn__storage_new(c->device, buffer->bytes);
+        if (!storage)
+            return false;
+        break;
+    case TN__BUFFER_TEMPORARY:
+        bind->address[b] = (char *)bind->arena + buffer->offset;
+        return true;
+    }
+    bind->storage[b] = storage;
+    bind->address[b] = storage->memory;
+    return true;
+}
+
+static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
+{
+    for (int b = 0; b < p->buffer_count; b++)
+        if (bind->storage[b])
+            tn__storage_release(bind->storage[b]);
+    if (bind->arena)
+        tn__device_release(c->device, bind->arena, p->arena_bytes);
+    if (bind->address != bind->address_on_stack) {
+        tn__free(bind->address);
+        tn__free(bind->storage);
+    }
+}
+
+static tn_status bind_all(const tn__collection *c, const tn__program *p, binding *bind)
+{
+    size_t n = (size_t)p->buffer_count;
+    bind->address = bind->address_on_stack;
+    bind->storage = bind->storage_on_stack;
+    bind->arena = NULL;
+    if (n > ON_STACK) {
+        bind->address = tn__alloc(n * sizeof *bind->address);
+        bind->storage = tn__alloc(n * sizeof *bind->storage);
+        if (!bind->address || !bind->storage) {
+            tn__free(bind->address);
+            tn__free(bind->storage);
+            return tn__fail_memory("eval", n * sizeof *bind->address);
+        }
+    }
+    memset(bind->storage, 0, n * sizeof *bind->storage);
+    bool done = !p->arena_bytes || (bind->arena = tn__device_allocate(c->device, p->arena_bytes));
+    for (int b = 0; b < p->buffer_count && done; b++)
+        done = bind_buffer(c, p, b, bind);
+    if (done)
+        return TN_OK;
+    unbind(c, p, bind);
+    return tn__error_status(tn__error_last());
+}
+
+static bool keeps_inputs(const tn__node *n)
+{
+    return n->flags & TN__NODE_NEEDS_GRAD && !(n->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
+}
+
+/* Gives the roots their values; the nodes' references to each other go as they do. */
+static void publish(tn__collection *c, const tn__plan *plan, const binding *bind, tn__error *released)
+{
+    /* Dropping inputs may free nodes the collection names, so hold the ones still to be visited. */
+    for (size_t r = 0; r < c->root_count; r++)
+        tn__node_retain(c->entry[c->root[r]].node);
+    for (size_t i = 0; i < c->count && released; i++)
+        if (c->entry[i].released)
+            tn__node_retain(c->entry[i].node);
+    for (size_t r = 0; r < c->root_count; r++) {
+        tn__node *node = c->entry[c->root[r]].node;
+        const tn__result_window *w = &plan->result[r];
+        const tn__buffer *b = &plan->program.buffer[w->buffer];
+        int64_t offset = w->offset + (b->kind == TN__BUFFER_INPUT ? leaf_node(c, b->slot)->offset : 0);
+        tn__storage *storage = bind->storage[w->buffer];
+        tn__node_set_value(node, storage, offset, w->strides, false);
+    }
+    for (size_t r = 0; r < c->root_count; r++) {
+        tn__node *node = c->entry[c->root[r]].node;
+        if (!keeps_inputs(node))
+            tn__node_drop_inputs(node);
+    }
+    for (size_t i = 0; i < c->count && released; i++)
+        if (c->entry[i].released) {
+            tn__node_set_released(c->entry[i].node, released);
+            tn__node_release(c->entry[i].node);
+        }
+    for (size_t r = 0; r < c->root_count; r++)
+        tn__node_release(c->entry[c->root[r]].node);
+}
+
+/* The record that values given up by a step carry; NULL if there are none (or no memory: then they stay pending). */
+static tn__error *released_record(const tn__collection *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entry[i].released)
+            return tn__error_record(TN_ERR_STATE, "step",
+                                    "this array was not computed before tn_step changed the parameters it depends on; call "
+                                    "tn_eval on it before the step to keep it");
+    return NULL;
+}
+
+static tn_status run(tn__collection *c, bool step)
+{
+    struct tn__cached *held;
+    const tn__loaded *loaded = tn__plans_acquire(c, &held);
+    if (!loaded)
+        return tn__error_status(tn__error_last());
+    binding bind;
+    const tn__program *program = &loaded->plan->program;
+    tn_status status = bind_all(c, program, &bind);
+    if (status == TN_OK) {
+        if (program->step_count)
+            status = loaded->ops->run(loaded->executable, bind.address, c->scalar);
+        if (status == TN_OK) {
+            tn__error *released = step ? released_record(c) : NULL;
+            publish(c, loaded->plan, &bind, released);
+            if (released)
+                tn__error_release(released);
+            tn__pending_sweep();
+        }
+        unbind(c, program, &bind);
+    }
+    atomic_fetch_add_explicit(&tn__engine_counters.evaluations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tn__engine_counters.kernels, (uint64_t)program->step_count, memory_order_relaxed);
+    tn__plans_release(held);
+    return status;
+}
+
+static tn_status evaluate(int count, tn__node *const *roots, bool step)
+{
+    tn__collection *c = tn__collection_get();
+    if (!c)
+        return tn__fail_memory("eval", sizeof *c);
+    tn_status status = tn__collect(c, count, roots, step);
+    return status != TN_OK || !c->root_count ? status : run(c, step);
+}
+
+tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(count, roots, false); }
+
+tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, true); }
+
+/* ---- the public calls ---- */
+
+tn_status tn_eval(const tn_array *x)
+{
+    if (x && x->node->storage)
+        return TN_OK;
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "eval");
+    tn_status status = tn__evaluate(1, &node);
+    tn__leave(call);
+    return status;
+}
+
+tn_status tn_eval_all(int count, const tn_array *const *arrays)
+{
+    tn__call call = tn__enter();
+    tn__node **roots = tn__alloc(sizeof *roots * ((size_t)(count > 0 ? count : 0) + 1));
+    tn_status status = roots ? TN_OK : tn__fail_memory("eval_all", sizeof *roots * (size_t)count);
+    for (int i = 0; i < count && status == TN_OK; i++)
+        roots[i] = tn__node_of(arrays[i], "eval_all");
+    if (status == TN_OK)
+        status = tn__evaluate(count, roots);
+    tn__free(roots);
+    tn__leave(call);
+    return status;
+}
+
+/* ---- hooks of the rooms below ---- */
+
+static tn_status evaluate_one(tn__node *node) { return tn__evaluate(1, &node); }
+
+__attribute__((constructor)) static void set_hooks(void) { tn__evaluate_hook = evaluate_one; }

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache of plans. An entry may hold two loaded plans: one of single operations for the reference evaluator, which needs
+ * no compiler and runs a small graph that may never recur, and one of fused kernels, made when the graph does recur.
+ */
+#include "engine/plans.h"
+
+#include "core/log.h"
+#include "core/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAPACITY 1024  /* plans kept */
+#define BUCKETS 4096
+/* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take longer. */
+#define SMALL_WORK (1 << 22)
+
+typedef struct tn__cached tn__cached;
+struct tn__cached {
+    uint64_t hash;
+    uint64_t *key;
+    size_t key_count;
+    tn__cached *chain;             /* same bucket */
+    tn__cached *newer, *older;     /* by use */
+    int holds;                     /* evaluations that run it */
+    bool forgotten;                /* out of the table: freed when let go */
+    pthread_mutex_t build;
+    bool recurred;                 /* seen before */
+    bool kernels_failed;           /* the compiler would not: the reference evaluator from now on */
+    tn__loaded operations, kernels;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tn__cached *bucket[BUCKETS];
+static tn__cached *newest, *oldest;
+static int plan_count;
+
+tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true};
+tn__counters tn__engine_counters;
+
+/* ---- the table; all under the lock ---- */
+
+static void unlink_use(tn__cached *e)
+{
+    *(e->newer ? &e->newer->older : &newest) = e->older;
+    *(e->older ? &e->older->newer : &oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void link_newest(tn__cached *e)
+{
+    e->older = newest;
+    e->newer = NULL;
+    *(newest ? &newest->newer : &oldest) = e;
+    newest = e;
+}
+
+static void unload(tn__loaded *loaded)
+{
+    if (loaded->executable)
+        loaded->ops->unload(loaded->executable);
+    tn__plan_free(loaded->plan);
+}
+
+static void destroy(tn__cached *e)
+{
+    unload(&e->operations);
+    unload(&e->kernels);
+    pthread_mutex_destroy(&e->build);
+    tn__free(e->key);
+    tn__free(e);
+}
+
+static void forget(tn__cached *e)
+{
+    tn__cached **at = &bucket[e->hash % BUCKETS];
+    while (*at != e)
+        at = &(*at)->chain;
+    *at = e->chain;
+    unlink_use(e);
+    plan_count--;
+    e->forgotten = true;
+    if (!e->holds)
+        destroy(e);
+}
+
+static tn__cached *find(const tn__collection *c)
+{
+    for (tn__cached *e = bucket[c->hash % BUCKETS]; e; e = e->chain)
+        if (e->hash == c->hash && e->key_count == c->key_count &&
+            memcmp(e->key, c->key, c->key_count * sizeof *c->key) == 0)
+            return e;
+    return NULL;
+}
+
+static tn__cached *insert(const tn__collection *c)
+{
+    tn__cached *e = tn__calloc(1, sizeof *e);
+    uint64_t *key = tn__alloc(c->key_count * sizeof *key);
+    if (!e || !key) {
+        tn__free(e);
+        tn__free(key);
+        return NULL;
+    }
+    memcpy(key, c->key, c->key_count * sizeof *key);
+    e->key = key;
+    e->key_count = c->key_count;
+    e->hash = c->hash;
+    pthread_mutex_init(&e->build, NULL);
+    e->chain = bucket[c->hash % BUCKETS];
+    bucket[c->hash % BUCKETS] = e;
+    link_newest(e);
+    if (++plan_count > CAPACITY)
+        forget(oldest);
+    return e;
+}
+
+/* ---- building ---- */
+
+static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
+{
+    tn__graph graph;
+    if (!tn__collection_graph(c, &graph)) {
+        tn__fail_memory("eval", 0);
+        return false;
+    }
+    tn__compile_options options = {.kernels = kernels, .fusion = tn__engine_switches.fusion,
+                                   .plan_memory = tn__engine_switches.plan_memory};
+    tn__plan *plan = tn__compile(&graph, c->device, &options);
+    tn__graph_free(&graph);
+    if (!plan)
+        return false;
+    tn__executable *executable = NULL;
+    if (c->device->ops->load(c->device, &plan->program, &executable) != TN_OK) {
+        tn__plan_free(plan);
+        return false;
+    }
+    loaded->plan = plan;
+    loaded->executable = executable;
+    __atomic_store_n(&loaded->ops, c->device->ops, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool wants_kernels(const tn__collection *c, const tn__cached *e)
+{
+    int mode = tn__engine_switches.compile;
+    if (e->kernels_failed || mode == TN_COMPILE_NEVER || c->device->capabilities.target == TN__TARGET_NONE)
+        return false;
+    return mode == TN_COMPILE_ALWAYS || e->recurred || c->work > SMALL_WORK || !c->device->capabilities.operations;
+}
+
+/* A compiler that fails is no error where operations can run one by one. */
+static bool fall_back(const tn__collection *c, tn__cached *e)
+{
+    if (tn__error_status(tn__error_last()) != TN_ERR_COMPILE || !c->device->capabilities.operations)
+        return false;
+    static _Atomic bool told;
+    if (!atomic_exchange(&told, true))
+        tn__log(TN__LOG_WARN, "engine", "%s; going on with the slower reference evaluator",
+                tn__error_message(tn__error_last()));
+    e->kernels_failed = true;
+    return true;
+}
+
+static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e)
+{
+    tn__loaded *loaded = NULL;
+    pthread_mutex_lock(&e->build);
+    if (wants_kernels(c, e)) {
+        bool clean = tn_ok();
+        if (e->kernels.plan || build(c, true, &e->kernels))
+            loaded = &e->kernels;
+        else if (fall_back(c, e) && clean)
+            tn_clear_error();
+    }
+    if (!loaded && (e->kernels_failed || !wants_kernels(c, e)) &&
+        (e->operations.plan || build(c, false, &e->operations)))
+        loaded = &e->operations;
+    e->recurred = true;
+    pthread_mutex_unlock(&e->build);
+    return loaded;
+}
+
+const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
+{
+    pthread_mutex_lock(&lock);
+    tn__cached *e = find(c);
+    atomic_fetch_add_explicit(e ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
+                              memory_order_relaxed);
+    if (!e) {
+        e = insert(c);
+    } else if (e != newest) {
+        unlink_use(e);
+        link_newest(e);
+    }
+    if (e)
+        e->holds++;
+    pthread_mutex_unlock(&lock);
+    if (!e) {
+        tn__fail_memory("eval", sizeof *e);
+        return NULL;
+    }
+    *held = e;
+    /* Without the build lock: a plan that is there stays there, and most evaluations find theirs. */
+    if (__atomic_load_n(&e->kernels.ops, __ATOMIC_ACQUIRE) && wants_kernels(c, e))
+        return &e->kernels;
+    const tn__loaded *loaded = loaded_for(c, e);
+    if (!loaded)
+        tn__plans_release(e);
+    return loaded;
+}
+
+void tn__plans_release(tn__cached *e)
+{
+    pthread_mutex_lock(&lock);
+    if (--e->holds == 0 && e->forgotten)
+        destroy(e);
+    pthread_mutex_unlock(&lock);
+}
+
+void tn__plans_clear(void)
+{
+    pthread_mutex_lock(&lock);
+    while (oldest)
+        forget(oldest);
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((destructor)) static void free_plans(void) { tn__plans_clear(); }

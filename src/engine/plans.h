@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The cache of plans, by key; bounded, least recently used first out; shared by all threads. */
+#ifndef TN_ENGINE_PLANS_H
+#define TN_ENGINE_PLANS_H
+
+#include "compile/compile.h"
+#include "engine/collect.h"
+
+#include <stdatomic.h>
+#include <tanso/engine.h>
+
+/* A plan loaded on a device. */
+typedef struct tn__loaded {
+    tn__plan *plan;
+    tn__executable *executable;
+    const tn__device_ops *ops;
+} tn__loaded;
+
+/* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error. */
+const tn__loaded *tn__plans_acquire(const tn__collection *c, struct tn__cached **held);
+void tn__plans_release(struct tn__cached *held);
+/* Forgets all plans (those in use when they are let go). */
+void tn__plans_clear(void);
+
+/* The switches of tanso/engine.h and the counters. */
+typedef struct tn__switches {
+    _Atomic int compile; /* a tn_compile_mode */
+    _Atomic bool fusion, plan_memory;
+} tn__switches;
+extern tn__switches tn__engine_switches;
+
+typedef struct tn__counters {
+    _Atomic uint64_t evaluations, plan_hits, plan_misses, kernels;
+} tn__counters;
+extern tn__counters tn__engine_counters;
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading values on the host, and moving them between devices. */
+#include "engine/engine.h"
+
+#include "array/build.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+#include <tanso/engine.h>
+
+static size_t itemsize(const tn__node *node) { return tn_dtype_size((tn_dtype)node->dtype); }
+
+/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order). NULL with a latched error. */
+static tn__node *compact(tn__node *node)
+{
+    if (!node->strides)
+        return node;
+    tn__node *copy = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
+    return tn__evaluate(1, &copy) == TN_OK ? copy : NULL;
+}
+
+static tn_status read_span(const tn__node *node, void *host)
+{
+    const tn__device *device = node->device;
+    return device->ops->read(node->device, host, (char *)node->storage->memory + node->offset * (int64_t)itemsize(node),
+                             (size_t)node->shape->size * itemsize(node));
+}
+
+tn_status tn__read(tn__node *node, void *host)
+{
+    tn__call call = tn__enter();
+    tn__node *plain = compact(node);
+    tn_status status = plain ? read_span(plain, host) : tn__error_status(tn__error_last());
+    tn__leave(call);
+    return status;
+}
+
+tn__node *tn__value_from_host(const void *data, tn_dtype dtype, const tn__shape *shape, tn__device *device)
+{
+    size_t bytes = (size_t)shape->size * tn_dtype_size(dtype);
+    tn__storage *storage = tn__storage_new(device, bytes);
+    if (!storage || (bytes && device->ops->write(device, storage->memory, data, bytes) != TN_OK)) {
+        if (storage)
+            tn__storage_release(storage);
+        return tn__node_error(tn__error_retain(tn__error_last()));
+    }
+    tn__node *node = tn__node_value(storage, dtype, shape, 0, NULL);
+    tn__storage_release(storage);
+    return node;
+}
+
+/* ---- the public calls ---- */
+
+tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "to_host");
+    tn_status status = tn__evaluate(1, &node);
+    if (status == TN_OK) {
+        size_t need = (size_t)node->shape->size * itemsize(node);
+        status = bytes < need ? tn__fail(TN_ERR_VALUE, "to_host",
+                                         "the array needs %zu bytes, the destination holds %zu: make it larger", need,
+                                         bytes)
+                              : tn__read(node, destination);
+    }
+    tn__leave(call);
+    return status;
+}
+
+/* The one element of x, as stored. */
+static tn_status read_item(const tn_array *x, const char *operation, tn__scalar *scalar, tn_dtype *dtype)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, operation);
+    tn_status status = tn__evaluate(1, &node);
+    scalar->bits = 0;
+    if (status == TN_OK && node->shape->size != 1) {
+        char shape[TN__SHAPE_TEXT];
+        status = tn__fail(TN_ERR_SHAPE, operation, "expected an array of one element, got shape %s: index or reduce it first",
+                          tn__shape_text(node->shape->ndim, node->shape->dim, shape));
+    }
+    if (status == TN_OK) {
+        *dtype = (tn_dtype)node->dtype;
+        status = read_span(node, scalar->bytes);
+    }
+    tn__leave(call);
+    return status;
+}
+
+double tn_item(const tn_array *x)
+{
+    tn__scalar scalar;
+    tn_dtype dtype;
+    return read_item(x, "item", &scalar, &dtype) == TN_OK ? tn__scalar_to_double(scalar, dtype) : (double)NAN;
+}
+
+int64_t tn_item_int(const tn_array *x)
+{
+    tn__scalar scalar;
+    tn_dtype dtype;
+    return read_item(x, "item_int", &scalar, &dtype) == TN_OK ? tn__scalar_to_int(scalar, dtype) : 0;
+}
+
+/* Points x at a value that holds the same elements in C order in host memory. */
+static tn_status make_readable(tn_array *x)
+{
+    tn__node *node = x->node, *plain = compact(node);
+    if (!plain)
+        return tn__error_status(tn__error_last());
+    if (!plain->device->capabilities.host_memory)
+        return tn__fail(TN_ERR_DEVICE, "data", "the array is on %s, whose memory the host can't read: use tn_to_host, or "
+                        "tn_to(x, tn_cpu()) first", plain->device->name);
+    if (plain != node)
+        tn__node_set_value(node, plain->storage, plain->offset, NULL, false);
+    return plain->device->ops->synchronize ? plain->device->ops->synchronize(plain->device) : TN_OK;
+}
+
+const void *tn_data(const tn_array *x)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "data");
+    const void *data = NULL;
+    if (tn__evaluate(1, &node) == TN_OK && make_readable((tn_array *)x) == TN_OK)
+        data = (char *)x->node->storage->memory + x->node->offset * (int64_t)itemsize(x->node);
+    tn__leave(call);
+    return data;
+}
+
+/* ---- moving between devices ---- */
+
+static tn_status copy_elements(tn__node *from, tn__storage *to)
+{
+    size_t bytes = (size_t)from->shape->size * itemsize(from);
+    const tn__capabilities *source = &from->device->capabilities;
+    if (!bytes)
+        return TN_OK;
+    const char *memory = (const char *)from->storage->memory + from->offset * (int64_t)itemsize(from);
+    if (source->host_memory)
+        return to->device->ops->write(to->device, to->memory, memory, bytes);
+    if (to->device->capabilities.host_memory)
+        return from->device->ops->read(from->device, to->memory, memory, bytes);
+    void *staging = tn__alloc(bytes);
+    if (!staging)
+        return tn__fail_memory("to", bytes);
+    tn_status status = from->device->ops->read(from->device, staging, memory, bytes);
+    if (status == TN_OK)
+        status = to->device->ops->write(to->device, to->memory, staging, bytes);
+    tn__free(staging);
+    return status;
+}
+
+static tn__node *transfer(tn__node *a, tn__device *device)
+{
+    tn__node *from;
+    if (tn__evaluate(1, &a) != TN_OK || !(from = compact(a)))
+        return tn__node_error(tn__error_retain(tn__error_last()));
+    tn__storage *storage = tn__storage_new(device, (size_t)a->shape->size * itemsize(a));
+    if (!storage || copy_elements(from, storage) != TN_OK) {
+        if (storage)
+            tn__storage_release(storage);
+        return tn__node_error(tn__error_retain(tn__error_last()));
+    }
+    tn__node *node = tn__node_new(TN__OP_TRANSFER, (tn_dtype)a->dtype, a->shape, device, 1, &a, (tn__attr){0});
+    if (!tn__node_is_error(node))
+        tn__node_set_value(node, storage, 0, NULL, !(node->flags & TN__NODE_NEEDS_GRAD));
+    tn__storage_release(storage);
+    return node;
+}
+
+__attribute__((constructor)) static void set_hook(void) { tn__transfer_hook = transfer; }
