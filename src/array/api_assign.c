@@ -28,14 +28,10 @@ static tn__node *assignable(const char *operation, tn__node *old, tn__node *valu
 static tn_status assign(const char *operation, tn__op op, tn_array *x, const tn_array *y)
 {
     tn__call call = tn__enter();
-    tn__node *old = tn__strong(tn__node_of(x, operation)), *operand = tn__node_of(y, operation);
-    tn__node *value = operand;
+    tn__node *old = tn__strong(tn__node_of(x, operation)), *value = tn__node_of(y, operation);
     if (op != TN__OP_COPY && !tn__node_is_error(old))
-        value = tn__binary(op, old, operand);
+        value = tn__binary(op, old, value);
     value = assignable(operation, old, value);
-    /* A leaf's mark moves to the new value, so that must not be another array's. */
-    if (value == operand && !tn__node_is_error(value) && (old->flags & TN__NODE_LEAF_VAR))
-        value = tn__apply(TN__OP_COPY, value->dtype, value->shape, 1, &value, (tn__attr){.raw = {0}});
     tn_status status = TN_OK;
     if (tn__node_is_error(value))
         status = tn__error_raise(value->error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every builder uses: failures as nodes, checked shapes, the limit on a recording's depth, scalars of constants. */
+/* What every builder uses: failures as nodes, checked shapes, the scalars of constants. */
 #include "array/build_parts.h"
 
 tn__node *tn__failed(void)
@@ -19,10 +19,7 @@ const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype 
 
 tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
 {
-    tn__node *node = tn__node_new(op, dtype, shape, in[0]->device, arity, in, attr);
-    if (node->depth < TN__MAX_DEPTH || tn__node_is_error(node) || !tn__evaluate_hook)
-        return node;
-    return tn__evaluate_hook(node) == TN_OK ? node : tn__failed();
+    return tn__node_new(op, dtype, shape, in[0]->device, arity, in, attr);
 }
 
 tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)

@@ -26,13 +26,13 @@ tn__node *tn__failed(void);
 /* The interned shape of checked extents; NULL with a latched failure. */
 const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype);
 
-/* Records an operation on the device of its first input; computes it at once when the recording has grown too deep. */
+/* Records an operation on the device of its first input. */
 tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr);
 
 /* True for a constant that may be made anew with another dtype, shape or device: one that is no leaf of backward. */
 static inline bool tn__foldable(const tn__node *a)
 {
-    return a->op == TN__OP_CONST && !a->storage && !(a->flags & TN__NODE_NEEDS_GRAD);
+    return a->op == TN__OP_CONST && !(a->flags & TN__NODE_NEEDS_GRAD);
 }
 /* True for a view that a view of it may pass over: nothing else (backward, a reader) needs it to be on the way. */
 static inline bool tn__collapsible(const tn__node *a, tn__op op)
