@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradient rules: one for each name in the grad column of array/ops.def. */
+#ifndef TN_AUTOGRAD_RULES_H
+#define TN_AUTOGRAD_RULES_H
+
+#include "array/build.h"
+
+/*
+ * One application of the chain rule, to node = op(node->in[0], ...): given g, the gradient with respect to the node, a rule
+ * sets in[i], for each i that is wanted, to the gradient with respect to node->in[i], in exactly that input's shape and
+ * dtype; NULL stands for zero. Rules record ordinary nodes with the builders of array/build.h, so they are differentiable
+ * themselves, and functions whose derivative is a function of their value use the node itself.
+ */
+typedef struct tn__chain {
+    tn__node *node;
+    tn__node *g;
+    tn__node *in[TN__MAX_ARITY];
+    unsigned wanted; /* bit i: in[i] is wanted */
+} tn__chain;
+
+static inline bool tn__wanted(const tn__chain *c, int i) { return c->wanted >> i & 1; }
+
+typedef void tn__rule(tn__chain *c);
+
+#define TN_MAP(ID, name, arity, TYPES, RESULT, grad, ...) tn__rule tn__grad_##grad;
+#define TN_REDUCE(ID, name, TYPES, RESULT, grad, ...) tn__rule tn__grad_##grad;
+#define TN_OTHER(ID, name, arity, KIND, grad, ...) tn__rule tn__grad_##grad;
+#include "array/ops.def"
+
+/* By operation; NULL: not differentiable. */
+extern tn__rule *const tn__rules[TN__OP_COUNT];
+
+#endif
