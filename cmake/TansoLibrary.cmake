@@ -37,6 +37,7 @@ add_library(tanso_objects OBJECT ${TANSO_SOURCES})
 set_target_properties(tanso_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(tanso_objects PUBLIC
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${TANSO_GENERATED_DIR})
+target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public functions are plain functions inside
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 
 # The scalar functions of every operation, as text for the kernel compiler, and the digits for training
