@@ -136,7 +136,7 @@ static tn__error *released_record(const tn__collection *c)
 
 static tn_status run(tn__collection *c, bool step)
 {
-    struct tn__cached *held;
+    tn__cached *held;
     const tn__loaded *loaded = tn__plans_acquire(c, &held);
     if (!loaded)
         return tn__error_status(tn__error_last());

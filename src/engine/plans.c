@@ -17,7 +17,6 @@
 /* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take longer. */
 #define SMALL_WORK (1 << 22)
 
-typedef struct tn__cached tn__cached;
 struct tn__cached {
     uint64_t hash;
     uint64_t *key;

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <tanso/engine.h>
 
+typedef struct tn__cached tn__cached;
+
 /* A plan loaded on a device. */
 typedef struct tn__loaded {
     tn__plan *plan;
@@ -17,8 +19,8 @@ typedef struct tn__loaded {
 } tn__loaded;
 
 /* Finds or makes the loaded plan for a collection, and holds it until tn__plans_release. NULL with a latched error. */
-const tn__loaded *tn__plans_acquire(const tn__collection *c, struct tn__cached **held);
-void tn__plans_release(struct tn__cached *held);
+const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held);
+void tn__plans_release(tn__cached *held);
 /* Forgets all plans (those in use when they are let go). */
 void tn__plans_clear(void);
 
