@@ -112,10 +112,12 @@ tn_array *tn__leave_array(tn__call call, tn__node *node)
 {
     tn__thread *self = &tn__this;
     /* The result is nearly always the newest temporary: its reference changes hands. */
-    if (self->temporary_count > call && self->temporaries[self->temporary_count - 1] == node)
+    if (self->temporary_count > call && self->temporaries[self->temporary_count - 1] == node) {
         self->temporary_count--;
-    else
+        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+    } else {
         tn__node_retain(node);
+    }
     tn_array *x = handle_new(node, self->innermost);
     tn__leave(call);
     return x;
@@ -133,7 +135,7 @@ tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__node_retain(
 static void var_free(tn__var *var)
 {
     tn_free(var->handle);
-    if (var->grad) tn__node_release(var->grad);
+    if (var->grad) tn__node_release_anywhere(var->grad);
     tn__free(var->name);
     tn__free(var);
 }
@@ -151,12 +153,14 @@ void tn__array_free(tn_array *x)
     tn__node_release(node);
 }
 
-/* The handle of another thread: only one that is in none of its lists, and leads to nothing pending, is freed here. */
+/* A handle of another thread is freed here only if it is in none of that thread's lists and its node has a value. */
 static __attribute__((noinline)) void free_elsewhere(tn_array *x)
 {
     tn__thread_ready(); /* so that the count of live arrays is kept; freeing works without */
-    if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE) || x->var || is_pending(x->node))
-        tn__thread_post_array(x);
+    if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE))
+        tn__thread_post_array(x, x->owner);
+    else if (is_pending(x->node) && x->node->owner != tn__this.number)
+        tn__thread_post_array(x, x->node->owner);
     else
         tn__array_free(x);
 }
@@ -210,21 +214,12 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
 
 /* ---- changing what a handle points at ------------------------------------------------------------------------ */
 
-static bool only_a_temporary(const tn__node *node)
-{
-    const tn__thread *self = &tn__this;
-    if (node->references != 1) return false;
-    for (size_t i = self->temporary_count; i-- > 0;)
-        if (self->temporaries[i] == node) return true;
-    return false;
-}
-
 /* A node with the value of `node` that may be marked as a leaf: not seen through any other handle. */
 static tn__node *unshared(tn__node *node)
 {
     if (node->error) return node;
     if (node->storage) return tn__node_value(node->storage, node->dtype, node->shape, node->offset, node->strides);
-    if (only_a_temporary(node)) return node;
+    if (node->references == 1 && node->flags & TN__NODE_TEMPORARY) return node;
     return tn__node_new(TN__OP_COPY, node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
 }
 

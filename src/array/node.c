@@ -49,6 +49,7 @@ inline tn__node *tn__temporary(tn__node *node)
     tn__thread *self = &tn__this;
     if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries())
         return fail_new(node);
+    node->flags |= TN__NODE_TEMPORARY;
     self->temporaries[self->temporary_count++] = node;
     return node;
 }
@@ -62,7 +63,11 @@ tn__call tn__enter(void)
 void tn__leave(tn__call call)
 {
     tn__thread *self = &tn__this;
-    while (self->temporary_count > call) tn__node_release(self->temporaries[--self->temporary_count]);
+    while (self->temporary_count > call) {
+        tn__node *node = self->temporaries[--self->temporary_count];
+        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+        tn__node_release(node);
+    }
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
@@ -190,6 +195,22 @@ void tn__node_free(tn__node *node)
     }
 }
 
+void tn__node_release_anywhere(tn__node *node)
+{
+    if (!is_foreign(node)) {
+        tn__node_release(node);
+        return;
+    }
+    /* A dead node carries the reference to the owner. Without memory for it, `node` lives as long as the process. */
+    tn__node *carrier = tn__thread_take(TN__SLAB_NODE);
+    if (!carrier) {
+        tn__fail_memory("tn_free", sizeof *carrier);
+        return;
+    }
+    *carrier = (tn__node){.op = TN__OP_COPY, .arity = 1, .in = {node}};
+    tn__thread_post_node(carrier, node->owner);
+}
+
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
 static void drop_inputs(tn__node *node)
@@ -223,8 +244,11 @@ void tn__node_drop_inputs(tn__node *node)
 
 void tn__node_set_released(tn__node *node, tn__error *error)
 {
-    if (node->storage || node->error) return;
+    if (node->storage || node->error) {
+        tn__error_release(error);
+        return;
+    }
     node->flags |= TN__NODE_RELEASED;
-    __atomic_store_n(&node->error, tn__error_retain(error), __ATOMIC_RELEASE);
+    __atomic_store_n(&node->error, error, __ATOMIC_RELEASE);
     drop_inputs(node);
 }

@@ -39,7 +39,8 @@ enum {
     TN__NODE_RELEASED = 8,   /* consumed by an optimizer's step: can no longer be computed */
     TN__NODE_WEAK = 16,      /* a weak scalar: promotes by class only */
     TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */
-    TN__NODE_SPENT = 64      /* backward went through it for the last time: its inputs go as soon as it has a value */
+    TN__NODE_SPENT = 64,     /* backward went through it for the last time: its inputs go as soon as it has a value */
+    TN__NODE_TEMPORARY = 128 /* in the list of temporaries, which holds one reference */
 };
 
 typedef struct tn__node tn__node;
@@ -116,12 +117,13 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
                          const tn__ints *strides);
 /* An ERROR node; takes over one reference to the record. */
 tn__node *tn__node_error(tn__error *error);
-/* Turns a pending node into a value in place: takes a reference to the storage; drops inputs when no backward can need
+/* Turns a pending node into a value in place: retains the storage; drops inputs when no backward can need
  * them (drop_inputs). */
 void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop_inputs);
 /* Makes a node that has a value a plain VALUE. */
 void tn__node_drop_inputs(tn__node *node);
-/* Marks a pending node as released by a step: it becomes an error when next used. */
+/* Marks a pending node as released by a step: it becomes an error when next used. Takes over one reference to the
+ * record; drops the inputs. */
 void tn__node_set_released(tn__node *node, tn__error *error);
 
 /* ---- calls and handles ---- */

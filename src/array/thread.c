@@ -93,7 +93,7 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
     pthread_mutex_unlock(&registry.lock);
 }
 
-void tn__thread_post_array(tn_array *x) { post(x->owner, x, NULL); }
+void tn__thread_post_array(tn_array *x, uint16_t owner) { post(owner, x, NULL); }
 void tn__thread_post_node(tn__node *node, uint16_t owner) { post(owner, NULL, node); }
 
 /* ---- the end of a thread and of the process ------------------------------------------------------------------ */

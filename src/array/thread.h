@@ -31,7 +31,7 @@ typedef struct tn__thread {
     int64_t live;              /* handles made less handles freed by this thread */
     uint16_t number;           /* 0: not registered yet */
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
-    uint16_t evaluating;       /* inside tn__evaluate_hook */
+    uint16_t evaluating;       /* 1: inside tn__evaluate_hook */
     int depth;                 /* scopes pushed */
     tn__scope base;
     tn_array *posted_arrays;   /* by other threads, under the registry's lock */
@@ -57,7 +57,7 @@ static inline void tn__thread_receive(void)
         tn__thread_receive_posted();
 }
 /* Hands an object to the thread that owns it. */
-void tn__thread_post_array(tn_array *x);
+void tn__thread_post_array(tn_array *x, uint16_t owner);
 void tn__thread_post_node(tn__node *node, uint16_t owner);
 
 static inline void tn__thread_count_live(int64_t change)
@@ -81,6 +81,8 @@ tn_array *tn__array_no_memory(void);
 /* Puts a node, whose only reference is the list's, on the list of temporaries; without memory frees it and returns the
  * static error node. */
 tn__node *tn__temporary(tn__node *node);
+/* Drops a reference to a node that may be pending in another thread. */
+void tn__node_release_anywhere(tn__node *node);
 /* Frees a handle that this thread may change: its own, or posted. */
 void tn__array_free(tn_array *x);
 /* Leaves every scope of the thread and frees its own arrays. */
