@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The call macros of tanso/array.h: each notes the caller's file and line, turns C numbers given as operands into weak
- * scalars and keyword arguments into an options struct, and calls the function of the same name.
+ * scalars and keyword arguments into an options struct, and calls the function of the same name. Those that take lists
+ * are variadic, so that a list may be written as a compound literal, commas and all.
  */
 #ifndef TANSO_ARRAY_MACROS_H
 #define TANSO_ARRAY_MACROS_H
 
-#define tn_from_floats(data, count) TN_AT(tn_from_floats)(data, count)
-#define tn_from_doubles(data, count) TN_AT(tn_from_doubles)(data, count)
-#define tn_from_int64s(data, count) TN_AT(tn_from_int64s)(data, count)
+#define tn_from_floats(...) TN_AT(tn_from_floats)(__VA_ARGS__)
+#define tn_from_doubles(...) TN_AT(tn_from_doubles)(__VA_ARGS__)
+#define tn_from_int64s(...) TN_AT(tn_from_int64s)(__VA_ARGS__)
 #define tn_zeros_like(x) TN_AT(tn_zeros_like)(TN_ARG(x))
 #define tn_ones_like(x) TN_AT(tn_ones_like)(TN_ARG(x))
 #define tn_negative(x) TN_AT(tn_negative)(TN_ARG(x))
@@ -99,13 +100,13 @@
 #define tn_expand_dims(x, axis) TN_AT(tn_expand_dims)(TN_ARG(x), axis)
 #define tn_squeeze(x, axes) TN_AT(tn_squeeze)(TN_ARG(x), axes)
 #define tn_flatten(x) TN_AT(tn_flatten)(TN_ARG(x))
-#define tn_slice(x, count, ranges) TN_AT(tn_slice)(TN_ARG(x), count, ranges)
+#define tn_slice(x, ...) TN_AT(tn_slice)(TN_ARG(x), __VA_ARGS__)
 #define tn_slice_axis(x, axis, start, stop, step) TN_AT(tn_slice_axis)(TN_ARG(x), axis, start, stop, step)
 #define tn_index(x, i) TN_AT(tn_index)(TN_ARG(x), i)
-#define tn_slice_update(x, count, ranges, value) TN_AT(tn_slice_update)(TN_ARG(x), count, ranges, TN_ARG(value))
+#define tn_slice_update(x, ...) TN_AT(tn_slice_update)(TN_ARG(x), __VA_ARGS__)
 #define tn_flip(x, axes) TN_AT(tn_flip)(TN_ARG(x), axes)
-#define tn_concatenate(count, arrays, axis) TN_AT(tn_concatenate)(count, arrays, axis)
-#define tn_stack(count, arrays, axis) TN_AT(tn_stack)(count, arrays, axis)
+#define tn_concatenate(...) TN_AT(tn_concatenate)(__VA_ARGS__)
+#define tn_stack(...) TN_AT(tn_stack)(__VA_ARGS__)
 #define tn_split(x, sections, axis, out) TN_AT(tn_split)(TN_ARG(x), sections, axis, out)
 #define tn_softmax(x, axis) TN_AT(tn_softmax)(TN_ARG(x), axis)
 #define tn_log_softmax(x, axis) TN_AT(tn_log_softmax)(TN_ARG(x), axis)
