@@ -33,6 +33,20 @@ TN_API bool tn_device_equal(tn_device a, tn_device b);
 TN_API tn_device tn_current_device(void);
 TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
 
+/* TN_ON_DEVICE(tn_cuda(1)) { ... } makes a device the current one for a block, however the block is left. If the device
+ * cannot be used, the reason is latched and the block runs on the device of before. */
+typedef struct tn__device_guard {
+    tn_device before;
+    int once;
+} tn__device_guard;
+TN_API tn__device_guard tn__device_enter(tn_device device);
+TN_API void tn__device_leave(tn__device_guard *guard);
+#if defined(__GNUC__)
+#define TN_ON_DEVICE(device)                                                                                            \
+    for (tn__device_guard tn__on_device __attribute__((cleanup(tn__device_leave))) = tn__device_enter(device);          \
+         tn__on_device.once; tn__on_device.once = 0)
+#endif
+
 /* The device x is on. Zero device for an error array. */
 TN_API tn_device tn_device_of(const tn_array *x);
 /* x on another device (x itself, as a new handle, when it is there already). */

@@ -69,6 +69,9 @@ typedef struct tn__backend {
 /* Registration; the built-in backends are registered by the registry on first use (weakly coupled through a table in
  * backends/). TN_ERR_STATE for a missing slot or a repeated kind. */
 tn_status tn__backend_register(const tn__backend *backend);
+/* That table; entries may be NULL. */
+extern const tn__backend *const tn__builtin_backends[];
+extern const int tn__builtin_backend_count;
 /* The opened device of an id ({0,0}: the thread's current one); NULL with a latched error. */
 tn__device *tn__device_get(tn_device id);
 tn__device *tn__device_current(void);

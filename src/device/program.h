@@ -45,8 +45,9 @@ typedef struct tn__step {
     uint32_t axes;            /* OP: a reduction's axes, or GATHER / SCATTER_ADD's axis as a bit */
     tn_dtype compute;         /* OP: T of the expression */
     int alpha;                /* MATMUL: scalar slot of a factor, -1: 1. out = alpha a b + beta out */
+    bool negate_alpha;        /* MATMUL: the factor is minus the scalar */
     int beta;                 /* MATMUL: 0 or 1 */
-    const char *kernel;       /* KERNEL: the entry point's name */
+    const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */
     int scalar_count;
@@ -71,6 +72,7 @@ struct tn__program {
 };
 
 
+/* Frees what a program holds, not the struct itself, and empties it. */
 void tn__program_free(tn__program *program);
 
 #endif

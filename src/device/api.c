@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The public functions of devices: values, names, availability, memory. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "device/allocator.h"
+#include "device/registry.h"
+
+tn_device tn_cpu(void)
+{
+    return (tn_device){TN_DEVICE_CPU, 0};
+}
+
+tn_device tn_cuda(int index)
+{
+    /* an index that does not fit a short is none that exists */
+    return (tn_device){TN_DEVICE_CUDA, (short)(index < INT16_MIN || index > INT16_MAX ? -1 : index)};
+}
+
+tn_device tn_device_best(void)
+{
+    return tn_device_available(tn_cuda(0), NULL) ? tn_cuda(0) : tn_cpu();
+}
+
+bool tn_device_equal(tn_device a, tn_device b)
+{
+    return a.kind == b.kind && a.index == b.index;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+/* Kinds of which there is one have no number in their name. */
+static bool numbered(int kind)
+{
+    return kind == TN_DEVICE_CUDA || kind == TN_DEVICE_VIRTUAL;
+}
+
+static char names[TN__DEVICE_KINDS][TN__MAX_DEVICES][24];
+
+static void make_names(void)
+{
+    for (int kind = 0; kind < TN__DEVICE_KINDS; kind++)
+        for (int i = 0; tn__device_kind_name(kind) && i < TN__MAX_DEVICES; i++)
+            snprintf(names[kind][i], sizeof names[kind][i], numbered(kind) || i ? "%s:%d" : "%s",
+                     tn__device_kind_name(kind), i);
+}
+
+const char *tn_device_name(tn_device device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_names);
+    device = tn__device_resolve(device);
+    if (!tn__device_kind_name(device.kind))
+        return "an unknown device";
+    if (device.index < 0 || device.index >= TN__MAX_DEVICES)
+        return "a device beyond the last";
+    return names[device.kind][device.index];
+}
+
+static tn_device parse_failed(tn_status *status)
+{
+    if (status)
+        *status = TN_ERR_DEVICE;
+    return (tn_device){0};
+}
+
+tn_device tn_device_parse(const char *name, tn_status *status)
+{
+    static const char *const known[] = {"auto", "cpu", "cuda", "null", "virtual"};
+    if (status)
+        *status = TN_OK;
+    if (!name)
+        name = "";
+    if (strcmp(name, "auto") == 0)
+        return tn_device_best();
+    tn_device device = {0};
+    size_t length = strcspn(name, ":");
+    for (int kind = 0; kind < TN__DEVICE_KINDS; kind++) {
+        const char *own = tn__device_kind_name(kind);
+        if (own && strlen(own) == length && strncmp(own, name, length) == 0)
+            device.kind = (short)kind;
+    }
+    bool good = device.kind != TN_DEVICE_DEFAULT;
+    if (good && name[length]) {
+        const char *digits = name + length + 1;
+        char *end;
+        long index = strtol(digits, &end, 10);
+        good = *digits >= '0' && *digits <= '9' && *end == '\0';
+        device.index = (short)(index > TN__MAX_DEVICES ? TN__MAX_DEVICES : index);
+    }
+    if (!good) {
+        const char *near = tn__nearest_name(name, known, sizeof known / sizeof *known);
+        tn__fail(TN_ERR_DEVICE, "tn_device_parse",
+                 "'%s' is no device; expected auto, cpu, cuda, cuda:1, null or virtual:0%s%s%s", name,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return parse_failed(status);
+    }
+    const char *why;
+    if (!tn_device_available(device, &why)) {
+        tn__fail(TN_ERR_DEVICE, "tn_device_parse", "%s is not available: %s", name, why);
+        return parse_failed(status);
+    }
+    return device;
+}
+
+bool tn_device_available(tn_device device, const char **why)
+{
+    static _Thread_local char text[96];
+    const char *reason = NULL;
+    device = tn__device_resolve(device);
+    int count = tn__device_kind_count(device.kind, &reason);
+    if (count > 0 && device.index >= 0 && device.index < count)
+        return true;
+    if (count > 0) {
+        if (count == 1)
+            snprintf(text, sizeof text, "there is only %s", tn_device_name((tn_device){device.kind, 0}));
+        else
+            snprintf(text, sizeof text, "there are only %s:0 to %s:%d", tn__device_kind_name(device.kind),
+                     tn__device_kind_name(device.kind), count - 1);
+        reason = text;
+    }
+    if (why)
+        *why = reason;
+    return false;
+}
+
+int tn_device_count(tn_device_kind kind)
+{
+    return tn__device_kind_count(kind == TN_DEVICE_DEFAULT ? tn_current_device().kind : (int)kind, NULL);
+}
+
+/* ---- the current device ---------------------------------------------------------------------------------------- */
+
+tn_device tn_current_device(void)
+{
+    return tn__device_resolve((tn_device){0});
+}
+
+tn_status tn_set_device(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return tn__error_status(tn__error_last());
+    tn__device_make_current(opened);
+    return TN_OK;
+}
+
+tn__device_guard tn__device_enter(tn_device device)
+{
+    tn__device_guard guard = {tn_current_device(), 1};
+    (void)!tn_set_device(device); /* a failure is latched; the block runs all the same, on the device of before */
+    return guard;
+}
+
+void tn__device_leave(tn__device_guard *guard)
+{
+    (void)!tn_set_device(guard->before);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+tn_memory_info tn_memory_stats(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    return opened ? tn__allocator_stats(opened->allocator) : (tn_memory_info){0};
+}
+
+void tn_memory_reset_peak(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    if (opened)
+        tn__allocator_reset_peak(opened->allocator);
+}
+
+size_t tn_memory_trim(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    return opened ? tn__allocator_trim(opened->allocator) : 0;
+}
+
+tn_status tn_memory_limit(tn_device device, size_t bytes)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return tn__error_status(tn__error_last());
+    tn__allocator_limit(opened->allocator, bytes);
+    return TN_OK;
+}
