@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What a dataset is: two evaluated, contiguous arrays on the CPU with equal first extents, or an error. */
+#ifndef TN_DATA_DATASET_H
+#define TN_DATA_DATASET_H
+
+#include <tanso/data.h>
+#include "io/values.h"
+
+struct tn_dataset {
+    tn_array *x, *t;   /* owned; NULL in a failed dataset */
+    int64_t size;
+    int64_t classes;
+    tn__error *error;  /* why it failed, else NULL */
+    bool is_static;    /* the one for no memory: never freed */
+};
+
+/* A dataset of x and t, which it takes over, or, if status says so, a failed one with the error that was latched last (x
+ * and t are dropped). Checks that first extents agree. Never NULL. */
+tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values *x, tn__values *t);
+
+/* A permutation of 0..n-1 in order[], by Fisher and Yates with Philox stream `key`. */
+void tn__permutation(uint64_t key, int64_t n, int64_t *order);
+/* Copies rows order[0..count-1] of `bytes` each. */
+void tn__gather_rows(void *out, const void *rows, size_t bytes, const int64_t *order, int64_t count);
+
+/* Datasets by name, for "did you mean". */
+extern const char *const tn__dataset_names[];
+extern const int tn__dataset_name_count;
+
+#endif
