@@ -101,7 +101,11 @@ static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 /* The flat list of parameters that have arrays, made anew when the layer has changed; false and latched without memory. */
 bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 
-/* ---- sequential.c, parse.c ---- */
+/* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it before the
+ * parameter is used. Allocates nothing: it can't fail, and can be undone. */
+void tn__param_point(tn_array *param, tn__node *node);
+
+/* ---- parse.c ---- */
 /* A layer from one word of tn_layer_parse, "linear:10". */
 tn_layer *tn__layer_from_word(const char *operation, const char *word);
 

@@ -62,7 +62,7 @@ tn_status tn_layer_save(const tn_layer *layer, const char *path)
 typedef struct loaded {
     tn__slot *slot;
     tn_layer *layer;
-    tn_array *value; /* an array of the loading scope; for a slot without one, already a parameter */
+    tn_array *value; /* of the loading scope, evaluated; its node is shown by no other handle */
     tn_shape shape;
 } loaded;
 
@@ -136,7 +136,8 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
         return tn__fail_memory("layer_load", sizeof *load->items);
     tn_array *value = tn_to(tn_cast(stored, slot->dtype), slot->value ? tn_device_of(slot->value) : layer->device);
     tn_status status = tn_eval(value);
-    if (status == TN_OK && !slot->value && !tn_needs_grad(tn_requires_grad(value)))
+    /* A leaf has a node of its own. */
+    if (status == TN_OK && !tn_needs_grad(tn_requires_grad(value)))
         status = tn__fail_memory("layer_load", sizeof(tn__var));
     load->items[load->count++] = (loaded){.slot = slot, .layer = layer, .value = value, .shape = shape};
     return status;
@@ -147,7 +148,7 @@ static void put_in_place(const loading *load)
     for (size_t i = 0; i < load->count; i++) {
         const loaded *item = &load->items[i];
         if (item->slot->value) {
-            tn__array_set(item->slot->value, item->value->node);
+            tn__param_point(item->slot->value, item->value->node);
         } else {
             item->slot->value = tn_own(item->value);
             item->slot->shape = item->shape;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
+#include "autograd/backward.h"
+#include "engine/engine.h"
 
 /* ---- the flat list ---- */
 
@@ -189,17 +191,19 @@ static void set_device(tn_layer *layer, tn_device device)
 static tn_status moved_node(tn__node *node, tn__device *device, tn__node **moved)
 {
     *moved = !node || node->device == device ? node : tn__transfer_hook(node, device);
-    return *moved && tn__node_is_error(*moved) ? tn__error_raise((*moved)->error) : TN_OK;
+    return !*moved || *moved == node ? TN_OK : tn__evaluate(1, moved);
 }
 
-static void set_gradient(tn__var *var, tn__node *grad)
+void tn__param_point(tn_array *param, tn__node *node)
 {
-    if (!var || grad == var->grad)
+    tn__node *old = param->node;
+    if (node == old)
         return;
-    if (var->handle)
-        tn__array_set(var->handle, grad);
-    tn__node *old = var->grad;
-    var->grad = tn__node_retain(grad);
+    if (old->var == param->var)
+        old->var = NULL;
+    node->var = param->var;
+    node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+    param->node = tn__node_retain(node);
     tn__node_release(old);
 }
 
@@ -216,12 +220,14 @@ static tn_status move_params(const tn__param *items, int count, tn__device *devi
         const tn_array *param = items[i].value;
         status = moved_node(param->node, device, &moved[2 * i]);
         if (status == TN_OK)
-            status = moved_node(param->var ? param->var->grad : NULL, device, &moved[2 * i + 1]);
+            status = moved_node(param->var ? tn__var_grad(param->var) : NULL, device, &moved[2 * i + 1]);
     }
     for (int i = 0; i < count && status == TN_OK; i++) {
-        if (moved[2 * i] != items[i].value->node)
-            tn__array_set(items[i].value, moved[2 * i]);
-        set_gradient(items[i].value->var, moved[2 * i + 1]);
+        tn_array *param = items[i].value;
+        tn__node *grad = moved[2 * i + 1];
+        tn__param_point(param, moved[2 * i]);
+        if (grad && grad != tn__var_grad(param->var))
+            tn__var_set_grad(param->var, grad);
     }
     tn__no_grad_depth--;
     tn__leave(call);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so that
+ * during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused; evaluation.
+ * If it fails the handles go back to the old values, which the unfinished graph still holds.
+ */
+#include "optim/optimizer.h"
+
+#include <math.h>
+#include "autograd/backward.h"
+#include "engine/engine.h"
+#include "nn/layer.h"
+
+tn_dtype tn__update_dtype(const tn__node *param)
+{
+    return (tn_dtype)tn__dtypes[param->dtype].compute;
+}
+
+static tn_status run_hooks(tn_optimizer *optimizer)
+{
+    tn_status status = TN_OK;
+    if (optimizer->hook_count == 0)
+        return status;
+    tn__scope_guard scope = tn__scope_enter();
+    for (size_t i = 0; i < optimizer->hook_count && status == TN_OK; i++) {
+        const tn__hook *hook = &optimizer->hooks[i];
+        status = hook->run(optimizer, optimizer->layer, hook->user);
+        if (status != TN_OK)
+            tn__fail(status, "step", "gradient hook %zu failed with %s: parameters are as they were", i,
+                     tn_status_name(status));
+    }
+    tn__scope_leave(&scope);
+    return status;
+}
+
+/* Points a handle that the optimizer owns at a node that has a value or gets it at once. */
+static void point_state(tn_array *state, tn__node *node)
+{
+    tn__node *old = state->node;
+    state->node = tn__node_retain(node);
+    tn__node_release(old);
+}
+
+/* ---- the state before the step ---- */
+
+/* Evaluates the nodes of a list that are on the device of its first one, and takes them off it. */
+static tn_status evaluate_one_device(int *count, tn__node **nodes, tn_status (*evaluate)(int, tn__node *const *))
+{
+    int here = 0;
+    for (int i = 0; i < *count; i++) {
+        if (nodes[i]->device == nodes[0]->device) {
+            tn__node *node = nodes[i];
+            nodes[i] = nodes[here];
+            nodes[here++] = node;
+        }
+    }
+    tn_status status = evaluate(here, nodes);
+    for (int i = here; i < *count; i++)
+        nodes[i - here] = nodes[i];
+    *count -= here;
+    return status;
+}
+
+static tn_status evaluate_all(int count, tn__node **nodes, tn_status (*evaluate)(int, tn__node *const *))
+{
+    tn_status status = TN_OK;
+    while (count > 0 && status == TN_OK)
+        status = evaluate_one_device(&count, nodes, evaluate);
+    return status;
+}
+
+/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others; and state that
+ * follows a parameter to another device. */
+static tn_status prepare_state(tn_optimizer *optimizer)
+{
+    int count = 0;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__tracked *tracked = &optimizer->tracked[i];
+        tn__node *p = tracked->param->node;
+        for (int s = 0; s < optimizer->rule->states && optimizer->work[i].gradient; s++) {
+            tn_array *state = tracked->state[s];
+            if (state && state->node->device == p->device)
+                continue;
+            tn__node *node = state ? tn__transfer_hook(state->node, p->device)
+                                   : tn__const(0, tn__update_dtype(p), p->shape, p->device);
+            if (tn__node_is_error(node))
+                return tn__error_raise(node->error);
+            optimizer->work[i].state[s] = node;
+            optimizer->roots[count++] = node;
+        }
+    }
+    tn_status status = evaluate_all(count, optimizer->roots, tn__evaluate);
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        for (int s = 0; s < optimizer->rule->states && status == TN_OK; s++) {
+            tn_array **state = &optimizer->tracked[i].state[s];
+            tn__node *node = optimizer->work[i].state[s];
+            if (node && *state)
+                point_state(*state, node);
+            else if (node && (*state = tn__array_own_new(node))->is_static) {
+                *state = NULL;
+                status = TN_ERR_MEMORY;
+            }
+        }
+    }
+    return status;
+}
+
+/* ---- the update as nodes ---- */
+
+static tn__node *new_value(const tn_optimizer *optimizer, const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn_dtype dtype = (tn_dtype)p->dtype, wide = tn__update_dtype(p);
+    tn__node *from = tn__cast(p, wide);
+    g = tn__cast(g, wide);
+    if (u->set.weight_decay > 0 && !optimizer->rule->decoupled_decay)
+        g = tn__binary(TN__OP_ADD, g, tn__binary(TN__OP_MULTIPLY, tn__const_like(from, u->set.weight_decay), from));
+    return tn__cast(optimizer->rule->update(u, from, g, state), dtype);
+}
+
+static tn_status clip_gradients(tn_optimizer *optimizer)
+{
+    if (optimizer->set.clip_norm <= 0 && optimizer->set.clip_value <= 0)
+        return TN_OK;
+    int count = (int)optimizer->tracked_count;
+    tn__node **gradient = optimizer->roots; /* large enough, and not in use yet */
+    for (int i = 0; i < count; i++)
+        gradient[i] = optimizer->work[i].gradient;
+    tn_status status = tn__clip(&optimizer->set, count, gradient);
+    for (int i = 0; i < count; i++)
+        optimizer->work[i].gradient = gradient[i];
+    return status;
+}
+
+static tn_status record(tn_optimizer *optimizer)
+{
+    double t = (double)(optimizer->steps + 1);
+    tn__settings u = {.set = optimizer->set,
+                    .correction1 = 1 - pow(optimizer->set.beta1, t),
+                    .correction2 = 1 - pow(optimizer->set.beta2, t)};
+    int gradients = 0;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn_array *param = optimizer->tracked[i].param;
+        optimizer->work[i] = (tn__work){.gradient = param->var ? tn__var_grad(param->var) : NULL};
+        gradients += optimizer->work[i].gradient != NULL;
+    }
+    if (gradients == 0)
+        return tn__fail(TN_ERR_STATE, "step", "no parameter has a gradient: call tn_backward on the loss before each tn_step");
+    tn_status status = prepare_state(optimizer);
+    if (status == TN_OK)
+        status = clip_gradients(optimizer);
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        tn__work *work = &optimizer->work[i];
+        if (!work->gradient)
+            continue;
+        for (int s = 0; s < optimizer->rule->states; s++)
+            work->state[s] = optimizer->tracked[i].state[s]->node;
+        work->value = new_value(optimizer, &u, optimizer->tracked[i].param->node, work->gradient, work->state);
+        if (tn__node_is_error(work->value))
+            status = tn__error_raise(work->value->error);
+    }
+    return status;
+}
+
+/* ---- putting it in place ---- */
+
+/* Points the handles at the new nodes and keeps the old ones' addresses in their place: the graph of the new ones holds them
+ * until it has been evaluated. Returns the number of roots. */
+static int exchange(tn_optimizer *optimizer)
+{
+    int count = 0;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__tracked *tracked = &optimizer->tracked[i];
+        tn__work *work = &optimizer->work[i];
+        if (!work->gradient)
+            continue;
+        tn__node *value = work->value;
+        work->value = tracked->param->node;
+        tn__param_point(tracked->param, value);
+        optimizer->roots[count++] = value;
+        for (int s = 0; s < optimizer->rule->states; s++) {
+            tn__node *state = work->state[s];
+            work->state[s] = tracked->state[s]->node;
+            point_state(tracked->state[s], state);
+            optimizer->roots[count++] = state;
+        }
+    }
+    return count;
+}
+
+/* Back to the old values, where the new ones have not been computed. */
+static void restore(tn_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__tracked *tracked = &optimizer->tracked[i];
+        tn__work *work = &optimizer->work[i];
+        if (!work->gradient)
+            continue;
+        for (int s = 0; s < optimizer->rule->states; s++) {
+            if (!tracked->state[s]->node->storage)
+                point_state(tracked->state[s], work->state[s]);
+        }
+        if (!tracked->param->node->storage)
+            tn__param_point(tracked->param, work->value);
+    }
+}
+
+static void clear_gradients(tn_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        tn__var *var = optimizer->tracked[i].param->var;
+        if (var)
+            tn__var_set_grad(var, NULL);
+    }
+}
+
+static tn_status update(tn_optimizer *optimizer)
+{
+    tn__call call = tn__enter();
+    int count = 0;
+    tn_status status = record(optimizer);
+    if (status == TN_OK)
+        count = exchange(optimizer);
+    clear_gradients(optimizer);
+    tn__leave(call);
+    if (status != TN_OK)
+        return status;
+    status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
+    if (status == TN_OK)
+        optimizer->steps++;
+    else
+        restore(optimizer);
+    return status;
+}
+
+tn_status tn_step(tn_optimizer *optimizer)
+{
+    tn_status status = tn__optimizer_raise(optimizer);
+    if (status == TN_OK)
+        status = tn__optimizer_sync(optimizer);
+    if (status != TN_OK)
+        return status;
+    tn__no_grad_depth++;
+    status = run_hooks(optimizer);
+    if (status == TN_OK)
+        status = update(optimizer);
+    else
+        clear_gradients(optimizer);
+    tn__no_grad_depth--;
+    return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weighted means on the device. The total is a float64 scalar that each addition records one node upon; it is computed along
+ * with the next optimizer's step, or here when the recording would grow too long.
+ */
+#include <math.h>
+#include <tanso/device.h>
+#include <tanso/engine.h>
+#include <tanso/train.h>
+#include "array/build.h"
+#include "core/memory.h"
+#include "engine/engine.h"
+
+/* Additions of values that are there already, recorded before one evaluation does them all. */
+#define LONGEST_CHAIN 64
+
+struct tn_meter {
+    bool is_static;  /* the out-of-memory meter */
+    bool failed;     /* an addition was refused: there is no mean */
+    bool heavy;      /* the recording holds the computation of a value, not just additions */
+    int chain;
+    tn_device device;
+    tn_array *total; /* NULL: nothing added yet */
+    double weight;
+};
+
+static tn_meter memory_meter = {.is_static = true};
+
+tn_meter *tn_meter_new(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    tn_meter *meter = tn__calloc(1, sizeof *meter);
+    if (!meter) {
+        tn__fail_memory("meter", sizeof *meter);
+        return &memory_meter;
+    }
+    meter->failed = !opened;
+    meter->device = opened ? opened->id : device;
+    return meter;
+}
+
+void tn_meter_free(tn_meter *meter)
+{
+    if (!meter || meter->is_static)
+        return;
+    tn_free(meter->total);
+    tn__free(meter);
+}
+
+static tn__node *start(const tn_meter *meter)
+{
+    const double zero = 0;
+    tn__device *device = tn__device_get(meter->device);
+    return device ? tn__value_from_host(&zero, TN_FLOAT64, tn__shape_scalar(), device)
+                  : tn__node_error(tn__error_retain(tn__error_last()));
+}
+
+/* Computes what was recorded before, unless a step has: else a loop without steps would record all its rounds. */
+static tn_status settle(tn_meter *meter)
+{
+    if (!meter->total)
+        return TN_OK;
+    bool pending = tn__node_pending(meter->total->node);
+    if (!pending) {
+        meter->chain = 0;
+        meter->heavy = false;
+        return TN_OK;
+    }
+    if (!meter->heavy && meter->chain < LONGEST_CHAIN)
+        return TN_OK;
+    meter->chain = 0;
+    meter->heavy = false;
+    return tn_eval(meter->total);
+}
+
+static tn_status add(tn_meter *meter, const tn_array *value, double weight)
+{
+    tn__node *x = tn__node_of(value, "meter_add");
+    if (tn__node_is_error(x))
+        return tn__error_raise(x->error);
+    char text[TN__SHAPE_TEXT];
+    if (x->shape->size != 1)
+        return tn__fail(TN_ERR_SHAPE, "meter_add", "expected an array of one element, got shape %s: reduce it with tn_mean",
+                        tn__shape_text(x->shape->ndim, x->shape->dim, text));
+    tn_status status = settle(meter);
+    if (status != TN_OK)
+        return status;
+    tn__node *total = meter->total ? meter->total->node : start(meter);
+    if (x->device->id.kind != meter->device.kind || x->device->id.index != meter->device.index)
+        x = tn__transfer_hook(x, tn__device_get(meter->device));
+    meter->heavy |= tn__node_pending(x);
+    x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
+    total = tn__binary(TN__OP_ADD, total, tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight)));
+    if (tn__node_is_error(total))
+        return tn__error_raise(total->error);
+    if (meter->total)
+        tn__array_set(meter->total, total);
+    else
+        meter->total = tn__array_own_new(total);
+    meter->weight += weight;
+    meter->chain++;
+    return meter->total->is_static || tn__node_is_error(meter->total->node) ? TN_ERR_MEMORY : TN_OK;
+}
+
+void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
+{
+    if (!meter || meter->is_static) {
+        tn__fail(meter ? TN_ERR_MEMORY : TN_ERR_VALUE, "meter_add", "expected a meter, got %s",
+                 meter ? "one that was made without memory" : "NULL");
+        return;
+    }
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    if (add(meter, value, weight) != TN_OK)
+        meter->failed = true;
+    tn__no_grad_depth--;
+    tn__leave(call);
+}
+
+double tn_meter_take(tn_meter *meter)
+{
+    if (!meter || meter->is_static)
+        return NAN;
+    double mean = NAN;
+    if (meter->total && !meter->failed)
+        mean = tn_item(meter->total) / meter->weight;
+    tn_free(meter->total);
+    meter->total = NULL;
+    meter->weight = 0;
+    meter->chain = 0;
+    meter->heavy = false;
+    meter->failed = false;
+    return mean;
+}
