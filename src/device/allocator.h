@@ -12,6 +12,10 @@ tn__allocator *tn__allocator_new(tn__device *device);
 /* Gives cached memory back and, if nothing is in use, frees the allocator; else leaves it as it is. */
 void tn__allocator_close(tn__allocator *allocator);
 
+/* A block for a storage: memory is set, the rest is the caller's to fill in. NULL with a latched error. */
+tn__storage *tn__allocator_take(tn__allocator *allocator, size_t bytes);
+void tn__allocator_give(tn__allocator *allocator, tn__storage *storage);
+
 tn_memory_info tn__allocator_stats(tn__allocator *allocator);
 void tn__allocator_reset_peak(tn__allocator *allocator);
 size_t tn__allocator_trim(tn__allocator *allocator);

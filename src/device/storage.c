@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Storages: counted buffers, of the allocator's memory or of memory that someone else owns. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "device/allocator.h"
+
+static void release_nothing(void *user, void *memory)
+{
+    (void)user;
+    (void)memory;
+}
+
+tn__storage *tn__storage_new(tn__device *device, size_t bytes)
+{
+    tn__storage *storage = tn__allocator_take(device->allocator, bytes);
+    if (!storage)
+        return NULL;
+    atomic_store_explicit(&storage->references, 1, memory_order_relaxed);
+    storage->device = device;
+    storage->bytes = bytes;
+    storage->release = NULL;
+    storage->user = NULL;
+    return storage;
+}
+
+tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *), void *user)
+{
+    tn__storage *storage = tn__alloc(sizeof *storage);
+    if (!storage) {
+        tn__fail_memory("a storage", sizeof *storage);
+        return NULL;
+    }
+    *storage = (tn__storage){.device = device, .memory = memory, .bytes = bytes,
+                             .release = release ? release : release_nothing, .user = user};
+    atomic_init(&storage->references, 1);
+    return storage;
+}
+
+void tn__storage_release(tn__storage *storage)
+{
+    if (!storage || atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (storage->release) {
+        storage->release(storage->user, storage->memory);
+        tn__free(storage);
+        return;
+    }
+    tn__allocator_give(storage->device->allocator, storage);
+}
