@@ -52,6 +52,20 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     return weak == TN__CLASS_FLOAT ? TN_FLOAT32 : weak == TN__CLASS_BOOL ? TN_BOOL : TN_INT64;
 }
 
+/* The float dtype that holds integer operands: each one's own, promoted. (Promoted first, int8 and uint8 would be int16,
+ * and so float32, where float16 holds both.) */
+static tn_dtype float_of(int count, tn__node *const *in, tn_dtype common)
+{
+    tn_dtype dtype = TN_DTYPE_DEFAULT;
+    for (int i = 0; i < count; i++) {
+        if (in[i]->flags & TN__NODE_WEAK)
+            return tn__dtype_to_float(common);
+        tn_dtype own = tn__dtype_to_float((tn_dtype)in[i]->dtype);
+        dtype = dtype ? tn_dtype_promote(dtype, own) : own;
+    }
+    return dtype;
+}
+
 static bool fits(int64_t value, tn_dtype dtype)
 {
     if (dtype == TN_INT64 || !tn_dtype_is_integer(dtype))
@@ -111,7 +125,7 @@ bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule
         rule->compute = TN_BOOL;
     } else if (info->types == TN__TYPES_FLOATS && is_integer_or_bool(common)) {
         /* NumPy has true division of small integers in float64 only */
-        rule->compute = rule->weak ? TN_FLOAT32 : op == TN__OP_DIVIDE ? TN_FLOAT64 : tn__dtype_to_float(common);
+        rule->compute = rule->weak ? TN_FLOAT32 : op == TN__OP_DIVIDE ? TN_FLOAT64 : float_of(arity, in, common);
     } else if (info->types == TN__TYPES_INTEGERS && !is_integer_or_bool(common)) {
         tn__fail(TN_ERR_DTYPE, info->name, "takes integers and bool, got %s; cast it to an integer dtype with tn_cast",
                  tn_dtype_name(common));
