@@ -2,8 +2,8 @@
 /* The CPU backend: host memory, and programs run step by step. */
 #include "backends/cpu/cpu.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <tanso/device.h>
 #include <unistd.h>
 
 #include "backends/cpu/module.h"
@@ -123,13 +123,13 @@ static int cpu_count(const char **why)
 static tn_status cpu_open(int index, tn__device *device)
 {
     (void)index;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     device->ops = &cpu_ops;
     device->capabilities = (tn__capabilities){
         .target = TN__TARGET_C,
         .host_memory = true,
         .operations = true,
-        .threads = cores > 0 ? (int)cores : 1,
+        .threads = tn_threads(),
         .total_memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0,
     };
     return TN_OK;

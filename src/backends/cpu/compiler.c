@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding and running the system's C compiler. */
+#include "backends/cpu/compiler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/cpu/processor.h"
+#include "core/error.h"
+#include "tn_build_config.h"
+
+extern char **environ;
+
+/* The same bits as the reference evaluator's: no contraction, no reassociation, wrap-around integers. */
+static const char *const flags[] = {
+    "-O3",     "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-std=gnu11",
+    "-fPIC",   "-shared",       "-w",                "-pipe",           "-x",                 "c",
+};
+#define FLAG_COUNT (sizeof(flags) / sizeof(*flags))
+
+static bool executable_file(const char *path, struct stat *info)
+{
+    return stat(path, info) == 0 && S_ISREG(info->st_mode) && access(path, X_OK) == 0;
+}
+
+/* Resolves a program's name as execvp would. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+    struct stat info;
+    if (strchr(name, '/')) {
+        snprintf(path, PATH_MAX, "%s", name);
+        return executable_file(path, &info);
+    }
+    const char *folders = getenv("PATH");
+    if (folders == NULL)
+        folders = "/usr/local/bin:/usr/bin:/bin";
+    while (*folders) {
+        int length = (int)strcspn(folders, ":");
+        int written = snprintf(path, PATH_MAX, "%.*s/%s", length, folders, name);
+        if (length > 0 && written < PATH_MAX && executable_file(path, &info))
+            return true;
+        folders += length + (folders[length] == ':');
+    }
+    return false;
+}
+
+tn_status tn__compiler_find(tn__compiler *compiler)
+{
+    const char *chosen = getenv("TANSO_CC");
+    if (chosen && *chosen) {
+        if (find_program(chosen, compiler->path))
+            return TN_OK;
+        return tn__fail(TN_ERR_COMPILE, "kernels",
+                        "no C compiler: TANSO_CC names \"%s\", which is not an executable file; point TANSO_CC at a C "
+                        "compiler or unset it",
+                        chosen);
+    }
+    static const char *const names[] = {
+#ifdef TN_BUILD_CC
+        TN_BUILD_CC,
+#endif
+        "cc", "gcc", "clang"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (find_program(names[i], compiler->path))
+            return TN_OK;
+    return tn__fail(TN_ERR_COMPILE, "kernels",
+                    "no C compiler found: neither cc, gcc nor clang is on PATH; install one (package gcc) or name one in "
+                    "TANSO_CC");
+}
+
+void tn__compiler_identity(const tn__compiler *compiler, tn__text *text)
+{
+    /* The binary's size and time stand for its version: asking it would cost a process at every start. */
+    char real[PATH_MAX];
+    struct stat info = {0};
+    const char *path = realpath(compiler->path, real) ? real : compiler->path;
+    if (stat(path, &info) != 0)
+        info.st_size = 0;
+    tn__text_addf(text, "%s %s %lld %lld.%09ld\n", compiler->path, path, (long long)info.st_size,
+                  (long long)info.st_mtim.tv_sec, (long)info.st_mtim.tv_nsec);
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        tn__text_addf(text, "%s ", flags[i]);
+    tn__processor_identity(text);
+}
+
+/* The first lines of the compiler's output, for a message. */
+static void first_lines(const char *log, char *lines, size_t size)
+{
+    lines[0] = 0;
+    FILE *file = fopen(log, "re");
+    if (file == NULL)
+        return;
+    size_t length = fread(lines, 1, size - 1, file);
+    fclose(file);
+    lines[length] = 0;
+    while (length > 0 && (lines[length - 1] == '\n' || lines[length - 1] == ' '))
+        lines[--length] = 0;
+}
+
+/* Starts the compiler and waits; true if it went well. *why tells what did not. */
+static bool spawn(const tn__compiler *compiler, char *const *argument, const char *log, int *code)
+{
+    posix_spawn_file_actions_t actions;
+    if ((*code = posix_spawn_file_actions_init(&actions)) != 0)
+        return false;
+    *code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (*code == 0)
+        *code = posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (*code == 0)
+        *code = posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    pid_t child = 0;
+    if (*code == 0)
+        *code = posix_spawn(&child, compiler->path, &actions, NULL, argument, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (*code != 0)
+        return false;
+    int status = 0;
+    pid_t waited;
+    while ((waited = waitpid(child, &status, 0)) < 0 && errno == EINTR)
+        ;
+    if (waited < 0) /* a program that ignores SIGCHLD: only the output can tell */
+        return true;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+tn_status tn__compiler_run(const tn__compiler *compiler, const char *source, const char *object, const char *log)
+{
+    const char *argument[FLAG_COUNT + 8];
+    size_t count = 0;
+    argument[count++] = compiler->path;
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        argument[count++] = flags[i];
+    argument[count++] = source;
+    argument[count++] = "-o";
+    argument[count++] = object;
+    argument[count++] = "-lm";
+    argument[count] = NULL;
+
+    int code = 0;
+    if (spawn(compiler, (char *const *)argument, log, &code))
+        return TN_OK;
+    if (code != 0)
+        return tn__fail(TN_ERR_COMPILE, "kernels", "cannot run the C compiler %s: %s; name another in TANSO_CC",
+                        compiler->path, strerror(code));
+    char lines[1200];
+    first_lines(log, lines, sizeof(lines));
+    return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler %s failed (TANSO_CC names another): %s", compiler->path,
+                    *lines ? lines : "it said nothing");
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Where compiled kernels are kept, and whether they may be trusted. */
+#include "backends/cpu/kernel_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+#define LARGEST (256 << 20) /* bytes of a kernel file; more is no kernel file */
+
+/* ---- folders ---- */
+
+/* Makes a folder and the ones above it; 0, or an errno. */
+static int make_folders(char *path)
+{
+    for (char *p = path + 1;; p++) {
+        char end = *p;
+        if (end != '/' && end != 0)
+            continue;
+        *p = 0;
+        int failed = mkdir(path, 0700) != 0 && errno != EEXIST && errno != EISDIR ? errno : 0;
+        *p = end;
+        if (failed == EROFS || failed == EACCES) { /* so say some systems of a folder that exists, too */
+            struct stat info;
+            *p = 0;
+            failed = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? 0 : failed;
+            *p = end;
+        }
+        if (failed || end == 0)
+            return failed;
+    }
+}
+
+/* NULL if nobody else can change what is in the folder, else why it is not so. */
+static const char *unsafe(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return "is not a folder";
+    if (info.st_uid != geteuid())
+        return "belongs to another user";
+    if (info.st_mode & (S_IWGRP | S_IWOTH))
+        return "can be written by others (chmod go-w mends it)";
+    return access(path, W_OK | X_OK) == 0 ? NULL : "cannot be written";
+}
+
+/* The cache's own folder; false if the environment names none. */
+static bool cache_folder(char *path, size_t size)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"TANSO_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/tanso"}, {"HOME", "/.cache/tanso"}};
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && value[0] == '/' && (size_t)snprintf(path, size, "%s%s", value, places[i].below) < size)
+            return true;
+    }
+    return false;
+}
+
+tn_status tn__kernel_folder_private(tn__kernel_folder *folder)
+{
+    const char *place = getenv("TMPDIR");
+    if (place == NULL || place[0] != '/' || strlen(place) > sizeof(folder->path) - 32)
+        place = "/tmp";
+    snprintf(folder->path, sizeof(folder->path), "%.2048s/tanso-XXXXXX", place);
+    folder->temporary = mkdtemp(folder->path) != NULL;
+    if (!folder->temporary)
+        return tn__fail(TN_ERR_COMPILE, "kernels", "cannot make a folder %s to compile in: %s; set TMPDIR or TANSO_CACHE_DIR",
+                        folder->path, strerror(errno));
+    return TN_OK;
+}
+
+tn_status tn__kernel_folder_open(tn__kernel_folder *folder)
+{
+    *folder = (tn__kernel_folder){.temporary = false};
+    if (!cache_folder(folder->path, sizeof(folder->path) - sizeof("/kernels")))
+        return tn__kernel_folder_private(folder);
+    char *end = folder->path + strlen(folder->path);
+    strcpy(end, "/kernels");
+    int failed = make_folders(folder->path);
+    const char *why = failed ? strerror(failed) : unsafe(folder->path);
+    if (why == NULL) {
+        *end = 0;
+        why = unsafe(folder->path);
+        *end = '/';
+    }
+    if (why == NULL)
+        return TN_OK;
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        tn__log(TN__LOG_WARN, "kernels", "not using the cache %s: %s; kernels will be compiled anew in each process",
+                folder->path, why);
+    return tn__kernel_folder_private(folder);
+}
+
+void tn__kernel_folder_close(tn__kernel_folder *folder)
+{
+    if (folder->temporary)
+        rmdir(folder->path);
+}
+
+/* ---- seals ---- */
+
+typedef struct seal {
+    char magic[8];
+    uint64_t length;
+    char hash[40]; /* 32 digits, a NUL, and padding */
+} seal;
+
+static const char magic[8] = {'T', 'A', 'N', 'S', 'O', 'K', '1', '\n'};
+
+/* A file's contents; NULL if they cannot be read, or the file is somebody else's. */
+static char *read_whole(const char *path, size_t *length)
+{
+    struct stat info;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return NULL;
+    char *data = NULL;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        !(info.st_mode & (S_IWGRP | S_IWOTH)) && info.st_size <= LARGEST)
+        data = tn__alloc(info.st_size ? info.st_size : 1);
+    size_t done = 0;
+    while (data && done < (size_t)info.st_size) {
+        ssize_t got = read(file, data + done, info.st_size - done);
+        if (got <= 0 && !(got < 0 && errno == EINTR)) {
+            tn__free(data);
+            data = NULL;
+        } else {
+            done += got > 0 ? got : 0;
+        }
+    }
+    close(file);
+    *length = done;
+    return data;
+}
+
+tn_status tn__kernel_seal(const char *path)
+{
+    size_t length = 0;
+    char *data = read_whole(path, &length);
+    if (data == NULL || length == 0) {
+        tn__free(data);
+        return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler left no output in %s", path);
+    }
+    seal end = {.length = length};
+    memcpy(end.magic, magic, sizeof(magic));
+    tn__hash_name(data, length, end.hash);
+    tn__free(data);
+    int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    bool good = file >= 0 && write(file, &end, sizeof(end)) == (ssize_t)sizeof(end) && fchmod(file, 0700) == 0 &&
+                fsync(file) == 0;
+    int failed = errno;
+    if (file >= 0 && close(file) != 0)
+        good = false;
+    return good ? TN_OK : tn__fail(TN_ERR_COMPILE, "kernels", "cannot write %s: %s", path, strerror(failed));
+}
+
+bool tn__kernel_intact(const char *path)
+{
+    if (access(path, F_OK) != 0)
+        return false;
+    size_t length = 0;
+    char *data = read_whole(path, &length);
+    bool intact = false;
+    if (data && length > sizeof(seal)) {
+        seal end;
+        char hash[33];
+        memcpy(&end, data + length - sizeof(end), sizeof(end));
+        tn__hash_name(data, length - sizeof(end), hash);
+        intact = memcmp(end.magic, magic, sizeof(magic)) == 0 && end.length == length - sizeof(end) &&
+                 memcmp(end.hash, hash, sizeof(hash)) == 0;
+    }
+    tn__free(data);
+    if (!intact) {
+        tn__log(TN__LOG_WARN, "kernels", "%s is damaged: compiling it again", path);
+        unlink(path);
+    }
+    return intact;
+}
