@@ -18,7 +18,7 @@
 
 typedef struct step {
     tn__node *node;
-    tn__node *gradient;        /* summed so far; NULL: none yet */
+    tn__node *gradient;         /* summed so far; NULL: none yet */
     uint32_t in[TN__MAX_ARITY]; /* the inputs' steps, or ELSEWHERE */
 } step;
 
@@ -132,11 +132,13 @@ static tn_status apply_rules(tape *t, tn__node *gy)
 {
     tn_status status = add_gradient(t, &t->steps[t->count - 1], gy, t->steps[t->count - 1].node);
     for (size_t i = t->count; i-- > 0 && status == TN_OK;) {
-        const step *s = &t->steps[i];
+        step *s = &t->steps[i];
+        bool flows = s->gradient != NULL; /* else consumers' rules gave nothing, which stands for zero */
+        if (!flows) s->gradient = tn__const_like(s->node, 0);
+        if (tn__node_is_error(s->gradient)) return tn__error_raise(s->gradient->error);
         tn__chain c = {.node = s->node, .g = s->gradient};
         for (int k = 0; k < TN__MAX_ARITY; k++) c.wanted |= (unsigned)(s->in[k] != ELSEWHERE) << k;
-        if (!c.g || !c.wanted) continue;
-        if (tn__node_is_error(c.g)) return tn__error_raise(c.g->error);
+        if (!flows || !c.wanted) continue;
         tn__rules[s->node->op](&c);
         for (int k = 0; k < TN__MAX_ARITY && status == TN_OK; k++)
             if (tn__wanted(&c, k) && c.in[k]) status = add_gradient(t, &t->steps[s->in[k]], c.in[k], s->node);
@@ -166,7 +168,7 @@ static tn_status accumulate(tape *t)
     for (size_t i = 0; i < t->count; i++) {
         const step *s = &t->steps[i];
         tn__var *var = s->node->var;
-        if (!s->gradient || !var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD))) continue;
+        if (!var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD))) continue;
         tn__node *old = tn__var_grad(var), *sum = old ? tn__binary(TN__OP_ADD, old, s->gradient) : s->gradient;
         if (tn__node_is_error(sum)) return tn__error_raise(sum->error);
         tn__var_set_grad(var, sum);
