@@ -8,7 +8,7 @@
 
 static tn_array no_memory = {.is_static = 1};
 
-tn_array *tn__array_no_memory(void)
+static tn_array *array_no_memory(void)
 {
     /* Every thread stores the same pointer. */
     __atomic_store_n(&no_memory.node, tn__node_no_memory(), __ATOMIC_RELEASE);
@@ -20,12 +20,12 @@ tn_array *tn__array_no_memory(void)
 static bool is_pending(const tn__node *node) { return !node->storage && !node->error; }
 
 /* Another thread that frees the handle may read `pending` at any time: it posts it to us unless that is 0. */
-static void set_position(tn_array *x, size_t position)
+static inline void set_position(tn_array *x, size_t position)
 {
     __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
 }
 
-static bool pending_add(tn_array *x)
+static inline bool pending_add(tn_array *x)
 {
     tn__thread *self = &tn__this;
     if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
@@ -36,7 +36,7 @@ static bool pending_add(tn_array *x)
     return true;
 }
 
-static void pending_remove(tn_array *x)
+static inline void pending_remove(tn_array *x)
 {
     tn__thread *self = &tn__this;
     tn_array *last = self->pending[--self->pending_count];
@@ -71,7 +71,7 @@ void tn__pending_end(void)
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
-static void scope_add(tn__scope *scope, tn_array *x)
+static inline void scope_add(tn__scope *scope, tn_array *x)
 {
     x->scope = scope;
     x->previous = NULL;
@@ -80,7 +80,7 @@ static void scope_add(tn__scope *scope, tn_array *x)
     scope->first = x;
 }
 
-static void scope_remove(tn_array *x)
+static inline void scope_remove(tn_array *x)
 {
     if (x->previous)
         x->previous->next = x->next;
@@ -91,9 +91,9 @@ static void scope_remove(tn_array *x)
 }
 
 /* A handle that takes over one reference to its node. */
-static tn_array *handle_new(tn__node *node, tn__scope *scope)
+static inline tn_array *handle_new(tn__node *node, tn__scope *scope)
 {
-    tn_array *x = node == tn__node_no_memory() ? NULL : tn__thread_take(TN__SLAB_ARRAY);
+    tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(TN__SLAB_ARRAY);
     if (x) {
         *x = (tn_array){.node = node, .owner = tn__this.number};
         if (!is_pending(node) || pending_add(x)) {
@@ -105,7 +105,7 @@ static tn_array *handle_new(tn__node *node, tn__scope *scope)
     }
     tn__fail_memory("array", sizeof *x);
     tn__node_release(node);
-    return tn__array_no_memory();
+    return array_no_memory();
 }
 
 tn_array *tn__leave_array(tn__call call, tn__node *node)
@@ -119,7 +119,7 @@ tn_array *tn__leave_array(tn__call call, tn__node *node)
         tn__node_retain(node);
     }
     tn_array *x = handle_new(node, self->innermost);
-    tn__leave(call);
+    if (self->temporary_count > call) tn__leave(call);
     return x;
 }
 

@@ -13,19 +13,19 @@ tn_status (*tn__evaluate_hook)(tn__node *node);
 /* ---- exhausted memory -------------------------------------------------------------------------------------- */
 
 /* Its count starts so high that matched retains and releases never bring it to 0. */
-static tn__node no_memory = {.references = 1u << 30, .op = TN__OP_ERROR};
+tn__node tn__no_memory = {.references = 1u << 30, .op = TN__OP_ERROR};
 
 static void make_no_memory(void)
 {
-    no_memory.shape = tn__shape_scalar();
-    no_memory.error = tn__error_no_memory();
+    tn__no_memory.shape = tn__shape_scalar();
+    tn__no_memory.error = tn__error_no_memory();
 }
 
 tn__node *tn__node_no_memory(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_no_memory);
-    return &no_memory;
+    return &tn__no_memory;
 }
 
 /* ---- temporaries ------------------------------------------------------------------------------------------- */
@@ -37,20 +37,38 @@ static __attribute__((noinline)) bool grow_temporaries(void)
                     sizeof *self->temporaries);
 }
 
-static __attribute__((noinline)) tn__node *fail_new(tn__node *node)
+static __attribute__((noinline)) tn__node *fail_new(void)
 {
-    if (node) tn__node_release(node);
-    tn__fail_memory("array", sizeof *node);
+    tn__fail_memory("array", sizeof(tn__node));
     return tn__node_no_memory();
 }
 
-inline tn__node *tn__temporary(tn__node *node)
+/* A node that only the list of temporaries holds; NULL without memory. All its fields are set one by one: a whole-struct
+ * assignment becomes a string instruction, which takes longer than everything else here. */
+static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, const tn__shape *shape, tn__device *device)
 {
     tn__thread *self = &tn__this;
-    if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries())
-        return fail_new(node);
-    node->flags |= TN__NODE_TEMPORARY;
+    if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
+    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    if (__builtin_expect(node == NULL, 0)) return NULL;
     self->temporaries[self->temporary_count++] = node;
+    node->references = 1;
+    node->op = (uint16_t)op;
+    node->dtype = (uint8_t)dtype;
+    node->arity = 0;
+    node->flags = (uint8_t)(flags | TN__NODE_TEMPORARY);
+    node->owner = self->number;
+    node->depth = 0;
+    node->mark = 0;
+    node->shape = shape;
+    node->device = device;
+    for (int i = 0; i < TN__MAX_ARITY; i++) node->in[i] = NULL;
+    node->attr = (tn__attr){.raw = {0}};
+    node->storage = NULL;
+    node->offset = 0;
+    node->strides = NULL;
+    node->error = NULL;
+    node->var = NULL;
     return node;
 }
 
@@ -111,37 +129,41 @@ tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__de
     flags &= TN__NODE_NEEDS_GRAD;
     if (flags && !(tn__ops[op].differentiable && tn_dtype_is_float(dtype) && tn__no_grad_depth == 0)) flags = 0;
 
-    tn__node *node = tn__thread_take(TN__SLAB_NODE);
-    if (__builtin_expect(node == NULL, 0)) return fail_new(NULL);
-    *node = (tn__node){.references = 1, .op = (uint16_t)op, .dtype = (uint8_t)dtype, .arity = (uint8_t)arity,
-                       .flags = flags, .owner = tn__this.number, .depth = depth + 1, .shape = shape,
-                       .device = device, .attr = attr};
+    tn__node *node = temporary_new(op, dtype, flags, shape, device);
+    if (__builtin_expect(node == NULL, 0)) return fail_new();
+    node->arity = (uint8_t)arity;
+    node->depth = depth + 1;
+    /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both would
+     * have to wait until they are in the cache. */
+    uint64_t low = attr.raw[0], high = attr.raw[1];
+    __asm__("" : "+r"(low), "+r"(high));
+    node->attr.raw[0] = low;
+    node->attr.raw[1] = high;
     for (int i = 0; i < arity; i++) node->in[i] = tn__node_retain(in[i]);
-    return tn__temporary(node);
+    return node;
 }
 
 tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
                          const tn__ints *strides)
 {
-    tn__node *node = tn__thread_take(TN__SLAB_NODE);
-    if (!node) return fail_new(NULL);
-    *node = (tn__node){.references = 1, .op = TN__OP_VALUE, .dtype = (uint8_t)dtype, .owner = tn__this.number,
-                       .shape = shape, .device = storage->device, .storage = tn__storage_retain(storage),
-                       .offset = offset, .strides = strides};
-    return tn__temporary(node);
+    tn__node *node = temporary_new(TN__OP_VALUE, dtype, 0, shape, storage->device);
+    if (!node) return fail_new();
+    node->storage = tn__storage_retain(storage);
+    node->offset = offset;
+    node->strides = strides;
+    return node;
 }
 
 tn__node *tn__node_error(tn__error *error)
 {
     if (!error) return tn__node_no_memory();
-    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    tn__node *node = temporary_new(TN__OP_ERROR, TN_DTYPE_DEFAULT, 0, tn__shape_scalar(), NULL);
     if (!node) {
         tn__error_release(error);
-        return fail_new(NULL);
+        return fail_new();
     }
-    *node = (tn__node){.references = 1, .op = TN__OP_ERROR, .owner = tn__this.number, .shape = tn__shape_scalar(),
-                       .error = error};
-    return tn__temporary(node);
+    node->error = error;
+    return node;
 }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------- */
@@ -162,7 +184,7 @@ static bool drop_reference(tn__node *node)
 
 void tn__node_free(tn__node *node)
 {
-    if (node == &no_memory) return;
+    if (node == &tn__no_memory) return;
     /* Dead nodes still to be taken apart are chained through their marks: graphs are too deep to recurse. */
     node->mark = 0;
     for (tn__node *dead = node; dead;) {
@@ -184,12 +206,13 @@ void tn__node_free(tn__node *node)
         }
         tn__storage *storage = node->storage;
         tn__error *error = node->error;
-        node->storage = NULL;
-        node->error = NULL;
-        if (elsewhere)
+        if (elsewhere) {
+            node->storage = NULL;
+            node->error = NULL;
             tn__thread_post_node(node, elsewhere);
-        else
+        } else {
             tn__thread_put(TN__SLAB_NODE, node);
+        }
         if (storage) tn__storage_release(storage);
         if (error) tn__error_release(error);
     }

@@ -3,7 +3,6 @@
 #include "array/slab.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "array/thread.h"
 #include "core/memory.h"
@@ -55,7 +54,7 @@ static bool take_batch(tn__slab_cache *cache, tn__slab_kind kind)
     pthread_mutex_unlock(&pool.lock);
     if (!first) return false;
     cache->list = first;
-    cache->count = (uint32_t)first->count;
+    cache->room = TN__SLAB_BATCH - (uint32_t)first->count;
     return true;
 }
 
@@ -69,6 +68,7 @@ static bool new_chunk(tn__slab_cache *cache, tn__slab_kind kind)
     pool.kinds[kind].chunks = made;
     pool.kinds[kind].made += chunk_objects[kind];
     pthread_mutex_unlock(&pool.lock);
+    cache->room = TN__SLAB_BATCH;
     cache->fresh = (char *)(made + 1);
     cache->end = cache->fresh + bytes;
     return true;
@@ -78,7 +78,7 @@ void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
 {
     if (cache->spare) {
         cache->list = cache->spare;
-        cache->count = TN__SLAB_BATCH;
+        cache->room = 0;
         cache->spare = NULL;
         return tn__slab_take(cache, kind);
     }
@@ -93,28 +93,28 @@ void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
     return object;
 }
 
-void tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind)
+bool tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind, void *object)
 {
+    if (!tn__this.number) {
+        tn__slab_free *one = object;
+        one->next = NULL;
+        TN__SLAB_POISON(one, tn__slab_sizes[kind]);
+        give_batch(one, 1, kind);
+        return false;
+    }
     if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
     cache->spare = cache->list;
     cache->list = NULL;
-    cache->count = 0;
+    cache->room = TN__SLAB_BATCH;
+    return true;
 }
 
 void tn__slab_flush(tn__slab_cache *cache, tn__slab_kind kind)
 {
     for (; cache->fresh != cache->end; cache->fresh += tn__slab_sizes[kind]) tn__slab_put(cache, kind, cache->fresh);
     if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
-    if (cache->list) give_batch(cache->list, cache->count, kind);
+    if (cache->list) give_batch(cache->list, TN__SLAB_BATCH - cache->room, kind);
     *cache = (tn__slab_cache){0};
-}
-
-void tn__slab_give(void *object, tn__slab_kind kind)
-{
-    tn__slab_free *one = object;
-    one->next = NULL;
-    TN__SLAB_POISON(one, tn__slab_sizes[kind]);
-    give_batch(one, 1, kind);
 }
 
 void tn__slab_trim(void)

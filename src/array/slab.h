@@ -10,6 +10,7 @@
 #ifndef TN_ARRAY_SLAB_H
 #define TN_ARRAY_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,7 +29,7 @@ typedef struct tn__slab_cache {
     tn__slab_free *list;       /* taken from and given to first */
     tn__slab_free *spare;      /* empty, or a whole batch */
     char *fresh, *end;         /* never used objects */
-    uint32_t count;            /* of list */
+    uint32_t room;             /* what list still takes; 0 too in a thread that is not registered */
 } tn__slab_cache;
 
 /* Under AddressSanitizer, free objects may not be touched. */
@@ -48,13 +49,12 @@ typedef struct tn__slab_cache {
 
 extern const uint32_t tn__slab_sizes[TN__SLAB_KINDS];
 
-/* The slow paths: an empty cache (NULL without memory), a full list. */
+/* The slow paths: an empty cache (NULL without memory); a full list (false: `object` went to the pool instead, because
+ * the thread is not registered and so nobody would flush its cache). */
 void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind);
-void tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind);
+bool tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind, void *object);
 /* Gives everything in a cache to the pool: at a thread's end. */
 void tn__slab_flush(tn__slab_cache *cache, tn__slab_kind kind);
-/* Gives one object to the pool, for threads that have no cache. */
-void tn__slab_give(void *object, tn__slab_kind kind);
 /* Frees every chunk of which all objects are in the pool: at the process's end. */
 void tn__slab_trim(void);
 
@@ -65,17 +65,17 @@ static inline void *tn__slab_take(tn__slab_cache *cache, tn__slab_kind kind)
     if (__builtin_expect(object == NULL, 0)) return tn__slab_refill(cache, kind);
     TN__SLAB_UNPOISON(object, tn__slab_sizes[kind]);
     cache->list = object->next;
-    cache->count--;
+    cache->room++;
     return object;
 }
 
 static inline void tn__slab_put(tn__slab_cache *cache, tn__slab_kind kind, void *memory)
 {
     tn__slab_free *object = memory;
-    if (__builtin_expect(cache->count == TN__SLAB_BATCH, 0)) tn__slab_spill(cache, kind);
+    if (__builtin_expect(cache->room == 0, 0) && !tn__slab_spill(cache, kind, object)) return;
     object->next = cache->list;
     cache->list = object;
-    cache->count++;
+    cache->room--;
     TN__SLAB_POISON(object, tn__slab_sizes[kind]);
 }
 

@@ -68,19 +68,13 @@ static inline void tn__thread_count_live(int64_t change)
 static inline void *tn__thread_take(tn__slab_kind kind) { return tn__slab_take(&tn__this.slabs[kind], kind); }
 static inline void tn__thread_put(tn__slab_kind kind, void *object)
 {
-    if (__builtin_expect(tn__this.number != 0, 1))
-        tn__slab_put(&tn__this.slabs[kind], kind, object);
-    else
-        tn__slab_give(object, kind);
+    tn__slab_put(&tn__this.slabs[kind], kind, object);
 }
 
 /* ---- between the files of the room ---- */
-/* The nodes and handles that stand for exhausted memory. */
+/* The node that stands for exhausted memory: its place, for comparisons, and the node made ready for use. */
+extern tn__node tn__no_memory;
 tn__node *tn__node_no_memory(void);
-tn_array *tn__array_no_memory(void);
-/* Puts a node, whose only reference is the list's, on the list of temporaries; without memory frees it and returns the
- * static error node. */
-tn__node *tn__temporary(tn__node *node);
 /* Drops a reference to a node that may be pending in another thread. */
 void tn__node_release_anywhere(tn__node *node);
 /* Frees a handle that this thread may change: its own, or posted. */
