@@ -3,6 +3,7 @@
  * Kernel dialect, part 3: arithmetic, comparison, bits and shifts, with NumPy's semantics. Integers wrap around
  * (computed unsigned, so nothing is undefined), x / 0 and x % 0 are 0, floor division and rem follow the divisor's
  * sign, fmod the dividend's. max and min pass NaN on, fmax and fmin skip it; of two equal operands they give b.
+ * A kernel that computes in floats and bool only defines TNS_NO_INTEGERS before this text, and compiles sooner.
  */
 #ifndef TN_SCALAR_ARITH_H
 #define TN_SCALAR_ARITH_H
@@ -14,6 +15,8 @@
     TN_HOT tn_b8 tns_le_##s(T a, T b) { return a <= b; } \
     TN_HOT tn_b8 tns_gt_##s(T a, T b) { return a > b; } \
     TN_HOT tn_b8 tns_ge_##s(T a, T b) { return a >= b; }
+
+#ifndef TNS_NO_INTEGERS
 
 /* W is the unsigned type arithmetic is done in: at least int's width, so that promotion never makes it signed. */
 #define TNS__INTEGER(s, T, W) \
@@ -75,6 +78,8 @@ TNS__UNSIGNED(u16, tn_u16, tn_u32, 16)
 TNS__UNSIGNED(u32, tn_u32, tn_u32, 32)
 TNS__UNSIGNED(u64, tn_u64, tn_u64, 64)
 
+#endif /* TNS_NO_INTEGERS */
+
 /* bool: sum is or, product is and (NumPy refuses its difference and its negative). */
 TNS__COMPARE(b8, tn_b8)
 TN_HOT tn_b8 tns_add_b8(tn_b8 a, tn_b8 b) { return a | b; }
@@ -91,7 +96,7 @@ TN_HOT tn_b8 tns_abs_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_square_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
 
-/* Float: F32/F64 names the infinity, m is libm's suffix. rem and floordiv follow CPython's and NumPy's divmod. */
+/* rem and floordiv follow CPython's and NumPy's divmod. */
 #define TNS__FLOAT(s, T, INF, fmod, floor, copysign, fabs, signed_bits) \
     TNS__COMPARE(s, T) \
     TN_HOT T tns_add_##s(T a, T b) { return a + b; } \
@@ -103,7 +108,7 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
     TN_HOT T tns_square_##s(T a) { return a * a; } \
     TN_HOT T tns_abs_##s(T a) { return TNS_LIBM(fabs)(a); } \
     TN_HOT T tns_sign_##s(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a == 0 ? (T)0 : a; } \
-    TN_HOT T tns_relu_##s(T a) { return a > 0 || a != a ? a : (T)0; } \
+    TN_HOT T tns_relu_##s(T a) { return a <= 0 ? (T)0 : a; /* NaN stays */ } \
     TN_HOT T tns_max_##s(T a, T b) { return a > b || a != a ? a : b; } \
     TN_HOT T tns_min_##s(T a, T b) { return a < b || a != a ? a : b; } \
     TN_HOT T tns_fmax_##s(T a, T b) { return a > b || b != b ? a : b; } \

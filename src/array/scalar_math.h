@@ -204,18 +204,16 @@ TNS__LOG1P(f64, tn_f64, TNS_INF_F64, TNS_NAN_F64)
 TNS__ACTIVATIONS(f32, tn_f32, fabsf)
 TNS__ACTIVATIONS(f64, tn_f64, fabs)
 
-/* |x| < 0.625: x + x^3 P(x^2), relative error 1.8e-8; else 1 - 2 / (e^2|x| + 1) */
+/* |x| < 0.625: x + x^3 P(x^2), relative error 1.8e-8; else 1 - 2 / (e^2|x| + 1). 1.3 ulp */
 TN_HOT tn_f32 tns_tanh_f32(tn_f32 x)
 {
-    tn_f32 a = TNS__ABS_F32(x), b = a > 10.0f ? 20.0f : 2.0f * a, z = x * x;
+    tn_f32 a = TNS__ABS_F32(x), b = a > 10.0f ? 20.0f : 2.0f * a, z = a * a;
     tn_f32 t = b * 0x1.715476p+0f + TNS__ROUND_F32, n = t - TNS__ROUND_F32;
     tn_f32 p = 1.0f + tns__expm1_poly_f32(b - n * TNS__LN2_HI_F32 - n * TNS__LN2_LO_F32);
-    tn_f32 e = p * tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23));
-    tn_f32 big = 1.0f - 2.0f / (e + 1.0f);
-    big = tns_f32_bits(tns_bits_f32(big) | (tns_bits_f32(x) & 0x80000000u));
+    tn_f32 big = 1.0f - 2.0f / (p * tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23)) + 1.0f);
     tn_f32 q = -5.38513288e-2f + z * (2.10006870e-2f + z * -6.10243995e-3f);
-    q = x + x * (z * (-0.333333284f + z * (0.133327648f + z * q)));
-    return a < 0.625f ? q : big;
+    q = a + a * (z * (-0.333333284f + z * (0.133327648f + z * q)));
+    return TNS_LIBM(copysignf)(a < 0.625f ? q : big, x);
 }
 TN_HOT tn_f64 tns_tanh_f64(tn_f64 x)
 {
@@ -260,7 +258,7 @@ TN_HOT tn_f32 tns_erf_f32(tn_f32 x)
 {
     tn_f32 a = TNS__ABS_F32(x), n, y = tns__erfc_f32(a > 4.0f ? 4.0f : a, &n);
     y = 1.0f - y * tns_f32_bits((tns_bits_f32(n) << 23) + (127u << 23));
-    y = tns_f32_bits(tns_bits_f32(y) | (tns_bits_f32(x) & 0x80000000u));
+    y = TNS_LIBM(copysignf)(y, x);
     return a < 0.9f ? x + x * tns__erf_poly_f32(x * x) : y;
 }
 TN_HOT tn_f32 tns_erfc_f32(tn_f32 x)
@@ -280,7 +278,7 @@ TN_HOT tn_f32 tns_gelu_f32(tn_f32 x)
     y = tns__scale_f32(y, n);
     y = x > 0.0f ? x - y : y;
     tn_f32 z = v * v, p = -6.64904416e-2f + z * (9.97259747e-3f + z * (-1.18063448e-3f + z * 1.01680242e-4f));
-    return a < 0.6f ? 0.5f * x + x * (x * (0.398942292f + z * p)) : y;
+    return a < 0.6f ? x * (0.5f + x * (0.398942292f + z * p)) : y;
 }
 TN_FN tn_f64 tns_gelu_f64(tn_f64 x)
 {
@@ -395,7 +393,7 @@ TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
     tn_u32 whole = tns_floor_f32(y) == y, odd = whole & (tn_u32)(tns_floor_f32(half) != half);
     tn_f32 p = (tn_f32)tns_exp_f64((tn_f64)y * tns_log_f64((tn_f64)TNS__ABS_F32(x)));
     p = tns_f32_bits(tns_bits_f32(p) | (tns_bits_f32(x) & odd << 31));
-    p = (x < 0.0f) & (x > -TNS_INF_F32) & !whole ? TNS_NAN_F32 : p;
+    p = ((x < 0.0f) & (x > -TNS_INF_F32) & !whole) ? TNS_NAN_F32 : p;
     return (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (TNS__ABS_F32(y) == TNS_INF_F32)) ? 1.0f : p;
 }
 
