@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaders. Shuffled minibatches are gathered into trays, on a thread unless that is turned off or impossible, and the
+ * batch's arrays are pointed at them. Minibatches in order need no gathering: on the CPU they are views of the dataset.
+ */
+#include <string.h>
+#include "core/memory.h"
+#include "core/log.h"
+#include "data/batches.h"
+#include "data/dataset.h"
+#include "engine/engine.h"
+
+#define DEFAULT_BATCH 32
+/* The ring's, the one the caller has, and the one a recorded but unevaluated graph holds. */
+#define KEPT_TRAYS (TN__PREFETCH_SLOTS + 2)
+
+struct tn_loader {
+    tn_dataset *dataset;     /* owned, or NULL */
+    tn__host_view x, t;      /* its arrays, held for as long as the loader lives */
+    tn__batches batches;
+    tn__trays *trays;
+    tn__prefetch *prefetch;  /* NULL: not begun, or not wanted */
+    bool shuffle, no_prefetch;
+    tn__device *device;
+    int64_t epoch, next;     /* the minibatch that comes next */
+    tn_array *x_handle, *t_handle;
+    tn__error *error;
+    bool is_static;
+};
+
+static tn_loader out_of_memory = {.is_static = true};
+
+static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts)
+{
+    const char *operation = "loader";
+    tn_status status = tn_dataset_status(dataset);
+    if (status != TN_OK)
+        return dataset->error ? tn__error_raise(dataset->error) : tn__fail_memory(operation, sizeof *dataset);
+    if (opts->batch < 0)
+        return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more (0: %d), got %lld", DEFAULT_BATCH,
+                        (long long)opts->batch);
+    if (!(loader->device = tn__device_get(opts->device)) ||
+        (status = tn__host_view_of(operation, dataset->x, &loader->x)) != TN_OK ||
+        (status = tn__host_view_of(operation, dataset->t, &loader->t)) != TN_OK)
+        return status != TN_OK ? status : tn__error_status(tn__error_last());
+
+    int64_t count = dataset->size;
+    int64_t batch = opts->batch ? opts->batch : DEFAULT_BATCH;
+    int64_t whole = count / batch, rest = count % batch;
+    loader->shuffle = opts->shuffle;
+    loader->no_prefetch = opts->no_prefetch;
+    loader->batches = (tn__batches){
+        .x = loader->x.data,
+        .t = loader->t.data,
+        .x_row = count ? loader->x.bytes / (size_t)count : 0,
+        .t_row = count ? loader->t.bytes / (size_t)count : 0,
+        .count = count,
+        .batch = batch < count ? batch : count,
+        .length = whole + (rest && !opts->drop_last),
+        .seed = opts->seed,
+        .order_epoch = -1,
+    };
+    if (!opts->shuffle || loader->batches.length == 0)
+        return TN_OK;
+    size_t rows = (size_t)loader->batches.batch;
+    loader->trays = tn__trays_new(rows * loader->batches.x_row, rows * loader->batches.t_row, KEPT_TRAYS);
+    loader->batches.order = loader->trays ? tn__alloc((size_t)count * sizeof(int64_t)) : NULL;
+    return loader->batches.order ? TN_OK : tn__fail_memory(operation, (size_t)count * sizeof(int64_t));
+}
+
+tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
+{
+    tn_loader *loader = tn__calloc(1, sizeof *loader);
+    if (!loader) {
+        tn__fail_memory("loader", sizeof *loader);
+        loader = &out_of_memory;
+    } else if (loader_init(loader, dataset, opts) != TN_OK) {
+        loader->error = tn__error_retain(tn__error_last());
+        loader->batches.length = 0;
+    }
+    if (!opts->keep_dataset) {
+        if (loader->is_static)
+            tn_dataset_free(dataset);
+        else
+            loader->dataset = dataset;
+    }
+    return loader;
+}
+
+void tn_loader_free(tn_loader *loader)
+{
+    if (!loader || loader->is_static)
+        return;
+    tn__prefetch_free(loader->prefetch);
+    tn_free(loader->x_handle);
+    tn_free(loader->t_handle);
+    tn__trays_close(loader->trays);
+    tn__free(loader->batches.order);
+    tn__host_view_end(&loader->x);
+    tn__host_view_end(&loader->t);
+    tn_dataset_free(loader->dataset);
+    if (loader->error)
+        tn__error_release(loader->error);
+    tn__free(loader);
+}
+
+tn_status tn_loader_status(const tn_loader *loader)
+{
+    if (loader->is_static)
+        return TN_ERR_MEMORY;
+    return loader->error ? tn__error_status(loader->error) : TN_OK;
+}
+
+int64_t tn_loader_length(const tn_loader *loader) { return loader->batches.length; }
+int64_t tn_loader_epoch(const tn_loader *loader) { return loader->epoch; }
+
+static tn_status raise(const tn_loader *loader)
+{
+    return loader->error ? tn__error_raise(loader->error) : tn__fail_memory("loader", sizeof *loader);
+}
+
+tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
+{
+    if (loader->is_static || loader->error)
+        return raise(loader);
+    if (epoch < 0)
+        return tn__fail(TN_ERR_VALUE, "loader_set_epoch", "expected an epoch of 0 or more, got %lld", (long long)epoch);
+    loader->epoch = epoch;
+    loader->next = 0;
+    if (loader->prefetch)
+        tn__prefetch_restart(loader->prefetch, epoch);
+    return TN_OK;
+}
+
+/* ---- one minibatch --------------------------------------------------------------------------------------------- */
+
+/* A node over half a tray; the half counts as held from here on, and is let go of if no node can be made. */
+static tn__node *tray_node(tn_loader *loader, tn__tray *tray, void *memory, const tn__host_view *all,
+                           const tn__shape *shape)
+{
+    size_t bytes = (size_t)shape->size * tn__dtypes[all->dtype].size;
+    tn__storage *storage = tn__storage_wrap(loader->device, memory, bytes, tn__tray_let_go, tray);
+    if (!storage) {
+        tn__tray_let_go(tray, memory);
+        return NULL;
+    }
+    tn__node *node = tn__node_value(storage, all->dtype, shape, 0, NULL);
+    tn__storage_release(storage);
+    return node;
+}
+
+/* Rows from `first` on of the dataset's array, as a view where the device allows it. */
+static tn__node *window_node(tn_loader *loader, const tn__host_view *all, int64_t first, const tn__shape *shape)
+{
+    int64_t row = shape->dim[0] ? shape->size / shape->dim[0] : 0;
+    if (!all->copy && all->node->device == loader->device)
+        return tn__node_value(all->node->storage, all->dtype, shape, all->node->offset + first * row, NULL);
+    const char *data = (const char *)all->data + (size_t)(first * row) * tn__dtypes[all->dtype].size;
+    return tn__value_from_host(data, all->dtype, shape, loader->device);
+}
+
+static const tn__shape *batch_shape(const tn__host_view *all, int64_t size)
+{
+    int64_t dim[TN_MAX_NDIM];
+    memcpy(dim, all->shape->dim, sizeof dim);
+    dim[0] = size;
+    return tn__shape_intern(all->shape->ndim, dim);
+}
+
+static void begin_prefetch(tn_loader *loader)
+{
+    if (loader->no_prefetch || loader->prefetch)
+        return;
+    loader->prefetch = tn__prefetch_new(&loader->batches, loader->trays, loader->epoch, loader->next);
+    if (!loader->prefetch) {
+        loader->no_prefetch = true;
+        tn__log(TN__LOG_WARN, "data", "no thread to prefetch minibatches on: they are prepared as they are asked for");
+    }
+}
+
+static bool shuffled_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
+{
+    begin_prefetch(loader);
+    tn__tray *tray = loader->prefetch
+                         ? tn__prefetch_take(loader->prefetch)
+                         : tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
+    if (!tray) {
+        tn__fail_memory("loader", tn__trays_bytes(loader->trays));
+        return false;
+    }
+    if (loader->device->capabilities.host_memory) {
+        atomic_store_explicit(&tray->holders, 2, memory_order_relaxed);
+        node[0] = tray_node(loader, tray, tray->x, &loader->x, x_shape);
+        node[1] = tray_node(loader, tray, tray->t, &loader->t, t_shape);
+    } else {
+        node[0] = tn__value_from_host(tray->x, loader->x.dtype, x_shape, loader->device);
+        node[1] = tn__value_from_host(tray->t, loader->t.dtype, t_shape, loader->device);
+        tn__tray_give(tray);
+    }
+    return true;
+}
+
+/* Points a handle, made the first time, at a node. */
+static bool point(tn_array **handle, tn__node *node)
+{
+    if (!node)
+        return false;
+    if (tn__node_is_error(node)) {
+        tn__error_raise(node->error);
+        return false;
+    }
+    if (*handle) {
+        tn__array_set(*handle, node);
+        return true;
+    }
+    tn_array *made = tn__array_own_new(node);
+    if (made->is_static || tn__node_is_error(made->node)) {
+        tn_free(made);
+        return false;
+    }
+    *handle = made;
+    return true;
+}
+
+static bool deliver(tn_loader *loader, int64_t size)
+{
+    const tn__shape *x_shape = batch_shape(&loader->x, size), *t_shape = batch_shape(&loader->t, size);
+    if (!x_shape || !t_shape) {
+        tn__fail_memory("loader", sizeof *x_shape);
+        return false;
+    }
+    tn__node *node[2] = {0};
+    tn__call call = tn__enter();
+    bool done = true;
+    if (loader->shuffle) {
+        done = shuffled_nodes(loader, x_shape, t_shape, node);
+    } else {
+        int64_t first = loader->next * loader->batches.batch;
+        node[0] = window_node(loader, &loader->x, first, x_shape);
+        node[1] = window_node(loader, &loader->t, first, t_shape);
+    }
+    done = done && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
+    tn__leave(call);
+    return done;
+}
+
+bool tn_loader_next(tn_loader *loader, tn_batch *batch)
+{
+    *batch = (tn_batch){0};
+    if (!tn_ok())
+        return false;
+    if (loader->is_static || loader->error) {
+        raise(loader);
+        return false;
+    }
+    if (loader->next == loader->batches.length) {
+        loader->next = 0;
+        loader->epoch++;
+        return false;
+    }
+    int64_t size = tn__batch_size(&loader->batches, loader->next);
+    if (!deliver(loader, size)) {
+        loader->error = tn__error_retain(tn__error_last());
+        return false;
+    }
+    loader->next++;
+    *batch = (tn_batch){loader->x_handle, loader->t_handle, size};
+    return true;
+}

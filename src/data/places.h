@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The downloadable datasets: their files, where they lie, where they come from. */
+#ifndef TN_DATA_PLACES_H
+#define TN_DATA_PLACES_H
+
+#include <tanso/data.h>
+
+#define TN__SET_FILES 4
+
+typedef struct tn__set_file {
+    const char *name;    /* "train-images-idx3-ubyte.gz" */
+    const char *md5;     /* 32 hexadecimal digits */
+} tn__set_file;
+
+typedef struct tn__set {
+    const char *name;                /* "mnist": also the folder's name */
+    bool md5_of_unpacked;            /* checksums are of the unpacked files, else of the files as they come */
+    tn__set_file file[TN__SET_FILES];
+    const char *const *mirrors;      /* NULL-terminated; each ends in '/' */
+} tn__set;
+
+/* NULL if there is none of that name. */
+const tn__set *tn__set_find(const char *name);
+extern const tn__set tn__sets[];
+extern const int tn__set_count;
+
+/* The folder of a set in the user's cache, ($XDG_CACHE_HOME or ~/.cache)/tanso/NAME, for the caller to free; NULL with a
+ * latched error. */
+char *tn__set_cache(const char *operation, const tn__set *set);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and writing whole files. */
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/error.h"
+#include "core/memory.h"
+
+#define BUFFER (64 * 1024)
+/* Linux writes at most 2 GiB a call, and a smaller piece makes a full disk known sooner. */
+#define PIECE ((size_t)64 << 20)
+
+struct tn__writer {
+    const char *operation, *path;
+    int fd;
+    size_t used;
+    uint64_t written;
+    tn_status status;
+    uint8_t buffer[BUFFER];
+};
+
+static const struct {
+    int error;
+    const char *advice;
+} advices[] = {
+    {ENOSPC, "free some space on that disk, or write elsewhere"},
+    {EDQUOT, "free some of your quota on that disk, or write elsewhere"},
+    {EFBIG, "the file would be larger than this system or the process's limit allows"},
+    {EACCES, "check the permissions of the file and its folder"},
+    {EPERM, "check the permissions of the file and its folder"},
+    {EROFS, "that file system is read-only: write elsewhere"},
+    {ENOENT, "check the path"},
+    {ENOTDIR, "a part of the path is not a folder: check the path"},
+    {EISDIR, "that is a folder: name a file"},
+    {EMFILE, "the process has too many open files"},
+    {ENFILE, "the system has too many open files"},
+    {ENAMETOOLONG, "use a shorter name"},
+};
+
+tn_status tn__fail_errno(const char *operation, const char *action, const char *path, int error)
+{
+    const char *advice = "try again, or use another path";
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        if (advices[i].error == error)
+            advice = advices[i].advice;
+    char text[128];
+    return tn__fail(TN_ERR_IO, operation, "cannot %s '%s': %s; %s", action, path,
+                    strerror_r(error, text, sizeof text), advice);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
+
+static tn_status write_all(tn__writer *writer, const uint8_t *data, size_t bytes)
+{
+    while (bytes > 0 && writer->status == TN_OK) {
+        ssize_t done = write(writer->fd, data, bytes < PIECE ? bytes : PIECE);
+        if (done > 0) {
+            data += done;
+            bytes -= (size_t)done;
+        } else if (done == 0 || errno != EINTR) {
+            writer->status = tn__fail_errno(writer->operation, "write", writer->path, done == 0 ? ENOSPC : errno);
+        }
+    }
+    return writer->status;
+}
+
+static tn_status flush(tn__writer *writer)
+{
+    size_t used = writer->used;
+    writer->used = 0;
+    return write_all(writer, writer->buffer, used);
+}
+
+tn_status tn__write(tn__writer *writer, const void *data, size_t bytes)
+{
+    if (writer->status != TN_OK)
+        return writer->status;
+    writer->written += bytes;
+    if (bytes > BUFFER - writer->used && flush(writer) != TN_OK)
+        return writer->status;
+    if (bytes > BUFFER)
+        return write_all(writer, data, bytes);
+    if (bytes)
+        memcpy(writer->buffer + writer->used, data, bytes);
+    writer->used += bytes;
+    return TN_OK;
+}
+
+uint64_t tn__written(const tn__writer *writer)
+{
+    return writer->written;
+}
+
+/* Opens a new file next to `path`, with the rights that the final file will have. */
+static tn_status open_temporary(const char *operation, const char *path, char **temporary, int *fd)
+{
+    static atomic_uint counter;
+    struct stat old;
+    mode_t mode = 0666;
+    *temporary = NULL;
+    if (stat(path, &old) == 0) {
+        if (S_ISDIR(old.st_mode))
+            return tn__fail_errno(operation, "write", path, EISDIR);
+        if (!S_ISREG(old.st_mode))
+            return tn__fail(TN_ERR_IO, operation, "'%s' is not a regular file, and a rename would replace it; "
+                            "name a regular or a new file", path);
+        mode = old.st_mode & 0777;
+    }
+    for (;;) {
+        char *name = tn__format("%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        if (!name)
+            return tn__fail_memory(operation, strlen(path) + 32);
+        *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (*fd >= 0) {
+            *temporary = name;
+            return TN_OK;
+        }
+        int error = errno;
+        tn__free(name);
+        if (error != EEXIST && error != EINTR)
+            return tn__fail_errno(operation, "write", path, error);
+    }
+}
+
+void tn__folder_sync(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? tn__format("%.*s", (int)(slash - path) + 1, path) : tn__strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        fsync(fd); /* not every file system can; the rename itself has succeeded */
+        close(fd);
+    }
+    tn__free(folder);
+}
+
+void tn__file_discard(char *temporary)
+{
+    if (temporary)
+        unlink(temporary);
+    tn__free(temporary);
+}
+
+tn_status tn__file_temporary(const char *operation, const char *path, char **temporary)
+{
+    int fd = -1;
+    tn_status status = open_temporary(operation, path, temporary, &fd);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+/* Closes fd in any case. */
+static tn_status commit_open(const char *operation, int fd, char *temporary, const char *path)
+{
+    int error = fsync(fd) == 0 ? 0 : errno;
+    if (close(fd) != 0 && !error)
+        error = errno;
+    if (!error && rename(temporary, path) != 0)
+        error = errno;
+    if (error) {
+        tn__file_discard(temporary);
+        return tn__fail_errno(operation, "write", path, error);
+    }
+    tn__folder_sync(path);
+    tn__free(temporary);
+    return TN_OK;
+}
+
+tn_status tn__file_commit(const char *operation, char *temporary, const char *path)
+{
+    int fd = open(temporary, O_RDONLY | O_CLOEXEC); /* enough for fsync */
+    if (fd < 0) {
+        int error = errno;
+        tn__file_discard(temporary);
+        return tn__fail_errno(operation, "write", path, error);
+    }
+    return commit_open(operation, fd, temporary, path);
+}
+
+tn_status tn__file_write_atomic(const char *operation, const char *path,
+                                tn_status (*fill)(tn__writer *writer, void *user), void *user)
+{
+    tn__writer *writer = tn__alloc(sizeof *writer);
+    if (!writer)
+        return tn__fail_memory(operation, sizeof *writer);
+    writer->operation = operation;
+    writer->path = path;
+    writer->used = 0;
+    writer->written = 0;
+    char *temporary;
+    writer->status = open_temporary(operation, path, &temporary, &writer->fd);
+    tn_status status = writer->status;
+    if (status == TN_OK) {
+        status = fill(writer, user);
+        if (writer->status == TN_OK && status == TN_OK)
+            flush(writer);
+        if (writer->status != TN_OK)
+            status = writer->status;
+        if (status == TN_OK) {
+            status = commit_open(operation, writer->fd, temporary, path);
+        } else {
+            close(writer->fd);
+            tn__file_discard(temporary);
+        }
+    }
+    tn__free(writer);
+    return status;
+}
+
+tn_status tn__folder_make(const char *operation, const char *path)
+{
+    char *partial = tn__strdup(path);
+    if (!partial)
+        return tn__fail_memory(operation, strlen(path) + 1);
+    tn_status status = TN_OK;
+    for (char *end = partial + 1; status == TN_OK && *partial; end++) {
+        if (*end != '/' && *end != '\0')
+            continue;
+        char mark = *end;
+        *end = '\0';
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+            status = tn__fail_errno(operation, "make the folder", partial, errno);
+        *end = mark;
+        if (mark == '\0')
+            break;
+    }
+    tn__free(partial);
+    return status;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static tn_status too_large(const char *operation, const char *path, uint64_t limit)
+{
+    return tn__fail(TN_ERR_FORMAT, operation, "'%s' is larger than the %llu bytes expected at most: is it the right file?",
+                    path, (unsigned long long)limit);
+}
+
+/* The size is a first guess only: files may grow, and those of /proc have none. */
+static tn_status read_open(const char *operation, const char *path, int fd, uint64_t limit, tn__text *text)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return tn__fail_errno(operation, "read", path, errno);
+    if (S_ISDIR(info.st_mode))
+        return tn__fail_errno(operation, "read", path, EISDIR);
+    if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)
+        return too_large(operation, path, limit);
+    size_t guess = info.st_size > 0 ? (size_t)info.st_size : 0;
+    for (;;) {
+        size_t want = text->length < guess ? guess - text->length + 1 : BUFFER;
+        if (!tn__grow((void **)&text->data, &text->capacity, text->length + want + 1, 1))
+            return tn__fail_memory(operation, text->length + want + 1);
+        ssize_t got = read(fd, text->data + text->length, want < PIECE ? want : PIECE);
+        if (got < 0 && errno != EINTR)
+            return tn__fail_errno(operation, "read", path, errno);
+        if (got == 0)
+            break;
+        text->length += got > 0 ? (size_t)got : 0;
+        if (text->length > limit)
+            return too_large(operation, path, limit);
+    }
+    text->data[text->length] = '\0';
+    return TN_OK;
+}
+
+tn_status tn__file_read(const char *operation, const char *path, uint64_t limit, uint8_t **data, size_t *size)
+{
+    tn__text text = {0};
+    *data = NULL;
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tn__fail_errno(operation, "read", path, errno);
+    tn_status status = read_open(operation, path, fd, limit, &text);
+    close(fd);
+    if (status != TN_OK) {
+        tn__free(text.data);
+        return status;
+    }
+    *data = (uint8_t *)text.data;
+    *size = text.length;
+    return TN_OK;
+}

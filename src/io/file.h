@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole files: read into memory, or written so that the final name holds the old contents or all of the new ones, never
+ * a part: a temporary file in the same folder is written, synced and renamed. Failures latch TN_ERR_IO with the path, the
+ * system's reason and what to do.
+ */
+#ifndef TN_IO_FILE_H
+#define TN_IO_FILE_H
+
+#include <tanso/base.h>
+
+typedef struct tn__writer tn__writer;
+/* Appends. Once it has failed, further calls do nothing and the whole write fails. */
+tn_status tn__write(tn__writer *writer, const void *data, size_t bytes);
+/* Bytes written so far. */
+uint64_t tn__written(const tn__writer *writer);
+
+/* Writes `path` with what `fill` writes; if it gives anything but TN_OK, the file stays as it was. */
+tn_status tn__file_write_atomic(const char *operation, const char *path,
+                                tn_status (*fill)(tn__writer *writer, void *user), void *user);
+/* The same for a libzip or the like that writes files by itself: makes an empty temporary file, named in *temporary (owned
+ * by the caller); then tn__file_commit syncs and renames it, or tn__file_discard removes it. Both free the name. */
+tn_status tn__file_temporary(const char *operation, const char *path, char **temporary);
+tn_status tn__file_commit(const char *operation, char *temporary, const char *path);
+void tn__file_discard(char *temporary);
+
+/* Contents of a file, in memory the caller gives to tn__free; a NUL follows them. More than `limit` bytes:
+ * TN_ERR_FORMAT. */
+tn_status tn__file_read(const char *operation, const char *path, uint64_t limit, uint8_t **data, size_t *size);
+
+/* Latches TN_ERR_IO for what was done ("open", "write") to a path, with errno's text and advice. */
+tn_status tn__fail_errno(const char *operation, const char *action, const char *path, int error);
+/* Makes a folder and those above it, with the user's rights. */
+tn_status tn__folder_make(const char *operation, const char *path);
+/* Syncs the folder that holds `path`, so that a rename in it lasts. */
+void tn__folder_sync(const char *path);
+
+#endif

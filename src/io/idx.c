@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * IDX, the format of the MNIST files (Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits"): two
+ * zero bytes, a dtype code, the number of axes, the extents as big-endian 32-bit integers, then the elements, big-endian,
+ * in C order.
+ */
+#include <string.h>
+#include "core/memory.h"
+#include "io/bytes.h"
+#include "io/formats.h"
+#include "io/unpack.h"
+
+static const tn_dtype dtypes[256] = {
+    [0x08] = TN_UINT8, [0x09] = TN_INT8, [0x0B] = TN_INT16, [0x0C] = TN_INT32, [0x0D] = TN_FLOAT32, [0x0E] = TN_FLOAT64,
+};
+
+static tn_status cut_short(const tn__unpack *stream, const char *what, uint64_t expected, uint64_t found)
+{
+    return tn__fail(TN_ERR_FORMAT, stream->operation,
+                    "'%s' is cut short: expected %llu bytes of %s, found %llu; fetch or make the file again", stream->name,
+                    (unsigned long long)expected, what, (unsigned long long)found);
+}
+
+static tn_status read_header(tn__unpack *stream, tn_dtype *dtype, tn_shape *shape)
+{
+    uint8_t magic[4], extent[4 * TN_MAX_NDIM];
+    size_t got;
+    tn_status status = tn__unpack_read(stream, magic, sizeof magic, &got);
+    if (status != TN_OK)
+        return status;
+    if (got < sizeof magic)
+        return cut_short(stream, "magic number", sizeof magic, got);
+    if (magic[0] || magic[1] || !dtypes[magic[2]])
+        return tn__fail(TN_ERR_FORMAT, stream->operation,
+                        "'%s' is not an IDX file: expected it to begin with 00 00 and a dtype code 08, 09, 0b, 0c, 0d or "
+                        "0e, found %02x %02x %02x", stream->name, magic[0], magic[1], magic[2]);
+    if (magic[3] > TN_MAX_NDIM)
+        return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s' has %d axes (byte 3): arrays have at most %d",
+                        stream->name, magic[3], TN_MAX_NDIM);
+    *dtype = dtypes[magic[2]];
+    shape->ndim = magic[3];
+    size_t bytes = 4 * (size_t)shape->ndim;
+    if ((status = tn__unpack_read(stream, extent, bytes, &got)) != TN_OK)
+        return status;
+    if (got < bytes)
+        return cut_short(stream, "extents", bytes, got);
+    for (int i = 0; i < shape->ndim; i++)
+        shape->dim[i] = (int64_t)tn__get_big(extent + 4 * i, 4);
+    return tn__shape_check(stream->operation, *shape, tn__dtypes[*dtype].size);
+}
+
+/* Gzipped elements are unpacked as far as they go before memory of the size that the header claims is taken. */
+static tn_status read_elements(tn__unpack *stream, uint64_t bytes, tn_dtype dtype, tn_shape shape, tn__values *values)
+{
+    if (!stream->gzipped) {
+        if (stream->left < bytes)
+            return cut_short(stream, "elements", bytes, stream->left);
+        if (stream->left > bytes)
+            return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s': expected %llu bytes of elements by its header, found %llu",
+                            stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
+        size_t got;
+        tn_status status = tn__values_new(stream->operation, values, dtype, shape);
+        return status == TN_OK ? tn__unpack_read(stream, tn__values_data(values), (size_t)bytes, &got) : status;
+    }
+    uint8_t *unpacked;
+    size_t size;
+    tn_status status = tn__unpack_all(stream, bytes, &unpacked, &size);
+    if (status != TN_OK)
+        return status;
+    if (size < bytes)
+        status = cut_short(stream, "elements", bytes, size);
+    if (status == TN_OK)
+        status = tn__values_new(stream->operation, values, dtype, shape);
+    if (status == TN_OK && size)
+        memcpy(tn__values_data(values), unpacked, size);
+    tn__free(unpacked);
+    return status;
+}
+
+tn_status tn__idx_parse(const char *operation, const char *name, const uint8_t *data, size_t size, tn__values *values)
+{
+    *values = (tn__values){0};
+    tn__unpack stream;
+    tn_status status = tn__unpack_open(&stream, operation, name, data, size);
+    if (status != TN_OK)
+        return status;
+    tn_dtype dtype;
+    tn_shape shape = {0};
+    status = read_header(&stream, &dtype, &shape);
+    if (status == TN_OK) {
+        uint64_t bytes = tn__dtypes[dtype].size;
+        for (int i = 0; i < shape.ndim; i++)
+            bytes *= (uint64_t)shape.dim[i];
+        status = read_elements(&stream, bytes, dtype, shape, values);
+    }
+    tn__unpack_close(&stream);
+    if (status != TN_OK)
+        tn__values_free(values);
+    else if (TN__HOST_LITTLE)
+        tn__swap_bytes(tn__values_data(values), (size_t)values->shape->size, tn__dtypes[dtype].size);
+    return status;
+}
+
+tn_status tn__idx_read(const char *operation, const char *path, tn__values *values)
+{
+    uint8_t *data;
+    size_t size;
+    *values = (tn__values){0};
+    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
+    if (status == TN_OK)
+        status = tn__idx_parse(operation, path, data, size, values);
+    tn__free(data);
+    return status;
+}
+
+tn_array *tn_load_idx(const char *path)
+{
+    tn__call call = tn__enter();
+    tn__values values;
+    tn_status status = tn__idx_read("load_idx", path, &values);
+    return tn__values_leave(call, status, &values);
+}
