@@ -74,8 +74,8 @@ static tn__node *softmax_cross_entropy(tn__node *x, tn__node *t)
     tn__node *max = tn__max_detached(wide, rows);
     tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, wide, max)), rows);
     tn__node *logsumexp = tn__binary(TN__OP_ADD, tn__unary(TN__OP_LOG, sum), max);
-    tn__node *index = tn__reshape(tn__cast(t, TN_INT64), 2, (int64_t[]){t->shape->dim[0], 1});
-    tn__node *loss = tn__mean_all(tn__binary(TN__OP_SUBTRACT, logsumexp, tn__gather(wide, index, 1)));
+    tn__node *index = tn__reshape(t, 2, (int64_t[]){t->shape->dim[0], 1});
+    tn__node *loss = tn__mean_all(tn__binary(TN__OP_SUBTRACT, logsumexp, tn__gather(wide, tn__index_below(index, x->shape->dim[1]), 1)));
     return tn__cast(loss, (tn_dtype)x->dtype);
 }
 
