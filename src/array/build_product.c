@@ -2,20 +2,31 @@
 /* Matrix products by NumPy's rules, and reading and adding at positions along an axis. */
 #include "array/build_parts.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 typedef struct product {
     int64_t m, k, n;
     int leading;                   /* axes of the batch */
     int64_t batch[TN_MAX_NDIM];
 } product;
 
+/* Latches the failure of two shapes, which the message begins with, for a reason. */
+static void TN_PRINTF(4, 5) fail_shapes(const char *operation, const tn__shape *a, const tn__shape *b, const char *format, ...)
+{
+    char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT], reason[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s: %s", tn__shape_text(a->ndim, a->dim, first),
+             tn__shape_text(b->ndim, b->dim, second), reason);
+}
+
 static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
 {
-    char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-    tn__shape_text(a->ndim, a->dim, first);
-    tn__shape_text(b->ndim, b->dim, second);
     if (a->ndim == 0 || b->ndim == 0) {
-        tn__fail(TN_ERR_SHAPE, "matmul", "shapes %s and %s: expected at least 1 axis each; use tn_multiply for scalars", first,
-                 second);
+        fail_shapes("matmul", a, b, "expected at least 1 axis each; use tn_multiply for scalars");
         return false;
     }
     p->m = a->ndim == 1 ? 1 : a->dim[a->ndim - 2];
@@ -23,10 +34,10 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
     p->n = b->ndim == 1 ? 1 : b->dim[b->ndim - 1];
     int64_t rows = b->ndim == 1 ? b->dim[0] : b->dim[b->ndim - 2];
     if (p->k != rows) {
-        tn__fail(TN_ERR_SHAPE, "matmul",
-                 "shapes %s and %s: the first's last extent is %lld, the second's %s is %lld, and they must agree; transpose one "
-                 "(tn_swapaxes) or check the order of the operands",
-                 first, second, (long long)p->k, b->ndim == 1 ? "extent" : "next to last", (long long)rows);
+        fail_shapes("matmul", a, b,
+                    "the first's last extent is %lld, the second's %s is %lld, and they must agree; transpose one "
+                    "(tn_swapaxes) or check the order of the operands",
+                    (long long)p->k, b->ndim == 1 ? "extent" : "next to last", (long long)rows);
         return false;
     }
     int na = a->ndim < 2 ? 0 : a->ndim - 2, nb = b->ndim < 2 ? 0 : b->ndim - 2;
@@ -34,9 +45,8 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
     for (int i = 1; i <= p->leading; i++) {
         int64_t da = i <= na ? a->dim[na - i] : 1, db = i <= nb ? b->dim[nb - i] : 1;
         if (da != db && da != 1 && db != 1) {
-            tn__fail(TN_ERR_SHAPE, "matmul",
-                     "shapes %s and %s: the leading extents %lld and %lld do not broadcast; expected them equal, or one of them 1",
-                     first, second, (long long)da, (long long)db);
+            fail_shapes("matmul", a, b, "the leading extents %lld and %lld do not broadcast; expected them equal, or one of them 1",
+                        (long long)da, (long long)db);
             return false;
         }
         p->batch[p->leading - i] = da == 1 ? db : da;
@@ -125,20 +135,17 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
                                         const tn__shape **from_array)
 {
     const tn__shape *x = a->shape, *y = indices->shape;
-    char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-    tn__shape_text(x->ndim, x->dim, first);
-    tn__shape_text(y->ndim, y->dim, second);
     if (x->ndim != y->ndim) {
-        tn__fail(TN_ERR_SHAPE, operation, "array %s and indices %s must have as many axes; reshape the indices", first, second);
+        fail_shapes(operation, x, y, "the array and the indices must have as many axes; reshape the indices");
         return NULL;
     }
     tn_shape value = {.ndim = x->ndim}, full = {.ndim = x->ndim};
     for (int i = 0; i < x->ndim; i++) {
         int64_t m = x->dim[i], n = y->dim[i];
         if (i != axis && m != n && m != 1 && n != 1) {
-            tn__fail(TN_ERR_SHAPE, operation,
-                     "array %s and indices %s: extents %lld and %lld do not broadcast at axis %d; all axes but %d must", first,
-                     second, (long long)m, (long long)n, i, axis);
+            fail_shapes(operation, x, y,
+                        "extents %lld and %lld of the array and the indices do not broadcast at axis %d; all axes but %d must",
+                        (long long)m, (long long)n, i, axis);
             return NULL;
         }
         value.dim[i] = i == axis || m == 1 ? n : m;
@@ -149,7 +156,7 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
     if (!*from_array)
         return NULL;
     if (x->dim[axis] == 0 && shape->size > 0) {
-        tn__fail(TN_ERR_INDEX, operation, "axis %d of the array %s has extent 0: no index is in its range", axis, first);
+        tn__fail(TN_ERR_INDEX, operation, "axis %d of the array has extent 0: no index is in its range", axis);
         return NULL;
     }
     return shape;
@@ -196,10 +203,8 @@ tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *valu
     if (!device)
         return tn__failed();
     if (full != base->shape) {
-        char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-        TN__REFUSE(TN_ERR_SHAPE, "scatter_add", "indices of shape %s do not broadcast to the array %s",
-                   tn__shape_text(indices->shape->ndim, indices->shape->dim, second),
-                   tn__shape_text(base->shape->ndim, base->shape->dim, first));
+        fail_shapes("scatter_add", base->shape, indices->shape, "the indices do not broadcast to the array");
+        return tn__failed();
     }
     in[0] = tn__adapt(base, base->dtype, base->shape, device);
     in[1] = tn__adapt(indices, TN_INT64, shape, device);
