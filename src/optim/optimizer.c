@@ -27,14 +27,14 @@ static void rules_with(unsigned bit, char *text, size_t size)
 {
     size_t length = 0;
     text[0] = 0;
-    for (int i = 0; i < tn__rule_count && length < size; i++) {
-        if (tn__rules[i].fields & bit)
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", tn__rules[i].name);
+    for (int i = 0; i < tn__optimizer_rule_count && length < size; i++) {
+        if (tn__optimizer_rules[i].fields & bit)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", tn__optimizer_rules[i].name);
     }
 }
 
 /* The options with the rule's defaults filled in; an error record's status if a value can't be. */
-static tn_status settle(const char *operation, const tn__rule *rule, unsigned given, tn_optimizer_opts *set)
+static tn_status settle(const char *operation, const tn__optimizer_rule *rule, unsigned given, tn_optimizer_opts *set)
 {
     tn_optimizer_opts defaults = rule->defaults;
     for (int i = 0; i < TN__FIELD_COUNT; i++) {
@@ -81,7 +81,7 @@ tn_optimizer *tn__optimizer_error(tn__error *error)
     return optimizer;
 }
 
-tn_optimizer *tn__optimizer_make(const char *operation, const tn__rule *rule, tn_layer *layer,
+tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule *rule, tn_layer *layer,
                                  const tn_optimizer_opts *opts, unsigned given)
 {
     tn_optimizer_opts set = opts ? *opts : (tn_optimizer_opts){0};

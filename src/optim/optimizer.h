@@ -42,7 +42,7 @@ typedef struct tn__field {
 extern const tn__field tn__optimizer_fields[TN__FIELD_COUNT];
 double *tn__field_of(tn_optimizer_opts *opts, int field);
 
-typedef struct tn__rule {
+typedef struct tn__optimizer_rule {
     const char *name;
     unsigned fields;            /* those that the rule reads */
     tn_optimizer_opts defaults;
@@ -51,9 +51,9 @@ typedef struct tn__rule {
     bool decoupled_decay;       /* the rule applies weight decay itself; else it is added to the gradient */
     /* The new parameter from p and its gradient; replaces the state nodes by their new ones. */
     tn__node *(*update)(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state);
-} tn__rule;
-extern const tn__rule tn__rules[];
-extern const int tn__rule_count;
+} tn__optimizer_rule;
+extern const tn__optimizer_rule tn__optimizer_rules[];
+extern const int tn__optimizer_rule_count;
 
 /* A parameter as the optimizer knows it. */
 typedef struct tn__tracked {
@@ -78,7 +78,7 @@ typedef struct tn__hook {
 struct tn_optimizer {
     tn__error *error; /* why construction failed, else NULL */
     bool is_static;   /* the out-of-memory optimizer */
-    const tn__rule *rule;
+    const tn__optimizer_rule *rule;
     tn_layer *layer;
     tn_optimizer_opts set;
     int64_t steps;
@@ -93,7 +93,7 @@ struct tn_optimizer {
 };
 
 /* An optimizer by its rule; `given` has the bits of fields whose 0 is meant, not a request for the default. */
-tn_optimizer *tn__optimizer_make(const char *operation, const tn__rule *rule, tn_layer *layer,
+tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule *rule, tn_layer *layer,
                                  const tn_optimizer_opts *opts, unsigned given);
 /* An inert one that carries the error; takes over one reference to the record. */
 tn_optimizer *tn__optimizer_error(tn__error *error);

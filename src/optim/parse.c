@@ -7,16 +7,16 @@
 
 static const char operation[] = "optimizer_parse";
 
-static const tn__rule *find_rule(const char *name)
+static const tn__optimizer_rule *find_rule(const char *name)
 {
     const char *names[16];
-    int count = tn__rule_count < 16 ? tn__rule_count : 16;
-    for (int i = 0; i < tn__rule_count; i++) {
-        if (strcmp(tn__rules[i].name, name) == 0)
-            return &tn__rules[i];
+    int count = tn__optimizer_rule_count < 16 ? tn__optimizer_rule_count : 16;
+    for (int i = 0; i < tn__optimizer_rule_count; i++) {
+        if (strcmp(tn__optimizer_rules[i].name, name) == 0)
+            return &tn__optimizer_rules[i];
     }
     for (int i = 0; i < count; i++)
-        names[i] = tn__rules[i].name;
+        names[i] = tn__optimizer_rules[i].name;
     const char *near = tn__nearest_name(name, names, count);
     if (near)
         tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': did you mean '%s'?", name, near);
@@ -26,7 +26,7 @@ static const tn__rule *find_rule(const char *name)
 }
 
 /* The number of a field, or -1, latched. */
-static int find_field(const tn__rule *rule, const char *name)
+static int find_field(const tn__optimizer_rule *rule, const char *name)
 {
     const char *names[TN__FIELD_COUNT];
     int count = 0;
@@ -44,7 +44,7 @@ static int find_field(const tn__rule *rule, const char *name)
 }
 
 /* Reads "key=value,key=value" into set; false and latched if it is not that. */
-static bool read_settings(const tn__rule *rule, char *text, tn_optimizer_opts *set, unsigned *given)
+static bool read_settings(const tn__optimizer_rule *rule, char *text, tn_optimizer_opts *set, unsigned *given)
 {
     char *state;
     for (char *item = strtok_r(text, ",", &state); item; item = strtok_r(NULL, ",", &state)) {
@@ -82,7 +82,7 @@ tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer)
         *settings++ = 0;
     tn_optimizer_opts set = {0};
     unsigned given = 0;
-    const tn__rule *rule = find_rule(name);
+    const tn__optimizer_rule *rule = find_rule(name);
     bool fine = rule && (!settings || read_settings(rule, settings, &set, &given));
     tn_optimizer *optimizer = fine ? tn__optimizer_make(operation, rule, layer, &set, given)
                                    : tn__optimizer_error(tn__error_retain(tn__error_last()));

@@ -56,36 +56,36 @@ static tn__node *adamw(const tn__settings *u, tn__node *p, tn__node *g, tn__node
 #define ADAM (TN__FIELDS_ALL_KINDS | TN__FIELD_BETA1 | TN__FIELD_BETA2 | TN__FIELD_EPS)
 #define ADAM_DEFAULTS .lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 
-const tn__rule tn__rules[] = {
+const tn__optimizer_rule tn__optimizer_rules[] = {
     {"sgd", TN__FIELDS_ALL_KINDS, {.lr = 0.01}, 0, {NULL}, false, sgd},
     {"momentum", MOMENTUM, {.lr = 0.01, .momentum = 0.9}, 1, {"v"}, false, momentum},
     {"nesterov", MOMENTUM, {.lr = 0.01, .momentum = 0.9}, 1, {"v"}, false, nesterov},
     {"adam", ADAM, {ADAM_DEFAULTS}, 2, {"m", "v"}, false, adam},
     {"adamw", ADAM, {ADAM_DEFAULTS, .weight_decay = 0.01}, 2, {"m", "v"}, true, adamw},
 };
-const int tn__rule_count = sizeof tn__rules / sizeof *tn__rules;
+const int tn__optimizer_rule_count = sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules;
 
 tn_optimizer *tn_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts)
 {
-    return tn__optimizer_make("sgd", &tn__rules[0], layer, opts, 0);
+    return tn__optimizer_make("sgd", &tn__optimizer_rules[0], layer, opts, 0);
 }
 
 tn_optimizer *tn_momentum_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts)
 {
-    return tn__optimizer_make("momentum_sgd", &tn__rules[1], layer, opts, 0);
+    return tn__optimizer_make("momentum_sgd", &tn__optimizer_rules[1], layer, opts, 0);
 }
 
 tn_optimizer *tn_nesterov_with(tn_layer *layer, const tn_optimizer_opts *opts)
 {
-    return tn__optimizer_make("nesterov", &tn__rules[2], layer, opts, 0);
+    return tn__optimizer_make("nesterov", &tn__optimizer_rules[2], layer, opts, 0);
 }
 
 tn_optimizer *tn_adam_with(tn_layer *layer, const tn_optimizer_opts *opts)
 {
-    return tn__optimizer_make("adam", &tn__rules[3], layer, opts, 0);
+    return tn__optimizer_make("adam", &tn__optimizer_rules[3], layer, opts, 0);
 }
 
 tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opts)
 {
-    return tn__optimizer_make("adamw", &tn__rules[4], layer, opts, 0);
+    return tn__optimizer_make("adamw", &tn__optimizer_rules[4], layer, opts, 0);
 }
