@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* Archives in memory, and choosing the file format by the path's ending. */
+#include "io/archive.h"
+
+#include <string.h>
+#include "core/hash.h"
+#include "core/memory.h"
+#include "io/formats.h"
+
+static tn_archive out_of_memory = {.is_static = true};
+
+tn_archive *tn_archive_new(void)
+{
+    tn_archive *archive = tn__calloc(1, sizeof *archive);
+    if (archive)
+        return archive;
+    tn__fail_memory("archive_new", sizeof *archive);
+    return &out_of_memory;
+}
+
+static void drop_contents(tn_archive *archive)
+{
+    for (size_t i = 0; i < archive->count; i++) {
+        tn__free(archive->entries[i].name);
+        tn_free(archive->entries[i].array);
+    }
+    for (size_t i = 0; i < archive->text_count; i++) {
+        tn__free(archive->texts[i].key);
+        tn__free(archive->texts[i].value);
+    }
+    tn__free(archive->entries);
+    tn__free(archive->table);
+    tn__free(archive->texts);
+}
+
+void tn_archive_free(tn_archive *archive)
+{
+    if (!archive || archive->is_static)
+        return;
+    drop_contents(archive);
+    if (archive->error)
+        tn__error_release(archive->error);
+    tn__free(archive);
+}
+
+tn_status tn_archive_status(const tn_archive *archive)
+{
+    if (archive->is_static)
+        return TN_ERR_MEMORY;
+    return archive->error ? tn__error_status(archive->error) : TN_OK;
+}
+
+static tn_status raise(const tn_archive *archive)
+{
+    if (archive->is_static)
+        return tn__fail_memory("archive", sizeof *archive);
+    return archive->error ? tn__error_raise(archive->error) : TN_OK;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+/* The place of a name in the table, or the empty place where it belongs. */
+static size_t place_of(const tn_archive *archive, const char *name)
+{
+    size_t place = tn__hash(name, strlen(name), 0) & (archive->places - 1);
+    while (archive->table[place] && strcmp(archive->entries[archive->table[place] - 1].name, name) != 0)
+        place = (place + 1) & (archive->places - 1);
+    return place;
+}
+
+static const tn__archive_entry *find(const tn_archive *archive, const char *name)
+{
+    uint32_t found = archive->places ? archive->table[place_of(archive, name)] : 0;
+    return found ? &archive->entries[found - 1] : NULL;
+}
+
+static bool grow_table(tn_archive *archive)
+{
+    if (2 * (archive->count + 1) <= archive->places)
+        return true;
+    size_t places = archive->places ? 2 * archive->places : 16;
+    uint32_t *table = tn__calloc(places, sizeof *table);
+    if (!table)
+        return false;
+    tn__free(archive->table);
+    archive->table = table;
+    archive->places = places;
+    for (size_t i = 0; i < archive->count; i++)
+        table[place_of(archive, archive->entries[i].name)] = (uint32_t)i + 1;
+    return true;
+}
+
+/* Appends a name that is not there yet, and takes over the array if that succeeds. */
+static tn_status append(tn_archive *archive, const char *operation, const char *name, tn_array *array)
+{
+    if (!grow_table(archive) ||
+        !tn__grow((void **)&archive->entries, &archive->capacity, archive->count + 1, sizeof *archive->entries))
+        return tn__fail_memory(operation, (archive->count + 1) * sizeof *archive->entries);
+    char *copy = tn__strdup(name);
+    if (!copy)
+        return tn__fail_memory(operation, strlen(name) + 1);
+    archive->table[place_of(archive, name)] = (uint32_t)archive->count + 1;
+    archive->entries[archive->count++] = (tn__archive_entry){copy, array};
+    return TN_OK;
+}
+
+tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
+                           tn__values *values)
+{
+    if (find(archive, name)) {
+        tn__values_free(values);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' holds two arrays called '%s'", file, name);
+    }
+    tn_array *array = tn__values_own(values);
+    tn_status status = array ? append(archive, operation, name, array) : tn__error_status(tn__error_last());
+    if (status != TN_OK)
+        tn_free(array);
+    return status;
+}
+
+tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *x)
+{
+    tn_status status = raise(archive);
+    if (status != TN_OK)
+        return status;
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "archive_add");
+    const tn__archive_entry *old = find(archive, name);
+    if (tn__node_is_error(node)) {
+        status = tn__error_raise(node->error);
+    } else if (old) {
+        tn__array_set(old->array, node);
+    } else {
+        tn_array *handle = tn__array_own_new(node);
+        status = handle->is_static ? tn__error_status(tn__error_last()) : append(archive, "archive_add", name, handle);
+        if (status != TN_OK)
+            tn_free(handle);
+    }
+    tn__leave(call);
+    return status;
+}
+
+int tn_archive_count(const tn_archive *archive) { return (int)archive->count; }
+
+static bool in_range(const tn_archive *archive, int i)
+{
+    if (i >= 0 && (size_t)i < archive->count)
+        return true;
+    tn__fail(TN_ERR_INDEX, "archive", "expected the number of an array from 0 to %zu, got %d", archive->count, i);
+    return false;
+}
+
+const char *tn_archive_name(const tn_archive *archive, int i)
+{
+    return in_range(archive, i) ? archive->entries[i].name : "";
+}
+
+tn_array *tn_archive_array(const tn_archive *archive, int i)
+{
+    if (in_range(archive, i))
+        return archive->entries[i].array;
+    return tn__leave_error(tn__enter());
+}
+
+tn_array *tn_archive_find(const tn_archive *archive, const char *name)
+{
+    const tn__archive_entry *entry = find(archive, name);
+    return entry ? entry->array : NULL;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+static tn__archive_text *find_text(const tn_archive *archive, const char *key)
+{
+    for (size_t i = 0; i < archive->text_count; i++)
+        if (strcmp(archive->texts[i].key, key) == 0)
+            return &archive->texts[i];
+    return NULL;
+}
+
+tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *value)
+{
+    tn_status status = raise(archive);
+    if (status != TN_OK)
+        return status;
+    tn__archive_text *old = find_text(archive, key);
+    char *copy = tn__strdup(value), *key_copy = old ? NULL : tn__strdup(key);
+    if (!copy || (!old && (!key_copy || !tn__grow((void **)&archive->texts, &archive->text_capacity,
+                                                  archive->text_count + 1, sizeof *archive->texts)))) {
+        tn__free(copy);
+        tn__free(key_copy);
+        return tn__fail_memory("archive_set_text", strlen(value) + 1);
+    }
+    if (old) {
+        tn__free(old->value);
+        old->value = copy;
+    } else {
+        archive->texts[archive->text_count++] = (tn__archive_text){key_copy, copy};
+    }
+    return TN_OK;
+}
+
+const char *tn_archive_text(const tn_archive *archive, const char *key)
+{
+    const tn__archive_text *text = find_text(archive, key);
+    return text ? text->value : NULL;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views)
+{
+    *views = tn__calloc(archive->count + 1, sizeof **views);
+    if (!*views)
+        return tn__fail_memory(operation, (archive->count + 1) * sizeof **views);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < archive->count && status == TN_OK; i++)
+        status = tn__host_view_of(operation, archive->entries[i].array, &(*views)[i]);
+    if (status != TN_OK) {
+        tn__archive_views_end(archive, *views);
+        *views = NULL;
+    }
+    return status;
+}
+
+void tn__archive_views_end(const tn_archive *archive, tn__host_view *views)
+{
+    if (!views)
+        return;
+    for (size_t i = 0; i < archive->count; i++)
+        tn__host_view_end(&views[i]);
+    tn__free(views);
+}
+
+static tn_status safetensors_read(const char *operation, const char *path, tn_archive *archive)
+{
+    uint8_t *data;
+    size_t size;
+    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
+    if (status == TN_OK)
+        status = tn__safetensors_parse(operation, path, data, size, archive);
+    tn__free(data);
+    return status;
+}
+
+static const struct {
+    const char *ending;
+    tn_status (*save)(const tn_archive *archive, const char *path);
+    tn_status (*read)(const char *operation, const char *path, tn_archive *archive);
+} formats[] = {
+    {".safetensors", tn__safetensors_save, safetensors_read},
+    {".npz", tn__npz_save, tn__npz_read},
+};
+
+/* The index of a path's format; -1 with a latched error. */
+static int format_of(const char *operation, const char *path)
+{
+    size_t length = strlen(path);
+    for (int i = 0; i < 2; i++) {
+        size_t ending = strlen(formats[i].ending);
+        if (length > ending && strcmp(path + length - ending, formats[i].ending) == 0)
+            return i;
+    }
+    tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'", path);
+    return -1;
+}
+
+tn_status tn_archive_save(const tn_archive *archive, const char *path)
+{
+    tn_status status = raise(archive);
+    if (status != TN_OK)
+        return status;
+    int format = format_of("archive_save", path);
+    return format < 0 ? TN_ERR_VALUE : formats[format].save(archive, path);
+}
+
+tn_archive *tn_archive_load(const char *path)
+{
+    tn_archive *archive = tn_archive_new();
+    if (archive->is_static)
+        return archive;
+    int format = format_of("archive_load", path);
+    if (format < 0 || formats[format].read("archive_load", path, archive) != TN_OK) {
+        tn__error *error = tn__error_retain(tn__error_last());
+        drop_contents(archive);
+        *archive = (tn_archive){.error = error};
+    }
+    return archive;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What an archive is: entries in order, a hash table of their names, text entries. */
+#ifndef TN_IO_ARCHIVE_H
+#define TN_IO_ARCHIVE_H
+
+#include <tanso/io.h>
+#include "io/values.h"
+
+/* Text entries go by this name in files: safetensors' metadata key, and a folder of an .npz. */
+#define TN__METADATA "__metadata__"
+
+typedef struct tn__archive_entry {
+    char *name;
+    tn_array *array; /* owned */
+} tn__archive_entry;
+
+typedef struct tn__archive_text {
+    char *key, *value;
+} tn__archive_text;
+
+struct tn_archive {
+    tn__archive_entry *entries;
+    size_t count, capacity;
+    uint32_t *table;      /* 1 + index of an entry, 0: empty; a power of two of places, open addressing */
+    size_t places;
+    tn__archive_text *texts;
+    size_t text_count, text_capacity;
+    tn__error *error;
+    bool is_static;
+};
+
+/* Adds an array, which it takes over in any case. TN_ERR_FORMAT if the name is there already (`file` in the message). */
+tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
+                           tn__values *values);
+/* Views of all arrays' elements on the host, to be ended and given to tn__free by the caller. */
+tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views);
+void tn__archive_views_end(const tn_archive *archive, tn__host_view *views);
+
+#endif
