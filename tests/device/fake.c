@@ -3,7 +3,6 @@
 #include "device/fake.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void *fake_allocate(tn__device *device, size_t bytes)
 {
@@ -21,7 +20,7 @@ static void *fake_allocate(tn__device *device, size_t bytes)
 static void fake_release(tn__device *device, void *memory, size_t bytes)
 {
     fake *f = device->backend_data;
-    memset(memory, 0xDD, bytes); /* all of it must be there */
+    ((char *)memory)[bytes - 1] = 0; /* all of it must be there: for the address sanitizer */
     free(memory);
     f->lent -= bytes;
 }
