@@ -2,6 +2,8 @@
 /* Checks a finished plan, whoever made it: the safety net under the memory planner. */
 #include "compile/compile.h"
 
+#include "core/memory.h"
+
 /* First and last element an operand can touch; false for empty ones. */
 static bool reach(const tn__operand *o, int64_t *low, int64_t *high)
 {
@@ -37,21 +39,22 @@ typedef struct span {
     int first, last;
 } span;
 
-static span alive(const tn__program *p, int buffer)
+/* The steps between which each buffer is used. */
+static void find_spans(const tn__program *p, span *spans)
 {
-    span s = {p->step_count, -1};
+    for (int b = 0; b < p->buffer_count; b++)
+        spans[b] = (span){p->step_count, -1};
     for (int i = 0; i < p->step_count; i++)
-        for (int k = 0; k < p->step[i].operand_count; k++)
-            if (p->step[i].operand[k].buffer == buffer) {
-                s.first = i < s.first ? i : s.first;
-                s.last = i;
-            }
-    return s;
+        for (int k = 0; k < p->step[i].operand_count; k++) {
+            span *s = &spans[p->step[i].operand[k].buffer];
+            s->first = i < s->first ? i : s->first;
+            s->last = i;
+        }
 }
 
-static bool first_touch_writes(const tn__program *p, int buffer)
+static bool first_touch_writes(const tn__program *p, int buffer, span used)
 {
-    for (int i = 0; i < p->step_count; i++) {
+    for (int i = used.first; i <= used.last; i++) {
         const tn__step *s = &p->step[i];
         for (int k = 0; k < s->output_count; k++)
             if (s->operand[k].buffer == buffer)
@@ -63,6 +66,31 @@ static bool first_touch_writes(const tn__program *p, int buffer)
     return true;
 }
 
+static const char *check_buffers(const tn__program *p, const span *spans)
+{
+    for (int a = 0; a < p->buffer_count; a++) {
+        const tn__buffer *x = &p->buffer[a];
+        if (x->kind == TN__BUFFER_DONATED && p->buffer[x->donor].kind != TN__BUFFER_INPUT)
+            return "a donation from what is no input";
+        if (x->kind == TN__BUFFER_DONATED && spans[x->donor].last > spans[a].first)
+            return "a donated input is read after it is overwritten";
+        if (x->kind != TN__BUFFER_TEMPORARY)
+            continue;
+        if (!first_touch_writes(p, a, spans[a]))
+            return "a temporary is read before it is written";
+        if (x->offset + x->bytes > p->arena_bytes)
+            return "a temporary lies outside the arena";
+        for (int b = a + 1; b < p->buffer_count; b++) {
+            const tn__buffer *y = &p->buffer[b];
+            if (y->kind != TN__BUFFER_TEMPORARY || x->offset >= y->offset + y->bytes || y->offset >= x->offset + x->bytes)
+                continue;
+            if (spans[a].first <= spans[b].last && spans[b].first <= spans[a].last)
+                return "two live temporaries overlap";
+        }
+    }
+    return NULL;
+}
+
 const char *tn__plan_verify(const tn__plan *plan)
 {
     const tn__program *p = &plan->program;
@@ -71,27 +99,11 @@ const char *tn__plan_verify(const tn__plan *plan)
         if (wrong)
             return wrong;
     }
-    for (int a = 0; a < p->buffer_count; a++) {
-        const tn__buffer *x = &p->buffer[a];
-        if (x->kind == TN__BUFFER_DONATED && p->buffer[x->donor].kind != TN__BUFFER_INPUT)
-            return "a donation from what is no input";
-        if (x->kind == TN__BUFFER_DONATED && alive(p, x->donor).last > alive(p, a).first)
-            return "a donated input is read after it is overwritten";
-        if (x->kind != TN__BUFFER_TEMPORARY)
-            continue;
-        if (!first_touch_writes(p, a))
-            return "a temporary is read before it is written";
-        if (x->offset + x->bytes > p->arena_bytes)
-            return "a temporary lies outside the arena";
-        span sa = alive(p, a);
-        for (int b = a + 1; b < p->buffer_count; b++) {
-            const tn__buffer *y = &p->buffer[b];
-            if (y->kind != TN__BUFFER_TEMPORARY || x->offset >= y->offset + y->bytes || y->offset >= x->offset + x->bytes)
-                continue;
-            span sb = alive(p, b);
-            if (sa.first <= sb.last && sb.first <= sa.last)
-                return "two live temporaries overlap";
-        }
-    }
-    return NULL;
+    span *spans = tn__alloc((size_t)(p->buffer_count + 1) * sizeof *spans);
+    if (!spans)
+        return "no memory for the verifier";
+    find_spans(p, spans);
+    const char *wrong = check_buffers(p, spans);
+    tn__free(spans);
+    return wrong;
 }
