@@ -1,9 +1,202 @@
 /* SPDX-License-Identifier: MIT */
-#include "compile/compile.h"
+/*
+ * Lowering to kernels: choose what is stored, make nests, merge them, order everything so that small nests come together, and
+ * emit. Small nests that follow one another become one kernel that a single worker runs through.
+ */
+#include "compile/fuse.h"
+
+#include <string.h>
+
+#define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
+#define MAX_TOGETHER 16
+
+static void free_fuser(tn__fuser *f)
+{
+    for (int i = 0; i < f->item_count; i++) {
+        if (f->item[i].nest) {
+            tn__nest_free(f->item[i].nest);
+            tn__free(f->item[i].nest);
+        }
+        tn__free(f->item[i].needs);
+    }
+    tn__free(f->item);
+    tn__free(f->item_of);
+    tn__free(f->base.owner);
+}
+
+static bool init_fuser(tn__fuser *f, tn__draft *draft)
+{
+    size_t n = (size_t)draft->graph->count + 1;
+    *f = (tn__fuser){.base = {.draft = draft, .graph = draft->graph, .stored = draft->stored}, .graph = draft->graph,
+                     .words = (int)(2 * n / 64 + 1)};
+    f->item_of = tn__alloc(n * sizeof(int));
+    f->base.owner = tn__alloc(n * sizeof(int));
+    if (!f->item_of || !f->base.owner)
+        return false;
+    for (size_t v = 0; v < n; v++)
+        f->item_of[v] = f->base.owner[v] = -1;
+    return true;
+}
+
+/* Products that are folded into the update of a parameter are not computed on their own. */
+static void mark_folded(tn__fuser *f)
+{
+    int product, scalar;
+    for (int v = 0; v < f->graph->count; v++)
+        if (f->graph->value[v].uses && f->base.stored[v] && tn__update_product(f->graph, v, &product, &scalar))
+            f->item_of[product] = -2;
+}
+
+/* Targets that only their own nest reads need no memory. */
+static bool drop_unneeded(tn__fuser *f)
+{
+    bool *needed = tn__calloc((size_t)f->graph->count + 1, sizeof(bool));
+    if (!needed)
+        return false;
+    for (int r = 0; r < f->graph->result_count; r++)
+        needed[tn__view_base(f->graph, f->graph->result[r])] = true;
+    for (int i = 0; i < f->item_count; i++) {
+        const tn__item *item = &f->item[i];
+        int product, scalar;
+        if (item->nest) {
+            for (int a = 0; a < item->nest->access_count; a++)
+                if (item->nest->access[a].kind == TN__ACCESS_LOAD)
+                    needed[item->nest->access[a].value] = true;
+        } else if (!item->dead) {
+            const tn__value *v = &f->graph->value[item->value];
+            if (item->fold && tn__update_product(f->graph, item->value, &product, &scalar))
+                v = &f->graph->value[product];
+            for (int k = 0; k < v->arity; k++) {
+                needed[tn__view_base(f->graph, v->in[k])] = true;
+                for (int in = v->in[k]; tn__value_kind(&f->graph->value[in]) == TN__KIND_VIEW;
+                     in = f->graph->value[in].in[0])
+                    needed[in] = needed[in] || f->base.stored[in];
+            }
+        }
+    }
+    for (int i = 0; i < f->item_count; i++)
+        for (int t = 0; f->item[i].nest && t < f->item[i].nest->target_count; t++)
+            if (!needed[f->item[i].nest->target[t]])
+                tn__nest_drop_store(f->item[i].nest, f->item[i].nest->target[t]);
+    tn__free(needed);
+    return true;
+}
+
+/* ---- order ---- */
+
+static bool is_small(const tn__item *item) { return item->nest && tn__nest_points(item->nest) <= SMALL_POINTS; }
+
+static bool ready(const tn__fuser *f, int i, const uint64_t *done)
+{
+    for (int w = 0; w < f->words; w++)
+        if (f->item[i].needs[w] & ~done[w])
+            return false;
+    return true;
+}
+
+/* The next item: in recording order, but a small nest after a small nest where one is ready. -1 at the end. */
+static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
+{
+    int first = -1;
+    for (int i = 0; i < f->item_count; i++) {
+        if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
+            continue;
+        if (!after_small || is_small(&f->item[i]))
+            return i;
+        if (first < 0)
+            first = i;
+    }
+    return first;
+}
+
+/* ---- emission ---- */
+
+/* p - c * (a @ b) as a product accumulating into p: a copy of p, which vanishes where p's memory is taken over, then the
+ * product with the factor -c. */
+static bool lower_folded(tn__draft *draft, int v)
+{
+    tn__graph *graph = draft->graph;
+    int product = -1, scalar = -1;
+    tn__update_product(graph, v, &product, &scalar);
+    tn__window whole = {.base = v, .ndim = graph->value[v].shape->ndim}, leaf;
+    memcpy(whole.dim, graph->value[v].shape->dim, sizeof whole.dim);
+    tn__strides_contiguous(whole.ndim, whole.dim, whole.stride);
+    leaf = whole;
+    leaf.base = graph->value[v].in[0];
+    tn_dtype dtype = graph->value[v].dtype;
+    tn__draft_step *copy = tn__draft_add(draft, TN__STEP_OP);
+    if (!copy || !tn__draft_operand_add(copy, &whole, dtype) || !tn__draft_operand_add(copy, &leaf, dtype))
+        return false;
+    copy->step.op = TN__OP_COPY;
+    copy->step.compute = dtype;
+    copy->output_count = 1;
+    copy->adopts = true;
+    copy->step.bytes = 2 * graph->value[v].shape->size * (int64_t)tn_dtype_size(dtype);
+    if (!tn__lower_value(draft, product))
+        return false;
+    tn__draft_step *step = &draft->step[draft->step_count - 1];
+    step->operand[0].value = v;
+    step->step.alpha = scalar;
+    step->step.negate_alpha = true;
+    step->step.beta = 1;
+    step->step.label = tn__strdup("matmul, subtracted in place");
+    return step->step.label != NULL;
+}
+
+typedef struct group {
+    tn__nest *nest[MAX_TOGETHER];
+    int count;
+} group;
+
+static bool flush(tn__draft *draft, tn__emitter *emitter, group *g, int *kernels)
+{
+    if (!g->count)
+        return true;
+    tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+    bool done = step && tn__emit_step(emitter, g->nest, g->count, (*kernels)++, step);
+    g->count = 0;
+    return done;
+}
+
+static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, bool fusion)
+{
+    uint64_t *done = tn__calloc((size_t)f->words, sizeof *done);
+    group g = {.count = 0};
+    int kernels = 0;
+    bool good = done != NULL;
+    for (int i; good && (i = next_item(f, done, g.count > 0)) >= 0;) {
+        tn__item *item = &f->item[i];
+        tn__set_add(done, i);
+        bool together = fusion && is_small(item);
+        if (!together || g.count == MAX_TOGETHER)
+            good = flush(draft, emitter, &g, &kernels);
+        if (!good)
+            break;
+        if (!item->nest) {
+            good = item->fold ? lower_folded(draft, item->value) : tn__lower_value(draft, item->value);
+            continue;
+        }
+        tn__nest_collapse(item->nest);
+        g.nest[g.count++] = item->nest;
+        if (!together)
+            good = flush(draft, emitter, &g, &kernels);
+    }
+    good = good && flush(draft, emitter, &g, &kernels);
+    tn__free(done);
+    return good;
+}
 
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
 {
     (void)device;
-    (void)fusion;
-    return tn__lower_operations(draft);
+    tn__fuser f;
+    tn__emitter emitter = {.declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
+    bool done = init_fuser(&f, draft) && emitter.declared && tn__choose_stored(&f, fusion);
+    if (done)
+        mark_folded(&f);
+    done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
+           emit_items(&f, draft, &emitter, fusion);
+    free_fuser(&f);
+    draft->source = tn__emit_finish(&emitter);
+    return done && draft->source;
 }

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* The emitter's words: functions of operations from ops.def's expressions, entry points, operands and parameters. */
+#include "compile/emit.h"
+
+#include "tn_embed.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- functions of operations ---- */
+
+/* Writes an expression of ops.def for a type: F(name) becomes tns_name_<suffix>, T the C type. */
+static void specialize(tn__text *text, const char *expression, const tn__dtype_info *type)
+{
+    for (const char *at = expression; *at;) {
+        bool starts = at == expression || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        if (starts && at[0] == 'F' && at[1] == '(') {
+            const char *end = strchr(at, ')');
+            tn__text_addf(text, "tns_%.*s_%s", (int)(end - at - 2), at + 2, type->suffix);
+            at = end + 1;
+        } else if (starts && at[0] == 'T' && !(isalnum((unsigned char)at[1]) || at[1] == '_')) {
+            tn__text_add(text, type->ctype);
+            at++;
+        } else {
+            tn__text_addn(text, at++, 1);
+        }
+    }
+}
+
+static const char *result_type(const tn__op_info *op, const tn__dtype_info *type)
+{
+    bool truth = op->result == TN__RESULT_BOOL || op->props & TN_ARG;
+    return truth ? "tn_b8" : type->ctype;
+}
+
+static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
+{
+    const tn__op_info *info = &tn__ops[op];
+    const tn__dtype_info *type = &tn__dtypes[dtype];
+    tn__text *text = &emitter->functions;
+    int parameters = info->kind == TN__KIND_REDUCE ? 2 : info->arity;
+    tn__text_addf(text, "TN_HOT %s op_%s_%s(", result_type(info, type), info->name, type->suffix);
+    if (info->kind == TN__KIND_GENERATE)
+        tn__text_add(text, "tn_u64 k, tn_u64 o, tn_u64 i");
+    for (int i = 0; i < parameters; i++)
+        tn__text_addf(text, "%s%s %c", i ? ", " : "", info->props & TN_CONDITION && i == 0 ? "tn_b8" : type->ctype,
+                      'a' + i);
+    tn__text_addf(text, ") { return (%s)(", result_type(info, type));
+    specialize(text, info->expression, type);
+    tn__text_add(text, "); }\n");
+    emitter->math |= strstr(info->expression, "F(") != NULL;
+    emitter->random |= info->kind == TN__KIND_GENERATE && op != TN__OP_IOTA;
+}
+
+const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype)
+{
+    tn_dtype compute = tn__dtypes[dtype].compute;
+    uint8_t *declared = &p->emitter->declared[op * TN_DTYPE_COUNT + compute];
+    if (!*declared)
+        declare(p->emitter, op, compute);
+    *declared = 1;
+    snprintf(p->name[0], sizeof p->name[0], "op_%s_%s", tn__ops[op].name, tn__dtypes[compute].suffix);
+    return p->name[0];
+}
+
+void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_add(p->text, tn__function(p, op, dtype)); }
+
+const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype)
+{
+    tn__text text = {0};
+    specialize(&text, tn__ops[op].identity, &tn__dtypes[tn__dtypes[dtype].compute]);
+    snprintf(p->name[1], sizeof p->name[1], "%s", text.data ? text.data : "");
+    p->text->failed |= text.failed;
+    tn__free(text.data);
+    return p->name[1];
+}
+
+void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_add(p->text, tn__identity(p, op, dtype)); }
+
+void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
+{
+    bool widen = tn__dtypes[to].compute != to;
+    if (widen)
+        tn__text_addf(p->text, "tn_%s_to_f32(", tn__dtypes[to].suffix);
+    tn__text_addf(p->text, "tns_cast_%s_%s(v%d)%s", tn__dtypes[to].suffix, tn__dtypes[tn__dtypes[from].compute].suffix, arg,
+                  widen ? ")" : "");
+}
+
+void tn__print_generated(tn__printer *p, const tn__expr *e)
+{
+    const tn__access *a = &p->nest->access[e->access];
+    if (e->op == TN__OP_IOTA) {
+        tn__print_position(p, a);
+        return;
+    }
+    bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
+    if (rounds)
+        tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
+    tn__text_addf(p->text, "%s(s[%d], s[%d], (tn_u64)(", tn__function(p, e->op, e->dtype), tn__scalar_number(p, e->scalar),
+                  tn__scalar_number(p, e->scalar + 1));
+    tn__print_position(p, a);
+    tn__text_add(p->text, rounds ? ")))" : "))");
+}
+
+int tn__scalar_number(const tn__printer *p, int slot)
+{
+    for (int i = 0; i < p->step->step.scalar_count; i++)
+        if (p->step->step.scalar[i] == slot)
+            return i;
+    return 0;
+}
+
+/* ---- operands, parameters, scalars of a step ---- */
+
+typedef struct filler {
+    tn__draft_step *step;
+    size_t param_capacity, scalar_capacity;
+} filler;
+
+static bool add_param(filler *f, int64_t value)
+{
+    tn__step *s = &f->step->step;
+    if (!tn__grow((void **)&s->param, &f->param_capacity, (size_t)s->param_count + 1, sizeof *s->param))
+        return false;
+    s->param[s->param_count++] = value;
+    return true;
+}
+
+static bool add_scalar(filler *f, int slot)
+{
+    tn__step *s = &f->step->step;
+    for (int i = 0; i < s->scalar_count; i++)
+        if (s->scalar[i] == slot)
+            return true;
+    if (!tn__grow((void **)&s->scalar, &f->scalar_capacity, (size_t)s->scalar_count + 1, sizeof *s->scalar))
+        return false;
+    s->scalar[s->scalar_count++] = slot;
+    return true;
+}
+
+static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
+{
+    tn__window w = {.base = a->value, .ndim = nest->loop_count, .offset = a->offset};
+    memcpy(w.dim, nest->extent, sizeof(int64_t) * (size_t)w.ndim);
+    memcpy(w.stride, a->stride, sizeof w.stride);
+    if (a->gathered && w.ndim < TN_MAX_NDIM) {
+        w.dim[w.ndim] = a->gather_extent;
+        w.stride[w.ndim++] = a->gather_stride;
+    }
+    a->operand = f->step->operand_count;
+    if (!tn__draft_operand_add(f->step, &w, a->dtype))
+        return false;
+    tn__draft_operand *o = &f->step->operand[a->operand];
+    o->nest = nest_number;
+    o->pointwise = a->pointwise;
+    int64_t bytes = (int64_t)tn_dtype_size(a->dtype);
+    for (int d = 0; d < w.ndim; d++)
+        bytes *= w.stride[d] ? w.dim[d] : 1;
+    f->step->step.bytes += bytes;
+    return true;
+}
+
+/* Offsets and strides of an access, as tn__print_position and the gathered load expect them. */
+static bool add_access_params(filler *f, const tn__nest *nest, tn__access *a)
+{
+    a->param = f->step->step.param_count;
+    bool done = add_param(f, a->offset);
+    for (int l = 0; l < nest->loop_count; l++)
+        if (a->stride[l])
+            done = done && add_param(f, a->stride[l]);
+    if (a->gathered)
+        done = done && add_param(f, a->gather_stride) && add_param(f, a->gather_extent);
+    return done;
+}
+
+static bool dropped(const tn__access *a) { return a->kind == TN__ACCESS_STORE && a->value < 0; }
+
+static bool add_accesses(filler *f, tn__nest *nest, int number, tn__access_kind kind)
+{
+    for (int i = 0; i < nest->access_count; i++) {
+        tn__access *a = &nest->access[i];
+        if (a->kind != kind)
+            continue;
+        a->operand = -1;
+        if (dropped(a))
+            continue;
+        if (kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
+            return false;
+        if (!add_access_params(f, nest, a))
+            return false;
+    }
+    return true;
+}
+
+static bool add_extents(filler *f, const tn__nest *nest, int64_t items)
+{
+    bool done = add_param(f, items);
+    for (int l = 0; l < nest->loop_count; l++)
+        done = done && add_param(f, nest->extent[l]);
+    if (!nest->reduced && nest->loop_count) {
+        int64_t last = nest->extent[nest->loop_count - 1];
+        done = done && add_param(f, (last + TN__STRETCH - 1) / TN__STRETCH) && add_param(f, TN__STRETCH);
+    }
+    return done;
+}
+
+static bool add_scalars(filler *f, const tn__nest *nest)
+{
+    for (int e = 0; e < nest->expr_count; e++) {
+        const tn__expr *x = &nest->expr[e];
+        if (x->kind == TN__EXPR_SCALAR && !add_scalar(f, x->scalar))
+            return false;
+        if (x->kind == TN__EXPR_INDEX && x->op != TN__OP_IOTA &&
+            !(add_scalar(f, x->scalar) && add_scalar(f, x->scalar + 1)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- a step ---- */
+
+static void add_label(tn__text *label, const tn__nest *nest)
+{
+    for (int e = 0; e < nest->expr_count && label->length < 160; e++) {
+        const tn__expr *x = &nest->expr[e];
+        if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX)
+            tn__text_addf(label, "%s%s", label->length ? " " : "", tn__ops[x->op].name);
+        else if (x->kind == TN__EXPR_LOAD && x->arity)
+            tn__text_addf(label, "%s%s", label->length ? " " : "", "gather");
+    }
+    if (!label->length)
+        tn__text_add(label, "copy");
+}
+
+bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step)
+{
+    filler f = {.step = step};
+    tn__printer p = {.emitter = emitter, .step = step, .text = &emitter->body};
+    tn__text label = {0};
+    int extents[count];
+    for (int i = 0; i < count; i++)
+        if (!add_accesses(&f, nest[i], i, TN__ACCESS_STORE))
+            return false;
+    step->output_count = step->operand_count;
+    int64_t all_cost = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t items, cost;
+        tn__nest_items(nest[i], &items, &cost);
+        all_cost += items * cost;
+        step->step.items = items;
+        step->step.item_cost = cost;
+        step->step.operations += tn__nest_points(nest[i]) * (nest[i]->expr_count - nest[i]->access_count / 2);
+        extents[i] = step->step.param_count;
+        if (!add_accesses(&f, nest[i], i, TN__ACCESS_LOAD) || !add_accesses(&f, nest[i], i, TN__ACCESS_INDEX))
+            return false;
+        extents[i] = step->step.param_count;
+        if (!add_extents(&f, nest[i], items) || !add_scalars(&f, nest[i]))
+            return false;
+        if (i)
+            tn__text_add(&label, ";");
+        add_label(&label, nest[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "k%d_%d", number, i);
+        p.nest = nest[i];
+        p.extents = extents[i] + 1;
+        tn__print_nest(&p, name);
+    }
+    tn__text_addf(p.text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, int *fault)\n{\n",
+                  number);
+    if (count == 1) {
+        tn__text_addf(p.text, "    k%d_0(p, n, s, begin, end, fault);\n}\n\n", number);
+    } else {
+        tn__text_add(p.text, "    for (; begin < end; begin++) {\n");
+        for (int i = 0; i < count; i++)
+            tn__text_addf(p.text, "        k%d_%d(p, n, s, 0, n[%d], fault);\n", number, i, extents[i]);
+        tn__text_add(p.text, "    }\n}\n\n");
+        step->step.items = 1;
+        step->step.item_cost = all_cost;
+    }
+    char *kernel = tn__format("k%d", number);
+    step->step.kernel = kernel;
+    step->step.label = tn__text_take(&label);
+    return kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;
+}
+
+/* ---- the whole text ---- */
+
+static const char helpers[] =
+    "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
+    "#define TN_LANES _Pragma(\"GCC ivdep\")\n"
+    "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
+    "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n"
+    "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
+    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, int *fault, int operand)\n"
+    "{\n"
+    "    int in = i >= -n && i < n;\n"
+    "    if (!in)\n"
+    "        *fault = operand;\n"
+    "    return in;\n"
+    "}\n";
+
+#define EMBEDDED(part) tn__text_addn(&text, (const char *)tn__embed_scalar_##part, tn__embed_scalar_##part##_size)
+
+char *tn__emit_finish(tn__emitter *emitter)
+{
+    tn__text text = {0};
+    EMBEDDED(base);
+    EMBEDDED(cast);
+    if (emitter->math || emitter->random) {
+        EMBEDDED(arith);
+        EMBEDDED(math);
+        EMBEDDED(reduce);
+    }
+    if (emitter->random)
+        EMBEDDED(random);
+    tn__text_add(&text, helpers);
+    text.failed |= emitter->functions.failed || emitter->body.failed;
+    tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");
+    tn__text_add(&text, emitter->body.data ? emitter->body.data : "");
+    tn__free(emitter->functions.data);
+    tn__free(emitter->body.data);
+    tn__free(emitter->declared);
+    memset(emitter, 0, sizeof *emitter);
+    return tn__text_take(&text);
+}

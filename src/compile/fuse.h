@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The fuser's items: loop nests and values that a library or single operations compute, with who needs whom. */
+#ifndef TN_COMPILE_FUSE_H
+#define TN_COMPILE_FUSE_H
+
+#include "compile/nest.h"
+
+typedef struct tn__item {
+    tn__nest *nest;      /* NULL: a value lowered on its own */
+    int value;           /* that value; with `fold`, its product */
+    bool fold;           /* a parameter's update folded into its gradient's product */
+    bool dead;           /* merged into another */
+    uint64_t *needs;     /* set of items that must come before, transitively */
+} tn__item;
+
+typedef struct tn__fuser {
+    tn__fusion base;
+    tn__graph *graph;
+    int item_count, words;
+    size_t item_capacity;
+    tn__item *item;
+    int *item_of;        /* by value: the item that stores it, -1 */
+} tn__fuser;
+
+/* stored.c: which values get memory or a nest of their own. False without memory. */
+bool tn__choose_stored(tn__fuser *fuser, bool fusion);
+/* True if `value` is p - c * product with p a leaf that may be overwritten and the product used only here: the product can
+ * accumulate into p's memory. *product and *scalar: the product and the slot of c. */
+bool tn__update_product(const tn__graph *graph, int value, int *product, int *scalar);
+/* merge.c: items in topological order, then nests merged into one another. False without memory. */
+bool tn__make_items(tn__fuser *fuser);
+bool tn__merge_nests(tn__fuser *fuser);
+
+static inline bool tn__set_has(const uint64_t *set, int i) { return set[i / 64] >> (i % 64) & 1; }
+static inline void tn__set_add(uint64_t *set, int i) { set[i / 64] |= (uint64_t)1 << (i % 64); }
+
+#endif

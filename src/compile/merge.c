@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Items, and merging nests that can share loops: producers with consumers, and siblings that read the same values. */
+#include "compile/fuse.h"
+
+#include <string.h>
+
+#define MAX_EXPRESSIONS 400 /* in a nest: compilers slow down beyond */
+#define MAX_ACCESSES 48
+
+static int add_item(tn__fuser *f)
+{
+    if (!tn__grow((void **)&f->item, &f->item_capacity, (size_t)f->item_count + 1, sizeof *f->item))
+        return -1;
+    tn__item *item = &f->item[f->item_count];
+    *item = (tn__item){.value = -1, .needs = tn__calloc((size_t)f->words, sizeof(uint64_t))};
+    return item->needs ? f->item_count++ : -1;
+}
+
+static void need_item(tn__fuser *f, int item, int other)
+{
+    if (other < 0 || other == item)
+        return;
+    tn__set_add(f->item[item].needs, other);
+    for (int w = 0; w < f->words; w++)
+        f->item[item].needs[w] |= f->item[other].needs[w];
+}
+
+static void need_value(tn__fuser *f, int item, int v)
+{
+    need_item(f, item, f->item_of[tn__view_base(f->graph, v)]);
+    if (f->base.stored[v])
+        need_item(f, item, f->item_of[v]);
+}
+
+static void need_accesses(tn__fuser *f, int item)
+{
+    const tn__nest *nest = f->item[item].nest;
+    for (int i = 0; i < nest->access_count; i++)
+        if (nest->access[i].kind == TN__ACCESS_LOAD)
+            need_item(f, item, f->item_of[nest->access[i].value]);
+}
+
+static bool single(tn__fuser *f, int v, bool fold, int product)
+{
+    int i = add_item(f);
+    if (i < 0)
+        return false;
+    f->item[i].value = v;
+    f->item[i].fold = fold;
+    f->item_of[v] = i;
+    const tn__value *reads = &f->graph->value[fold ? product : v];
+    for (int k = 0; k < reads->arity; k++)
+        need_value(f, i, reads->in[k]);
+    return true;
+}
+
+/* A nest of its own for value v. */
+static bool nest_item(tn__fuser *f, int v)
+{
+    int i = add_item(f);
+    tn__nest *nest = tn__calloc(1, sizeof *nest);
+    if (i < 0 || !nest) {
+        tn__free(nest);
+        return false;
+    }
+    f->item[i].nest = nest;
+    if (!tn__nest_start(&f->base, v, nest))
+        return false;
+    nest->number = i;
+    f->base.owner[v] = i;
+    tn__built built = tn__nest_build(&f->base, nest);
+    if (built == TN__BUILT_NO_MEMORY)
+        return false;
+    if (built == TN__BUILT_MISFIT) { /* not a loop nest after all: a single operation, over stored inputs */
+        f->base.owner[v] = -1;
+        tn__nest_free(nest);
+        tn__free(nest);
+        f->item[i].nest = NULL;
+        f->item[i].value = v;
+        f->item_of[v] = i;
+        for (int k = 0; k < f->graph->value[v].arity; k++)
+            need_value(f, i, f->graph->value[v].in[k]);
+        return true;
+    }
+    f->item_of[v] = i;
+    need_accesses(f, i);
+    return true;
+}
+
+/* A reshape that no strides express: its input is stored by a nest that copies. */
+static bool unblock(tn__fuser *f, int v)
+{
+    tn__window w;
+    int blocked;
+    if (tn__window_of(f->graph, v, f->base.stored, &w, &blocked))
+        return true;
+    f->base.stored[blocked] = true;
+    return nest_item(f, blocked);
+}
+
+bool tn__make_items(tn__fuser *f)
+{
+    const tn__graph *graph = f->graph;
+    int product, scalar;
+    for (int v = 0; v < graph->count; v++) {
+        const tn__value *value = &graph->value[v];
+        if (!value->uses || tn__value_is_leaf(value))
+            continue;
+        int kind = tn__value_kind(value);
+        bool done = true;
+        if (value->op == TN__OP_RESHAPE && f->base.stored[tn__view_base(graph, v)])
+            done = unblock(f, v);
+        if (kind == TN__KIND_VIEW || !f->base.stored[v])
+            ;
+        else if (kind == TN__KIND_MATMUL && f->item_of[v] == -2)
+            f->item_of[v] = -1; /* folded into the update that uses it */
+        else if (kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_CONST)
+            done = single(f, v, false, -1);
+        else if (tn__update_product(graph, v, &product, &scalar))
+            done = single(f, v, true, product);
+        else
+            done = nest_item(f, v);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+/* ---- merging ---- */
+
+static bool same_loops(const tn__nest *a, const tn__nest *b)
+{
+    return a->loop_count == b->loop_count && memcmp(a->extent, b->extent, sizeof(int64_t) * (size_t)a->loop_count) == 0;
+}
+
+/* The loops of `row` are the kept loops of `whole`. */
+static bool row_loops(const tn__nest *row, const tn__nest *whole)
+{
+    int k = 0;
+    if (!whole->reduced || row->reduced)
+        return false;
+    for (int l = 0; l < whole->loop_count; l++) {
+        if (whole->reduced >> l & 1)
+            continue;
+        if (k == row->loop_count || row->extent[k++] != whole->extent[l])
+            return false;
+    }
+    return k == row->loop_count;
+}
+
+/* Do the domains fit, whatever the values refer to? The merged nest gets the loops and reduced set of the wider one. */
+static bool domains_fit(const tn__nest *into, const tn__nest *nest)
+{
+    if (same_loops(into, nest))
+        return !into->reduced || !nest->reduced || into->reduced == nest->reduced;
+    return row_loops(nest, into) || row_loops(into, nest);
+}
+
+/* Something to gain: one reads what the other writes or reads. */
+static bool related(const tn__fuser *f, int into, int nest)
+{
+    const tn__nest *a = f->item[into].nest, *b = f->item[nest].nest;
+    if (tn__set_has(f->item[nest].needs, into))
+        return true;
+    for (int i = 0; i < a->access_count; i++)
+        for (int k = 0; k < b->access_count; k++)
+            if (a->access[i].kind != TN__ACCESS_INDEX && a->access[i].value == b->access[k].value)
+                return true;
+    return false;
+}
+
+/* Would `nest` and `into` wait for each other through a third item? */
+static bool would_cycle(const tn__fuser *f, int into, int nest)
+{
+    for (int i = 0; i < f->item_count; i++)
+        if (i != into && tn__set_has(f->item[nest].needs, i) && tn__set_has(f->item[i].needs, into))
+            return true;
+    return tn__set_has(f->item[into].needs, nest);
+}
+
+static void own(tn__fuser *f, const tn__nest *nest, int item)
+{
+    for (int t = 0; t < nest->target_count; t++)
+        f->base.owner[nest->target[t]] = item;
+}
+
+/* Everybody that needs either of the two now needs what both need. */
+static void join_needs(tn__fuser *f, int into, int nest)
+{
+    for (int w = 0; w < f->words; w++)
+        f->item[into].needs[w] |= f->item[nest].needs[w];
+    f->item[into].needs[into / 64] &= ~((uint64_t)1 << (into % 64));
+    for (int i = 0; i < f->item_count; i++) {
+        if (i == into || f->item[i].dead)
+            continue;
+        if (!tn__set_has(f->item[i].needs, into) && !tn__set_has(f->item[i].needs, nest))
+            continue;
+        tn__set_add(f->item[i].needs, into);
+        for (int w = 0; w < f->words; w++)
+            f->item[i].needs[w] |= f->item[into].needs[w];
+    }
+}
+
+/* Tries to run the targets of item `nest` in the loops of item `into`. */
+static tn__built merge(tn__fuser *f, int into, int nest)
+{
+    tn__nest *a = f->item[into].nest, *b = f->item[nest].nest;
+    const tn__nest *wide = row_loops(a, b) ? b : a;
+    tn__nest *both = tn__calloc(1, sizeof *both);
+    if (!both)
+        return TN__BUILT_NO_MEMORY;
+    both->number = into;
+    both->loop_count = wide->loop_count;
+    memcpy(both->extent, wide->extent, sizeof both->extent);
+    both->reduced = a->reduced | b->reduced;
+    if (wide == a && !same_loops(a, b))
+        both->reduced = a->reduced;
+    if (wide == b)
+        both->reduced = b->reduced;
+    both->last_kept = both->loop_count && !(both->reduced >> (both->loop_count - 1) & 1);
+    tn__built built = TN__BUILT_NO_MEMORY;
+    bool added = true;
+    for (int t = 0; t < a->target_count && added; t++)
+        added = tn__nest_add_target(both, a->target[t]);
+    for (int t = 0; t < b->target_count && added; t++)
+        added = tn__nest_add_target(both, b->target[t]);
+    if (added) {
+        own(f, b, into);
+        built = tn__nest_build(&f->base, both);
+        if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES))
+            built = TN__BUILT_MISFIT;
+    }
+    if (built != TN__BUILT) {
+        own(f, b, nest);
+        tn__nest_free(both);
+        tn__free(both);
+        return built;
+    }
+    for (int t = 0; t < b->target_count; t++)
+        f->item_of[b->target[t]] = into;
+    tn__nest_free(a);
+    tn__free(a);
+    tn__nest_free(b);
+    tn__free(b);
+    f->item[into].nest = both;
+    f->item[nest].nest = NULL;
+    join_needs(f, into, nest);
+    f->item[nest].dead = true;
+    return TN__BUILT;
+}
+
+bool tn__merge_nests(tn__fuser *f)
+{
+    for (int i = 1; i < f->item_count; i++) {
+        if (!f->item[i].nest)
+            continue;
+        for (int k = i - 1; k >= 0; k--) {
+            if (!f->item[k].nest || !domains_fit(f->item[k].nest, f->item[i].nest) || !related(f, k, i) ||
+                would_cycle(f, k, i))
+                continue;
+            tn__built built = merge(f, k, i);
+            if (built == TN__BUILT_NO_MEMORY)
+                return false;
+            if (built == TN__BUILT)
+                break;
+        }
+    }
+    return true;
+}

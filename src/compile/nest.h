@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loop nests: the kernel's intermediate form. A nest runs over the extents of its loops, some of which may be reduced. Its
+ * targets are values of the graph: reductions over exactly the reduced loops, elementwise values over all loops, and
+ * elementwise values over the kept loops ("row" values). Everything between them and memory is inlined as expressions.
+ */
+#ifndef TN_COMPILE_NEST_H
+#define TN_COMPILE_NEST_H
+
+#include "compile/compile.h"
+#include "core/memory.h"
+
+#define TN__MAX_LOOPS TN_MAX_NDIM
+
+/* Where a nest touches memory, or counts positions (INDEX): an affine function of the loop variables. */
+typedef enum tn__access_kind { TN__ACCESS_LOAD, TN__ACCESS_STORE, TN__ACCESS_INDEX } tn__access_kind;
+
+typedef struct tn__access {
+    tn__access_kind kind;
+    int value;                      /* whose memory */
+    tn_dtype dtype;
+    int64_t stride[TN__MAX_LOOPS];  /* by loop, in elements */
+    int64_t offset;
+    int64_t gather_stride;          /* LOAD through an index: elements a position, and their number */
+    int64_t gather_extent;
+    bool gathered;
+    bool pointwise;                 /* reached at the loop position only */
+    int operand, param;             /* in the step: its operand, and where its offset and strides begin in n[] */
+} tn__access;
+
+typedef enum tn__expr_kind {
+    TN__EXPR_LOAD,     /* access; gathered: args[0] is the index */
+    TN__EXPR_INDEX,    /* a generated value: op over access's position */
+    TN__EXPR_SCALAR,
+    TN__EXPR_OP,
+    TN__EXPR_REDUCED,  /* the result of reduction `reduction` */
+    TN__EXPR_SINGLE    /* a reduction of one element */
+} tn__expr_kind;
+
+typedef struct tn__expr {
+    tn__expr_kind kind;
+    tn__op op;
+    tn_dtype dtype;
+    int arity;
+    int arg[3];
+    int access, scalar, reduction;
+    uint32_t loops;    /* the loops it varies with */
+    int level;         /* passes of the nest that must be done before it is known */
+    int printed;       /* scope in which the emitter has a variable for it, 0: none */
+} tn__expr;
+
+typedef struct tn__reduction {
+    int value;         /* the target */
+    tn__op op;
+    tn_dtype dtype;    /* of its elements */
+    int arg;           /* expression */
+    int level;         /* the pass that computes it */
+} tn__reduction;
+
+typedef struct tn__store {
+    int value, expr, access;
+    bool row;          /* over the kept loops only */
+    int level;         /* pass after which (or in which) it can be written */
+} tn__store;
+
+/* Position in a value of the graph as a function of the loops: dimension d is at offset[d] + coefficient[d] * loop[d]. */
+typedef struct tn__map {
+    int8_t loop[TN_MAX_NDIM]; /* -1: only the offset */
+    int64_t coefficient[TN_MAX_NDIM], offset[TN_MAX_NDIM];
+} tn__map;
+
+typedef struct tn__memo {
+    int value, expr;
+    tn__map map;
+} tn__memo;
+
+typedef struct tn__nest {
+    int number;                 /* for owner[] */
+    int loop_count;
+    int64_t extent[TN__MAX_LOOPS];
+    uint32_t reduced;           /* loops that are reduced */
+    bool last_kept;             /* outer order of device/order.h: decided by the logical shape, before loops merge */
+    int target_count;
+    size_t target_capacity;
+    int *target;
+    /* Built by tn__nest_build from the above: */
+    int expr_count, access_count, reduction_count, store_count, memo_count;
+    size_t expr_capacity, access_capacity, reduction_capacity, store_capacity, memo_capacity;
+    tn__expr *expr;
+    tn__access *access;
+    tn__reduction *reduction;
+    tn__store *store;
+    tn__memo *memo;
+} tn__nest;
+
+/* What the values of the graph are to the fuser. */
+typedef struct tn__fusion {
+    tn__draft *draft;
+    const tn__graph *graph;
+    bool *stored;               /* in memory, or the target of a nest: = draft->stored for views and constants too */
+    int *owner;                 /* the nest that computes a target, -1: none */
+} tn__fusion;
+
+/* A nest over the domain of one value that becomes its target. False without memory. */
+bool tn__nest_start(const tn__fusion *fusion, int value, tn__nest *nest);
+bool tn__nest_add_target(tn__nest *nest, int value);
+
+typedef enum tn__built { TN__BUILT, TN__BUILT_MISFIT, TN__BUILT_NO_MEMORY } tn__built;
+/* Makes expressions, accesses, reductions and stores from the targets. MISFIT: a target refers to another one of the nest
+ * at another position than its own, so they can't share loops. */
+tn__built tn__nest_build(const tn__fusion *fusion, tn__nest *nest);
+/* Drops the stores of targets that nobody outside needs. */
+void tn__nest_drop_store(tn__nest *nest, int value);
+/* Merges neighbouring loops that every access walks as one. */
+void tn__nest_collapse(tn__nest *nest);
+void tn__nest_clear(tn__nest *nest);
+void tn__nest_free(tn__nest *nest);
+
+/* Number of points of the loops; of the kept ones only. */
+int64_t tn__nest_points(const tn__nest *nest);
+int64_t tn__nest_rows(const tn__nest *nest);
+
+/* True for a reduction over extents of 1 only: elementwise, really. */
+static inline bool tn__reduces_nothing(const tn__graph *graph, int v)
+{
+    const tn__value *value = &graph->value[v];
+    const tn__shape *in = graph->value[value->in[0]].shape;
+    for (int d = 0; d < in->ndim; d++)
+        if (value->attr.axes >> d & 1 && in->dim[d] != 1)
+            return false;
+    return true;
+}
+
+/* The base of a chain of views. */
+static inline int tn__view_base(const tn__graph *graph, int v)
+{
+    while (tn__value_kind(&graph->value[v]) == TN__KIND_VIEW)
+        v = graph->value[v].in[0];
+    return v;
+}
+
+/* ---- emission (emit.c) ---- */
+
+/* The text of kernels under construction. */
+typedef struct tn__emitter {
+    tn__text functions;        /* scalar functions used so far */
+    tn__text body;             /* nests and entry points */
+    uint8_t *declared;         /* by op * dtype: its function is in `functions` */
+    bool math, random;         /* parts of the scalar prelude that are needed */
+} tn__emitter;
+
+/* Appends a kernel that runs the nests one after another (or, for a single one, a share of its items), and fills in the
+ * step: operands, parameters, scalars, items, costs, label. False without memory. */
+bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step);
+/* The whole text: the prelude that is needed, the functions, the kernels. NULL without memory. Frees the parts. */
+char *tn__emit_finish(tn__emitter *emitter);
+
+#endif
