@@ -4,6 +4,7 @@
 #define TN_CORE_DTYPE_H
 
 #include <tanso/base.h>
+#include "core/plugin.h"
 
 typedef enum tn__dtype_class { TN__CLASS_BOOL, TN__CLASS_SIGNED, TN__CLASS_UNSIGNED, TN__CLASS_FLOAT } tn__dtype_class;
 
@@ -15,7 +16,9 @@ typedef struct tn__dtype_info {
     unsigned char class; /* tn__dtype_class */
     unsigned char compute; /* the dtype arithmetic happens in: float32 for float16 and bfloat16, else itself */
 } tn__dtype_info;
+TN__PLUGIN_BEGIN
 extern const tn__dtype_info tn__dtypes[TN_DTYPE_COUNT];
+TN__PLUGIN_END
 
 static inline bool tn__dtype_valid(tn_dtype d) { return d > TN_DTYPE_DEFAULT && d < TN_DTYPE_COUNT; }
 /* The dtype that NumPy's float functions give for x: int8 -> float16, int16 -> float32, wider -> float64. */

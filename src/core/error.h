@@ -4,7 +4,9 @@
 #define TN_CORE_ERROR_H
 
 #include <tanso/base.h>
+#include "core/plugin.h"
 
+TN__PLUGIN_BEGIN
 /*
  * Latches an error in this thread (if none is latched) and returns its code. The message becomes
  * "<operation>: <formatted text> (<file>:<line>)", with the caller's place noted by tn__at.
@@ -34,5 +36,6 @@ tn_status tn__error_raise(tn__error *error);
 
 /* The valid name nearest to `word` by edit distance, for "did you mean" messages; NULL if none is near. */
 const char *tn__nearest_name(const char *word, const char *const *names, int count);
+TN__PLUGIN_END
 
 #endif

@@ -9,12 +9,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <tanso/base.h>
+#include "core/plugin.h"
 
 /* Clean-up at exit: functions with __attribute__((destructor(ORDER))) run from rooms above (no order given) down to
  * device and then core, so that what is torn down first may still use what lies below. */
 #define TN__EXIT_CORE 101
 #define TN__EXIT_DEVICE 102
 
+TN__PLUGIN_BEGIN
 /* Zero bytes give memory too. tn__realloc leaves the old memory alone when it fails. */
 void *tn__alloc(size_t bytes);
 void *tn__calloc(size_t count, size_t bytes);
@@ -45,5 +47,6 @@ void tn__text_addn(tn__text *text, const char *bytes, size_t count);
 void tn__text_addf(tn__text *text, const char *format, ...) TN_PRINTF(2, 3);
 /* The string, owned by the caller, or NULL if anything failed (then it is freed). */
 char *tn__text_take(tn__text *text);
+TN__PLUGIN_END
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <tanso/base.h>
 #include <tanso/device.h>
+#include "core/plugin.h"
 
 typedef struct tn__device tn__device;
 typedef struct tn__program tn__program;
@@ -66,6 +67,7 @@ typedef struct tn__backend {
     tn_status (*open)(int index, tn__device *device);
 } tn__backend;
 
+TN__PLUGIN_BEGIN
 /* Registration; the built-in backends are registered by the registry on first use (weakly coupled through a table in
  * backends/). TN_ERR_STATE for a missing slot or a repeated kind. */
 tn_status tn__backend_register(const tn__backend *backend);
@@ -75,6 +77,7 @@ extern const int tn__builtin_backend_count;
 /* The opened device of an id ({0,0}: the thread's current one); NULL with a latched error. */
 tn__device *tn__device_get(tn_device id);
 tn__device *tn__device_current(void);
+TN__PLUGIN_END
 
 /* ---- storages: reference-counted buffers ---- */
 typedef struct tn__storage {
