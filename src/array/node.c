@@ -261,7 +261,8 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
 
 void tn__node_drop_inputs(tn__node *node)
 {
-    node->op = TN__OP_VALUE;
+    /* One without inputs stays what it is: a constant can still be folded into other operations. */
+    if (node->arity) node->op = TN__OP_VALUE;
     drop_inputs(node);
 }
 

@@ -120,7 +120,7 @@ tn__node *tn__node_error(tn__error *error);
 /* Turns a pending node into a value in place: retains the storage; drops inputs when no backward can need
  * them (drop_inputs). */
 void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop_inputs);
-/* Makes a node that has a value a plain VALUE. */
+/* Makes a node that has a value and inputs a plain VALUE. */
 void tn__node_drop_inputs(tn__node *node);
 /* Marks a pending node as released by a step: it becomes an error when next used. Takes over one reference to the
  * record; drops the inputs. */
