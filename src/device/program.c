@@ -13,7 +13,6 @@ void tn__program_free(tn__program *program)
         tn__free(step->param);
         tn__free((char *)step->kernel);
         tn__free(step->label);
-        tn__free((char *)step->kernel);
     }
     tn__free(program->step);
     tn__free(program->buffer);
