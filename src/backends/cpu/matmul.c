@@ -48,5 +48,5 @@ static tn_status check(const tn__step *step)
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step)
 {
     tn_status status = check(step->step);
-    return status == TN_OK ? tn__matmul_prepare_plain(step) : status;
+    return status == TN_OK ? tn__matmul_prepare_library(step) : status;
 }

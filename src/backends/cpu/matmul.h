@@ -28,6 +28,8 @@ typedef union tn__matmul_factor {
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 
+/* By oneDNN or CBLAS where one is built in and fits, else by plain loops. */
+tn_status tn__matmul_prepare_library(tn__cpu_step *step);
 /* Plain loops, for every dtype. */
 tn_status tn__matmul_prepare_plain(tn__cpu_step *step);
 

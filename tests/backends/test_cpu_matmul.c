@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Matrix product steps on the CPU: every dtype, layout, batch and factor, against plain loops in double. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "array/ops.h"
+#include "core/dtype.h"
+#include "cpu_steps.h"
+
+static double number(const char *memory, int64_t i, tn_dtype dtype)
+{
+    tn__scalar scalar = {.bits = 0};
+    size_t size = tn_dtype_size(dtype);
+    memcpy(scalar.bytes, memory + i * (int64_t)size, size);
+    return tn__scalar_to_double(scalar, dtype);
+}
+
+static void put(char *memory, int64_t i, tn_dtype dtype, double value)
+{
+    tn__scalar scalar = tn__scalar_from_double(value, dtype);
+    memcpy(memory + i * (int64_t)tn_dtype_size(dtype), scalar.bytes, tn_dtype_size(dtype));
+}
+
+/* How a matrix lies in memory. */
+typedef enum layout { ROWS, COLUMNS, PADDED_ROWS, PADDED_COLUMNS, SPREAD, SAME_ROW, SAME_COLUMN, REVERSED, LAYOUTS } layout;
+
+typedef struct block {
+    char *memory;
+    int64_t elements, offset, stride[3];
+} block;
+
+static block make(layout how, int64_t batch, int64_t rows, int64_t columns, bool one_batch, tn_dtype dtype)
+{
+    block b = {.offset = 0};
+    int64_t *s = b.stride;
+    static const struct {
+        bool by_columns;
+        int pad, step;
+    } kinds[LAYOUTS] = {[COLUMNS] = {true, 0, 1}, [PADDED_ROWS] = {false, 3, 1}, [PADDED_COLUMNS] = {true, 3, 1},
+                        [ROWS] = {false, 0, 1}, [SPREAD] = {false, 1, 2}, [SAME_ROW] = {false, 0, 1},
+                        [SAME_COLUMN] = {true, 0, 1}, [REVERSED] = {false, 0, 1}};
+    int64_t inner = kinds[how].by_columns ? rows : columns, outer = kinds[how].by_columns ? columns : rows;
+    int64_t line = (inner + kinds[how].pad) * kinds[how].step;
+    s[1] = kinds[how].by_columns ? kinds[how].step : line;
+    s[2] = kinds[how].by_columns ? line : kinds[how].step;
+    s[0] = one_batch ? 0 : line * outer + 5;
+    b.elements = (line * outer + 5) * batch + 1;
+    if (how == SAME_ROW)
+        s[1] = 0;
+    if (how == SAME_COLUMN)
+        s[2] = 0;
+    if (how == REVERSED && rows > 0) {
+        b.offset = (rows - 1) * s[1];
+        s[1] = -s[1];
+    }
+    b.memory = calloc(b.elements, tn_dtype_size(dtype));
+    assert_non_null(b.memory);
+    for (int64_t i = 0; i < b.elements; i++)
+        put(b.memory, i, dtype, (double)step_between(dtype == TN_BOOL ? 0 : -3, dtype == TN_BOOL ? 1 : 3));
+    return b;
+}
+
+/* Small whole numbers: exact in every dtype, so that results must be equal, not near. */
+static void check(tn_dtype dtype, int64_t batch, int64_t m, int64_t k, int64_t n, const layout how[3], double alpha,
+                  bool beta, bool one_batch)
+{
+    block out = make(how[0], batch, m, n, false, dtype), a = make(how[1], batch, m, k, one_batch, dtype),
+          b = make(how[2], batch, k, n, false, dtype);
+    char *before = malloc(out.elements * tn_dtype_size(dtype));
+    assert_non_null(before);
+    memcpy(before, out.memory, out.elements * tn_dtype_size(dtype));
+    one_step step = step_of(TN__OP_MATMUL, dtype);
+    step_operand(&step, out.memory, dtype, 3, (int64_t[]){batch, m, n}, out.stride, out.offset);
+    step_operand(&step, a.memory, dtype, 3, (int64_t[]){batch, m, k}, a.stride, a.offset);
+    step_operand(&step, b.memory, dtype, 3, (int64_t[]){batch, k, n}, b.stride, b.offset);
+    step.step.beta = beta;
+    if (alpha != 1) {
+        tn_dtype factor = tn__dtypes[dtype].compute;
+        step.step.alpha = 0;
+        step_scalar(&step, factor, tn__scalar_from_double(alpha, factor).bits);
+    }
+    if (step_run(&step) != TN_OK)
+        fail_msg("%s", tn_error());
+    for (int64_t t = 0; t < batch; t++)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                int64_t place = out.offset + t * out.stride[0] + i * out.stride[1] + j * out.stride[2];
+                double sum = 0;
+                for (int64_t p = 0; p < k; p++) {
+                    double x = number(a.memory, a.offset + t * a.stride[0] + i * a.stride[1] + p * a.stride[2], dtype);
+                    double y = number(b.memory, b.offset + t * b.stride[0] + p * b.stride[1] + j * b.stride[2], dtype);
+                    sum += x * y;
+                }
+                sum = alpha * sum + (beta ? number(before, place, dtype) : 0);
+                put(before, place, dtype, sum);
+                if (dtype == TN_BOOL)
+                    put(before, place, dtype, sum != 0);
+                else if (!tn_dtype_is_float(dtype)) { /* wraps around */
+                    tn__scalar wrapped = tn__scalar_from_int((int64_t)sum, dtype);
+                    memcpy(before + place * (int64_t)tn_dtype_size(dtype), wrapped.bytes, tn_dtype_size(dtype));
+                }
+                if (number(out.memory, place, dtype) != number(before, place, dtype))
+                    fail_msg("%s %d batches of %dx%dx%d, layouts %d %d %d, alpha %g, beta %d: %g at (%d, %d, %d), not %g",
+                             tn_dtype_name(dtype), (int)batch, (int)m, (int)k, (int)n, how[0], how[1], how[2], alpha, beta,
+                             number(out.memory, place, dtype), (int)t, (int)i, (int)j, number(before, place, dtype));
+                memcpy(before + place * (int64_t)tn_dtype_size(dtype), out.memory + place * (int64_t)tn_dtype_size(dtype),
+                       tn_dtype_size(dtype)); /* a zero may have either sign */
+            }
+    /* nothing around the output was touched */
+    assert_memory_equal(out.memory, before, out.elements * tn_dtype_size(dtype));
+    free(before);
+    free(out.memory);
+    free(a.memory);
+    free(b.memory);
+}
+
+static void test_dtypes(void **state)
+{
+    (void)state;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_DTYPE_COUNT; dtype++)
+        for (int round = 0; round < 6; round++) {
+            layout how[3] = {round % 4, (round + 1) % LAYOUTS, (round + 5) % LAYOUTS};
+            check(dtype, step_between(1, 3), step_between(1, 9), step_between(1, 9), step_between(1, 9), how, 1,
+                  round % 2 && dtype != TN_BOOL, false);
+        }
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (int o = 0; o < SAME_ROW; o++)
+        for (int a = 0; a < LAYOUTS; a++)
+            for (int b = 0; b < LAYOUTS; b++) {
+                layout how[3] = {(o + 1) % SAME_ROW, a, b};
+                check(TN_FLOAT32, step_between(1, 2), step_between(1, 40), step_between(1, 40), step_between(1, 40), how,
+                      step_between(0, 1) ? 1 : -2, step_between(0, 1), step_between(0, 1));
+                check(TN_FLOAT64, 1, step_between(1, 9), step_between(1, 9), step_between(1, 9), how, 3,
+                      step_between(0, 1), false);
+            }
+}
+
+/* Shapes that are thin in some direction, as classifiers and their gradients have. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 7, 8, 9, 10, 15, 16, 17, 31, 33, 100, 300};
+    enum { COUNT = sizeof(sizes) / sizeof(*sizes) };
+    for (int round = 0; round < 300; round++) {
+        layout how[3] = {step_between(0, 3), step_between(0, 3), step_between(0, 3)};
+        int64_t m = sizes[step_between(0, COUNT - 1)], k = sizes[step_between(0, COUNT - 1)],
+                n = sizes[step_between(0, COUNT - 1)];
+        if (m * n * k < 2000000)
+            check(TN_FLOAT32, 1, m, k, n, how, round % 3 ? 1 : 0.5, round % 2, false);
+    }
+    check(TN_FLOAT32, 40, 8, 8, 8, (layout[]){ROWS, ROWS, COLUMNS}, 1, false, false);
+    check(TN_FLOAT32, 6, 33, 64, 65, (layout[]){ROWS, ROWS, COLUMNS}, 1, true, true);
+    check(TN_FLOAT32, 1, 100, 784, 100, (layout[]){ROWS, ROWS, COLUMNS}, 1, false, false);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16, TN_INT32};
+    for (int d = 0; d < 4; d++)
+        for (int beta = 0; beta < 2; beta++) {
+            layout how[3] = {ROWS, ROWS, ROWS};
+            check(dtypes[d], 1, 3, 0, 4, how, 2, beta, false); /* zeros, or what was there */
+            check(dtypes[d], 1, 0, 3, 4, how, 1, beta, false);
+            check(dtypes[d], 1, 3, 4, 0, how, 1, beta, false);
+            check(dtypes[d], 0, 3, 4, 2, how, 1, beta, false);
+        }
+}
+
+/* float16 products are rounded once: 2048 + 1 + 1 is 2050, though 2048 + 1 is 2048. */
+static void test_accumulates_wide(void **state)
+{
+    (void)state;
+    char a[8], b[8], out[2];
+    put(a, 0, TN_FLOAT16, 2048);
+    put(a, 1, TN_FLOAT16, 1);
+    put(a, 2, TN_FLOAT16, 1);
+    for (int i = 0; i < 3; i++)
+        put(b, i, TN_FLOAT16, 1);
+    one_step step = step_of(TN__OP_MATMUL, TN_FLOAT16);
+    step_operand(&step, out, TN_FLOAT16, 2, (int64_t[]){1, 1}, NULL, 0);
+    step_operand(&step, a, TN_FLOAT16, 2, (int64_t[]){1, 3}, NULL, 0);
+    step_operand(&step, b, TN_FLOAT16, 2, (int64_t[]){3, 1}, NULL, 0);
+    assert_int_equal(step_run(&step), TN_OK);
+    assert_true(number(out, 0, TN_FLOAT16) == 2050);
+}
+
+/* One executable in several threads at once, with scratch to quarrel about: the same bits each time. */
+typedef struct shared {
+    tn__executable *executable;
+    float *a, *b, *out;
+    tn_status status;
+} shared;
+
+static void *run_many(void *argument)
+{
+    shared *s = argument;
+    for (int i = 0; i < 50 && s->status == TN_OK; i++)
+        s->status = step_device()->ops->run(s->executable, (void *[]){s->out, s->a, s->b}, NULL);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    enum { M = 33, K = 65, N = 40, THREADS = 4 };
+    float *a = malloc(sizeof(float) * 2 * M * K), *b = malloc(sizeof(float) * K * N),
+          *out = malloc(sizeof(float) * THREADS * M * N);
+    assert_true(a && b && out);
+    for (int i = 0; i < 2 * M * K; i++)
+        a[i] = (float)step_uniform(-1, 1);
+    for (int i = 0; i < K * N; i++)
+        b[i] = (float)step_uniform(-1, 1);
+    one_step step = step_of(TN__OP_MATMUL, TN_FLOAT32);
+    step_operand(&step, out, TN_FLOAT32, 2, (int64_t[]){M, N}, NULL, 0);
+    step_operand(&step, a, TN_FLOAT32, 2, (int64_t[]){M, K}, (int64_t[]){2 * K, 2}, 0);
+    step_operand(&step, b, TN_FLOAT32, 2, (int64_t[]){K, N}, NULL, 0);
+    step.step.operand = step.operand;
+    tn__buffer buffer[3] = {{.kind = TN__BUFFER_INPUT}};
+    tn__program program = {.buffer_count = 3, .buffer = buffer, .step_count = 1, .step = &step.step, .source = ""};
+    tn__executable *executable;
+    assert_int_equal(step_device()->ops->load(step_device(), &program, &executable), TN_OK);
+    pthread_t thread[THREADS];
+    shared job[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        job[t] = (shared){executable, a, b, out + t * M * N, TN_OK};
+        assert_int_equal(pthread_create(&thread[t], NULL, run_many, &job[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(thread[t], NULL);
+    for (int t = 0; t < THREADS; t++) {
+        assert_int_equal(job[t].status, TN_OK);
+        assert_memory_equal(out, out + t * M * N, sizeof(float) * M * N);
+    }
+    step_device()->ops->unload(executable);
+    free(a);
+    free(b);
+    free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts),          cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_empty),   cmocka_unit_test(test_accumulates_wide), cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
