@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -24,6 +25,14 @@
 /* No file of a set is larger, packed or not. */
 #define MOST_BYTES ((uint64_t)1 << 28)
 #define MOST_MIRRORS 4
+
+/* One file's fetching. */
+typedef struct job {
+    const tn__set *set;
+    const tn__set_file *file;
+    tn__download how;
+    bool was_ok; /* no error was latched before */
+} job;
 
 /* The digest of a file; unpacked, if that is what the set's are of. Damaged gzip data has none: "". */
 static tn_status file_digest(const char *path, bool unpacked, char digest[33])
@@ -56,25 +65,32 @@ static tn_status file_digest(const char *path, bool unpacked, char digest[33])
     return status;
 }
 
-static tn_status check_file(const tn__set *set, const tn__set_file *file, const char *path)
+static tn_status check_file(const job *j, const char *path)
 {
     char digest[33];
-    tn_status status = file_digest(path, set->md5_of_unpacked, digest);
-    if (status != TN_OK || strcmp(digest, file->md5) == 0)
+    bool unpacked = j->set->md5_of_unpacked;
+    tn_status status = file_digest(path, unpacked, digest);
+    if (status != TN_OK || strcmp(digest, j->file->md5) == 0)
         return status;
-    return tn__fail(TN_ERR_FORMAT, OPERATION, "'%s' is not %s of %s: expected the MD5 %s%s, found %s", path, file->name,
-                    set->name, file->md5, set->md5_of_unpacked ? " of its unpacked contents" : "", digest);
+    return tn__fail(TN_ERR_FORMAT, OPERATION, "'%s' is not %s of %s: expected the MD5 %s%s, found %s; fetch it again", path,
+                    j->file->name, j->set->name, j->file->md5, unpacked ? " of its unpacked contents" : "", digest);
+}
+
+/* Forgets an error that another attempt may make good. */
+static void forget_error(const job *j)
+{
+    if (j->was_ok)
+        tn_clear_error();
 }
 
 /* True if a complete file lies there. Says nothing if not: it will be fetched. */
-static bool is_complete(const tn__set *set, const tn__set_file *file, const char *path)
+static bool is_complete(const job *j, const char *path)
 {
     if (access(path, R_OK) != 0)
         return false;
-    bool was_ok = tn_ok();
-    bool complete = check_file(set, file, path) == TN_OK;
-    if (!complete && was_ok)
-        tn_clear_error();
+    bool complete = check_file(j, path) == TN_OK;
+    if (!complete)
+        forget_error(j);
     return complete;
 }
 
@@ -98,23 +114,22 @@ static int open_part(const char *part)
 }
 
 /* From one mirror, going on where the part ends. A part that turns out wrong is emptied, and the mirror asked once more. */
-static tn_status fetch_from(const char *mirror, const tn__set *set, const tn__set_file *file, const char *part, int fd,
-                            const tn__download *how)
+static tn_status fetch_from(const job *j, const char *mirror, const char *part, int fd)
 {
-    char *url = tn__format("%s%s", mirror, file->name);
+    char *url = tn__format("%s%s", mirror, j->file->name);
     tn_status status = url ? TN_OK : tn__fail_memory(OPERATION, strlen(mirror) + 64);
     bool resumed = lseek(fd, 0, SEEK_END) > 0;
     for (int attempt = 0; url && attempt < 1 + resumed; attempt++) {
-        if ((status = tn__download_run(url, fd, part, how)) != TN_OK)
+        if ((status = tn__download_run(url, fd, part, &j->how)) != TN_OK)
             break;
-        if ((status = check_file(set, file, part)) == TN_OK)
+        if ((status = check_file(j, part)) == TN_OK)
             break;
         if (ftruncate(fd, 0) != 0) {
             status = tn__fail_errno(OPERATION, "write", part, errno);
             break;
         }
         if (attempt == 0 && resumed)
-            tn_clear_error();
+            forget_error(j);
     }
     tn__free(url);
     return status;
@@ -135,11 +150,10 @@ static int list_mirrors(const tn__set *set, char *mirrors[MOST_MIRRORS])
     return count;
 }
 
-static tn_status fetch_part(const tn__set *set, const tn__set_file *file, const char *path, const char *part, int fd,
-                            const tn__download *how)
+static tn_status fetch_part(const job *j, const char *path, const char *part, int fd)
 {
     char *mirrors[MOST_MIRRORS];
-    int count = list_mirrors(set, mirrors);
+    int count = list_mirrors(j->set, mirrors);
     tn_status status = TN_ERR_IO;
     for (int i = 0; i < count && status != TN_OK; i++) {
         if (!mirrors[i]) {
@@ -148,11 +162,9 @@ static tn_status fetch_part(const tn__set *set, const tn__set_file *file, const 
         }
         if (i > 0) {
             tn__log(TN__LOG_INFO, "data", "%s; trying %s", tn__error_message(tn__error_last()), mirrors[i]);
-            tn_clear_error();
+            forget_error(j);
         }
-        status = fetch_from(mirrors[i], set, file, part, fd, how);
-        if (status == TN_ERR_STATE) /* the user's doing, no mirror's */
-            break;
+        status = fetch_from(j, mirrors[i], part, fd);
     }
     for (int i = 0; i < count; i++)
         tn__free(mirrors[i]);
@@ -163,16 +175,16 @@ static tn_status fetch_part(const tn__set *set, const tn__set_file *file, const 
     return status;
 }
 
-static tn_status fetch_file(const tn__set *set, const tn__set_file *file, const char *folder, const tn__download *how)
+static tn_status fetch_file(const job *j, const char *folder)
 {
-    char *path = tn__format("%s/%s", folder, file->name), *part = tn__format("%s/%s.part", folder, file->name);
+    char *path = tn__format("%s/%s", folder, j->file->name), *part = tn__format("%s/%s.part", folder, j->file->name);
     tn_status status = path && part ? TN_OK : tn__fail_memory(OPERATION, strlen(folder) + 64);
-    if (status == TN_OK && !is_complete(set, file, path)) {
+    if (status == TN_OK && !is_complete(j, path)) {
         int fd = open_part(part);
         if (fd < 0)
             status = TN_ERR_IO;
-        else if (!is_complete(set, file, path)) /* nobody else has fetched it meanwhile */
-            status = fetch_part(set, file, path, part, fd, how);
+        else if (!is_complete(j, path)) /* nobody else has fetched it meanwhile */
+            status = fetch_part(j, path, part, fd);
         else
             unlink(part);
         if (fd >= 0)
@@ -187,6 +199,7 @@ tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int
                         void *user)
 {
     const tn__set *set = tn__set_find(name);
+    bool was_ok = tn_ok();
     if (!set)
         return tn__fail(TN_ERR_NAME, OPERATION, "expected \"mnist\" or \"fashion-mnist\", got '%s'", name);
     char *folder = tn__set_cache(OPERATION, set);
@@ -194,8 +207,8 @@ tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int
         return tn__error_status(tn__error_last());
     tn_status status = tn__folder_make(OPERATION, folder);
     for (int i = 0; i < TN__SET_FILES && status == TN_OK; i++) {
-        tn__download how = {set->file[i].name, MOST_BYTES, progress, user};
-        status = fetch_file(set, &set->file[i], folder, &how);
+        job j = {set, &set->file[i], {set->file[i].name, MOST_BYTES, progress, user}, was_ok};
+        status = fetch_file(&j, folder);
     }
     tn__free(folder);
     return status;
