@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In-place operations: they point a handle at a new value of the old shape and dtype. A failed one leaves it as it is. */
+/* In-place operations: they point a handle at a new value of the old shape and dtype. A failed one
+ * leaves it as it is. */
 #include <tanso/array.h>
 
 #include "array/build_parts.h"
@@ -18,7 +19,8 @@ static tn__node *assignable(const char *operation, tn__node *old, tn__node *valu
         tn__shape_intern(result.ndim, result.dim) != old->shape) {
         char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, operation,
-                   "a value of shape %s does not fit the array's shape %s, which assignment keeps; make a new array instead",
+                   "a value of shape %s does not fit the array's shape %s, which assignment keeps; "
+                   "make a new array instead",
                    tn__shape_text(value->shape->ndim, value->shape->dim, second),
                    tn__shape_text(old->shape->ndim, old->shape->dim, first));
     }
@@ -46,8 +48,11 @@ tn_status tn_assign(tn_array *x, const tn_array *y)
     return assign("assign", TN__OP_COPY, x, y);
 }
 
-#define ASSIGN(name, ID) \
-    tn_status tn_##name(tn_array *x, const tn_array *y) { return assign(#name, TN__OP_##ID, x, y); }
+#define ASSIGN(name, ID)                                                                           \
+    tn_status tn_##name(tn_array *x, const tn_array *y)                                            \
+    {                                                                                              \
+        return assign(#name, TN__OP_##ID, x, y);                                                   \
+    }
 ASSIGN(add_assign, ADD)
 ASSIGN(subtract_assign, SUBTRACT)
 ASSIGN(multiply_assign, MULTIPLY)

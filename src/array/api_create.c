@@ -34,18 +34,21 @@ tn_array *tn_weak_bool(bool value)
     TN__RETURN(weak((tn__scalar){.i = value}, TN_BOOL));
 }
 
-/* Where and as what a new array is to be made; shape is NULL, with a latched failure, when it cannot be. */
+/* Where and as what a new array is to be made; shape is NULL, with a latched failure, when it
+ * cannot be. */
 typedef struct target {
     const tn__shape *shape;
     tn__device *device;
     tn_dtype dtype;
 } target;
 
-static target new_target(const char *operation, tn_shape shape, tn_dtype default_dtype, const tn_create_opts *opts)
+static target new_target(const char *operation, tn_shape shape, tn_dtype default_dtype,
+                         const tn_create_opts *opts)
 {
     target t = {.dtype = opts && opts->dtype ? opts->dtype : default_dtype};
     if (!tn__dtype_valid(t.dtype)) {
-        tn__fail(TN_ERR_DTYPE, operation, "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)t.dtype);
+        tn__fail(TN_ERR_DTYPE, operation,
+                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)t.dtype);
         return t;
     }
     t.device = tn__device_get(opts ? opts->device : (tn_device){0, 0});
@@ -53,7 +56,8 @@ static target new_target(const char *operation, tn_shape shape, tn_dtype default
     return t;
 }
 
-static tn__node *full(const char *operation, tn_shape shape, double value, const tn_create_opts *opts)
+static tn__node *full(const char *operation, tn_shape shape, double value,
+                      const tn_create_opts *opts)
 {
     target t = new_target(operation, shape, TN_FLOAT32, opts);
     return t.shape ? tn__const(value, t.dtype, t.shape, t.device) : tn__failed();
@@ -113,31 +117,38 @@ static bool whole(double x)
     return x == floor(x) && fabs(x) < 0x1p62;
 }
 
-/* NumPy computes the first two elements in the dtype and goes on by their difference, integers in int64 and
- * half precision in float32. */
+/* NumPy computes the first two elements in the dtype and goes on by their difference, integers in
+ * int64 and half precision in float32. */
 static tn__node *arange(double start, double stop, double step, const tn_create_opts *opts)
 {
     if (!(isfinite(start) && isfinite(stop) && isfinite(step)) || step == 0)
-        TN__REFUSE(TN_ERR_VALUE, "arange", "start %g, stop %g, step %g: expected finite numbers and a step other than 0", start,
-                   stop, step);
+        TN__REFUSE(TN_ERR_VALUE, "arange",
+                   "start %g, stop %g, step %g: expected finite numbers and a step other than 0",
+                   start, stop, step);
     double count = ceil((stop - start) / step);
     if (!(count < 0x1p62))
-        TN__REFUSE(TN_ERR_VALUE, "arange", "from %g to %g by %g is too many elements", start, stop, step);
+        TN__REFUSE(TN_ERR_VALUE, "arange", "from %g to %g by %g is too many elements", start, stop,
+                   step);
     tn_dtype dtype = whole(start) && whole(stop) && whole(step) ? TN_INT64 : TN_FLOAT32;
     tn_shape shape = {.ndim = 1, .dim = {count > 0 ? (int64_t)count : 0}};
     target t = new_target("arange", shape, dtype, opts);
     if (!t.shape)
         return tn__failed();
     if (t.dtype == TN_BOOL && t.shape->size > 2)
-        TN__REFUSE(TN_ERR_DTYPE, "arange", "bool has 2 values, %lld are asked for; give another dtype", (long long)t.shape->size);
+        TN__REFUSE(TN_ERR_DTYPE, "arange",
+                   "bool has 2 values, %lld are asked for; give another dtype",
+                   (long long)t.shape->size);
 
-    tn_dtype compute = tn_dtype_is_float(t.dtype) ? (tn_dtype)tn__dtypes[t.dtype].compute : TN_INT64;
+    tn_dtype compute =
+        tn_dtype_is_float(t.dtype) ? (tn_dtype)tn__dtypes[t.dtype].compute : TN_INT64;
     tn_dtype stored = compute == TN_INT64 ? TN_INT64 : t.dtype;
-    tn__scalar first = tn__scalar_from_double(start, stored), second = tn__scalar_from_double(start + step, stored), delta;
+    tn__scalar first = tn__scalar_from_double(start, stored),
+               second = tn__scalar_from_double(start + step, stored), delta;
     if (compute == TN_INT64) {
         delta.i = (int64_t)((uint64_t)second.i - (uint64_t)first.i);
     } else {
-        double difference = tn__scalar_to_double(second, stored) - tn__scalar_to_double(first, stored);
+        double difference =
+            tn__scalar_to_double(second, stored) - tn__scalar_to_double(first, stored);
         delta = tn__scalar_from_double(difference, compute);
         first = tn__scalar_cast(first, stored, compute);
     }
@@ -153,7 +164,8 @@ tn_array *tn_arange_with(double start, double stop, double step, const tn_create
 static tn__node *linspace(double start, double stop, int64_t count, const tn_create_opts *opts)
 {
     if (count < 0)
-        TN__REFUSE(TN_ERR_VALUE, "linspace", "expected a count of 0 or more, got %lld", (long long)count);
+        TN__REFUSE(TN_ERR_VALUE, "linspace", "expected a count of 0 or more, got %lld",
+                   (long long)count);
     target t = new_target("linspace", (tn_shape){.ndim = 1, .dim = {count}}, TN_FLOAT32, opts);
     if (!t.shape)
         return tn__failed();
@@ -162,13 +174,15 @@ static tn__node *linspace(double start, double stop, int64_t count, const tn_cre
     if (count > 1 && step == 0 && stop != start) {
         /* a step too small to be represented: divide first */
         y = tn__cast(tn__iota(t.shape, 0, t.device), TN_FLOAT64);
-        y = tn__with(TN__OP_MULTIPLY, tn__with(TN__OP_DIVIDE, y, (double)(count - 1)), stop - start);
+        y = tn__with(TN__OP_MULTIPLY, tn__with(TN__OP_DIVIDE, y, (double)(count - 1)),
+                     stop - start);
         y = tn__with(TN__OP_ADD, y, start);
     } else {
         y = ramp(&t, TN_FLOAT64, (tn__scalar){.f64 = start}, (tn__scalar){.f64 = step});
     }
     if (count > 1) {
-        tn__node *last = tn__with(TN__OP_EQUAL, tn__iota(t.shape, 0, t.device), (double)(count - 1));
+        tn__node *last =
+            tn__with(TN__OP_EQUAL, tn__iota(t.shape, 0, t.device), (double)(count - 1));
         y = tn__where(last, tn__const(stop, TN_FLOAT64, t.shape, t.device), y);
     }
     if (tn_dtype_is_integer(t.dtype))
@@ -183,10 +197,12 @@ tn_array *tn_linspace_with(double start, double stop, int64_t count, const tn_cr
 
 static tn__node *eye(int64_t n, int64_t m, const tn_create_opts *opts)
 {
-    target t = new_target("eye", (tn_shape){.ndim = 2, .dim = {n, m < 0 ? n : m}}, TN_FLOAT32, opts);
+    target t =
+        new_target("eye", (tn_shape){.ndim = 2, .dim = {n, m < 0 ? n : m}}, TN_FLOAT32, opts);
     if (!t.shape)
         return tn__failed();
-    tn__node *diagonal = tn__binary(TN__OP_EQUAL, tn__iota(t.shape, 0, t.device), tn__iota(t.shape, 1, t.device));
+    tn__node *diagonal =
+        tn__binary(TN__OP_EQUAL, tn__iota(t.shape, 0, t.device), tn__iota(t.shape, 1, t.device));
     return tn__cast(diagonal, t.dtype);
 }
 
@@ -197,24 +213,31 @@ tn_array *tn_eye_with(int64_t n, int64_t m, const tn_create_opts *opts)
 
 /* ---- host memory ---- */
 
-static tn__node *from_host(const char *operation, const void *data, tn_shape shape, tn_dtype dtype, const tn_create_opts *opts)
+static tn__node *from_host(const char *operation, const void *data, tn_shape shape, tn_dtype dtype,
+                           const tn_create_opts *opts)
 {
     tn_create_opts options = {.dtype = dtype, .device = opts ? opts->device : (tn_device){0, 0}};
     if (opts && opts->dtype && opts->dtype != dtype)
-        TN__REFUSE(TN_ERR_DTYPE, operation, "the data are %s, and the option dtype says %s; leave the option out and tn_cast",
-                   tn_dtype_name(dtype), tn_dtype_name(opts->dtype));
+        TN__REFUSE(
+            TN_ERR_DTYPE, operation,
+            "the data are %s, and the option dtype says %s; leave the option out and tn_cast",
+            tn_dtype_name(dtype), tn_dtype_name(opts->dtype));
     if (!tn__dtype_valid(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
+        TN__REFUSE(TN_ERR_DTYPE, operation,
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
     target t = new_target(operation, shape, dtype, &options);
     if (!t.shape)
         return tn__failed();
     int64_t size = t.shape->size;
     if (size > 0 && !data)
-        TN__REFUSE(TN_ERR_VALUE, operation, "data is NULL, expected %lld elements of %s", (long long)size, tn_dtype_name(dtype));
+        TN__REFUSE(TN_ERR_VALUE, operation, "data is NULL, expected %lld elements of %s",
+                   (long long)size, tn_dtype_name(dtype));
     for (int64_t i = 0; dtype == TN_BOOL && i < size; i++)
         if (((const unsigned char *)data)[i] > 1)
-            TN__REFUSE(TN_ERR_VALUE, operation, "element %lld is %d, bool elements are 0 or 1; give the data as uint8 and tn_cast",
-                       (long long)i, ((const unsigned char *)data)[i]);
+            TN__REFUSE(
+                TN_ERR_VALUE, operation,
+                "element %lld is %d, bool elements are 0 or 1; give the data as uint8 and tn_cast",
+                (long long)i, ((const unsigned char *)data)[i]);
 
     size_t bytes = (size_t)size * tn_dtype_size(dtype);
     tn__storage *storage = tn__storage_new(t.device, bytes);
@@ -229,15 +252,17 @@ static tn__node *from_host(const char *operation, const void *data, tn_shape sha
     return node;
 }
 
-tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype, const tn_create_opts *opts)
+tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype,
+                            const tn_create_opts *opts)
 {
     TN__RETURN(from_host("from_host", data, shape, dtype, opts));
 }
 
-#define FROM_HOST(name, type, dtype) \
-    tn_array *tn_from_##name(const type *data, int64_t count) \
-    { \
-        TN__RETURN(from_host("from_" #name, data, (tn_shape){.ndim = 1, .dim = {count}}, dtype, NULL)); \
+#define FROM_HOST(name, type, dtype)                                                               \
+    tn_array *tn_from_##name(const type *data, int64_t count)                                      \
+    {                                                                                              \
+        TN__RETURN(                                                                                \
+            from_host("from_" #name, data, (tn_shape){.ndim = 1, .dim = {count}}, dtype, NULL));   \
     }
 FROM_HOST(floats, float, TN_FLOAT32)
 FROM_HOST(doubles, double, TN_FLOAT64)
@@ -257,7 +282,8 @@ static tn__node *to(const tn_array *x, tn_device id)
     if (tn__foldable(a))
         return tn__const_scalar(a->attr.scalar, a->dtype, a->shape, device);
     if (!tn__transfer_hook)
-        TN__REFUSE(TN_ERR_UNSUPPORTED, "to", "moving from %s to %s needs the engine, which is not linked in", a->device->name,
+        TN__REFUSE(TN_ERR_UNSUPPORTED, "to",
+                   "moving from %s to %s needs the engine, which is not linked in", a->device->name,
                    device->name);
     return tn__transfer_hook(a, device);
 }

@@ -19,13 +19,17 @@ static tn__node *along(tn__node *indices, int ndim, int axis)
     return tn__reshape(indices, ndim, dim);
 }
 
-/* The array's shape with `axis` replaced by all of the indices' axes; NULL with a latched failure. */
-static const tn__shape *taken_shape(const char *operation, const tn__node *a, const tn__node *indices, int axis)
+/* The array's shape with `axis` replaced by all of the indices' axes; NULL with a latched failure.
+ */
+static const tn__shape *taken_shape(const char *operation, const tn__node *a,
+                                    const tn__node *indices, int axis)
 {
     tn_shape shape = {.ndim = a->shape->ndim - 1 + indices->shape->ndim};
     if (shape.ndim > TN_MAX_NDIM) {
-        tn__fail(TN_ERR_SHAPE, operation, "indices of %d axes along an axis of an array of %d axes give %d axes, the most is %d",
-                 indices->shape->ndim, a->shape->ndim, shape.ndim, TN_MAX_NDIM);
+        tn__fail(
+            TN_ERR_SHAPE, operation,
+            "indices of %d axes along an axis of an array of %d axes give %d axes, the most is %d",
+            indices->shape->ndim, a->shape->ndim, shape.ndim, TN_MAX_NDIM);
         return NULL;
     }
     int n = 0;
@@ -57,7 +61,8 @@ tn_array *tn_take(const tn_array *x, const tn_array *indices, int axis)
 
 tn_array *tn_take_along_axis(const tn_array *x, const tn_array *indices, int axis)
 {
-    TN__RETURN(tn__gather(tn__node_of(x, "take_along_axis"), tn__node_of(indices, "take_along_axis"), axis));
+    TN__RETURN(tn__gather(tn__node_of(x, "take_along_axis"),
+                          tn__node_of(indices, "take_along_axis"), axis));
 }
 
 static tn__node *scatter_add(tn__node *a, tn__node *indices, tn__node *values, int axis)
@@ -79,10 +84,11 @@ static tn__node *scatter_add(tn__node *a, tn__node *indices, tn__node *values, i
     return tn__scatter_add_node(a, along(indices, a->shape->ndim, axis), values, axis);
 }
 
-tn_array *tn_scatter_add(const tn_array *x, const tn_array *indices, const tn_array *values, int axis)
+tn_array *tn_scatter_add(const tn_array *x, const tn_array *indices, const tn_array *values,
+                         int axis)
 {
-    TN__RETURN(scatter_add(tn__node_of(x, "scatter_add"), tn__node_of(indices, "scatter_add"), tn__node_of(values, "scatter_add"),
-                           axis));
+    TN__RETURN(scatter_add(tn__node_of(x, "scatter_add"), tn__node_of(indices, "scatter_add"),
+                           tn__node_of(values, "scatter_add"), axis));
 }
 
 static tn__node *one_hot(tn__node *indices, int64_t count, tn_dtype dtype)
@@ -90,7 +96,8 @@ static tn__node *one_hot(tn__node *indices, int64_t count, tn_dtype dtype)
     indices = tn__positions("one_hot", indices);
     TN__PASS_ERROR(indices);
     if (count < 0)
-        TN__REFUSE(TN_ERR_VALUE, "one_hot", "expected a count of 0 or more classes, got %lld", (long long)count);
+        TN__REFUSE(TN_ERR_VALUE, "one_hot", "expected a count of 0 or more classes, got %lld",
+                   (long long)count);
     dtype = dtype ? dtype : TN_FLOAT32;
     tn_shape value = tn__shape_value(indices->shape);
     tn__node *column = tn__insert_axis("one_hot", indices, value.ndim);
@@ -99,7 +106,8 @@ static tn__node *one_hot(tn__node *indices, int64_t count, tn_dtype dtype)
     const tn__shape *shape = tn__shape_make("one_hot", value, TN_INT64);
     if (!shape)
         return tn__failed();
-    return tn__cast(tn__binary(TN__OP_EQUAL, column, tn__iota(shape, shape->ndim - 1, column->device)), dtype);
+    return tn__cast(
+        tn__binary(TN__OP_EQUAL, column, tn__iota(shape, shape->ndim - 1, column->device)), dtype);
 }
 
 tn_array *tn_one_hot(const tn_array *indices, int64_t count, tn_dtype dtype)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining: concatenate and stack. The parts are written one after another over a constant zero with a chain of UPDATE
- * nodes; each base has no other reader, so that the plan writes all parts into one buffer.
+ * Joining: concatenate and stack. The parts are written one after another over a constant zero with
+ * a chain of UPDATE nodes; each base has no other reader, so that the plan writes all parts into
+ * one buffer.
  */
 #include <tanso/array.h>
 
@@ -24,7 +25,7 @@ static tn__node *part(const join *j, int i)
 typedef struct common {
     tn_shape shape;
     tn_dtype dtype;
-    const tn__node *fixed;    /* a part that is no constant: it says the device */
+    const tn__node *fixed; /* a part that is no constant: it says the device */
     const tn__node *constant;
 } common;
 
@@ -42,13 +43,17 @@ static tn__node *add_part(const join *j, common *c, int i, tn__node *a)
             same = shape.dim[k] == c->shape.dim[k] || (k == axis && !j->stack);
         if (!same) {
             char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-            TN__REFUSE(TN_ERR_SHAPE, j->operation, "array %d has shape %s, the ones before it %s; they must agree%s", i,
-                       tn__shape_text(shape.ndim, shape.dim, second), tn__shape_text(c->shape.ndim, c->shape.dim, first),
+            TN__REFUSE(TN_ERR_SHAPE, j->operation,
+                       "array %d has shape %s, the ones before it %s; they must agree%s", i,
+                       tn__shape_text(shape.ndim, shape.dim, second),
+                       tn__shape_text(c->shape.ndim, c->shape.dim, first),
                        j->stack ? "" : " on all axes but the one they are joined on");
         }
         int64_t extent;
-        if (axis < 0 || axis >= shape.ndim || __builtin_add_overflow(c->shape.dim[axis], shape.dim[axis], &extent))
-            TN__REFUSE(TN_ERR_SHAPE, j->operation, "the extents along axis %d add up to too much", j->axis);
+        if (axis < 0 || axis >= shape.ndim ||
+            __builtin_add_overflow(c->shape.dim[axis], shape.dim[axis], &extent))
+            TN__REFUSE(TN_ERR_SHAPE, j->operation, "the extents along axis %d add up to too much",
+                       j->axis);
         c->shape.dim[axis] = extent;
         c->dtype = tn_dtype_promote(c->dtype, a->dtype);
     }
@@ -57,8 +62,10 @@ static tn__node *add_part(const join *j, common *c, int i, tn__node *a)
     else if (!c->fixed)
         c->fixed = a;
     else if (c->fixed->device != a->device)
-        TN__REFUSE(TN_ERR_DEVICE, j->operation, "array %d is on %s, one before it on %s; move one with tn_to(x, tn_device_of(y))",
-                   i, a->device->name, c->fixed->device->name);
+        TN__REFUSE(
+            TN_ERR_DEVICE, j->operation,
+            "array %d is on %s, one before it on %s; move one with tn_to(x, tn_device_of(y))", i,
+            a->device->name, c->fixed->device->name);
     return a;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random arrays. A call draws from the stream (generator.key, generator.counter), and then advances the counter by the
- * Philox blocks its elements took, as scalar_random.h counts them: four elements a block for 32-bit draws (float32 and the
- * half precisions), two for 64-bit ones (float64, integers). Streams of successive calls thus never overlap.
+ * Random arrays. A call draws from the stream (generator.key, generator.counter), and then advances
+ * the counter by the Philox blocks its elements took, as scalar_random.h counts them: four elements
+ * a block for 32-bit draws (float32 and the half precisions), two for 64-bit ones (float64,
+ * integers). Streams of successive calls thus never overlap.
  */
 #include <tanso/array.h>
 #include <tanso/random.h>
@@ -25,7 +26,8 @@ tn_generator *tn_default_generator(void)
     return &thread_generator;
 }
 
-/* What a call draws: checked options, the shape and device. shape is NULL, with a latched failure, when it cannot. */
+/* What a call draws: checked options, the shape and device. shape is NULL, with a latched failure,
+ * when it cannot. */
 typedef struct draw {
     tn_random_opts opts;
     tn_generator *generator;
@@ -34,13 +36,15 @@ typedef struct draw {
     tn_dtype dtype;
 } draw;
 
-static draw new_draw(const char *operation, tn_shape shape, tn_dtype default_dtype, const tn_random_opts *opts)
+static draw new_draw(const char *operation, tn_shape shape, tn_dtype default_dtype,
+                     const tn_random_opts *opts)
 {
     draw d = {.opts = opts ? *opts : (tn_random_opts){.dtype = TN_DTYPE_DEFAULT}};
     d.dtype = d.opts.dtype ? d.opts.dtype : default_dtype;
     d.generator = d.opts.generator ? d.opts.generator : &thread_generator;
     if (!tn__dtype_valid(d.dtype)) {
-        tn__fail(TN_ERR_DTYPE, operation, "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)d.dtype);
+        tn__fail(TN_ERR_DTYPE, operation,
+                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)d.dtype);
         return d;
     }
     d.device = tn__device_get(d.opts.device);
@@ -54,7 +58,9 @@ static bool is_float_draw(const char *operation, const draw *d)
         return false;
     if (tn_dtype_is_float(d->dtype))
         return true;
-    tn__fail(TN_ERR_DTYPE, operation, "draws floats, and the dtype asked for is %s; use tn_random_integers", tn_dtype_name(d->dtype));
+    tn__fail(TN_ERR_DTYPE, operation,
+             "draws floats, and the dtype asked for is %s; use tn_random_integers",
+             tn_dtype_name(d->dtype));
     return false;
 }
 
@@ -62,7 +68,8 @@ static bool is_float_draw(const char *operation, const draw *d)
 static tn__node *next(const draw *d, tn__op op, tn_dtype dtype)
 {
     uint64_t size = (uint64_t)d->shape->size;
-    tn__node *node = tn__random(op, dtype, d->shape, d->device, d->generator->key, d->generator->counter);
+    tn__node *node =
+        tn__random(op, dtype, d->shape, d->device, d->generator->key, d->generator->counter);
     d->generator->counter += tn__dtypes[dtype].size == 8 ? (size + 1) / 2 : (size + 3) / 4;
     return node;
 }
@@ -90,7 +97,8 @@ static tn__node *uniform(tn_shape shape, const tn_random_opts *opts)
     if (low == 0 && high == 0)
         high = 1;
     if (!(low <= high) || !isfinite(high - low))
-        TN__REFUSE(TN_ERR_VALUE, "random_uniform", "low %g, high %g: expected finite numbers with low <= high", low, high);
+        TN__REFUSE(TN_ERR_VALUE, "random_uniform",
+                   "low %g, high %g: expected finite numbers with low <= high", low, high);
     tn_dtype compute = (tn_dtype)tn__dtypes[d.dtype].compute;
     tn__node *u = next(&d, TN__OP_RANDOM_UNIFORM, compute);
     if (low == 0 && high == 1 && compute == d.dtype)
@@ -114,7 +122,8 @@ static tn__node *normal(tn_shape shape, const tn_random_opts *opts)
         return tn__failed();
     double loc = d.opts.loc, scale = d.opts.scale == 0 ? 1 : d.opts.scale;
     if (!isfinite(loc) || !(scale > 0 && isfinite(scale)))
-        TN__REFUSE(TN_ERR_VALUE, "random_normal", "loc %g, scale %g: expected finite numbers, scale not negative", loc, scale);
+        TN__REFUSE(TN_ERR_VALUE, "random_normal",
+                   "loc %g, scale %g: expected finite numbers, scale not negative", loc, scale);
     tn__node *z = next(&d, TN__OP_RANDOM_NORMAL, (tn_dtype)tn__dtypes[d.dtype].compute);
     if (scale != 1)
         z = tn__with(TN__OP_MULTIPLY, z, scale);
@@ -131,11 +140,12 @@ tn_array *tn_random_normal_with(tn_shape shape, const tn_random_opts *opts)
 static tn__node *u64(tn__op op, tn__node *a, uint64_t b)
 {
     TN__PASS_ERROR(a);
-    return tn__binary(op, a, tn__const_scalar((tn__scalar){.bits = b}, TN_UINT64, a->shape, a->device));
+    return tn__binary(op, a,
+                      tn__const_scalar((tn__scalar){.bits = b}, TN_UINT64, a->shape, a->device));
 }
 
-/* The upper half of bits * n, by halves, as tns_random_below_u64 computes it: a value's probability is off by less than
- * n / 2^64, relatively. */
+/* The upper half of bits * n, by halves, as tns_random_below_u64 computes it: a value's probability
+ * is off by less than n / 2^64, relatively. */
 static tn__node *multiply_high(tn__node *bits, uint64_t n)
 {
     const uint64_t half = 0xffffffffu;
@@ -145,7 +155,8 @@ static tn__node *multiply_high(tn__node *bits, uint64_t n)
     tn__node *result = u64(TN__OP_RIGHT_SHIFT, middle, 32);
     if (n >> 32 == 0)
         return result;
-    tn__node *rest = tn__binary(TN__OP_ADD, u64(TN__OP_MULTIPLY, low, n >> 32), u64(TN__OP_BITWISE_AND, middle, half));
+    tn__node *rest = tn__binary(TN__OP_ADD, u64(TN__OP_MULTIPLY, low, n >> 32),
+                                u64(TN__OP_BITWISE_AND, middle, half));
     result = tn__binary(TN__OP_ADD, result, u64(TN__OP_MULTIPLY, high, n >> 32));
     return tn__binary(TN__OP_ADD, result, u64(TN__OP_RIGHT_SHIFT, rest, 32));
 }
@@ -154,7 +165,8 @@ static tn__node *multiply_high(tn__node *bits, uint64_t n)
 static bool holds(tn_dtype dtype, int64_t low, int64_t last)
 {
     return tn__scalar_to_int(tn__scalar_from_int(low, dtype), dtype) == low &&
-           tn__scalar_to_int(tn__scalar_from_int(last, dtype), dtype) == last && (dtype != TN_UINT64 || low >= 0);
+           tn__scalar_to_int(tn__scalar_from_int(last, dtype), dtype) == last &&
+           (dtype != TN_UINT64 || low >= 0);
 }
 
 static tn__node *integers(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts)
@@ -163,26 +175,32 @@ static tn__node *integers(int64_t low, int64_t high, tn_shape shape, const tn_ra
     if (!d.shape)
         return tn__failed();
     if (!tn_dtype_is_integer(d.dtype))
-        TN__REFUSE(TN_ERR_DTYPE, "random_integers", "expected an integer dtype, got %s; cast the result with tn_cast",
+        TN__REFUSE(TN_ERR_DTYPE, "random_integers",
+                   "expected an integer dtype, got %s; cast the result with tn_cast",
                    tn_dtype_name(d.dtype));
     if (low >= high)
-        TN__REFUSE(TN_ERR_VALUE, "random_integers", "low %lld, high %lld: expected low < high, which is left out", (long long)low,
+        TN__REFUSE(TN_ERR_VALUE, "random_integers",
+                   "low %lld, high %lld: expected low < high, which is left out", (long long)low,
                    (long long)high);
     if (!holds(d.dtype, low, high - 1))
-        TN__REFUSE(TN_ERR_VALUE, "random_integers", "%lld to %lld do not all fit %s; give a wider dtype", (long long)low,
+        TN__REFUSE(TN_ERR_VALUE, "random_integers",
+                   "%lld to %lld do not all fit %s; give a wider dtype", (long long)low,
                    (long long)high - 1, tn_dtype_name(d.dtype));
-    tn__node *value = multiply_high(next(&d, TN__OP_RANDOM_BITS, TN_UINT64), (uint64_t)high - (uint64_t)low);
+    tn__node *value =
+        multiply_high(next(&d, TN__OP_RANDOM_BITS, TN_UINT64), (uint64_t)high - (uint64_t)low);
     if (low != 0)
         value = u64(TN__OP_ADD, value, (uint64_t)low);
     return tn__cast(value, d.dtype);
 }
 
-tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts)
+tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape,
+                                  const tn_random_opts *opts)
 {
     TN__RETURN(integers(low, high, shape, opts));
 }
 
-/* Fisher and Yates's shuffle; the swap partner of element i is drawn below i + 1 as element i of the stream. */
+/* Fisher and Yates's shuffle; the swap partner of element i is drawn below i + 1 as element i of
+ * the stream. */
 tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
 {
     tn__call call = tn__enter();
@@ -190,22 +208,25 @@ tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
     if (!d.shape)
         return tn__leave_error(call);
     if (d.dtype != TN_INT64)
-        return tn__leave_array(call, tn__node_error(tn__error_new(TN_ERR_DTYPE, "random_permutation",
-                                                                  "gives int64, and the dtype asked for is %s; use tn_cast",
-                                                                  tn_dtype_name(d.dtype))));
+        return tn__leave_array(call, tn__node_error(tn__error_new(
+                                         TN_ERR_DTYPE, "random_permutation",
+                                         "gives int64, and the dtype asked for is %s; use tn_cast",
+                                         tn_dtype_name(d.dtype))));
     int64_t *order = tn__alloc(n > 0 ? (size_t)n * sizeof *order : 1);
     if (!order) {
         tn__fail_memory("random_permutation", (size_t)n * sizeof *order);
         return tn__leave_error(call);
     }
     for (int64_t i = 0; i < n; i++) {
-        int64_t j = (int64_t)tns_random_below_u64(d.generator->key, d.generator->counter, (uint64_t)i, (uint64_t)i + 1);
+        int64_t j = (int64_t)tns_random_below_u64(d.generator->key, d.generator->counter,
+                                                  (uint64_t)i, (uint64_t)i + 1);
         order[i] = order[j];
         order[j] = i;
     }
     d.generator->counter += ((uint64_t)n + 1) / 2;
     tn_create_opts create = {.device = d.opts.device};
-    tn_array *result = tn_from_host_with(order, (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, &create);
+    tn_array *result =
+        tn_from_host_with(order, (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, &create);
     tn__free(order);
     tn__leave(call);
     return result;
@@ -217,7 +238,8 @@ static tn__node *bernoulli(double p, tn_shape shape, const tn_random_opts *opts)
     if (!d.shape)
         return tn__failed();
     if (!(p >= 0 && p <= 1))
-        TN__REFUSE(TN_ERR_VALUE, "random_bernoulli", "p is %g, expected a probability from 0 to 1", p);
+        TN__REFUSE(TN_ERR_VALUE, "random_bernoulli", "p is %g, expected a probability from 0 to 1",
+                   p);
     tn__node *u = next(&d, TN__OP_RANDOM_UNIFORM, TN_FLOAT32);
     return tn__cast(tn__with(TN__OP_LESS, u, p), d.dtype);
 }

@@ -5,9 +5,11 @@
 #include "array/build_parts.h"
 
 /* One reduction: its result with the reduced axes kept. `set` are the axes. */
-typedef tn__node *(*reduction)(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts);
+typedef tn__node *(*reduction)(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                               const tn_reduce_opts *opts);
 
-static tn__node *reduced(const char *operation, tn__op op, const tn_array *x, const tn_reduce_opts *opts, reduction rule)
+static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
+                         const tn_reduce_opts *opts, reduction rule)
 {
     static const tn_reduce_opts defaults = {.dtype = TN_DTYPE_DEFAULT};
     opts = opts ? opts : &defaults;
@@ -17,12 +19,15 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x, co
     if (!tn__axes_set(operation, opts->axis, a->shape->ndim, &set))
         return tn__failed();
     if (opts->dtype && !tn__dtype_valid(opts->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)opts->dtype);
+        TN__REFUSE(TN_ERR_DTYPE, operation,
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64",
+                   (int)opts->dtype);
     tn__node *result = rule(operation, op, a, set, opts);
     return opts->keepdims ? result : tn__drop_axes(result, set);
 }
 
-/* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others stay. */
+/* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others
+ * stay. */
 static tn_dtype wide(tn_dtype dtype)
 {
     return (tn_dtype)tn__dtypes[dtype].compute;
@@ -38,19 +43,22 @@ static int64_t count_of(const tn__node *a, uint32_t set)
 }
 
 /* Sum and product: small integers as int64 or uint64, unless a dtype is asked for. */
-static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                       const tn_reduce_opts *opts)
 {
     (void)operation;
     tn_dtype dtype = opts->dtype;
     if (!dtype)
-        dtype = tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype
-                : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64 : TN_INT64;
+        dtype = tn_dtype_is_float(a->dtype)                        ? (tn_dtype)a->dtype
+                : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64
+                                                                   : TN_INT64;
     if (dtype == TN_BOOL)
         op = op == TN__OP_SUM ? TN__OP_ANY : TN__OP_ALL;
     return tn__reduce(op, tn__cast(a, dtype), set);
 }
 
-static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                       const tn_reduce_opts *opts)
 {
     (void)operation;
     (void)opts;
@@ -58,10 +66,12 @@ static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t s
 }
 
 /* Along one axis; with none given, over the array as if it were flat. */
-static tn__node *position(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *position(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                          const tn_reduce_opts *opts)
 {
     if (opts->axis.count > 1)
-        TN__REFUSE(TN_ERR_VALUE, operation, "%d axes given; give one, or none for the position in the flat array",
+        TN__REFUSE(TN_ERR_VALUE, operation,
+                   "%d axes given; give one, or none for the position in the flat array",
                    opts->axis.count);
     int ndim = a->shape->ndim;
     if (opts->axis.count == 1 || ndim == 1)
@@ -77,17 +87,22 @@ static tn__node *average(tn__node *a, uint32_t set, int64_t count)
     return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), (double)count);
 }
 
-static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                      const tn_reduce_opts *opts)
 {
     (void)op;
-    tn_dtype dtype = opts->dtype ? opts->dtype : tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
+    tn_dtype dtype = opts->dtype                   ? opts->dtype
+                     : tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype
+                                                   : TN_FLOAT64;
     if (!tn_dtype_is_float(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float dtype, got %s", tn_dtype_name(dtype));
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float dtype, got %s",
+                   tn_dtype_name(dtype));
     return tn__cast(average(tn__cast(a, wide(dtype)), set, count_of(a, set)), dtype);
 }
 
 /* Two passes: the mean first, then the mean square about it. */
-static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                          const tn_reduce_opts *opts)
 {
     (void)operation;
     tn_dtype dtype = tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
@@ -100,7 +115,8 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     return tn__cast(result, dtype);
 }
 
-/* The largest along axes, as a constant for backward: the functions that subtract it do not depend on it. */
+/* The largest along axes, as a constant for backward: the functions that subtract it do not depend
+ * on it. */
 static tn__node *shift_of(tn__node *a, uint32_t set)
 {
     tn__no_grad_depth++;
@@ -116,7 +132,8 @@ static tn__node *exponent(tn__node *a, tn_dtype *dtype)
     return tn__cast(a, wide(*dtype));
 }
 
-static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts)
+static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32_t set,
+                           const tn_reduce_opts *opts)
 {
     (void)operation;
     (void)op;
@@ -127,14 +144,15 @@ static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32
     TN__PASS_ERROR(shift);
     /* an infinite shift would make inf - inf */
     shift = tn__where(tn__unary(TN__OP_ISFINITE, shift), shift, tn__const_like(shift, 0));
-    tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, a, shift)), set);
+    tn__node *sum =
+        tn__reduce(TN__OP_SUM, tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, a, shift)), set);
     return tn__cast(tn__binary(TN__OP_ADD, tn__unary(TN__OP_LOG, sum), shift), dtype);
 }
 
-#define REDUCTION(name, ID, rule) \
-    tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts) \
-    { \
-        TN__RETURN(reduced(#name, TN__OP_##ID, x, opts, rule)); \
+#define REDUCTION(name, ID, rule)                                                                  \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts)                      \
+    {                                                                                              \
+        TN__RETURN(reduced(#name, TN__OP_##ID, x, opts, rule));                                    \
     }
 REDUCTION(sum, SUM, total)
 REDUCTION(prod, PROD, total)

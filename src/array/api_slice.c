@@ -21,7 +21,8 @@ static window whole_window(const tn__shape *shape)
 }
 
 /* One end of a slice: counted from the end when negative, then brought into [lower, upper]. */
-static int64_t slice_end(int64_t value, int64_t absent, int64_t extent, int64_t lower, int64_t upper)
+static int64_t slice_end(int64_t value, int64_t absent, int64_t extent, int64_t lower,
+                         int64_t upper)
 {
     if (value == TN_NONE)
         return absent;
@@ -30,7 +31,8 @@ static int64_t slice_end(int64_t value, int64_t absent, int64_t extent, int64_t 
     return value < lower ? lower : value > upper ? upper : value;
 }
 
-/* Python's slice.indices(extent). Windows of one element and of none have one form each, so that plans are shared. */
+/* Python's slice.indices(extent). Windows of one element and of none have one form each, so that
+ * plans are shared. */
 static void set_range(window *w, int axis, tn_slice_range range)
 {
     int64_t extent = w->dim[axis], step = range.step == TN_NONE || range.step == 0 ? 1 : range.step;
@@ -47,11 +49,13 @@ static void set_range(window *w, int axis, tn_slice_range range)
     w->dim[axis] = count;
 }
 
-static bool set_ranges(const char *operation, window *w, const tn__shape *shape, int count, const tn_slice_range *ranges)
+static bool set_ranges(const char *operation, window *w, const tn__shape *shape, int count,
+                       const tn_slice_range *ranges)
 {
     if (count < 0 || count > shape->ndim || (count > 0 && !ranges)) {
-        tn__fail(TN_ERR_INDEX, operation, "%d ranges for an array of %d axes; give one an axis at most, from the first", count,
-                 shape->ndim);
+        tn__fail(TN_ERR_INDEX, operation,
+                 "%d ranges for an array of %d axes; give one an axis at most, from the first",
+                 count, shape->ndim);
         return false;
     }
     *w = whole_window(shape);
@@ -97,10 +101,12 @@ static tn__node *subarray(tn__node *a, int64_t i)
 {
     TN__PASS_ERROR(a);
     if (a->shape->ndim == 0)
-        TN__REFUSE(TN_ERR_INDEX, "index", "an array of 0 axes cannot be indexed; read its one element with tn_item");
+        TN__REFUSE(TN_ERR_INDEX, "index",
+                   "an array of 0 axes cannot be indexed; read its one element with tn_item");
     int64_t extent = a->shape->dim[0];
     if (i < -extent || i >= extent)
-        TN__REFUSE(TN_ERR_INDEX, "index", "index %lld is out of range for an axis of extent %lld; expected %lld to %lld",
+        TN__REFUSE(TN_ERR_INDEX, "index",
+                   "index %lld is out of range for an axis of extent %lld; expected %lld to %lld",
                    (long long)i, (long long)extent, (long long)-extent, (long long)extent - 1);
     window w = whole_window(a->shape);
     w.start[0] = i < 0 ? i + extent : i;
@@ -154,9 +160,11 @@ static tn__node *slice_update(tn__node *a, int count, const tn_slice_range *rang
     return tn__update(a, tn__expand(tn__cast(value, a->dtype), shape), ints);
 }
 
-tn_array *tn_slice_update(const tn_array *x, int count, const tn_slice_range *ranges, const tn_array *value)
+tn_array *tn_slice_update(const tn_array *x, int count, const tn_slice_range *ranges,
+                          const tn_array *value)
 {
-    TN__RETURN(slice_update(tn__node_of(x, "slice_update"), count, ranges, tn__node_of(value, "slice_update")));
+    TN__RETURN(slice_update(tn__node_of(x, "slice_update"), count, ranges,
+                            tn__node_of(value, "slice_update")));
 }
 
 /* Section `i` of `sections`, all checked anew for each: they are few. */
@@ -168,8 +176,11 @@ static tn__node *section(tn__node *a, int sections, int axis, int i)
         return tn__failed();
     int64_t extent = a->shape->dim[axis];
     if (extent % sections != 0)
-        TN__REFUSE(TN_ERR_SHAPE, "split", "axis %d has extent %lld, which %d sections do not divide; use tn_slice_axis for parts "
-                   "of different extents", axis, (long long)extent, sections);
+        TN__REFUSE(
+            TN_ERR_SHAPE, "split",
+            "axis %d has extent %lld, which %d sections do not divide; use tn_slice_axis for parts "
+            "of different extents",
+            axis, (long long)extent, sections);
     window w = whole_window(a->shape);
     w.dim[axis] = extent / sections;
     w.start[axis] = i * w.dim[axis];
@@ -179,7 +190,8 @@ static tn__node *section(tn__node *a, int sections, int axis, int i)
 tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **out)
 {
     if (sections < 1 || !out)
-        return tn__fail(TN_ERR_VALUE, "split", "%d sections into %p; expected 1 or more, and an array for them", sections,
+        return tn__fail(TN_ERR_VALUE, "split",
+                        "%d sections into %p; expected 1 or more, and an array for them", sections,
                         (void *)out);
     tn_status status = TN_OK;
     for (int i = 0; i < sections; i++) {

@@ -14,7 +14,8 @@ static bool complete(const tn__shape *from, tn_shape *to)
         if (to->dim[i] != -1) {
             overflow |= __builtin_mul_overflow(known, to->dim[i], &known);
         } else if (unknown >= 0) {
-            tn__fail(TN_ERR_SHAPE, "reshape", "extents %d and %d are both -1; only one can be computed", unknown, i);
+            tn__fail(TN_ERR_SHAPE, "reshape",
+                     "extents %d and %d are both -1; only one can be computed", unknown, i);
             return false;
         } else {
             unknown = i;
@@ -25,8 +26,10 @@ static bool complete(const tn__shape *from, tn_shape *to)
     if (overflow || known <= 0 || from->size % known != 0) {
         char text[TN__SHAPE_TEXT];
         tn__fail(TN_ERR_SHAPE, "reshape",
-                 "the extent -1 at axis %d cannot be computed: %lld elements, of shape %s, do not divide by the product of the "
-                 "other extents", unknown, (long long)from->size, tn__shape_text(from->ndim, from->dim, text));
+                 "the extent -1 at axis %d cannot be computed: %lld elements, of shape %s, do not "
+                 "divide by the product of the "
+                 "other extents",
+                 unknown, (long long)from->size, tn__shape_text(from->ndim, from->dim, text));
         return false;
     }
     to->dim[unknown] = from->size / known;
@@ -58,10 +61,13 @@ static tn__node *transpose(tn__node *a, tn_axes axes)
     if (!tn__axes_set("transpose", axes, ndim, &set))
         return tn__failed();
     if (axes.count != 0 && axes.count != ndim)
-        TN__REFUSE(TN_ERR_VALUE, "transpose", "%d axes listed, expected all %d of the array, or none to reverse them", axes.count,
-                   ndim);
+        TN__REFUSE(TN_ERR_VALUE, "transpose",
+                   "%d axes listed, expected all %d of the array, or none to reverse them",
+                   axes.count, ndim);
     for (int i = 0; i < ndim; i++)
-        perm[i] = (uint8_t)(axes.count == 0 ? ndim - 1 - i : axes.axis[i] < 0 ? axes.axis[i] + ndim : axes.axis[i]);
+        perm[i] = (uint8_t)(axes.count == 0    ? ndim - 1 - i
+                            : axes.axis[i] < 0 ? axes.axis[i] + ndim
+                                               : axes.axis[i]);
     return tn__permute(a, perm);
 }
 
@@ -118,8 +124,10 @@ static tn__node *squeeze(tn__node *a, tn_axes axes)
             drop |= 1u << i;
         } else if (axes.count > 0) {
             char text[TN__SHAPE_TEXT];
-            TN__REFUSE(TN_ERR_SHAPE, "squeeze", "axis %d of shape %s has extent %lld, expected 1; list only axes of extent 1", i,
-                       tn__shape_text(a->shape->ndim, a->shape->dim, text), (long long)a->shape->dim[i]);
+            TN__REFUSE(
+                TN_ERR_SHAPE, "squeeze",
+                "axis %d of shape %s has extent %lld, expected 1; list only axes of extent 1", i,
+                tn__shape_text(a->shape->ndim, a->shape->dim, text), (long long)a->shape->dim[i]);
         }
     }
     return tn__drop_axes(a, drop);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which dtype an elementwise operation computes: NumPy's promotion (NEP 50) of the operands, then the operation's own
- * column TYPES, with NumPy's exceptions for bool in one table. A weak scalar counts by its kind only, but an integer that
- * does not fit the dtype so found is an error rather than a wrong number.
+ * In which dtype an elementwise operation computes: NumPy's promotion (NEP 50) of the operands,
+ * then the operation's own column TYPES, with NumPy's exceptions for bool in one table. A weak
+ * scalar counts by its kind only, but an integer that does not fit the dtype so found is an error
+ * rather than a wrong number.
  */
 #include "array/build_parts.h"
 
@@ -14,7 +15,8 @@ typedef struct bool_rule {
     const char *refused; /* what to do instead */
 } bool_rule;
 
-/* As NumPy: + is or, * is and; other arithmetic is of int8 or refused. Operations of TYPES NUMBERS left out are of int8. */
+/* As NumPy: + is or, * is and; other arithmetic is of int8 or refused. Operations of TYPES NUMBERS
+ * left out are of int8. */
 static const bool_rule bool_rules[TN__OP_COUNT] = {
     [TN__OP_ADD] = {.as = TN__OP_LOGICAL_OR},
     [TN__OP_MULTIPLY] = {.as = TN__OP_LOGICAL_AND},
@@ -52,8 +54,8 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     return weak == TN__CLASS_FLOAT ? TN_FLOAT32 : weak == TN__CLASS_BOOL ? TN_BOOL : TN_INT64;
 }
 
-/* The float dtype that holds integer operands: each one's own, promoted. (Promoted first, int8 and uint8 would be int16,
- * and so float32, where float16 holds both.) */
+/* The float dtype that holds integer operands: each one's own, promoted. (Promoted first, int8 and
+ * uint8 would be int16, and so float32, where float16 holds both.) */
 static tn_dtype float_of(int count, tn__node *const *in, tn_dtype common)
 {
     tn_dtype dtype = TN_DTYPE_DEFAULT;
@@ -76,7 +78,8 @@ static bool fits(int64_t value, tn_dtype dtype)
     return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1);
 }
 
-/* Checks weak integers against T. A comparison with one beyond T has an answer all the same, in a wider dtype. */
+/* Checks weak integers against T. A comparison with one beyond T has an answer all the same, in a
+ * wider dtype. */
 static bool weak_integers_fit(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule)
 {
     const tn__op_info *info = &tn__ops[op];
@@ -90,13 +93,20 @@ static bool weak_integers_fit(tn__op op, int arity, tn__node *const *in, tn__map
         else if (info->result == TN__RESULT_BOOL && info->types == TN__TYPES_ALL)
             rule->compute = tn_dtype_promote(rule->compute, TN_INT64);
         else
-            return tn__fail(TN_ERR_VALUE, info->name,
-                            "the number %" PRId64 " does not fit %s, the dtype of the other operand; cast that operand to a "
-                            "wider dtype with tn_cast", value, tn_dtype_name(rule->compute)), false;
+            return tn__fail(
+                       TN_ERR_VALUE, info->name,
+                       "the number %" PRId64
+                       " does not fit %s, the dtype of the other operand; cast that operand to a "
+                       "wider dtype with tn_cast",
+                       value, tn_dtype_name(rule->compute)),
+                   false;
         if (op == TN__OP_POWER && i == 1 && value < 0 && tn_dtype_is_integer(rule->compute))
             return tn__fail(TN_ERR_VALUE, info->name,
-                            "integers to a negative integer power (%" PRId64 ") are fractions; cast the base to a float dtype, "
-                            "or give the exponent as a float", value), false;
+                            "integers to a negative integer power (%" PRId64
+                            ") are fractions; cast the base to a float dtype, "
+                            "or give the exponent as a float",
+                            value),
+                   false;
     }
     return true;
 }
@@ -106,7 +116,8 @@ static bool apply_bool_rule(tn__map_rule *rule)
     const tn__op_info *info = &tn__ops[rule->op];
     const bool_rule *special = &bool_rules[rule->op];
     if (special->refused)
-        return tn__fail(TN_ERR_DTYPE, info->name, "does not take bool; %s", special->refused), false;
+        return tn__fail(TN_ERR_DTYPE, info->name, "does not take bool; %s", special->refused),
+               false;
     if (special->as)
         rule->op = (tn__op)special->as;
     else if (special->int8 || info->types == TN__TYPES_NUMBERS)
@@ -125,9 +136,12 @@ bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule
         rule->compute = TN_BOOL;
     } else if (info->types == TN__TYPES_FLOATS && is_integer_or_bool(common)) {
         /* NumPy has true division of small integers in float64 only */
-        rule->compute = rule->weak ? TN_FLOAT32 : op == TN__OP_DIVIDE ? TN_FLOAT64 : float_of(arity, in, common);
+        rule->compute = rule->weak            ? TN_FLOAT32
+                        : op == TN__OP_DIVIDE ? TN_FLOAT64
+                                              : float_of(arity, in, common);
     } else if (info->types == TN__TYPES_INTEGERS && !is_integer_or_bool(common)) {
-        tn__fail(TN_ERR_DTYPE, info->name, "takes integers and bool, got %s; cast it to an integer dtype with tn_cast",
+        tn__fail(TN_ERR_DTYPE, info->name,
+                 "takes integers and bool, got %s; cast it to an integer dtype with tn_cast",
                  tn_dtype_name(common));
         return false;
     } else if (common == TN_BOOL && !apply_bool_rule(rule)) {

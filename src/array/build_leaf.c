@@ -4,7 +4,8 @@
 
 tn__node *(*tn__transfer_hook)(tn__node *a, tn__device *device);
 
-tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *shape, tn__device *device)
+tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *shape,
+                           tn__device *device)
 {
     return tn__node_new(TN__OP_CONST, dtype, shape, device, 0, NULL, (tn__attr){.scalar = value});
 }
@@ -20,7 +21,8 @@ tn__node *tn__const_like(tn__node *like, double value)
     return tn__const(value, like->dtype, like->shape, like->device);
 }
 
-/* A vector of positions, seen along one axis: nothing divides, and the vector costs no memory once fused. */
+/* A vector of positions, seen along one axis: nothing divides, and the vector costs no memory once
+ * fused. */
 tn__node *tn__iota(const tn__shape *shape, int axis, tn__device *device)
 {
     int64_t aligned[TN_MAX_NDIM];
@@ -31,11 +33,13 @@ tn__node *tn__iota(const tn__shape *shape, int axis, tn__device *device)
         tn__fail_memory("iota", sizeof(tn__shape));
         return tn__failed();
     }
-    tn__node *iota = tn__node_new(TN__OP_IOTA, TN_INT64, vector, device, 0, NULL, (tn__attr){.raw = {0}});
+    tn__node *iota =
+        tn__node_new(TN__OP_IOTA, TN_INT64, vector, device, 0, NULL, (tn__attr){.raw = {0}});
     return tn__expand(tn__reshape(iota, shape->ndim, aligned), shape);
 }
 
-tn__node *tn__random(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, uint64_t key, uint64_t offset)
+tn__node *tn__random(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device,
+                     uint64_t key, uint64_t offset)
 {
     return tn__node_new(op, dtype, shape, device, 0, NULL, (tn__attr){.random = {key, offset}});
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Elementwise operations: promotion, broadcasting and devices made explicit as CAST and EXPAND nodes. */
+/* Elementwise operations: promotion, broadcasting and devices made explicit as CAST and EXPAND
+ * nodes. */
 #include "array/build_parts.h"
 
 tn__device *tn__common_device(const char *operation, int count, tn__node *const *in)
@@ -13,7 +14,8 @@ tn__device *tn__common_device(const char *operation, int count, tn__node *const 
             fixed = in[i];
         } else if (fixed->device != in[i]->device) {
             tn__fail(TN_ERR_DEVICE, operation,
-                     "operands are on %s and %s, expected one device; move one with tn_to(x, tn_device_of(y))",
+                     "operands are on %s and %s, expected one device; move one with tn_to(x, "
+                     "tn_device_of(y))",
                      fixed->device->name, in[i]->device->name);
             return NULL;
         }
@@ -27,7 +29,8 @@ tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__dev
     if (a->dtype == dtype && a->shape == shape && a->device == device && !weak)
         return a;
     if (tn__foldable(a))
-        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, shape, device);
+        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, shape,
+                                device);
     return tn__expand(tn__cast(a, dtype), shape);
 }
 
@@ -37,20 +40,23 @@ static void fail_broadcast(const char *operation, const tn_shape *a, const tn__s
     char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
     tn__shape_text(a->ndim, a->dim, first);
     tn__shape_text(b->ndim, b->dim, second);
-    for (int axis = -1; -axis <= a->ndim && -axis <= b->ndim; axis--) {
+    for (int axis = -1; - axis <= a->ndim && -axis <= b->ndim; axis--) {
         int64_t m = a->dim[a->ndim + axis], n = b->dim[b->ndim + axis];
         if (m != n && m != 1 && n != 1) {
-            tn__fail(TN_ERR_SHAPE, operation,
-                     "shapes %s and %s do not broadcast: extents %lld and %lld differ at axis %d and neither is 1; reshape an "
-                     "operand (tn_reshape, tn_expand_dims) so that they agree from the last axis on",
-                     first, second, (long long)m, (long long)n, axis);
+            tn__fail(
+                TN_ERR_SHAPE, operation,
+                "shapes %s and %s do not broadcast: extents %lld and %lld differ at axis %d and "
+                "neither is 1; reshape an "
+                "operand (tn_reshape, tn_expand_dims) so that they agree from the last axis on",
+                first, second, (long long)m, (long long)n, axis);
             return;
         }
     }
     tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s do not broadcast", first, second);
 }
 
-static const tn__shape *common_shape(const char *operation, int count, tn__node *const *in, tn_dtype dtype)
+static const tn__shape *common_shape(const char *operation, int count, tn__node *const *in,
+                                     tn_dtype dtype)
 {
     const tn__shape *shape = in[0]->shape;
     for (int i = 1; i < count; i++) {
@@ -122,9 +128,11 @@ tn__node *tn__cast(tn__node *a, tn_dtype dtype)
 {
     TN__PASS_ERROR(a);
     if (!tn__dtype_valid(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, "cast", "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
+        TN__REFUSE(TN_ERR_DTYPE, "cast",
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
     if (tn__foldable(a) && (a->dtype != dtype || (a->flags & TN__NODE_WEAK)))
-        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape, a->device);
+        return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape,
+                                a->device);
     if (a->dtype == dtype)
         return a;
     return tn__apply(TN__OP_CAST, dtype, a->shape, 1, &a, (tn__attr){.raw = {0}});
@@ -134,7 +142,8 @@ tn__node *tn__with(tn__op op, tn__node *a, double b)
 {
     TN__PASS_ERROR(a);
     /* a whole number keeps integers what they are */
-    bool whole = tn_dtype_is_integer(a->dtype) && b > -0x1p62 && b < 0x1p62 && b == (double)(int64_t)b;
+    bool whole =
+        tn_dtype_is_integer(a->dtype) && b > -0x1p62 && b < 0x1p62 && b == (double)(int64_t)b;
     tn_dtype dtype = whole ? TN_INT64 : TN_FLOAT64;
     tn__node *scalar = tn__const(b, dtype, tn__shape_scalar(), a->device);
     TN__PASS_ERROR(scalar);

@@ -17,7 +17,8 @@ const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype 
     return interned;
 }
 
-tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
+tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
+                    tn__node *const *in, tn__attr attr)
 {
     return tn__node_new(op, dtype, shape, in[0]->device, arity, in, attr);
 }
@@ -37,5 +38,6 @@ tn__node *tn__strong(tn__node *a)
     if (!(a->flags & TN__NODE_WEAK) || !tn__foldable(a))
         return a;
     tn_dtype dtype = tn_dtype_is_float(a->dtype) ? TN_FLOAT32 : a->dtype;
-    return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape, a->device);
+    return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape,
+                            a->device);
 }

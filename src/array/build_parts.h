@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What the builders share among themselves: failing, recording, folding constants, the inference of dtypes. */
+/* What the builders share among themselves: failing, recording, folding constants, the inference of
+ * dtypes. */
 #ifndef TN_ARRAY_BUILD_PARTS_H
 #define TN_ARRAY_BUILD_PARTS_H
 
 #include "array/build.h"
 
 /* A public function's body: `node`, an expression over builders, as a handle. */
-#define TN__RETURN(node) \
-    do { \
-        tn__call tn__this_call = tn__enter(); \
-        return tn__leave_array(tn__this_call, node); \
+#define TN__RETURN(node)                                                                           \
+    do {                                                                                           \
+        tn__call tn__this_call = tn__enter();                                                      \
+        return tn__leave_array(tn__this_call, node);                                               \
     } while (0)
 
 /* Returns a failed check from a builder. */
 #define TN__REFUSE(code, ...) return tn__node_error(tn__error_new(code, __VA_ARGS__))
 /* Returns an operand that is an error. */
-#define TN__PASS_ERROR(node) \
-    do { \
-        if (tn__node_is_error(node)) \
-            return node; \
+#define TN__PASS_ERROR(node)                                                                       \
+    do {                                                                                           \
+        if (tn__node_is_error(node))                                                               \
+            return node;                                                                           \
     } while (0)
 
 /* The failure last latched in this thread, as an error node. */
@@ -27,14 +28,17 @@ tn__node *tn__failed(void);
 const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype);
 
 /* Records an operation on the device of its first input. */
-tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr);
+tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
+                    tn__node *const *in, tn__attr attr);
 
-/* True for a constant that may be made anew with another dtype, shape or device: one that is no leaf of backward. */
+/* True for a constant that may be made anew with another dtype, shape or device: one that is no
+ * leaf of backward. */
 static inline bool tn__foldable(const tn__node *a)
 {
     return a->op == TN__OP_CONST && !(a->flags & TN__NODE_NEEDS_GRAD);
 }
-/* True for a view that a view of it may pass over: nothing else (backward, a reader) needs it to be on the way. */
+/* True for a view that a view of it may pass over: nothing else (backward, a reader) needs it to be
+ * on the way. */
 static inline bool tn__collapsible(const tn__node *a, tn__op op)
 {
     return a->op == op && !a->storage && !(a->flags & (TN__NODE_NEEDS_GRAD | TN__NODE_RELEASED));
@@ -49,7 +53,7 @@ typedef struct tn__map_rule {
     tn__op op;        /* the operation that does it: logical for bool */
     tn_dtype compute; /* T */
     tn_dtype result;
-    bool weak;        /* all operands are weak scalars */
+    bool weak; /* all operands are weak scalars */
 } tn__map_rule;
 /* Fills in the rule; false with a latched failure. */
 bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule);

@@ -7,20 +7,22 @@
 
 typedef struct product {
     int64_t m, k, n;
-    int leading;                   /* axes of the batch */
+    int leading; /* axes of the batch */
     int64_t batch[TN_MAX_NDIM];
 } product;
 
 /* Latches the failure of two shapes, which the message begins with, for a reason. */
-static void TN_PRINTF(4, 5) fail_shapes(const char *operation, const tn__shape *a, const tn__shape *b, const char *format, ...)
+static void TN_PRINTF(4, 5) fail_shapes(const char *operation, const tn__shape *a,
+                                        const tn__shape *b, const char *format, ...)
 {
     char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT], reason[256];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s: %s", tn__shape_text(a->ndim, a->dim, first),
-             tn__shape_text(b->ndim, b->dim, second), reason);
+    tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s: %s",
+             tn__shape_text(a->ndim, a->dim, first), tn__shape_text(b->ndim, b->dim, second),
+             reason);
 }
 
 static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
@@ -35,7 +37,8 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
     int64_t rows = b->ndim == 1 ? b->dim[0] : b->dim[b->ndim - 2];
     if (p->k != rows) {
         fail_shapes("matmul", a, b,
-                    "the first's last extent is %lld, the second's %s is %lld, and they must agree; transpose one "
+                    "the first's last extent is %lld, the second's %s is %lld, and they must "
+                    "agree; transpose one "
                     "(tn_swapaxes) or check the order of the operands",
                     (long long)p->k, b->ndim == 1 ? "extent" : "next to last", (long long)rows);
         return false;
@@ -45,7 +48,9 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
     for (int i = 1; i <= p->leading; i++) {
         int64_t da = i <= na ? a->dim[na - i] : 1, db = i <= nb ? b->dim[nb - i] : 1;
         if (da != db && da != 1 && db != 1) {
-            fail_shapes("matmul", a, b, "the leading extents %lld and %lld do not broadcast; expected them equal, or one of them 1",
+            fail_shapes("matmul", a, b,
+                        "the leading extents %lld and %lld do not broadcast; expected them equal, "
+                        "or one of them 1",
                         (long long)da, (long long)db);
             return false;
         }
@@ -86,7 +91,8 @@ static tn__node *product_of(tn__node *a, tn__node *b, const product *p)
     tn_shape value = tn__shape_value(in[0]->shape);
     value.dim[leading + 1] = p->n;
     const tn__shape *shape = tn__shape_make("matmul", value, in[0]->dtype);
-    return shape ? tn__apply(TN__OP_MATMUL, in[0]->dtype, shape, 2, in, (tn__attr){.raw = {0}}) : tn__failed();
+    return shape ? tn__apply(TN__OP_MATMUL, in[0]->dtype, shape, 2, in, (tn__attr){.raw = {0}})
+                 : tn__failed();
 }
 
 tn__node *tn__matmul_node(tn__node *a, tn__node *b)
@@ -97,7 +103,8 @@ tn__node *tn__matmul_node(tn__node *a, tn__node *b)
     for (int i = 0; i < 2; i++)
         TN__PASS_ERROR(in[i]);
     product p;
-    tn__device *device = product_shapes(a->shape, b->shape, &p) ? tn__common_device("matmul", 2, in) : NULL;
+    tn__device *device =
+        product_shapes(a->shape, b->shape, &p) ? tn__common_device("matmul", 2, in) : NULL;
     if (!device)
         return tn__failed();
     bool weak;
@@ -117,26 +124,30 @@ tn__node *tn__matmul_node(tn__node *a, tn__node *b)
     if (b->shape->ndim > 1)
         value.dim[value.ndim++] = p.n;
     const tn__shape *shape = tn__shape_make("matmul", value, compute);
-    return shape ? tn__cast(tn__reshape_like(product_of(in[0], in[1], &p), shape), dtype) : tn__failed();
+    return shape ? tn__cast(tn__reshape_like(product_of(in[0], in[1], &p), shape), dtype)
+                 : tn__failed();
 }
 
 tn__node *tn__positions(const char *operation, tn__node *indices)
 {
     TN__PASS_ERROR(indices);
     if (!tn_dtype_is_integer(indices->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "indices must be integers, got %s; cast them with tn_cast(indices, TN_INT64)",
+        TN__REFUSE(TN_ERR_DTYPE, operation,
+                   "indices must be integers, got %s; cast them with tn_cast(indices, TN_INT64)",
                    tn_dtype_name(indices->dtype));
     return tn__cast(tn__strong(indices), TN_INT64);
 }
 
-/* The shape where the extents of the array (but for the axis) and of the indices broadcast; NULL with a latched failure.
- * `from_array` gets the array's side of it, with the array's own extent along the axis. */
-static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__node *indices, int axis,
-                                        const tn__shape **from_array)
+/* The shape where the extents of the array (but for the axis) and of the indices broadcast; NULL
+ * with a latched failure. `from_array` gets the array's side of it, with the array's own extent
+ * along the axis. */
+static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__node *indices,
+                                        int axis, const tn__shape **from_array)
 {
     const tn__shape *x = a->shape, *y = indices->shape;
     if (x->ndim != y->ndim) {
-        fail_shapes(operation, x, y, "the array and the indices must have as many axes; reshape the indices");
+        fail_shapes(operation, x, y,
+                    "the array and the indices must have as many axes; reshape the indices");
         return NULL;
     }
     tn_shape value = {.ndim = x->ndim}, full = {.ndim = x->ndim};
@@ -144,7 +155,8 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
         int64_t m = x->dim[i], n = y->dim[i];
         if (i != axis && m != n && m != 1 && n != 1) {
             fail_shapes(operation, x, y,
-                        "extents %lld and %lld of the array and the indices do not broadcast at axis %d; all axes but %d must",
+                        "extents %lld and %lld of the array and the indices do not broadcast at "
+                        "axis %d; all axes but %d must",
                         (long long)m, (long long)n, i, axis);
             return NULL;
         }
@@ -156,7 +168,8 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
     if (!*from_array)
         return NULL;
     if (x->dim[axis] == 0 && shape->size > 0) {
-        tn__fail(TN_ERR_INDEX, operation, "axis %d of the array has extent 0: no index is in its range", axis);
+        tn__fail(TN_ERR_INDEX, operation,
+                 "axis %d of the array has extent 0: no index is in its range", axis);
         return NULL;
     }
     return shape;
@@ -193,7 +206,8 @@ tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *valu
     TN__PASS_ERROR(base);
     TN__PASS_ERROR(indices);
     if (base->dtype == TN_BOOL)
-        TN__REFUSE(TN_ERR_DTYPE, "scatter_add", "does not add to bool; cast the array to a number with tn_cast");
+        TN__REFUSE(TN_ERR_DTYPE, "scatter_add",
+                   "does not add to bool; cast the array to a number with tn_cast");
     axis = tn__axis_check("scatter_add", axis, base->shape->ndim);
     if (axis < 0)
         return tn__failed();
@@ -203,7 +217,8 @@ tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *valu
     if (!device)
         return tn__failed();
     if (full != base->shape) {
-        fail_shapes("scatter_add", base->shape, indices->shape, "the indices do not broadcast to the array");
+        fail_shapes("scatter_add", base->shape, indices->shape,
+                    "the indices do not broadcast to the array");
         return tn__failed();
     }
     in[0] = tn__adapt(base, base->dtype, base->shape, device);

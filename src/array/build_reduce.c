@@ -7,17 +7,20 @@ int tn__axis_check(const char *operation, int axis, int ndim)
     if (axis >= -ndim && axis < ndim)
         return axis < 0 ? axis + ndim : axis;
     if (ndim == 0)
-        tn__fail(TN_ERR_INDEX, operation, "axis %d given for an array of 0 axes, which has none", axis);
+        tn__fail(TN_ERR_INDEX, operation, "axis %d given for an array of 0 axes, which has none",
+                 axis);
     else
-        tn__fail(TN_ERR_INDEX, operation, "axis %d is out of range for an array of %d axes; expected %d to %d", axis, ndim, -ndim,
-                 ndim - 1);
+        tn__fail(TN_ERR_INDEX, operation,
+                 "axis %d is out of range for an array of %d axes; expected %d to %d", axis, ndim,
+                 -ndim, ndim - 1);
     return -1;
 }
 
 bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set)
 {
     if (axes.count < 0 || axes.count > TN_MAX_NDIM) {
-        tn__fail(TN_ERR_VALUE, operation, "a list of %d axes, expected 0 to %d", axes.count, TN_MAX_NDIM);
+        tn__fail(TN_ERR_VALUE, operation, "a list of %d axes, expected 0 to %d", axes.count,
+                 TN_MAX_NDIM);
         return false;
     }
     *set = axes.count == 0 ? (1u << ndim) - 1 : 0;
@@ -34,7 +37,8 @@ bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set)
     return true;
 }
 
-/* The operation and operand that compute a reduction of bool: sums count, extremes are any and all. */
+/* The operation and operand that compute a reduction of bool: sums count, extremes are any and all.
+ */
 static tn__node *reduce_operand(tn__op *op, tn__node *a)
 {
     a = tn__strong(a);
@@ -64,8 +68,9 @@ tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes)
         if (value.dim[i] == 0 && info->types == TN__TYPES_ALL) {
             char text[TN__SHAPE_TEXT];
             TN__REFUSE(TN_ERR_SHAPE, info->name,
-                       "axis %d of shape %s has extent 0, and nothing has no %s; check for tn_size(x) == 0 first", i,
-                       tn__shape_text(value.ndim, value.dim, text), info->doc);
+                       "axis %d of shape %s has extent 0, and nothing has no %s; check for "
+                       "tn_size(x) == 0 first",
+                       i, tn__shape_text(value.ndim, value.dim, text), info->doc);
         }
         value.dim[i] = 1;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views: reshaping, permuting, expanding, slicing; and UPDATE, the writing counterpart of a slice. A view that changes
- * nothing is its input; a view of a constant is a constant; views of views collapse where backward does not care.
+ * Views: reshaping, permuting, expanding, slicing; and UPDATE, the writing counterpart of a slice.
+ * A view that changes nothing is its input; a view of a constant is a constant; views of views
+ * collapse where backward does not care.
  */
 #include "array/build_parts.h"
 
@@ -26,7 +27,8 @@ tn__node *tn__reshape_like(tn__node *a, const tn__shape *shape)
     if (a->shape->size != shape->size) {
         char from[TN__SHAPE_TEXT], to[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, "reshape",
-                   "cannot reshape %s, of %lld elements, into %s, of %lld; the products of the extents must agree (one extent "
+                   "cannot reshape %s, of %lld elements, into %s, of %lld; the products of the "
+                   "extents must agree (one extent "
                    "may be -1: it is computed)",
                    tn__shape_text(a->shape->ndim, a->shape->dim, from), (long long)a->shape->size,
                    tn__shape_text(shape->ndim, shape->dim, to), (long long)shape->size);
@@ -101,10 +103,12 @@ tn__node *tn__insert_axis(const char *operation, tn__node *a, int axis)
     TN__PASS_ERROR(a);
     int ndim = a->shape->ndim;
     if (axis < -ndim - 1 || axis > ndim)
-        TN__REFUSE(TN_ERR_INDEX, operation, "axis %d is out of range for a result of %d axes; expected %d to %d", axis, ndim + 1,
-                   -ndim - 1, ndim);
+        TN__REFUSE(TN_ERR_INDEX, operation,
+                   "axis %d is out of range for a result of %d axes; expected %d to %d", axis,
+                   ndim + 1, -ndim - 1, ndim);
     if (ndim == TN_MAX_NDIM)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", ndim + 1, TN_MAX_NDIM);
+        TN__REFUSE(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d",
+                   ndim + 1, TN_MAX_NDIM);
     if (axis < 0)
         axis += ndim + 1;
     int64_t dim[TN_MAX_NDIM];
@@ -130,8 +134,10 @@ tn__node *tn__expand(tn__node *a, const tn__shape *shape)
     if (!fits) {
         char from[TN__SHAPE_TEXT], to[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, "broadcast_to",
-                   "shape %s does not broadcast to %s; from the last axis on, its extents must be 1 or equal",
-                   tn__shape_text(a->shape->ndim, a->shape->dim, from), tn__shape_text(shape->ndim, shape->dim, to));
+                   "shape %s does not broadcast to %s; from the last axis on, its extents must be "
+                   "1 or equal",
+                   tn__shape_text(a->shape->ndim, a->shape->dim, from),
+                   tn__shape_text(shape->ndim, shape->dim, to));
     }
     if (tn__foldable(a))
         return const_in_shape(a, shape);
@@ -154,17 +160,21 @@ static const tn__ints *window(int ndim, const int64_t *start, const int64_t *ste
 }
 
 /* Checks a window's elements against the extents they are taken from. */
-static bool window_fits(tn__op op, int ndim, const int64_t *from, const int64_t *dim, const int64_t *start, const int64_t *step,
-                        int stride)
+static bool window_fits(tn__op op, int ndim, const int64_t *from, const int64_t *dim,
+                        const int64_t *start, const int64_t *step, int stride)
 {
     for (int i = 0; i < ndim; i++) {
         int64_t first = start[i * stride], last = 0;
-        bool overflow = dim[i] > 0 && (__builtin_mul_overflow(dim[i] - 1, step[i * stride], &last) ||
-                                       __builtin_add_overflow(last, first, &last));
-        if (dim[i] > 0 && (overflow || first < 0 || first >= from[i] || last < 0 || last >= from[i])) {
+        bool overflow =
+            dim[i] > 0 && (__builtin_mul_overflow(dim[i] - 1, step[i * stride], &last) ||
+                           __builtin_add_overflow(last, first, &last));
+        if (dim[i] > 0 &&
+            (overflow || first < 0 || first >= from[i] || last < 0 || last >= from[i])) {
             tn__fail(TN_ERR_INDEX, tn__ops[op].name,
-                     "axis %d has extent %lld; a window of %lld elements from %lld by steps of %lld leaves it", i,
-                     (long long)from[i], (long long)dim[i], (long long)first, (long long)step[i * stride]);
+                     "axis %d has extent %lld; a window of %lld elements from %lld by steps of "
+                     "%lld leaves it",
+                     i, (long long)from[i], (long long)dim[i], (long long)first,
+                     (long long)step[i * stride]);
             return false;
         }
     }
@@ -179,7 +189,8 @@ tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step,
     int ndim = a->shape->ndim;
     bool whole = true;
     for (int i = 0; i < ndim; i++)
-        whole = whole && dim[i] == a->shape->dim[i] && (dim[i] == 0 || (start[i] == 0 && (step[i] == 1 || dim[i] == 1)));
+        whole = whole && dim[i] == a->shape->dim[i] &&
+                (dim[i] == 0 || (start[i] == 0 && (step[i] == 1 || dim[i] == 1)));
     if (whole)
         return a;
     if (!window_fits(TN__OP_SLICE, ndim, a->shape->dim, dim, start, step, 1))
@@ -207,8 +218,10 @@ tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *ints)
         return tn__failed();
     int ndim = base->shape->ndim;
     if (value->shape->ndim != ndim || ints->count != 2 * ndim)
-        TN__REFUSE(TN_ERR_SHAPE, "update", "expected a value of %d axes, as the base has, got %d", ndim, value->shape->ndim);
-    if (!window_fits(TN__OP_UPDATE, ndim, base->shape->dim, value->shape->dim, ints->v, ints->v + 1, 2))
+        TN__REFUSE(TN_ERR_SHAPE, "update", "expected a value of %d axes, as the base has, got %d",
+                   ndim, value->shape->ndim);
+    if (!window_fits(TN__OP_UPDATE, ndim, base->shape->dim, value->shape->dim, ints->v, ints->v + 1,
+                     2))
         return tn__failed();
     both[0] = tn__adapt(base, base->dtype, base->shape, device);
     both[1] = tn__adapt(value, base->dtype, value->shape, device);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The dtypes of elementwise functions against NumPy's, for every pair of operands; then what NumPy has no table for. */
+/* The dtypes of elementwise functions against NumPy's, for every pair of operands; then what NumPy
+ * has no table for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,11 +52,14 @@ static void dtypes_are_numpys(void **state)
         assert_int_equal(words, tn__ops[op].arity + 1);
         TN_SCOPE {
             tn__call call = tn__enter();
-            tn__node *a = tn__node_of(operand(word[0]), name), *b = words == 3 ? tn__node_of(operand(word[1]), name) : NULL;
+            tn__node *a = tn__node_of(operand(word[0]), name),
+                     *b = words == 3 ? tn__node_of(operand(word[1]), name) : NULL;
             tn__node *node = b ? tn__binary(op, a, b) : tn__unary(op, a);
-            const char *got = tn__node_is_error(node) ? "error" : tn_dtype_name((tn_dtype)node->dtype);
+            const char *got =
+                tn__node_is_error(node) ? "error" : tn_dtype_name((tn_dtype)node->dtype);
             if (strcmp(got, word[words - 1]) != 0) {
-                print_error("%s %s %s: NumPy gives %s, Tanso %s\n", name, word[0], b ? word[1] : "", word[words - 1], got);
+                print_error("%s %s %s: NumPy gives %s, Tanso %s\n", name, word[0], b ? word[1] : "",
+                            word[words - 1], got);
                 wrong++;
             }
             tn__leave(call);
@@ -72,18 +76,21 @@ static void a_number_never_widens(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_array *x = tn_ones(TN_SHAPE(3), .dtype = TN_FLOAT32), *h = tn_ones(TN_SHAPE(3), .dtype = TN_BFLOAT16);
+        tn_array *x = tn_ones(TN_SHAPE(3), .dtype = TN_FLOAT32),
+                 *h = tn_ones(TN_SHAPE(3), .dtype = TN_BFLOAT16);
         assert_int_equal(tn_dtype_of(tn_multiply(x, 2.0)), TN_FLOAT32);
         assert_int_equal(tn_dtype_of(tn_subtract(1, h)), TN_BFLOAT16);
         assert_int_equal(tn_dtype_of(tn_where(tn_less(x, 0), 0.0, h)), TN_BFLOAT16);
-        assert_int_equal(tn_dtype_of(tn_add(h, tn_ones(TN_SHAPE(3), .dtype = TN_FLOAT16))), TN_FLOAT32);
+        assert_int_equal(tn_dtype_of(tn_add(h, tn_ones(TN_SHAPE(3), .dtype = TN_FLOAT16))),
+                         TN_FLOAT32);
         assert_int_equal(tn_dtype_of(tn_exp(2.0)), TN_FLOAT32);
         assert_int_equal(tn_dtype_of(tn_exp(2)), TN_FLOAT32);
         assert_int_equal(tn_dtype_of(tn_add(1, 2)), TN_INT64);
         assert_int_equal(tn_dtype_of(tn_multiply(h, tn_add(1.0, 2.0))), TN_BFLOAT16);
         assert_int_equal(tn_dtype_of(tn_sum(2.0)), TN_FLOAT32);
         /* an ordinary 0-d array promotes as any array */
-        assert_int_equal(tn_dtype_of(tn_multiply(x, tn_scalar(2.0, .dtype = TN_FLOAT64))), TN_FLOAT64);
+        assert_int_equal(tn_dtype_of(tn_multiply(x, tn_scalar(2.0, .dtype = TN_FLOAT64))),
+                         TN_FLOAT64);
         assert_true(tn_ok());
     }
 }
@@ -98,7 +105,8 @@ static void numbers_that_do_not_fit_are_errors(void **state)
         assert_non_null(strstr(tn_error(), "uint8"));
         tn_clear_error();
         assert_int_equal(tn_status_of(tn_maximum(x, -1)), TN_ERR_VALUE);
-        assert_int_equal(tn_status_of(tn_power(tn_ones(TN_SHAPE(2), .dtype = TN_INT32), -1)), TN_ERR_VALUE);
+        assert_int_equal(tn_status_of(tn_power(tn_ones(TN_SHAPE(2), .dtype = TN_INT32), -1)),
+                         TN_ERR_VALUE);
         tn_clear_error();
         assert_false(tn_is_error(tn_add(x, 255)));
         assert_false(tn_is_error(tn_add(tn_ones(TN_SHAPE(2), .dtype = TN_INT8), -128)));
@@ -132,9 +140,10 @@ static void reductions_choose_their_dtype(void **state)
     (void)state;
     static const struct {
         tn_dtype x, sum, mean;
-    } rows[] = {{TN_INT8, TN_INT64, TN_FLOAT64},     {TN_INT64, TN_INT64, TN_FLOAT64},   {TN_UINT16, TN_UINT64, TN_FLOAT64},
-                {TN_FLOAT16, TN_FLOAT16, TN_FLOAT16}, {TN_FLOAT32, TN_FLOAT32, TN_FLOAT32},
-                {TN_BFLOAT16, TN_BFLOAT16, TN_BFLOAT16}, {TN_FLOAT64, TN_FLOAT64, TN_FLOAT64}};
+    } rows[] = {{TN_INT8, TN_INT64, TN_FLOAT64},      {TN_INT64, TN_INT64, TN_FLOAT64},
+                {TN_UINT16, TN_UINT64, TN_FLOAT64},   {TN_FLOAT16, TN_FLOAT16, TN_FLOAT16},
+                {TN_FLOAT32, TN_FLOAT32, TN_FLOAT32}, {TN_BFLOAT16, TN_BFLOAT16, TN_BFLOAT16},
+                {TN_FLOAT64, TN_FLOAT64, TN_FLOAT64}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         TN_SCOPE {
             tn_array *x = tn_ones(TN_SHAPE(2, 3), .dtype = rows[i].x);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recording with host memory exhausted at the first, the second, ... allocation: errors, but no crash and no leak. */
+/* Recording with host memory exhausted at the first, the second, ... allocation: errors, but no
+ * crash and no leak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ static void record_all(int64_t n)
     static float data[2 * 3 * 2000];
     const tn_slice_range range = {1, TN_NONE, 2};
     TN_SCOPE {
-        tn_array *x = tn_from_host(data, TN_SHAPE(2, n, 3), TN_FLOAT32), *i = tn_cast(tn_arange(0, n, 1), TN_INT32);
+        tn_array *x = tn_from_host(data, TN_SHAPE(2, n, 3), TN_FLOAT32),
+                 *i = tn_cast(tn_arange(0, n, 1), TN_INT32);
         tn_array *parts[2];
         const tn_array *both[] = {x, tn_add(x, 1.5)};
         tn_matmul(x, tn_swapaxes(x, 1, 2));

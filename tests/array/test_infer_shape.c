@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shapes of results, and the errors of operands that do not fit: their codes and what their messages tell. */
+/* Shapes of results, and the errors of operands that do not fit: their codes and what their
+ * messages tell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "array/node.h"
 
 #define SHAPED(...) tn_ones(TN_SHAPE(__VA_ARGS__))
-#define RANGE(...) ((tn_slice_range){__VA_ARGS__})
+#define RANGE(...)  ((tn_slice_range){__VA_ARGS__})
 
 static void check_shape(const tn_array *x, tn_shape expected, const char *call, int line)
 {
@@ -20,21 +21,24 @@ static void check_shape(const tn_array *x, tn_shape expected, const char *call, 
     char a[TN__SHAPE_TEXT], b[TN__SHAPE_TEXT];
     if (tn_is_error(x))
         fail_msg("line %d: %s: %s", line, call, tn_message_of(x));
-    if (got.ndim != expected.ndim || memcmp(got.dim, expected.dim, (size_t)got.ndim * sizeof *got.dim) != 0)
-        fail_msg("line %d: %s: shape %s, expected %s", line, call, tn__shape_text(got.ndim, got.dim, a),
+    if (got.ndim != expected.ndim ||
+        memcmp(got.dim, expected.dim, (size_t)got.ndim * sizeof *got.dim) != 0)
+        fail_msg("line %d: %s: shape %s, expected %s", line, call,
+                 tn__shape_text(got.ndim, got.dim, a),
                  tn__shape_text(expected.ndim, expected.dim, b));
 }
 #define HAS_SHAPE(call, ...) check_shape(call, TN_SHAPE(__VA_ARGS__), #call, __LINE__)
-#define IS_SCALAR(call) check_shape(call, (tn_shape){0}, #call, __LINE__)
+#define IS_SCALAR(call)      check_shape(call, (tn_shape){0}, #call, __LINE__)
 
-/* The call gives an error of this code, whose message has this part, and which operations pass on. */
+/* The call gives an error of this code, whose message has this part, and which operations pass on.
+ */
 static void check_refused(tn_array *x, tn_status code, const char *part, const char *call, int line)
 {
     if (!tn_is_error(x))
         fail_msg("line %d: %s: expected an error", line, call);
     if (tn_status_of(x) != code)
-        fail_msg("line %d: %s: code %s, expected %s: %s", line, call, tn_status_name(tn_status_of(x)), tn_status_name(code),
-                 tn_message_of(x));
+        fail_msg("line %d: %s: code %s, expected %s: %s", line, call,
+                 tn_status_name(tn_status_of(x)), tn_status_name(code), tn_message_of(x));
     if (!strstr(tn_message_of(x), part))
         fail_msg("line %d: %s: the message lacks \"%s\": %s", line, call, part, tn_message_of(x));
     assert_false(tn_ok());
@@ -194,7 +198,8 @@ static void indexing(void **state)
         HAS_SHAPE(tn_take(x, i, 1), 5, 2, 3, 7);
         HAS_SHAPE(tn_take(x, 0, -1), 5, 6);
         HAS_SHAPE(tn_take(x, tn_zeros(TN_SHAPE(0), .dtype = TN_INT64), 0), 0, 6, 7);
-        HAS_SHAPE(tn_take_along_axis(x, tn_zeros(TN_SHAPE(5, 2, 1), .dtype = TN_INT64), 1), 5, 2, 7);
+        HAS_SHAPE(tn_take_along_axis(x, tn_zeros(TN_SHAPE(5, 2, 1), .dtype = TN_INT64), 1), 5, 2,
+                  7);
         HAS_SHAPE(tn_scatter_add(x, i, SHAPED(5, 2, 3, 7), 1), 5, 6, 7);
         HAS_SHAPE(tn_scatter_add(x, 2, 1.0, 0), 5, 6, 7);
         HAS_SHAPE(tn_one_hot(i, 10, TN_DTYPE_DEFAULT), 2, 3, 10);
@@ -235,7 +240,8 @@ static void creation(void **state)
     }
 }
 
-/* Every call takes its own stretch of the generator's counter: blocks of four 32-bit or two 64-bit draws. */
+/* Every call takes its own stretch of the generator's counter: blocks of four 32-bit or two 64-bit
+ * draws. */
 static void generators_advance(void **state)
 {
     (void)state;
@@ -297,7 +303,9 @@ static void nothing_is_recorded_in_vain(void **state)
         assert_ptr_equal(tn_reshape(tn_flatten(x), TN_SHAPE(2, 3))->node, x->node);
         assert_ptr_equal(tn_slice(x, 0, NULL)->node, x->node);
         assert_ptr_equal(tn_broadcast_to(x, TN_SHAPE(2, 3))->node, x->node);
-        tn_array *zero = tn_cast(tn_transpose(tn_broadcast_to(tn_zeros(TN_SHAPE(3)), TN_SHAPE(2, 3)), (tn_axes){0}), TN_INT8);
+        tn_array *zero = tn_cast(
+            tn_transpose(tn_broadcast_to(tn_zeros(TN_SHAPE(3)), TN_SHAPE(2, 3)), (tn_axes){0}),
+            TN_INT8);
         assert_int_equal(zero->node->op, TN__OP_CONST);
         HAS_SHAPE(zero, 3, 2);
         assert_int_equal(tn_add(x, 1)->node->in[1]->op, TN__OP_CONST);

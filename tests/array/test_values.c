@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of creation, indexing, joins, products and reductions against NumPy's (gen_values.py), and of random arrays. */
+/* Values of creation, indexing, joins, products and reductions against NumPy's (gen_values.py), and
+ * of random arrays. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +43,8 @@ static void check(const char *name, const tn_array *x, double rtol)
     tn_dtype dtype = tn_dtype_of(x);
     int length = snprintf(got_line, sizeof got_line, "%s %s", name, tn_dtype_name(dtype));
     for (int i = 0; i < shape.ndim; i++)
-        length += snprintf(got_line + length, sizeof got_line - (size_t)length, " %lld", (long long)shape.dim[i]);
+        length += snprintf(got_line + length, sizeof got_line - (size_t)length, " %lld",
+                           (long long)shape.dim[i]);
     assert_string_equal(got_line, line);
 
     size_t size = (size_t)tn_size(x), bytes = size * tn_dtype_size(dtype);
@@ -65,10 +67,14 @@ static void check(const char *name, const tn_array *x, double rtol)
     free(want);
     free(got);
 }
-#define EXACT(name, x) \
-    TN_SCOPE { check(#name, x, 0); }
-#define NEAR(name, x) \
-    TN_SCOPE { check(#name, x, 2e-6); }
+#define EXACT(name, x)                                                                             \
+    TN_SCOPE {                                                                                     \
+        check(#name, x, 0);                                                                        \
+    }
+#define NEAR(name, x)                                                                              \
+    TN_SCOPE {                                                                                     \
+        check(#name, x, 2e-6);                                                                     \
+    }
 
 static void creation(tn_array *x)
 {
@@ -110,7 +116,8 @@ static void parts(tn_array *x, tn_array *i)
 
 static void products(tn_array *x)
 {
-    tn_array *xt = tn_swapaxes(x, 1, 2), *row = tn_index(tn_index(x, 0), 1), *small = tn_cast(tn_cast(x, TN_INT8), TN_INT32);
+    tn_array *xt = tn_swapaxes(x, 1, 2), *row = tn_index(tn_index(x, 0), 1),
+             *small = tn_cast(tn_cast(x, TN_INT8), TN_INT32);
     NEAR(matmul, tn_matmul(x, xt))
     NEAR(matmul_shared, tn_matmul(x, tn_index(xt, 0)))
     NEAR(matmul_vector, tn_matmul(x, row))
@@ -153,7 +160,8 @@ static void elementwise(tn_array *x)
     EXACT(less_beyond, tn_less(tn_arange(0, 5, 1, .dtype = TN_UINT8), 300))
     EXACT(equal_beyond, tn_equal(tn_arange(0, 5, 1, .dtype = TN_UINT8), -1))
     EXACT(less_negative, tn_less(tn_arange(0, 5, 1, .dtype = TN_UINT64), -1))
-    EXACT(floor_divide_bool, tn_floor_divide(tn_arange(0, 2, 1, .dtype = TN_BOOL), tn_ones(TN_SHAPE(2), .dtype = TN_BOOL)))
+    EXACT(floor_divide_bool, tn_floor_divide(tn_arange(0, 2, 1, .dtype = TN_BOOL),
+                                             tn_ones(TN_SHAPE(2), .dtype = TN_BOOL)))
     TN_SCOPE {
         tn_array *y = tn_add(x, 0.0);
         assert_int_equal(tn_divide_assign(y, 3), TN_OK);
@@ -189,8 +197,14 @@ static void values_are_numpys(void **state)
     assert_true(tn_ok());
 }
 
-static double low_of(tn_array *x) { return tn_item(tn_min(x)); }
-static double high_of(tn_array *x) { return tn_item(tn_max(x)); }
+static double low_of(tn_array *x)
+{
+    return tn_item(tn_min(x));
+}
+static double high_of(tn_array *x)
+{
+    return tn_item(tn_max(x));
+}
 /* The mean, which lies within 6 deviations of its expected value but for one run in 5e8. */
 static bool mean_is(tn_array *x, double mean, double deviation)
 {
@@ -212,9 +226,13 @@ static void random_numbers_keep_their_range_and_mean(void **state)
             tn_array *u = tn_random_uniform(TN_SHAPE(20001), .dtype = floats[k]);
             assert_int_equal(tn_dtype_of(u), floats[k]);
             assert_true(low_of(u) >= 0 && high_of(u) < 1 && high_of(u) > 0.99 && low_of(u) < 0.01);
-            assert_true(mean_is(tn_random_uniform(TN_SHAPE(20001), .dtype = floats[k], .low = -3, .high = -1), -2, 0.6));
-            assert_true(high_of(tn_random_uniform(TN_SHAPE(20001), .dtype = floats[k], .low = -3, .high = -1)) < -1);
-            tn_array *z = tn_random_normal(TN_SHAPE(20001), .dtype = floats[k], .loc = 5, .scale = 2);
+            assert_true(mean_is(
+                tn_random_uniform(TN_SHAPE(20001), .dtype = floats[k], .low = -3, .high = -1), -2,
+                0.6));
+            assert_true(high_of(tn_random_uniform(TN_SHAPE(20001), .dtype = floats[k], .low = -3,
+                                                  .high = -1)) < -1);
+            tn_array *z =
+                tn_random_normal(TN_SHAPE(20001), .dtype = floats[k], .loc = 5, .scale = 2);
             assert_true(mean_is(z, 5, 2.05));
             assert_true(fabs(tn_item(tn_std(tn_cast(z, TN_FLOAT64))) - 2) < 0.1);
         }
