@@ -173,7 +173,7 @@ static bool related(const tn__fuser *f, int into, int nest)
 static bool would_cycle(const tn__fuser *f, int into, int nest)
 {
     for (int i = 0; i < f->item_count; i++)
-        if (i != into && tn__set_has(f->item[nest].needs, i) && tn__set_has(f->item[i].needs, into))
+        if (i != into && !f->item[i].dead && tn__set_has(f->item[nest].needs, i) && tn__set_has(f->item[i].needs, into))
             return true;
     return tn__set_has(f->item[into].needs, nest);
 }
@@ -195,6 +195,7 @@ static void join_needs(tn__fuser *f, int into, int nest)
             continue;
         if (!tn__set_has(f->item[i].needs, into) && !tn__set_has(f->item[i].needs, nest))
             continue;
+        f->item[i].needs[nest / 64] &= ~((uint64_t)1 << (nest % 64));
         tn__set_add(f->item[i].needs, into);
         for (int w = 0; w < f->words; w++)
             f->item[i].needs[w] |= f->item[into].needs[w];

@@ -74,6 +74,8 @@ static const char *check_buffers(const tn__program *p, const span *spans)
             return "a donation from what is no input";
         if (x->kind == TN__BUFFER_DONATED && spans[x->donor].last > spans[a].first)
             return "a donated input is read after it is overwritten";
+        if (x->kind == TN__BUFFER_OUTPUT && spans[a].last < 0)
+            return "a result that no step writes";
         if (x->kind != TN__BUFFER_TEMPORARY)
             continue;
         if (!first_touch_writes(p, a, spans[a]))
