@@ -249,7 +249,8 @@ static void test_b8(void **unused)
 static void test_cast_float(void **unused)
 {
     (void)unused;
-    const double fixed[] = {0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1, -1, NAN, INFINITY, -INFINITY, 1e300, -1e300, 5e-324};
+    const double fixed[] = {0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1, -1, NAN, INFINITY, -INFINITY,
+                            1e300, -1e300, 5e-324};
     enum { FIXED = sizeof fixed / sizeof *fixed };
     for (int k = 0; k < FIXED + 65 * 12 + 20000; k++) {
         double x;
