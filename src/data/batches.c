@@ -28,8 +28,8 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
     return tray;
 }
 
-/* A ring between two threads. Waking a thread costs more than handing over a minibatch, so the worker sleeps until the
- * ring is nearly empty and then fills it. */
+/* A ring between two threads. Waking a thread costs more than handing over a minibatch, so the worker sleeps until half
+ * of the ring is used up and then fills it. */
 struct tn__prefetch {
     pthread_mutex_t lock;
     pthread_cond_t filled, emptied;
@@ -44,7 +44,7 @@ struct tn__prefetch {
     pthread_t thread;
 };
 
-#define WAKE_AT 1
+#define WAKE_AT (TN__PREFETCH_SLOTS / 2)
 
 static void advance(tn__prefetch *p)
 {

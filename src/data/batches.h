@@ -36,6 +36,6 @@ void tn__prefetch_restart(tn__prefetch *prefetch, int64_t epoch);
 void tn__prefetch_free(tn__prefetch *prefetch);
 
 /* Minibatches kept ready. */
-#define TN__PREFETCH_SLOTS 4
+#define TN__PREFETCH_SLOTS 8
 
 #endif
