@@ -235,10 +235,13 @@ static tn_status update(tn_optimizer *optimizer)
 tn_status tn_step(tn_optimizer *optimizer)
 {
     tn_status status = tn__optimizer_raise(optimizer);
-    if (status == TN_OK)
-        status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)
         return status;
+    status = tn__optimizer_sync(optimizer);
+    if (status != TN_OK) {
+        tn_layer_clear_grads(optimizer->layer);
+        return status;
+    }
     tn__no_grad_depth++;
     status = run_hooks(optimizer);
     if (status == TN_OK)

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* What surrounds the rule in a step: hooks, state by name, parameters that come later, other devices, failures, plans. */
+#include "nn/check.h"
+
+static tn_layer *new_net(void)
+{
+    return tn_sequential(tn_linear(6, .in = 5), tn_sigmoid_layer(), tn_linear(3, .in = 6));
+}
+
+static tn_array *random_input(int rows)
+{
+    double x[40 * 5];
+    check_fill(x, rows * 5, -1, 1);
+    return check_array(x, TN_SHAPE(rows, 5), TN_FLOAT32);
+}
+
+static tn_array *random_labels(int rows)
+{
+    int64_t t[40];
+    for (int i = 0; i < rows; i++)
+        t[i] = (int64_t)(check_bits() % 3);
+    return tn_from_int64s(t, rows);
+}
+
+static tn_status train_once(tn_layer *net, tn_optimizer *optimizer, tn_array *x, tn_array *t)
+{
+    tn_status status = tn_backward(tn_softmax_cross_entropy(tn_forward(net, x), t));
+    return status == TN_OK ? tn_step(optimizer) : status;
+}
+
+enum { TOTAL = 5 * 6 + 6 + 6 * 3 + 3 };
+
+static void read_params(const tn_layer *net, double *out)
+{
+    for (int i = 0; i < tn_param_count(net); i++) TN_SCOPE {
+        check_read(tn_param(net, i), out, tn_size(tn_param(net, i)));
+        out += tn_size(tn_param(net, i));
+    }
+}
+
+static void write_params(const tn_layer *net, const double *in)
+{
+    for (int i = 0; i < tn_param_count(net); i++) TN_SCOPE {
+        tn_array *p = tn_param(net, i);
+        assert_int_equal(tn_assign(p, check_array(in, tn_shape_of(p), TN_FLOAT32)), TN_OK);
+        assert_true(tn_needs_grad(p));
+        in += tn_size(p);
+    }
+}
+
+/* Training on a fixed minibatch lowers the loss; the loop leaves no arrays and finds its plans. */
+static void test_loop(void **state)
+{
+    (void)state;
+    size_t arrays = tn_live_arrays();
+    tn_layer *net = new_net();
+    tn_optimizer *optimizer = tn_adam(net, .lr = 0.05);
+    double first = 0, last = 0;
+    uint64_t misses = 0;
+    size_t live = 0;
+    tn_scope_push();
+    tn_array *x = random_input(40), *t = random_labels(40);
+    for (int i = 0; i < 60; i++) TN_SCOPE {
+        tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, x), t);
+        assert_int_equal(tn_backward(loss), TN_OK);
+        assert_int_equal(tn_step(optimizer), TN_OK);
+        last = tn_item(loss);
+        if (i == 0)
+            first = last;
+        if (i == 5) {
+            misses = tn_engine_stats().plan_misses;
+            live = tn_live_arrays();
+        }
+    }
+    assert_int_equal(tn_engine_stats().plan_misses, misses);
+    assert_true(tn_live_arrays() < live); /* the loop's own are gone by now */
+    tn_scope_pop();
+    assert_true(last < 0.8 * first);
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+    assert_int_equal(tn_live_arrays(), arrays);
+    check_fine();
+}
+
+/* A net, its optimizer's state and its count of steps, put into fresh ones, go on with the same bits. */
+static void test_state(void **state)
+{
+    (void)state;
+    const char *kinds[] = {"sgd", "momentum", "nesterov", "adam", "adamw"};
+    const int states[] = {0, 1, 1, 2, 2};
+    for (int k = 0; k < 5; k++) TN_SCOPE {
+        tn_layer *net = new_net(), *other = new_net();
+        tn_optimizer *optimizer = tn_optimizer_parse(kinds[k], net), *resumed = tn_optimizer_parse(kinds[k], other);
+        tn_array *x = random_input(9), *t = random_labels(9);
+        assert_int_equal(tn_optimizer_state_count(optimizer), 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
+        assert_int_equal(tn_optimizer_state_count(optimizer), 4 * states[k]);
+
+        double values[TOTAL], again[TOTAL];
+        read_params(net, values);
+        write_params(other, values);
+        for (int i = 0; i < tn_optimizer_state_count(optimizer); i++)
+            assert_int_equal(tn_optimizer_set_state(resumed, tn_optimizer_state_name(optimizer, i),
+                                                    tn_optimizer_state(optimizer, i)), TN_OK);
+        tn_optimizer_set_steps(resumed, tn_optimizer_steps(optimizer));
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
+            assert_int_equal(train_once(other, resumed, x, t), TN_OK);
+        }
+        read_params(net, values);
+        read_params(other, again);
+        assert_memory_equal(values, again, sizeof values);
+        tn_optimizer_free(optimizer);
+        tn_optimizer_free(resumed);
+        tn_layer_free(net);
+        tn_layer_free(other);
+    }
+    check_fine();
+}
+
+static void test_state_errors(void **state)
+{
+    (void)state;
+    tn_layer *net = new_net();
+    tn_optimizer *optimizer = tn_adam(net);
+    TN_SCOPE {
+        assert_int_equal(tn_optimizer_set_state(optimizer, "0.W.m", tn_zeros_with(TN_SHAPE(5, 6), NULL)), TN_OK);
+        assert_string_equal(tn_optimizer_state_name(optimizer, 0), "0.W.m");
+        check_fine();
+        assert_int_equal(tn_optimizer_set_state(optimizer, "0.W.w", tn_zeros_with(TN_SHAPE(5, 6), NULL)), TN_ERR_NAME);
+        check_latched(TN_ERR_NAME, "did you mean '0.W.");
+        assert_int_equal(tn_optimizer_set_state(optimizer, "0.W.v", tn_zeros_with(TN_SHAPE(6, 5), NULL)), TN_ERR_SHAPE);
+        check_latched(TN_ERR_SHAPE, "(5, 6), got (6, 5)");
+        assert_int_equal(tn_optimizer_set_state(optimizer, "0.b.v", tn_cast(tn_zeros_with(TN_SHAPE(6), NULL), TN_INT8)),
+                         TN_ERR_DTYPE);
+        check_latched(TN_ERR_DTYPE, "int8");
+        assert_int_equal(tn_optimizer_set_state(optimizer, NULL, NULL), TN_ERR_VALUE);
+        tn_clear_error();
+        assert_true(tn_is_error(tn_optimizer_state(optimizer, 1)));
+        check_latched(TN_ERR_INDEX, "1 state arrays");
+        assert_string_equal(tn_optimizer_state_name(optimizer, -1), "");
+        check_latched(TN_ERR_INDEX, "-1");
+    }
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+}
+
+/* ---- hooks ---- */
+
+static tn_status halve_gradients(tn_optimizer *optimizer, tn_layer *layer, void *user)
+{
+    (void)optimizer;
+    ++*(int *)user;
+    for (int i = 0; i < tn_param_count(layer); i++) {
+        tn_array *p = tn_param(layer, i);
+        tn_status status = tn_set_grad(p, tn_multiply(tn_grad(p), 0.5));
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status refuse(tn_optimizer *optimizer, tn_layer *layer, void *user)
+{
+    (void)optimizer, (void)layer, (void)user;
+    return TN_ERR_NAN;
+}
+
+static void test_hooks(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = new_net(), *other = new_net();
+        tn_optimizer *halved = tn_sgd(net, .lr = 1), *slower = tn_sgd(other, .lr = 0.25);
+        double values[TOTAL], again[TOTAL];
+        int calls = 0;
+        read_params(net, values);
+        write_params(other, values);
+        assert_int_equal(tn_optimizer_add_hook(halved, halve_gradients, &calls), TN_OK);
+        assert_int_equal(tn_optimizer_add_hook(halved, halve_gradients, &calls), TN_OK);
+        tn_array *x = random_input(8), *t = random_labels(8);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(train_once(net, halved, x, t), TN_OK);
+            assert_int_equal(train_once(other, slower, x, t), TN_OK);
+        }
+        assert_int_equal(calls, 6);
+        read_params(net, values);
+        read_params(other, again);
+        for (int i = 0; i < TOTAL; i++)
+            assert_float_equal(values[i], again[i], 1e-6);
+
+        assert_int_equal(tn_optimizer_add_hook(halved, refuse, NULL), TN_OK);
+        assert_int_equal(train_once(net, halved, x, t), TN_ERR_NAN);
+        check_latched(TN_ERR_NAN, "hook 2");
+        read_params(net, again);
+        assert_memory_equal(values, again, sizeof values);
+        assert_false(tn_has_grad(tn_param(net, 0)));
+        assert_int_equal(tn_optimizer_add_hook(halved, NULL, NULL), TN_ERR_VALUE);
+        tn_clear_error();
+        tn_optimizer_free(halved);
+        tn_optimizer_free(slower);
+        tn_layer_free(net);
+        tn_layer_free(other);
+    }
+}
+
+/* ---- which parameters ---- */
+
+static void test_late_and_idle_params(void **state)
+{
+    (void)state;
+    tn_layer *net = tn_layer_parse("linear:4 relu linear:3");
+    tn_optimizer *optimizer = tn_momentum_sgd(net);
+    TN_SCOPE {
+        tn_array *x = random_input(6), *t = random_labels(6);
+        assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
+        assert_int_equal(tn_optimizer_state_count(optimizer), 4);
+        assert_int_equal(tn_layer_add(net, "idle", tn_linear(2, .in = 3)), TN_OK);
+        double before[6], w[20], after[20];
+        check_read(tn_param_named(net, "idle.W"), before, 6);
+        check_read(tn_param_named(net, "0.W"), w, 20);
+        tn_array *logits = tn_matmul(tn_relu(tn_matmul(x, tn_param(net, 0))), tn_param(net, 2));
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(logits, t)), TN_OK);
+        assert_int_equal(tn_step(optimizer), TN_OK);
+        check_near(tn_param_named(net, "idle.W"), before, 6, 0);
+        check_read(tn_param_named(net, "0.W"), after, 20);
+        assert_memory_not_equal(w, after, sizeof w);
+        assert_int_equal(tn_optimizer_state_count(optimizer), 4);
+    }
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+    check_fine();
+}
+
+static void test_state_follows_device(void **state)
+{
+    (void)state;
+    tn_status status;
+    tn_device other = tn_device_parse("virtual:0", &status);
+    if (status != TN_OK)
+        skip();
+    TN_SCOPE {
+        tn_layer *net = new_net(), *still = new_net();
+        tn_optimizer *moved = tn_adam(net), *stays = tn_adam(still);
+        double values[TOTAL], again[TOTAL];
+        read_params(net, values);
+        write_params(still, values);
+        tn_array *x = random_input(7), *t = random_labels(7);
+        for (int i = 0; i < 4; i++) {
+            if (i == 2)
+                assert_int_equal(tn_layer_to(net, other), TN_OK);
+            bool there = i >= 2;
+            assert_int_equal(train_once(net, moved, there ? tn_to(x, other) : x, there ? tn_to(t, other) : t), TN_OK);
+            assert_int_equal(train_once(still, stays, x, t), TN_OK);
+        }
+        assert_true(tn_device_equal(tn_device_of(tn_optimizer_state(moved, 0)), other));
+        read_params(net, values);
+        read_params(still, again);
+        assert_memory_equal(values, again, sizeof values);
+        tn_optimizer_free(moved);
+        tn_optimizer_free(stays);
+        tn_layer_free(net);
+        tn_layer_free(still);
+    }
+    check_fine();
+}
+
+/* Parameters of one net on two devices. */
+static void test_two_devices(void **state)
+{
+    (void)state;
+    tn_status status;
+    tn_device other = tn_device_parse("virtual:0", &status);
+    if (status != TN_OK)
+        skip();
+    tn_layer *near = tn_linear(4, .in = 5), *far = tn_linear(3, .in = 4), *net = tn_sequential(near, far);
+    assert_int_equal(tn_layer_to(far, other), TN_OK);
+    tn_optimizer *optimizer = tn_adam(net);
+    TN_SCOPE {
+        double w[12], after[12];
+        check_read(tn_param_named(net, "1.W"), w, 12);
+        tn_array *hidden = tn_forward(near, random_input(6));
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(far, tn_to(hidden, other)), tn_to(random_labels(6), other))),
+                         TN_OK);
+        assert_int_equal(tn_step(optimizer), TN_OK);
+        check_read(tn_param_named(net, "1.W"), after, 12);
+        assert_memory_not_equal(w, after, sizeof w);
+    }
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+    check_fine();
+}
+
+/* ---- failures ---- */
+
+/* A label out of range is found during evaluation: the parameters and the state keep their values, and training can go on. */
+static void test_failed_evaluation(void **state)
+{
+    (void)state;
+    const char *kinds[] = {"sgd", "adam"};
+    for (int k = 0; k < 2; k++) TN_SCOPE {
+        tn_layer *net = new_net();
+        tn_optimizer *optimizer = tn_optimizer_parse(kinds[k], net);
+        tn_array *x = random_input(4), *t = random_labels(4);
+        assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
+        double values[TOTAL], again[TOTAL], m[30], m_again[30];
+        read_params(net, values);
+        if (k)
+            check_read(tn_optimizer_state(optimizer, 0), m, 30);
+        assert_int_equal(train_once(net, optimizer, x, tn_from_int64s((int64_t[]){0, 1, 3, 2}, 4)), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "");
+        read_params(net, again);
+        assert_memory_equal(values, again, sizeof values);
+        if (k) {
+            check_read(tn_optimizer_state(optimizer, 0), m_again, 30);
+            assert_memory_equal(m, m_again, sizeof m);
+        }
+        assert_int_equal(tn_optimizer_steps(optimizer), 1);
+        assert_false(tn_has_grad(tn_param(net, 0)));
+        assert_true(tn_needs_grad(tn_param(net, 0)));
+        assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
+        read_params(net, again);
+        assert_memory_not_equal(values, again, sizeof values);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+    check_fine();
+}
+
+/* A gradient that the user holds is still there after the step, until the step's clearing shows. */
+static void test_held_gradient(void **state)
+{
+    (void)state;
+    tn_layer *net = new_net();
+    tn_optimizer *optimizer = tn_sgd(net, .lr = 0.5);
+    TN_SCOPE {
+        tn_array *p = tn_param(net, 0);
+        double w[30], g[30];
+        check_read(p, w, 30);
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(net, random_input(3)), random_labels(3))), TN_OK);
+        tn_array *copy = tn_add(tn_grad(p), 0);
+        check_fine();
+        tn_step(optimizer);
+        check_fine();
+        check_read(copy, g, 30);
+        for (int i = 0; i < 30; i++)
+            w[i] -= 0.5 * g[i];
+        check_near(p, w, 30, 1e-6);
+        check_fine();
+        assert_true(tn_is_error(tn_grad(p)));
+        tn_clear_error();
+    }
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_state_errors),
+        cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_late_and_idle_params),
+        cmocka_unit_test(test_state_follows_device),
+        cmocka_unit_test(test_two_devices),
+        cmocka_unit_test(test_failed_evaluation),
+        cmocka_unit_test(test_held_gradient),
+    };
+    return cmocka_run_group_tests(tests, check_seed, NULL);
+}
