@@ -329,6 +329,8 @@ static void test_float_division(void **unused)
         CHECK(same(tns_rem_f32(a, b), (float)d[3]), "f32 %g %% %g\n", d[0], d[1]);
         CHECK(same(tns_fmod_f32(a, b), (float)d[4]), "f32 fmod(%g, %g)\n", d[0], d[1]);
     }
+    /* The quotient is rounded to 3400061.75: NumPy too then takes the nearer integer. */
+    assert_true(tns_floordiv_f32(39934.7383f, 0.0117452964f) == 3400062.0f);
 }
 
 static void test_float_selection(void **unused)
