@@ -14,15 +14,15 @@ import sys
 # What a room may include, beside itself and what those rooms may include in turn.
 MAY_INCLUDE = {
     "core": [],
-    "array": ["core"],
+    "array": ["core", "device"],
     "device": ["core"],
     "compile": ["array", "device"],
     "backends": ["device"],
     "autograd": ["array"],
     "engine": ["compile", "device", "array"],
-    "nn": ["array", "autograd"],
+    "nn": ["array", "autograd", "engine", "io"],
     "optim": ["nn"],
-    "io": ["engine", "nn"],
+    "io": ["engine"],
     "data": ["engine", "nn", "io"],
     "dist": ["engine", "nn"],
     "train": ["autograd", "backends", "optim", "io", "data", "dist"],
