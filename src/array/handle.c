@@ -27,7 +27,7 @@ static inline void set_position(tn_array *x, size_t position)
 
 static inline bool pending_add(tn_array *x)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
         !tn__grow((void **)&self->pending, &self->pending_capacity, self->pending_count + 1, sizeof *self->pending))
         return false;
@@ -38,7 +38,7 @@ static inline bool pending_add(tn_array *x)
 
 static inline void pending_remove(tn_array *x)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     tn_array *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
     set_position(last, x->pending);
@@ -48,13 +48,13 @@ static inline void pending_remove(tn_array *x)
 int tn__pending_handles(tn_array *const **handles)
 {
     tn__thread_receive();
-    *handles = tn__this.pending;
-    return (int)tn__this.pending_count;
+    *handles = tn__self()->pending;
+    return (int)tn__self()->pending_count;
 }
 
 void tn__pending_sweep(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     tn__thread_receive();
     for (size_t i = self->pending_count; i-- > 0;)
         if (!is_pending(self->pending[i]->node)) pending_remove(self->pending[i]);
@@ -62,7 +62,7 @@ void tn__pending_sweep(void)
 
 void tn__pending_end(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     while (self->pending_count) pending_remove(self->pending[self->pending_count - 1]);
     tn__free(self->pending);
     self->pending = NULL;
@@ -95,7 +95,7 @@ static inline tn_array *handle_new(tn__node *node, tn__scope *scope)
 {
     tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(TN__SLAB_ARRAY);
     if (x) {
-        *x = (tn_array){.node = node, .owner = tn__this.number};
+        *x = (tn_array){.node = node, .owner = tn__self()->number};
         if (!is_pending(node) || pending_add(x)) {
             if (scope) scope_add(scope, x);
             tn__thread_count_live(1);
@@ -110,7 +110,7 @@ static inline tn_array *handle_new(tn__node *node, tn__scope *scope)
 
 tn_array *tn__leave_array(tn__call call, tn__node *node)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     /* The result is nearly always the newest temporary: its reference changes hands. */
     if (self->temporary_count > call && self->temporaries[self->temporary_count - 1] == node) {
         self->temporary_count--;
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void free_elsewhere(tn_array *x)
     tn__thread_ready(); /* so that the count of live arrays is kept; freeing works without */
     if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE))
         tn__thread_post_array(x, x->owner);
-    else if (is_pending(x->node) && x->node->owner != tn__this.number)
+    else if (is_pending(x->node) && x->node->owner != tn__self()->number)
         tn__thread_post_array(x, x->node->owner);
     else
         tn__array_free(x);
@@ -168,7 +168,7 @@ static __attribute__((noinline)) void free_elsewhere(tn_array *x)
 void tn_free(tn_array *x)
 {
     if (!x || x->is_static) return;
-    if (__builtin_expect(x->owner == tn__this.number, 1))
+    if (__builtin_expect(x->owner == tn__self()->number, 1))
         tn__array_free(x);
     else
         free_elsewhere(x);
@@ -179,7 +179,7 @@ void tn_free(tn_array *x)
 tn_array *tn_keep(tn_array *x)
 {
     /* One that is in no scope, or in an outer one, outlives the innermost already. */
-    tn__scope *scope = tn__this.innermost;
+    tn__scope *scope = tn__self()->innermost;
     if (!x || !scope || x->is_static || x->scope != scope || !scope->outer) return x;
     scope_remove(x);
     scope_add(scope->outer, x);
@@ -189,7 +189,7 @@ tn_array *tn_keep(tn_array *x)
 tn_array *tn_own(tn_array *x)
 {
     if (!x || x->is_static || !x->scope) return x;
-    if (x->owner != tn__this.number)
+    if (x->owner != tn__self()->number)
         tn__fail(TN_ERR_STATE, "tn_own", "the array is in a scope of another thread: call tn_own in that thread");
     else
         scope_remove(x);
@@ -205,7 +205,7 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
     tn__node *node = x->node;
     if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node)) return node;
     if (node->error) return tn__node_error(tn__error_retain(node->error));
-    if (__builtin_expect(node->owner != tn__this.number, 0) && node->owner != tn__thread_number())
+    if (__builtin_expect(node->owner != tn__self()->number, 0) && node->owner != tn__thread_number())
         return tn__node_error(tn__error_new(TN_ERR_STATE, operation,
                                             "an operand was recorded in another thread and is not evaluated yet: "
                                             "call tn_eval on it there before sharing it"));
@@ -226,10 +226,10 @@ static tn__node *unshared(tn__node *node)
 /* Makes a handle's place in the list of pending handles fit a new node; the node that x can be given. */
 static tn__node *relist(tn_array *x, tn__node *node)
 {
-    if (x->owner != tn__this.number) {
+    if (x->owner != tn__self()->number) {
         if (!is_pending(node)) return node;
         if (!x->scope && !x->pending) {
-            x->owner = tn__this.number;
+            x->owner = tn__self()->number;
         } else {
             /* The lists of another thread hold x, so it cannot be in ours: give it a value at once. */
             if (!tn__evaluate_hook || tn__evaluate_hook(node) != TN_OK)

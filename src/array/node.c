@@ -32,7 +32,7 @@ tn__node *tn__node_no_memory(void)
 
 static __attribute__((noinline)) bool grow_temporaries(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     return tn__grow((void **)&self->temporaries, &self->temporary_capacity, self->temporary_count + 1,
                     sizeof *self->temporaries);
 }
@@ -47,7 +47,7 @@ static __attribute__((noinline)) tn__node *fail_new(void)
  * assignment becomes a string instruction, which takes longer than everything else here. */
 static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, const tn__shape *shape, tn__device *device)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
     tn__node *node = tn__thread_take(TN__SLAB_NODE);
     if (__builtin_expect(node == NULL, 0)) return NULL;
@@ -75,12 +75,12 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 tn__call tn__enter(void)
 {
     if (tn__thread_ready()) tn__thread_receive();
-    return tn__this.temporary_count;
+    return tn__self()->temporary_count;
 }
 
 void tn__leave(tn__call call)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     while (self->temporary_count > call) {
         tn__node *node = self->temporaries[--self->temporary_count];
         node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
@@ -93,12 +93,12 @@ void tn__leave(tn__call call)
 /* Evaluates inputs until none is as deep as a recording may be; an error node if that fails. */
 static __attribute__((noinline)) tn__node *evaluate_deep(int arity, tn__node *const *in)
 {
-    if (!tn__evaluate_hook || tn__this.evaluating) return NULL;
+    if (!tn__evaluate_hook || tn__self()->evaluating) return NULL;
     for (int i = 0; i < arity; i++) {
         if (!tn__node_pending(in[i]) || in[i]->depth < TN__MAX_DEPTH) continue;
-        tn__this.evaluating = 1;
+        tn__self()->evaluating = 1;
         tn_status status = tn__evaluate_hook(in[i]);
-        tn__this.evaluating = 0;
+        tn__self()->evaluating = 0;
         if (status) return tn__node_error(tn__error_retain(tn__error_last()));
     }
     return NULL;
@@ -172,7 +172,7 @@ tn__node *tn__node_error(tn__error *error)
  * that is seen, counts are atomic for all. */
 static bool is_foreign(const tn__node *in)
 {
-    return in->owner != tn__this.acting && !__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) &&
+    return in->owner != tn__self()->acting && !__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&in->error, __ATOMIC_ACQUIRE);
 }
 

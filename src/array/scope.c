@@ -4,7 +4,7 @@
 
 void tn_scope_push(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     self->depth++;
     if (!tn__thread_ready()) return;
     tn__thread_receive();
@@ -25,7 +25,7 @@ static void empty(tn__scope *scope)
 
 void tn_scope_pop(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     if (self->depth == 0) {
         tn__fail(TN_ERR_STATE, "tn_scope_pop", "no scope is open in this thread: every pop needs a tn_scope_push before it");
         return;
@@ -44,22 +44,22 @@ void tn_scope_pop(void)
     tn__thread_put(TN__SLAB_SCOPE, scope);
 }
 
-int tn_scope_depth(void) { return tn__this.depth; }
+int tn_scope_depth(void) { return tn__self()->depth; }
 
 tn__scope_guard tn__scope_enter(void)
 {
-    tn__scope_guard guard = {.depth = tn__this.depth, .once = 1};
+    tn__scope_guard guard = {.depth = tn__self()->depth, .once = 1};
     tn_scope_push();
     return guard;
 }
 
 void tn__scope_leave(tn__scope_guard *guard)
 {
-    while (tn__this.depth > guard->depth) tn_scope_pop();
+    while (tn__self()->depth > guard->depth) tn_scope_pop();
 }
 
 void tn__scopes_end(void)
 {
-    while (tn__this.depth > 0) tn_scope_pop();
-    empty(&tn__this.base);
+    while (tn__self()->depth > 0) tn_scope_pop();
+    empty(&tn__self()->base);
 }

@@ -95,7 +95,7 @@ void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
 
 bool tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind, void *object)
 {
-    if (!tn__this.number) {
+    if (!tn__self()->number) {
         tn__slab_free *one = object;
         one->next = NULL;
         TN__SLAB_POISON(one, tn__slab_sizes[kind]);

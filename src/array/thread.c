@@ -9,7 +9,7 @@
 
 #define NUMBERS 65536 /* what 16 bits hold; 0 is nobody's */
 
-_Thread_local tn__thread tn__this __attribute__((tls_model("initial-exec")));
+_Thread_local tn__thread tn__this_thread __attribute__((tls_model("initial-exec")));
 _Thread_local int tn__no_grad_depth;
 
 static struct {
@@ -52,7 +52,7 @@ void tn__thread_receive_posted(void)
     tn_array *arrays;
     tn__node *nodes;
     pthread_mutex_lock(&registry.lock);
-    take_posted(&tn__this, &arrays, &nodes);
+    take_posted(tn__self(), &arrays, &nodes);
     pthread_mutex_unlock(&registry.lock);
     free_posted(arrays, nodes);
 }
@@ -61,14 +61,14 @@ void tn__thread_receive_posted(void)
  * thread gets the number. Called with the registry locked. */
 static void act_for(tn__thread *stand_in, uint16_t owner)
 {
-    uint16_t acting = tn__this.acting;
+    uint16_t acting = tn__self()->acting;
     tn_array *arrays;
     tn__node *nodes;
     while (take_posted(stand_in, &arrays, &nodes)) {
         pthread_mutex_unlock(&registry.lock);
-        tn__this.acting = owner;
+        tn__self()->acting = owner;
         free_posted(arrays, nodes);
-        tn__this.acting = acting;
+        tn__self()->acting = acting;
         pthread_mutex_lock(&registry.lock);
     }
     registry.threads[owner] = NULL;
@@ -100,8 +100,9 @@ void tn__thread_post_node(tn__node *node, uint16_t owner) { post(owner, NULL, no
 
 static void end_thread(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     if (!self->number) return;
+    tn__thread_receive(); /* before the scopes free the same arrays again */
     tn__scopes_end();
     tn__leave(0);
     tn__pending_end();
@@ -160,7 +161,7 @@ static uint16_t claim_number(tn__thread *self)
 
 bool tn__thread_register(void)
 {
-    tn__thread *self = &tn__this;
+    tn__thread *self = tn__self();
     pthread_once(&registry.once, make_key);
     uint16_t number = claim_number(self);
     if (!number) {
@@ -182,7 +183,7 @@ bool tn__thread_register(void)
 uint16_t tn__thread_number(void)
 {
     tn__thread_ready();
-    return tn__this.number;
+    return tn__self()->number;
 }
 
 size_t tn_live_arrays(void)

@@ -6,7 +6,8 @@
  * Objects of another thread. A pending node, and a handle that is in a scope or in the list of pending handles, may be
  * changed by the thread that owns it alone, whose number it carries. Another thread that frees such a handle, or drops
  * the last reference to a value that still holds pending inputs, posts it to the owner, which frees it at its next call.
- * Where the owner has ended, the posting thread takes over its number while it frees.
+ * Where the owner has ended, the posting thread takes over its number while it frees. As always, an array may be freed
+ * only before its scope is left; where two threads do these, they must agree on the order.
  */
 #ifndef TN_ARRAY_THREAD_H
 #define TN_ARRAY_THREAD_H
@@ -38,22 +39,30 @@ typedef struct tn__thread {
     tn__node *posted_nodes;
 } tn__thread;
 
-/* In the static block of thread storage, where an access is one instruction in a shared library too. */
-extern _Thread_local tn__thread tn__this __attribute__((tls_model("initial-exec")));
+/* In the static block of thread storage, where it is found with one load in a shared library too. */
+extern _Thread_local tn__thread tn__this_thread __attribute__((tls_model("initial-exec")));
+static inline tn__thread *tn__self(void)
+{
+    tn__thread *self = &tn__this_thread;
+    /* Hides from the compiler where the address is from: a linker may turn the addition that makes it into one that sets no
+     * flags, and gcc's undefined-behaviour sanitizer would look at these for a check against NULL. */
+    __asm__("" : "+r"(self));
+    return self;
+}
 
 /* Registers the thread on its first call; false, with a latched error, if that fails. */
 bool tn__thread_register(void);
 static inline bool tn__thread_ready(void)
 {
-    return __builtin_expect(tn__this.number != 0, 1) || tn__thread_register();
+    return __builtin_expect(tn__self()->number != 0, 1) || tn__thread_register();
 }
 
 /* Frees what other threads posted to this one. */
 void tn__thread_receive_posted(void);
 static inline void tn__thread_receive(void)
 {
-    if (__builtin_expect(__atomic_load_n(&tn__this.posted_arrays, __ATOMIC_RELAXED) ||
-                         __atomic_load_n(&tn__this.posted_nodes, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(__atomic_load_n(&tn__self()->posted_arrays, __ATOMIC_RELAXED) ||
+                         __atomic_load_n(&tn__self()->posted_nodes, __ATOMIC_RELAXED), 0))
         tn__thread_receive_posted();
 }
 /* Hands an object to the thread that owns it. */
@@ -62,13 +71,13 @@ void tn__thread_post_node(tn__node *node, uint16_t owner);
 
 static inline void tn__thread_count_live(int64_t change)
 {
-    __atomic_store_n(&tn__this.live, __atomic_load_n(&tn__this.live, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+    __atomic_store_n(&tn__self()->live, __atomic_load_n(&tn__self()->live, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
 }
 
-static inline void *tn__thread_take(tn__slab_kind kind) { return tn__slab_take(&tn__this.slabs[kind], kind); }
+static inline void *tn__thread_take(tn__slab_kind kind) { return tn__slab_take(&tn__self()->slabs[kind], kind); }
 static inline void tn__thread_put(tn__slab_kind kind, void *object)
 {
-    tn__slab_put(&tn__this.slabs[kind], kind, object);
+    tn__slab_put(&tn__self()->slabs[kind], kind, object);
 }
 
 /* ---- between the files of the room ---- */
