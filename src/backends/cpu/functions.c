@@ -41,7 +41,7 @@ const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype)
     { \
         const int64_t to_size = sizeof(tn_##t), from_size = sizeof(tn_##f); \
         if (to_step == to_size && from_step == from_size) { \
-            _Pragma("GCC ivdep") CAST_LOOP(t, f, to_size, from_size) \
+            INDEPENDENT CAST_LOOP(t, f, to_size, from_size) \
         } else { \
             CAST_LOOP(t, f, to_step, from_step) \
         } \

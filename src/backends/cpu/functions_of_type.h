@@ -15,7 +15,7 @@
 #define LOAD(k, type, step) (*(const type *)(p[k] + i * (int64_t)(step)))
 #define MAP_LOOPS(OUT, EXPR, CONTIGUOUS, NEAR, FAR) \
     if (CONTIGUOUS) { \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             NEAR \
             *(OUT *)(p[0] + i * (int64_t)sizeof(OUT)) = (OUT)(EXPR); \
@@ -65,7 +65,7 @@
     { \
         T *x = to; \
         const T *y = from; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) x[i] = TYPED(combine_##name)(x[i], y[i]); \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) x[i] = TYPED(combine_##name)(x[i], y[i]); \
     } \
     static void TYPED(lanes_##name)(void *to, const void *from, int64_t n) \
     { \

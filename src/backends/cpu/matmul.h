@@ -25,11 +25,29 @@ typedef union tn__matmul_factor {
     int64_t i64;
 } tn__matmul_factor;
 
+/* One product of row-major matrices or their transposes, with leading dimensions in elements. */
+typedef struct tn__matmul_matrix {
+    char *place;
+    int64_t ld;
+    bool transposed;
+} tn__matmul_matrix;
+
+typedef struct tn__matmul_product {
+    int64_t m, n, k;
+    tn__matmul_matrix a, b, out; /* out is never a transpose */
+    tn__matmul_factor alpha;
+    bool beta;
+} tn__matmul_product;
+
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 
 /* By oneDNN or CBLAS where one is built in and fits, else by plain loops. */
 tn_status tn__matmul_prepare_library(tn__cpu_step *step);
+/* float32 by register tiles: whether they are the fastest for such a product (its places and alpha are not looked at), and
+ * doing it. */
+bool tn__matmul_tile_suits(const tn__matmul_product *p);
+bool tn__matmul_tile(const tn__matmul_product *p);
 /* Plain loops, for every dtype. */
 tn_status tn__matmul_prepare_plain(tn__cpu_step *step);
 

@@ -31,22 +31,9 @@
 
 /* ---- the libraries, row-major ---- */
 
-typedef struct matrix {
-    char *place;
-    int64_t ld;
-    bool transposed;
-} matrix;
-
-typedef struct product {
-    int64_t m, n, k;
-    matrix a, b, out;
-    tn__matmul_factor alpha;
-    bool beta;
-} product;
-
 #ifdef TN_HAVE_CBLAS
 #define TRANSPOSE(x) ((x).transposed ? CblasTrans : CblasNoTrans)
-static bool multiply_f64(const product *p)
+static bool multiply_f64(const tn__matmul_product *p)
 {
     cblas_dgemm(CblasRowMajor, TRANSPOSE(p->a), TRANSPOSE(p->b), (int)p->m, (int)p->n, (int)p->k, p->alpha.f64,
                 (const double *)p->a.place, (int)p->a.ld, (const double *)p->b.place, (int)p->b.ld, p->beta,
@@ -58,14 +45,14 @@ static bool multiply_f64(const product *p)
 #endif
 
 #if defined(TN_HAVE_DNNL)
-static bool multiply_f32(const product *p)
+static bool multiply_f32(const tn__matmul_product *p)
 {
     return dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N', p->m, p->n, p->k, p->alpha.f32,
                       (const float *)p->a.place, p->a.ld, (const float *)p->b.place, p->b.ld, p->beta,
                       (float *)p->out.place, p->out.ld) == dnnl_success;
 }
 #elif defined(TN_HAVE_CBLAS)
-static bool multiply_f32(const product *p)
+static bool multiply_f32(const tn__matmul_product *p)
 {
     cblas_sgemm(CblasRowMajor, TRANSPOSE(p->a), TRANSPOSE(p->b), (int)p->m, (int)p->n, (int)p->k, p->alpha.f32,
                 (const float *)p->a.place, (int)p->a.ld, (const float *)p->b.place, (int)p->b.ld, p->beta,
@@ -90,7 +77,7 @@ typedef struct form {
 
 typedef struct library {
     tn__matmul matmul;
-    bool (*multiply)(const product *p);
+    bool (*multiply)(const tn__matmul_product *p);
     form form[TN__MATMUL_OPERANDS];
     bool swapped;           /* out is a transpose: its transpose is computed, of b' and a' */
     bool shared;            /* batches are shared out over threads */
@@ -107,25 +94,32 @@ typedef struct library_run {
     _Atomic bool failed;
 } library_run;
 
+/* The product of these operands, or of their transposes if the output lies transposed. */
+static tn__matmul_product product_of(const library *data, const tn__matmul_matrix *operand)
+{
+    const tn__matmul *mm = &data->matmul;
+    tn__matmul_matrix a = operand[TN__MATMUL_A], b = operand[TN__MATMUL_B], out = operand[TN__MATMUL_OUT];
+    if (!data->swapped)
+        return (tn__matmul_product){.m = mm->m, .n = mm->n, .k = mm->k, .a = a, .b = b, .out = out, .beta = mm->beta};
+    a.transposed = !a.transposed;
+    b.transposed = !b.transposed;
+    out.transposed = false;
+    return (tn__matmul_product){.m = mm->n, .n = mm->m, .k = mm->k, .a = b, .b = a, .out = out, .beta = mm->beta};
+}
+
 /* One batch. */
 static void multiply_one(library_run *run, char *const *place)
 {
     const library *data = run->data;
-    const tn__matmul *mm = &data->matmul;
-    matrix operand[TN__MATMUL_OPERANDS];
+    tn__matmul_matrix operand[TN__MATMUL_OPERANDS];
     for (int k = 0; k < TN__MATMUL_OPERANDS; k++) {
         const form *f = &data->form[k];
-        operand[k] = (matrix){f->scratch ? run->scratch + f->offset : place[k], f->ld, f->transposed};
-        if (f->scratch && (k != TN__MATMUL_OUT || mm->beta))
+        operand[k] = (tn__matmul_matrix){f->scratch ? run->scratch + f->offset : place[k], f->ld, f->transposed};
+        if (f->scratch && (k != TN__MATMUL_OUT || data->matmul.beta))
             tn__cpu_move(&f->copy, f->load, (char *const[]){operand[k].place, place[k]});
     }
-    matrix a = operand[TN__MATMUL_A], b = operand[TN__MATMUL_B];
-    product p = {mm->m, mm->n, mm->k, a, b, operand[TN__MATMUL_OUT], run->alpha, mm->beta};
-    if (data->swapped) {
-        a.transposed = !a.transposed;
-        b.transposed = !b.transposed;
-        p = (product){mm->n, mm->m, mm->k, b, a, operand[TN__MATMUL_OUT], run->alpha, mm->beta};
-    }
+    tn__matmul_product p = product_of(data, operand);
+    p.alpha = run->alpha;
     if (!data->multiply(&p))
         run->failed = true;
     const form *out = &data->form[TN__MATMUL_OUT];
@@ -254,6 +248,13 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     plan.swapped = plan.form[TN__MATMUL_OUT].transposed;
     plan.shared = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
                   (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
+
+    tn__matmul_matrix operand[TN__MATMUL_OPERANDS];
+    for (int k = 0; k < TN__MATMUL_OPERANDS; k++)
+        operand[k] = (tn__matmul_matrix){NULL, plan.form[k].ld, plan.form[k].transposed};
+    tn__matmul_product p = product_of(&plan, operand);
+    if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
+        plan.multiply = tn__matmul_tile;
 
     size_t head = (sizeof(plan) + 63) / 64 * 64;
     library *data = tn__alloc_aligned(head + plan.scratch_bytes);

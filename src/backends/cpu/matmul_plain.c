@@ -21,7 +21,7 @@ typedef void (*finish_function)(void *sum, const void *alpha, const void *old, i
     { \
         T *to = sum; \
         const T factor = *(const T *)a, *from = x; \
-        _Pragma("GCC ivdep") for (int64_t j = 0; j < n; j++) to[j] = (T)(to[j] PLUS(factor TIMES from[j])); \
+        INDEPENDENT for (int64_t j = 0; j < n; j++) to[j] = (T)(to[j] PLUS(factor TIMES from[j])); \
     } \
     static void finish_##s(void *sum, const void *alpha, const void *old, int64_t n) \
     { \
