@@ -332,13 +332,15 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
         return no_memory();
-    for (int i = 0; i < count; i++) {
-        tn_status status = add_root(c, roots[i]);
+    /* The loss before the updates: an index out of range is found before anything overwrites a parameter. */
+    if (step && count > 0 && roots[0]->device) {
+        c->device = roots[0]->device;
+        tn_status status = add_pending_handles(c);
         if (status != TN_OK)
             return status;
     }
-    if (step && c->device) {
-        tn_status status = add_pending_handles(c);
+    for (int i = 0; i < count; i++) {
+        tn_status status = add_root(c, roots[i]);
         if (status != TN_OK)
             return status;
     }

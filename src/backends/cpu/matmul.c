@@ -24,6 +24,16 @@ void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul)
     tn__cpu_space_make(&matmul->batch, ~0u, batch_axes, operand[0].dim, TN__MATMUL_OPERANDS, stride, itemsize);
 }
 
+static void negate(tn__matmul_factor *factor, tn_dtype work)
+{
+    if (work == TN_FLOAT32)
+        factor->f32 = -factor->f32;
+    else if (work == TN_FLOAT64)
+        factor->f64 = -factor->f64;
+    else
+        factor->i64 = -factor->i64;
+}
+
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars)
 {
     tn__matmul_factor factor = {.i64 = 0};
@@ -32,6 +42,8 @@ tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *sca
     uint64_t one = 1, value = slot < 0 ? one : scalars[slot];
     tn_dtype from = slot < 0 ? TN_UINT64 : step->program->scalar_dtype[slot];
     tn__cpu_cast_of(work, from)((char *)&factor, 0, (const char *)&value, 0, 1);
+    if (step->step->negate_alpha)
+        negate(&factor, work);
     return factor;
 }
 
