@@ -77,10 +77,9 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
         !(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
         !tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
-    if ((wrong = tn__plan_verify(plan)))
-        return broken("planning memory", wrong);
     dump_plan(plan);
-    return TN_OK;
+    wrong = tn__plan_verify(plan);
+    return wrong ? broken("planning memory", wrong) : TN_OK;
 }
 
 tn__plan *tn__compile(const tn__graph *graph, const tn__device *device, const tn__compile_options *options)

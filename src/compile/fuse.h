@@ -13,13 +13,15 @@ typedef struct tn__item {
     uint64_t *needs;     /* set of items that must come before, transitively */
 } tn__item;
 
+#define TN__FOLDED (-2)
+
 typedef struct tn__fuser {
     tn__fusion base;
     tn__graph *graph;
     int item_count, words;
     size_t item_capacity;
     tn__item *item;
-    int *item_of;        /* by value: the item that stores it, -1 */
+    int *item_of;        /* by value: the item that stores it, -1: none; TN__FOLDED: a product folded into an update */
 } tn__fuser;
 
 /* stored.c: which values get memory or a nest of their own. False without memory. */

@@ -44,7 +44,7 @@ static void mark_folded(tn__fuser *f)
     int product, scalar;
     for (int v = 0; v < f->graph->count; v++)
         if (f->graph->value[v].uses && f->base.stored[v] && tn__update_product(f->graph, v, &product, &scalar))
-            f->item_of[product] = -2;
+            f->item_of[product] = TN__FOLDED;
 }
 
 /* Targets that only their own nest reads need no memory. */
@@ -192,7 +192,7 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
     tn__fuser f;
     tn__emitter emitter = {.declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
     bool done = init_fuser(&f, draft) && emitter.declared && tn__choose_stored(&f, fusion);
-    if (done)
+    if (done && fusion)
         mark_folded(&f);
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
            emit_items(&f, draft, &emitter, fusion);

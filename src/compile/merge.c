@@ -112,11 +112,11 @@ bool tn__make_items(tn__fuser *f)
             done = unblock(f, v);
         if (kind == TN__KIND_VIEW || !f->base.stored[v])
             ;
-        else if (kind == TN__KIND_MATMUL && f->item_of[v] == -2)
-            f->item_of[v] = -1; /* folded into the update that uses it */
+        else if (f->item_of[v] == TN__FOLDED)
+            ; /* into the update that uses it */
         else if (kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_CONST)
             done = single(f, v, false, -1);
-        else if (tn__update_product(graph, v, &product, &scalar))
+        else if (tn__update_product(graph, v, &product, &scalar) && f->item_of[product] == TN__FOLDED)
             done = single(f, v, true, product);
         else
             done = nest_item(f, v);
