@@ -25,9 +25,8 @@ static inline void set_position(tn_array *x, size_t position)
     __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
 }
 
-static inline bool pending_add(tn_array *x)
+static inline bool pending_add(tn__thread *self, tn_array *x)
 {
-    tn__thread *self = tn__self();
     if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
         !tn__grow((void **)&self->pending, &self->pending_capacity, self->pending_count + 1, sizeof *self->pending))
         return false;
@@ -36,9 +35,8 @@ static inline bool pending_add(tn_array *x)
     return true;
 }
 
-static inline void pending_remove(tn_array *x)
+static inline void pending_remove(tn__thread *self, tn_array *x)
 {
-    tn__thread *self = tn__self();
     tn_array *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
     set_position(last, x->pending);
@@ -47,23 +45,24 @@ static inline void pending_remove(tn_array *x)
 
 int tn__pending_handles(tn_array *const **handles)
 {
-    tn__thread_receive();
-    *handles = tn__self()->pending;
-    return (int)tn__self()->pending_count;
+    tn__thread *self = tn__self();
+    tn__thread_ready(self);
+    *handles = self->pending;
+    return (int)self->pending_count;
 }
 
 void tn__pending_sweep(void)
 {
     tn__thread *self = tn__self();
-    tn__thread_receive();
+    tn__thread_ready(self);
     for (size_t i = self->pending_count; i-- > 0;)
-        if (!is_pending(self->pending[i]->node)) pending_remove(self->pending[i]);
+        if (!is_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
 }
 
 void tn__pending_end(void)
 {
     tn__thread *self = tn__self();
-    while (self->pending_count) pending_remove(self->pending[self->pending_count - 1]);
+    while (self->pending_count) pending_remove(self, self->pending[self->pending_count - 1]);
     tn__free(self->pending);
     self->pending = NULL;
     self->pending_capacity = 0;
@@ -91,17 +90,17 @@ static inline void scope_remove(tn_array *x)
 }
 
 /* A handle that takes over one reference to its node. */
-static inline tn_array *handle_new(tn__node *node, tn__scope *scope)
+static inline tn_array *handle_new(tn__thread *self, tn__node *node, tn__scope *scope)
 {
-    tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(TN__SLAB_ARRAY);
+    tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(self, TN__SLAB_ARRAY);
     if (x) {
-        *x = (tn_array){.node = node, .owner = tn__self()->number};
-        if (!is_pending(node) || pending_add(x)) {
+        *x = (tn_array){.node = node, .owner = self->number};
+        if (!is_pending(node) || pending_add(self, x)) {
             if (scope) scope_add(scope, x);
-            tn__thread_count_live(1);
+            tn__thread_count_live(self, 1);
             return x;
         }
-        tn__thread_put(TN__SLAB_ARRAY, x);
+        tn__thread_put(self, TN__SLAB_ARRAY, x);
     }
     tn__fail_memory("array", sizeof *x);
     tn__node_release(node);
@@ -118,7 +117,7 @@ tn_array *tn__leave_array(tn__call call, tn__node *node)
     } else {
         tn__node_retain(node);
     }
-    tn_array *x = handle_new(node, self->innermost);
+    tn_array *x = handle_new(self, node, self->innermost);
     if (self->temporary_count > call) tn__leave(call);
     return x;
 }
@@ -128,7 +127,7 @@ tn_array *tn__leave_error(tn__call call)
     return tn__leave_array(call, tn__node_error(tn__error_retain(tn__error_last())));
 }
 
-tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__node_retain(node), NULL); }
+tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__self(), tn__node_retain(node), NULL); }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------- */
 
@@ -142,13 +141,14 @@ static void var_free(tn__var *var)
 
 void tn__array_free(tn_array *x)
 {
+    tn__thread *self = tn__self();
     tn__node *node = x->node;
     tn__var *var = x->var;
     if (x->scope) scope_remove(x);
-    if (x->pending) pending_remove(x);
+    if (x->pending) pending_remove(self, x);
     if (var && node->var == var) node->var = NULL;
-    tn__thread_put(TN__SLAB_ARRAY, x);
-    tn__thread_count_live(-1);
+    tn__thread_put(self, TN__SLAB_ARRAY, x);
+    tn__thread_count_live(self, -1);
     if (var) var_free(var);
     tn__node_release(node);
 }
@@ -156,7 +156,7 @@ void tn__array_free(tn_array *x)
 /* A handle of another thread is freed here only if it is in none of that thread's lists and its node has a value. */
 static __attribute__((noinline)) void free_elsewhere(tn_array *x)
 {
-    tn__thread_ready(); /* so that the count of live arrays is kept; freeing works without */
+    tn__thread_register(); /* so that the count of live arrays is kept; freeing works without */
     if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE))
         tn__thread_post_array(x, x->owner);
     else if (is_pending(x->node) && x->node->owner != tn__self()->number)
@@ -226,10 +226,11 @@ static tn__node *unshared(tn__node *node)
 /* Makes a handle's place in the list of pending handles fit a new node; the node that x can be given. */
 static tn__node *relist(tn_array *x, tn__node *node)
 {
-    if (x->owner != tn__self()->number) {
+    tn__thread *self = tn__self();
+    if (x->owner != self->number) {
         if (!is_pending(node)) return node;
         if (!x->scope && !x->pending) {
-            x->owner = tn__self()->number;
+            x->owner = self->number;
         } else {
             /* The lists of another thread hold x, so it cannot be in ours: give it a value at once. */
             if (!tn__evaluate_hook || tn__evaluate_hook(node) != TN_OK)
@@ -238,8 +239,8 @@ static tn__node *relist(tn_array *x, tn__node *node)
         }
     }
     if (!is_pending(node)) {
-        if (x->pending) pending_remove(x);
-    } else if (!x->pending && !pending_add(x)) {
+        if (x->pending) pending_remove(self, x);
+    } else if (!x->pending && !pending_add(self, x)) {
         tn__fail_memory("array", sizeof *x);
         return tn__node_no_memory();
     }

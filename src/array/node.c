@@ -49,7 +49,7 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 {
     tn__thread *self = tn__self();
     if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
-    tn__node *node = tn__thread_take(TN__SLAB_NODE);
+    tn__node *node = tn__thread_take(self, TN__SLAB_NODE);
     if (__builtin_expect(node == NULL, 0)) return NULL;
     self->temporaries[self->temporary_count++] = node;
     node->references = 1;
@@ -74,8 +74,9 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 
 tn__call tn__enter(void)
 {
-    if (tn__thread_ready()) tn__thread_receive();
-    return tn__self()->temporary_count;
+    tn__thread *self = tn__self();
+    tn__thread_ready(self);
+    return self->temporary_count;
 }
 
 void tn__leave(tn__call call)
@@ -90,57 +91,63 @@ void tn__leave(tn__call call)
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
-/* Evaluates inputs until none is as deep as a recording may be; an error node if that fails. */
-static __attribute__((noinline)) tn__node *evaluate_deep(int arity, tn__node *const *in)
-{
-    if (!tn__evaluate_hook || tn__self()->evaluating) return NULL;
-    for (int i = 0; i < arity; i++) {
-        if (!tn__node_pending(in[i]) || in[i]->depth < TN__MAX_DEPTH) continue;
-        tn__self()->evaluating = 1;
-        tn_status status = tn__evaluate_hook(in[i]);
-        tn__self()->evaluating = 0;
-        if (status) return tn__node_error(tn__error_retain(tn__error_last()));
-    }
-    return NULL;
-}
-
 static tn__node *error_of_input(tn__node *in)
 {
     return tn__node_is_error(in) ? in : tn__node_error(tn__error_retain(in->error));
 }
 
-tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
-                       tn__node *const *in, tn__attr attr)
+static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
+                                 tn__node *const *in, const tn__attr *attr)
 {
     uint32_t depth = 0;
-    uint8_t flags = 0;
+    int flags = 0;
     for (int i = 0; i < arity; i++) {
-        if (__builtin_expect(in[i]->error != NULL, 0)) return error_of_input(in[i]);
         if (!in[i]->storage && in[i]->depth > depth) depth = in[i]->depth;
         flags |= in[i]->flags;
     }
-    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0)) {
-        tn__node *error = evaluate_deep(arity, in);
-        if (error) return error;
-        depth = 0;
-        for (int i = 0; i < arity; i++)
-            if (!in[i]->storage && in[i]->depth > depth) depth = in[i]->depth;
-    }
     flags &= TN__NODE_NEEDS_GRAD;
-    if (flags && !(tn__ops[op].differentiable && tn_dtype_is_float(dtype) && tn__no_grad_depth == 0)) flags = 0;
-
+    if (flags && !(tn__ops[op].differentiable && tn__dtypes[dtype].class == TN__CLASS_FLOAT && tn__no_grad_depth == 0))
+        flags = 0;
     tn__node *node = temporary_new(op, dtype, flags, shape, device);
     if (__builtin_expect(node == NULL, 0)) return fail_new();
     node->arity = (uint8_t)arity;
     node->depth = depth + 1;
     /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both would
      * have to wait until they are in the cache. */
-    uint64_t low = attr.raw[0], high = attr.raw[1];
+    uint64_t low = attr->raw[0], high = attr->raw[1];
     __asm__("" : "+r"(low), "+r"(high));
     node->attr.raw[0] = low;
     node->attr.raw[1] = high;
     for (int i = 0; i < arity; i++) node->in[i] = tn__node_retain(in[i]);
     return node;
+}
+
+/* Gives values to the inputs that are as deep as a recording may be, before it records. */
+static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dtype, const tn__shape *shape,
+                                                         tn__device *device, int arity, tn__node *const *in,
+                                                         const tn__attr *attr)
+{
+    tn__thread *self = tn__self();
+    for (int i = 0; i < arity; i++) {
+        if (in[i]->error) return error_of_input(in[i]);
+        if (in[i]->depth < TN__MAX_DEPTH || !tn__evaluate_hook || self->evaluating) continue;
+        self->evaluating = true;
+        tn_status status = tn__evaluate_hook(in[i]);
+        self->evaluating = false;
+        if (status) return tn__node_error(tn__error_retain(tn__error_last()));
+    }
+    return recorded(op, dtype, shape, device, arity, in, attr);
+}
+
+tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
+                       tn__node *const *in, tn__attr attr)
+{
+    for (int i = 0; i < arity; i++) {
+        if (__builtin_expect(in[i]->error != NULL, 0)) return error_of_input(in[i]);
+        if (__builtin_expect(in[i]->depth >= TN__MAX_DEPTH, 0))
+            return recorded_deep(op, dtype, shape, device, arity, in, &attr);
+    }
+    return recorded(op, dtype, shape, device, arity, in, &attr);
 }
 
 tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
@@ -170,9 +177,9 @@ tn__node *tn__node_error(tn__error *error)
 
 /* A pending node counts plainly, so only its owner may drop a reference. Its owner may just be giving it a value: once
  * that is seen, counts are atomic for all. */
-static bool is_foreign(const tn__node *in)
+static bool is_foreign(const tn__thread *self, const tn__node *in)
 {
-    return in->owner != tn__self()->acting && !__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) &&
+    return in->owner != self->acting && !__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&in->error, __ATOMIC_ACQUIRE);
 }
 
@@ -186,6 +193,7 @@ void tn__node_free(tn__node *node)
 {
     if (node == &tn__no_memory) return;
     /* Dead nodes still to be taken apart are chained through their marks: graphs are too deep to recurse. */
+    tn__thread *self = tn__self();
     node->mark = 0;
     for (tn__node *dead = node; dead;) {
         node = dead;
@@ -194,7 +202,7 @@ void tn__node_free(tn__node *node)
         for (int i = 0; i < node->arity; i++) {
             tn__node *in = node->in[i];
             if (!in) continue; /* dropped before the node was posted here */
-            if (__builtin_expect(is_foreign(in), 0)) {
+            if (__builtin_expect(is_foreign(self, in), 0)) {
                 elsewhere = in->owner;
                 continue;
             }
@@ -211,7 +219,7 @@ void tn__node_free(tn__node *node)
             node->error = NULL;
             tn__thread_post_node(node, elsewhere);
         } else {
-            tn__thread_put(TN__SLAB_NODE, node);
+            tn__thread_put(self, TN__SLAB_NODE, node);
         }
         if (storage) tn__storage_release(storage);
         if (error) tn__error_release(error);
@@ -220,12 +228,13 @@ void tn__node_free(tn__node *node)
 
 void tn__node_release_anywhere(tn__node *node)
 {
-    if (!is_foreign(node)) {
+    tn__thread *self = tn__self();
+    if (!is_foreign(self, node)) {
         tn__node_release(node);
         return;
     }
     /* A dead node carries the reference to the owner. Without memory for it, `node` lives as long as the process. */
-    tn__node *carrier = tn__thread_take(TN__SLAB_NODE);
+    tn__node *carrier = tn__thread_take(self, TN__SLAB_NODE);
     if (!carrier) {
         tn__fail_memory("tn_free", sizeof *carrier);
         return;

@@ -6,9 +6,8 @@ void tn_scope_push(void)
 {
     tn__thread *self = tn__self();
     self->depth++;
-    if (!tn__thread_ready()) return;
-    tn__thread_receive();
-    tn__scope *scope = tn__thread_take(TN__SLAB_SCOPE);
+    if (!tn__thread_ready(self)) return;
+    tn__scope *scope = tn__thread_take(self, TN__SLAB_SCOPE);
     if (!scope) {
         tn__fail_memory("tn_scope_push", sizeof *scope);
         self->innermost->unmade++;
@@ -31,8 +30,7 @@ void tn_scope_pop(void)
         return;
     }
     self->depth--;
-    if (!tn__thread_ready()) return;
-    tn__thread_receive();
+    if (!tn__thread_ready(self)) return;
     tn__scope *scope = self->innermost;
     if (scope->unmade) {
         scope->unmade--;
@@ -41,7 +39,7 @@ void tn_scope_pop(void)
     if (!scope->outer) return; /* pushed before the thread could be registered */
     empty(scope);
     self->innermost = scope->outer;
-    tn__thread_put(TN__SLAB_SCOPE, scope);
+    tn__thread_put(self, TN__SLAB_SCOPE, scope);
 }
 
 int tn_scope_depth(void) { return tn__self()->depth; }

@@ -42,17 +42,18 @@ static bool take_posted(tn__thread *thread, tn_array **arrays, tn__node **nodes)
 {
     *arrays = thread->posted_arrays;
     *nodes = thread->posted_nodes;
-    __atomic_store_n(&thread->posted_arrays, NULL, __ATOMIC_RELAXED);
-    __atomic_store_n(&thread->posted_nodes, NULL, __ATOMIC_RELAXED);
+    thread->posted_arrays = NULL;
+    thread->posted_nodes = NULL;
+    __atomic_store_n(&thread->calm, true, __ATOMIC_RELAXED);
     return *arrays || *nodes;
 }
 
-void tn__thread_receive_posted(void)
+static void receive(tn__thread *self)
 {
     tn_array *arrays;
     tn__node *nodes;
     pthread_mutex_lock(&registry.lock);
-    take_posted(tn__self(), &arrays, &nodes);
+    take_posted(self, &arrays, &nodes);
     pthread_mutex_unlock(&registry.lock);
     free_posted(arrays, nodes);
 }
@@ -83,12 +84,13 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
     if (ended) registry.threads[owner] = thread = &stand_in;
     if (x) {
         x->posted = thread->posted_arrays;
-        __atomic_store_n(&thread->posted_arrays, x, __ATOMIC_RELAXED);
+        thread->posted_arrays = x;
     }
     if (node) {
         node->mark = (uintptr_t)thread->posted_nodes;
-        __atomic_store_n(&thread->posted_nodes, node, __ATOMIC_RELAXED);
+        thread->posted_nodes = node;
     }
+    __atomic_store_n(&thread->calm, false, __ATOMIC_RELAXED);
     if (ended) act_for(&stand_in, owner);
     pthread_mutex_unlock(&registry.lock);
 }
@@ -102,7 +104,7 @@ static void end_thread(void)
 {
     tn__thread *self = tn__self();
     if (!self->number) return;
-    tn__thread_receive(); /* before the scopes free the same arrays again */
+    receive(self); /* before the scopes free the same arrays again */
     tn__scopes_end();
     tn__leave(0);
     tn__pending_end();
@@ -162,6 +164,7 @@ static uint16_t claim_number(tn__thread *self)
 bool tn__thread_register(void)
 {
     tn__thread *self = tn__self();
+    if (self->number) return true;
     pthread_once(&registry.once, make_key);
     uint16_t number = claim_number(self);
     if (!number) {
@@ -180,9 +183,16 @@ bool tn__thread_register(void)
     return true;
 }
 
+bool tn__thread_attend(void)
+{
+    if (!tn__thread_register()) return false;
+    receive(tn__self());
+    return true;
+}
+
 uint16_t tn__thread_number(void)
 {
-    tn__thread_ready();
+    tn__thread_register();
     return tn__self()->number;
 }
 

@@ -30,9 +30,10 @@ typedef struct tn__thread {
     tn_array **pending;
     size_t pending_count, pending_capacity;
     int64_t live;              /* handles made less handles freed by this thread */
+    bool evaluating;           /* inside tn__evaluate_hook */
+    bool calm;                 /* registered, and nothing is posted */
     uint16_t number;           /* 0: not registered yet */
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
-    uint16_t evaluating;       /* 1: inside tn__evaluate_hook */
     int depth;                 /* scopes pushed */
     tn__scope base;
     tn_array *posted_arrays;   /* by other threads, under the registry's lock */
@@ -50,34 +51,31 @@ static inline tn__thread *tn__self(void)
     return self;
 }
 
-/* Registers the thread on its first call; false, with a latched error, if that fails. */
+/* Registers the thread if it is not; false, with a latched error, if that fails. */
 bool tn__thread_register(void);
-static inline bool tn__thread_ready(void)
+/* The same, and frees what other threads posted to this one. */
+bool tn__thread_attend(void);
+static inline bool tn__thread_ready(tn__thread *self)
 {
-    return __builtin_expect(tn__self()->number != 0, 1) || tn__thread_register();
-}
-
-/* Frees what other threads posted to this one. */
-void tn__thread_receive_posted(void);
-static inline void tn__thread_receive(void)
-{
-    if (__builtin_expect(__atomic_load_n(&tn__self()->posted_arrays, __ATOMIC_RELAXED) ||
-                         __atomic_load_n(&tn__self()->posted_nodes, __ATOMIC_RELAXED), 0))
-        tn__thread_receive_posted();
+    return __builtin_expect(__atomic_load_n(&self->calm, __ATOMIC_RELAXED), 1) || tn__thread_attend();
 }
 /* Hands an object to the thread that owns it. */
 void tn__thread_post_array(tn_array *x, uint16_t owner);
 void tn__thread_post_node(tn__node *node, uint16_t owner);
 
-static inline void tn__thread_count_live(int64_t change)
+/* Read by any thread, written by this one alone. */
+static inline void tn__thread_count_live(tn__thread *self, int64_t change)
 {
-    __atomic_store_n(&tn__self()->live, __atomic_load_n(&tn__self()->live, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+    __atomic_store_n(&self->live, __atomic_load_n(&self->live, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
 }
 
-static inline void *tn__thread_take(tn__slab_kind kind) { return tn__slab_take(&tn__self()->slabs[kind], kind); }
-static inline void tn__thread_put(tn__slab_kind kind, void *object)
+static inline void *tn__thread_take(tn__thread *self, tn__slab_kind kind)
 {
-    tn__slab_put(&tn__self()->slabs[kind], kind, object);
+    return tn__slab_take(&self->slabs[kind], kind);
+}
+static inline void tn__thread_put(tn__thread *self, tn__slab_kind kind, void *object)
+{
+    tn__slab_put(&self->slabs[kind], kind, object);
 }
 
 /* ---- between the files of the room ---- */
