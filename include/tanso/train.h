@@ -41,21 +41,47 @@ typedef struct tn_train_opts {
     uint64_t seed;
     tn_device device;      /* default: best */
     const char *out;       /* folder for model.safetensors, log.jsonl, curve.svg, snapshot; NULL: nothing is written */
-    bool resume;           /* go on from out's snapshot, bit for bit */
+    bool resume;           /* go on from out's snapshot, bit for bit: settings left at their default are the snapshot's, others
+                            * must agree with it, but for epochs; without a snapshot there, from the beginning */
     FILE *report;          /* progress and epoch lines; NULL: silent */
+    volatile const int *stop; /* becomes non-zero, as by a signal handler: stop after the current step; NULL: never */
 } tn_train_opts;
 
-/* Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be NULL).
- * A loss that is not a number stops with TN_ERR_NAN and leaves the last good snapshot. */
+/*
+ * Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be NULL).
+ * Integer targets are classes, learned with softmax cross entropy; floating ones are values, learned with mean squared
+ * error. The thread's generator is as before afterwards.
+ *
+ * Into `out` go snapshot.safetensors (tn_snapshot_save), model.safetensors (parameters, and in the file's metadata the words
+ * to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample), log.jsonl (an object a
+ * line an epoch) and curve.svg: after the first epoch and the last, and between them as often as costs at most a twentieth
+ * of the time; the log every epoch. Each is written beside, synced and renamed. Files of an earlier run there are replaced
+ * when the first epoch is done.
+ *
+ * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE.
+ */
 TN_API tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last) TN_MUST_CHECK;
-/* Mean loss and accuracy of a network over a dataset in evaluation mode. */
+/* The defaults of tn_train_with, a row a dataset; the last row, named "*", is for folders. NULL from the end on. */
+typedef struct tn_recipe {
+    const char *dataset, *model, *optimizer;
+    int epochs;
+    int64_t batch;
+} tn_recipe;
+TN_API const tn_recipe *tn_train_recipe(int i);
+
+/* Mean loss and accuracy (NaN for floating targets) of a network over a dataset, in evaluation mode and without gradients,
+ * in minibatches of `batch` (0: 1000); either result may be NULL. An empty dataset is TN_ERR_VALUE. */
 TN_API tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_device device, double *loss,
                              double *accuracy) TN_MUST_CHECK;
 
-/* A training run's whole state: parameters, optimizer state and counters, the random generator, the loader's epoch, and the
- * words that describe it. Written to a temporary file, synced and renamed. */
+/*
+ * A training run's whole state between two epochs: parameters, optimizer state, step count and learning rate, the thread's
+ * random generator, the loader's epoch, and a text that describes it (may be NULL), kept as the file's metadata
+ * "tanso.description". The path ends in .safetensors or .npz; the file is written beside, synced and renamed.
+ */
 TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                                   const char *description) TN_MUST_CHECK;
+/* Brings that state back into a network, an optimizer and a loader made as the saved ones were; a misfit is named. */
 TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader) TN_MUST_CHECK;
 
 #if !defined(__cplusplus) && !defined(TN_NO_MACROS)

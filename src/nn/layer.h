@@ -9,6 +9,7 @@
 #ifndef TN_NN_LAYER_H
 #define TN_NN_LAYER_H
 
+#include <tanso/io.h>
 #include <tanso/nn.h>
 #include "array/build.h"
 #include "core/memory.h"
@@ -104,6 +105,10 @@ bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 /* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it before the
  * parameter is used. Allocates nothing: it can't fail, and can be undone. */
 void tn__param_point(tn_array *param, tn__node *node);
+
+/* ---- layer_io.c ---- */
+/* tn_layer_load from an archive that was read already; `file` names it in messages. */
+tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file);
 
 /* ---- parse.c ---- */
 /* A layer from one word of tn_layer_parse, "linear:10". */

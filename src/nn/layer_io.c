@@ -157,6 +157,23 @@ static void put_in_place(const loading *load)
     }
 }
 
+tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file)
+{
+    tn_status status = tn__layer_raise(layer);
+    if (status == TN_OK)
+        status = tn_archive_status(archive);
+    if (status != TN_OK)
+        return status;
+    tn__scope_guard scope = tn__scope_enter();
+    loading load = {.archive = archive, .file = file};
+    status = visit_slots(layer, "", load_slot, &load);
+    if (status == TN_OK)
+        put_in_place(&load);
+    tn__scope_leave(&scope);
+    tn__free(load.items);
+    return status;
+}
+
 tn_status tn_layer_load(tn_layer *layer, const char *path)
 {
     if (!layer || !path)
@@ -165,15 +182,7 @@ tn_status tn_layer_load(tn_layer *layer, const char *path)
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_load(path);
-    tn__scope_guard scope = tn__scope_enter();
-    loading load = {.archive = archive, .file = path};
-    status = tn_archive_status(archive);
-    if (status == TN_OK)
-        status = visit_slots(layer, "", load_slot, &load);
-    if (status == TN_OK)
-        put_in_place(&load);
-    tn__scope_leave(&scope);
-    tn__free(load.items);
+    status = tn__layer_load_from(layer, archive, path);
     tn_archive_free(archive);
     return status;
 }

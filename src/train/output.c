@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run's folder. The log gets a line every epoch; the snapshot, the model and the curve are made after the first epoch and
+ * the last, and between them whenever that keeps what they cost below a twentieth of the time: epochs may take milliseconds,
+ * and bringing a file to the disk may take longer.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "io/file.h"
+#include "train/run.h"
+#include "train/snapshot.h"
+
+#define TIME_FOR_EACH_COST 20
+
+static const char snapshot_name[] = "snapshot.safetensors", model_name[] = "model.safetensors", log_name[] = "log.jsonl",
+                  curve_name[] = "curve.svg";
+
+/* OUT/name, for the caller to free; NULL with a latched error. */
+static char *path_of(const tn__run *run, const char *name)
+{
+    size_t length = strlen(run->out);
+    char *path = tn__format("%s%s%s", run->out, length && run->out[length - 1] == '/' ? "" : "/", name);
+    if (!path)
+        tn__fail_memory("train", length + strlen(name));
+    return path;
+}
+
+tn_status tn__output_open(tn__run *run)
+{
+    if (!run->out)
+        return TN_OK;
+    if (!*run->out)
+        return tn__fail(TN_ERR_VALUE, "train", "expected the name of a folder for the results, got \"\"");
+    run->snapshot_path = path_of(run, snapshot_name);
+    tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    char *probe;
+    status = tn__file_temporary("train", run->snapshot_path, &probe);
+    if (status == TN_OK)
+        tn__file_discard(probe);
+    return status;
+}
+
+/* An archive of the run's words and parameters. */
+static tn_status fill_model(tn__run *run, tn_archive *archive)
+{
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = tn__words_archive(&run->words, archive);
+    return status == TN_OK ? tn__archive_params(archive, run->net) : status;
+}
+
+static tn_status save_model(tn__run *run)
+{
+    char *path = path_of(run, model_name);
+    tn_archive *archive = tn_archive_new();
+    tn_status status = path ? fill_model(run, archive) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = tn_archive_save(archive, path);
+    tn_archive_free(archive);
+    tn__free(path);
+    return status;
+}
+
+static tn_status save_snapshot(tn__run *run)
+{
+    tn_archive *archive = tn_archive_new();
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = tn__words_archive(&run->words, archive);
+    if (status == TN_OK)
+        status = tn__snapshot_fill(archive, run->net, run->optimizer, run->train);
+    if (status == TN_OK)
+        status = tn__history_archive(&run->history, archive);
+    if (status == TN_OK)
+        status = tn_archive_save(archive, run->snapshot_path);
+    tn_archive_free(archive);
+    if (status == TN_OK)
+        run->snapshot_epoch = run->history.rows[run->history.count - 1].epoch;
+    return status;
+}
+
+static tn_status save_curve(tn__run *run)
+{
+    char *path = path_of(run, curve_name);
+    char *title = tn__format("%s: %s", run->words.text[TN__WORD_DATASET], run->words.text[TN__WORD_MODEL]);
+    tn_status status = path && title ? tn__curve_write(&run->history, run->classifies, title, path)
+                                     : tn__fail_memory("train", strlen(run->out) + sizeof curve_name);
+    tn__free(title);
+    tn__free(path);
+    return status;
+}
+
+static tn_status save_log(const tn__run *run, bool anew)
+{
+    char *path = path_of(run, log_name);
+    tn_status status = !path ? TN_ERR_MEMORY
+                       : anew ? tn__history_write_log(&run->history, path)
+                              : tn__history_append_log(&run->history, path);
+    tn__free(path);
+    return status;
+}
+
+/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and the others are made anew
+ * from it. */
+static tn_status checkpoint(tn__run *run)
+{
+    double began = tn__clock();
+    tn_status status = save_snapshot(run);
+    if (status == TN_OK)
+        status = save_model(run);
+    if (status == TN_OK)
+        status = save_curve(run);
+    run->checkpoint_ended = tn__clock();
+    run->checkpoint_cost = run->checkpoint_ended - began;
+    return status;
+}
+
+tn_status tn__output_epoch(tn__run *run, bool last)
+{
+    if (!run->out)
+        return TN_OK;
+    bool first = run->checkpoint_ended == 0;
+    bool due = last || first || tn__clock() - run->checkpoint_ended > TIME_FOR_EACH_COST * run->checkpoint_cost;
+    tn_status status = due ? checkpoint(run) : TN_OK;
+    return status == TN_OK ? save_log(run, run->history.count == 1) : status;
+}
+
+tn_status tn__output_resumed(tn__run *run)
+{
+    return save_log(run, true);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The defaults of training, a row a dataset, chosen by trying. */
+#include <tanso/train.h>
+
+static const tn_recipe recipes[] = {
+    {"digits", "linear:64 relu linear:10", "adam:lr=0.003", 30, 32},
+    {"mnist", "linear:1000 relu linear:10", "adam:lr=0.001", 5, 100},
+    {"fashion-mnist", "linear:1000 relu linear:10", "adam:lr=0.001", 10, 100},
+    {"spiral", "linear:32 tanh linear:32 tanh linear:3", "adam:lr=0.01", 100, 30},
+    {"sine", "linear:32 tanh linear:32 tanh linear:1", "adam:lr=0.01", 50, 50},
+    {"*", "linear:256 relu linear:*", "adam:lr=0.001", 10, 100},
+};
+enum { COUNT = sizeof recipes / sizeof *recipes };
+
+const tn_recipe *tn_train_recipe(int i)
+{
+    return i >= 0 && i < COUNT ? &recipes[i] : NULL;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run's state in a file. Parameters lie under their own paths, so that a snapshot can be loaded as a model too; optimizer
+ * states under "optimizer/"; numbers in the metadata, in full precision.
+ */
+#include "train/snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "nn/layer.h"
+
+#define STATE_PREFIX "optimizer/"
+
+/* The metadata, with how each is written. */
+#define KEY_GENERATOR "tanso.generator" /* key and counter */
+#define KEY_STEPS "tanso.steps"
+#define KEY_RATE "tanso.lr"
+#define KEY_EPOCH "tanso.epoch"
+#define KEY_DESCRIPTION "tanso.description"
+
+tn_status tn__archive_params(tn_archive *archive, const tn_layer *net)
+{
+    tn_status status = TN_OK;
+    for (int i = 0, count = tn_param_count(net); i < count && status == TN_OK; i++)
+        status = tn_archive_add(archive, tn_param_name(net, i), tn_param(net, i));
+    return status;
+}
+
+static tn_status fill_states(tn_archive *archive, const tn_optimizer *optimizer)
+{
+    tn_status status = TN_OK;
+    for (int i = 0, count = tn_optimizer_state_count(optimizer); i < count && status == TN_OK; i++) {
+        char *name = tn__format(STATE_PREFIX "%s", tn_optimizer_state_name(optimizer, i));
+        status = name ? tn_archive_add(archive, name, tn_optimizer_state(optimizer, i))
+                      : tn__fail_memory("snapshot_save", sizeof STATE_PREFIX);
+        tn__free(name);
+    }
+    return status;
+}
+
+static tn_status fill_numbers(tn_archive *archive, const tn_optimizer *optimizer, const tn_loader *loader)
+{
+    char text[64];
+    const tn_generator *generator = tn_default_generator();
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, generator->key, generator->counter);
+    tn_status status = tn_archive_set_text(archive, KEY_GENERATOR, text);
+    snprintf(text, sizeof text, "%" PRId64, tn_optimizer_steps(optimizer));
+    if (status == TN_OK)
+        status = tn_archive_set_text(archive, KEY_STEPS, text);
+    snprintf(text, sizeof text, "%.17g", tn_optimizer_lr(optimizer));
+    if (status == TN_OK)
+        status = tn_archive_set_text(archive, KEY_RATE, text);
+    snprintf(text, sizeof text, "%" PRId64, tn_loader_epoch(loader));
+    return status == TN_OK ? tn_archive_set_text(archive, KEY_EPOCH, text) : status;
+}
+
+tn_status tn__snapshot_fill(tn_archive *archive, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
+{
+    tn_status status = tn__archive_params(archive, net);
+    if (status == TN_OK)
+        status = fill_states(archive, optimizer);
+    return status == TN_OK ? fill_numbers(archive, optimizer, loader) : status;
+}
+
+/* ---- bringing it back ------------------------------------------------------------------------------------------ */
+
+static tn_status missing(const char *file, const char *key)
+{
+    return tn__fail(TN_ERR_FORMAT, "snapshot_load", "'%s' is no snapshot: its metadata has no good \"%s\"; models without "
+                    "training state are loaded with tn_layer_load", file, key);
+}
+
+typedef struct numbers {
+    tn_generator generator;
+    int64_t steps, epoch;
+    double rate;
+} numbers;
+
+static tn_status read_numbers(const tn_archive *archive, const char *file, numbers *read)
+{
+    char *rest;
+    const char *text = tn_archive_text(archive, KEY_GENERATOR);
+    if (!text || sscanf(text, "%" SCNu64 " %" SCNu64, &read->generator.key, &read->generator.counter) != 2)
+        return missing(file, KEY_GENERATOR);
+    text = tn_archive_text(archive, KEY_STEPS);
+    if (!text || sscanf(text, "%" SCNd64, &read->steps) != 1 || read->steps < 0)
+        return missing(file, KEY_STEPS);
+    text = tn_archive_text(archive, KEY_EPOCH);
+    if (!text || sscanf(text, "%" SCNd64, &read->epoch) != 1 || read->epoch < 0)
+        return missing(file, KEY_EPOCH);
+    text = tn_archive_text(archive, KEY_RATE);
+    read->rate = text ? strtod(text, &rest) : 0;
+    return text && rest != text && !*rest ? TN_OK : missing(file, KEY_RATE);
+}
+
+static tn_status restore_states(const tn_archive *archive, tn_optimizer *optimizer)
+{
+    tn_status status = TN_OK;
+    for (int i = 0, count = tn_archive_count(archive); i < count && status == TN_OK; i++) {
+        const char *name = tn_archive_name(archive, i);
+        if (strncmp(name, STATE_PREFIX, strlen(STATE_PREFIX)) == 0)
+            status = tn_optimizer_set_state(optimizer, name + strlen(STATE_PREFIX), tn_archive_array(archive, i));
+    }
+    return status;
+}
+
+tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_layer *net, tn_optimizer *optimizer,
+                               tn_loader *loader)
+{
+    numbers read;
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = read_numbers(archive, file, &read);
+    if (status == TN_OK)
+        status = tn__layer_load_from(net, archive, file);
+    if (status == TN_OK)
+        status = restore_states(archive, optimizer);
+    if (status == TN_OK)
+        status = tn_loader_set_epoch(loader, read.epoch);
+    if (status != TN_OK)
+        return status;
+    tn_optimizer_set_steps(optimizer, read.steps);
+    tn_optimizer_set_lr(optimizer, read.rate);
+    *tn_default_generator() = read.generator;
+    return TN_OK;
+}
+
+/* ---- the public pair ------------------------------------------------------------------------------------------- */
+
+tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
+                           const char *description)
+{
+    if (!path || !net || !optimizer || !loader)
+        return tn__fail(TN_ERR_VALUE, "snapshot_save", "expected a path, a layer, an optimizer and a loader, got NULL");
+    tn_archive *archive = tn_archive_new();
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = tn__snapshot_fill(archive, net, optimizer, loader);
+    if (status == TN_OK && description)
+        status = tn_archive_set_text(archive, KEY_DESCRIPTION, description);
+    if (status == TN_OK)
+        status = tn_archive_save(archive, path);
+    tn_archive_free(archive);
+    return status;
+}
+
+tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
+{
+    if (!path || !net || !optimizer || !loader)
+        return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer, an optimizer and a loader, got NULL");
+    tn_archive *archive = tn_archive_load(path);
+    tn_status status = tn__snapshot_restore(archive, path, net, optimizer, loader);
+    tn_archive_free(archive);
+    return status;
+}

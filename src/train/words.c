@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of a training run, from its caller, its snapshot and the recipe. */
+#include "train/words.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/error.h"
+#include "core/memory.h"
+
+/* Those that change the course of a run must be the same when it is resumed. */
+static const struct {
+    const char *key;  /* in the file */
+    const char *name; /* in messages */
+    bool must_agree;
+} rows[TN__WORD_COUNT] = {
+    [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true},
+    [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true},
+    [TN__WORD_MODEL] = {"tanso.model", "model", true},
+    [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true},
+    [TN__WORD_BATCH] = {"tanso.batch", "batch", true},
+    [TN__WORD_SEED] = {"tanso.seed", "seed", true},
+    [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false},
+    [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true},
+};
+
+void tn__words_free(tn__words *words)
+{
+    for (int i = 0; i < TN__WORD_COUNT; i++)
+        tn__free(words->text[i]);
+    *words = (tn__words){0};
+}
+
+tn_status tn__words_set(tn__words *words, tn__word word, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = tn__vformat(format, args);
+    va_end(args);
+    if (!text)
+        return tn__fail_memory("train", strlen(format));
+    tn__free(words->text[word]);
+    words->text[word] = text;
+    return TN_OK;
+}
+
+uint64_t tn__words_number(const tn__words *words, tn__word word)
+{
+    return words->text[word] ? strtoull(words->text[word], NULL, 10) : 0;
+}
+
+tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_opts *opts)
+{
+    if (!dataset || !*dataset)
+        return tn__fail(TN_ERR_VALUE, "train", "expected the name of a dataset, got %s", dataset ? "\"\"" : "NULL");
+    if (opts->epochs < 0)
+        return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more (0: the default), got %d", opts->epochs);
+    if (opts->batch < 0)
+        return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more (0: the default), got %" PRId64,
+                        opts->batch);
+    /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
+    char *folder = strchr(dataset, '/') ? realpath(dataset, NULL) : NULL;
+    tn_status status = tn__words_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
+    free(folder);
+    if (status == TN_OK && opts->model)
+        status = tn__words_set(words, TN__WORD_MODEL, "%s", opts->model);
+    if (status == TN_OK && opts->optimizer)
+        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
+    if (status == TN_OK && opts->batch)
+        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
+    if (status == TN_OK && opts->seed)
+        status = tn__words_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
+    if (status == TN_OK && opts->epochs)
+        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);
+    return status;
+}
+
+tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path)
+{
+    for (int i = 0; i < TN__WORD_COUNT; i++) {
+        const char *stored = tn_archive_text(snapshot, rows[i].key), *given = words->text[i];
+        if (!stored)
+            return tn__fail(TN_ERR_FORMAT, "train", "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
+                            "train without resuming", path, rows[i].name, rows[i].key);
+        if (given && rows[i].must_agree && strcmp(given, stored) != 0)
+            return tn__fail(TN_ERR_VALUE, "train", "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
+                            "for; resume with the same, or train anew", rows[i].name, path, stored, given);
+        tn_status status = given ? TN_OK : tn__words_set(words, (tn__word)i, "%s", stored);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+/* The recipe's model, in which "linear:*" stands for a last layer of as many outputs as the dataset asks for. */
+static tn_status default_model(tn__words *words, const char *model, int64_t outputs)
+{
+    size_t length = strlen(model);
+    if (length && model[length - 1] == '*')
+        return tn__words_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
+    return tn__words_set(words, TN__WORD_MODEL, "%s", model);
+}
+
+tn_status tn__words_default(tn__words *words, int64_t outputs)
+{
+    const tn_recipe *recipe;
+    for (int i = 0; (recipe = tn_train_recipe(i))->dataset[0] != '*'; i++)
+        if (strcmp(recipe->dataset, words->text[TN__WORD_DATASET]) == 0)
+            break;
+    tn_status status = TN_OK;
+    if (!words->text[TN__WORD_MODEL])
+        status = default_model(words, recipe->model, outputs);
+    if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
+        status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
+    if (status == TN_OK && !words->text[TN__WORD_BATCH])
+        status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
+    if (status == TN_OK && !words->text[TN__WORD_SEED])
+        status = tn__words_set(words, TN__WORD_SEED, "0");
+    if (status == TN_OK && !words->text[TN__WORD_EPOCHS])
+        status = tn__words_set(words, TN__WORD_EPOCHS, "%d", recipe->epochs);
+    return status;
+}
+
+tn_status tn__words_archive(const tn__words *words, tn_archive *archive)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < TN__WORD_COUNT && status == TN_OK; i++)
+        if (words->text[i])
+            status = tn_archive_set_text(archive, rows[i].key, words->text[i]);
+    return status;
+}
