@@ -84,7 +84,8 @@ TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
  * (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
 TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
 
-/* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all. */
+/* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all: should it fail, they
+ * are freed, but for those that belong to another layer already. */
 TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
 /* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the last. */
 TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
@@ -97,12 +98,15 @@ TN_API void tn_layer_free(tn_layer *layer);
 /* TN_OK, or why construction failed. */
 TN_API tn_status tn_layer_status(const tn_layer *layer);
 
-/* A layer of the user's own: forward gets the layer and its `user` pointer. Parameters and children are added by name;
- * the layer owns them. */
+/* A layer of the user's own: forward gets the layer and its `user` pointer, and runs in a scope of its own, out of which only
+ * its result is kept. Parameters and children are added by name; the layer owns them, and frees `user` with free_user (may be
+ * NULL; also called when tn_layer_new fails). */
 typedef tn_array *(*tn_forward_fn)(tn_layer *layer, const tn_array *x, void *user);
 TN_API tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user));
+/* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another layer. */
 TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
-/* Makes `value` a parameter: a leaf that requires its gradient. Returns it, owned by the layer. */
+/* Makes `value` (floating, evaluated here) a parameter: a leaf that requires its gradient. Returns it, owned by the layer; or
+ * an error array, and then `value` stays the caller's. */
 TN_API tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value);
 
 /* The parameters of a layer and its children in order, named by path ("0.W", "2.b"). The handles stay the layer's and stay
@@ -115,7 +119,8 @@ TN_API tn_array *tn_param_named(const tn_layer *layer, const char *path);
 /* Number of elements of all parameters. */
 TN_API int64_t tn_param_total(const tn_layer *layer);
 
-/* Moves parameters and gradients to a device, in place (parameters still to be inferred are made there). */
+/* Moves parameters and gradients to a device, in place. Parameters still to be inferred will be made there (else, where the
+ * first input is). */
 TN_API tn_status tn_layer_to(tn_layer *layer, tn_device device);
 /* Training mode (the default) or evaluation mode, for the layer and its children. */
 TN_API void tn_layer_train(tn_layer *layer, bool training);
@@ -136,9 +141,10 @@ TN_API char *tn_layer_string(const tn_layer *layer);
 TN_API tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t);
 /* Mean of -t log s - (1-t) log(1-s), s = sigmoid(x), computed stably from x; t the shape of x, in [0, 1]. */
 TN_API tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t);
-/* The same from probabilities p instead of logits. */
+/* The same from probabilities p instead of logits; p is clamped to [u, 1 - u], u the dtype's rounding unit, so that 0 and 1
+ * give large losses, not infinite ones. */
 TN_API tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t);
-/* Mean of (a - b)². */
+/* Mean of (a - b)²; a and b of one shape, nothing is broadcast. */
 TN_API tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b);
 /* Share of the rows whose largest element is at t: a float32 scalar, without gradient. */
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);

@@ -43,7 +43,9 @@ TN_API tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opt
  * tn_optimizer_opts. An unknown word's error names the nearest valid one. */
 TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
 
-/* One update, see above. The status is latched too. A parameter without a gradient is left alone. */
+/* One update, see above: hooks, clipping by value, clipping by norm, weight decay, the rule. The status is latched too. A
+ * parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After a failure the
+ * parameters and the state have their old values, and the gradients are cleared. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
 TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
@@ -54,7 +56,8 @@ TN_API void tn_optimizer_set_lr(tn_optimizer *optimizer, double lr);
 TN_API int64_t tn_optimizer_steps(const tn_optimizer *optimizer);
 TN_API void tn_optimizer_set_steps(tn_optimizer *optimizer, int64_t steps);
 
-/* A hook runs before each update and may change gradients (tn_set_grad). Hooks run in the order they were added. */
+/* A hook runs before each update, with gradient recording off, and may change gradients (tn_set_grad). Hooks run in the order
+ * they were added; one that returns an error ends the step. */
 typedef tn_status (*tn_gradient_hook)(tn_optimizer *optimizer, tn_layer *layer, void *user);
 TN_API tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user);
 
