@@ -49,7 +49,9 @@ static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
     tn__text_addf(text, ") { return (%s)(", result_type(info, type));
     specialize(text, info->expression, type);
     tn__text_add(text, "); }\n");
-    emitter->math |= strstr(info->expression, "F(") != NULL;
+    bool calls = strstr(info->expression, "F(") != NULL || strstr(info->identity, "F(") != NULL;
+    emitter->math |= calls;
+    emitter->integers |= calls && type->class != TN__CLASS_FLOAT;
     emitter->random |= info->kind == TN__KIND_GENERATE && op != TN__OP_IOTA;
 }
 
@@ -310,6 +312,8 @@ char *tn__emit_finish(tn__emitter *emitter)
     EMBEDDED(base);
     EMBEDDED(cast);
     if (emitter->math || emitter->random) {
+        if (!emitter->integers)
+            tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
         EMBEDDED(arith);
         EMBEDDED(math);
         EMBEDDED(reduce);

@@ -146,7 +146,7 @@ typedef struct tn__emitter {
     tn__text functions;        /* scalar functions used so far */
     tn__text body;             /* nests and entry points */
     uint8_t *declared;         /* by op * dtype: its function is in `functions` */
-    bool math, random;         /* parts of the scalar prelude that are needed */
+    bool math, integers, random; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 
 /* Appends a kernel that runs the nests one after another (or, for a single one, a share of its items), and fills in the
