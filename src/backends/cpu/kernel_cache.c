@@ -120,40 +120,43 @@ typedef struct seal {
 
 static const char magic[8] = {'T', 'A', 'N', 'S', 'O', 'K', '1', '\n'};
 
-/* A file's contents; NULL if they cannot be read, or the file is somebody else's. */
-static char *read_whole(const char *path, size_t *length)
+/* A file's contents, of a file that is ours alone: TN_OK, TN_ERR_IO or TN_ERR_MEMORY, not latched. */
+static tn_status read_whole(const char *path, char **data, size_t *length)
 {
     struct stat info;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0)
-        return NULL;
-    char *data = NULL;
-    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-        !(info.st_mode & (S_IWGRP | S_IWOTH)) && info.st_size <= LARGEST)
-        data = tn__alloc(info.st_size ? info.st_size : 1);
+        return TN_ERR_IO;
+    bool ours = fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+                !(info.st_mode & (S_IWGRP | S_IWOTH)) && info.st_size > 0 && info.st_size <= LARGEST;
+    *length = ours ? (size_t)info.st_size : 0;
+    *data = ours ? tn__alloc(*length) : NULL;
     size_t done = 0;
-    while (data && done < (size_t)info.st_size) {
-        ssize_t got = read(file, data + done, info.st_size - done);
-        if (got <= 0 && !(got < 0 && errno == EINTR)) {
-            tn__free(data);
-            data = NULL;
-        } else {
-            done += got > 0 ? got : 0;
-        }
+    while (*data && done < *length) {
+        ssize_t got = read(file, *data + done, *length - done);
+        if (got > 0)
+            done += (size_t)got;
+        else if (got == 0 || errno != EINTR)
+            break;
     }
     close(file);
-    *length = done;
-    return data;
+    if (ours && *data == NULL)
+        return TN_ERR_MEMORY;
+    if (*data && done == *length)
+        return TN_OK;
+    tn__free(*data);
+    return TN_ERR_IO;
 }
 
 tn_status tn__kernel_seal(const char *path)
 {
-    size_t length = 0;
-    char *data = read_whole(path, &length);
-    if (data == NULL || length == 0) {
-        tn__free(data);
+    size_t length;
+    char *data;
+    tn_status status = read_whole(path, &data, &length);
+    if (status == TN_ERR_MEMORY)
+        return tn__fail_memory("kernels", length);
+    if (status != TN_OK)
         return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler left no output in %s", path);
-    }
     seal end = {.length = length};
     memcpy(end.magic, magic, sizeof(magic));
     tn__hash_name(data, length, end.hash);
@@ -171,10 +174,13 @@ bool tn__kernel_intact(const char *path)
 {
     if (access(path, F_OK) != 0)
         return false;
-    size_t length = 0;
-    char *data = read_whole(path, &length);
+    size_t length;
+    char *data;
     bool intact = false;
-    if (data && length > sizeof(seal)) {
+    tn_status status = read_whole(path, &data, &length);
+    if (status == TN_ERR_MEMORY)
+        return false;
+    if (status == TN_OK && length > sizeof(seal)) {
         seal end;
         char hash[33];
         memcpy(&end, data + length - sizeof(end), sizeof(end));
@@ -182,7 +188,8 @@ bool tn__kernel_intact(const char *path)
         intact = memcmp(end.magic, magic, sizeof(magic)) == 0 && end.length == length - sizeof(end) &&
                  memcmp(end.hash, hash, sizeof(hash)) == 0;
     }
-    tn__free(data);
+    if (status == TN_OK)
+        tn__free(data);
     if (!intact) {
         tn__log(TN__LOG_WARN, "kernels", "%s is damaged: compiling it again", path);
         unlink(path);
