@@ -104,6 +104,7 @@ static size_t live;
 int enter_test(void **unused)
 {
     (void)unused;
+    tn_set_compile(getenv("TANSO_TEST_COMPILE") ? TN_COMPILE_ALWAYS : TN_COMPILE_NEVER);
     tn_clear_error();
     live = tn_live_arrays();
     tn_scope_push();

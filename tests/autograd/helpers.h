@@ -34,7 +34,8 @@ void assert_error(tn_status code, const char *word);
 /* Expects no error to be latched. */
 void assert_fine(void);
 
-/* Both in one, for tests' tables: cmocka groups with a scope around each test and no error before or after. */
+/* Around each test: a scope; no error, leaked array or switched-off recording may be left. Unless TANSO_TEST_COMPILE is set, the
+ * reference evaluator computes: differences need a thousand small plans, whose compilation would take minutes. */
 int enter_test(void **state);
 int leave_test(void **state);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, enter_test, leave_test)

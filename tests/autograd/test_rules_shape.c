@@ -225,6 +225,15 @@ static void test_network(void **state)
     check_gradients("network", network, NULL, 5, xs);
 }
 
+/* The same, and what losses and normalisation are made of, by compiled kernels. */
+static void test_compiled(void **state)
+{
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    test_network(state);
+    const tn_array *x = spread(TN_SHAPE(3, 5), -2, 2, 0);
+    for (enum composite which = VAR; which <= LOG_SOFTMAX; which++) check_gradients("compiled", composite, &which, 1, &x);
+}
+
 /* Every kind of operation that has a rule is tested in this file or in test_rules.c. */
 static void test_nothing_left_out(void **state)
 {
@@ -242,7 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_views),     TEST(test_windows),    TEST(test_joins),   TEST(test_indexing),         TEST(test_gather_values),
-        TEST(test_products),  TEST(test_composites), TEST(test_network), TEST(test_nothing_left_out),
+        TEST(test_products),  TEST(test_composites), TEST(test_network), TEST(test_compiled), TEST(test_nothing_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
