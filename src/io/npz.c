@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include <zip.h>
 #include "core/memory.h"
 #include "io/archive.h"
@@ -16,6 +17,8 @@
 /* Deflate cannot pack tighter than this (zlib's technical details: 1032 to 1). */
 #define DEFLATE_MOST 1032
 #define MAX_TEXT (64 << 20)
+/* Bytes of the record that ends a zip archive. */
+#define END_OF_DIRECTORY 22
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
@@ -187,6 +190,11 @@ static tn_status read_archive(const char *operation, const char *name, zip_sourc
         zip_source_free(bytes);
         return fail_open(operation, name, &error);
     }
+    if (stat.size < END_OF_DIRECTORY) { /* libzip takes a file of no bytes for an archive of no entries */
+        zip_error_set(&error, ZIP_ER_NOZIP, 0);
+        zip_source_free(bytes);
+        return fail_open(operation, name, &error);
+    }
     zip_t *zip = zip_open_from_source(bytes, ZIP_RDONLY | ZIP_CHECKCONS, &error);
     if (!zip) {
         zip_source_free(bytes);
@@ -214,6 +222,8 @@ tn_status tn__npz_read(const char *operation, const char *path, tn_archive *arch
 {
     zip_error_t error;
     zip_error_init(&error);
+    if (access(path, R_OK) != 0)
+        return tn__fail_errno(operation, "read", path, errno);
     zip_source_t *bytes = zip_source_file_create(path, 0, 0, &error);
     return bytes ? read_archive(operation, path, bytes, archive) : fail_open(operation, path, &error);
 }
@@ -307,7 +317,7 @@ static tn_status write_zip(const tn_archive *archive, const tn__host_view *views
 /* libzip removes an archive without entries instead of writing it; it is this one record. */
 static tn_status fill_empty(tn__writer *writer, void *unused)
 {
-    static const uint8_t end_of_directory[22] = "PK\x05\x06";
+    static const uint8_t end_of_directory[END_OF_DIRECTORY] = "PK\x05\x06";
     (void)unused;
     return tn__write(writer, end_of_directory, sizeof end_of_directory);
 }
