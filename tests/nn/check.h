@@ -15,6 +15,8 @@
 #include <tanso.h>
 
 static uint64_t check_state;
+/* What is being checked, for messages. */
+static const char *check_context = "";
 
 /* Seeds from TANSO_TEST_SEED or the clock, and prints the seed, so that a failure can be repeated. */
 static inline int check_seed(void **state)
@@ -71,7 +73,7 @@ static inline void check_near(const tn_array *x, const double *want, int64_t cou
     check_read(x, got, count);
     for (int64_t i = 0; i < count; i++) {
         if (!(fabs(got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))) && !(isnan(got[i]) && isnan(want[i])))
-            fail_msg("element %lld is %.9g, expected %.9g", (long long)i, got[i], want[i]);
+            fail_msg("%s: element %lld is %.9g, expected %.9g", check_context, (long long)i, got[i], want[i]);
     }
     free(got);
 }

@@ -78,12 +78,15 @@ static void check_params(const problem *q, double tolerance)
 static void run(const char *text, const char *kind, const tn_optimizer_opts *o, tn_dtype dtype, double tolerance)
 {
     problem q;
+    char context[160];
+    check_context = context;
     problem_start(&q, dtype);
     tn_optimizer *optimizer = tn_optimizer_parse(text, q.layer);
     assert_int_equal(tn_optimizer_status(optimizer), TN_OK);
     tn_optimizer_opts set = *o;
     tn_array *a = tn_param(q.layer, 0);
     for (int t = 1; t <= STEPS; t++) TN_SCOPE {
+        snprintf(context, sizeof context, "%s, %s, step %d", text, tn_dtype_name(dtype), t);
         if (t == 4) { /* a schedule */
             set.lr /= 3;
             tn_optimizer_set_lr(optimizer, set.lr);
@@ -101,6 +104,7 @@ static void run(const char *text, const char *kind, const tn_optimizer_opts *o, 
     tn_optimizer_free(optimizer);
     tn_layer_free(q.layer);
     check_fine();
+    check_context = "";
 }
 
 static void test_rules(void **state)
