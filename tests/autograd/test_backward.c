@@ -4,6 +4,7 @@
 
 #include "array/build.h"
 #include "autograd/backward.h"
+#include "core/memory.h"
 
 #include <tanso/device.h>
 
@@ -338,6 +339,36 @@ static void test_freed_leaves(void **state)
     assert_grad(x, 2);
 }
 
+/* Whichever allocation fails, it is told, and the gradients of before stay. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    tn_array *x = tn_requires_grad(tn_from_doubles((double[]){1, 2, 3}, 3)), *out[1];
+    assert_int_equal(tn_backward(tn_multiply(x, 7)), TN_OK);
+    bool failed = true;
+    int failures = 0;
+    for (long k = 0; failed && k < 1000; k++)
+        TN_SCOPE {
+            tn_array *y = x;
+            for (int i = 0; i < 40; i++) y = tn_sin(tn_multiply(y, x));
+            tn__fail_allocation_after(k);
+            tn_status stored = tn_backward(y, .retain_graph = true, .retain_grad = true);
+            tn_status returned = tn_gradients(y, 1, (const tn_array *[]){x}, true, out);
+            tn_array *gradient = tn_grad(x);
+            tn__fail_allocation_after(-1);
+            failed = !tn_ok();
+            failures += failed;
+            assert_true(stored == TN_OK || stored == TN_ERR_MEMORY);
+            assert_true(returned == TN_OK || returned == TN_ERR_MEMORY);
+            assert_int_equal(tn_is_error(out[0]), returned != TN_OK);
+            if (failed) assert_error(TN_ERR_MEMORY, "");
+            if (stored != TN_OK && !tn_is_error(gradient)) assert_values(tn_grad(x), 3, (double[]){7, 7, 7}, 0);
+            if (stored == TN_OK) assert_int_equal(tn_set_grad(x, tn_full(TN_SHAPE(3), 7, .dtype = TN_FLOAT64)), TN_OK);
+        }
+    assert_false(failed);
+    assert_true(failures > 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +392,7 @@ int main(void)
         TEST(test_errors),
         TEST(test_moves),
         TEST(test_freed_leaves),
+        TEST(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
