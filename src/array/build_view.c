@@ -181,6 +181,28 @@ static bool window_fits(tn__op op, int ndim, const int64_t *from, const int64_t 
     return true;
 }
 
+/* A window of a value is a value: nothing is recorded, so that a loop over windows evaluates one plan whatever their
+ * starts are. */
+static tn__node *slice_value(tn__node *a, const int64_t *start, const int64_t *step, const tn__shape *shape)
+{
+    int64_t stride[TN_MAX_NDIM], plain[TN_MAX_NDIM], offset = a->offset;
+    int ndim = shape->ndim;
+    bool contiguous = true;
+    tn__strides_contiguous(ndim, a->shape->dim, stride);
+    tn__strides_contiguous(ndim, shape->dim, plain);
+    for (int i = 0; i < ndim; i++) {
+        int64_t from = a->strides ? a->strides->v[i] : stride[i];
+        if (shape->size > 0)
+            offset += start[i] * from;
+        stride[i] = step[i] * from;
+        contiguous = contiguous && (shape->dim[i] <= 1 || stride[i] == plain[i]);
+    }
+    const tn__ints *strides = contiguous ? NULL : tn__ints_intern(ndim, stride);
+    if (!contiguous && !strides)
+        return no_memory(TN__OP_SLICE);
+    return tn__node_value(a->storage, a->dtype, shape, offset, strides);
+}
+
 tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step, const int64_t *dim)
 {
     TN__PASS_ERROR(a);
@@ -200,6 +222,8 @@ tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step,
         return no_memory(TN__OP_SLICE);
     if (tn__foldable(a))
         return const_in_shape(a, shape);
+    if (a->storage && !(a->flags & TN__NODE_NEEDS_GRAD))
+        return slice_value(a, start, step, shape);
     const tn__ints *ints = window(ndim, start, step);
     if (!ints)
         return no_memory(TN__OP_SLICE);
