@@ -241,6 +241,27 @@ static void test_no_compiler(void **state)
     unsetenv("TANSO_CC");
 }
 
+/* Whichever compilers are here, not only the one that built this. */
+static void test_each_compiler(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cc", "gcc", "clang"};
+    int worked = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t compiled = tn__cpu_compilations;
+        setenv("TANSO_CC", names[i], 1);
+        bool good = works(HEAD "7 * from[i]" TAIL, 7, 10);
+        if (good)
+            assert_int_equal(tn__cpu_compilations, compiled + 1);
+        else
+            assert_non_null(strstr(tn_error(), "not an executable file"));
+        tn_clear_error();
+        worked += good;
+    }
+    unsetenv("TANSO_CC");
+    assert_true(worked > 0);
+}
+
 static void test_compiler_error(void **state)
 {
     (void)state;
@@ -285,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damaged_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unusable_cache, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_compiler, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_each_compiler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_compiler_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_fault_and_scalars, set_up, tear_down),
     };
