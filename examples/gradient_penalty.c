@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A gradient penalty, as in Wasserstein networks: the loss contains the norm of the gradient of the output with respect to
- * the input, so that its own gradient needs second derivatives. A small critic f(x) = v . tanh(W x) is trained by plain
- * gradient descent until the slope at its inputs is 1.
+ * A gradient penalty, as in Wasserstein networks: the loss contains the norm of the gradient of the
+ * output with respect to the input, so that its own gradient needs second derivatives. A small
+ * critic f(x) = v . tanh(W x) is trained by plain gradient descent until the slope at its inputs
+ * is 1.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,21 +20,27 @@ int main(void)
     for (int step = 0; step < STEPS; step++)
         TN_SCOPE {
             tn_array *y = tn_matmul(tn_tanh(tn_matmul(x, w)), v), *gx;
-            if (tn_gradients(y, 1, (const tn_array *[]){x}, true, &gx) != TN_OK) break;
+            if (tn_gradients(y, 1, (const tn_array *[]){x}, true, &gx) != TN_OK)
+                break;
             tn_array *norm = tn_sqrt(tn_sum(tn_square(gx), .axis = TN_AXES(1)));
             tn_array *loss = tn_mean(tn_square(tn_subtract(norm, 1)));
             tn_backward(loss);
-            TN_NO_GRAD {
+            TN_NO_GRAD
+            {
                 tn_subtract_assign(w, tn_multiply(0.2, tn_grad(w)));
                 tn_subtract_assign(v, tn_multiply(0.2, tn_grad(v)));
             }
-            if (tn_eval_all(3, (const tn_array *[]){loss, w, v}) != TN_OK) break;
+            if (tn_eval_all(3, (const tn_array *[]){loss, w, v}) != TN_OK)
+                break;
             tn_clear_grad(w);
             tn_clear_grad(v);
             penalty = tn_item(loss);
-            if (step == 0) first = penalty;
-            if (step % 40 == 0 || step == STEPS - 1) printf("step %3d, penalty %.6f\n", step, penalty);
+            if (step == 0)
+                first = penalty;
+            if (step % 40 == 0 || step == STEPS - 1)
+                printf("step %3d, penalty %.6f\n", step, penalty);
         }
-    if (!tn_ok()) fprintf(stderr, "%s\n", tn_error());
+    if (!tn_ok())
+        fprintf(stderr, "%s\n", tn_error());
     return tn_ok() && penalty < 0.1 * first ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method on x^4 - 2 x^2 from x = 2: the second derivative is the gradient of a gradient. */
+/* Newton's method on x^4 - 2 x^2 from x = 2: the second derivative is the gradient of a gradient.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <tanso.h>
@@ -18,9 +19,11 @@ int main(void)
             tn_array *x = tn_requires_grad(tn_scalar(at, .dtype = TN_FLOAT64));
             tn_backward(f(x), .create_graph = true);
             tn_array *slope = tn_grad(x), *curvature;
-            if (tn_gradients(slope, 1, (const tn_array *[]){x}, false, &curvature) != TN_OK) break;
+            if (tn_gradients(slope, 1, (const tn_array *[]){x}, false, &curvature) != TN_OK)
+                break;
             at -= tn_item(slope) / tn_item(curvature);
         }
-    if (!tn_ok()) fprintf(stderr, "%s\n", tn_error());
+    if (!tn_ok())
+        fprintf(stderr, "%s\n", tn_error());
     return tn_ok() && fabs(at - 1) < 1e-15 ? 0 : 1;
 }

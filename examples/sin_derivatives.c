@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sin and its first three derivatives, each the gradient of the one before. Writes columns to plot: x sin sin' ... */
+/* sin and its first three derivatives, each the gradient of the one before. Writes columns to plot:
+ * x sin sin' ... */
 #include <math.h>
 #include <stdio.h>
 #include <tanso.h>
@@ -10,10 +11,13 @@ int main(void)
 {
     double value[ORDERS][POINTS], place[POINTS], worst = 0;
     tn_array *x = tn_requires_grad(tn_linspace(-7, 7, POINTS, .dtype = TN_FLOAT64)), *y = tn_sin(x);
-    if (tn_to_host(x, place, sizeof place) != TN_OK) return fprintf(stderr, "%s\n", tn_error()), 1;
+    if (tn_to_host(x, place, sizeof place) != TN_OK)
+        return fprintf(stderr, "%s\n", tn_error()), 1;
     for (int order = 0; order < ORDERS; order++) {
-        if (order > 0) tn_gradients(y, 1, (const tn_array *[]){x}, true, &y);
-        if (tn_to_host(y, value[order], sizeof value[order]) != TN_OK) return fprintf(stderr, "%s\n", tn_error()), 1;
+        if (order > 0)
+            tn_gradients(y, 1, (const tn_array *[]){x}, true, &y);
+        if (tn_to_host(y, value[order], sizeof value[order]) != TN_OK)
+            return fprintf(stderr, "%s\n", tn_error()), 1;
     }
     for (int i = 0; i < POINTS; i++) {
         printf("%6.2f", place[i]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reverse-mode differentiation: lists the nodes between y and the leaves inputs first, then walks the list backwards and
- * applies each node's gradient rule once, when the gradients from all its consumers have been summed, in the order of the
- * list. Both walks are loops, so the depth of a graph does not matter.
+ * Reverse-mode differentiation: lists the nodes between y and the leaves inputs first, then walks
+ * the list backwards and applies each node's gradient rule once, when the gradients from all its
+ * consumers have been summed, in the order of the list. Both walks are loops, so the depth of a
+ * graph does not matter.
  */
 #include "autograd/backward.h"
 
@@ -13,8 +14,8 @@
 #include <tanso/autograd.h>
 
 /* The low halves of marks: a step's number, or one of these. */
-#define TARGET UINT32_MAX             /* a target not yet visited */
-#define ELSEWHERE (UINT32_MAX - 1)    /* visited; leads to no target */
+#define TARGET    UINT32_MAX       /* a target not yet visited */
+#define ELSEWHERE (UINT32_MAX - 1) /* visited; leads to no target */
 
 typedef struct step {
     tn__node *node;
@@ -30,7 +31,7 @@ typedef struct visit {
 /* The steps from y down: inputs come before their consumers, y is the last. */
 typedef struct tape {
     const char *operation;
-    bool leaves;        /* the targets are the leaves, found through marks; else nodes marked TARGET */
+    bool leaves; /* the targets are the leaves, found through marks; else nodes marked TARGET */
     bool create_graph;
     uint32_t stamp;
     step *steps;
@@ -39,8 +40,14 @@ typedef struct tape {
     size_t depth, stack_capacity;
 } tape;
 
-static void mark(const tape *t, tn__node *node, uint32_t low) { node->mark = (uint64_t)t->stamp << 32 | low; }
-static bool is_marked(const tape *t, const tn__node *node) { return node->mark >> 32 == t->stamp; }
+static void mark(const tape *t, tn__node *node, uint32_t low)
+{
+    node->mark = (uint64_t)t->stamp << 32 | low;
+}
+static bool is_marked(const tape *t, const tn__node *node)
+{
+    return node->mark >> 32 == t->stamp;
+}
 
 static uint32_t step_of(const tape *t, const tn__node *node)
 {
@@ -50,7 +57,8 @@ static uint32_t step_of(const tape *t, const tn__node *node)
 
 static bool is_target(const tape *t, const tn__node *node)
 {
-    if (t->leaves) return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
+    if (t->leaves)
+        return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
     return is_marked(t, node) && (uint32_t)node->mark == TARGET;
 }
 
@@ -62,8 +70,10 @@ static int flows_to(const tn__node *node)
 
 static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
-    if (is_marked(t, node)) return (uint32_t)node->mark == TARGET;
-    if (t->leaves) return node->flags & TN__NODE_NEEDS_GRAD;
+    if (is_marked(t, node))
+        return (uint32_t)node->mark == TARGET;
+    if (t->leaves)
+        return node->flags & TN__NODE_NEEDS_GRAD;
     return flows_to(node) > 0 && tn__dtypes[node->dtype].class == TN__CLASS_FLOAT;
 }
 
@@ -78,17 +88,21 @@ static tn_status push(tape *t, tn__node *node)
 /* Appends the node's step, if it leads to a target; its inputs have theirs. */
 static tn_status finish(tape *t, tn__node *node)
 {
-    if (node->flags & TN__NODE_RELEASED) return tn__error_raise(node->error);
+    if (node->flags & TN__NODE_RELEASED)
+        return tn__error_raise(node->error);
     step s = {.node = node, .in = {ELSEWHERE, ELSEWHERE, ELSEWHERE}};
     bool leads = is_target(t, node);
     for (int i = 0; i < flows_to(node); i++) {
         s.in[i] = step_of(t, node->in[i]);
         leads = leads || s.in[i] != ELSEWHERE;
     }
-    if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) && !(node->flags & TN__NODE_LEAF_VAR))
+    if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) &&
+        !(node->flags & TN__NODE_LEAF_VAR))
         return tn__fail(TN_ERR_STATE, t->operation,
-                        "backward has gone through this graph before (here: through '%s') and let it go; give the first "
-                        "tn_backward .retain_graph = true", tn__ops[node->op].name);
+                        "backward has gone through this graph before (here: through '%s') and let "
+                        "it go; give the first "
+                        "tn_backward .retain_graph = true",
+                        tn__ops[node->op].name);
     if (!leads) {
         mark(t, node, ELSEWHERE);
         return TN_OK;
@@ -107,7 +121,8 @@ static tn_status list_steps(tape *t, tn__node *y)
         visit *top = &t->stack[t->depth - 1];
         if (top->next < flows_to(top->node)) {
             tn__node *input = top->node->in[top->next++];
-            if (is_worth_visiting(t, input)) status = push(t, input);
+            if (is_worth_visiting(t, input))
+                status = push(t, input);
         } else {
             t->depth--;
             status = finish(t, top->node);
@@ -118,30 +133,38 @@ static tn_status list_steps(tape *t, tn__node *y)
 
 static tn_status add_gradient(tape *t, step *to, tn__node *gradient, const tn__node *from)
 {
-    if (tn__node_is_error(gradient)) return tn__error_raise(gradient->error);
+    if (tn__node_is_error(gradient))
+        return tn__error_raise(gradient->error);
     if (gradient->shape != to->node->shape || gradient->dtype != to->node->dtype)
-        return tn__fail(TN_ERR_INTERNAL, t->operation, "the gradient rule of '%s' gave another shape or dtype than its input's",
+        return tn__fail(TN_ERR_INTERNAL, t->operation,
+                        "the gradient rule of '%s' gave another shape or dtype than its input's",
                         tn__ops[from->op].name);
     to->gradient = to->gradient ? tn__binary(TN__OP_ADD, to->gradient, gradient) : gradient;
     return TN_OK;
 }
 
-/* Records the gradients of all steps, from that of the last. The builders may evaluate, which overwrites the marks: from here
- * on, only the steps say what leads where. */
+/* Records the gradients of all steps, from that of the last. The builders may evaluate, which
+ * overwrites the marks: from here on, only the steps say what leads where. */
 static tn_status apply_rules(tape *t, tn__node *gy)
 {
     tn_status status = add_gradient(t, &t->steps[t->count - 1], gy, t->steps[t->count - 1].node);
     for (size_t i = t->count; i-- > 0 && status == TN_OK;) {
         step *s = &t->steps[i];
-        bool flows = s->gradient != NULL; /* else consumers' rules gave nothing, which stands for zero */
-        if (!flows) s->gradient = tn__const_like(s->node, 0);
-        if (tn__node_is_error(s->gradient)) return tn__error_raise(s->gradient->error);
+        bool flows =
+            s->gradient != NULL; /* else consumers' rules gave nothing, which stands for zero */
+        if (!flows)
+            s->gradient = tn__const_like(s->node, 0);
+        if (tn__node_is_error(s->gradient))
+            return tn__error_raise(s->gradient->error);
         tn__chain c = {.node = s->node, .g = s->gradient};
-        for (int k = 0; k < TN__MAX_ARITY; k++) c.wanted |= (unsigned)(s->in[k] != ELSEWHERE) << k;
-        if (!flows || !c.wanted) continue;
+        for (int k = 0; k < TN__MAX_ARITY; k++)
+            c.wanted |= (unsigned)(s->in[k] != ELSEWHERE) << k;
+        if (!flows || !c.wanted)
+            continue;
         tn__rules[s->node->op](&c);
         for (int k = 0; k < TN__MAX_ARITY && status == TN_OK; k++)
-            if (tn__wanted(&c, k) && c.in[k]) status = add_gradient(t, &t->steps[s->in[k]], c.in[k], s->node);
+            if (tn__wanted(&c, k) && c.in[k])
+                status = add_gradient(t, &t->steps[s->in[k]], c.in[k], s->node);
     }
     return status;
 }
@@ -153,12 +176,15 @@ static tn_status retain_all(tape *t)
     int count = tn__pending_handles(&handles);
     for (int i = 0; i < count; i++) {
         tn__node *node = handles[i]->node;
-        if (step_of(t, node) == ELSEWHERE || node->var) continue;
+        if (step_of(t, node) == ELSEWHERE || node->var)
+            continue;
         node->var = tn__array_var(handles[i]);
-        if (!node->var) return tn__fail_memory(t->operation, sizeof(tn__var));
+        if (!node->var)
+            return tn__fail_memory(t->operation, sizeof(tn__var));
     }
     for (size_t i = 0; i < t->count; i++)
-        if (t->steps[i].node->var) t->steps[i].node->flags |= TN__NODE_RETAIN_GRAD;
+        if (t->steps[i].node->var)
+            t->steps[i].node->flags |= TN__NODE_RETAIN_GRAD;
     return TN_OK;
 }
 
@@ -168,9 +194,12 @@ static tn_status accumulate(tape *t)
     for (size_t i = 0; i < t->count; i++) {
         const step *s = &t->steps[i];
         tn__var *var = s->node->var;
-        if (!var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD))) continue;
-        tn__node *old = tn__var_grad(var), *sum = old ? tn__binary(TN__OP_ADD, old, s->gradient) : s->gradient;
-        if (tn__node_is_error(sum)) return tn__error_raise(sum->error);
+        if (!var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD)))
+            continue;
+        tn__node *old = tn__var_grad(var),
+                 *sum = old ? tn__binary(TN__OP_ADD, old, s->gradient) : s->gradient;
+        if (tn__node_is_error(sum))
+            return tn__error_raise(sum->error);
         tn__var_set_grad(var, sum);
     }
     return TN_OK;
@@ -181,13 +210,16 @@ static void spend(tape *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         tn__node *node = t->steps[i].node;
-        if (flows_to(node) == 0) continue;
+        if (flows_to(node) == 0)
+            continue;
         node->flags |= TN__NODE_SPENT;
-        if (node->storage) tn__node_set_value(node, node->storage, node->offset, node->strides, true);
+        if (node->storage)
+            tn__node_set_value(node, node->storage, node->offset, node->strides, true);
     }
 }
 
-/* While gradients are recorded, they are themselves differentiable or not, whatever the caller's setting is. */
+/* While gradients are recorded, they are themselves differentiable or not, whatever the caller's
+ * setting is. */
 static tn_status with_recording(tape *t, tn_status (*run)(tape *, tn__node *), tn__node *node)
 {
     int depth = tn__no_grad_depth;
@@ -208,18 +240,24 @@ static tn_status end(tape *t, tn_status status)
 static tn_status check_output(const char *operation, tn__node *y, tn__node **gy)
 {
     char expected[TN__SHAPE_TEXT], came[TN__SHAPE_TEXT];
-    if (tn__node_is_error(y)) return tn__error_raise(y->error);
+    if (tn__node_is_error(y))
+        return tn__error_raise(y->error);
     if (!tn_dtype_is_float((tn_dtype)y->dtype))
-        return tn__fail(TN_ERR_DTYPE, operation, "expected a floating array, got %s, which has no gradient",
+        return tn__fail(TN_ERR_DTYPE, operation,
+                        "expected a floating array, got %s, which has no gradient",
                         tn_dtype_name((tn_dtype)y->dtype));
-    if (!*gy) *gy = tn__const_like(y, 1);
-    if (tn__node_is_error(*gy)) return tn__error_raise((*gy)->error);
+    if (!*gy)
+        *gy = tn__const_like(y, 1);
+    if (tn__node_is_error(*gy))
+        return tn__error_raise((*gy)->error);
     if ((*gy)->shape != y->shape)
-        return tn__fail(TN_ERR_SHAPE, operation, "expected a gradient of the output's shape %s, got %s",
+        return tn__fail(TN_ERR_SHAPE, operation,
+                        "expected a gradient of the output's shape %s, got %s",
                         tn__shape_text(y->shape->ndim, y->shape->dim, expected),
                         tn__shape_text((*gy)->shape->ndim, (*gy)->shape->dim, came));
     if ((*gy)->dtype != y->dtype)
-        return tn__fail(TN_ERR_DTYPE, operation, "expected a gradient of the output's dtype %s, got %s; use tn_cast",
+        return tn__fail(TN_ERR_DTYPE, operation,
+                        "expected a gradient of the output's dtype %s, got %s; use tn_cast",
                         tn_dtype_name((tn_dtype)y->dtype), tn_dtype_name((tn_dtype)(*gy)->dtype));
     return TN_OK;
 }
@@ -232,19 +270,27 @@ static tn_status record_and_accumulate(tape *t, tn__node *gy)
 
 static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opts)
 {
-    tape t = {.operation = "tn_backward", .leaves = true, .create_graph = opts->create_graph, .stamp = tn__stamp()};
+    tape t = {.operation = "tn_backward",
+              .leaves = true,
+              .create_graph = opts->create_graph,
+              .stamp = tn__stamp()};
     tn_status status = check_output(t.operation, y, &gy);
-    if (status != TN_OK) return status;
+    if (status != TN_OK)
+        return status;
     if (!(y->flags & TN__NODE_NEEDS_GRAD))
         return tn__fail(TN_ERR_STATE, t.operation,
-                        "expected an array computed, while gradients are recorded, from parameters or from arrays marked with "
+                        "expected an array computed, while gradients are recorded, from parameters "
+                        "or from arrays marked with "
                         "tn_requires_grad; this one depends on none, or was detached");
     status = list_steps(&t, y);
-    if (status == TN_OK && opts->retain_grad) status = retain_all(&t);
-    if (status == TN_OK && t.count > 0) status = with_recording(&t, record_and_accumulate, gy);
+    if (status == TN_OK && opts->retain_grad)
+        status = retain_all(&t);
+    if (status == TN_OK && t.count > 0)
+        status = with_recording(&t, record_and_accumulate, gy);
     if (status == TN_OK) {
         y->flags |= TN__NODE_BACKWARD;
-        if (!opts->retain_graph && !opts->create_graph) spend(&t);
+        if (!opts->retain_graph && !opts->create_graph)
+            spend(&t);
     }
     return end(&t, status);
 }
@@ -252,7 +298,8 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
 tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
 {
     static const tn_backward_opts defaults;
-    if (!opts) opts = &defaults;
+    if (!opts)
+        opts = &defaults;
     tn__call call = tn__enter();
     tn__node *gy = opts->grad ? tn__node_of(opts->grad, "tn_backward") : NULL;
     tn_status status = backward(tn__node_of(y, "tn_backward"), gy, opts);
@@ -260,52 +307,67 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
     return status;
 }
 
-tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count, tn__node *const *xs, bool create_graph,
-                        tn__node **out)
+tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
+                        tn__node *const *xs, bool create_graph, tn__node **out)
 {
     tape t = {.operation = operation, .create_graph = create_graph, .stamp = tn__stamp()};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;
-        if (tn__node_is_error(xs[i])) return tn__error_raise(xs[i]->error);
+        if (tn__node_is_error(xs[i]))
+            return tn__error_raise(xs[i]->error);
         mark(&t, xs[i], TARGET);
     }
-    if (status == TN_OK) status = list_steps(&t, y);
-    if (status != TN_OK || t.count == 0) return end(&t, status);
+    if (status == TN_OK)
+        status = list_steps(&t, y);
+    if (status != TN_OK || t.count == 0)
+        return end(&t, status);
 
     uint32_t *found = tn__alloc((size_t)count * sizeof *found);
-    if (!found) return end(&t, tn__fail_memory(operation, (size_t)count * sizeof *found));
-    for (int i = 0; i < count; i++) found[i] = step_of(&t, xs[i]);
+    if (!found)
+        return end(&t, tn__fail_memory(operation, (size_t)count * sizeof *found));
+    for (int i = 0; i < count; i++)
+        found[i] = step_of(&t, xs[i]);
     status = with_recording(&t, apply_rules, gy);
     for (int i = 0; i < count && status == TN_OK; i++)
-        if (found[i] != ELSEWHERE) out[i] = t.steps[found[i]].gradient;
+        if (found[i] != ELSEWHERE)
+            out[i] = t.steps[found[i]].gradient;
     tn__free(found);
     return end(&t, status);
 }
 
-static tn_status gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph, tn__node **nodes)
+static tn_status gradients(const tn_array *y, int count, const tn_array *const *xs,
+                           bool create_graph, tn__node **nodes)
 {
     static const char operation[] = "tn_gradients";
-    for (int i = 0; i < count; i++) nodes[count + i] = tn__node_of(xs[i], operation);
-    tn_status status = tn__gradients(operation, tn__node_of(y, operation), NULL, count, nodes + count, create_graph, nodes);
+    for (int i = 0; i < count; i++)
+        nodes[count + i] = tn__node_of(xs[i], operation);
+    tn_status status = tn__gradients(operation, tn__node_of(y, operation), NULL, count,
+                                     nodes + count, create_graph, nodes);
     for (int i = 0; i < count && status == TN_OK; i++)
         if (!nodes[i])
             status = tn__fail(TN_ERR_STATE, operation,
-                              "the output does not depend on xs[%d] (or what lies between was evaluated or detached); mark it "
-                              "with tn_requires_grad before computing with it", i);
+                              "the output does not depend on xs[%d] (or what lies between was "
+                              "evaluated or detached); mark it "
+                              "with tn_requires_grad before computing with it",
+                              i);
     return status;
 }
 
-tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph, tn_array **out)
+tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
+                       tn_array **out)
 {
     if (count <= 0)
-        return count ? tn__fail(TN_ERR_VALUE, "tn_gradients", "expected a count of at least 0, got %d", count) : TN_OK;
+        return count ? tn__fail(TN_ERR_VALUE, "tn_gradients",
+                                "expected a count of at least 0, got %d", count)
+                     : TN_OK;
     tn__call call = tn__enter();
     tn__node **nodes = tn__alloc(2 * (size_t)count * sizeof *nodes);
     tn_status status = nodes ? gradients(y, count, xs, create_graph, nodes)
                              : tn__fail_memory("tn_gradients", 2 * (size_t)count * sizeof *nodes);
     for (int i = 0; i < count; i++)
-        out[i] = status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__leave_error(tn__enter());
+        out[i] =
+            status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__leave_error(tn__enter());
     tn__free(nodes);
     tn__leave(call);
     return status;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checking gradients against differences, as Chainer's check_backward does. The function f becomes a scalar,
- * L(x) = sum(w * f(x)) with random weights w, so that errors cannot cancel; its derivative along one random direction d of
- * length 1 is compared with (L(x + eps d) - L(x - eps d)) / (2 eps). Everything is computed in float64.
+ * Checking gradients against differences, as Chainer's check_backward does. The function f becomes
+ * a scalar, L(x) = sum(w * f(x)) with random weights w, so that errors cannot cancel; its
+ * derivative along one random direction d of length 1 is compared with (L(x + eps d) - L(x - eps
+ * d)) / (2 eps). Everything is computed in float64.
  *
- * For second derivatives the function checked is made of the gradient of L: sum(v * dL/dx) with random v, of x and of w.
+ * For second derivatives the function checked is made of the gradient of L: sum(v * dL/dx) with
+ * random v, of x and of w.
  */
 #include "array/build.h"
 #include "autograd/backward.h"
@@ -20,12 +22,12 @@ typedef struct check {
     void *user;
     tn_check_opts opts;
     bool second;
-    int count;            /* of f's inputs; behind them, in all arrays, comes w */
-    tn__node **base;      /* the point: float64, but for integers and bool, which stay as they are */
+    int count;       /* of f's inputs; behind them, in all arrays, comes w */
+    tn__node **base; /* the point: float64, but for integers and bool, which stay as they are */
     tn__node **direction; /* d; NULL for what does not move */
     tn__node **weight;    /* v */
     tn__node **nodes, **grads;
-    tn_array **xs;        /* the inputs of one call */
+    tn_array **xs; /* the inputs of one call */
 } check;
 
 /* What random numbers are for: each use has its own. */
@@ -49,21 +51,25 @@ static tn__node *dot_all(int count, tn__node *const *a, tn__node *const *b, tn__
 {
     tn__node *sum = tn__const(0, TN_FLOAT64, tn__shape_scalar(), device);
     for (int i = 0; i < count; i++)
-        if (a[i] && b[i]) sum = tn__binary(TN__OP_ADD, sum, dot(a[i], b[i]));
+        if (a[i] && b[i])
+            sum = tn__binary(TN__OP_ADD, sum, dot(a[i], b[i]));
     return sum;
 }
 
 static tn_status evaluate(tn__node *node)
 {
-    if (tn__node_is_error(node)) return tn__error_raise(node->error);
+    if (tn__node_is_error(node))
+        return tn__error_raise(node->error);
     return node->storage ? TN_OK : tn__evaluate_hook(node);
 }
 
 static tn_status read_scalar(tn__node *node, double *value)
 {
     tn_status status = evaluate(node);
-    if (status != TN_OK) return status;
-    const char *memory = (const char *)node->storage->memory + node->offset * (int64_t)sizeof *value;
+    if (status != TN_OK)
+        return status;
+    const char *memory =
+        (const char *)node->storage->memory + node->offset * (int64_t)sizeof *value;
     return node->device->ops->read(node->device, value, memory, sizeof *value);
 }
 
@@ -72,11 +78,14 @@ static tn_status set_inputs(check *c, int count, double step)
 {
     for (int i = 0; i < count; i++) {
         tn__node *x = c->base[i];
-        if (c->direction[i]) x = tn__binary(TN__OP_ADD, x, tn__with(TN__OP_MULTIPLY, c->direction[i], step));
+        if (c->direction[i])
+            x = tn__binary(TN__OP_ADD, x, tn__with(TN__OP_MULTIPLY, c->direction[i], step));
         tn_status status = evaluate(x);
-        if (status != TN_OK) return status;
+        if (status != TN_OK)
+            return status;
         c->xs[i] = tn__leave_array(tn__enter(), x);
-        if (tn_dtype_is_float((tn_dtype)x->dtype)) tn_requires_grad(c->xs[i]);
+        if (tn_dtype_is_float((tn_dtype)x->dtype))
+            tn_requires_grad(c->xs[i]);
     }
     return TN_OK;
 }
@@ -85,9 +94,11 @@ static tn_status set_inputs(check *c, int count, double step)
 static tn_status call(check *c, tn__node **y)
 {
     *y = tn__node_of(c->f(c->count, c->xs, c->user), c->operation);
-    if (tn__node_is_error(*y)) return tn__error_raise((*y)->error);
+    if (tn__node_is_error(*y))
+        return tn__error_raise((*y)->error);
     if (!tn_dtype_is_float((tn_dtype)(*y)->dtype))
-        return tn__fail(TN_ERR_DTYPE, c->operation, "expected a function with a floating result, got %s",
+        return tn__fail(TN_ERR_DTYPE, c->operation,
+                        "expected a function with a floating result, got %s",
                         tn_dtype_name((tn_dtype)(*y)->dtype));
     *y = tn__cast(*y, TN_FLOAT64);
     return TN_OK;
@@ -95,7 +106,8 @@ static tn_status call(check *c, tn__node **y)
 
 static tn_status gradients(check *c, tn__node *y, bool create_graph)
 {
-    for (int i = 0; i <= c->count; i++) c->nodes[i] = c->xs[i]->node;
+    for (int i = 0; i <= c->count; i++)
+        c->nodes[i] = c->xs[i]->node;
     return tn__gradients(c->operation, y, NULL, c->count + 1, c->nodes, create_graph, c->grads);
 }
 
@@ -104,12 +116,16 @@ static tn_status scalar_function(check *c, double step, tn__node **value)
 {
     tn__node *y;
     tn_status status = set_inputs(c, c->count + 1, step);
-    if (status == TN_OK) status = call(c, &y);
-    if (status != TN_OK) return status;
+    if (status == TN_OK)
+        status = call(c, &y);
+    if (status != TN_OK)
+        return status;
     *value = dot(y, c->xs[c->count]->node);
-    if (!c->second) return TN_OK;
+    if (!c->second)
+        return TN_OK;
     status = gradients(c, *value, true);
-    if (status == TN_OK) *value = dot_all(c->count, c->grads, c->weight, y->device);
+    if (status == TN_OK)
+        *value = dot_all(c->count, c->grads, c->weight, y->device);
     return status;
 }
 
@@ -119,8 +135,10 @@ static tn_status by_difference(check *c, double *slope)
     for (int k = 0; k < 2; k++) {
         tn__node *value;
         tn_status status = scalar_function(c, k ? -c->opts.eps : c->opts.eps, &value);
-        if (status == TN_OK) status = read_scalar(value, &side[k]);
-        if (status != TN_OK) return status;
+        if (status == TN_OK)
+            status = read_scalar(value, &side[k]);
+        if (status != TN_OK)
+            return status;
     }
     *slope = (side[0] - side[1]) / (2 * c->opts.eps);
     return TN_OK;
@@ -130,8 +148,11 @@ static tn_status by_backward(check *c, double *slope)
 {
     tn__node *value;
     tn_status status = scalar_function(c, 0, &value);
-    if (status == TN_OK) status = gradients(c, value, false);
-    return status == TN_OK ? read_scalar(dot_all(c->count + 1, c->grads, c->direction, value->device), slope) : status;
+    if (status == TN_OK)
+        status = gradients(c, value, false);
+    return status == TN_OK
+               ? read_scalar(dot_all(c->count + 1, c->grads, c->direction, value->device), slope)
+               : status;
 }
 
 static tn_status draw_directions(check *c)
@@ -140,9 +161,11 @@ static tn_status draw_directions(check *c)
         if (tn_dtype_is_float((tn_dtype)c->base[i]->dtype) && (i < c->count || c->second))
             c->direction[i] = normal(c, c->base[i], OF_DIRECTION, i);
     double square = 0;
-    tn_status status = read_scalar(dot_all(c->count + 1, c->direction, c->direction, c->base[0]->device), &square);
+    tn_status status =
+        read_scalar(dot_all(c->count + 1, c->direction, c->direction, c->base[0]->device), &square);
     for (int i = 0; i <= c->count && square > 0; i++)
-        if (c->direction[i]) c->direction[i] = tn__with(TN__OP_MULTIPLY, c->direction[i], 1 / sqrt(square));
+        if (c->direction[i])
+            c->direction[i] = tn__with(TN__OP_MULTIPLY, c->direction[i], 1 / sqrt(square));
     return status;
 }
 
@@ -157,13 +180,18 @@ static tn_status prepare(check *c, const tn_array *const *xs)
             c->weight[i] = normal(c, x, OF_GRADIENT, i);
         }
         tn_status status = evaluate(c->base[i]);
-        if (status != TN_OK) return status;
+        if (status != TN_OK)
+            return status;
     }
-    if (!floating) return tn__fail(TN_ERR_DTYPE, c->operation, "expected at least one floating input, got none");
+    if (!floating)
+        return tn__fail(TN_ERR_DTYPE, c->operation,
+                        "expected at least one floating input, got none");
     tn__node *y;
     tn_status status = set_inputs(c, c->count, 0);
-    if (status == TN_OK) status = call(c, &y);
-    if (status != TN_OK) return status;
+    if (status == TN_OK)
+        status = call(c, &y);
+    if (status != TN_OK)
+        return status;
     c->base[c->count] = normal(c, y, OF_OUTPUT, 0);
     status = evaluate(c->base[c->count]);
     return status == TN_OK ? draw_directions(c) : status;
@@ -173,24 +201,34 @@ static tn_status compare(check *c, const tn_array *const *xs)
 {
     double expected, got;
     tn_status status = prepare(c, xs);
-    if (status == TN_OK) status = by_difference(c, &expected);
-    if (status == TN_OK) status = by_backward(c, &got);
-    if (status != TN_OK || fabs(got - expected) <= c->opts.atol + c->opts.rtol * fabs(expected)) return status;
+    if (status == TN_OK)
+        status = by_difference(c, &expected);
+    if (status == TN_OK)
+        status = by_backward(c, &got);
+    if (status != TN_OK || fabs(got - expected) <= c->opts.atol + c->opts.rtol * fabs(expected))
+        return status;
     return tn__fail(TN_ERR_VALUE, c->operation,
-                    "along a random direction, %s gave the slope %.10g, but the difference with eps %g is %.10g (atol %g, rtol "
-                    "%g, seed %llu)", c->second ? "second derivatives" : "backward", got, c->opts.eps, expected, c->opts.atol,
-                    c->opts.rtol, (unsigned long long)c->opts.seed);
+                    "along a random direction, %s gave the slope %.10g, but the difference with "
+                    "eps %g is %.10g (atol %g, rtol "
+                    "%g, seed %llu)",
+                    c->second ? "second derivatives" : "backward", got, c->opts.eps, expected,
+                    c->opts.atol, c->opts.rtol, (unsigned long long)c->opts.seed);
 }
 
-static tn_status run(const char *operation, bool second, tn_function f, void *user, int count, const tn_array *const *xs,
-                     const tn_check_opts *opts)
+static tn_status run(const char *operation, bool second, tn_function f, void *user, int count,
+                     const tn_array *const *xs, const tn_check_opts *opts)
 {
-    if (count < 1) return tn__fail(TN_ERR_VALUE, operation, "expected at least one input, got %d", count);
+    if (count < 1)
+        return tn__fail(TN_ERR_VALUE, operation, "expected at least one input, got %d", count);
     check c = {.operation = operation, .f = f, .user = user, .second = second, .count = count};
-    if (opts) c.opts = *opts;
-    if (c.opts.eps == 0) c.opts.eps = 1e-3;
-    if (c.opts.rtol == 0) c.opts.rtol = 1e-4;
-    if (c.opts.atol == 0) c.opts.atol = 1e-5;
+    if (opts)
+        c.opts = *opts;
+    if (c.opts.eps == 0)
+        c.opts.eps = 1e-3;
+    if (c.opts.rtol == 0)
+        c.opts.rtol = 1e-4;
+    if (c.opts.atol == 0)
+        c.opts.atol = 1e-5;
     size_t each = (size_t)count + 1;
     tn__node **lists = tn__calloc(5 * each, sizeof *lists);
     c.xs = tn__calloc(each, sizeof *c.xs);
@@ -217,13 +255,14 @@ static tn_status run(const char *operation, bool second, tn_function f, void *us
     return status;
 }
 
-tn_status tn_check_backward_with(tn_function f, void *user, int count, const tn_array *const *xs, const tn_check_opts *opts)
+tn_status tn_check_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
+                                 const tn_check_opts *opts)
 {
     return run("tn_check_backward", false, f, user, count, xs, opts);
 }
 
-tn_status tn_check_double_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
-                                        const tn_check_opts *opts)
+tn_status tn_check_double_backward_with(tn_function f, void *user, int count,
+                                        const tn_array *const *xs, const tn_check_opts *opts)
 {
     return run("tn_check_double_backward", true, f, user, count, xs, opts);
 }

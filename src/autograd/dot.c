@@ -18,7 +18,8 @@ tn_array *tn_set_name(tn_array *x, const char *name)
         } else {
             tn__free(var->name);
             var->name = copy;
-            if (!node->var) node->var = var;
+            if (!node->var)
+                node->var = var;
         }
     }
     tn__leave(call);
@@ -34,8 +35,10 @@ typedef struct drawing {
 
 static bool number(drawing *d, tn__node *node)
 {
-    if (node->mark >> 32 == d->stamp) return true;
-    if (!tn__grow((void **)&d->nodes, &d->capacity, d->count + 1, sizeof *d->nodes)) return false;
+    if (node->mark >> 32 == d->stamp)
+        return true;
+    if (!tn__grow((void **)&d->nodes, &d->capacity, d->count + 1, sizeof *d->nodes))
+        return false;
     node->mark = (uint64_t)d->stamp << 32 | d->count;
     d->nodes[d->count++] = node;
     return true;
@@ -44,12 +47,14 @@ static bool number(drawing *d, tn__node *node)
 static void add_escaped(tn__text *text, const char *name)
 {
     for (; *name; name++) {
-        if (*name == '"' || *name == '\\') tn__text_add(text, "\\");
+        if (*name == '"' || *name == '\\')
+            tn__text_add(text, "\\");
         tn__text_addn(text, *name == '\n' ? " " : name, 1);
     }
 }
 
-/* Values are ellipses, leaves that want gradients orange ones; operations still to be computed are boxes. */
+/* Values are ellipses, leaves that want gradients orange ones; operations still to be computed are
+ * boxes. */
 static void add_node(tn__text *text, const tn__node *node, size_t i)
 {
     char shape[TN__SHAPE_TEXT];
@@ -65,8 +70,10 @@ static void add_node(tn__text *text, const tn__node *node, size_t i)
         tn__text_add(text, tn__ops[node->op].name);
     tn__text_addf(text, "\\n%s %s\"", tn__shape_text(node->shape->ndim, node->shape->dim, shape),
                   tn_dtype_name((tn_dtype)node->dtype));
-    if (node->storage || leaf || node->op == TN__OP_CONST) tn__text_add(text, ", shape=ellipse");
-    if (leaf) tn__text_add(text, ", style=filled, fillcolor=orange");
+    if (node->storage || leaf || node->op == TN__OP_CONST)
+        tn__text_add(text, ", shape=ellipse");
+    if (leaf)
+        tn__text_add(text, ", style=filled, fillcolor=orange");
     tn__text_add(text, "];\n");
 }
 
@@ -82,7 +89,8 @@ static char *draw(tn__node *y)
         int arity = node->flags & TN__NODE_LEAF_VAR ? 0 : node->arity;
         for (int k = 0; k < arity && done; k++) {
             done = number(&d, node->in[k]);
-            if (done) tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", (uint32_t)node->in[k]->mark, i);
+            if (done)
+                tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", (uint32_t)node->in[k]->mark, i);
         }
     }
     tn__text_add(&text, "}\n");
@@ -93,13 +101,18 @@ static char *draw(tn__node *y)
 
 static tn_status write_dot(tn__node *y, FILE *stream)
 {
-    if (tn__node_is_error(y)) return tn__error_raise(y->error);
-    if (!stream) return tn__fail(TN_ERR_VALUE, "tn_graph_dot", "expected a stream to write to, got NULL");
+    if (tn__node_is_error(y))
+        return tn__error_raise(y->error);
+    if (!stream)
+        return tn__fail(TN_ERR_VALUE, "tn_graph_dot", "expected a stream to write to, got NULL");
     char *text = draw(y);
-    if (!text) return tn__fail_memory("tn_graph_dot", 0);
+    if (!text)
+        return tn__fail_memory("tn_graph_dot", 0);
     bool written = fputs(text, stream) >= 0 && fflush(stream) == 0;
     tn__free(text);
-    return written ? TN_OK : tn__fail(TN_ERR_IO, "tn_graph_dot", "writing to the stream failed; is the disk full?");
+    return written ? TN_OK
+                   : tn__fail(TN_ERR_IO, "tn_graph_dot",
+                              "writing to the stream failed; is the disk full?");
 }
 
 tn_status tn_graph_dot(const tn_array *y, FILE *stream)

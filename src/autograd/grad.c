@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a handle knows of differentiation: marks of leaves, its gradient, and the switch that stops recording. */
+/* What a handle knows of differentiation: marks of leaves, its gradient, and the switch that stops
+ * recording. */
 #include "autograd/backward.h"
 
 #include "array/build.h"
 
 #include <tanso/autograd.h>
 
-/* ---- the gradient in a record ------------------------------------------------------------------------------ */
+/* ---- the gradient in a record ---- */
 
 tn__node *tn__var_grad(const tn__var *var)
 {
@@ -17,45 +18,60 @@ tn__node *tn__var_grad(const tn__var *var)
 static tn__node *cleared(void)
 {
     bool ok = tn_ok();
-    tn__error *error = tn__error_new(TN_ERR_STATE, "tn_grad", "this gradient was cleared, or consumed by an optimizer's step");
-    if (ok) tn_clear_error();
+    tn__error *error = tn__error_new(
+        TN_ERR_STATE, "tn_grad", "this gradient was cleared, or consumed by an optimizer's step");
+    if (ok)
+        tn_clear_error();
     return tn__node_error(error);
 }
 
 void tn__var_set_grad(tn__var *var, tn__node *grad)
 {
     tn__node *old = var->grad;
-    if (!grad && !old) return;
+    if (!grad && !old)
+        return;
     tn__call call = tn__enter();
     var->grad = grad ? tn__node_retain(grad) : NULL;
-    if (var->handle) tn__array_set(var->handle, grad ? grad : cleared());
-    if (old) tn__node_release(old);
+    if (var->handle)
+        tn__array_set(var->handle, grad ? grad : cleared());
+    if (old)
+        tn__node_release(old);
     tn__leave(call);
 }
 
-/* The record that holds x's gradient, or NULL: its own, or that of another handle to the same node. */
+/* The record that holds x's gradient, or NULL: its own, or that of another handle to the same node.
+ */
 static tn__var *var_with_grad(const tn_array *x)
 {
-    if (x && x->var && x->var->grad) return x->var;
+    if (x && x->var && x->var->grad)
+        return x->var;
     return x && x->node->var && x->node->var->grad ? x->node->var : NULL;
 }
 
-bool tn_has_grad(const tn_array *x) { return var_with_grad(x) != NULL; }
+bool tn_has_grad(const tn_array *x)
+{
+    return var_with_grad(x) != NULL;
+}
 
 tn_array *tn_grad(const tn_array *x)
 {
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "tn_grad");
-    if (tn__node_is_error(node)) return tn__leave_array(call, node);
+    if (tn__node_is_error(node))
+        return tn__leave_array(call, node);
     tn__var *var = var_with_grad(x);
     if (!var) {
-        tn__fail(TN_ERR_STATE, "tn_grad", node->flags & TN__NODE_LEAF_VAR
-                     ? "this array has no gradient yet; call tn_backward on an array computed from it"
-                     : "this array has no gradient, as it is no leaf; mark it with tn_requires_grad, or with tn_retain_grad, "
-                       "before tn_backward");
+        tn__fail(
+            TN_ERR_STATE, "tn_grad",
+            node->flags & TN__NODE_LEAF_VAR
+                ? "this array has no gradient yet; call tn_backward on an array computed from it"
+                : "this array has no gradient, as it is no leaf; mark it with tn_requires_grad, or "
+                  "with tn_retain_grad, "
+                  "before tn_backward");
         return tn__leave_error(call);
     }
-    if (!var->handle) var->handle = tn__array_own_new(var->grad);
+    if (!var->handle)
+        var->handle = tn__array_own_new(var->grad);
     tn__leave(call);
     return var->handle;
 }
@@ -63,26 +79,33 @@ tn_array *tn_grad(const tn_array *x)
 void tn_clear_grad(tn_array *x)
 {
     tn__var *var = var_with_grad(x);
-    if (var) tn__var_set_grad(var, NULL);
+    if (var)
+        tn__var_set_grad(var, NULL);
 }
 
 static tn_status set_grad(tn_array *x, tn__node *node, tn__node *grad)
 {
     char expected[TN__SHAPE_TEXT], came[TN__SHAPE_TEXT];
-    if (tn__node_is_error(node)) return tn__error_raise(node->error);
-    if (tn__node_is_error(grad)) return tn__error_raise(grad->error);
+    if (tn__node_is_error(node))
+        return tn__error_raise(node->error);
+    if (tn__node_is_error(grad))
+        return tn__error_raise(grad->error);
     if (grad->shape != node->shape)
-        return tn__fail(TN_ERR_SHAPE, "tn_set_grad", "expected a gradient of the array's shape %s, got %s",
+        return tn__fail(TN_ERR_SHAPE, "tn_set_grad",
+                        "expected a gradient of the array's shape %s, got %s",
                         tn__shape_text(node->shape->ndim, node->shape->dim, expected),
                         tn__shape_text(grad->shape->ndim, grad->shape->dim, came));
     if (grad->dtype != node->dtype)
-        return tn__fail(TN_ERR_DTYPE, "tn_set_grad", "expected a gradient of the array's dtype %s, got %s; use tn_cast",
+        return tn__fail(TN_ERR_DTYPE, "tn_set_grad",
+                        "expected a gradient of the array's dtype %s, got %s; use tn_cast",
                         tn_dtype_name((tn_dtype)node->dtype), tn_dtype_name((tn_dtype)grad->dtype));
     if (grad->device != node->device)
-        return tn__fail(TN_ERR_DEVICE, "tn_set_grad", "expected a gradient on the array's device %s, got one on %s; use tn_to",
+        return tn__fail(TN_ERR_DEVICE, "tn_set_grad",
+                        "expected a gradient on the array's device %s, got one on %s; use tn_to",
                         node->device->name, grad->device->name);
     tn__var *var = tn__array_var(x);
-    if (!var) return tn__fail_memory("tn_set_grad", sizeof(tn__var));
+    if (!var)
+        return tn__fail_memory("tn_set_grad", sizeof(tn__var));
     tn__var_set_grad(var, grad);
     return TN_OK;
 }
@@ -95,12 +118,14 @@ tn_status tn_set_grad(tn_array *x, const tn_array *grad)
     return status;
 }
 
-/* ---- marks ------------------------------------------------------------------------------------------------- */
+/* ---- marks ---- */
 
 /* The value of a node behind a new node, which takes no part in differentiation. */
 static tn__node *cut_off(tn__node *node)
 {
-    if (node->storage) return tn__node_value(node->storage, (tn_dtype)node->dtype, node->shape, node->offset, node->strides);
+    if (node->storage)
+        return tn__node_value(node->storage, (tn_dtype)node->dtype, node->shape, node->offset,
+                              node->strides);
     tn__no_grad_depth++;
     tn__node *copy = tn__unary(TN__OP_COPY, node);
     tn__no_grad_depth--;
@@ -109,16 +134,19 @@ static tn__node *cut_off(tn__node *node)
 
 static void mark_leaf(tn_array *x, tn__node *node)
 {
-    if (tn__node_is_error(node) || node->flags & TN__NODE_LEAF_VAR) return;
+    if (tn__node_is_error(node) || node->flags & TN__NODE_LEAF_VAR)
+        return;
     if (!tn_dtype_is_float((tn_dtype)node->dtype)) {
-        tn__fail(TN_ERR_DTYPE, "tn_requires_grad", "expected a floating array, got %s; cast it with tn_cast first",
+        tn__fail(TN_ERR_DTYPE, "tn_requires_grad",
+                 "expected a floating array, got %s; cast it with tn_cast first",
                  tn_dtype_name((tn_dtype)node->dtype));
         return;
     }
     /* A mark in place would mark the other users of the node too. */
     if (node->references > 1 || node->flags & TN__NODE_NEEDS_GRAD) {
         node = cut_off(node);
-        if (tn__node_is_error(node)) return;
+        if (tn__node_is_error(node))
+            return;
         tn__array_set(x, node);
     }
     tn__var *var = tn__array_var(x);
@@ -143,7 +171,8 @@ tn_array *tn_retain_grad(tn_array *x)
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "tn_retain_grad");
     if (!tn__node_is_error(node) && node->flags & TN__NODE_NEEDS_GRAD) {
-        if (!node->var) node->var = tn__array_var(x);
+        if (!node->var)
+            node->var = tn__array_var(x);
         if (node->var)
             node->flags |= TN__NODE_RETAIN_GRAD;
         else
@@ -153,7 +182,10 @@ tn_array *tn_retain_grad(tn_array *x)
     return x;
 }
 
-bool tn_needs_grad(const tn_array *x) { return x && x->node->flags & TN__NODE_NEEDS_GRAD; }
+bool tn_needs_grad(const tn_array *x)
+{
+    return x && x->node->flags & TN__NODE_NEEDS_GRAD;
+}
 
 tn_array *tn_detach(const tn_array *x)
 {
@@ -163,9 +195,12 @@ tn_array *tn_detach(const tn_array *x)
     return tn__leave_array(call, attached ? cut_off(node) : node);
 }
 
-/* ---- the switch -------------------------------------------------------------------------------------------- */
+/* ---- the switch ---- */
 
-void tn_no_grad_push(void) { tn__no_grad_depth++; }
+void tn_no_grad_push(void)
+{
+    tn__no_grad_depth++;
+}
 
 void tn_no_grad_pop(void)
 {
@@ -175,7 +210,10 @@ void tn_no_grad_pop(void)
         tn__fail(TN_ERR_STATE, "tn_no_grad_pop", "expected a tn_no_grad_push before, found none");
 }
 
-bool tn_grad_enabled(void) { return tn__no_grad_depth == 0; }
+bool tn_grad_enabled(void)
+{
+    return tn__no_grad_depth == 0;
+}
 
 tn__grad_guard tn__no_grad_enter(void)
 {

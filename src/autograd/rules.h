@@ -6,10 +6,11 @@
 #include "array/build.h"
 
 /*
- * One application of the chain rule, to node = op(node->in[0], ...): given g, the gradient with respect to the node, a rule
- * sets in[i], for each i that is wanted, to the gradient with respect to node->in[i], in exactly that input's shape and
- * dtype; NULL stands for zero. Rules record ordinary nodes with the builders of array/build.h, so they are differentiable
- * themselves, and functions whose derivative is a function of their value use the node itself.
+ * One application of the chain rule, to node = op(node->in[0], ...): given g, the gradient with
+ * respect to the node, a rule sets in[i], for each i that is wanted, to the gradient with respect
+ * to node->in[i], in exactly that input's shape and dtype; NULL stands for zero. Rules record
+ * ordinary nodes with the builders of array/build.h, so they are differentiable themselves, and
+ * functions whose derivative is a function of their value use the node itself.
  */
 typedef struct tn__chain {
     tn__node *node;
@@ -18,13 +19,16 @@ typedef struct tn__chain {
     unsigned wanted; /* bit i: in[i] is wanted */
 } tn__chain;
 
-static inline bool tn__wanted(const tn__chain *c, int i) { return c->wanted >> i & 1; }
+static inline bool tn__wanted(const tn__chain *c, int i)
+{
+    return c->wanted >> i & 1;
+}
 
 typedef void tn__rule(tn__chain *c);
 
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, ...) tn__rule tn__grad_##grad;
-#define TN_REDUCE(ID, name, TYPES, RESULT, grad, ...) tn__rule tn__grad_##grad;
-#define TN_OTHER(ID, name, arity, KIND, grad, ...) tn__rule tn__grad_##grad;
+#define TN_REDUCE(ID, name, TYPES, RESULT, grad, ...)     tn__rule tn__grad_##grad;
+#define TN_OTHER(ID, name, arity, KIND, grad, ...)        tn__rule tn__grad_##grad;
 #include "array/ops.def"
 
 /* By operation; NULL: not differentiable. */

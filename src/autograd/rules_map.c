@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gradient rules of elementwise operations, one expression each: of the input x (or inputs a and b), the output y and the
- * gradient g of y.
+ * Gradient rules of elementwise operations, one expression each: of the input x (or inputs a and
+ * b), the output y and the gradient g of y.
  *
- * Where a function has no derivative, the rule takes a value that keeps training going: |x|' and relu' are 0 at 0, hypot and
- * arctan2 have gradient 0 at the origin, and inputs that tie for a maximum or minimum get half of the gradient each.
+ * Where a function has no derivative, the rule takes a value that keeps training going: |x|' and
+ * relu' are 0 at 0, hypot and arctan2 have gradient 0 at the origin, and inputs that tie for a
+ * maximum or minimum get half of the gradient each.
  */
 #include "autograd/rules.h"
 
-#define LN2 0.69314718055994530942
-#define LN10 2.30258509299404568402
-#define TWO_OVER_SQRT_PI 1.12837916709551257390
-#define ONE_OVER_SQRT_2 0.70710678118654752440
+#define LN2               0.69314718055994530942
+#define LN10              2.30258509299404568402
+#define TWO_OVER_SQRT_PI  1.12837916709551257390
+#define ONE_OVER_SQRT_2   0.70710678118654752440
 #define ONE_OVER_SQRT_2PI 0.39894228040143267794
 
-#define map(OP, x) tn__unary(TN__OP_##OP, x)
-#define map2(OP, a, b) tn__binary(TN__OP_##OP, a, b)
-#define add(a, b) map2(ADD, a, b)
-#define sub(a, b) map2(SUBTRACT, a, b)
-#define mul(a, b) map2(MULTIPLY, a, b)
-#define over(a, b) map2(DIVIDE, a, b)
-#define scale(x, number) tn__with(TN__OP_MULTIPLY, x, number)
-#define plus(x, number) tn__with(TN__OP_ADD, x, number)
-#define minus(x) map(NEGATIVE, x)
-#define square(x) map(SQUARE, x)
+#define map(OP, x)          tn__unary(TN__OP_##OP, x)
+#define map2(OP, a, b)      tn__binary(TN__OP_##OP, a, b)
+#define add(a, b)           map2(ADD, a, b)
+#define sub(a, b)           map2(SUBTRACT, a, b)
+#define mul(a, b)           map2(MULTIPLY, a, b)
+#define over(a, b)          map2(DIVIDE, a, b)
+#define scale(x, number)    tn__with(TN__OP_MULTIPLY, x, number)
+#define plus(x, number)     tn__with(TN__OP_ADD, x, number)
+#define minus(x)            map(NEGATIVE, x)
+#define square(x)           map(SQUARE, x)
 #define constant(x, number) tn__const_like(x, number)
-#define less_from_1(x) sub(constant(x, 1), x)
+#define less_from_1(x)      sub(constant(x, 1), x)
 
-#define RULE1(name, gradient) \
-    void tn__grad_##name(tn__chain *c) \
-    { \
-        tn__node *g = c->g, *y = c->node, *x = y->in[0]; \
-        (void)x; \
-        c->in[0] = gradient; \
+#define RULE1(name, gradient)                                                                      \
+    void tn__grad_##name(tn__chain *c)                                                             \
+    {                                                                                              \
+        tn__node *g = c->g, *y = c->node, *x = y->in[0];                                           \
+        (void)x;                                                                                   \
+        c->in[0] = gradient;                                                                       \
     }
 
 RULE1(copy, g)
@@ -73,13 +74,15 @@ RULE1(gelu, mul(g, add(scale(map(ERFC, scale(x, -ONE_OVER_SQRT_2)), 0.5),
                        mul(x, scale(map(EXP, scale(square(x), -0.5)), ONE_OVER_SQRT_2PI)))))
 
 /* The expressions are evaluated only where wanted. NULL: zero. */
-#define RULE2(name, gradient_a, gradient_b) \
-    void tn__grad_##name(tn__chain *c) \
-    { \
-        tn__node *g = c->g, *y = c->node, *a = y->in[0], *b = y->in[1]; \
-        (void)a, (void)b; \
-        if (tn__wanted(c, 0)) c->in[0] = gradient_a; \
-        if (tn__wanted(c, 1)) c->in[1] = gradient_b; \
+#define RULE2(name, gradient_a, gradient_b)                                                        \
+    void tn__grad_##name(tn__chain *c)                                                             \
+    {                                                                                              \
+        tn__node *g = c->g, *y = c->node, *a = y->in[0], *b = y->in[1];                            \
+        (void)a, (void)b;                                                                          \
+        if (tn__wanted(c, 0))                                                                      \
+            c->in[0] = gradient_a;                                                                 \
+        if (tn__wanted(c, 1))                                                                      \
+            c->in[1] = gradient_b;                                                                 \
     }
 
 /* x, but `instead` where x is 0: a divisor. */
@@ -100,16 +103,21 @@ static tn__node *power_slope(tn__node *a, tn__node *b, bool differentiable_by_b)
 {
     if (b->op == TN__OP_CONST && !differentiable_by_b) {
         double exponent = tn__scalar_to_double(b->attr.scalar, (tn_dtype)b->dtype);
-        if (exponent == 0) return constant(a, 0);
-        if (exponent == 1) return constant(a, 1);
-        if (exponent == 2) return scale(a, 2);
+        if (exponent == 0)
+            return constant(a, 0);
+        if (exponent == 1)
+            return constant(a, 1);
+        if (exponent == 2)
+            return scale(a, 2);
         return scale(tn__with(TN__OP_POWER, a, exponent - 1), exponent);
     }
-    tn__node *both_zero = map2(LOGICAL_AND, tn__with(TN__OP_EQUAL, a, 0), tn__with(TN__OP_EQUAL, b, 0));
+    tn__node *both_zero =
+        map2(LOGICAL_AND, tn__with(TN__OP_EQUAL, a, 0), tn__with(TN__OP_EQUAL, b, 0));
     return mul(b, map2(POWER, a, tn__where(both_zero, constant(b, 1), plus(b, -1))));
 }
 
-/* log a where a > 0, else 0: a^b is not differentiable by b where a is negative, and constant where a is 0. */
+/* log a where a > 0, else 0: a^b is not differentiable by b where a is negative, and constant where
+ * a is 0. */
 static tn__node *log_of_base(tn__node *a)
 {
     return map(LOG, tn__where(tn__with(TN__OP_GREATER, a, 0), a, constant(a, 1)));
@@ -146,6 +154,8 @@ RULE2(logaddexp, mul(g, map(SIGMOID, difference(a, b))), mul(g, map(SIGMOID, dif
 void tn__grad_where(tn__chain *c)
 {
     tn__node *condition = c->node->in[0], *zero = constant(c->g, 0);
-    if (tn__wanted(c, 1)) c->in[1] = tn__where(condition, c->g, zero);
-    if (tn__wanted(c, 2)) c->in[2] = tn__where(condition, zero, c->g);
+    if (tn__wanted(c, 1))
+        c->in[1] = tn__where(condition, c->g, zero);
+    if (tn__wanted(c, 2))
+        c->in[2] = tn__where(condition, zero, c->g);
 }

@@ -2,18 +2,25 @@
 /* Gradient rules of reductions, views, indexing, products and moves between devices. */
 #include "autograd/rules.h"
 
-static tn__node *zeros_like(tn__node *x) { return tn__const_like(x, 0); }
+static tn__node *zeros_like(tn__node *x)
+{
+    return tn__const_like(x, 0);
+}
 
-/* ---- reductions: the output keeps the reduced axes with extent 1 ------------------------------------------- */
+/* ---- reductions: the output keeps the reduced axes with extent 1 ---- */
 
-void tn__grad_sum(tn__chain *c) { c->in[0] = tn__expand(c->g, c->node->in[0]->shape); }
+void tn__grad_sum(tn__chain *c)
+{
+    c->in[0] = tn__expand(c->g, c->node->in[0]->shape);
+}
 
 /* Elements that tie for the largest (or smallest) share the gradient equally. */
 void tn__grad_max(tn__chain *c)
 {
     tn__node *x = c->node->in[0];
     tn__node *chosen = tn__binary(TN__OP_EQUAL, x, c->node);
-    tn__node *count = tn__reduce(TN__OP_SUM, tn__cast(chosen, (tn_dtype)x->dtype), c->node->attr.axes);
+    tn__node *count =
+        tn__reduce(TN__OP_SUM, tn__cast(chosen, (tn_dtype)x->dtype), c->node->attr.axes);
     c->in[0] = tn__where(chosen, tn__binary(TN__OP_DIVIDE, c->g, count), zeros_like(x));
 }
 
@@ -24,20 +31,23 @@ static tn__node *every_other(tn__node *a, int first, int64_t rows, int64_t count
 }
 
 /*
- * g times the product of all elements of a row but each one, for a (rows, columns) matrix x and a (rows, 1) matrix g, with
- * no division, so that zeros need no care in any derivative. Up a binary tree of products, then down: what is outside a
- * child is what is outside its parent times the child's sibling.
+ * g times the product of all elements of a row but each one, for a (rows, columns) matrix x and a
+ * (rows, 1) matrix g, with no division, so that zeros need no care in any derivative. Up a binary
+ * tree of products, then down: what is outside a child is what is outside its parent times the
+ * child's sibling.
  */
 static tn__node *times_others(tn__node *x, tn__node *g, int64_t rows, int64_t columns)
 {
     tn__node *products[64];
     int top = 0;
     int64_t width = 1;
-    while (width < columns) width *= 2;
+    while (width < columns)
+        width *= 2;
     if (width > columns) {
         const tn__shape *padded = tn__shape_intern(2, (int64_t[]){rows, width});
         const tn__ints *window = tn__ints_intern(4, (int64_t[]){0, 1, 0, 1});
-        if (!padded || !window) return tn__node_error(tn__error_new(TN_ERR_MEMORY, "prod", "no memory for a gradient"));
+        if (!padded || !window)
+            return tn__node_error(tn__error_new(TN_ERR_MEMORY, "prod", "no memory for a gradient"));
         x = tn__update(tn__const(1, (tn_dtype)x->dtype, padded, x->device), x, window);
     }
     products[0] = x;
@@ -48,11 +58,14 @@ static tn__node *times_others(tn__node *x, tn__node *g, int64_t rows, int64_t co
     for (int64_t n = 1; n < width; n *= 2) {
         const int64_t pairs[] = {rows, n, 2};
         tn__node *children = tn__reshape(products[--top], 3, pairs);
-        tn__node *siblings = tn__slice_node(children, (int64_t[]){0, 0, 1}, (int64_t[]){1, 1, -1}, pairs);
-        outside = tn__binary(TN__OP_MULTIPLY, tn__reshape(outside, 3, (int64_t[]){rows, n, 1}), siblings);
+        tn__node *siblings =
+            tn__slice_node(children, (int64_t[]){0, 0, 1}, (int64_t[]){1, 1, -1}, pairs);
+        outside =
+            tn__binary(TN__OP_MULTIPLY, tn__reshape(outside, 3, (int64_t[]){rows, n, 1}), siblings);
         outside = tn__reshape(outside, 2, (int64_t[]){rows, 2 * n});
     }
-    return tn__slice_node(outside, (int64_t[]){0, 0}, (int64_t[]){1, 1}, (int64_t[]){rows, columns});
+    return tn__slice_node(outside, (int64_t[]){0, 0}, (int64_t[]){1, 1},
+                          (int64_t[]){rows, columns});
 }
 
 void tn__grad_prod(tn__chain *c)
@@ -76,30 +89,42 @@ void tn__grad_prod(tn__chain *c)
             }
     int64_t rows = c->node->shape->size, columns = shape->size / rows;
     tn__node *matrix = tn__reshape(tn__permute(x, order), 2, (int64_t[]){rows, columns});
-    tn__node *gradient = times_others(matrix, tn__reshape(c->g, 2, (int64_t[]){rows, 1}), rows, columns);
+    tn__node *gradient =
+        times_others(matrix, tn__reshape(c->g, 2, (int64_t[]){rows, 1}), rows, columns);
     c->in[0] = tn__permute(tn__reshape(gradient, n, ordered), back);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------- */
+/* ---- views ---- */
 
-void tn__grad_reshape(tn__chain *c) { c->in[0] = tn__reshape_like(c->g, c->node->in[0]->shape); }
+void tn__grad_reshape(tn__chain *c)
+{
+    c->in[0] = tn__reshape_like(c->g, c->node->in[0]->shape);
+}
 
 void tn__grad_permute(tn__chain *c)
 {
     uint8_t back[TN_MAX_NDIM] = {0};
-    for (int i = 0; i < c->node->shape->ndim; i++) back[c->node->attr.perm[i]] = (uint8_t)i;
+    for (int i = 0; i < c->node->shape->ndim; i++)
+        back[c->node->attr.perm[i]] = (uint8_t)i;
     c->in[0] = tn__permute(c->g, back);
 }
 
-void tn__grad_expand(tn__chain *c) { c->in[0] = tn__sum_to(c->g, c->node->in[0]->shape); }
+void tn__grad_expand(tn__chain *c)
+{
+    c->in[0] = tn__sum_to(c->g, c->node->in[0]->shape);
+}
 
-void tn__grad_slice(tn__chain *c) { c->in[0] = tn__update(zeros_like(c->node->in[0]), c->g, c->node->attr.ints); }
+void tn__grad_slice(tn__chain *c)
+{
+    c->in[0] = tn__update(zeros_like(c->node->in[0]), c->g, c->node->attr.ints);
+}
 
 void tn__grad_update(tn__chain *c)
 {
     tn__node *value = c->node->in[1];
     const tn__ints *window = c->node->attr.ints;
-    if (tn__wanted(c, 0)) c->in[0] = tn__update(c->g, zeros_like(value), window);
+    if (tn__wanted(c, 0))
+        c->in[0] = tn__update(c->g, zeros_like(value), window);
     if (tn__wanted(c, 1)) {
         int64_t start[TN_MAX_NDIM], step[TN_MAX_NDIM];
         for (int i = 0; i < value->shape->ndim; i++) {
@@ -110,9 +135,10 @@ void tn__grad_update(tn__chain *c)
     }
 }
 
-/* ---- indexing ---------------------------------------------------------------------------------------------- */
+/* ---- indexing ---- */
 
-/* One index a row takes no scatter: x's gradient is g at the index and 0 elsewhere, which is elementwise. */
+/* One index a row takes no scatter: x's gradient is g at the index and 0 elsewhere, which is
+ * elementwise. */
 void tn__grad_gather(tn__chain *c)
 {
     tn__node *x = c->node->in[0], *indices = c->node->in[1];
@@ -121,7 +147,8 @@ void tn__grad_gather(tn__chain *c)
         c->in[0] = tn__scatter_add_node(zeros_like(x), indices, c->g, axis);
         return;
     }
-    tn__node *from_end = tn__binary(TN__OP_ADD, indices, tn__const_like(indices, (double)x->shape->dim[axis]));
+    tn__node *from_end =
+        tn__binary(TN__OP_ADD, indices, tn__const_like(indices, (double)x->shape->dim[axis]));
     tn__node *negative = tn__binary(TN__OP_LESS, indices, zeros_like(indices));
     tn__node *position = tn__where(negative, from_end, indices);
     tn__node *chosen = tn__binary(TN__OP_EQUAL, tn__iota(x->shape, axis, x->device), position);
@@ -130,17 +157,24 @@ void tn__grad_gather(tn__chain *c)
 
 void tn__grad_scatter_add(tn__chain *c)
 {
-    if (tn__wanted(c, 0)) c->in[0] = c->g;
-    if (tn__wanted(c, 2)) c->in[2] = tn__gather(c->g, c->node->in[1], c->node->attr.axis);
+    if (tn__wanted(c, 0))
+        c->in[0] = c->g;
+    if (tn__wanted(c, 2))
+        c->in[2] = tn__gather(c->g, c->node->in[1], c->node->attr.axis);
 }
 
-/* ---- products and moves ------------------------------------------------------------------------------------ */
+/* ---- products and moves ---- */
 
 void tn__grad_matmul(tn__chain *c)
 {
     tn__node *a = c->node->in[0], *b = c->node->in[1];
-    if (tn__wanted(c, 0)) c->in[0] = tn__matmul_node(c->g, tn__swap_last(b));
-    if (tn__wanted(c, 1)) c->in[1] = tn__matmul_node(tn__swap_last(a), c->g);
+    if (tn__wanted(c, 0))
+        c->in[0] = tn__matmul_node(c->g, tn__swap_last(b));
+    if (tn__wanted(c, 1))
+        c->in[1] = tn__matmul_node(tn__swap_last(a), c->g);
 }
 
-void tn__grad_transfer(tn__chain *c) { c->in[0] = tn__transfer_hook(c->g, c->node->in[0]->device); }
+void tn__grad_transfer(tn__chain *c)
+{
+    c->in[0] = tn__transfer_hook(c->g, c->node->in[0]->device);
+}

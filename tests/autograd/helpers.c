@@ -15,7 +15,8 @@ uint64_t test_seed(void)
 {
     if (!seed) {
         const char *given = getenv("TANSO_TEST_SEED");
-        seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
+        seed = given ? strtoull(given, NULL, 10)
+                     : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
         state = seed;
     }
     return seed;
@@ -34,7 +35,8 @@ uint64_t test_random(uint64_t n)
 static int64_t size_of(tn_shape shape)
 {
     int64_t size = 1;
-    for (int i = 0; i < shape.ndim; i++) size *= shape.dim[i];
+    for (int i = 0; i < shape.ndim; i++)
+        size *= shape.dim[i];
     return size;
 }
 
@@ -57,28 +59,36 @@ tn_array *random_indices(tn_shape shape, int64_t low, int64_t high)
 {
     int64_t n = size_of(shape), *values = malloc((size_t)(n + 1) * sizeof *values);
     assert_non_null(values);
-    for (int64_t i = 0; i < n; i++) values[i] = low + (int64_t)test_random((uint64_t)(high - low));
+    for (int64_t i = 0; i < n; i++)
+        values[i] = low + (int64_t)test_random((uint64_t)(high - low));
     tn_array *x = tn_from_host(values, shape, TN_INT64);
     free(values);
     return x;
 }
 
-void check_gradients(const char *what, tn_function f, void *user, int count, const tn_array *const *xs)
+void check_gradients(const char *what, tn_function f, void *user, int count,
+                     const tn_array *const *xs)
 {
     uint64_t directions = test_seed();
-    if (tn_check_backward(f, user, count, xs, .eps = 1e-4, .rtol = 1e-5, .atol = 1e-6, .seed = directions) != TN_OK)
-        fail_msg("%s: %s (TANSO_TEST_SEED=%llu)", what, tn_error(), (unsigned long long)test_seed());
-    if (tn_check_double_backward(f, user, count, xs, .eps = 1e-4, .rtol = 1e-5, .atol = 1e-6, .seed = directions) != TN_OK)
-        fail_msg("%s: %s (TANSO_TEST_SEED=%llu)", what, tn_error(), (unsigned long long)test_seed());
+    if (tn_check_backward(f, user, count, xs, .eps = 1e-4, .rtol = 1e-5, .atol = 1e-6,
+                          .seed = directions) != TN_OK)
+        fail_msg("%s: %s (TANSO_TEST_SEED=%llu)", what, tn_error(),
+                 (unsigned long long)test_seed());
+    if (tn_check_double_backward(f, user, count, xs, .eps = 1e-4, .rtol = 1e-5, .atol = 1e-6,
+                                 .seed = directions) != TN_OK)
+        fail_msg("%s: %s (TANSO_TEST_SEED=%llu)", what, tn_error(),
+                 (unsigned long long)test_seed());
 }
 
 void assert_values(const tn_array *x, int64_t count, const double *expected, double tolerance)
 {
-    if (tn_is_error(x)) fail_msg("an error array: %s", tn_message_of(x));
+    if (tn_is_error(x))
+        fail_msg("an error array: %s", tn_message_of(x));
     assert_int_equal(tn_size(x), count);
     double *values = malloc((size_t)(count + 1) * sizeof *values);
     assert_non_null(values);
-    if (tn_to_host(tn_cast(x, TN_FLOAT64), values, (size_t)count * sizeof *values) != TN_OK) fail_msg("%s", tn_error());
+    if (tn_to_host(tn_cast(x, TN_FLOAT64), values, (size_t)count * sizeof *values) != TN_OK)
+        fail_msg("%s", tn_error());
     for (int64_t i = 0; i < count; i++)
         if (!(fabs(values[i] - expected[i]) <= tolerance * fmax(1, fabs(expected[i]))) &&
             !(isnan(values[i]) && isnan(expected[i])) && values[i] != expected[i])
@@ -89,14 +99,17 @@ void assert_values(const tn_array *x, int64_t count, const double *expected, dou
 void assert_error(tn_status code, const char *word)
 {
     if (tn_error_code() != code)
-        fail_msg("expected %s, got %s: %s", tn_status_name(code), tn_status_name(tn_error_code()), tn_error());
-    if (!strstr(tn_error(), word)) fail_msg("expected '%s' in the message: %s", word, tn_error());
+        fail_msg("expected %s, got %s: %s", tn_status_name(code), tn_status_name(tn_error_code()),
+                 tn_error());
+    if (!strstr(tn_error(), word))
+        fail_msg("expected '%s' in the message: %s", word, tn_error());
     tn_clear_error();
 }
 
 void assert_fine(void)
 {
-    if (!tn_ok()) fail_msg("%s", tn_error());
+    if (!tn_ok())
+        fail_msg("%s", tn_error());
 }
 
 static size_t live;
@@ -115,7 +128,9 @@ int leave_test(void **unused)
 {
     (void)unused;
     tn_scope_pop();
-    if (!tn_ok()) fprintf(stderr, "an error nobody looked at: %s\n", tn_error());
-    if (tn_live_arrays() != live) fprintf(stderr, "%zu arrays leaked\n", tn_live_arrays() - live);
+    if (!tn_ok())
+        fprintf(stderr, "an error nobody looked at: %s\n", tn_error());
+    if (tn_live_arrays() != live)
+        fprintf(stderr, "%zu arrays leaked\n", tn_live_arrays() - live);
     return !tn_ok() || tn_live_arrays() != live || !tn_grad_enabled();
 }

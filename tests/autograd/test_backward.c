@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What backward gives to whom: leaves, retained arrays, accumulation, graphs kept and let go, higher orders, errors. */
+/* What backward gives to whom: leaves, retained arrays, accumulation, graphs kept and let go,
+ * higher orders, errors. */
 #include "autograd/helpers.h"
 
 #include "array/build.h"
@@ -8,7 +9,10 @@
 
 #include <tanso/device.h>
 
-static tn_array *leaf(double value) { return tn_requires_grad(tn_scalar(value, .dtype = TN_FLOAT64)); }
+static tn_array *leaf(double value)
+{
+    return tn_requires_grad(tn_scalar(value, .dtype = TN_FLOAT64));
+}
 
 static void assert_grad(const tn_array *x, double expected)
 {
@@ -43,7 +47,8 @@ static void test_fan_out(void **state)
 {
     (void)state;
     tn_array *x = leaf(1), *y = x;
-    for (int i = 0; i < 60; i++) y = tn_add(y, y); /* 2^60 paths */
+    for (int i = 0; i < 60; i++)
+        y = tn_add(y, y); /* 2^60 paths */
     assert_int_equal(tn_backward(y), TN_OK);
     assert_grad(x, 0x1p60);
 }
@@ -53,7 +58,8 @@ static void test_deep(void **state)
 {
     (void)state;
     tn_array *x = leaf(1), *y = x;
-    for (int i = 0; i < 7001; i++) y = tn_multiply(y, i % 2 ? 0.5 : 2.0);
+    for (int i = 0; i < 7001; i++)
+        y = tn_multiply(y, i % 2 ? 0.5 : 2.0);
     assert_int_equal(tn_backward(y), TN_OK);
     assert_grad(x, 2);
     assert_values(y, 1, (double[]){2}, 0);
@@ -129,7 +135,8 @@ static void test_retained(void **state)
 static void test_graph_is_let_go(void **state)
 {
     (void)state;
-    tn_array *x = leaf(3), *middle = tn_square(x), *y = tn_exp(middle), *other = tn_multiply(middle, 2);
+    tn_array *x = leaf(3), *middle = tn_square(x), *y = tn_exp(middle),
+             *other = tn_multiply(middle, 2);
     assert_int_equal(tn_backward(y), TN_OK);
     assert_int_equal(tn_backward(y), TN_ERR_STATE);
     assert_error(TN_ERR_STATE, "retain_graph");
@@ -179,7 +186,8 @@ static void test_gradients_are_plain_by_default(void **state)
     assert_int_equal(tn_backward(tn_grad(x)), TN_ERR_STATE);
     assert_error(TN_ERR_STATE, "tn_requires_grad");
     tn_clear_grad(x);
-    TN_NO_GRAD {
+    TN_NO_GRAD
+    {
         tn_array *y;
         tn_no_grad_pop();
         y = tn_power(x, 3);
@@ -203,12 +211,14 @@ static void test_gradients_of_anything(void **state)
     assert_values(out[2], 1, (double[]){30}, 0);
     assert_false(tn_has_grad(w));
     assert_false(tn_needs_grad(x));
-    /* The graph stays, the same array may be asked for twice, and an output for its own gradient. */
+    /* The graph stays, the same array may be asked for twice, and an output for its own gradient.
+     */
     assert_int_equal(tn_gradients(y, 3, (const tn_array *[]){x, y, x}, true, out), TN_OK);
     assert_values(out[1], 1, (double[]){1}, 0);
     assert_values(out[2], 2, (double[]){18, 36}, 0);
     /* d/dx and d/dw of sum(2 x w²) */
-    assert_int_equal(tn_gradients(tn_sum(out[0]), 2, (const tn_array *[]){x, w}, false, out), TN_OK);
+    assert_int_equal(tn_gradients(tn_sum(out[0]), 2, (const tn_array *[]){x, w}, false, out),
+                     TN_OK);
     assert_values(out[0], 2, (double[]){18, 18}, 0);
     assert_values(out[1], 1, (double[]){36}, 0);
     assert_int_equal(tn_gradients(y, 0, NULL, false, NULL), TN_OK);
@@ -218,7 +228,8 @@ static void test_gradients_of_strangers(void **state)
 {
     (void)state;
     tn_array *x = leaf(1), *stranger = leaf(1), *out[2];
-    assert_int_equal(tn_gradients(tn_square(x), 2, (const tn_array *[]){x, stranger}, false, out), TN_ERR_STATE);
+    assert_int_equal(tn_gradients(tn_square(x), 2, (const tn_array *[]){x, stranger}, false, out),
+                     TN_ERR_STATE);
     assert_true(tn_is_error(out[0]) && tn_is_error(out[1]));
     assert_error(TN_ERR_STATE, "xs[1]");
 }
@@ -230,7 +241,8 @@ static void test_detach_and_no_grad(void **state)
     assert_false(tn_needs_grad(cut));
     assert_int_equal(tn_backward(tn_multiply(y, cut), .retain_graph = true), TN_OK);
     assert_grad(x, 54);
-    TN_NO_GRAD {
+    TN_NO_GRAD
+    {
         assert_false(tn_grad_enabled());
         TN_NO_GRAD assert_false(tn_needs_grad(tn_square(x)));
         assert_false(tn_needs_grad(tn_square(x)));
@@ -259,7 +271,8 @@ static void test_marking(void **state)
     tn_array *plain = tn_scalar(2, .dtype = TN_FLOAT64), *user = tn_multiply(plain, 3);
     assert_ptr_equal(tn_requires_grad(plain), plain);
     assert_false(tn_needs_grad(user));
-    assert_int_equal(tn_backward(tn_power(plain, plain)), TN_OK); /* marked constants are not folded */
+    assert_int_equal(tn_backward(tn_power(plain, plain)),
+                     TN_OK); /* marked constants are not folded */
     assert_grad(plain, 4 * (1 + 0.69314718055994530942));
 
     tn_array *integers = tn_zeros(TN_SHAPE(2), .dtype = TN_INT64);
@@ -322,7 +335,8 @@ static void test_moves(void **state)
     (void)state;
     tn_device elsewhere = tn_device_parse("virtual:1", NULL);
     tn_clear_error();
-    if (!tn_device_available(elsewhere, NULL) || tn_device_equal(elsewhere, tn_cpu())) skip();
+    if (!tn_device_available(elsewhere, NULL) || tn_device_equal(elsewhere, tn_cpu()))
+        skip();
     tn_array *x = leaf(3), *y = tn_square(tn_to(tn_square(x), elsewhere));
     assert_int_equal(tn_backward(y), TN_OK);
     assert_true(tn_device_equal(tn_device_of(tn_grad(x)), tn_cpu()));
@@ -334,7 +348,8 @@ static void test_freed_leaves(void **state)
 {
     (void)state;
     tn_array *x = leaf(3), *y;
-    TN_SCOPE y = tn_keep(tn_multiply(x, leaf(2)));
+    TN_SCOPE
+        y = tn_keep(tn_multiply(x, leaf(2)));
     assert_int_equal(tn_backward(y), TN_OK);
     assert_grad(x, 2);
 }
@@ -350,7 +365,8 @@ static void test_no_memory(void **state)
     for (long k = 0; failed && k < 1000; k++)
         TN_SCOPE {
             tn_array *y = x;
-            for (int i = 0; i < 40; i++) y = tn_sin(tn_multiply(y, x));
+            for (int i = 0; i < 40; i++)
+                y = tn_sin(tn_multiply(y, x));
             tn__fail_allocation_after(k);
             tn_status stored = tn_backward(y, .retain_graph = true, .retain_grad = true);
             tn_status returned = tn_gradients(y, 1, (const tn_array *[]){x}, true, out);
@@ -361,9 +377,13 @@ static void test_no_memory(void **state)
             assert_true(stored == TN_OK || stored == TN_ERR_MEMORY);
             assert_true(returned == TN_OK || returned == TN_ERR_MEMORY);
             assert_int_equal(tn_is_error(out[0]), returned != TN_OK);
-            if (failed) assert_error(TN_ERR_MEMORY, "");
-            if (stored != TN_OK && !tn_is_error(gradient)) assert_values(tn_grad(x), 3, (double[]){7, 7, 7}, 0);
-            if (stored == TN_OK) assert_int_equal(tn_set_grad(x, tn_full(TN_SHAPE(3), 7, .dtype = TN_FLOAT64)), TN_OK);
+            if (failed)
+                assert_error(TN_ERR_MEMORY, "");
+            if (stored != TN_OK && !tn_is_error(gradient))
+                assert_values(tn_grad(x), 3, (double[]){7, 7, 7}, 0);
+            if (stored == TN_OK)
+                assert_int_equal(tn_set_grad(x, tn_full(TN_SHAPE(3), 7, .dtype = TN_FLOAT64)),
+                                 TN_OK);
         }
     assert_false(failed);
     assert_true(failures > 3);

@@ -17,7 +17,8 @@ static tn_array *wrong(int count, tn_array *const *xs, void *user)
     return tn_multiply(tn_detach(xs[0]), xs[0]);
 }
 
-/* x³ / 3, in a form whose derivative is x'² for a constant x' = x: right, but no more differentiable. */
+/* x³ / 3, in a form whose derivative is x'² for a constant x' = x: right, but no more
+ * differentiable. */
 static tn_array *wrong_later(int count, tn_array *const *xs, void *user)
 {
     (void)count, (void)user;
@@ -49,7 +50,8 @@ static void test_right(void **state)
     const tn_array *xs[] = {spread(TN_SHAPE(3, 1), -2, 2, 0), spread(TN_SHAPE(4), -1, 1, 1)};
     assert_int_equal(tn_check_backward(right, NULL, 2, xs), TN_OK);
     assert_int_equal(tn_check_double_backward(right, NULL, 2, xs), TN_OK);
-    /* float32 inputs are checked in float64 all the same; an input without influence has the gradient 0. */
+    /* float32 inputs are checked in float64 all the same; an input without influence has the
+     * gradient 0. */
     const tn_array *narrow[] = {tn_cast(xs[0], TN_FLOAT32), xs[1]};
     assert_int_equal(tn_check_backward(right, NULL, 2, narrow, .rtol = 1e-6, .atol = 1e-9), TN_OK);
     assert_int_equal(tn_check_backward(unrelated, NULL, 2, xs), TN_OK);
@@ -71,7 +73,8 @@ static void test_wrong_second(void **state)
     (void)state;
     const tn_array *x = spread(TN_SHAPE(5), 0.5, 2, 0);
     assert_int_equal(tn_check_backward(wrong_later, NULL, 1, &x, .seed = test_seed()), TN_OK);
-    assert_int_equal(tn_check_double_backward(wrong_later, NULL, 1, &x, .seed = test_seed()), TN_ERR_VALUE);
+    assert_int_equal(tn_check_double_backward(wrong_later, NULL, 1, &x, .seed = test_seed()),
+                     TN_ERR_VALUE);
     assert_error(TN_ERR_VALUE, "second");
 }
 
@@ -91,6 +94,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_right), TEST(test_wrong), TEST(test_wrong_second), TEST(test_refused)};
+    const struct CMUnitTest tests[] = {TEST(test_right), TEST(test_wrong), TEST(test_wrong_second),
+                                       TEST(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

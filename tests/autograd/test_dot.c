@@ -21,7 +21,8 @@ static char *drawn(const tn_array *y)
 static int count_of(const char *text, const char *word)
 {
     int count = 0;
-    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) count++;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+        count++;
     return count;
 }
 
@@ -68,7 +69,8 @@ static void test_refused(void **state)
     assert_int_equal(tn_graph_dot(NULL, stdout), TN_ERR_VALUE);
     assert_error(TN_ERR_VALUE, "NULL");
     FILE *full = fopen("/dev/full", "w");
-    if (!full) skip();
+    if (!full)
+        skip();
     assert_int_equal(tn_graph_dot(tn_zeros(TN_SHAPE(1)), full), TN_ERR_IO);
     assert_error(TN_ERR_IO, "full");
     fclose(full);

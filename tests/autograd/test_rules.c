@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every elementwise operation and reduction of ops.def with a gradient rule, against differences, to second order. */
+/* Every elementwise operation and reduction of ops.def with a gradient rule, against differences,
+ * to second order. */
 #include "autograd/helpers.h"
 
 #include "array/build.h"
@@ -50,8 +51,10 @@ static tn_array *apply_map(int count, tn_array *const *xs, void *user)
     tn__op op = *(tn__op *)user;
     tn__call call = tn__enter();
     tn__node *in[3] = {0};
-    for (int i = 0; i < count; i++) in[i] = tn__node_of(xs[i], "test");
-    if (op == TN__OP_CAST) return tn__leave_array(call, tn__cast(in[0], TN_FLOAT64));
+    for (int i = 0; i < count; i++)
+        in[i] = tn__node_of(xs[i], "test");
+    if (op == TN__OP_CAST)
+        return tn__leave_array(call, tn__cast(in[0], TN_FLOAT64));
     return tn__leave_array(call, count == 1   ? tn__unary(op, in[0])
                                  : count == 2 ? tn__binary(op, in[0], in[1])
                                               : tn__where(in[0], in[1], in[2]));
@@ -62,24 +65,29 @@ static void check_map(tn__op op, const tn_shape *shapes)
     const tn_array *xs[3];
     int arity = tn__ops[op].arity, condition = tn__ops[op].props & TN_CONDITION ? 1 : 0;
     for (int i = 0; i < arity; i++)
-        xs[i] = i < condition ? tn_greater(spread(shapes[i], -2, 2, i), 0) : input(op, i - condition, shapes[i]);
+        xs[i] = i < condition ? tn_greater(spread(shapes[i], -2, 2, i), 0)
+                              : input(op, i - condition, shapes[i]);
     check_gradients(tn__ops[op].name, apply_map, &op, arity, xs);
 }
 
 static void test_elementwise(void **state)
 {
     (void)state;
-    const tn_shape scalar = {0}, odd = TN_SHAPE(3, 5), column = TN_SHAPE(3, 1), row = TN_SHAPE(5), one = TN_SHAPE(1, 1),
-                   empty = TN_SHAPE(0, 5), lead = TN_SHAPE(2, 1, 5);
+    const tn_shape scalar = {0}, odd = TN_SHAPE(3, 5), column = TN_SHAPE(3, 1), row = TN_SHAPE(5),
+                   one = TN_SHAPE(1, 1), empty = TN_SHAPE(0, 5), lead = TN_SHAPE(2, 1, 5);
     const tn_shape same[][3] = {{odd, odd, odd}, {scalar, scalar, scalar}, {empty, empty, empty}};
-    const tn_shape broadcast[][3] = {{odd, row, column}, {column, row, odd}, {scalar, odd, row}, {lead, column, one}};
+    const tn_shape broadcast[][3] = {
+        {odd, row, column}, {column, row, odd}, {scalar, odd, row}, {lead, column, one}};
     int tested = 0;
     for (int op = 0; op < TN__OP_COUNT; op++) {
-        if (tn__ops[op].kind != TN__KIND_MAP || !tn__rules[op]) continue;
+        if (tn__ops[op].kind != TN__KIND_MAP || !tn__rules[op])
+            continue;
         for (size_t s = 0; s < 3; s++)
-            TN_SCOPE check_map((tn__op)op, same[s]);
+            TN_SCOPE
+                check_map((tn__op)op, same[s]);
         for (size_t s = 0; s < 4 && tn__ops[op].arity > 1; s++)
-            TN_SCOPE check_map((tn__op)op, broadcast[s]);
+            TN_SCOPE
+                check_map((tn__op)op, broadcast[s]);
         tested++;
     }
     assert_true(tested >= 50);
@@ -101,17 +109,21 @@ static tn_array *apply_reduce(int count, tn_array *const *xs, void *user)
 static void test_reductions(void **state)
 {
     (void)state;
-    const tn_shape shapes[] = {TN_SHAPE(3, 2, 5), TN_SHAPE(7), TN_SHAPE(1, 4), TN_SHAPE(2, 1, 3), {0}};
+    const tn_shape shapes[] = {
+        TN_SHAPE(3, 2, 5), TN_SHAPE(7), TN_SHAPE(1, 4), TN_SHAPE(2, 1, 3), {0}};
     int tested = 0;
     for (int op = 0; op < TN__OP_COUNT; op++) {
-        if (tn__ops[op].kind != TN__KIND_REDUCE || !tn__rules[op]) continue;
+        if (tn__ops[op].kind != TN__KIND_REDUCE || !tn__rules[op])
+            continue;
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (uint32_t axes = 0; axes < 1u << shapes[s].ndim; axes++)
                 TN_SCOPE {
                     const tn_array *x = spread(shapes[s], -2, 2, 0);
                     char what[96];
-                    snprintf(what, sizeof what, "%s over the axes %x of %d", tn__ops[op].name, axes, shapes[s].ndim);
-                    check_gradients(what, apply_reduce, &(struct reduction){(tn__op)op, axes}, 1, &x);
+                    snprintf(what, sizeof what, "%s over the axes %x of %d", tn__ops[op].name, axes,
+                             shapes[s].ndim);
+                    check_gradients(what, apply_reduce, &(struct reduction){(tn__op)op, axes}, 1,
+                                    &x);
                 }
         tested++;
     }
@@ -122,15 +134,18 @@ static void test_reductions(void **state)
 static void test_product_of_zeros(void **state)
 {
     (void)state;
-    const double values[4][5] = {{2, 3, 5, 7, 1}, {2, 0, 5, 7, 1}, {2, 0, 5, 0, 1}, {0, 0, 0, 0, 0}};
+    const double values[4][5] = {
+        {2, 3, 5, 7, 1}, {2, 0, 5, 7, 1}, {2, 0, 5, 0, 1}, {0, 0, 0, 0, 0}};
     const double expected[20] = {105, 70, 42, 30, 210, 0, 70};
     const tn_array *x = tn_from_host(values, TN_SHAPE(4, 5), TN_FLOAT64);
-    tn_array *y = tn_prod(x, .axis = TN_AXES(1)), *leaf = tn_requires_grad(tn_from_host(values, TN_SHAPE(4, 5), TN_FLOAT64));
+    tn_array *y = tn_prod(x, .axis = TN_AXES(1)),
+             *leaf = tn_requires_grad(tn_from_host(values, TN_SHAPE(4, 5), TN_FLOAT64));
     assert_int_equal(tn_backward(tn_prod(leaf, .axis = TN_AXES(1))), TN_OK);
     assert_values(tn_grad(leaf), 20, expected, 0);
     assert_values(y, 4, (double[]){210, 0, 0, 0}, 0);
     check_gradients("prod of zeros", apply_reduce, &(struct reduction){TN__OP_PROD, 2}, 1, &x);
-    check_gradients("prod of zeros over all", apply_reduce, &(struct reduction){TN__OP_PROD, 3}, 1, &x);
+    check_gradients("prod of zeros over all", apply_reduce, &(struct reduction){TN__OP_PROD, 3}, 1,
+                    &x);
 }
 
 static void check_slope(tn_array *(*f)(const tn_array *), double at, double expected)
@@ -140,15 +155,18 @@ static void check_slope(tn_array *(*f)(const tn_array *), double at, double expe
     assert_values(tn_grad(x), 1, &expected, 1e-12);
 }
 
-static void check_slopes(tn_array *(*f)(const tn_array *, const tn_array *), double a, double b, double by_a, double by_b)
+static void check_slopes(tn_array *(*f)(const tn_array *, const tn_array *), double a, double b,
+                         double by_a, double by_b)
 {
-    tn_array *x = tn_requires_grad(tn_scalar(a, .dtype = TN_FLOAT64)), *y = tn_requires_grad(tn_scalar(b, .dtype = TN_FLOAT64));
+    tn_array *x = tn_requires_grad(tn_scalar(a, .dtype = TN_FLOAT64)),
+             *y = tn_requires_grad(tn_scalar(b, .dtype = TN_FLOAT64));
     assert_int_equal(tn_backward((f)(x, y)), TN_OK);
     assert_values(tn_grad(x), 1, &by_a, 1e-12);
     assert_values(tn_grad(y), 1, &by_b, 1e-12);
 }
 
-/* The conventions where there is no derivative, and values far out, where naive formulas give NaN. */
+/* The conventions where there is no derivative, and values far out, where naive formulas give NaN.
+ */
 static void test_edges(void **state)
 {
     (void)state;
@@ -236,8 +254,9 @@ static void test_dtypes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_elementwise),  TEST(test_reductions),         TEST(test_product_of_zeros), TEST(test_edges),
-        TEST(test_ties),         TEST(test_constant_exponents), TEST(test_dtypes),
+        TEST(test_elementwise), TEST(test_reductions), TEST(test_product_of_zeros),
+        TEST(test_edges),       TEST(test_ties),       TEST(test_constant_exponents),
+        TEST(test_dtypes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradient rules of views, indexing and products, against differences, to second order; and functions made of many operations. */
+/* Gradient rules of views, indexing and products, against differences, to second order; and
+ * functions made of many operations. */
 #include "autograd/helpers.h"
 
 #include "array/build.h"
@@ -7,7 +8,7 @@
 
 #include <stdio.h>
 
-/* ---- views ------------------------------------------------------------------------------------------------- */
+/* ---- views ---- */
 
 static tn_array *reshape(int count, tn_array *const *xs, void *user)
 {
@@ -30,12 +31,14 @@ static tn_array *broadcast(int count, tn_array *const *xs, void *user)
 static void test_views(void **state)
 {
     (void)state;
-    const tn_array *x = spread(TN_SHAPE(2, 3, 5), -2, 2, 0), *column = spread(TN_SHAPE(3, 1), -2, 2, 0);
+    const tn_array *x = spread(TN_SHAPE(2, 3, 5), -2, 2, 0),
+                   *column = spread(TN_SHAPE(3, 1), -2, 2, 0);
     tn_shape flat = TN_SHAPE(30), folded = TN_SHAPE(5, 1, 6), wide = TN_SHAPE(2, 3, 4);
     check_gradients("reshape", reshape, &flat, 1, &x);
     check_gradients("reshape", reshape, &folded, 1, &x);
     tn_axes orders[] = {{0}, TN_AXES(1, 2, 0), TN_AXES(2, 0, 1), TN_AXES(0, 2, 1)};
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) check_gradients("permute", transpose, &orders[i], 1, &x);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        check_gradients("permute", transpose, &orders[i], 1, &x);
     check_gradients("expand", broadcast, &wide, 1, &column);
 }
 
@@ -60,7 +63,8 @@ static void test_windows(void **state)
         {{TN_NONE, TN_NONE, -1}, {2, 0, -1}, {-2, TN_NONE, -2}},
         {{3, 4, 1}, {1, 2, 1}, {2, 2, 1}},
     };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) check_gradients("slice", slice, ranges[i], 1, &x);
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        check_gradients("slice", slice, ranges[i], 1, &x);
 
     tn_slice_range window[] = {{TN_NONE, TN_NONE, -2}, {1, 6, 2}};
     const tn_array *values[] = {spread(TN_SHAPE(4, 7), -2, 2, 0), spread(TN_SHAPE(2, 3), -2, 2, 1)};
@@ -78,20 +82,23 @@ static tn_array *cut_and_multiply(int count, tn_array *const *xs, void *user)
 {
     (void)count, (void)user;
     tn_array *parts[3] = {0};
-    return tn_split(xs[0], 3, 1, parts) == TN_OK ? tn_multiply(tn_multiply(parts[0], parts[2]), parts[1]) : parts[0];
+    return tn_split(xs[0], 3, 1, parts) == TN_OK
+               ? tn_multiply(tn_multiply(parts[0], parts[2]), parts[1])
+               : parts[0];
 }
 
 static void test_joins(void **state)
 {
     (void)state;
     int axis = 1;
-    const tn_array *xs[] = {spread(TN_SHAPE(3, 2), -2, 2, 0), spread(TN_SHAPE(3, 0), -2, 2, 1), spread(TN_SHAPE(3, 4), -2, 2, 2)};
+    const tn_array *xs[] = {spread(TN_SHAPE(3, 2), -2, 2, 0), spread(TN_SHAPE(3, 0), -2, 2, 1),
+                            spread(TN_SHAPE(3, 4), -2, 2, 2)};
     check_gradients("concatenate", join, &axis, 3, xs);
     const tn_array *x = spread(TN_SHAPE(2, 6), -2, 2, 0);
     check_gradients("split", cut_and_multiply, NULL, 1, &x);
 }
 
-/* ---- indexing ---------------------------------------------------------------------------------------------- */
+/* ---- indexing ---- */
 
 static tn_array *take(int count, tn_array *const *xs, void *user)
 {
@@ -115,7 +122,8 @@ static void test_indexing(void **state)
 {
     (void)state;
     const tn_array *x = spread(TN_SHAPE(4, 5), -2, 2, 0);
-    const tn_shape places[] = {TN_SHAPE(9), TN_SHAPE(2, 3), TN_SHAPE(1), {0}, TN_SHAPE(0)}; /* 9 of 4 or 5: some repeat */
+    const tn_shape places[] = {
+        TN_SHAPE(9), TN_SHAPE(2, 3), TN_SHAPE(1), {0}, TN_SHAPE(0)}; /* 9 of 4 or 5: some repeat */
     for (int axis = 0; axis < 2; axis++) {
         int64_t extent = axis ? 5 : 4;
         for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -128,7 +136,8 @@ static void test_indexing(void **state)
     }
     /* One position a row, as a loss picks its targets: another formula than for many. */
     int last = 1;
-    const tn_array *one[] = {x, random_indices(TN_SHAPE(4, 1), -5, 5)}, *many[] = {x, random_indices(TN_SHAPE(4, 8), -5, 5)};
+    const tn_array *one[] = {x, random_indices(TN_SHAPE(4, 1), -5, 5)},
+                   *many[] = {x, random_indices(TN_SHAPE(4, 8), -5, 5)};
     check_gradients("take_along_axis of one", take_along, &last, 2, one);
     check_gradients("take_along_axis", take_along, &last, 2, many);
 }
@@ -138,7 +147,8 @@ static void test_gather_values(void **state)
 {
     (void)state;
     const int64_t places[] = {2, -1, 0, 2};
-    tn_array *x = tn_requires_grad(tn_zeros(TN_SHAPE(3))), *y = tn_requires_grad(tn_zeros(TN_SHAPE(2, 3)));
+    tn_array *x = tn_requires_grad(tn_zeros(TN_SHAPE(3))),
+             *y = tn_requires_grad(tn_zeros(TN_SHAPE(2, 3)));
     assert_int_equal(tn_backward(tn_take(x, tn_from_int64s(places, 4), 0)), TN_OK);
     assert_values(tn_grad(x), 3, (double[]){1, 0, 3}, 0);
     tn_array *column = tn_reshape(tn_from_int64s(places, 2), TN_SHAPE(2, 1));
@@ -146,7 +156,7 @@ static void test_gather_values(void **state)
     assert_values(tn_grad(y), 6, (double[]){0, 0, 1, 0, 0, 1}, 0);
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 static tn_array *matmul(int count, tn_array *const *xs, void *user)
 {
@@ -175,7 +185,7 @@ static void test_products(void **state)
         }
 }
 
-/* ---- composites -------------------------------------------------------------------------------------------- */
+/* ---- composites ---- */
 
 enum composite { MEAN, VAR, STD, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX, CLIP, FLIP, STACK, COMPOSITES };
 
@@ -184,15 +194,24 @@ static tn_array *composite(int count, tn_array *const *xs, void *user)
     const tn_array *x = xs[0];
     (void)count;
     switch (*(enum composite *)user) {
-    case MEAN: return tn_square(tn_mean(x, .axis = TN_AXES(1)));
-    case VAR: return tn_var(x, .axis = TN_AXES(0), .ddof = 1);
-    case STD: return tn_std(x, .axis = TN_AXES(-1), .keepdims = true);
-    case LOGSUMEXP: return tn_logsumexp(x, .axis = TN_AXES(1));
-    case SOFTMAX: return tn_softmax(x, 1);
-    case LOG_SOFTMAX: return tn_log_softmax(x, 0);
-    case CLIP: return tn_square(tn_clip(x, -1.01, 0.83));
-    case FLIP: return tn_multiply(tn_flip(x, TN_AXES(1)), x);
-    default: return tn_square(tn_stack(2, (const tn_array *[]){x, tn_square(x)}, 1));
+    case MEAN:
+        return tn_square(tn_mean(x, .axis = TN_AXES(1)));
+    case VAR:
+        return tn_var(x, .axis = TN_AXES(0), .ddof = 1);
+    case STD:
+        return tn_std(x, .axis = TN_AXES(-1), .keepdims = true);
+    case LOGSUMEXP:
+        return tn_logsumexp(x, .axis = TN_AXES(1));
+    case SOFTMAX:
+        return tn_softmax(x, 1);
+    case LOG_SOFTMAX:
+        return tn_log_softmax(x, 0);
+    case CLIP:
+        return tn_square(tn_clip(x, -1.01, 0.83));
+    case FLIP:
+        return tn_multiply(tn_flip(x, TN_AXES(1)), x);
+    default:
+        return tn_square(tn_stack(2, (const tn_array *[]){x, tn_square(x)}, 1));
     }
 }
 
@@ -207,12 +226,14 @@ static void test_composites(void **state)
     }
 }
 
-/* Two layers, whose loss picks one logarithm a row: many paths, fan-out and broadcasting at once. */
+/* Two layers, whose loss picks one logarithm a row: many paths, fan-out and broadcasting at once.
+ */
 static tn_array *network(int count, tn_array *const *xs, void *user)
 {
     (void)count, (void)user;
     tn_array *hidden = tn_tanh(tn_add(tn_matmul(xs[0], xs[1]), xs[2]));
-    tn_array *scores = tn_add(tn_matmul(hidden, xs[3]), tn_sum(hidden, .axis = TN_AXES(1), .keepdims = true));
+    tn_array *scores =
+        tn_add(tn_matmul(hidden, xs[3]), tn_sum(hidden, .axis = TN_AXES(1), .keepdims = true));
     tn_array *picked = tn_take_along_axis(tn_log_softmax(scores, 1), xs[4], 1);
     return tn_negative(tn_mean(picked));
 }
@@ -220,8 +241,9 @@ static tn_array *network(int count, tn_array *const *xs, void *user)
 static void test_network(void **state)
 {
     (void)state;
-    const tn_array *xs[] = {spread(TN_SHAPE(4, 3), -1, 1, 0), spread(TN_SHAPE(3, 6), -1, 1, 1), spread(TN_SHAPE(6), -1, 1, 0),
-                            spread(TN_SHAPE(6, 5), -1, 1, 2), random_indices(TN_SHAPE(4, 1), 0, 5)};
+    const tn_array *xs[] = {spread(TN_SHAPE(4, 3), -1, 1, 0), spread(TN_SHAPE(3, 6), -1, 1, 1),
+                            spread(TN_SHAPE(6), -1, 1, 0), spread(TN_SHAPE(6, 5), -1, 1, 2),
+                            random_indices(TN_SHAPE(4, 1), 0, 5)};
     check_gradients("network", network, NULL, 5, xs);
 }
 
@@ -236,20 +258,26 @@ static void test_compiled(void **state)
 static void test_nothing_left_out(void **state)
 {
     (void)state;
-    const tn__op tested[] = {TN__OP_RESHAPE, TN__OP_PERMUTE, TN__OP_EXPAND,      TN__OP_SLICE,  TN__OP_UPDATE,
-                             TN__OP_GATHER,  TN__OP_MATMUL,  TN__OP_SCATTER_ADD, TN__OP_TRANSFER /* in test_backward.c */};
+    const tn__op tested[] = {TN__OP_RESHAPE, TN__OP_PERMUTE, TN__OP_EXPAND, TN__OP_SLICE,
+                             TN__OP_UPDATE,  TN__OP_GATHER,  TN__OP_MATMUL, TN__OP_SCATTER_ADD,
+                             TN__OP_TRANSFER /* in test_backward.c */};
     int others = 0;
     for (int op = 0; op < TN__OP_COUNT; op++)
-        others += tn__rules[op] && tn__ops[op].kind != TN__KIND_MAP && tn__ops[op].kind != TN__KIND_REDUCE;
+        others += tn__rules[op] && tn__ops[op].kind != TN__KIND_MAP &&
+                  tn__ops[op].kind != TN__KIND_REDUCE;
     assert_int_equal(others, sizeof tested / sizeof *tested);
-    for (size_t i = 0; i < sizeof tested / sizeof *tested; i++) assert_non_null(tn__rules[tested[i]]);
+    for (size_t i = 0; i < sizeof tested / sizeof *tested; i++)
+        assert_non_null(tn__rules[tested[i]]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_views),     TEST(test_windows),    TEST(test_joins),   TEST(test_indexing),         TEST(test_gather_values),
-        TEST(test_products),  TEST(test_composites), TEST(test_network), TEST(test_compiled), TEST(test_nothing_left_out),
+        TEST(test_views),         TEST(test_windows),
+        TEST(test_joins),         TEST(test_indexing),
+        TEST(test_gather_values), TEST(test_products),
+        TEST(test_composites),    TEST(test_network),
+        TEST(test_compiled),      TEST(test_nothing_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
