@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/* Loaders: every sample once an epoch, orders that depend on seed and epoch alone, arrays that may be kept. */
+#include "data/check.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include "core/memory.h"
+
+/* Stands before the C library's, so that a test can refuse threads. */
+static bool refuse_threads;
+static int threads_made;
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+    if (refuse_threads)
+        return EAGAIN;
+    threads_made++;
+    return real(thread, attributes, run, user);
+}
+
+/* Sample i has x = (i, -i, i / 2) and t = i. */
+static tn_dataset *numbered(int64_t count)
+{
+    float *x = malloc((size_t)count * 3 * sizeof *x + 1);
+    int64_t *t = malloc((size_t)count * sizeof *t + 1);
+    for (int64_t i = 0; i < count; i++) {
+        x[3 * i] = (float)i;
+        x[3 * i + 1] = -(float)i;
+        x[3 * i + 2] = (float)i / 2;
+        t[i] = i;
+    }
+    tn_dataset *dataset = NULL;
+    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(count, 3), TN_FLOAT32),
+                                         tn_from_int64s(t, count));
+    free(x);
+    free(t);
+    return dataset;
+}
+
+/* Runs one epoch; the samples' numbers go to order[]; gives how many there were. Checks that x and t belong together. */
+static int64_t epoch_order(tn_loader *loader, int64_t batch, int64_t *order)
+{
+    int64_t total = 0, batches = 0;
+    for (tn_batch b; tn_loader_next(loader, &b); batches++) {
+        assert_int_equal(tn_dim(b.x, 0), b.size);
+        assert_int_equal(tn_dim(b.x, 1), 3);
+        assert_int_equal(tn_dim(b.t, 0), b.size);
+        assert_true(b.size == batch || (b.size < batch && batches == tn_loader_length(loader) - 1));
+        const float *x = tn_data(b.x);
+        const int64_t *t = tn_data(b.t);
+        for (int64_t i = 0; i < b.size; i++) {
+            assert_true(x[3 * i] == (float)t[i] && x[3 * i + 1] == -(float)t[i] && x[3 * i + 2] == (float)t[i] / 2);
+            order[total++] = t[i];
+        }
+    }
+    assert_string_equal(tn_error(), "");
+    assert_int_equal(batches, tn_loader_length(loader));
+    return total;
+}
+
+static void assert_is_permutation(const int64_t *order, int64_t count)
+{
+    bool *seen = calloc((size_t)count + 1, 1);
+    for (int64_t i = 0; i < count; i++) {
+        assert_in_range(order[i], 0, count - 1);
+        assert_false(seen[order[i]]);
+        seen[order[i]] = true;
+    }
+    free(seen);
+}
+
+static void every_sample_once(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 100, 257}, batches[] = {1, 2, 32, 100, 1000};
+    int64_t order[257];
+    for (int c = 0; c < 8; c++)
+        for (int b = 0; b < 5; b++)
+            for (int mode = 0; mode < 4; mode++) {
+                bool shuffle = mode < 2;
+                tn_loader *loader = tn_loader_new(numbered(counts[c]), .batch = batches[b], .shuffle = shuffle,
+                                                  .no_prefetch = mode & 1, .seed = 5);
+                int64_t length = (counts[c] + batches[b] - 1) / batches[b];
+                assert_int_equal(tn_loader_length(loader), length);
+                for (int64_t epoch = 0; epoch < 3; epoch++) {
+                    assert_int_equal(tn_loader_epoch(loader), epoch);
+                    assert_int_equal(epoch_order(loader, batches[b], order), counts[c]);
+                    assert_is_permutation(order, counts[c]);
+                    for (int64_t i = 0; i < counts[c] && !shuffle; i++)
+                        assert_int_equal(order[i], i);
+                }
+                tn_loader_free(loader);
+            }
+}
+
+static void drop_last(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {5, 10, 19, 20, 21};
+    int64_t order[21];
+    for (int c = 0; c < 5; c++)
+        for (int shuffle = 0; shuffle < 2; shuffle++) {
+            tn_loader *loader = tn_loader_new(numbered(counts[c]), .batch = 10, .shuffle = shuffle, .drop_last = true);
+            assert_int_equal(tn_loader_length(loader), counts[c] / 10);
+            assert_int_equal(epoch_order(loader, 10, order), counts[c] / 10 * 10);
+            assert_int_equal(epoch_order(loader, 10, order), counts[c] / 10 * 10);
+            tn_loader_free(loader);
+        }
+}
+
+static void orders_depend_on_seed_and_epoch_alone(void **state)
+{
+    (void)state;
+    enum { COUNT = 100, EPOCHS = 4 };
+    int64_t reference[EPOCHS][COUNT], order[COUNT];
+    tn_loader *loader = tn_loader_new(numbered(COUNT), .batch = 7, .shuffle = true, .seed = 11);
+    for (int e = 0; e < EPOCHS; e++)
+        epoch_order(loader, 7, reference[e]);
+    for (int e = 1; e < EPOCHS; e++)
+        assert_memory_not_equal(reference[e], reference[e - 1], sizeof order);
+    tn_loader_free(loader);
+    /* another batch size, no thread: the same orders */
+    loader = tn_loader_new(numbered(COUNT), .batch = 100, .shuffle = true, .seed = 11, .no_prefetch = true);
+    for (int e = 0; e < EPOCHS; e++) {
+        epoch_order(loader, 100, order);
+        assert_memory_equal(order, reference[e], sizeof order);
+    }
+    tn_loader_free(loader);
+    /* restarted at an epoch, from the start or the middle of another, with or without a thread */
+    for (int no_prefetch = 0; no_prefetch < 2; no_prefetch++)
+        for (int before = 0; before < 20; before++) {
+            loader = tn_loader_new(numbered(COUNT), .batch = 7, .shuffle = true, .seed = 11, .no_prefetch = no_prefetch);
+            tn_batch b;
+            for (int i = 0; i < before; i++)
+                tn_loader_next(loader, &b);
+            assert_int_equal(tn_loader_set_epoch(loader, 2), TN_OK);
+            assert_int_equal(tn_loader_epoch(loader), 2);
+            epoch_order(loader, 7, order);
+            assert_memory_equal(order, reference[2], sizeof order);
+            assert_int_equal(tn_loader_epoch(loader), 3);
+            epoch_order(loader, 7, order);
+            assert_memory_equal(order, reference[3], sizeof order);
+            tn_loader_free(loader);
+        }
+    loader = tn_loader_new(numbered(COUNT), .batch = 7, .shuffle = true, .seed = 12);
+    epoch_order(loader, 7, order);
+    assert_memory_not_equal(order, reference[0], sizeof order);
+    assert_int_equal(tn_loader_set_epoch(loader, -1), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "got -1");
+    tn_loader_free(loader);
+}
+
+/* Arrays made of a batch hold its values for as long as they live, though the batch's own move on. */
+static void kept_batches(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    for (int mode = 0; mode < 3; mode++)
+        TN_SCOPE {
+            tn_array *kept[COUNT / 5], *sums[COUNT / 5], *handle = NULL;
+            int64_t copies[COUNT], n = 0;
+            tn_loader *loader = tn_loader_new(numbered(COUNT), .batch = 5, .shuffle = mode < 2, .no_prefetch = mode == 1);
+            for (tn_batch b; tn_loader_next(loader, &b); n++) {
+                assert_true(!handle || handle == b.t); /* the same handle every time */
+                handle = b.t;
+                kept[n] = tn_reshape(b.t, TN_SHAPE(5, 1)); /* a view */
+                sums[n] = tn_add(b.x, tn_weak_float(1));   /* pending */
+                memcpy(copies + 5 * n, tn_data(b.t), 5 * sizeof(int64_t));
+            }
+            assert_int_equal(n, COUNT / 5);
+            epoch_order(loader, 5, (int64_t[COUNT]){0});
+            tn_loader_free(loader);
+            for (int64_t i = 0; i < n; i++) {
+                assert_memory_equal(tn_data(kept[i]), copies + 5 * i, 5 * sizeof(int64_t));
+                const float *sum = tn_data(sums[i]);
+                for (int j = 0; j < 5; j++)
+                    assert_true(sum[3 * j] == (float)copies[5 * i + j] + 1);
+            }
+        }
+}
+
+/* Changing a batch in place must not change the dataset. */
+static void batches_in_place(void **state)
+{
+    (void)state;
+    tn_dataset *dataset = numbered(20);
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        tn_loader *loader = tn_loader_new(dataset, .batch = 6, .shuffle = shuffle, .keep_dataset = true);
+        for (tn_batch b; tn_loader_next(loader, &b);)
+            TN_SCOPE {
+                assert_int_equal(tn_multiply_assign(b.x, tn_weak_int(0)), TN_OK);
+                assert_int_equal(tn_eval(b.x), TN_OK);
+            }
+        tn_loader_free(loader);
+    }
+    const float *x = tn_data(tn_dataset_x(dataset));
+    for (int i = 0; i < 20; i++)
+        assert_true(x[3 * i] == (float)i);
+    tn_dataset_free(dataset);
+}
+
+static void without_threads(void **state)
+{
+    (void)state;
+    int64_t order[50];
+    refuse_threads = true;
+    tn_loader *loader = tn_loader_new(numbered(50), .batch = 8, .shuffle = true);
+    for (int e = 0; e < 3; e++) {
+        assert_int_equal(epoch_order(loader, 8, order), 50);
+        assert_is_permutation(order, 50);
+    }
+    tn_loader_free(loader);
+    refuse_threads = false;
+    int before = threads_made;
+    loader = tn_loader_new(numbered(50), .batch = 8, .shuffle = true);
+    epoch_order(loader, 8, order);
+    assert_int_equal(threads_made, before + 1); /* one, for all epochs */
+    epoch_order(loader, 8, order);
+    assert_int_equal(threads_made, before + 1);
+    tn_loader_free(loader);
+}
+
+/* Freed at any moment: before the first batch, in an epoch, at its end. */
+static void freed_early(void **state)
+{
+    (void)state;
+    size_t arrays = tn_live_arrays();
+    for (int taken = 0; taken < 30; taken++) {
+        tn_loader *loader = tn_loader_new(numbered(100), .batch = 10, .shuffle = true);
+        tn_batch b;
+        for (int i = 0; i < taken; i++)
+            tn_loader_next(loader, &b);
+        tn_loader_free(loader);
+    }
+    tn_loader_free(NULL);
+    assert_int_equal(tn_live_arrays(), arrays);
+}
+
+static void errors(void **state)
+{
+    (void)state;
+    tn_batch b;
+    tn_loader *loader = tn_loader_new(numbered(5), .batch = -1);
+    assert_int_equal(tn_loader_status(loader), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "got -1");
+    assert_int_equal(tn_loader_length(loader), 0);
+    assert_false(tn_loader_next(loader, &b));
+    assert_null(b.x);
+    assert_failed(TN_ERR_VALUE, "got -1");
+    assert_int_equal(tn_loader_set_epoch(loader, 1), TN_ERR_VALUE);
+    tn_clear_error();
+    tn_loader_free(loader);
+
+    loader = tn_loader_new(tn_dataset_named("digitz", TN_TRAIN), .shuffle = true);
+    assert_int_equal(tn_loader_status(loader), TN_ERR_NAME);
+    assert_failed(TN_ERR_NAME, "digits");
+    tn_loader_free(loader);
+
+    loader = tn_loader_new(numbered(5), .device = {.kind = TN_DEVICE_CUDA, .index = 999});
+    assert_int_equal(tn_loader_status(loader), TN_ERR_DEVICE);
+    tn_clear_error();
+    tn_loader_free(loader);
+
+    /* a latched error of any kind ends the loop, and costs no batch */
+    loader = tn_loader_new(numbered(5), .batch = 1);
+    assert_true(tn_loader_next(loader, &b));
+    tn_reshape(tn_zeros(TN_SHAPE(3)), TN_SHAPE(2));
+    assert_false(tn_loader_next(loader, &b));
+    assert_null(b.x);
+    assert_int_equal(tn_loader_epoch(loader), 0);
+    tn_clear_error();
+    assert_true(tn_loader_next(loader, &b));
+    assert_int_equal(tn_item_int(b.t), 1);
+    tn_loader_free(loader);
+}
+
+static void on_other_devices(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"virtual:0", "cuda:0"};
+    for (int i = 0; i < 2; i++) {
+        tn_status status;
+        tn_device device = tn_device_parse(names[i], &status);
+        if (status != TN_OK || !tn_device_available(device, NULL)) {
+            tn_clear_error();
+            continue;
+        }
+        for (int shuffle = 0; shuffle < 2; shuffle++) {
+            int64_t order[40];
+            tn_loader *loader = tn_loader_new(numbered(40), .batch = 9, .shuffle = shuffle, .device = device);
+            assert_int_equal(epoch_order(loader, 9, order), 40);
+            assert_is_permutation(order, 40);
+            tn_loader_set_epoch(loader, 0);
+            tn_batch b;
+            assert_true(tn_loader_next(loader, &b));
+            assert_true(tn_device_equal(tn_device_of(b.x), device));
+            tn_loader_free(loader);
+        }
+    }
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < 3; mode++) {
+        bool done = false;
+        for (long n = 0; !done && n < 300; n++) {
+            tn_dataset *dataset = numbered(20);
+            tn_batch b;
+            int batches = 0;
+            tn__fail_allocation_after(n);
+            tn_loader *loader = tn_loader_new(dataset, .batch = 6, .shuffle = mode < 2, .no_prefetch = mode == 1);
+            while (tn_loader_next(loader, &b))
+                batches++;
+            done = tn_ok();
+            tn__fail_allocation_after(-1);
+            assert_true(done ? batches == 4 : tn_error_code() == TN_ERR_MEMORY);
+            tn_clear_error();
+            tn_loader_free(loader);
+        }
+        assert_true(done);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sample_once),
+        cmocka_unit_test(drop_last),
+        cmocka_unit_test(orders_depend_on_seed_and_epoch_alone),
+        cmocka_unit_test(kept_batches),
+        cmocka_unit_test(batches_in_place),
+        cmocka_unit_test(without_threads),
+        cmocka_unit_test(freed_early),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(on_other_devices),
+        cmocka_unit_test(no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
