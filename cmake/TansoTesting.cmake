@@ -102,7 +102,7 @@ function(tanso_generate_test_data)
             DEPENDS ${script} COMMENT "Computing expected values: ${name}" VERBATIM)
         list(APPEND stamps ${stamp})
     endforeach()
-    add_custom_target(tanso_test_data ALL DEPENDS ${stamps})
+    add_custom_target(tanso_expected_values ALL DEPENDS ${stamps})
 endfunction()
 
 # Without libFuzzer, each fuzzer still reads its whole corpus, as a test.
