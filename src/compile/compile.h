@@ -68,6 +68,7 @@ typedef struct tn__draft_step {
     size_t operand_capacity;
     int output_count;
     bool adopts;         /* COPY that vanishes when its output takes over its input's memory */
+    bool may_fail;       /* has indices that may be out of range: overwrites nothing that must survive a failure */
 } tn__draft_step;
 
 typedef struct tn__draft {

@@ -285,7 +285,7 @@ static int reductions(const tn__nest *n, int level, bool arg)
     return count;
 }
 
-static int pass_count(const tn__nest *n)
+int tn__nest_passes(const tn__nest *n)
 {
     int passes = 0;
     for (int r = 0; r < n->reduction_count; r++)
@@ -431,7 +431,7 @@ static void emit_rows(tn__printer *p)
         if (n->reduced >> l & 1)
             line(p, "    * n[%d]", p->extents + l);
     line(p, "    ;");
-    for (int level = 0, passes = pass_count(n); level < passes; level++) {
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         hoist_pass(p, level, n->reduced);
         if (reductions(n, level, false)) {
             row_sums(p, level);
@@ -533,7 +533,7 @@ static void emit_columns(tn__printer *p)
     line(p, "    ;");
     for (int r = 0; r < n->reduction_count; r++)
         line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : type_text(p, r), r, COLUMNS);
-    for (int level = 0, passes = pass_count(n); level < passes; level++) {
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         hoist_pass(p, level, n->reduced | column);
         if (reductions(n, level, false)) {
             line(p, "{");

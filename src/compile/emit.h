@@ -29,6 +29,8 @@ void tn__print_position(tn__printer *p, const tn__access *a);
 /* The number of a scalar slot of the program among the step's scalars. */
 int tn__scalar_number(const tn__printer *p, int slot);
 void tn__print_nest(tn__printer *p, const char *name);
+/* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
+int tn__nest_passes(const tn__nest *n);
 void tn__nest_items(const tn__nest *n, int64_t *items, int64_t *cost);
 
 #endif

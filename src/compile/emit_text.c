@@ -178,6 +178,15 @@ static bool add_access_params(filler *f, const tn__nest *nest, tn__access *a)
 
 static bool dropped(const tn__access *a) { return a->kind == TN__ACCESS_STORE && a->value < 0; }
 
+/* A store that a nest does before its last pass: a later pass may still read what was there. */
+static bool overwritten_early(const tn__nest *nest, int access)
+{
+    for (int s = 0; s < nest->store_count; s++)
+        if (nest->store[s].access == access)
+            return nest->reduced && !nest->store[s].row && nest->store[s].level < tn__nest_passes(nest) - 1;
+    return false;
+}
+
 static bool add_accesses(filler *f, tn__nest *nest, int number, tn__access_kind kind)
 {
     for (int i = 0; i < nest->access_count; i++) {
@@ -187,6 +196,8 @@ static bool add_accesses(filler *f, tn__nest *nest, int number, tn__access_kind 
         a->operand = -1;
         if (dropped(a))
             continue;
+        a->pointwise = a->pointwise && !overwritten_early(nest, i);
+        f->step->may_fail |= a->gathered;
         if (kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
             return false;
         if (!add_access_params(f, nest, a))

@@ -94,7 +94,7 @@ static bool try_donation(planner *p, int leaf, int home)
             adopted = i;
             continue;
         }
-        if (writes && !in_step_legal(p, s, leaf, home))
+        if (writes && (s->may_fail || !in_step_legal(p, s, leaf, home)))
             return false;
         if (writes && first_write < 0)
             first_write = i;
