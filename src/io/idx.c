@@ -84,7 +84,7 @@ tn_status tn__idx_parse(const char *operation, const char *name, const uint8_t *
     tn_status status = tn__unpack_open(&stream, operation, name, data, size);
     if (status != TN_OK)
         return status;
-    tn_dtype dtype;
+    tn_dtype dtype = TN_DTYPE_DEFAULT;
     tn_shape shape = {0};
     status = read_header(&stream, &dtype, &shape);
     if (status == TN_OK) {

@@ -139,7 +139,7 @@ static tn_status take_text(const source *s, const char *key, tn__values *values)
 static tn_status read_entry(source *s, zip_uint64_t i)
 {
     zip_stat_t stat;
-    size_t length;
+    size_t length = 0;
     if (zip_stat_index(s->zip, i, 0, &stat) != 0)
         return bad_entry(s, "?", zip_error_strerror(zip_get_error(s->zip)));
     tn_status status = check_stat(s, &stat, &length);
