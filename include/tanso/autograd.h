@@ -36,7 +36,8 @@ typedef struct tn_backward_opts {
 } tn_backward_opts;
 
 /* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. The status is also
- * latched, so that a training loop may look at tn_ok() once. */
+ * latched, so that a training loop may look at tn_ok() once. TN_ERR_STATE if y depends on no leaf, or through a graph
+ * that an earlier backward let go; nothing is added then. */
 TN_API tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts);
 /* x's gradient: the same handle each time, owned by x; an error array if there is none. */
 TN_API tn_array *tn_grad(const tn_array *x);
@@ -44,7 +45,9 @@ TN_API bool tn_has_grad(const tn_array *x);
 TN_API void tn_clear_grad(tn_array *x);
 /* Points x's gradient at `grad`'s value (shape and dtype of x): what gradient hooks do. */
 TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
-/* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient; xs need no marks. */
+/* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient and letting no graph go. xs need no
+ * marks, but an unmarked one is only found while what lies between it and y is not evaluated. TN_ERR_STATE, and error
+ * arrays in out, if y does not depend on one of them. */
 TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph, tn_array **out);
 
 /* x's value cut off from what computed it. */
