@@ -69,6 +69,8 @@ TN_API tn_status tn_error_code(void);
 TN_API void tn_clear_error(void);
 /* A code's name: "TN_ERR_SHAPE". Static. */
 TN_API const char *tn_status_name(tn_status status);
+/* The one of `count` valid names that is nearest to `word` by edit distance, for "did you mean"; NULL if none is near. */
+TN_API const char *tn_nearest_name(const char *word, const char *const *names, int count);
 
 /* Remembers the caller's place for messages. Put in front of each call by the macros of these headers. */
 TN_API void tn__at(const char *file, int line);

@@ -40,6 +40,9 @@ TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
 TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;
 
+/* The folder where tn_data_fetch puts a set's files, freed with tn_string_free; NULL with a latched error where there is none. */
+TN_API char *tn_data_cache(const char *name);
+
 TN_API void tn_dataset_free(tn_dataset *dataset);
 TN_API tn_status tn_dataset_status(const tn_dataset *dataset);
 /* Number of samples; 0 for a failed dataset. */

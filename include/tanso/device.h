@@ -70,6 +70,11 @@ TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
 TN_API void tn_set_threads(int count);
 TN_API int tn_threads(void);
 
+/* The C compiler that makes the CPU's kernels, and the folder where they are kept; each freed with tn_string_free. NULL with a
+ * latched error: no compiler (the reference evaluator runs everything), no folder (kernels are made anew in each process). */
+TN_API char *tn_kernel_compiler(void);
+TN_API char *tn_kernel_cache(void);
+
 #ifndef TN_NO_MACROS
 #define tn_to(x, device) TN_AT(tn_to)(x, device)
 #endif

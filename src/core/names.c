@@ -56,3 +56,8 @@ const char *tn__nearest_name(const char *word, const char *const *names, int cou
     }
     return found;
 }
+
+const char *tn_nearest_name(const char *word, const char *const *names, int count)
+{
+    return tn__nearest_name(word, names, count);
+}

@@ -62,3 +62,12 @@ char *tn__set_cache(const char *operation, const tn__set *set)
         tn__fail_memory(operation, strlen(base) + 64);
     return path;
 }
+
+char *tn_data_cache(const char *name)
+{
+    const tn__set *set = name ? tn__set_find(name) : NULL;
+    if (set)
+        return tn__set_cache("data_cache", set);
+    tn__fail(TN_ERR_NAME, "data_cache", "expected \"mnist\" or \"fashion-mnist\", got '%s'", name ? name : "NULL");
+    return NULL;
+}

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <tanso/device.h>
 #include <unistd.h>
 
 #include "backends/cpu/processor.h"
@@ -174,4 +175,15 @@ tn_status tn__compiler_run(const tn__compiler *compiler, const char *source, con
     first_lines(log, lines, sizeof(lines));
     return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler %s failed (TANSO_CC names another): %s", compiler->path,
                     *lines ? lines : "it said nothing");
+}
+
+char *tn_kernel_compiler(void)
+{
+    tn__compiler compiler;
+    if (tn__compiler_find(&compiler) != TN_OK)
+        return NULL;
+    char *path = tn__strdup(compiler.path);
+    if (!path)
+        tn__fail_memory("kernel_compiler", strlen(compiler.path));
+    return path;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tanso/device.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -66,6 +67,19 @@ static bool cache_folder(char *path, size_t size)
             return true;
     }
     return false;
+}
+
+char *tn_kernel_cache(void)
+{
+    char path[PATH_MAX - 128];
+    if (!cache_folder(path, sizeof(path) - sizeof("/kernels"))) {
+        tn__fail(TN_ERR_IO, "kernel_cache", "none of TANSO_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder by its whole path");
+        return NULL;
+    }
+    char *text = tn__format("%s/kernels", path);
+    if (!text)
+        tn__fail_memory("kernel_cache", strlen(path));
+    return text;
 }
 
 tn_status tn__kernel_folder_private(tn__kernel_folder *folder)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command `tanso` as a table: each command has its flags, its help and the function that runs it. The command uses the
+ * library as any program does, through its public headers.
+ */
+#ifndef TN_CLI_COMMAND_H
+#define TN_CLI_COMMAND_H
+
+#include <tanso.h>
+
+enum { TN__EXIT_DONE = 0, TN__EXIT_FAILED = 1, TN__EXIT_USAGE = 2, TN__EXIT_INTERRUPTED = 130 };
+
+/* What the flags of all commands set. */
+typedef struct tn__options {
+    const char *model, *optimizer, *device, *out, *dataset, *invert;
+    long epochs, batch;
+    uint64_t seed;
+    bool resume, quiet, help;
+    int count;          /* arguments that are no flags */
+    char **arguments;
+} tn__options;
+
+typedef enum tn__flag_kind { TN__FLAG_SWITCH, TN__FLAG_TEXT, TN__FLAG_COUNT, TN__FLAG_NUMBER } tn__flag_kind;
+
+typedef struct tn__flag {
+    const char *name;   /* "--epochs" */
+    const char *value;  /* "N" in the help; NULL for a switch */
+    const char *help;
+    tn__flag_kind kind; /* COUNT: 1 or more; NUMBER: 0 or more */
+    size_t offset;      /* in tn__options */
+} tn__flag;
+
+typedef struct tn__command {
+    const char *name;      /* "train", "data fetch" */
+    const char *arguments; /* "DATASET" */
+    const char *summary;   /* one line */
+    const char *text;      /* what it does, for --help */
+    const char *examples;
+    const tn__flag *flags;
+    int flag_count;
+    int least, most;       /* arguments */
+    int (*run)(const tn__options *options);
+    void (*more_help)(void); /* (optional) printed after the flags */
+} tn__command;
+
+extern const tn__command tn__command_train, tn__command_eval, tn__command_predict, tn__command_info, tn__command_fetch;
+
+/* The whole program. */
+int tn__cli_main(int argc, char **argv);
+
+/* Reads a command's arguments into options; false after saying what is wrong with them. */
+bool tn__flags_read(const tn__command *command, int count, char **words, tn__options *options);
+/* Prints a command's help. */
+void tn__command_help(const tn__command *command);
+
+/* Prints "tanso NAME: ..." and where to find help; gives TN__EXIT_USAGE. */
+int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
+/* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
+int tn__library_error(const char *command);
+/* The device of --device (NULL: auto); false after saying what is wrong. */
+bool tn__device_option(const char *command, const char *name, tn_device *device);
+
+#define TN__COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of commands, and finding the one asked for. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "cli/command.h"
+
+static const tn__command *const commands[] = {&tn__command_train, &tn__command_eval, &tn__command_predict, &tn__command_info,
+                                              &tn__command_fetch};
+
+int tn__usage_error(const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "tanso%s%s: ", command ? " " : "", command ? command : "");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nTry 'tanso%s%s --help'.\n", command ? " " : "", command ? command : "");
+    va_end(args);
+    return TN__EXIT_USAGE;
+}
+
+int tn__library_error(const char *command)
+{
+    fprintf(stderr, "tanso %s: %s\n", command, tn_error());
+    return tn_error_code() == TN_ERR_NAME ? TN__EXIT_USAGE : TN__EXIT_FAILED;
+}
+
+bool tn__device_option(const char *command, const char *name, tn_device *device)
+{
+    tn_status status = TN_OK;
+    *device = tn_device_parse(name ? name : "auto", &status);
+    if (status != TN_OK)
+        fprintf(stderr, "tanso %s: --device %s: %s\n", command, name ? name : "auto", tn_error());
+    return status == TN_OK;
+}
+
+static void help(FILE *stream)
+{
+    fprintf(stream, "Tanso %s: deep learning in C\n\nusage: tanso COMMAND [arguments] [flags]\n\ncommands:\n", tn_version());
+    for (int i = 0; i < TN__COUNT_OF(commands); i++)
+        fprintf(stream, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
+    fprintf(stream,
+            "\nflags:\n"
+            "  --help      show this help; 'tanso COMMAND --help' shows a command's\n"
+            "  --version   show the version\n"
+            "\nexamples:\n"
+            "  tanso train digits                  train on the digits that come with Tanso\n"
+            "  tanso eval runs/digits              measure the result again\n"
+            "  tanso predict runs/digits seven.png\n");
+}
+
+/* The number of words of argv that a command's name takes: "data fetch" has two. */
+static int matches(const tn__command *command, int argc, char **argv)
+{
+    const char *space = strchr(command->name, ' ');
+    if (!space)
+        return strcmp(command->name, argv[1]) == 0;
+    size_t length = (size_t)(space - command->name);
+    bool first = strlen(argv[1]) == length && strncmp(command->name, argv[1], length) == 0;
+    return first && argc > 2 && strcmp(space + 1, argv[2]) == 0 ? 2 : 0;
+}
+
+/* The command of whose name only the first word was given. */
+static const tn__command *half_named(const char *word)
+{
+    size_t length = strlen(word);
+    for (int i = 0; i < TN__COUNT_OF(commands); i++)
+        if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ')
+            return commands[i];
+    return NULL;
+}
+
+static int unknown_command(int argc, char **argv)
+{
+    const tn__command *half = half_named(argv[1]);
+    if (half && argc > 2 && strcmp(argv[2], "--help") == 0) {
+        tn__command_help(half);
+        return TN__EXIT_DONE;
+    }
+    if (half)
+        return tn__usage_error(NULL, "'%s%s%s' is no command: did you mean '%s'?", argv[1], argc > 2 ? " " : "",
+                               argc > 2 ? argv[2] : "", half->name);
+    const char *names[TN__COUNT_OF(commands)];
+    for (int i = 0; i < TN__COUNT_OF(commands); i++)
+        names[i] = commands[i]->name;
+    const char *near = tn_nearest_name(argv[1], names, TN__COUNT_OF(commands));
+    const char *what = argv[1][0] == '-' ? "flag" : "command";
+    if (near)
+        return tn__usage_error(NULL, "there is no %s '%s': did you mean '%s'?", what, argv[1], near);
+    return tn__usage_error(NULL, "there is no %s '%s'", what, argv[1]);
+}
+
+/* Output that could not be written is a failure: the shell must know. */
+static int finish(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "tanso: cannot write the output\n");
+    return code ? code : TN__EXIT_FAILED;
+}
+
+int tn__cli_main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return TN__EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        help(stdout);
+        return finish(TN__EXIT_DONE);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tanso %s\n", tn_version());
+        return finish(TN__EXIT_DONE);
+    }
+    for (int i = 0; i < TN__COUNT_OF(commands); i++) {
+        int words = matches(commands[i], argc, argv);
+        tn__options options;
+        if (!words)
+            continue;
+        if (!tn__flags_read(commands[i], argc - 1 - words, argv + 1 + words, &options))
+            return TN__EXIT_USAGE;
+        if (!options.help)
+            return finish(commands[i]->run(&options));
+        tn__command_help(commands[i]);
+        return finish(TN__EXIT_DONE);
+    }
+    return unknown_command(argc, argv);
+}

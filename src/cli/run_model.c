@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Building a network anew from what its file says of it. */
+#include "cli/run_model.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* "28,28" as a shape; false if it is none. */
+static bool read_shape(const char *text, tn_shape *shape)
+{
+    *shape = (tn_shape){0};
+    while (*text) {
+        char *end;
+        long long extent = strtoll(text, &end, 10);
+        if (end == text || extent < 1 || extent > INT32_MAX || shape->ndim == TN_MAX_NDIM || (*end && *end != ','))
+            return false;
+        shape->dim[shape->ndim++] = extent;
+        text = *end ? end + 1 : end;
+    }
+    return true;
+}
+
+/* The command's own failure, as the library says its failures. */
+static tn_status not_a_run(const char *path, const char *key)
+{
+    fprintf(stderr, "'%s' does not say its \"%s\": it was not written by 'tanso train'\n", path, key);
+    return TN_ERR_FORMAT;
+}
+
+static tn_status build(tn__run_model *model, const char *path, tn_device device)
+{
+    model->dataset = tn_archive_text(model->archive, "tanso.dataset");
+    model->words = tn_archive_text(model->archive, "tanso.model");
+    const char *input = tn_archive_text(model->archive, "tanso.input");
+    if (!model->dataset || !model->words)
+        return not_a_run(path, model->dataset ? "tanso.model" : "tanso.dataset");
+    if (!input || !read_shape(input, &model->input))
+        return not_a_run(path, "tanso.input");
+    model->inputs = 1;
+    for (int i = 0; i < model->input.ndim; i++)
+        if (__builtin_mul_overflow(model->inputs, model->input.dim[i], &model->inputs))
+            return not_a_run(path, "tanso.input");
+    model->net = tn_layer_parse(model->words);
+    tn_status status = tn_layer_status(model->net);
+    if (status == TN_OK)
+        status = tn_layer_to(model->net, device);
+    if (status == TN_OK)
+        status = tn_layer_load(model->net, path);
+    tn_layer_train(model->net, false);
+    return status;
+}
+
+tn_status tn__run_model_open(tn__run_model *model, const char *folder, tn_device device)
+{
+    *model = (tn__run_model){0};
+    char path[PATH_MAX];
+    struct stat info;
+    bool is_file = stat(folder, &info) == 0 && S_ISREG(info.st_mode);
+    if (snprintf(path, sizeof path, is_file ? "%s" : "%s/model.safetensors", folder) >= (int)sizeof path) {
+        fprintf(stderr, "the path '%.60s...' is too long\n", folder);
+        return TN_ERR_VALUE;
+    }
+    model->archive = tn_archive_load(path);
+    tn_status status = tn_archive_status(model->archive);
+    return status == TN_OK ? build(model, path, device) : status;
+}
+
+void tn__run_model_close(tn__run_model *model)
+{
+    tn_layer_free(model->net);
+    tn_archive_free(model->archive);
+    *model = (tn__run_model){0};
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* tanso train */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/command.h"
+
+static const tn__flag flags[] = {
+    {"--model", "WORDS", "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
+     "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...", TN__FLAG_TEXT, offsetof(tn__options, model)},
+    {"--optimizer", "WORDS", "sgd, momentum, nesterov, adam or adamw, with settings as\n"
+     "\"sgd:lr=0.01,clip_norm=1\"", TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
+    {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
+    {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
+    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT, offsetof(tn__options, device)},
+    {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER, offsetof(tn__options, seed)},
+    {"--out", "DIR", "folder for the results (default runs/DATASET)", TN__FLAG_TEXT, offsetof(tn__options, out)},
+    {"--resume", NULL, "go on where the run in DIR stopped, bit for bit; settings not given\n"
+     "are that run's, --epochs may be raised", TN__FLAG_SWITCH, offsetof(tn__options, resume)},
+    {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    interrupted = signal_number;
+}
+
+/* The first signal ends the run after its step; a second one ends the program as ever. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* runs/DATASET, a folder's own name for a folder. */
+static void default_out(const char *dataset, char *out, size_t size)
+{
+    size_t length = strlen(dataset);
+    while (length > 1 && dataset[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start > 0 && dataset[start - 1] != '/')
+        start--;
+    if (start == length || strncmp(dataset + start, "..", length - start) == 0)
+        snprintf(out, size, "runs/folder");
+    else
+        snprintf(out, size, "runs/%.*s", (int)(length - start), dataset + start);
+}
+
+/* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
+static int check_words(const tn__options *options)
+{
+    tn_layer *net = tn_layer_parse(options->model ? options->model : "linear:1");
+    tn_optimizer *optimizer = NULL;
+    if (tn_layer_status(net) == TN_OK)
+        optimizer = tn_optimizer_parse(options->optimizer ? options->optimizer : "sgd", net);
+    const char *flag = !optimizer ? "--model" : tn_optimizer_status(optimizer) != TN_OK ? "--optimizer" : NULL;
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+    return flag ? tn__usage_error("train", "%s: %s", flag, tn_error()) : TN__EXIT_DONE;
+}
+
+static int stopped(const char *out, int signal_number)
+{
+    fprintf(stderr, "tanso train: %s\n", tn_error());
+    fprintf(stderr, "To go on from its last snapshot: tanso train ... --out %s --resume\n", out);
+    return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
+}
+
+static int run(const tn__options *options)
+{
+    tn_device device;
+    char out[4096];
+    int code = check_words(options);
+    if (code != TN__EXIT_DONE)
+        return code;
+    if (!tn__device_option("train", options->device, &device))
+        return TN__EXIT_FAILED;
+    if (options->out)
+        snprintf(out, sizeof out, "%s", options->out);
+    else
+        default_out(options->arguments[0], out, sizeof out);
+    catch_signals();
+    tn_epoch last;
+    tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
+                                .epochs = (int)options->epochs, .batch = options->batch, .seed = options->seed,
+                                .device = device, .out = out, .resume = options->resume,
+                                .report = options->quiet ? NULL : stdout, .stop = &interrupted);
+    if (status != TN_OK)
+        return interrupted ? stopped(out, interrupted) : tn__library_error("train");
+    if (isfinite(last.test_accuracy))
+        printf("test accuracy %.2f%%", 100 * last.test_accuracy);
+    else
+        printf("test loss %.6g", last.test_loss);
+    printf(" after %d epoch%s; model, log and learning curve are in %s\n", last.epoch, last.epoch == 1 ? "" : "s", out);
+    return TN__EXIT_DONE;
+}
+
+static void defaults(void)
+{
+    printf("\ndefaults:\n");
+    const tn_recipe *recipe;
+    for (int i = 0; (recipe = tn_train_recipe(i)); i++)
+        printf("  %-15s --model \"%s\" --optimizer %s --epochs %d --batch %lld\n",
+               recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, recipe->optimizer, recipe->epochs,
+               (long long)recipe->batch);
+    printf("  (linear:* has as many outputs as there are classes)\n");
+}
+
+const tn__command tn__command_train = {
+    .name = "train",
+    .arguments = "DATASET",
+    .summary = "train a network on a dataset",
+    .text = "Trains a network and writes model.safetensors, log.jsonl (a line an epoch), curve.svg (the\n"
+            "learning curve) and snapshot.safetensors (to resume from) into a folder. DATASET is digits,\n"
+            "mnist, fashion-mnist, spiral, sine, or a folder of IDX files named like MNIST's.",
+    .examples = "  tanso train digits\n"
+                "  tanso train mnist --model \"linear:1000 sigmoid linear:10\" --optimizer sgd:lr=0.01\n"
+                "  tanso train mnist --epochs 20 --resume\n",
+    .flags = flags,
+    .flag_count = TN__COUNT_OF(flags),
+    .least = 1,
+    .most = 1,
+    .run = run,
+    .more_help = defaults,
+};
