@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of numbers. Floats follow NumPy's default print options: the shortest digits, at most 8
+ * after the point, scientific when the largest is 1e8 or more, the smallest less than 1e-4, or
+ * their ratio above 1000.
+ */
+#include "engine/format.h"
+
+#include "core/dtype.h"
+#include "engine/digits.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PRECISION 8
+
+static tn__scalar element(tn_dtype dtype, const void *elements, size_t i)
+{
+    tn__scalar s = {0};
+    size_t size = tn_dtype_size(dtype);
+    memcpy(s.bytes, (const char *)elements + i * size, size);
+    return s;
+}
+
+static double float_at(tn_dtype dtype, const void *elements, size_t i)
+{
+    return tn__scalar_to_double(element(dtype, elements, i), dtype);
+}
+
+/* ---- digits to text ---- */
+
+static int text_positional(const tn__digits *d, bool negative, char *text)
+{
+    char *t = text;
+    if (negative)
+        *t++ = '-';
+    for (int i = 0; i <= d->exponent || i == 0; i++)
+        *t++ = d->exponent >= 0 && i < d->count ? d->digit[i] : '0';
+    *t++ = '.';
+    for (int place = -1; place > d->exponent && d->exponent < 0; place--)
+        *t++ = '0';
+    for (int i = d->exponent >= 0 ? d->exponent + 1 : 0; i < d->count; i++)
+        *t++ = d->digit[i];
+    *t = 0;
+    return (int)(t - text);
+}
+
+/* At least `places` digits after the point. */
+static int text_scientific(const tn__digits *d, bool negative, int places, int exponent_digits,
+                           char *text)
+{
+    char *t = text;
+    if (negative)
+        *t++ = '-';
+    *t++ = d->digit[0];
+    *t++ = '.';
+    for (int i = 1; i < d->count || i <= places; i++)
+        *t++ = i < d->count ? d->digit[i] : '0';
+    t += sprintf(t, "e%c%0*d", d->exponent < 0 ? '-' : '+', exponent_digits,
+                 d->exponent < 0 ? -d->exponent : d->exponent);
+    return (int)(t - text);
+}
+
+/* Digits after the decimal point. */
+static int places_of(const tn__digits *d)
+{
+    return d->count - 1 > d->exponent ? d->count - 1 - d->exponent : 0;
+}
+
+/* Before the point all digits are true ones, also where fewer would do. */
+static tn__digits digits_positional(double x, tn_dtype dtype)
+{
+    tn__digits d = tn__digits_shortest(x, dtype);
+    if (d.count - 1 < d.exponent)
+        return tn__digits_rounded_fixed(x, 0);
+    return places_of(&d) > PRECISION ? tn__digits_rounded_fixed(x, PRECISION) : d;
+}
+
+static tn__digits digits_scientific(double x, tn_dtype dtype)
+{
+    tn__digits d = tn__digits_shortest(x, dtype);
+    return d.count - 1 > PRECISION ? tn__digits_rounded(x, PRECISION) : d;
+}
+
+static int pad_left(char *text, int length, int width)
+{
+    int pad = width - length;
+    if (pad <= 0)
+        return length;
+    memmove(text + pad, text, (size_t)length + 1);
+    memset(text, ' ', (size_t)pad);
+    return width;
+}
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- floats ---- */
+
+/* The quotient as the dtype computes it. */
+static double ratio(double a, double b, tn_dtype dtype)
+{
+    if (dtype == TN_FLOAT64)
+        return a / b;
+    float quotient = (float)a / (float)b;
+    return dtype == TN_FLOAT16
+               ? tn__scalar_to_double(tn__scalar_from_double(quotient, TN_FLOAT16), TN_FLOAT16)
+               : quotient;
+}
+
+static bool wants_scientific(tn_dtype dtype, const void *elements, size_t count)
+{
+    double largest = 0, smallest = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        double x = fabs(float_at(dtype, elements, i));
+        if (!isfinite(x) || x == 0)
+            continue;
+        largest = x > largest ? x : largest;
+        smallest = x < smallest ? x : smallest;
+    }
+    return largest > 0 &&
+           (largest >= 1e8 || smallest < 1e-4 || ratio(largest, smallest, dtype) > 1000);
+}
+
+static void measure_positional(tn__number_format *f, double x)
+{
+    tn__digits d = digits_positional(x, f->dtype);
+    f->left = max_int(f->left, max_int(d.exponent, 0) + 1 + (signbit(x) != 0));
+    f->right = max_int(f->right, places_of(&d));
+}
+
+static void measure_scientific(tn__number_format *f, double x)
+{
+    tn__digits d = digits_scientific(x, f->dtype);
+    f->left = max_int(f->left, 1 + (signbit(x) != 0));
+    f->precision = max_int(f->precision, d.count - 1);
+    f->exponent_digits =
+        max_int(f->exponent_digits, d.exponent <= -100 || d.exponent >= 100 ? 3 : 2);
+}
+
+static void fit_floats(tn__number_format *f, const void *elements, size_t count)
+{
+    int not_finite = 0; /* characters of the longest one */
+    f->scientific = wants_scientific(f->dtype, elements, count);
+    for (size_t i = 0; i < count; i++) {
+        double x = float_at(f->dtype, elements, i);
+        if (!isfinite(x))
+            not_finite = max_int(not_finite, isinf(x) && x < 0 ? 4 : 3);
+        else
+            (f->scientific ? measure_scientific : measure_positional)(f, x);
+    }
+    if (f->scientific)
+        f->right = f->precision + 2 + f->exponent_digits;
+    f->left = max_int(f->left, not_finite - f->right - 1);
+    f->width = f->left + 1 + f->right;
+}
+
+static int write_not_finite(double x, char *text)
+{
+    return sprintf(text, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+}
+
+static int write_float(const tn__number_format *f, double x, char *text)
+{
+    if (!isfinite(x))
+        return pad_left(text, write_not_finite(x, text), f->width);
+    bool negative = signbit(x);
+    if (f->scientific) {
+        /* Digits beyond the shortest are true ones, not zeros. */
+        tn__digits d = tn__digits_shortest(x, f->dtype);
+        if (d.count - 1 != f->precision)
+            d = tn__digits_rounded(x, f->precision);
+        int length = text_scientific(&d, negative, f->precision, f->exponent_digits, text);
+        return pad_left(text, length, f->left + 1 + f->right);
+    }
+    tn__digits d = digits_positional(x, f->dtype);
+    int length = text_positional(&d, negative, text);
+    length = pad_left(text, length, f->left + 1 + places_of(&d));
+    while (length < f->width)
+        text[length++] = ' ';
+    text[length] = 0;
+    return length;
+}
+
+static int write_float_alone(tn_dtype dtype, double x, char *text)
+{
+    if (!isfinite(x))
+        return write_not_finite(x, text);
+    tn__digits d = tn__digits_shortest(x, dtype);
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16)) {
+        int length = text_positional(&d, signbit(x), text);
+        if (text[length - 1] == '.')
+            length += sprintf(text + length, "0");
+        return length;
+    }
+    int length = text_scientific(&d, signbit(x), 0, 2, text);
+    char *point = strchr(text, '.');
+    if (point[1] != 'e')
+        return length;
+    memmove(point, point + 1, strlen(point));
+    return length - 1;
+}
+
+/* ---- any dtype ---- */
+
+static int write_whole(tn_dtype dtype, tn__scalar s, char *text)
+{
+    if (dtype == TN_BOOL)
+        return sprintf(text, "%s", s.bits ? "True" : "False");
+    if (tn__dtypes[dtype].class == TN__CLASS_UNSIGNED)
+        return sprintf(text, "%" PRIu64, s.bits);
+    return sprintf(text, "%" PRId64, tn__scalar_to_int(s, dtype));
+}
+
+tn__number_format tn__number_format_for(tn_dtype dtype, bool scalar, const void *elements,
+                                        size_t count)
+{
+    tn__number_format f = {.dtype = dtype};
+    char text[TN__NUMBER_TEXT];
+    if (tn_dtype_is_float(dtype))
+        fit_floats(&f, elements, count);
+    else if (dtype == TN_BOOL)
+        f.width = scalar ? 0 : 5;
+    else
+        for (size_t i = 0; i < count; i++)
+            f.width = max_int(f.width, write_whole(dtype, element(dtype, elements, i), text));
+    return f;
+}
+
+int tn__number_write(const tn__number_format *format, const void *at, char text[TN__NUMBER_TEXT])
+{
+    tn__scalar s = element(format->dtype, at, 0);
+    if (tn_dtype_is_float(format->dtype))
+        return write_float(format, tn__scalar_to_double(s, format->dtype), text);
+    return pad_left(text, write_whole(format->dtype, s, text), format->width);
+}
+
+int tn__number_write_alone(tn_dtype dtype, const void *at, char text[TN__NUMBER_TEXT])
+{
+    tn__scalar s = element(dtype, at, 0);
+    return tn_dtype_is_float(dtype) ? write_float_alone(dtype, tn__scalar_to_double(s, dtype), text)
+                                    : write_whole(dtype, s, text);
+}
