@@ -84,7 +84,7 @@ void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
     }
     if (cache->fresh == cache->end) {
         /* Only registered threads have caches: unregistered ones would take objects and never give them back. */
-        if (!tn__thread_ready()) return NULL;
+        if (!tn__thread_register()) return NULL;
         if (take_batch(cache, kind)) return tn__slab_take(cache, kind);
         if (!new_chunk(cache, kind)) return NULL;
     }
