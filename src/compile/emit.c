@@ -581,7 +581,7 @@ void tn__print_nest(tn__printer *p, const char *name)
     p->depth = 0;
     for (int e = 0; e < n->expr_count; e++)
         n->expr[e].printed = NOWHERE;
-    line(p, "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, int *fault)", name);
+    line(p, "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)", name);
     line(p, "{");
     line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {

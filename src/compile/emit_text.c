@@ -144,8 +144,10 @@ static bool add_scalar(filler *f, int slot)
 static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
 {
     tn__window w = {.base = a->value, .ndim = nest->loop_count, .offset = a->offset};
-    memcpy(w.dim, nest->extent, sizeof(int64_t) * (size_t)w.ndim);
-    memcpy(w.stride, a->stride, sizeof w.stride);
+    for (int l = 0; l < w.ndim; l++) {
+        w.stride[l] = a->stride[l];
+        w.dim[l] = a->stride[l] ? nest->extent[l] : 1; /* a row's result is written even if the row is empty */
+    }
     if (a->gathered && w.ndim < TN_MAX_NDIM) {
         w.dim[w.ndim] = a->gather_extent;
         w.stride[w.ndim++] = a->gather_stride;
@@ -281,7 +283,7 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
         p.extents = extents[i] + 1;
         tn__print_nest(&p, name);
     }
-    tn__text_addf(p.text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, int *fault)\n{\n",
+    tn__text_addf(p.text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
                   number);
     if (count == 1) {
         tn__text_addf(p.text, "    k%d_0(p, n, s, begin, end, fault);\n}\n\n", number);
@@ -307,11 +309,13 @@ static const char helpers[] =
     "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
     "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n"
     "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
-    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, int *fault, int operand)\n"
+    "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, tn_i64 *fault, int operand)\n"
     "{\n"
     "    int in = i >= -n && i < n;\n"
-    "    if (!in)\n"
-    "        *fault = operand;\n"
+    "    if (!in) {\n"
+    "        fault[0] = operand;\n"
+    "        fault[1] = i;\n"
+    "    }\n"
     "    return in;\n"
     "}\n";
 

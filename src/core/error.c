@@ -140,7 +140,6 @@ static tn__error *record(tn_status code, const char *operation, const char *form
         error->code = code;
         error->message = message;
     }
-    latch(error);
     return error;
 }
 
@@ -159,6 +158,7 @@ tn__error *tn__error_new(tn_status code, const char *operation, const char *form
     va_start(args, format);
     tn__error *error = record(code, operation, format, args);
     va_end(args);
+    latch(error);
     return error;
 }
 
@@ -168,6 +168,7 @@ tn_status tn__fail(tn_status code, const char *operation, const char *format, ..
     va_start(args, format);
     tn__error *error = record(code, operation, format, args);
     va_end(args);
+    latch(error);
     code = error->code;
     tn__error_release(error);
     return code;

@@ -36,9 +36,10 @@ typedef struct tn__operand {
 typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
 
 /* The entry point of a kernel in C:
- *     void name(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end, int32_t *fault)
+ *     void name(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end, int64_t *fault)
  * p: one pointer an operand (its buffer; the offset is in n), n: `params`, s: the scalars' values in the order of `scalar`,
- * [begin, end): the part of `items` to do; *fault is set to 1 + operand number of an index out of range. */
+ * [begin, end): the part of `items` to do; of an index out of range, fault[0] is set to 1 + the number of the operand it is
+ * for (whose last dimension is the one indexed) and fault[1] to the index. */
 typedef struct tn__step {
     tn__step_kind kind;
     int op;                   /* OP: the operation, a tn__op of array/ops.h */

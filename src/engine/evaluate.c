@@ -116,7 +116,7 @@ static void publish(tn__collection *c, const tn__plan *plan, const binding *bind
     }
     for (size_t i = 0; i < c->count && released; i++)
         if (c->entry[i].released) {
-            tn__node_set_released(c->entry[i].node, released);
+            tn__node_set_released(c->entry[i].node, tn__error_retain(released));
             tn__node_release(c->entry[i].node);
         }
     for (size_t r = 0; r < c->root_count; r++)

@@ -18,7 +18,7 @@
 
 extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
 
-#define HEAD "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, int *fault) {" \
+#define HEAD "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault) {" \
              "float *to = (float *)p[0] + n[0]; const float *from = (const float *)p[1] + n[1];" \
              "(void)fault; for (long i = begin; i < end; i++) to[i] = "
 #define TAIL ";}\n"
@@ -281,7 +281,7 @@ static void test_fault_and_scalars(void **state)
 {
     (void)state;
     static const char source[] =
-        "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, int *fault) {"
+        "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault) {"
         "(void)n; for (long i = begin; i < end; i++) {"
         "if (i == (long)s[1]) { *fault = 2; return; } ((float *)p[0])[i] = (float)s[0]; } }\n";
     int64_t n = 100000;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel steps: compiled code over a share of the items in each thread. */
-#include <stddef.h>
+#include <stdatomic.h>
+#include <string.h>
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/module.h"
@@ -8,7 +9,6 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "core/shape.h"
 
 #define FEW 64 /* operands and scalars that fit on the stack */
 
@@ -21,28 +21,26 @@ typedef struct kernel_run {
     const tn__step *step;
     void *const *p;
     const uint64_t *s;
-    _Atomic int32_t fault;
+    _Atomic bool faulted;
+    int64_t fault[2];       /* of the first that faulted */
 } kernel_run;
 
 static void kernel_part(void *context, int64_t begin, int64_t end)
 {
     kernel_run *run = context;
-    int32_t fault = 0;
-    run->kernel(run->p, run->step->param, run->s, begin, end, &fault);
-    if (fault)
-        run->fault = fault;
+    int64_t fault[2] = {0, 0};
+    run->kernel(run->p, run->step->param, run->s, begin, end, fault);
+    if (fault[0] && !atomic_exchange(&run->faulted, true))
+        memcpy(run->fault, fault, sizeof fault);
 }
 
-static tn_status kernel_fault(const tn__step *step, int32_t fault)
+static tn_status kernel_fault(const tn__step *step, const int64_t *fault)
 {
-    char shape[TN__SHAPE_TEXT];
-    int number = fault - 1;
-    if (number < 0 || number >= step->operand_count)
-        return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel, "an index is out of range");
-    const tn__operand *operand = &step->operand[number];
+    const tn__operand *operand = &step->operand[fault[0] - 1];
+    long long extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
     return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel,
-                    "an index is out of range: of operand %d, %s of shape %s", number, tn_dtype_name(operand->dtype),
-                    tn__shape_text(operand->ndim, operand->dim, shape));
+                    "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld", (long long)fault[1],
+                    extent, -extent, extent - 1);
 }
 
 static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
@@ -68,7 +66,7 @@ static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers,
     kernel_run run = {.kernel = data->kernel, .step = s, .p = p, .s = value};
     tn__cpu_for(s->items, s->item_cost, kernel_part, &run);
     tn__free(many);
-    return run.fault ? kernel_fault(s, run.fault) : TN_OK;
+    return run.faulted ? kernel_fault(s, run.fault) : TN_OK;
 }
 
 tn_status tn__cpu_prepare_kernel(tn__cpu_step *step, const tn__cpu_module *module)

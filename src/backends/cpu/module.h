@@ -9,7 +9,7 @@
 typedef struct tn__cpu_module tn__cpu_module;
 /* The entry point that device/program.h describes. */
 typedef void (*tn__cpu_kernel)(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end,
-                               int32_t *fault);
+                               int64_t *fault);
 
 /* Compilations done, and modules found in memory or on disk, since the process began. */
 extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
