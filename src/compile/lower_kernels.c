@@ -94,19 +94,20 @@ static bool ready(const tn__fuser *f, int i, const uint64_t *done)
     return true;
 }
 
-/* The next item: in recording order, but a small nest after a small nest where one is ready. -1 at the end. */
+/* The next item: small nests wait until nothing else can go on, and then come together; otherwise in recording order. -1 at the
+ * end. */
 static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
 {
-    int first = -1;
+    int other = -1;
     for (int i = 0; i < f->item_count; i++) {
         if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
             continue;
-        if (!after_small || is_small(&f->item[i]))
+        if (is_small(&f->item[i]) == after_small)
             return i;
-        if (first < 0)
-            first = i;
+        if (other < 0)
+            other = i;
     }
-    return first;
+    return other;
 }
 
 /* ---- emission ---- */
