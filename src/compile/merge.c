@@ -6,6 +6,7 @@
 
 #define MAX_EXPRESSIONS 400 /* in a nest: compilers slow down beyond */
 #define MAX_ACCESSES 48
+#define LOOK_BACK 64        /* nests that each one is tried with: keeps planning linear in the size of the graph */
 
 static int add_item(tn__fuser *f)
 {
@@ -255,7 +256,8 @@ bool tn__merge_nests(tn__fuser *f)
     for (int i = 1; i < f->item_count; i++) {
         if (!f->item[i].nest)
             continue;
-        for (int k = i - 1; k >= 0; k--) {
+        for (int k = i - 1, tried = 0; k >= 0 && tried < LOOK_BACK; k--) {
+            tried += f->item[k].nest != NULL;
             if (!f->item[k].nest || !domains_fit(f->item[k].nest, f->item[i].nest) || !related(f, k, i) ||
                 would_cycle(f, k, i))
                 continue;
