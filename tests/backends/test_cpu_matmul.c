@@ -84,7 +84,8 @@ static void check(tn_dtype dtype, int64_t batch, int64_t m, int64_t k, int64_t n
     if (alpha != 1) {
         tn_dtype factor = tn__dtypes[dtype].compute;
         step.step.alpha = 0;
-        step_scalar(&step, factor, tn__scalar_from_double(alpha, factor).bits);
+        step.step.negate_alpha = alpha < 0;
+        step_scalar(&step, factor, tn__scalar_from_double(alpha < 0 ? -alpha : alpha, factor).bits);
     }
     if (step_run(&step) != TN_OK)
         fail_msg("%s", tn_error());
@@ -127,7 +128,8 @@ static void test_dtypes(void **state)
     for (tn_dtype dtype = TN_BOOL; dtype < TN_DTYPE_COUNT; dtype++)
         for (int round = 0; round < 6; round++) {
             layout how[3] = {round % 4, (round + 1) % LAYOUTS, (round + 5) % LAYOUTS};
-            check(dtype, step_between(1, 3), step_between(1, 9), step_between(1, 9), step_between(1, 9), how, 1,
+            check(dtype, step_between(1, 3), step_between(1, 9), step_between(1, 9), step_between(1, 9), how,
+                  round % 3 || dtype == TN_BOOL ? 1 : tn__dtypes[dtype].class == TN__CLASS_UNSIGNED ? 2 : -2,
                   round % 2 && dtype != TN_BOOL, false);
         }
 }
