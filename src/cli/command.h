@@ -55,6 +55,9 @@ void tn__command_help(const tn__command *command);
 
 /* Prints "tanso NAME: ..." and where to find help; gives TN__EXIT_USAGE. */
 int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
+/* The library's latched error without the place in this program's source that it ends in, which is no help to a user; valid
+ * until the next call. */
+const char *tn__error_text(void);
 /* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
 int tn__library_error(const char *command);
 /* The device of --device (NULL: auto); false after saying what is wrong. */

@@ -19,9 +19,19 @@ int tn__usage_error(const char *command, const char *format, ...)
     return TN__EXIT_USAGE;
 }
 
+const char *tn__error_text(void)
+{
+    static char text[4096];
+    snprintf(text, sizeof text, "%s", tn_error());
+    char *place = strrchr(text, '(');
+    if (place && place > text && strstr(place, ".c:") && text[strlen(text) - 1] == ')')
+        place[-1] = '\0';
+    return text;
+}
+
 int tn__library_error(const char *command)
 {
-    fprintf(stderr, "tanso %s: %s\n", command, tn_error());
+    fprintf(stderr, "tanso %s: %s\n", command, tn__error_text());
     return tn_error_code() == TN_ERR_NAME ? TN__EXIT_USAGE : TN__EXIT_FAILED;
 }
 
@@ -30,7 +40,7 @@ bool tn__device_option(const char *command, const char *name, tn_device *device)
     tn_status status = TN_OK;
     *device = tn_device_parse(name ? name : "auto", &status);
     if (status != TN_OK)
-        fprintf(stderr, "tanso %s: --device %s: %s\n", command, name ? name : "auto", tn_error());
+        fprintf(stderr, "tanso %s: --device %s: %s\n", command, name ? name : "auto", tn__error_text());
     return status == TN_OK;
 }
 

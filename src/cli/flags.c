@@ -103,7 +103,7 @@ bool tn__flags_read(const tn__command *command, int count, char **words, tn__opt
         return true;
     if (options->count < command->least || options->count > command->most) {
         tn__usage_error(command->name, options->count < command->least ? "expected %s" : "too many arguments: expected %s",
-                        command->arguments);
+                        command->most ? command->arguments : "none");
         return false;
     }
     return true;

@@ -63,12 +63,12 @@ static int check_words(const tn__options *options)
     const char *flag = !optimizer ? "--model" : tn_optimizer_status(optimizer) != TN_OK ? "--optimizer" : NULL;
     tn_optimizer_free(optimizer);
     tn_layer_free(net);
-    return flag ? tn__usage_error("train", "%s: %s", flag, tn_error()) : TN__EXIT_DONE;
+    return flag ? tn__usage_error("train", "%s: %s", flag, tn__error_text()) : TN__EXIT_DONE;
 }
 
 static int stopped(const char *out, int signal_number)
 {
-    fprintf(stderr, "tanso train: %s\n", tn_error());
+    fprintf(stderr, "tanso train: %s\n", tn__error_text());
     fprintf(stderr, "To go on from its last snapshot: tanso train ... --out %s --resume\n", out);
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
 }

@@ -11,7 +11,7 @@
 #include "train/run.h"
 
 /* The layout, in pixels. */
-enum { PANEL_WIDTH = 440, HEIGHT = 340, LEFT = 64, RIGHT = 20, TOP = 64, BOTTOM = 52 };
+enum { PANEL_WIDTH = 440, HEIGHT = 340, LEFT = 64, RIGHT = 20, TOP = 64, BOTTOM = 52, LEGEND_WIDTH = 74, LEGEND_GAP = 16 };
 #define PLOT_WIDTH (PANEL_WIDTH - LEFT - RIGHT)
 #define PLOT_HEIGHT (HEIGHT - TOP - BOTTOM)
 
@@ -55,7 +55,7 @@ static double figure(const tn_epoch *row, const line *l)
 static double nice_step(double range)
 {
     double raw = range / TICKS, power = pow(10, floor(log10(raw))), factor = raw / power;
-    return power * (factor <= 1 ? 1 : factor <= 2 ? 2 : factor <= 5 ? 5 : 10);
+    return power * (factor < 1.5 ? 1 : factor < 3.5 ? 2 : factor < 7.5 ? 5 : 10);
 }
 
 /* Around all finite figures of a panel: losses from 0 on, where that does not flatten the lines; accuracies up to 100. */
@@ -153,7 +153,7 @@ static void put_line(tn__text *svg, const tn__history *history, const line *l, c
 static void put_legend(tn__text *svg, const panel *p)
 {
     for (int j = 0; j < p->line_count; j++) {
-        int at = LEFT + PLOT_WIDTH - 62 * (p->line_count - j);
+        int at = LEFT + PLOT_WIDTH - LEGEND_WIDTH * (p->line_count - j) + LEGEND_GAP;
         tn__text_addf(svg, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"/>\n", at, TOP - 14,
                       at + 22, TOP - 14, p->lines[j].colour);
         tn__text_addf(svg, "<text x=\"%d\" y=\"%d\">%s</text>\n", at + 28, TOP - 10, p->lines[j].name);

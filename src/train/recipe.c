@@ -3,7 +3,7 @@
 #include <tanso/train.h>
 
 static const tn_recipe recipes[] = {
-    {"digits", "linear:64 relu linear:10", "adam:lr=0.003", 30, 32},
+    {"digits", "layer_norm dropout:0.2 linear:64 relu linear:10", "adam:lr=0.006", 30, 64},
     {"mnist", "linear:1000 relu linear:10", "adam:lr=0.001", 5, 100},
     {"fashion-mnist", "linear:1000 relu linear:10", "adam:lr=0.001", 10, 100},
     {"spiral", "linear:32 tanh linear:32 tanh linear:3", "adam:lr=0.01", 100, 30},
