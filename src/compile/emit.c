@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
+
 enum { NOWHERE, ITEM, FIRST_SCOPE }; /* where an expression has its variable */
 
 static uint32_t all_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
@@ -22,8 +24,8 @@ static uint32_t all_loops(const tn__nest *n) { return (1u << n->loop_count) - 1;
 
 void tn__print_position(tn__printer *p, const tn__access *a)
 {
-    tn__text_addf(p->text, "n[%d]", a->param);
-    int param = a->param + 1;
+    tn__text_addf(p->text, "n[%d]", a->param + 1);
+    int param = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++) {
         if (!a->stride[l])
             continue;
@@ -40,16 +42,16 @@ static void print_load(tn__printer *p, const tn__expr *e)
     const tn__access *a = &p->nest->access[e->access];
     const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
     if (!a->gathered) {
-        tn__text_addf(p->text, "%s(p%d[", from, a->operand);
+        tn__text_addf(p->text, "%s(p%d[", from, e->access);
         tn__print_position(p, a);
         tn__text_add(p->text, "])");
         return;
     }
-    int extra = a->param + 1;
+    int extra = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++)
         extra += a->stride[l] != 0;
-    tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, %d) ? %s(p%d[", e->arg[0], extra + 1, a->operand + 1, from,
-                  a->operand);
+    tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, n[%d] + 1) ? %s(p%d[", e->arg[0], extra + 1, a->param, from,
+                  e->access);
     tn__print_position(p, a);
     tn__text_addf(p->text, " + tn_wrap(v%d, n[%d]) * n[%d]]) : 0", e->arg[0], extra + 1, extra);
 }
@@ -166,7 +168,7 @@ static void print_store(tn__printer *p, const tn__store *s)
     const tn__access *a = &p->nest->access[s->access];
     need(p, s->expr);
     indent(p);
-    tn__text_addf(p->text, "p%d[", a->operand);
+    tn__text_addf(p->text, "p%d[", s->access);
     tn__print_position(p, a);
     if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
         tn__text_addf(p->text, "] = tn_f32_to_%s(v%d);\n", tn__dtypes[a->dtype].suffix, s->expr);
@@ -206,7 +208,7 @@ static void decode(tn__printer *p, uint32_t loops, const char *from)
         if (count == 1)
             line(p, "const tn_i64 x%d = %s;", l, __builtin_popcount(loops) > 1 ? "q" : from);
         else
-            line(p, "const tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, p->extents + l, p->extents + l);
+            line(p, "const tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, EXTENT(l), EXTENT(l));
         count--;
     }
 }
@@ -221,11 +223,11 @@ static void emit_elementwise(tn__printer *p)
     p->vector_loop = last;
     line(p, "for (tn_i64 item = begin; item < end; item++) {");
     if (last >= 0) {
-        line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", p->extents + n->loop_count, p->extents + n->loop_count + 1);
-        line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", p->extents + n->loop_count + 1,
-             p->extents + last, p->extents + n->loop_count + 1, p->extents + last);
+        line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", EXTENT(n->loop_count), EXTENT(n->loop_count + 1));
+        line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", EXTENT(n->loop_count + 1),
+             EXTENT(last), EXTENT(n->loop_count + 1), EXTENT(last));
         if (last > 0) {
-            line(p, "const tn_i64 row = item / n[%d];", p->extents + n->loop_count);
+            line(p, "const tn_i64 row = item / n[%d];", EXTENT(n->loop_count));
             decode(p, all_loops(n) & ~inner, "row");
         }
     }
@@ -429,7 +431,7 @@ static void emit_rows(tn__printer *p)
     line(p, "const tn_i64 R = 1");
     for (int l = 0; l < n->loop_count; l++)
         if (n->reduced >> l & 1)
-            line(p, "    * n[%d]", p->extents + l);
+            line(p, "    * n[%d]", EXTENT(l));
     line(p, "    ;");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         hoist_pass(p, level, n->reduced);
@@ -521,15 +523,15 @@ static void emit_columns(tn__printer *p)
     uint32_t column = 1u << c, outer = all_loops(n) & ~n->reduced & ~column;
     p->vector_loop = c;
     line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    line(p, "const tn_i64 blocks = (n[%d] + %d) / %d;", p->extents + c, COLUMNS - 1, COLUMNS);
+    line(p, "const tn_i64 blocks = (n[%d] + %d) / %d;", EXTENT(c), COLUMNS - 1, COLUMNS);
     line(p, "const tn_i64 c0 = item %% blocks * %d;", COLUMNS);
-    line(p, "const tn_i64 c1 = c0 + %d < n[%d] ? c0 + %d : n[%d];", COLUMNS, p->extents + c, COLUMNS, p->extents + c);
+    line(p, "const tn_i64 c1 = c0 + %d < n[%d] ? c0 + %d : n[%d];", COLUMNS, EXTENT(c), COLUMNS, EXTENT(c));
     line(p, "const tn_i64 row = item / blocks;");
     decode(p, outer, "row");
     line(p, "const tn_i64 R = 1");
     for (int l = 0; l < n->loop_count; l++)
         if (n->reduced >> l & 1)
-            line(p, "    * n[%d]", p->extents + l);
+            line(p, "    * n[%d]", EXTENT(l));
     line(p, "    ;");
     for (int r = 0; r < n->reduction_count; r++)
         line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : type_text(p, r), r, COLUMNS);
@@ -573,7 +575,7 @@ static void emit_columns(tn__printer *p)
 
 /* ---- a nest ---- */
 
-void tn__print_nest(tn__printer *p, const char *name)
+void tn__print_nest(tn__printer *p)
 {
     tn__nest *n = p->nest;
     p->scopes = FIRST_SCOPE;
@@ -581,7 +583,7 @@ void tn__print_nest(tn__printer *p, const char *name)
     p->depth = 0;
     for (int e = 0; e < n->expr_count; e++)
         n->expr[e].printed = NOWHERE;
-    line(p, "static void %s(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)", name);
+    line(p, "(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)");
     line(p, "{");
     line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {
@@ -589,7 +591,7 @@ void tn__print_nest(tn__printer *p, const char *name)
         if (a->operand < 0)
             continue;
         const char *type = tn__dtypes[a->dtype].ctype, *constant = a->kind == TN__ACCESS_LOAD ? "const " : "";
-        line(p, "%s%s *const p%d = (%s%s *)p[%d];", constant, type, a->operand, constant, type, a->operand);
+        line(p, "%s%s *const p%d = (%s%s *)p[n[%d]];", constant, type, i, constant, type, a->param);
     }
     if (!n->reduced)
         emit_elementwise(p);

@@ -107,9 +107,9 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
 
 int tn__scalar_number(const tn__printer *p, int slot)
 {
-    for (int i = 0; i < p->step->step.scalar_count; i++)
+    for (int i = p->first_scalar; i < p->step->step.scalar_count; i++)
         if (p->step->step.scalar[i] == slot)
-            return i;
+            return i - p->first_scalar;
     return 0;
 }
 
@@ -118,6 +118,7 @@ int tn__scalar_number(const tn__printer *p, int slot)
 typedef struct filler {
     tn__draft_step *step;
     size_t param_capacity, scalar_capacity;
+    int first_param, first_scalar; /* of the nest in hand */
 } filler;
 
 static bool add_param(filler *f, int64_t value)
@@ -132,7 +133,7 @@ static bool add_param(filler *f, int64_t value)
 static bool add_scalar(filler *f, int slot)
 {
     tn__step *s = &f->step->step;
-    for (int i = 0; i < s->scalar_count; i++)
+    for (int i = f->first_scalar; i < s->scalar_count; i++)
         if (s->scalar[i] == slot)
             return true;
     if (!tn__grow((void **)&s->scalar, &f->scalar_capacity, (size_t)s->scalar_count + 1, sizeof *s->scalar))
@@ -165,11 +166,11 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest
     return true;
 }
 
-/* Offsets and strides of an access, as tn__print_position and the gathered load expect them. */
+/* The operand, offset and strides of an access, as tn__print_position and the gathered load expect them. */
 static bool add_access_params(filler *f, const tn__nest *nest, tn__access *a)
 {
-    a->param = f->step->step.param_count;
-    bool done = add_param(f, a->offset);
+    a->param = f->step->step.param_count - f->first_param;
+    bool done = add_param(f, a->operand) && add_param(f, a->offset);
     for (int l = 0; l < nest->loop_count; l++)
         if (a->stride[l])
             done = done && add_param(f, a->stride[l]);
@@ -189,27 +190,26 @@ static bool overwritten_early(const tn__nest *nest, int access)
     return false;
 }
 
-static bool add_accesses(filler *f, tn__nest *nest, int number, tn__access_kind kind)
+/* Outputs come first in a step, so operands are added kind by kind. */
+static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind kind)
 {
     for (int i = 0; i < nest->access_count; i++) {
         tn__access *a = &nest->access[i];
         if (a->kind != kind)
             continue;
         a->operand = -1;
-        if (dropped(a))
-            continue;
         a->pointwise = a->pointwise && !overwritten_early(nest, i);
         f->step->may_fail |= a->gathered;
-        if (kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
-            return false;
-        if (!add_access_params(f, nest, a))
+        if (!dropped(a) && kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
             return false;
     }
     return true;
 }
 
-static bool add_extents(filler *f, const tn__nest *nest, int64_t items)
+/* The nest's stretch of n[]: items, extents, then its accesses. */
+static bool add_params(filler *f, tn__nest *nest, int64_t items)
 {
+    f->first_param = f->step->step.param_count;
     bool done = add_param(f, items);
     for (int l = 0; l < nest->loop_count; l++)
         done = done && add_param(f, nest->extent[l]);
@@ -217,6 +217,8 @@ static bool add_extents(filler *f, const tn__nest *nest, int64_t items)
         int64_t last = nest->extent[nest->loop_count - 1];
         done = done && add_param(f, (last + TN__STRETCH - 1) / TN__STRETCH) && add_param(f, TN__STRETCH);
     }
+    for (int i = 0; i < nest->access_count; i++)
+        done = done && (dropped(&nest->access[i]) || add_access_params(f, nest, &nest->access[i]));
     return done;
 }
 
@@ -248,57 +250,90 @@ static void add_label(tn__text *label, const tn__nest *nest)
         tn__text_add(label, "copy");
 }
 
+/* The number of the function for the nest in p: that of an equal one if there is one. -1 without memory. */
+static int nest_function(tn__emitter *emitter, tn__printer *p)
+{
+    tn__text text = {0};
+    p->text = &text;
+    tn__print_nest(p);
+    char *string = tn__text_take(&text);
+    for (int i = 0; string && i < emitter->nest_count; i++)
+        if (strcmp(emitter->nest[i], string) == 0) {
+            tn__free(string);
+            return i;
+        }
+    if (!string || !tn__grow((void **)&emitter->nest, &emitter->nest_capacity, (size_t)emitter->nest_count + 1,
+                             sizeof *emitter->nest)) {
+        tn__free(string);
+        return -1;
+    }
+    tn__text_addf(&emitter->body, "static void nest%d", emitter->nest_count);
+    tn__text_add(&emitter->body, string);
+    emitter->nest[emitter->nest_count] = string;
+    return emitter->nest_count++;
+}
+
+static void print_entry(tn__text *text, int number, int count, const int (*call)[3])
+{
+    tn__text_addf(text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
+                  number);
+    if (count == 1) {
+        tn__text_addf(text, "    nest%d(p, n, s, begin, end, fault);\n}\n\n", call[0][0]);
+        return;
+    }
+    tn__text_add(text, "    for (; begin < end; begin++) {\n");
+    for (int i = 0; i < count; i++)
+        tn__text_addf(text, "        nest%d(p, n + %d, s + %d, 0, n[%d], fault);\n", call[i][0], call[i][1], call[i][2],
+                      call[i][1]);
+    tn__text_add(text, "    }\n}\n\n");
+}
+
+/* One nest's share of a step: its parameters and scalars, its function. */
+static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, int call[3])
+{
+    tn__step *s = &f->step->step;
+    int64_t items, cost;
+    tn__nest_items(nest, &items, &cost);
+    f->first_scalar = s->scalar_count;
+    if (!add_params(f, nest, items) || !add_scalars(f, nest))
+        return false;
+    tn__printer p = {.emitter = emitter, .step = f->step, .nest = nest, .first_scalar = f->first_scalar};
+    call[0] = nest_function(emitter, &p);
+    call[1] = f->first_param;
+    call[2] = f->first_scalar;
+    s->items = items;
+    s->item_cost = cost;
+    s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);
+    return call[0] >= 0;
+}
+
 bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step)
 {
     filler f = {.step = step};
-    tn__printer p = {.emitter = emitter, .step = step, .text = &emitter->body};
     tn__text label = {0};
-    int extents[count];
-    for (int i = 0; i < count; i++)
-        if (!add_accesses(&f, nest[i], i, TN__ACCESS_STORE))
-            return false;
-    step->output_count = step->operand_count;
+    int call[count][3];
     int64_t all_cost = 0;
-    for (int i = 0; i < count; i++) {
-        int64_t items, cost;
-        tn__nest_items(nest[i], &items, &cost);
-        all_cost += items * cost;
-        step->step.items = items;
-        step->step.item_cost = cost;
-        step->step.operations += tn__nest_points(nest[i]) * (nest[i]->expr_count - nest[i]->access_count / 2);
-        extents[i] = step->step.param_count;
-        if (!add_accesses(&f, nest[i], i, TN__ACCESS_LOAD) || !add_accesses(&f, nest[i], i, TN__ACCESS_INDEX))
-            return false;
-        extents[i] = step->step.param_count;
-        if (!add_extents(&f, nest[i], items) || !add_scalars(&f, nest[i]))
-            return false;
-        if (i)
-            tn__text_add(&label, ";");
+    bool done = true;
+    for (int i = 0; i < count && done; i++)
+        done = add_operands(&f, nest[i], i, TN__ACCESS_STORE);
+    step->output_count = step->operand_count;
+    for (int i = 0; i < count && done; i++)
+        done = add_operands(&f, nest[i], i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], i, TN__ACCESS_INDEX);
+    for (int i = 0; i < count && done; i++) {
+        done = emit_nest(emitter, &f, nest[i], call[i]);
+        all_cost += step->step.items * step->step.item_cost;
+        tn__text_add(&label, i ? "; " : "");
         add_label(&label, nest[i]);
     }
-    for (int i = 0; i < count; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "k%d_%d", number, i);
-        p.nest = nest[i];
-        p.extents = extents[i] + 1;
-        tn__print_nest(&p, name);
-    }
-    tn__text_addf(p.text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
-                  number);
-    if (count == 1) {
-        tn__text_addf(p.text, "    k%d_0(p, n, s, begin, end, fault);\n}\n\n", number);
-    } else {
-        tn__text_add(p.text, "    for (; begin < end; begin++) {\n");
-        for (int i = 0; i < count; i++)
-            tn__text_addf(p.text, "        k%d_%d(p, n, s, 0, n[%d], fault);\n", number, i, extents[i]);
-        tn__text_add(p.text, "    }\n}\n\n");
+    if (count > 1) {
         step->step.items = 1;
         step->step.item_cost = all_cost;
     }
-    char *kernel = tn__format("k%d", number);
-    step->step.kernel = kernel;
+    if (done)
+        print_entry(&emitter->body, number, count, call);
+    step->step.kernel = tn__format("k%d", number);
     step->step.label = tn__text_take(&label);
-    return kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;
+    return done && step->step.kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;
 }
 
 /* ---- the whole text ---- */
@@ -342,6 +377,9 @@ char *tn__emit_finish(tn__emitter *emitter)
     tn__free(emitter->functions.data);
     tn__free(emitter->body.data);
     tn__free(emitter->declared);
+    for (int i = 0; i < emitter->nest_count; i++)
+        tn__free(emitter->nest[i]);
+    tn__free(emitter->nest);
     memset(emitter, 0, sizeof *emitter);
     return tn__text_take(&text);
 }

@@ -25,7 +25,7 @@ typedef struct tn__access {
     int64_t gather_extent;
     bool gathered;
     bool pointwise;                 /* reached at the loop position only */
-    int operand, param;             /* in the step: its operand, and where its offset and strides begin in n[] */
+    int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
 } tn__access;
 
 typedef enum tn__expr_kind {
@@ -146,6 +146,9 @@ typedef struct tn__emitter {
     tn__text functions;        /* scalar functions used so far */
     tn__text body;             /* nests and entry points */
     uint8_t *declared;         /* by op * dtype: its function is in `functions` */
+    char **nest;               /* functions of nests so far: equal nests share one */
+    int nest_count;
+    size_t nest_capacity;
     bool math, integers, random; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 
