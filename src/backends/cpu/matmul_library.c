@@ -5,7 +5,7 @@
  * through scratch.
  *
  * oneDNN's sgemm and its matmul primitive run the same code; without a primitive to look up and arguments to set, sgemm is
- * the faster by 2-12 % on 100x784x1000, 784x100x1000 and 1024x1024x1024, and takes alpha, beta and leading dimensions.
+ * the faster by 3-15 % on 100x784x1000, 784x100x1000 and 1024x1024x1024, and takes alpha, beta and leading dimensions.
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -239,22 +239,21 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     tn__matmul *mm = &plan.matmul;
     tn__matmul_describe(step, mm);
     plan.multiply = mm->work == TN_FLOAT32 ? multiply_f32 : mm->work == TN_FLOAT64 ? multiply_f64 : NULL;
-    if (plan.multiply == NULL || mm->m == 0 || mm->n == 0 || mm->k == 0)
+    if (mm->m == 0 || mm->n == 0 || mm->k == 0)
         return tn__matmul_prepare_plain(step);
-    for (int k = 0; k < TN__MATMUL_OPERANDS; k++)
-        describe_form(step->step, mm, k, &plan.form[k], &plan.scratch_bytes);
-    if (!fits(&plan))
-        return tn__matmul_prepare_plain(step);
-    plan.swapped = plan.form[TN__MATMUL_OUT].transposed;
-    plan.shared = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
-                  (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
-
     tn__matmul_matrix operand[TN__MATMUL_OPERANDS];
-    for (int k = 0; k < TN__MATMUL_OPERANDS; k++)
+    for (int k = 0; k < TN__MATMUL_OPERANDS; k++) {
+        describe_form(step->step, mm, k, &plan.form[k], &plan.scratch_bytes);
         operand[k] = (tn__matmul_matrix){NULL, plan.form[k].ld, plan.form[k].transposed};
+    }
+    plan.swapped = plan.form[TN__MATMUL_OUT].transposed;
     tn__matmul_product p = product_of(&plan, operand);
     if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
         plan.multiply = tn__matmul_tile;
+    if (plan.multiply == NULL || !fits(&plan))
+        return tn__matmul_prepare_plain(step);
+    plan.shared = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
+                  (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
 
     size_t head = (sizeof(plan) + 63) / 64 * 64;
     library *data = tn__alloc_aligned(head + plan.scratch_bytes);
