@@ -142,6 +142,8 @@ static void batches_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+#define SHARED_OPERATIONS 4e6 /* of one product that several threads share: some 50 us of work, see parallel.h */
+
 /* The library's threads are this thread's OpenMP setting. */
 static int set_threads(int count)
 {
@@ -165,8 +167,9 @@ static tn_status library_run_step(const tn__cpu_step *step, void *const *buffers
         return tn__fail_memory("matmul", data->scratch_bytes);
     tn__cpu_addresses(step, TN__MATMUL_OPERANDS, buffers, run.base);
 
-    int threads = tn_threads(), before = set_threads(threads);
     const tn__matmul *mm = &data->matmul;
+    double operations = 2.0 * (double)mm->m * (double)mm->n * (double)mm->k;
+    int threads = operations < SHARED_OPERATIONS ? 1 : tn_threads(), before = set_threads(threads);
     if (data->shared)
         tn__cpu_for(mm->batch.size, 2 * mm->m * mm->n * mm->k, batches_part, &run);
     else
