@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# files.sh CHECKOUT: prints docs/files.md, a line a file of src/: the first sentence of the comment that each begins with.
+set -eu
+cd "$1/src"
+cat <<'END'
+# Files
+
+What each source file holds, by the first sentence of the comment it begins with. Printed by [`files.sh`](files.sh); `ninja -C build
+docs` writes it anew. [architecture.md](architecture.md) says how they work together.
+END
+find . -name '*.[ch]' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
+    awk -v file="$file" '
+        FNR == 1 { next }
+        {
+            line = $0
+            sub(/^ *\/?\*+\/?/, "", line)
+            done = line ~ /\*\/ *$/ || $0 ~ /^ *\*\/ *$/
+            sub(/ *\*\/ *$/, "", line)
+            gsub(/^ +| +$/, "", line)
+            if (line != "") text = text (text == "" ? "" : " ") line
+            if (done || FNR > 30) exit
+        }
+        END {
+            if (match(text, /\. +[A-Z]/)) text = substr(text, 1, RSTART)
+            if (match(text, /:  +/)) text = substr(text, 1, RSTART - 1) "."
+            gsub(/\|/, "\\|", text)
+            gsub(/</, "\\&lt;", text)
+            print file "\t" text
+        }' "$file"
+done | awk -F '\t' '
+    {
+        folder = $1
+        sub(/\/[^\/]*$/, "", folder)
+        if (folder != last) printf "\n## %s\n\n| file | holds |\n| --- | --- |\n", folder
+        last = folder
+        name = $1
+        sub(/.*\//, "", name)
+        printf "| [%s](../src/%s) | %s |\n", name, $1, $2
+    }'
