@@ -186,14 +186,15 @@ TN_API size_t tn_live_arrays(void);
 
 typedef struct tn__scope_guard {
     int depth;
-    int once;
 } tn__scope_guard;
 TN_API tn__scope_guard tn__scope_enter(void);
 TN_API void tn__scope_leave(tn__scope_guard *guard);
 #if defined(__GNUC__)
+/* A loop of one round, in a form in which compilers see that there is one. */
 #define TN_SCOPE \
-    for (tn__scope_guard tn__guard __attribute__((cleanup(tn__scope_leave))) = tn__scope_enter(); tn__guard.once; \
-         tn__guard.once = 0)
+    for (tn__scope_guard tn__guard __attribute__((cleanup(tn__scope_leave))) = tn__scope_enter(), \
+                         *tn__once = &tn__guard; \
+         tn__once; tn__once = NULL)
 #endif
 
 #ifdef __cplusplus

@@ -37,14 +37,14 @@ TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
  * cannot be used, the reason is latched and the block runs on the device of before. */
 typedef struct tn__device_guard {
     tn_device before;
-    int once;
 } tn__device_guard;
 TN_API tn__device_guard tn__device_enter(tn_device device);
 TN_API void tn__device_leave(tn__device_guard *guard);
 #if defined(__GNUC__)
-#define TN_ON_DEVICE(device)                                                                                            \
-    for (tn__device_guard tn__on_device __attribute__((cleanup(tn__device_leave))) = tn__device_enter(device);          \
-         tn__on_device.once; tn__on_device.once = 0)
+#define TN_ON_DEVICE(device) \
+    for (tn__device_guard tn__on_device __attribute__((cleanup(tn__device_leave))) = tn__device_enter(device), \
+                          *tn__once = &tn__on_device; \
+         tn__once; tn__once = NULL)
 #endif
 
 /* The device x is on. Zero device for an error array. */

@@ -46,7 +46,7 @@ int tn_scope_depth(void) { return tn__self()->depth; }
 
 tn__scope_guard tn__scope_enter(void)
 {
-    tn__scope_guard guard = {.depth = tn__self()->depth, .once = 1};
+    tn__scope_guard guard = {tn__self()->depth};
     tn_scope_push();
     return guard;
 }

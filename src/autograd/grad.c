@@ -218,7 +218,7 @@ bool tn_grad_enabled(void)
 tn__grad_guard tn__no_grad_enter(void)
 {
     tn_no_grad_push();
-    return (tn__grad_guard){.once = 1};
+    return (tn__grad_guard){0};
 }
 
 void tn__no_grad_leave(tn__grad_guard *guard)

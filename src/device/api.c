@@ -150,7 +150,7 @@ tn_status tn_set_device(tn_device device)
 
 tn__device_guard tn__device_enter(tn_device device)
 {
-    tn__device_guard guard = {tn_current_device(), 1};
+    tn__device_guard guard = {tn_current_device()};
     (void)!tn_set_device(device); /* a failure is latched; the block runs all the same, on the device of before */
     return guard;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Drawings: every node once, edges from inputs, names escaped. */
-#define _GNU_SOURCE
 #include "autograd/helpers.h"
 
 #include <stdio.h>
