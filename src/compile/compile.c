@@ -57,6 +57,8 @@ static void dump_plan(const tn__plan *plan)
 
 static tn_status broken(const char *pass, const char *what)
 {
+    if (what == tn__verify_no_memory)
+        return tn__fail_memory("compile", 0);
     return tn__fail(TN_ERR_INTERNAL, "compile", "after %s: %s; please report this as a bug of Tanso", pass, what);
 }
 

@@ -98,7 +98,9 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
 /* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the plan.
  * False without memory. */
 bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);
-/* NULL, or what is wrong: overlapping live temporaries, reads before writes, operands outside their buffers. */
+/* NULL, or what is wrong: overlapping live temporaries, reads before writes, operands outside their buffers; or
+ * tn__verify_no_memory. */
 const char *tn__plan_verify(const tn__plan *plan);
+extern const char tn__verify_no_memory[];
 
 #endif

@@ -93,6 +93,8 @@ static const char *check_buffers(const tn__program *p, const span *spans)
     return NULL;
 }
 
+const char tn__verify_no_memory[] = "no memory for the verifier";
+
 const char *tn__plan_verify(const tn__plan *plan)
 {
     const tn__program *p = &plan->program;
@@ -103,7 +105,7 @@ const char *tn__plan_verify(const tn__plan *plan)
     }
     span *spans = tn__alloc((size_t)(p->buffer_count + 1) * sizeof *spans);
     if (!spans)
-        return "no memory for the verifier";
+        return tn__verify_no_memory;
     find_spans(p, spans);
     const char *wrong = check_buffers(p, spans);
     tn__free(spans);
