@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The learning curve: well-formed SVG whose points lie inside its frame, for any figures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <ctype.h>
+#include <math.h>
+#include "support/folder.h"
+#include "support/random.h"
+#include "train/run.h"
+
+static test_random chance;
+
+static char *draw(const tn__history *history, bool classifies, const char *title)
+{
+    char folder[256];
+    test_folder_make(folder);
+    const char *path = test_path(folder, "curve.svg");
+    if (tn__curve_write(history, classifies, title, path) != TN_OK)
+        fail_msg("%s", tn_error());
+    char *svg = test_read(path, NULL);
+    test_folder_remove(folder);
+    assert_non_null(svg);
+    return svg;
+}
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+    for (text = strstr(text, part); text; text = strstr(text + 1, part))
+        found++;
+    return found;
+}
+
+/* Tags open and close in order, and no < or & stands for itself. */
+static void assert_well_formed(const char *svg)
+{
+    char open[16][16];
+    int depth = 0;
+    for (const char *at = svg; *at; at++) {
+        if (*at == '&' && strncmp(at, "&lt;", 4) && strncmp(at, "&gt;", 4) && strncmp(at, "&amp;", 5))
+            fail_msg("a bare &: %.30s", at);
+        if (*at != '<')
+            continue;
+        const char *end = strchr(at, '>');
+        assert_non_null(end);
+        bool closes = at[1] == '/', empty = end[-1] == '/';
+        char name[16] = "";
+        for (int i = 0; i < 15 && isalpha((unsigned char)at[1 + closes + i]); i++)
+            name[i] = at[1 + closes + i];
+        assert_true(*name);
+        if (closes) {
+            assert_true(depth > 0);
+            assert_string_equal(open[--depth], name);
+        } else if (!empty) {
+            assert_true(depth < 16);
+            strcpy(open[depth++], name);
+        }
+        at = end;
+    }
+    assert_int_equal(depth, 0);
+    assert_int_equal(count(svg, "<svg"), 1);
+    assert_null(strstr(svg, "nan"));
+    assert_null(strstr(svg, "inf"));
+}
+
+/* Every point of every line lies between the axes. */
+static void assert_inside(const char *svg)
+{
+    for (const char *at = strstr(svg, "<circle"); at; at = strstr(at + 1, "<circle")) {
+        double x, y;
+        assert_int_equal(sscanf(at, "<circle cx=\"%lf\" cy=\"%lf\"", &x, &y), 2);
+        assert_true(x >= 63.9 && x <= 420.1 && y >= 63.9 && y <= 288.1);
+    }
+}
+
+static void test_any_figures(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        tn__history history = {0};
+        int rows = (int)test_random_int(&chance, 1, 60);
+        double size = pow(10, (double)test_random_int(&chance, -12, 12)), base = test_random_bits(&chance) % 2 ? 0 : size;
+        bool flat = round % 7 == 0;
+        for (int i = 1; i <= rows; i++) {
+            tn_epoch row = {.epoch = i,
+                            .train_loss = flat ? size : base + size * test_random_double(&chance),
+                            .test_loss = flat ? size : base + size * test_random_double(&chance),
+                            .test_accuracy = flat ? 1 : test_random_double(&chance)};
+            if (test_random_bits(&chance) % 9 == 0)
+                row.test_loss = INFINITY;
+            if (test_random_bits(&chance) % 9 == 0)
+                row.train_loss = NAN;
+            assert_int_equal(tn__history_add(&history, &row), TN_OK);
+        }
+        char *svg = draw(&history, round % 3, "a <b> & \"c\"");
+        assert_well_formed(svg);
+        assert_inside(svg);
+        assert_non_null(strstr(svg, "a &lt;b&gt; &amp; \"c\""));
+        assert_int_equal(count(svg, ">epoch<"), round % 3 ? 2 : 1);
+        assert_int_equal(count(svg, ">train<"), 1);
+        assert_int_equal(count(svg, ">test<"), round % 3 ? 2 : 1);
+        assert_int_equal(count(svg, ">accuracy<"), round % 3 ? 1 : 0);
+        int labels = count(svg, "text-anchor=\"end\"");
+        assert_true(labels >= (round % 3 ? 6 : 3) && labels <= 22);
+        free(svg);
+        tn__history_free(&history);
+    }
+}
+
+static void test_many_epochs(void **state)
+{
+    (void)state;
+    tn__history history = {0};
+    for (int i = 1; i <= 20000; i++)
+        assert_int_equal(tn__history_add(&history, &(tn_epoch){.epoch = i, .train_loss = 1.0 / i, .test_loss = 1, .test_accuracy = 0.5}),
+                         TN_OK);
+    char *svg = draw(&history, true, "long");
+    assert_well_formed(svg);
+    assert_true(strlen(svg) < 100000);
+    assert_int_equal(count(svg, "<circle"), 0);
+    free(svg);
+    tn__history_free(&history);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_figures), cmocka_unit_test(test_many_epochs)};
+    chance = test_random_new();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
