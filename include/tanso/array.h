@@ -3,9 +3,9 @@
  * Arrays: creation, elementwise functions, views, reductions, products, indexing, with NumPy's names and semantics.
  *
  * Every function here only records: it checks shapes, dtypes and devices, and returns a new array owned by the
- * innermost scope. Values are computed when they are read (tanso/engine.h). None returns NULL; a failed check gives an
- * error array. Operands broadcast and promote as in NumPy (NEP 50): a C number given for an operand is a weak scalar,
- * which takes the other operand's dtype when their kinds agree, so 2.0 never turns float32 into float64.
+ * innermost scope. Values are computed when they are read (tanso/engine.h). None returns NULL; a failed check gives
+ * an error array. Operands broadcast and promote as in NumPy (NEP 50): a C number given for an operand is a weak
+ * scalar, which takes the other operand's dtype when their kinds agree, so 2.0 never turns float32 into float64.
  */
 #ifndef TANSO_ARRAY_H
 #define TANSO_ARRAY_H
@@ -29,7 +29,8 @@ TN_API int64_t tn_dim(const tn_array *x, int axis);
 /* Bytes between neighbours along each axis, as NumPy's strides; evaluates nothing: for an array still to be
  * computed these are the strides it will have (C order). */
 TN_API void tn_strides_of(const tn_array *x, int64_t strides[TN_MAX_NDIM]);
-/* True if x is an error array; its own message and code (not the thread's latched one). */
+/* True if x is an error array; its own code and message (not the thread's latched one), TN_OK and "" for any other.
+ * The message is valid while x is. */
 TN_API bool tn_is_error(const tn_array *x);
 TN_API const char *tn_message_of(const tn_array *x);
 TN_API tn_status tn_status_of(const tn_array *x);
@@ -72,7 +73,7 @@ TN_API tn_array *tn_zeros_with(tn_shape shape, const tn_create_opts *opts);
 TN_API tn_array *tn_ones_with(tn_shape shape, const tn_create_opts *opts);
 TN_API tn_array *tn_full_with(tn_shape shape, double value, const tn_create_opts *opts);
 /* start, start + step, ... below stop (NumPy's arange; count = ceil((stop - start) / step)). Default dtype: int64
- * when all three are whole numbers, else float32. */
+ * when all three are whole numbers, else float32. A step of 0 is TN_ERR_VALUE. */
 TN_API tn_array *tn_arange_with(double start, double stop, double step, const tn_create_opts *opts);
 /* `count` numbers from start to stop, both included; float32 by default. */
 TN_API tn_array *tn_linspace_with(double start, double stop, int64_t count, const tn_create_opts *opts);
@@ -80,7 +81,8 @@ TN_API tn_array *tn_linspace_with(double start, double stop, int64_t count, cons
 TN_API tn_array *tn_eye_with(int64_t n, int64_t m, const tn_create_opts *opts);
 /* A 0-d array of the value; float32 by default. Unlike a weak scalar it promotes like any array. */
 TN_API tn_array *tn_scalar_with(double value, const tn_create_opts *opts);
-/* A copy of host memory: shape's product of elements of `dtype` in C order at `data`. */
+/* A copy of host memory: shape's product of elements of `dtype` (not a default) in C order at `data`, which may be
+ * freed afterwards. opts: the device; its dtype is not read. */
 TN_API tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype, const tn_create_opts *opts);
 /* A copy of `count` floats / doubles / 64-bit integers as a vector of float32 / float64 / int64. */
 TN_API tn_array *tn_from_floats(const float *data, int64_t count);
@@ -137,7 +139,8 @@ TN_API tn_array *tn_signbit(const tn_array *x);
 TN_API tn_array *tn_logical_not(const tn_array *x);
 TN_API tn_array *tn_invert(const tn_array *x); /* bitwise not; logical for bool */
 
-/* x as another dtype; float to integer truncates toward zero and saturates, NaN gives 0. */
+/* x as another dtype; float to integer truncates toward zero and saturates, NaN gives 0; integers wrap around; to
+ * bool, everything but 0 is true. */
 TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
 /* ---- elementwise functions of two and three operands ------------------------------------------------------- */
@@ -146,7 +149,7 @@ TN_API tn_array *tn_add(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_subtract(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_multiply(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_divide(const tn_array *a, const tn_array *b);       /* true division */
-TN_API tn_array *tn_floor_divide(const tn_array *a, const tn_array *b); /* integers: x / 0 gives 0 */
+TN_API tn_array *tn_floor_divide(const tn_array *a, const tn_array *b); /* integers: by 0 gives 0, as the next two */
 TN_API tn_array *tn_remainder(const tn_array *a, const tn_array *b);    /* sign of b */
 TN_API tn_array *tn_fmod(const tn_array *a, const tn_array *b);         /* sign of a */
 TN_API tn_array *tn_power(const tn_array *a, const tn_array *b);
@@ -172,9 +175,9 @@ TN_API tn_array *tn_bitwise_or(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_bitwise_xor(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_left_shift(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_right_shift(const tn_array *a, const tn_array *b);
-/* condition ? a : b, elementwise; condition is cast to bool. */
+/* condition ? a : b, elementwise; condition is cast to bool, a and b promote. All three broadcast. */
 TN_API tn_array *tn_where(const tn_array *condition, const tn_array *a, const tn_array *b);
-/* min(max(x, low), high). */
+/* min(max(x, low), high); NaN stays. */
 TN_API tn_array *tn_clip(const tn_array *x, const tn_array *low, const tn_array *high);
 
 /* Points the handle x at the value x + y (x - y, x * y, x / y), cast to x's dtype; x's shape must not change. The old
@@ -216,10 +219,12 @@ TN_API tn_array *tn_index(const tn_array *x, int64_t i);
 TN_API tn_array *tn_slice_update(const tn_array *x, int count, const tn_slice_range *ranges, const tn_array *value);
 TN_API tn_array *tn_flip(const tn_array *x, tn_axes axes);
 
-/* Joins along an existing axis; stacks along a new one. count >= 1; shapes must agree but for the axis; dtypes promote. */
+/* Joins along an existing axis; stacks along a new one. count >= 1; shapes must agree but for the axis; dtypes
+ * promote. */
 TN_API tn_array *tn_concatenate(int count, const tn_array *const *arrays, int axis);
 TN_API tn_array *tn_stack(int count, const tn_array *const *arrays, int axis);
-/* Splits into `sections` parts along an axis into out[0 .. sections-1]; the extent must be a multiple. */
+/* Splits into `sections` parts along an axis into out[0 .. sections-1]; the extent must be a multiple. On an error
+ * all of out are error arrays. */
 TN_API tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **out);
 
 /* ---- reductions -------------------------------------------------------------------------------------------- */
@@ -229,7 +234,7 @@ typedef struct tn_reduce_opts {
     tn_axes axis;   /* default: all axes */
     bool keepdims;  /* keep reduced axes with extent 1 */
     tn_dtype dtype; /* sum, prod, mean: dtype of the result; default as NumPy (bool and small ints sum as int64) */
-    int ddof;       /* var, std: divisor is count - ddof */
+    int ddof;       /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
 } tn_reduce_opts;
 
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -245,10 +250,10 @@ TN_API tn_array *tn_all_with(const tn_array *x, const tn_reduce_opts *opts);
 /* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array. */
 TN_API tn_array *tn_argmax_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_argmin_with(const tn_array *x, const tn_reduce_opts *opts);
-/* log(sum(exp(x))), computed stably. */
+/* log(sum(exp(x))), computed stably; of integers in floats, as tn_exp. */
 TN_API tn_array *tn_logsumexp_with(const tn_array *x, const tn_reduce_opts *opts);
 
-/* Along one axis (negative: from the end). */
+/* Along one axis (negative: from the end); of integers in floats, as tn_exp. */
 TN_API tn_array *tn_softmax(const tn_array *x, int axis);
 TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 
@@ -256,15 +261,16 @@ TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 
 /* NumPy's matmul: 1-d operands are row/column vectors, leading axes broadcast. */
 TN_API tn_array *tn_matmul(const tn_array *a, const tn_array *b);
-/* The subarrays of `axis` at the integer `indices` (any shape): NumPy's take. A negative index counts from the end; one
- * out of range is an error when the array is evaluated (TN_ERR_INDEX), never wrapped. */
+/* The subarrays of `axis` at the integer `indices` (any shape): NumPy's take. A negative index counts from the end;
+ * one out of range is an error when the array is evaluated (TN_ERR_INDEX), never wrapped. */
 TN_API tn_array *tn_take(const tn_array *x, const tn_array *indices, int axis);
 /* x's elements at `indices` along `axis`; x and indices broadcast on the other axes. Range as tn_take. */
 TN_API tn_array *tn_take_along_axis(const tn_array *x, const tn_array *indices, int axis);
 /* A copy of x with values added at the indices along `axis` (values has the shape tn_take gives); indices that repeat
  * accumulate, in the order of the indices. Range as tn_take. */
 TN_API tn_array *tn_scatter_add(const tn_array *x, const tn_array *indices, const tn_array *values, int axis);
-/* float32 (or `dtype`) array of shape indices.shape + (count,), 1 where the last index equals the element. */
+/* float32 (or `dtype`) array of shape indices.shape + (count,), 1 where the last index equals the element: an index
+ * out of range gives a row of zeros. */
 TN_API tn_array *tn_one_hot(const tn_array *indices, int64_t count, tn_dtype dtype);
 
 /* ---- the macros that remember the caller's place ----------------------------------------------------------- */

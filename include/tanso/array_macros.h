@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call macros of tanso/array.h: each notes the caller's file and line, turns C numbers given as operands into weak
- * scalars and keyword arguments into an options struct, and calls the function of the same name. Those that take lists
- * are variadic, so that a list may be written as a compound literal, commas and all.
+ * The call macros of tanso/array.h: each notes the caller's file and line, turns C numbers given as operands into
+ * weak scalars and keyword arguments into an options struct, and calls the function of the same name. Those that take
+ * lists are variadic, so that a list may be written as a compound literal, commas and all.
  */
 #ifndef TANSO_ARRAY_MACROS_H
 #define TANSO_ARRAY_MACROS_H

@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-/* Marks a floating array as a leaf whose gradient is wanted; what it was computed from no longer matters. Returns x. */
+/* Marks a floating array as a leaf whose gradient is wanted; what it was computed from no longer matters. Returns
+ * x. */
 TN_API tn_array *tn_requires_grad(tn_array *x);
 /* Asks backward to give x, not a leaf, a gradient too. Call it before tn_backward. Returns x. */
 TN_API tn_array *tn_retain_grad(tn_array *x);
@@ -82,7 +83,8 @@ typedef struct tn_check_opts {
 } tn_check_opts;
 
 /* Compares backward's directional derivative, in a random direction and weighted by a random output gradient, with a
- * central difference, in float64 (Chainer's check_backward). TN_OK, or TN_ERR_VALUE with both numbers in the message. */
+ * central difference, in float64 (Chainer's check_backward). TN_OK, or TN_ERR_VALUE with both numbers in the
+ * message. */
 TN_API tn_status tn_check_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
                                         const tn_check_opts *opts) TN_MUST_CHECK;
 /* The same for the gradients themselves: second derivatives. */

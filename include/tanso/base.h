@@ -69,7 +69,8 @@ TN_API tn_status tn_error_code(void);
 TN_API void tn_clear_error(void);
 /* A code's name: "TN_ERR_SHAPE". Static. */
 TN_API const char *tn_status_name(tn_status status);
-/* The one of `count` valid names that is nearest to `word` by edit distance, for "did you mean"; NULL if none is near. */
+/* The one of `count` valid names that is nearest to `word` by edit distance, for "did you mean"; NULL if none is
+ * near. */
 TN_API const char *tn_nearest_name(const char *word, const char *const *names, int count);
 
 /* Remembers the caller's place for messages. Put in front of each call by the macros of these headers. */
@@ -108,7 +109,7 @@ TN_API size_t tn_dtype_size(tn_dtype dtype);
 TN_API tn_dtype tn_dtype_parse(const char *name);
 /* The dtype NumPy's result_type gives for arrays of these two dtypes (bfloat16: as float16, with it float32). */
 TN_API tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b);
-/* bool, signed, unsigned and floating kinds. */
+/* Whether a dtype is floating; whether it is a signed or unsigned integer (bool is neither). */
 TN_API bool tn_dtype_is_float(tn_dtype dtype);
 TN_API bool tn_dtype_is_integer(tn_dtype dtype);
 
@@ -175,9 +176,11 @@ TN_API void tn_scope_push(void);
 TN_API void tn_scope_pop(void);
 /* Number of scopes open in this thread. */
 TN_API int tn_scope_depth(void);
-/* Hands x to the enclosing scope, so that it outlives the innermost one. Returns x. */
+/* Hands x to the scope around the innermost one (to the thread, if there is none), so that it outlives it. Returns
+ * x. */
 TN_API tn_array *tn_keep(tn_array *x);
-/* Takes x out of every scope; the caller frees it with tn_free. Returns x. */
+/* Takes x out of every scope; the caller frees it with tn_free. Returns x. In the thread whose scope it is in only:
+ * else TN_ERR_STATE is latched. */
 TN_API tn_array *tn_own(tn_array *x);
 /* Frees x now, whoever owned it. NULL is ignored. */
 TN_API void tn_free(tn_array *x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datasets and loaders. A dataset holds samples x[i] with targets t[i] in host memory; a loader cuts them into minibatches,
- * shuffled if asked, prepared ahead on a thread, on a device.
+ * Datasets and loaders. A dataset holds samples x[i] with targets t[i] in host memory; a loader cuts them into
+ * minibatches, shuffled if asked, prepared ahead on a thread, on a device.
  */
 #ifndef TANSO_DATA_H
 #define TANSO_DATA_H
@@ -16,18 +16,21 @@ typedef struct tn_dataset tn_dataset;
 
 typedef enum tn_split_kind { TN_TRAIN = 0, TN_TEST = 1 } tn_split_kind;
 
-/* x (n, ...) and t (n, ...) with equal first extents, evaluated and copied to the host. Never NULL, like all of these. */
+/* x (n, ...) and t (n, ...) with equal first extents, evaluated and copied to the host. Never NULL, like all of
+ * these. */
 TN_API tn_dataset *tn_dataset_arrays(const tn_array *x, const tn_array *t);
-/* The 1,797 8x8 digits of the UCI set, embedded in the library: x (n, 64) float32, pixels over 16; t (n) int64. Split 80:20
- * by a fixed permutation. */
+/* The 1,797 8x8 digits of the UCI set, embedded in the library: x (n, 64) float32, pixels over 16; t (n) int64. Split
+ * 80:20 by a fixed permutation. */
 TN_API tn_dataset *tn_digits(tn_split_kind split);
 /* All 1,797, raw pixel values 0..16, in file order. */
 TN_API tn_dataset *tn_digits_raw(void);
-/* MNIST, Fashion-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA, in $TANSO_DATA/mnist
- * (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. Downloads nothing: see tn_data_fetch. */
+/* MNIST, Fashion-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA, in
+ * $TANSO_DATA/mnist (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. Downloads nothing:
+ * see tn_data_fetch. */
 TN_API tn_dataset *tn_mnist(tn_split_kind split);
 TN_API tn_dataset *tn_fashion_mnist(tn_split_kind split);
-/* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz], {train,t10k}-labels-idx1-ubyte[.gz]. */
+/* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz],
+ * {train,t10k}-labels-idx1-ubyte[.gz]. */
 TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
 /* Three spiral arms of `per_class` points each: x (3 per_class, 2) float32, t int64 (DeZero's toy set). */
 TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
@@ -35,19 +38,22 @@ TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
 TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
 /* By name: "digits", "mnist", "fashion-mnist", "spiral", "sine", or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
-/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. `progress` (may be
- * NULL) is called with bytes done and in all (0 = unknown). */
+/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. `progress`
+ * (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
+ * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
 TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;
 
-/* The folder where tn_data_fetch puts a set's files, freed with tn_string_free; NULL with a latched error where there is none. */
+/* The folder where tn_data_fetch puts a set's files, freed with tn_string_free; NULL with a latched error where there
+ * is none. */
 TN_API char *tn_data_cache(const char *name);
 
 TN_API void tn_dataset_free(tn_dataset *dataset);
+/* TN_OK, or why making it failed. */
 TN_API tn_status tn_dataset_status(const tn_dataset *dataset);
 /* Number of samples; 0 for a failed dataset. */
 TN_API int64_t tn_dataset_size(const tn_dataset *dataset);
-/* All samples and all targets as arrays on the CPU, owned by the dataset. */
+/* All samples and all targets as arrays on the CPU, owned by the dataset; of a failed one, an error array. */
 TN_API tn_array *tn_dataset_x(const tn_dataset *dataset);
 TN_API tn_array *tn_dataset_t(const tn_dataset *dataset);
 /* Number of classes: largest integer target + 1; 0 for floating targets. */
@@ -74,10 +80,11 @@ typedef struct tn_loader_opts {
 
 /* Takes ownership of the dataset unless keep_dataset. Never NULL. */
 TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);
-/* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once when
- * the thread has a latched error. */
+/* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once
+ * when the thread has a latched error. */
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
 TN_API void tn_loader_free(tn_loader *loader);
+/* TN_OK, or the error that stopped it. */
 TN_API tn_status tn_loader_status(const tn_loader *loader);
 /* Minibatches an epoch. */
 TN_API int64_t tn_loader_length(const tn_loader *loader);

@@ -33,8 +33,8 @@ TN_API bool tn_device_equal(tn_device a, tn_device b);
 TN_API tn_device tn_current_device(void);
 TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
 
-/* TN_ON_DEVICE(tn_cuda(1)) { ... } makes a device the current one for a block, however the block is left. If the device
- * cannot be used, the reason is latched and the block runs on the device of before. */
+/* TN_ON_DEVICE(tn_cuda(1)) { ... } makes a device the current one for a block, however the block is left. If the
+ * device cannot be used, the reason is latched and the block runs on the device of before. */
 typedef struct tn__device_guard {
     tn_device before;
 } tn__device_guard;
@@ -49,7 +49,7 @@ TN_API void tn__device_leave(tn__device_guard *guard);
 
 /* The device x is on. Zero device for an error array. */
 TN_API tn_device tn_device_of(const tn_array *x);
-/* x on another device (x itself, as a new handle, when it is there already). */
+/* x on another device, copied at once (x itself, as a new handle, when it is there already). */
 TN_API tn_array *tn_to(const tn_array *x, tn_device device);
 
 typedef struct tn_memory_info {
@@ -66,12 +66,14 @@ TN_API size_t tn_memory_trim(tn_device device);
 /* Limits what buffers of the device may use, in bytes; 0 lifts the limit. */
 TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
 
-/* Threads that evaluation on the CPU uses; 0 asks for one a core. */
+/* Threads that evaluation on the CPU uses; 0 asks for one a core that this process may run on. Before it is set, the
+ * count comes from TANSO_THREADS, else OMP_NUM_THREADS, else that. Results do not depend on it. */
 TN_API void tn_set_threads(int count);
 TN_API int tn_threads(void);
 
-/* The C compiler that makes the CPU's kernels, and the folder where they are kept; each freed with tn_string_free. NULL with a
- * latched error: no compiler (the reference evaluator runs everything), no folder (kernels are made anew in each process). */
+/* The C compiler that makes the CPU's kernels, and the folder where they are kept; each freed with tn_string_free.
+ * NULL with a latched error: no compiler (the reference evaluator runs everything), no folder (kernels are made anew
+ * in each process). */
 TN_API char *tn_kernel_compiler(void);
 TN_API char *tn_kernel_cache(void);
 

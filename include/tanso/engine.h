@@ -3,8 +3,8 @@
  * Evaluation: computing recorded arrays, reading them on the host, printing them, and seeing what a plan does.
  *
  * An array's value is computed when it is read, by tn_eval, at the end of an optimizer's step, or when a recording
- * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape of
- * the graph, so a loop compiles in its first rounds and then only looks its plan up.
+ * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape
+ * of the graph, so a loop compiles in its first rounds and then only looks its plan up.
  */
 #ifndef TANSO_ENGINE_H
 #define TANSO_ENGINE_H
@@ -18,23 +18,25 @@ extern "C" {
 
 /* Computes x. TN_OK at once when it has a value already. */
 TN_API tn_status tn_eval(const tn_array *x) TN_MUST_CHECK;
-/* Computes several arrays of one device in one plan. */
+/* Computes several arrays of one device in one plan; arrays of several devices are TN_ERR_DEVICE. */
 TN_API tn_status tn_eval_all(int count, const tn_array *const *arrays) TN_MUST_CHECK;
 
-/* The value of a one-element array, converted; NaN / 0 with a latched error otherwise. */
+/* The value of a one-element array, computed and converted as tn_cast does; NaN / 0 with a latched error for any
+ * other array, or when computing fails. */
 TN_API double tn_item(const tn_array *x);
 TN_API int64_t tn_item_int(const tn_array *x);
 /* Copies x in C order to `destination`, which holds `bytes` >= size * itemsize. */
 TN_API tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes) TN_MUST_CHECK;
-/* The elements of an array in host memory, C order, valid while x is; NULL with a latched error. For arrays on
- * another device than the CPU this is a copy owned by x's scope. */
+/* The elements of an array in host memory, computed, C order; valid until x is freed or assigned to, and not to be
+ * written. NULL with a latched error; an array whose device's memory the host can't read is TN_ERR_DEVICE: use
+ * tn_to_host. */
 TN_API const void *tn_data(const tn_array *x);
 
 /* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; NULL without memory. */
 TN_API char *tn_string(const tn_array *x);
 TN_API char *tn_repr(const tn_array *x);
 TN_API void tn_string_free(char *string);
-/* Prints str(x) and a newline to stdout / to `stream`. */
+/* Prints str(x) and a newline to stdout / to `stream`. On an error nothing is printed, and the error is latched. */
 TN_API void tn_print(const tn_array *x);
 TN_API void tn_fprint(FILE *stream, const tn_array *x);
 

@@ -3,8 +3,8 @@
  * Layers, initialisers and losses.
  *
  * A layer is an opaque object with named, ordered parameters and child layers. Layers are made by constructors, which
- * never return NULL: a failed one gives an inert layer whose forward returns its error. A layer given to tn_sequential
- * (or tn_layer_add) belongs to it; the root is freed with tn_layer_free.
+ * never return NULL: a failed one gives an inert layer whose forward returns its error. A layer given to
+ * tn_sequential (or tn_layer_add) belongs to it; the root is freed with tn_layer_free.
  */
 #ifndef TANSO_NN_H
 #define TANSO_NN_H
@@ -44,7 +44,8 @@ typedef struct tn_init {
     double gain; /* 0 stands for 1 */
 } tn_init;
 
-/* A new array filled by the initialiser, from the given generator (NULL: the thread's). */
+/* A new array of the innermost scope, filled by the initialiser; dtype, device and generator from opts (NULL:
+ * defaults). */
 TN_API tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts);
 /* The kind of a name such as "he_normal"; TN_INIT_COUNT if there is none. */
 TN_API tn_init_kind tn_init_parse(const char *name);
@@ -75,21 +76,23 @@ TN_API tn_layer *tn_flatten_layer(void); /* (N, ...) to (N, product) */
 /* A layer of any function of one array. `user` must outlive it. */
 TN_API tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_array *x, void *user), void *user);
 
-/* In training mode zeroes each element with probability `ratio` and scales the others by 1/(1-ratio) (Srivastava et al.
- * 2014); the identity in evaluation mode. */
+/* In training mode zeroes each element with probability `ratio` and scales the others by 1/(1-ratio) (Srivastava et
+ * al. 2014); the identity in evaluation mode. */
 TN_API tn_layer *tn_dropout(double ratio);
 /* Rows of the table "W" (count, features) chosen by integer indices. Default init N(0, 1). */
 TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
-/* Normalises the last axis (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta; parameters "gamma", "beta"
- * (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
+/* Normalises the last axis (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta; parameters "gamma",
+ * "beta" (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
 TN_API tn_layer *tn_layer_norm(int64_t features, double eps);
 
-/* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all: should it fail, they
- * are freed, but for those that belong to another layer already. */
+/* Applies its children one after another; children are named "0", "1", ... Takes ownership of them all: should it
+ * fail, they are freed, but for those that belong to another layer already. */
 TN_API tn_layer *tn_sequential_of(int count, tn_layer *const *layers);
-/* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the last. */
+/* linear(sizes[0]) activation linear(sizes[1]) ... ; `activation` is a layer name such as "relu", none after the
+ * last. */
 TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation);
-/* A network written as words, "linear:1000 sigmoid linear:10". An unknown word's error names the nearest valid one. */
+/* A network written as words, "linear:1000 sigmoid linear:10". An unknown word's error names the nearest valid
+ * one. */
 TN_API tn_layer *tn_layer_parse(const char *text);
 
 TN_API tn_array *tn_forward(tn_layer *layer, const tn_array *x);
@@ -98,29 +101,32 @@ TN_API void tn_layer_free(tn_layer *layer);
 /* TN_OK, or why construction failed. */
 TN_API tn_status tn_layer_status(const tn_layer *layer);
 
-/* A layer of the user's own: forward gets the layer and its `user` pointer, and runs in a scope of its own, out of which only
- * its result is kept. Parameters and children are added by name; the layer owns them, and frees `user` with free_user (may be
- * NULL; also called when tn_layer_new fails). */
+/* A layer of the user's own: forward gets the layer and its `user` pointer, and runs in a scope of its own, out of
+ * which only its result is kept. Parameters and children are added by name; the layer owns them, and frees `user`
+ * with free_user (may be NULL; also called when tn_layer_new fails). */
 typedef tn_array *(*tn_forward_fn)(tn_layer *layer, const tn_array *x, void *user);
 TN_API tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user));
-/* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another layer. */
+/* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another
+ * layer. */
 TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
-/* Makes `value` (floating, evaluated here) a parameter: a leaf that requires its gradient. Returns it, owned by the layer; or
- * an error array, and then `value` stays the caller's. */
+/* Makes `value` (floating, evaluated here) a parameter: a leaf that requires its gradient. Returns it, owned by the
+ * layer; or an error array, and then `value` stays the caller's. */
 TN_API tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value);
 
-/* The parameters of a layer and its children in order, named by path ("0.W", "2.b"). The handles stay the layer's and stay
- * the same through training, moving and loading. */
+/* The parameters of a layer and its children in order, named by path ("0.W", "2.b"). The handles stay the layer's and
+ * stay the same through training, moving and loading. */
 TN_API int tn_param_count(const tn_layer *layer);
 TN_API tn_array *tn_param(const tn_layer *layer, int i);
-/* Valid until the layer changes. */
+/* Valid until the layer changes. "" with TN_ERR_INDEX latched for an i out of range; tn_param gives an error array
+ * then. */
 TN_API const char *tn_param_name(const tn_layer *layer, int i);
+/* The parameter of a path; an error array (TN_ERR_NAME, naming the nearest path) if there is none. */
 TN_API tn_array *tn_param_named(const tn_layer *layer, const char *path);
 /* Number of elements of all parameters. */
 TN_API int64_t tn_param_total(const tn_layer *layer);
 
-/* Moves parameters and gradients to a device, in place. Parameters still to be inferred will be made there (else, where the
- * first input is). */
+/* Moves parameters and gradients to a device, in place. Parameters still to be inferred will be made there (else,
+ * where the first input is). */
 TN_API tn_status tn_layer_to(tn_layer *layer, tn_device device);
 /* Training mode (the default) or evaluation mode, for the layer and its children. */
 TN_API void tn_layer_train(tn_layer *layer, bool training);
@@ -137,12 +143,13 @@ TN_API char *tn_layer_string(const tn_layer *layer);
 
 /* ---- losses and measures ----------------------------------------------------------------------------------- */
 
-/* Mean over the rows of -log softmax(x)[t]; x (N, classes) floating, t (N) integers in range (checked at evaluation). */
+/* Mean over the rows of -log softmax(x)[t]; x (N, classes) floating, t (N) integers in range (checked at
+ * evaluation). */
 TN_API tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t);
 /* Mean of -t log s - (1-t) log(1-s), s = sigmoid(x), computed stably from x; t the shape of x, in [0, 1]. */
 TN_API tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t);
-/* The same from probabilities p instead of logits; p is clamped to [u, 1 - u], u the dtype's rounding unit, so that 0 and 1
- * give large losses, not infinite ones. */
+/* The same from probabilities p instead of logits; p is clamped to [u, 1 - u], u the dtype's rounding unit, so that 0
+ * and 1 give large losses, not infinite ones. */
 TN_API tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t);
 /* Mean of (a - b)²; a and b of one shape, nothing is broadcast. */
 TN_API tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b);

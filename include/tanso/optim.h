@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Optimizers. tn_step records the update of every parameter that has a gradient, evaluates everything in one plan, points
- * the parameters at their new values (their memory is reused) and clears their gradients.
+ * Optimizers. tn_step records the update of every parameter that has a gradient, evaluates everything in one plan,
+ * points the parameters at their new values (their memory is reused) and clears their gradients.
  *
- * What a step releases: arrays recorded before it that depend on the parameters' old values. The loss on which backward was
- * called and small ones (up to 16,384 elements) are computed along with the step; larger ones that were not tn_eval'ed
- * before it can no longer be read, and say so.
+ * What a step releases: arrays recorded before it that depend on the parameters' old values. The loss on which
+ * backward was called and small ones (up to 16,384 elements) are computed along with the step; larger ones that were
+ * not tn_eval'ed before it can no longer be read, and say so.
  */
 #ifndef TANSO_OPTIM_H
 #define TANSO_OPTIM_H
@@ -43,9 +43,9 @@ TN_API tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opt
  * tn_optimizer_opts. An unknown word's error names the nearest valid one. */
 TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
 
-/* One update, see above: hooks, clipping by value, clipping by norm, weight decay, the rule. The status is latched too. A
- * parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After a failure the
- * parameters and the state have their old values, and the gradients are cleared. */
+/* One update, see above: hooks, clipping by value, clipping by norm, weight decay, the rule. The status is latched
+ * too. A parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After
+ * a failure the parameters and the state have their old values, and the gradients are cleared. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
 TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
@@ -56,12 +56,13 @@ TN_API void tn_optimizer_set_lr(tn_optimizer *optimizer, double lr);
 TN_API int64_t tn_optimizer_steps(const tn_optimizer *optimizer);
 TN_API void tn_optimizer_set_steps(tn_optimizer *optimizer, int64_t steps);
 
-/* A hook runs before each update, with gradient recording off, and may change gradients (tn_set_grad). Hooks run in the order
- * they were added; one that returns an error ends the step. */
+/* A hook runs before each update, with gradient recording off, and may change gradients (tn_set_grad). Hooks run in
+ * the order they were added; one that returns an error ends the step. */
 typedef tn_status (*tn_gradient_hook)(tn_optimizer *optimizer, tn_layer *layer, void *user);
 TN_API tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user);
 
-/* The state arrays (momenta and such), named "<parameter path>.<name>": for snapshots and moves. */
+/* The state arrays (momenta and such), named "<parameter path>.<name>": for snapshots and moves. They come with the
+ * first step; arrays and names are the optimizer's. Out of range: an error array, "", and TN_ERR_INDEX latched. */
 TN_API int tn_optimizer_state_count(const tn_optimizer *optimizer);
 TN_API tn_array *tn_optimizer_state(const tn_optimizer *optimizer, int i);
 TN_API const char *tn_optimizer_state_name(const tn_optimizer *optimizer, int i);

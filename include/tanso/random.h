@@ -34,15 +34,17 @@ typedef struct tn_random_opts {
     double loc, scale;       /* normal: mean loc and deviation scale, default 0 and 1 (scale 0 means 1) */
 } tn_random_opts;
 
-/* Uniform floats in [low, high). */
+/* Uniform floats in [low, high); low must not be above high. */
 TN_API tn_array *tn_random_uniform_with(tn_shape shape, const tn_random_opts *opts);
 /* Normal floats by Box and Muller's transform. */
 TN_API tn_array *tn_random_normal_with(tn_shape shape, const tn_random_opts *opts);
-/* Integers in [low, high) of opts->dtype; `low` and `high` here are arguments, those of opts are not read. */
+/* Integers in [low, high) of opts->dtype, which must hold them; an empty range is TN_ERR_VALUE. `low` and `high` here
+ * are arguments, those of opts are not read. */
 TN_API tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts);
 /* A random permutation of 0..n-1, int64, made on the host and moved to the device. */
 TN_API tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts);
-/* True with probability p, as bool: the mask of a dropout. */
+/* True with probability p, as bool (or opts->dtype, 0 and 1): the mask of a dropout. p outside [0, 1] is
+ * TN_ERR_VALUE. */
 TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_random_opts *opts);
 
 #if !defined(__cplusplus) && !defined(TN_NO_MACROS)

@@ -17,7 +17,7 @@ extern "C" {
 /* A weighted mean accumulated on the device: adding costs no synchronisation. Never NULL. */
 typedef struct tn_meter tn_meter;
 TN_API tn_meter *tn_meter_new(tn_device device);
-/* Adds a one-element array with a weight (a minibatch's size). */
+/* Adds a one-element array with a weight (a minibatch's size). A failure is latched, and makes the next mean NaN. */
 TN_API void tn_meter_add(tn_meter *meter, const tn_array *value, double weight);
 /* The mean so far, and a fresh start; NaN when nothing was added or on an error (latched). */
 TN_API double tn_meter_take(tn_meter *meter);
@@ -48,15 +48,15 @@ typedef struct tn_train_opts {
 } tn_train_opts;
 
 /*
- * Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be NULL).
- * Integer targets are classes, learned with softmax cross entropy; floating ones are values, learned with mean squared
- * error. The thread's generator is as before afterwards.
+ * Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be
+ * NULL). Integer targets are classes, learned with softmax cross entropy; floating ones are values, learned with mean
+ * squared error. The thread's generator is as before afterwards.
  *
- * Into `out` go snapshot.safetensors (tn_snapshot_save), model.safetensors (parameters, and in the file's metadata the words
- * to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample), log.jsonl (an object a
- * line an epoch) and curve.svg: after the first epoch and the last, and between them as often as costs at most a twentieth
- * of the time; the log every epoch. Each is written beside, synced and renamed. Files of an earlier run there are replaced
- * when the first epoch is done.
+ * Into `out` go snapshot.safetensors (tn_snapshot_save), model.safetensors (parameters, and in the file's metadata
+ * the words to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample),
+ * log.jsonl (an object a line an epoch) and curve.svg: after the first epoch and the last, and between them as often
+ * as costs at most a twentieth of the time; the log every epoch. Each is written beside, synced and renamed. Files of
+ * an earlier run there are replaced when the first epoch is done.
  *
  * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE.
  */
@@ -69,15 +69,16 @@ typedef struct tn_recipe {
 } tn_recipe;
 TN_API const tn_recipe *tn_train_recipe(int i);
 
-/* Mean loss and accuracy (NaN for floating targets) of a network over a dataset, in evaluation mode and without gradients,
- * in minibatches of `batch` (0: 1000); either result may be NULL. An empty dataset is TN_ERR_VALUE. */
+/* Mean loss and accuracy (NaN for floating targets) of a network over a dataset, in evaluation mode and without
+ * gradients, in minibatches of `batch` (0: 1000); either result may be NULL. An empty dataset is TN_ERR_VALUE. */
 TN_API tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_device device, double *loss,
                              double *accuracy) TN_MUST_CHECK;
 
 /*
- * A training run's whole state between two epochs: parameters, optimizer state, step count and learning rate, the thread's
- * random generator, the loader's epoch, and a text that describes it (may be NULL), kept as the file's metadata
- * "tanso.description". The path ends in .safetensors or .npz; the file is written beside, synced and renamed.
+ * A training run's whole state between two epochs: parameters, optimizer state, step count and learning rate, the
+ * thread's random generator, the loader's epoch, and a text that describes it (may be NULL), kept as the file's
+ * metadata "tanso.description". The path ends in .safetensors or .npz; the file is written beside, synced and
+ * renamed.
  */
 TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                                   const char *description) TN_MUST_CHECK;
