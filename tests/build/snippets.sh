@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# snippets.sh CHECKOUT WORK CC LIBDIR: every ```c block of the documentation that has a main compiles and links
-# as printed. One marked ```c run is also run, in WORK: it must exit with 0 and print what the ```text block
-# that follows it shows, if one does before the next block.
+# snippets.sh CHECKOUT WORK CC LIBDIR [CXX]: every ```c block (with CXX, every ```cpp block too) of the
+# documentation that has a main compiles and links as printed. One marked ```c run is also run, in WORK: it must
+# exit with 0 and print what the ```text block that follows it shows, if one does before the next block. And the
+# README's first program is examples/mnist.c.
 set -eu
-checkout=$1 work=$2 cc=$3 libdir=$4 failed=0 count=0 runs=0
+checkout=$1 work=$2 cc=$3 libdir=$4 cxx=${5-} failed=0 count=0 runs=0
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -14,11 +15,12 @@ pages=$(find "$checkout/docs" "$checkout/README.md" -name '*.md' 2>/dev/null || 
 awk -v work="$work" '
     FNR == 1 { file = ""; shown = ""; page = FILENAME; gsub(/.*\//, "", page); sub(/\.md$/, "", page) }
     /^```/ && file != "" { close(file); file = ""; next }
-    /^```c( run)?$/ {
-        file = work "/" page "-" FNR ".c"
+    /^```(c|cpp)( run)?$/ {
+        name = work "/" page "-" FNR
+        file = name (/cpp/ ? ".cpp" : ".c")
         printf "" > file
         shown = ""
-        if (/run/) { shown = work "/" page "-" FNR ".shown"; printf "" > (work "/" page "-" FNR ".run") }
+        if (/ run$/) { shown = name ".shown"; printf "" > (name ".run") }
         next
     }
     /^```text$/ && shown != "" { file = shown; shown = ""; printf "" > file; next }
@@ -26,16 +28,23 @@ awk -v work="$work" '
     file != "" { print > file }
 ' $pages
 
+compile() { # file program
+    case $1 in
+    *.cpp) "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$checkout/include" "$1" -o "$2" -L"$libdir" -ltanso ;;
+    *) "$cc" -std=gnu11 -Wall -Werror -I"$checkout/include" "$1" -o "$2" -L"$libdir" -ltanso -lm ;;
+    esac
+}
+
 LD_LIBRARY_PATH=$libdir
 export LD_LIBRARY_PATH
-for file in "$work"/*.c; do
-    name=${file%.c}
-    if ! grep -q 'int main(' "$file" 2>/dev/null; then
-        continue
-    fi
+for file in "$work"/*.c "$work"/*.cpp; do
+    name=${file%.*}
+    grep -q 'int main(' "$file" 2>/dev/null || continue
+    case $file in
+    *.cpp) [ -n "$cxx" ] || continue ;;
+    esac
     count=$((count + 1))
-    "$cc" -std=gnu11 -Wall -Werror -I"$checkout/include" "$file" -o "$name" -L"$libdir" -ltanso -lm ||
-        { echo "FAILED to compile: $file"; failed=1; continue; }
+    compile "$file" "$name" || { echo "FAILED to compile: $file"; failed=1; continue; }
     [ -e "$name.run" ] || continue
     runs=$((runs + 1))
     (cd "$work" && timeout 60 "$name") >"$name.printed" ||
@@ -44,5 +53,10 @@ for file in "$work"/*.c; do
         diff -u "$name.shown" "$name.printed" || { echo "FAILED: $file prints something else"; failed=1; }
     fi
 done
+
+first=$(find "$work" -name 'README-*.c' | sort -t- -k2n | head -n 1)
+sed -n '/^#include/,$p' "$checkout/examples/mnist.c" | diff -u "$first" - ||
+    { echo "FAILED: the README's program is not examples/mnist.c"; failed=1; }
+
 echo "$count snippets compiled, $runs run"
 exit $failed
