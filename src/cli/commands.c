@@ -90,10 +90,10 @@ static int unknown_command(int argc, char **argv)
     if (half)
         return tn__usage_error(NULL, "'%s%s%s' is no command: did you mean '%s'?", argv[1], argc > 2 ? " " : "",
                                argc > 2 ? argv[2] : "", half->name);
-    const char *names[TN__COUNT_OF(commands)];
+    const char *names[TN__COUNT_OF(commands) + 2] = {"--help", "--version"};
     for (int i = 0; i < TN__COUNT_OF(commands); i++)
-        names[i] = commands[i]->name;
-    const char *near = tn_nearest_name(argv[1], names, TN__COUNT_OF(commands));
+        names[2 + i] = commands[i]->name;
+    const char *near = tn_nearest_name(argv[1], names, TN__COUNT_OF(names));
     const char *what = argv[1][0] == '-' ? "flag" : "command";
     if (near)
         return tn__usage_error(NULL, "there is no %s '%s': did you mean '%s'?", what, argv[1], near);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs the command, TANSO_COMMAND, as a process. */
+#include "cli/command_runner.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "support/folder.h"
+
+pid_t command_start(const char *folder, const char *words)
+{
+    const char *command = getenv("TANSO_COMMAND");
+    if (!command) {
+        fprintf(stderr, "TANSO_COMMAND does not name the command to test\n");
+        exit(1);
+    }
+    char line[2048];
+    snprintf(line, sizeof line, "exec '%s' %s", command, words);
+    const char *out = test_path(folder, "out.txt"), *err = test_path(folder, "err.txt");
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    int out_fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666), err_fd = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (chdir(folder) != 0 || dup2(out_fd, 1) < 0 || dup2(err_fd, 2) < 0)
+        _exit(126);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(127);
+}
+
+int command_wait(pid_t pid)
+{
+    int status;
+    if (waitpid(pid, &status, 0) != pid)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+command_result command_run(const char *folder, const char *words)
+{
+    command_result result = {.code = command_wait(command_start(folder, words))};
+    result.out = test_read(test_path(folder, "out.txt"), NULL);
+    result.err = test_read(test_path(folder, "err.txt"), NULL);
+    return result;
+}
+
+void command_free(command_result *result)
+{
+    free(result->out);
+    free(result->err);
+}
