@@ -2,38 +2,11 @@
 /* The Nth allocation failing, for every N, while a net is built, trained, changed and saved: an error, no crash, no leak. */
 #include "nn/check.h"
 
-#include "core/memory.h"
+#include "support/starve.h"
 
-typedef tn_status (*scenario)(void);
-
-/* Runs it with the allocation after the first n failing, for n = 0, 1, ... until none is left to fail. */
-static void check_scenario(const char *name, scenario run)
+static tn_status build(void *unused)
 {
-    assert_int_equal(run(), TN_OK); /* caches that last as long as the process */
-    check_fine();
-    size_t arrays = tn_live_arrays();
-    for (long n = 0;; n++) {
-        assert_true(n < 20000);
-        tn__fail_allocation_after(n);
-        tn_status status = run();
-        long made = tn__fail_allocation_after(-1);
-        if (tn_live_arrays() != arrays)
-            fail_msg("%s, allocation %ld: %zu arrays leaked: %s", name, n, tn_live_arrays() - arrays, tn_error());
-        if (made <= n) {
-            assert_int_equal(status, TN_OK);
-            print_message("%s: %ld allocations\n", name, n);
-            break;
-        }
-        /* Some allocations can be done without (caches), but a failure is never silent. */
-        if (status != TN_OK)
-            assert_false(tn_ok());
-        tn_clear_error();
-    }
-    check_fine();
-}
-
-static tn_status build(void)
-{
+    (void)unused;
     tn_layer *net = tn_layer_parse("linear:4 relu layer_norm:4 dropout:0.2 embedding:3:2");
     tn_status status = tn_layer_status(net);
     tn_layer_free(net);
@@ -51,8 +24,9 @@ static tn_array *pass(const tn_array *x, void *user)
     return tn_add(x, 0);
 }
 
-static tn_status train(void)
+static tn_status train(void *unused)
 {
+    (void)unused;
     tn_layer *net = tn_sequential(tn_linear(3), tn_function_layer("pass", pass, NULL), tn_layer_norm(0, 0), tn_linear(2));
     tn_optimizer *optimizer = tn_adam(net, .clip_norm = 1);
     tn_status status = TN_OK;
@@ -69,8 +43,9 @@ static tn_status train(void)
     return status;
 }
 
-static tn_status describe(void)
+static tn_status describe(void *unused)
 {
+    (void)unused;
     tn_layer *net = tn_sequential(tn_linear(3, .in = 2), tn_linear(2, .in = 3));
     tn_status status = tn_layer_status(net);
     if (status == TN_OK && tn_param_count(net) != 4)
@@ -129,19 +104,19 @@ static void test_step_is_all_or_nothing(void **state)
 static void test_build(void **state)
 {
     (void)state;
-    check_scenario("build", build);
+    starve("build", build, NULL);
 }
 
 static void test_train(void **state)
 {
     (void)state;
-    check_scenario("train", train);
+    starve("train", train, NULL);
 }
 
 static void test_describe(void **state)
 {
     (void)state;
-    check_scenario("describe", describe);
+    starve("describe", describe, NULL);
 }
 
 int main(void)
