@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/compiler.h"
-#include "backends/cpu/kernel_cache.h"
+#include "device/kernel_cache.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"

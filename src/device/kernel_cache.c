@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where compiled kernels are kept, and whether they may be trusted. */
-#include "backends/cpu/kernel_cache.h"
+#include "device/kernel_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +170,7 @@ tn_status tn__kernel_seal(const char *path)
     if (status == TN_ERR_MEMORY)
         return tn__fail_memory("kernels", length);
     if (status != TN_OK)
-        return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler left no output in %s", path);
+        return tn__fail(TN_ERR_COMPILE, "kernels", "the compiler left no output in %s", path);
     seal end = {.length = length};
     memcpy(end.magic, magic, sizeof(magic));
     tn__hash_name(data, length, end.hash);
@@ -184,29 +184,62 @@ tn_status tn__kernel_seal(const char *path)
     return good ? TN_OK : tn__fail(TN_ERR_COMPILE, "kernels", "cannot write %s: %s", path, strerror(failed));
 }
 
-bool tn__kernel_intact(const char *path)
+char *tn__kernel_read(const char *path, size_t *length)
 {
     if (access(path, F_OK) != 0)
-        return false;
-    size_t length;
+        return NULL;
     char *data;
     bool intact = false;
-    tn_status status = read_whole(path, &data, &length);
+    tn_status status = read_whole(path, &data, length);
     if (status == TN_ERR_MEMORY)
-        return false;
-    if (status == TN_OK && length > sizeof(seal)) {
+        return NULL;
+    if (status == TN_OK && *length > sizeof(seal)) {
         seal end;
         char hash[33];
-        memcpy(&end, data + length - sizeof(end), sizeof(end));
-        tn__hash_name(data, length - sizeof(end), hash);
-        intact = memcmp(end.magic, magic, sizeof(magic)) == 0 && end.length == length - sizeof(end) &&
+        *length -= sizeof(end);
+        memcpy(&end, data + *length, sizeof(end));
+        tn__hash_name(data, *length, hash);
+        intact = memcmp(end.magic, magic, sizeof(magic)) == 0 && end.length == *length &&
                  memcmp(end.hash, hash, sizeof(hash)) == 0;
     }
+    if (intact)
+        return data;
     if (status == TN_OK)
         tn__free(data);
-    if (!intact) {
-        tn__log(TN__LOG_WARN, "kernels", "%s is damaged: compiling it again", path);
-        unlink(path);
+    tn__log(TN__LOG_WARN, "kernels", "%s is damaged: compiling it again", path);
+    unlink(path);
+    return NULL;
+}
+
+bool tn__kernel_intact(const char *path)
+{
+    size_t length;
+    char *data = tn__kernel_read(path, &length);
+    tn__free(data);
+    return data != NULL;
+}
+
+tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, const char *data, size_t length)
+{
+    static _Atomic unsigned counter;
+    char path[PATH_MAX], final[PATH_MAX];
+    snprintf(final, sizeof(final), "%s/%.64s", folder->path, name);
+    snprintf(path, sizeof(path), "%s/%.64s-%d-%u.tmp", folder->path, name, (int)getpid(), atomic_fetch_add(&counter, 1));
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), failed = errno;
+    bool good = file >= 0;
+    for (size_t done = 0; good && done < length;) {
+        ssize_t written = write(file, data + done, length - done);
+        good = written > 0 || (written < 0 && errno == EINTR);
+        failed = errno;
+        done += written > 0 ? (size_t)written : 0;
     }
-    return intact;
+    if (file >= 0)
+        close(file);
+    tn_status status = good ? tn__kernel_seal(path)
+                            : tn__fail(TN_ERR_COMPILE, "kernels", "cannot write %s: %s", path, strerror(failed));
+    if (status == TN_OK && rename(path, final) != 0)
+        status = tn__fail(TN_ERR_COMPILE, "kernels", "cannot rename %s to %s: %s", path, final, strerror(errno));
+    if (status != TN_OK && file >= 0)
+        unlink(path);
+    return status;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of compiled kernels: $TANSO_CACHE_DIR, else $XDG_CACHE_HOME/tanso, else ~/.cache/tanso, and in it
- * kernels/<32 hexadecimal digits>.so. Each file ends in a seal (length and hash of what precedes it), so that a truncated or
- * damaged one is noticed before it is loaded.
+ * The folder of compiled kernels, which every backend that compiles shares: $TANSO_CACHE_DIR, else $XDG_CACHE_HOME/tanso,
+ * else ~/.cache/tanso, and in it kernels/<32 hexadecimal digits>.so (of the CPU) or .cubin (of a GPU). Each file ends in a
+ * seal (length and hash of what precedes it), so that a truncated or damaged one is noticed before it is loaded.
  */
-#ifndef TN_BACKENDS_CPU_KERNEL_CACHE_H
-#define TN_BACKENDS_CPU_KERNEL_CACHE_H
+#ifndef TN_DEVICE_KERNEL_CACHE_H
+#define TN_DEVICE_KERNEL_CACHE_H
 
 #include <limits.h>
+#include <stddef.h>
 #include <tanso/base.h>
+#include "core/plugin.h"
 
+TN__PLUGIN_BEGIN
 /* A place to compile in. */
 typedef struct tn__kernel_folder {
     char path[PATH_MAX - 128];
@@ -27,5 +30,11 @@ void tn__kernel_folder_close(tn__kernel_folder *folder);
 tn_status tn__kernel_seal(const char *path);
 /* True if the file is there, ours, and unharmed. A harmed one is removed. */
 bool tn__kernel_intact(const char *path);
+
+/* An unharmed file's contents without the seal, to be freed with tn__free; NULL if there is none. */
+char *tn__kernel_read(const char *path, size_t *length);
+/* Puts contents under a name in the folder, sealed, all at once for whoever else looks. */
+tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
+TN__PLUGIN_END
 
 #endif
