@@ -30,9 +30,15 @@ static const char *const flags[] = {
     "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-std=gnu11",
     "-fPIC",         "-shared",           "-w",              "-pipe",              "-x",      "c",
 };
-/* -O2 with -O3's vectoriser runs as fast as gcc's -O3 and compiles in four fifths of the time. Clang, which does not know
- * these flags, is asked again in its own words. */
-static const char *const levels[][3] = {{"-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"}, {"-O3"}};
+/*
+ * What of gcc's optimizations pays for itself in these kernels: -O3's vectoriser, and moving loads of extents and strides out of
+ * loops. Kernels run as fast as with -O3 and compile in a third of the time (0.6 s of one core instead of 1.8 for 80 kB).
+ * Clang, which does not know these flags, is asked again in its own words.
+ */
+static const char *const levels[][5] = {
+    {"-O1", "-ftree-pre", "-fstrict-aliasing", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"},
+    {"-O3"},
+};
 #define FLAG_COUNT  (sizeof(flags) / sizeof(*flags))
 #define LEVEL_COUNT (sizeof(levels) / sizeof(*levels))
 #define LEVEL_FLAGS (sizeof(levels[0]) / sizeof(*levels[0]))

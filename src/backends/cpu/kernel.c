@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define FEW 64 /* operands and scalars that fit on the stack */
+#define FEW 64 /* operands that fit on the stack */
 
 typedef struct kernel_data {
     tn__cpu_kernel kernel;
@@ -47,23 +47,19 @@ static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers,
 {
     const tn__step *s = step->step;
     void *few_pointers[FEW], **p = few_pointers;
-    uint64_t few_scalars[FEW], *value = few_scalars;
     void *many = NULL;
-    if (s->operand_count > FEW || s->scalar_count > FEW) {
-        size_t bytes = s->operand_count * sizeof(*p) + s->scalar_count * sizeof(*value);
+    if (s->operand_count > FEW) {
+        size_t bytes = s->operand_count * sizeof(*p);
         many = tn__alloc(bytes);
         if (many == NULL)
             return tn__fail_memory(s->kernel, bytes);
         p = many;
-        value = (uint64_t *)(p + s->operand_count);
     }
     for (int k = 0; k < s->operand_count; k++)
         p[k] = buffers[s->operand[k].buffer];
-    for (int k = 0; k < s->scalar_count; k++)
-        value[k] = scalars[s->scalar[k]];
 
     const kernel_data *data = step->data;
-    kernel_run run = {.kernel = data->kernel, .step = s, .p = p, .s = value};
+    kernel_run run = {.kernel = data->kernel, .step = s, .p = p, .s = scalars};
     tn__cpu_for(s->items, s->item_cost, kernel_part, &run);
     tn__free(many);
     return run.faulted ? kernel_fault(s, run.fault) : TN_OK;
