@@ -25,12 +25,13 @@ TN_API tn_dataset *tn_digits(tn_split_kind split);
 /* All 1,797, raw pixel values 0..16, in file order. */
 TN_API tn_dataset *tn_digits_raw(void);
 /* MNIST, Fashion-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA, in
- * $TANSO_DATA/mnist (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. Downloads nothing:
- * see tn_data_fetch. */
+ * $TANSO_DATA/mnist (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. $TANSO_DATA itself
+ * counts as Fashion-MNIST's if "fashion" is in its path, else as MNIST's. Downloads nothing: see tn_data_fetch. */
 TN_API tn_dataset *tn_mnist(tn_split_kind split);
 TN_API tn_dataset *tn_fashion_mnist(tn_split_kind split);
 /* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz],
- * {train,t10k}-labels-idx1-ubyte[.gz]. */
+ * {train,t10k}-labels-idx1-ubyte[.gz]. x (n, ...) flattened to (n, pixels) float32: bytes over 255, other dtypes as they
+ * are; t (n) int64, from any integers. */
 TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
 /* Three spiral arms of `per_class` points each: x (3 per_class, 2) float32, t int64 (DeZero's toy set). */
 TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
@@ -38,8 +39,9 @@ TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
 TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
 /* By name: "digits", "mnist", "fashion-mnist", "spiral", "sine", or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
-/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. `progress`
- * (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
+/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. The
+ * environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the files from instead of the
+ * usual ones. `progress` (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
  * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
 TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;
@@ -72,7 +74,7 @@ typedef struct tn_loader_opts {
     int64_t batch;     /* default 32 */
     bool shuffle;      /* a new order each epoch, from the seed and the epoch's number alone */
     bool drop_last;    /* drop the short last minibatch */
-    bool no_prefetch;  /* prepare minibatches in the caller's thread */
+    bool no_prefetch;  /* prepare minibatches in the caller's thread, even where a thread of their own would pay */
     bool keep_dataset; /* do not free the dataset with the loader */
     uint64_t seed;
     tn_device device;  /* default: current */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders. Shuffled minibatches are gathered into trays, on a thread unless that is turned off or impossible, and the
+ * Loaders. Shuffled minibatches are gathered into trays, ahead on a thread where that pays and is not turned off, and the
  * batch's arrays are pointed at them. Minibatches in order need no gathering: on the CPU they are views of the dataset.
  */
 #include <string.h>
@@ -171,6 +171,10 @@ static void begin_prefetch(tn_loader *loader)
 {
     if (loader->no_prefetch || loader->prefetch)
         return;
+    if (!tn__prefetch_pays(tn__trays_bytes(loader->trays), loader->device->capabilities.host_memory)) {
+        loader->no_prefetch = true;
+        return;
+    }
     loader->prefetch = tn__prefetch_new(&loader->batches, loader->trays, loader->epoch, loader->next);
     if (!loader->prefetch) {
         loader->no_prefetch = true;
@@ -181,9 +185,9 @@ static void begin_prefetch(tn_loader *loader)
 static bool shuffled_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
 {
     begin_prefetch(loader);
-    tn__tray *tray = loader->prefetch
-                         ? tn__prefetch_take(loader->prefetch)
-                         : tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
+    tn__tray *tray = loader->prefetch ? tn__prefetch_take(loader->prefetch, loader->epoch, loader->next) : NULL;
+    if (!tray)
+        tray = tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
     if (!tray) {
         tn__fail_memory("loader", tn__trays_bytes(loader->trays));
         return false;

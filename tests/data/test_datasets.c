@@ -233,6 +233,11 @@ static void where_sets_are_looked_for(void **state)
         tn_dataset_free(dataset);
     }
     assert_dataset_failed(tn_fashion_mnist(TN_TEST), TN_ERR_IO, "tanso data fetch fashion-mnist");
+    char *cache = tn_data_cache("mnist");
+    assert_string_equal(cache, scratch_path("cache/tanso/mnist"));
+    tn_string_free(cache);
+    assert_null(tn_data_cache("digits"));
+    tn_clear_error();
     setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored */
     unsetenv("TANSO_DATA");
     char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include "core/memory.h"
+#include "data/batches.h"
 
 /* Stands before the C library's, so that a test can refuse threads. */
 static bool refuse_threads;
@@ -323,8 +324,26 @@ static void no_memory(void **state)
     }
 }
 
+/* Small minibatches are not worth a thread; large ones are, on a device of its own. */
+static void threads_where_they_pay(void **state)
+{
+    (void)state;
+    int64_t order[50];
+    tn__prefetch_always = false;
+    int before = threads_made;
+    tn_loader *loader = tn_loader_new(numbered(50), .batch = 8, .shuffle = true);
+    epoch_order(loader, 8, order);
+    assert_is_permutation(order, 50);
+    assert_int_equal(threads_made, before);
+    tn_loader_free(loader);
+    assert_false(tn__prefetch_pays(1000, false));
+    assert_true(tn__prefetch_pays(1000000, false));
+    tn__prefetch_always = true;
+}
+
 int main(void)
 {
+    tn__prefetch_always = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(drop_last),
@@ -332,6 +351,7 @@ int main(void)
         cmocka_unit_test(kept_batches),
         cmocka_unit_test(batches_in_place),
         cmocka_unit_test(without_threads),
+        cmocka_unit_test(threads_where_they_pay),
         cmocka_unit_test(freed_early),
         cmocka_unit_test(errors),
         cmocka_unit_test(on_other_devices),
