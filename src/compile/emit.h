@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the parts of the emitter: emit.c (loops), emit_text.c (functions, names, the step). */
+/*
+ * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c.c and emit_cuda.c (the loops of a
+ * target), emit_text.c (functions, names, the step).
+ */
 #ifndef TN_COMPILE_EMIT_H
 #define TN_COMPILE_EMIT_H
 
 #include "compile/nest.h"
 
-#define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers */
+#define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers, in C */
 
 typedef struct tn__printer {
     tn__emitter *emitter;
     tn__nest *nest;
-    tn__draft_step *step;
-    int first_scalar; /* of the nest among the step's */
     tn__text *text;
-    int vector_loop;  /* the loop that vectorises, -1: none */
+    int scalar_param;  /* where in n[] the slots of the nest's scalars are, in the order of `slot` */
+    const int *slot;
+    int slot_count;
+    int vector_loop;   /* the loop that runs through neighbours, -1: none */
     int scope, scopes, depth;
-    char name[2][64]; /* of tn__function and tn__identity */
+    char name[2][64];  /* of tn__function and tn__identity */
 } tn__printer;
+
+/* A nest's function as a kernel calls it. */
+typedef struct tn__nest_call {
+    int function;      /* its number */
+    int param;         /* where its stretch of n[] begins */
+} tn__nest_call;
+
+/* What differs between the languages and machines that kernels are written for. */
+typedef struct tn__emit_target {
+    const char *nest_head;  /* printf format of a nest function's head, with its number */
+    const char *helpers;    /* behind the prelude */
+    void (*loops)(tn__printer *p);
+    int64_t (*items)(const tn__nest *nest);
+    void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call);
+    void (*launch)(tn__nest *const *nest, int count, tn__step *step); /* fills in the geometry */
+} tn__emit_target;
+extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
 /* Functions of operations in the kernel's text: declared on first use. */
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);
@@ -26,12 +47,53 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
-/* The number of a scalar slot of the program among the nest's scalars. */
-int tn__scalar_number(const tn__printer *p, int slot);
-/* The function of p->nest from its parameter list on. */
+/* Where in n[] the slot of a scalar is. */
+int tn__scalar_param(const tn__printer *p, int slot);
+/* The body of p->nest's function. */
 void tn__print_nest(tn__printer *p);
+
+/* ---- statements (emit_nest.c) ---- */
+
+#define EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
+
+enum { NOWHERE, ITEM, FIRST_SCOPE }; /* where an expression has its variable */
+
+/* For each plain reduction of a level: a statement. */
+#define EACH_PLAIN(p, r, lvl) \
+    for (int r = 0; r < (p)->nest->reduction_count; r++) \
+        if ((p)->nest->reduction[r].level == (lvl) && !(tn__ops[(p)->nest->reduction[r].op].props & TN_ARG))
+/* And each one that gives a position. */
+#define EACH_POSITION(p, r, lvl) \
+    for (int r = 0; r < (p)->nest->reduction_count; r++) \
+        if ((p)->nest->reduction[r].level == (lvl) && tn__ops[(p)->nest->reduction[r].op].props & TN_ARG)
+
+/* A line at the current depth; one that ends in { deepens it, one that begins with } ends that. */
+void tn__line(tn__printer *p, const char *format, ...) TN_PRINTF(2, 3);
+int tn__emit_scope(tn__printer *p);
+/* Gives expression e, and what it needs, a variable in the current scope. */
+void tn__emit_need(tn__printer *p, int index);
+/* Gives the parts of e that do not vary with the inner loops their variables at the item's level. */
+void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
+void tn__emit_store(tn__printer *p, const tn__store *s);
+/* Variables of the given loops from a number that counts through them, last fastest. */
+void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
+/* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
+void tn__emit_element(tn__printer *p, int level);
+void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
+/* Names for a reduction: what it starts from, its combining function, its type, the rounding its result needs ("": none). */
+const char *tn__emit_identity(tn__printer *p, int r);
+const char *tn__emit_function(tn__printer *p, int r);
+const char *tn__emit_type(const tn__printer *p, int r);
+const char *tn__emit_rounding(const tn__printer *p, int r);
+/* const tn_i64 R: the number of reduced elements. */
+void tn__emit_extent(tn__printer *p);
+
+/* Facts of nests. */
+uint32_t tn__nest_loops(const tn__nest *n);
+bool tn__nest_has_stores(const tn__nest *n, int level);
+int tn__nest_reductions(const tn__nest *n, int level, bool arg);
+int tn__nest_reduced_expr(const tn__nest *n, int r);
 /* Passes over the reduced loops: for reductions that need others first, and for elements that need reductions. */
 int tn__nest_passes(const tn__nest *n);
-void tn__nest_items(const tn__nest *n, int64_t *items, int64_t *cost);
 
 #endif

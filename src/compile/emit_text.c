@@ -99,26 +99,28 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
     bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
-    tn__text_addf(p->text, "%s(s[%d], s[%d], (tn_u64)(", tn__function(p, e->op, e->dtype), tn__scalar_number(p, e->scalar),
-                  tn__scalar_number(p, e->scalar + 1));
+    tn__text_addf(p->text, "%s(s[n[%d]], s[n[%d]], (tn_u64)(", tn__function(p, e->op, e->dtype), tn__scalar_param(p, e->scalar),
+                  tn__scalar_param(p, e->scalar + 1));
     tn__print_position(p, a);
     tn__text_add(p->text, rounds ? ")))" : "))");
 }
 
-int tn__scalar_number(const tn__printer *p, int slot)
+int tn__scalar_param(const tn__printer *p, int slot)
 {
-    for (int i = p->first_scalar; i < p->step->step.scalar_count; i++)
-        if (p->step->step.scalar[i] == slot)
-            return i - p->first_scalar;
-    return 0;
+    int i = 0;
+    while (i < p->slot_count - 1 && p->slot[i] != slot)
+        i++;
+    return p->scalar_param + i;
 }
 
 /* ---- operands, parameters, scalars of a step ---- */
 
 typedef struct filler {
     tn__draft_step *step;
-    size_t param_capacity, scalar_capacity;
-    int first_param, first_scalar; /* of the nest in hand */
+    size_t param_capacity, slot_capacity;
+    int first_param;   /* of the nest in hand */
+    int *slot;         /* its scalars */
+    int slot_count;
 } filler;
 
 static bool add_param(filler *f, int64_t value)
@@ -130,15 +132,14 @@ static bool add_param(filler *f, int64_t value)
     return true;
 }
 
-static bool add_scalar(filler *f, int slot)
+static bool add_slot(filler *f, int slot)
 {
-    tn__step *s = &f->step->step;
-    for (int i = f->first_scalar; i < s->scalar_count; i++)
-        if (s->scalar[i] == slot)
+    for (int i = 0; i < f->slot_count; i++)
+        if (f->slot[i] == slot)
             return true;
-    if (!tn__grow((void **)&s->scalar, &f->scalar_capacity, (size_t)s->scalar_count + 1, sizeof *s->scalar))
+    if (!tn__grow((void **)&f->slot, &f->slot_capacity, (size_t)f->slot_count + 1, sizeof *f->slot))
         return false;
-    s->scalar[s->scalar_count++] = slot;
+    f->slot[f->slot_count++] = slot;
     return true;
 }
 
@@ -206,7 +207,20 @@ static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind 
     return true;
 }
 
-/* The nest's stretch of n[]: items, extents, then its accesses. */
+static bool find_slots(filler *f, const tn__nest *nest)
+{
+    f->slot_count = 0;
+    for (int e = 0; e < nest->expr_count; e++) {
+        const tn__expr *x = &nest->expr[e];
+        if (x->kind == TN__EXPR_SCALAR && !add_slot(f, x->scalar))
+            return false;
+        if (x->kind == TN__EXPR_INDEX && x->op != TN__OP_IOTA && !(add_slot(f, x->scalar) && add_slot(f, x->scalar + 1)))
+            return false;
+    }
+    return true;
+}
+
+/* The nest's stretch of n[]: items, extents, then its accesses and the slots of its scalars. */
 static bool add_params(filler *f, tn__nest *nest, int64_t items)
 {
     f->first_param = f->step->step.param_count;
@@ -219,20 +233,9 @@ static bool add_params(filler *f, tn__nest *nest, int64_t items)
     }
     for (int i = 0; i < nest->access_count; i++)
         done = done && (dropped(&nest->access[i]) || add_access_params(f, nest, &nest->access[i]));
+    for (int i = 0; i < f->slot_count; i++)
+        done = done && add_param(f, f->slot[i]);
     return done;
-}
-
-static bool add_scalars(filler *f, const tn__nest *nest)
-{
-    for (int e = 0; e < nest->expr_count; e++) {
-        const tn__expr *x = &nest->expr[e];
-        if (x->kind == TN__EXPR_SCALAR && !add_scalar(f, x->scalar))
-            return false;
-        if (x->kind == TN__EXPR_INDEX && x->op != TN__OP_IOTA &&
-            !(add_scalar(f, x->scalar) && add_scalar(f, x->scalar + 1)))
-            return false;
-    }
-    return true;
 }
 
 /* ---- a step ---- */
@@ -267,51 +270,34 @@ static int nest_function(tn__emitter *emitter, tn__printer *p)
         tn__free(string);
         return -1;
     }
-    tn__text_addf(&emitter->body, "static void nest%d", emitter->nest_count);
+    tn__text_addf(&emitter->body, emitter->target->nest_head, emitter->nest_count);
     tn__text_add(&emitter->body, string);
     emitter->nest[emitter->nest_count] = string;
     return emitter->nest_count++;
 }
 
-static void print_entry(tn__text *text, int number, int count, const int (*call)[3])
-{
-    tn__text_addf(text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
-                  number);
-    if (count == 1) {
-        tn__text_addf(text, "    nest%d(p, n, s, begin, end, fault);\n}\n\n", call[0][0]);
-        return;
-    }
-    tn__text_add(text, "    for (; begin < end; begin++) {\n");
-    for (int i = 0; i < count; i++)
-        tn__text_addf(text, "        nest%d(p, n + %d, s + %d, 0, n[%d], fault);\n", call[i][0], call[i][1], call[i][2],
-                      call[i][1]);
-    tn__text_add(text, "    }\n}\n\n");
-}
-
-/* One nest's share of a step: its parameters and scalars, its function. */
-static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, int call[3])
+/* One nest's share of a step: its parameters, its function. */
+static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_call *call)
 {
     tn__step *s = &f->step->step;
-    int64_t items, cost;
-    tn__nest_items(nest, &items, &cost);
-    f->first_scalar = s->scalar_count;
-    if (!add_params(f, nest, items) || !add_scalars(f, nest))
+    int64_t items = emitter->target->items(nest), work = tn__nest_points(nest) * (1 + nest->expr_count);
+    if (!find_slots(f, nest) || !add_params(f, nest, items))
         return false;
-    tn__printer p = {.emitter = emitter, .step = f->step, .nest = nest, .first_scalar = f->first_scalar};
-    call[0] = nest_function(emitter, &p);
-    call[1] = f->first_param;
-    call[2] = f->first_scalar;
+    tn__printer p = {.emitter = emitter, .nest = nest, .slot = f->slot, .slot_count = f->slot_count,
+                     .scalar_param = s->param_count - f->first_param - f->slot_count};
+    call->function = nest_function(emitter, &p);
+    call->param = f->first_param;
     s->items = items;
-    s->item_cost = cost;
+    s->item_cost = items ? work / items + 1 : 1;
     s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);
-    return call[0] >= 0;
+    return call->function >= 0;
 }
 
 bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step)
 {
     filler f = {.step = step};
     tn__text label = {0};
-    int call[count][3];
+    tn__nest_call call[count];
     int64_t all_cost = 0;
     bool done = true;
     for (int i = 0; i < count && done; i++)
@@ -320,17 +306,21 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
     for (int i = 0; i < count && done; i++)
         done = add_operands(&f, nest[i], i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], i, TN__ACCESS_INDEX);
     for (int i = 0; i < count && done; i++) {
-        done = emit_nest(emitter, &f, nest[i], call[i]);
+        done = emit_nest(emitter, &f, nest[i], &call[i]);
         all_cost += step->step.items * step->step.item_cost;
         tn__text_add(&label, i ? "; " : "");
         add_label(&label, nest[i]);
     }
+    tn__free(f.slot);
     if (count > 1) {
         step->step.items = 1;
         step->step.item_cost = all_cost;
     }
+    step->step.may_fail = step->may_fail;
+    emitter->target->launch(nest, count, &step->step);
+    step->step.operand_count = step->operand_count;
     if (done)
-        print_entry(&emitter->body, number, count, call);
+        emitter->target->entry(&emitter->body, &step->step, number, count, call);
     step->step.kernel = tn__format("k%d", number);
     step->step.label = tn__text_take(&label);
     return done && step->step.kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;
@@ -339,8 +329,6 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
 /* ---- the whole text ---- */
 
 static const char helpers[] =
-    "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
-    "#define TN_LANES _Pragma(\"GCC ivdep\")\n"
     "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
     "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n"
     "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
@@ -370,6 +358,7 @@ char *tn__emit_finish(tn__emitter *emitter)
     }
     if (emitter->random)
         EMBEDDED(random);
+    tn__text_add(&text, emitter->target->helpers);
     tn__text_add(&text, helpers);
     text.failed |= emitter->functions.failed || emitter->body.failed;
     tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");

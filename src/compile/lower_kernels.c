@@ -3,6 +3,7 @@
  * Lowering to kernels: choose what is stored, make nests, merge them, order everything so that small nests come together, and
  * emit. Small nests that follow one another become one kernel that a single worker runs through.
  */
+#include "compile/emit.h"
 #include "compile/fuse.h"
 
 #include <string.h>
@@ -47,6 +48,14 @@ static void mark_folded(tn__fuser *f)
             f->item_of[product] = TN__FOLDED;
 }
 
+/* What is read through a chain of views: its base, and what is stored on the way. */
+static void need_chain(const tn__fuser *f, bool *needed, int v)
+{
+    for (; tn__value_kind(&f->graph->value[v]) == TN__KIND_VIEW; v = f->graph->value[v].in[0])
+        needed[v] = needed[v] || f->base.stored[v];
+    needed[v] = true;
+}
+
 /* Targets that only their own nest reads need no memory. */
 static bool drop_unneeded(tn__fuser *f)
 {
@@ -54,7 +63,7 @@ static bool drop_unneeded(tn__fuser *f)
     if (!needed)
         return false;
     for (int r = 0; r < f->graph->result_count; r++)
-        needed[tn__view_base(f->graph, f->graph->result[r])] = true;
+        need_chain(f, needed, f->graph->result[r]);
     for (int i = 0; i < f->item_count; i++) {
         const tn__item *item = &f->item[i];
         int product, scalar;
@@ -66,12 +75,8 @@ static bool drop_unneeded(tn__fuser *f)
             const tn__value *v = &f->graph->value[item->value];
             if (item->fold && tn__update_product(f->graph, item->value, &product, &scalar))
                 v = &f->graph->value[product];
-            for (int k = 0; k < v->arity; k++) {
-                needed[tn__view_base(f->graph, v->in[k])] = true;
-                for (int in = v->in[k]; tn__value_kind(&f->graph->value[in]) == TN__KIND_VIEW;
-                     in = f->graph->value[in].in[0])
-                    needed[in] = needed[in] || f->base.stored[in];
-            }
+            for (int k = 0; k < v->arity; k++)
+                need_chain(f, needed, v->in[k]);
         }
     }
     for (int i = 0; i < f->item_count; i++)
@@ -189,9 +194,10 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
 
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
 {
-    (void)device;
     tn__fuser f;
-    tn__emitter emitter = {.declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
+    bool cuda = device->capabilities.target == TN__TARGET_CUDA;
+    tn__emitter emitter = {.target = cuda ? &tn__emit_target_cuda : &tn__emit_target_c,
+                           .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
     bool done = init_fuser(&f, draft) && emitter.declared && tn__choose_stored(&f, fusion);
     if (done && fusion)
         mark_folded(&f);

@@ -143,6 +143,7 @@ static inline int tn__view_base(const tn__graph *graph, int v)
 
 /* The text of kernels under construction. */
 typedef struct tn__emitter {
+    const struct tn__emit_target *target;
     tn__text functions;        /* scalar functions used so far */
     tn__text body;             /* nests and entry points */
     uint8_t *declared;         /* by op * dtype: its function is in `functions` */

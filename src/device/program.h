@@ -37,9 +37,13 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
 
 /* The entry point of a kernel in C:
  *     void name(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end, int64_t *fault)
- * p: one pointer an operand (its buffer; the offset is in n), n: `params`, s: the scalars' values in the order of `scalar`,
+ * p: one pointer an operand (its buffer; the offset is in n), n: `param`, s: the run-time scalars of the whole program,
  * [begin, end): the part of `items` to do; of an index out of range, fault[0] is set to 1 + the number of the operand it is
- * for (whose last dimension is the one indexed) and fault[1] to the index. */
+ * for (whose last dimension is the one indexed) and fault[1] to the index.
+ * In CUDA:
+ *     extern "C" __global__ void name(const __grid_constant__ struct { void *p[]; long long n[]; } a,
+ *                                     const unsigned long long *s, long long *fault)
+ * launched on `blocks` of `threads`. */
 typedef struct tn__step {
     tn__step_kind kind;
     int op;                   /* OP: the operation, a tn__op of array/ops.h */
@@ -51,12 +55,15 @@ typedef struct tn__step {
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */
-    int scalar_count;
-    int *scalar;              /* slots of the program's scalars */
+    int scalar_count;         /* OP */
+    int *scalar;              /* OP: slots of the program's scalars */
     int param_count;
     int64_t *param;
     int64_t items;            /* KERNEL: extent of the parallel loop */
     int64_t item_cost;        /* KERNEL: about how many element operations an item is */
+    int64_t blocks;           /* KERNEL in CUDA: the grid */
+    int threads, shared;      /* KERNEL in CUDA: of a block; bytes of dynamic shared memory */
+    bool may_fail;            /* KERNEL: has indices that may be out of range */
     int64_t bytes, operations; /* estimates, for descriptions and scheduling */
     char *label;              /* what was fused, for people: "exp multiply -> sum" */
 } tn__step;

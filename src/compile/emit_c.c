@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loops of kernels in C. Three shapes:
+ *
+ *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises
+ *     rows          the last loop is reduced: an item is a row; passes over it accumulate in lanes (device/order.h)
+ *     columns       the last loop is kept: an item is a block of columns; passes over the rows accumulate in blocks
+ */
+#include "compile/emit.h"
+#include "device/order.h"
+
+/* ---- elementwise ---- */
+
+static void emit_elementwise(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    int last = n->loop_count - 1;
+    uint32_t inner = last >= 0 ? 1u << last : 0;
+    p->vector_loop = last;
+    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
+    if (last >= 0) {
+        tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", EXTENT(n->loop_count), EXTENT(n->loop_count + 1));
+        tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", EXTENT(n->loop_count + 1),
+             EXTENT(last), EXTENT(n->loop_count + 1), EXTENT(last));
+        if (last > 0) {
+            tn__line(p, "const tn_i64 row = item / n[%d];", EXTENT(n->loop_count));
+            tn__emit_decode(p, tn__nest_loops(n) & ~inner, "row");
+        }
+    }
+    for (int s = 0; s < n->store_count; s++)
+        tn__emit_hoist(p, n->store[s].expr, inner);
+    if (last >= 0) {
+        tn__line(p, "TN_INDEPENDENT");
+        tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", last, last, last);
+    } else {
+        tn__line(p, "{");
+    }
+    tn__emit_scope(p);
+    for (int s = 0; s < n->store_count; s++)
+        tn__emit_store(p, &n->store[s]);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+/* ---- rows ---- */
+
+static void lane_body(tn__printer *p, int level, uint32_t reduced, const char *position)
+{
+    tn__emit_decode(p, reduced, position);
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "lane%d[j] = %s(lane%d[j], v%d);", r, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
+}
+
+static void halve(tn__printer *p, int level, const char *lanes)
+{
+    tn__line(p, "for (int h = %d; h; h /= 2)", TN__REDUCE_LANES / 2);
+    tn__line(p, "    for (int j = 0; j < h; j++) {");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + h]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r);
+    tn__line(p, "}");
+}
+
+static void row_sums(tn__printer *p, int level)
+{
+    uint32_t reduced = p->nest->reduced;
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
+    tn__line(p, "{");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s total%d[%d], lane%d[%d];", tn__emit_type(p, r), r, TN__REDUCE_LANES, r, TN__REDUCE_LANES);
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "total%d[j] = %s;", r, tn__emit_identity(p, r));
+    tn__line(p, "}");
+    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_BLOCK);
+    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
+    tn__line(p, "}");
+    tn__line(p, "tn_i64 r = b;");
+    tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
+    tn__line(p, "TN_LANES");
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    lane_body(p, level, reduced, "r + j");
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "for (int j = 0; r + j < e; j++) {");
+    lane_body(p, level, reduced, "r + j");
+    tn__line(p, "}");
+    halve(p, level, "lane");
+    tn__line(p, "const int k = (int)(b / %d %% %d);", TN__REDUCE_BLOCK, TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level) {
+        tn__line(p, "t%d = lane%d[0];", r, r);
+        tn__line(p, "total%d[k] = %s(total%d[k], lane%d[0]);", r, tn__emit_function(p, r), r, r);
+    }
+    tn__line(p, "}");
+    tn__line(p, "if (R > %d) {", TN__REDUCE_BLOCK);
+    halve(p, level, "total");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "t%d = total%d[0];", r, r);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    EACH_PLAIN(p, r, level) {
+        int e = tn__nest_reduced_expr(p->nest, r);
+        tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+        p->nest->expr[e].printed = ITEM;
+    }
+}
+
+static void row_positions(tn__printer *p, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        const tn__reduction *red = &p->nest->reduction[r];
+        if (red->level != level || !(tn__ops[red->op].props & TN_ARG))
+            continue;
+        int e = tn__nest_reduced_expr(p->nest, r);
+        tn__line(p, "%s best%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
+        tn__line(p, "tn_i64 v%d = 0;", e);
+        tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
+        tn__emit_decode(p, p->nest->reduced, "r");
+        tn__emit_scope(p);
+        tn__emit_need(p, red->arg);
+        tn__line(p, "if (%s(best%d, v%d)) { best%d = v%d; v%d = r; }", tn__emit_function(p, r), r, red->arg, r, red->arg, e);
+        tn__line(p, "}");
+        p->nest->expr[e].printed = ITEM;
+    }
+}
+
+static void emit_rows(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    uint32_t kept = tn__nest_loops(n) & ~n->reduced;
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1)
+            p->vector_loop = l;
+    if (__builtin_popcount(n->reduced) > 1)
+        p->vector_loop = -1;
+    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
+    tn__emit_decode(p, kept, "item");
+    tn__emit_extent(p);
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced);
+        if (tn__nest_reductions(n, level, false)) {
+            row_sums(p, level);
+        } else if (tn__nest_has_stores(n, level)) {
+            tn__line(p, "TN_INDEPENDENT");
+            tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
+            tn__emit_decode(p, n->reduced, "r");
+            tn__emit_scope(p);
+            tn__emit_element(p, level);
+            tn__line(p, "}");
+        }
+        if (tn__nest_reductions(n, level, true))
+            row_positions(p, level);
+    }
+    p->scope = ITEM;
+    for (int s = 0; s < n->store_count; s++)
+        if (n->store[s].row)
+            tn__emit_store(p, &n->store[s]);
+    tn__line(p, "}");
+}
+
+/* ---- columns ---- */
+
+#define COLUMNS 256 /* in a block */
+
+static void each_column(tn__printer *p)
+{
+    tn__line(p, "TN_INDEPENDENT");
+    tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
+}
+
+static void column_sums(tn__printer *p, int level)
+{
+    int c = p->vector_loop;
+    EACH_PLAIN(p, r, level) {
+        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, COLUMNS);
+        tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = %s;", COLUMNS, r, tn__emit_identity(p, r));
+    }
+    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
+    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "for (int c = 0; c < %d; c++) part%d[c] = %s;", COLUMNS, r, tn__emit_identity(p, r));
+    tn__line(p, "for (tn_i64 r = b; r < e; r++) {");
+    tn__emit_decode(p, p->nest->reduced, "r");
+    each_column(p);
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "part%d[x%d - c0] = %s(part%d[x%d - c0], v%d);", r, c, tn__emit_function(p, r), r, c,
+             p->nest->reduction[r].arg);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = R > %d ? %s(a%d[c], part%d[c]) : part%d[c];", COLUMNS, r,
+             TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
+    tn__line(p, "}");
+    EACH_PLAIN(p, r, level)
+        if (*tn__emit_rounding(p, r))
+            tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = %s(a%d[c]);", COLUMNS, r, tn__emit_rounding(p, r), r);
+}
+
+static void column_positions(tn__printer *p, int level)
+{
+    int c = p->vector_loop;
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        const tn__reduction *red = &p->nest->reduction[r];
+        if (red->level != level || !(tn__ops[red->op].props & TN_ARG))
+            continue;
+        tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, COLUMNS);
+        tn__line(p, "for (int c = 0; c < %d; c++) { best%d[c] = %s; a%d[c] = 0; }", COLUMNS, r, tn__emit_identity(p, r), r);
+        tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
+        tn__emit_decode(p, p->nest->reduced, "r");
+        each_column(p);
+        tn__emit_scope(p);
+        tn__emit_need(p, red->arg);
+        tn__line(p, "if (%s(best%d[x%d - c0], v%d)) { best%d[x%d - c0] = v%d; a%d[x%d - c0] = r; }", tn__emit_function(p, r), r,
+             c, red->arg, r, c, red->arg, r, c);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+}
+
+static void emit_columns(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    int c = n->loop_count - 1;
+    uint32_t column = 1u << c, outer = tn__nest_loops(n) & ~n->reduced & ~column;
+    p->vector_loop = c;
+    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
+    tn__line(p, "const tn_i64 blocks = (n[%d] + %d) / %d;", EXTENT(c), COLUMNS - 1, COLUMNS);
+    tn__line(p, "const tn_i64 c0 = item %% blocks * %d;", COLUMNS);
+    tn__line(p, "const tn_i64 c1 = c0 + %d < n[%d] ? c0 + %d : n[%d];", COLUMNS, EXTENT(c), COLUMNS, EXTENT(c));
+    tn__line(p, "const tn_i64 row = item / blocks;");
+    tn__emit_decode(p, outer, "row");
+    tn__emit_extent(p);
+    for (int r = 0; r < n->reduction_count; r++)
+        tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r, COLUMNS);
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced | column);
+        if (tn__nest_reductions(n, level, false)) {
+            tn__line(p, "{");
+            column_sums(p, level);
+            tn__line(p, "}");
+        } else if (tn__nest_has_stores(n, level)) {
+            tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
+            tn__emit_decode(p, n->reduced, "r");
+            each_column(p);
+            tn__emit_scope(p);
+            tn__emit_element(p, level);
+            tn__line(p, "}");
+            tn__line(p, "}");
+        }
+        if (tn__nest_reductions(n, level, true)) {
+            tn__line(p, "{");
+            column_positions(p, level);
+            tn__line(p, "}");
+        }
+    }
+    bool any = false;
+    for (int s = 0; s < n->store_count; s++)
+        any = any || n->store[s].row;
+    if (any) {
+        for (int s = 0; s < n->store_count; s++)
+            if (n->store[s].row)
+                tn__emit_hoist(p, n->store[s].expr, n->reduced | column);
+        each_column(p);
+        tn__emit_scope(p);
+        for (int s = 0; s < n->store_count; s++)
+            if (n->store[s].row)
+                tn__emit_store(p, &n->store[s]);
+        tn__line(p, "}");
+    }
+    tn__line(p, "}");
+}
+
+/* ---- the target ---- */
+
+static void loops(tn__printer *p)
+{
+    if (!p->nest->reduced)
+        emit_elementwise(p);
+    else if (p->nest->last_kept)
+        emit_columns(p);
+    else
+        emit_rows(p);
+}
+
+static int64_t items(const tn__nest *n)
+{
+    int64_t points = tn__nest_points(n), rows = tn__nest_rows(n);
+    int64_t last = n->loop_count ? n->extent[n->loop_count - 1] : 1;
+    if (!n->loop_count || !last)
+        return n->loop_count == 0 || (n->reduced && !n->last_kept) ? rows : 0;
+    if (!n->reduced)
+        return points / last * ((last + TN__STRETCH - 1) / TN__STRETCH);
+    return n->last_kept ? rows / last * ((last + COLUMNS - 1) / COLUMNS) : rows;
+}
+
+static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
+{
+    (void)step;
+    tn__text_addf(text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
+                  number);
+    if (count == 1) {
+        tn__text_addf(text, "    nest%d(p, n, s, begin, end, fault);\n}\n\n", call[0].function);
+        return;
+    }
+    tn__text_add(text, "    for (; begin < end; begin++) {\n");
+    for (int i = 0; i < count; i++)
+        tn__text_addf(text, "        nest%d(p, n + %d, s, 0, n[%d], fault);\n", call[i].function, call[i].param,
+                      call[i].param);
+    tn__text_add(text, "    }\n}\n\n");
+}
+
+static void launch(tn__nest *const *nest, int count, tn__step *step)
+{
+    (void)nest, (void)count, (void)step; /* the backend shares out the items */
+}
+
+const tn__emit_target tn__emit_target_c = {
+    .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n",
+    .helpers = "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
+               "#define TN_LANES _Pragma(\"GCC ivdep\")\n",
+    .loops = loops,
+    .items = items,
+    .entry = entry,
+    .launch = launch,
+};

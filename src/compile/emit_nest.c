@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of every target share: the expressions of a nest as statements, and the passes of its reductions. */
+#include "compile/nest.h"
+
+#include "compile/emit.h"
+#include "device/order.h"
+
+#include <stdio.h>
+#include <string.h>
+
+
+uint32_t tn__nest_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
+
+/* ---- expressions ---- */
+
+void tn__print_position(tn__printer *p, const tn__access *a)
+{
+    tn__text_addf(p->text, "n[%d]", a->param + 1);
+    int param = a->param + 2;
+    for (int l = 0; l < p->nest->loop_count; l++) {
+        if (!a->stride[l])
+            continue;
+        if (a->stride[l] == 1 && l == p->vector_loop)
+            tn__text_addf(p->text, " + x%d", l);
+        else
+            tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+        param++;
+    }
+}
+
+static void print_load(tn__printer *p, const tn__expr *e)
+{
+    const tn__access *a = &p->nest->access[e->access];
+    const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
+    if (!a->gathered) {
+        tn__text_addf(p->text, "%s(p%d[", from, e->access);
+        tn__print_position(p, a);
+        tn__text_add(p->text, "])");
+        return;
+    }
+    int extra = a->param + 2;
+    for (int l = 0; l < p->nest->loop_count; l++)
+        extra += a->stride[l] != 0;
+    tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, n[%d] + 1) ? %s(p%d[", e->arg[0], extra + 1, a->param, from,
+                  e->access);
+    tn__print_position(p, a);
+    tn__text_addf(p->text, " + tn_wrap(v%d, n[%d]) * n[%d]]) : 0", e->arg[0], extra + 1, extra);
+}
+
+static void print_scalar(tn__printer *p, tn_dtype dtype, int slot)
+{
+    static const char *const forms[TN_DTYPE_COUNT] = {
+        [TN_FLOAT16] = "tn_f16_to_f32((tn_f16)s[n[%d]])", [TN_BFLOAT16] = "tn_bf16_to_f32((tn_bf16)s[n[%d]])",
+        [TN_FLOAT32] = "tns_f32_bits((tn_u32)s[n[%d]])",  [TN_FLOAT64] = "tns_f64_bits(s[n[%d]])"};
+    if (forms[dtype]) {
+        /* each form holds exactly one %d */
+        char text[64];
+        snprintf(text, sizeof text, forms[dtype], slot);
+        tn__text_add(p->text, text);
+    } else {
+        tn__text_addf(p->text, "(%s)s[n[%d]]", tn__dtypes[dtype].ctype, slot);
+    }
+}
+
+static void print_operation(tn__printer *p, const tn__expr *e)
+{
+    const tn__expr *last = &p->nest->expr[e->arg[e->arity - 1]];
+    if (e->op == TN__OP_CAST) {
+        tn__print_cast(p, e->dtype, last->dtype, e->arg[0]);
+        return;
+    }
+    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && e->op != TN__OP_COPY && e->op != TN__OP_WHERE;
+    if (rounds)
+        tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
+    tn__print_function(p, e->op, last->dtype);
+    for (int i = 0; i < e->arity; i++)
+        tn__text_addf(p->text, "%sv%d", i ? ", " : "(", e->arg[i]);
+    tn__text_add(p->text, rounds ? "))" : ")");
+}
+
+static void print_single(tn__printer *p, const tn__expr *e)
+{
+    tn_dtype dtype = p->nest->expr[e->arg[0]].dtype;
+    if (tn__ops[e->op].props & TN_ARG) {
+        tn__text_add(p->text, "0");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        tn__print_function(p, e->op, dtype);
+        tn__text_add(p->text, "(");
+    }
+    tn__print_identity(p, e->op, dtype);
+    tn__text_addf(p->text, ", v%d), ", e->arg[0]);
+    tn__print_identity(p, e->op, dtype);
+    tn__text_add(p->text, ")");
+}
+
+static const char *variable_type(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
+
+static void indent(tn__printer *p)
+{
+    for (int i = 0; i < p->depth; i++)
+        tn__text_add(p->text, "    ");
+}
+
+/* Gives expression e, and what it needs, a variable in the current scope. */
+void tn__emit_need(tn__printer *p, int index)
+{
+    tn__expr *e = &p->nest->expr[index];
+    if (e->printed == ITEM || e->printed == p->scope)
+        return;
+    for (int i = 0; i < e->arity; i++)
+        tn__emit_need(p, e->arg[i]);
+    indent(p);
+    tn__text_addf(p->text, "const %s v%d = ", variable_type(e->dtype), index);
+    switch (e->kind) {
+    case TN__EXPR_LOAD:
+        print_load(p, e);
+        break;
+    case TN__EXPR_INDEX:
+        tn__print_generated(p, e);
+        break;
+    case TN__EXPR_SCALAR:
+        print_scalar(p, e->dtype, tn__scalar_param(p, e->scalar));
+        break;
+    case TN__EXPR_OP:
+        print_operation(p, e);
+        break;
+    case TN__EXPR_REDUCED: /* in columns; in rows it has its variable already */
+        tn__text_addf(p->text, "a%d[x%d - c0]", e->reduction, p->vector_loop);
+        break;
+    case TN__EXPR_SINGLE:
+        print_single(p, e);
+        break;
+    }
+    tn__text_add(p->text, ";\n");
+    e->printed = p->scope;
+}
+
+/* Gives the parts of e that do not vary inside an item their variables at the item's level. */
+void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
+{
+    const tn__expr *e = &p->nest->expr[index];
+    if (e->printed == ITEM)
+        return;
+    if (!(e->loops & inner) && e->kind != TN__EXPR_REDUCED) {
+        int scope = p->scope;
+        p->scope = ITEM;
+        tn__emit_need(p, index);
+        p->scope = scope;
+        return;
+    }
+    for (int i = 0; i < e->arity; i++)
+        tn__emit_hoist(p, e->arg[i], inner);
+}
+
+void tn__emit_store(tn__printer *p, const tn__store *s)
+{
+    const tn__access *a = &p->nest->access[s->access];
+    tn__emit_need(p, s->expr);
+    indent(p);
+    tn__text_addf(p->text, "p%d[", s->access);
+    tn__print_position(p, a);
+    if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
+        tn__text_addf(p->text, "] = tn_f32_to_%s(v%d);\n", tn__dtypes[a->dtype].suffix, s->expr);
+    else
+        tn__text_addf(p->text, "] = v%d;\n", s->expr);
+}
+
+void tn__line(tn__printer *p, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (text[0] == '}')
+        p->depth--;
+    indent(p);
+    tn__text_add(p->text, text);
+    tn__text_add(p->text, "\n");
+    size_t length = strlen(text);
+    if (length && text[length - 1] == '{')
+        p->depth++;
+}
+
+int tn__emit_scope(tn__printer *p) { return p->scope = ++p->scopes; }
+
+/* Variables of the given loops from a number that counts through them, last fastest. */
+void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from)
+{
+    int count = __builtin_popcount(loops);
+    if (count > 1)
+        tn__line(p, "tn_i64 q = %s;", from);
+    for (int l = p->nest->loop_count - 1; l >= 0; l--) {
+        if (!(loops >> l & 1))
+            continue;
+        if (count == 1)
+            tn__line(p, "const tn_i64 x%d = %s;", l, __builtin_popcount(loops) > 1 ? "q" : from);
+        else
+            tn__line(p, "const tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, EXTENT(l), EXTENT(l));
+        count--;
+    }
+}
+
+/* ---- passes ---- */
+
+/* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
+void tn__emit_element(tn__printer *p, int level)
+{
+    tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].level == level && !(tn__ops[n->reduction[r].op].props & TN_ARG))
+            tn__emit_need(p, n->reduction[r].arg);
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row && n->store[s].level == level)
+            tn__emit_store(p, &n->store[s]);
+}
+
+void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner)
+{
+    tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].level == level)
+            tn__emit_hoist(p, n->reduction[r].arg, inner);
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row && n->store[s].level == level)
+            tn__emit_hoist(p, n->store[s].expr, inner);
+}
+
+bool tn__nest_has_stores(const tn__nest *n, int level)
+{
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row && n->store[s].level == level)
+            return true;
+    return false;
+}
+
+int tn__nest_reductions(const tn__nest *n, int level, bool arg)
+{
+    int count = 0;
+    for (int r = 0; r < n->reduction_count; r++)
+        count += n->reduction[r].level == level && !!(tn__ops[n->reduction[r].op].props & TN_ARG) == arg;
+    return count;
+}
+
+int tn__nest_passes(const tn__nest *n)
+{
+    int passes = 0;
+    for (int r = 0; r < n->reduction_count; r++)
+        passes = n->reduction[r].level + 1 > passes ? n->reduction[r].level + 1 : passes;
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row)
+            passes = n->store[s].level + 1 > passes ? n->store[s].level + 1 : passes;
+    return passes;
+}
+
+const char *tn__emit_identity(tn__printer *p, int r)
+{
+    return tn__identity(p, p->nest->reduction[r].op, p->nest->reduction[r].dtype);
+}
+
+const char *tn__emit_function(tn__printer *p, int r)
+{
+    return tn__function(p, p->nest->reduction[r].op, p->nest->reduction[r].dtype);
+}
+
+const char *tn__emit_type(const tn__printer *p, int r) { return variable_type(p->nest->reduction[r].dtype); }
+
+/* The rounding a finished accumulator needs. */
+const char *tn__emit_rounding(const tn__printer *p, int r)
+{
+    tn_dtype dtype = p->nest->reduction[r].dtype;
+    return dtype == TN_FLOAT16 ? "tn_round_f16" : dtype == TN_BFLOAT16 ? "tn_round_bf16" : "";
+}
+
+int tn__nest_reduced_expr(const tn__nest *n, int r)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kind == TN__EXPR_REDUCED && n->expr[e].reduction == r)
+            return e;
+    return -1;
+}
+
+void tn__emit_extent(tn__printer *p)
+{
+    tn__text text = {0};
+    for (int l = 0; l < p->nest->loop_count; l++)
+        if (p->nest->reduced >> l & 1)
+            tn__text_addf(&text, " * n[%d]", EXTENT(l));
+    tn__line(p, "const tn_i64 R = 1%s;", text.data ? text.data : "");
+    p->text->failed |= text.failed;
+    tn__free(text.data);
+}
+
+/* ---- a nest ---- */
+
+void tn__print_nest(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    p->scopes = FIRST_SCOPE;
+    p->scope = NOWHERE;
+    p->depth = 0;
+    for (int e = 0; e < n->expr_count; e++)
+        n->expr[e].printed = NOWHERE;
+    tn__line(p, "{");
+    tn__line(p, "(void)s, (void)fault;");
+    for (int i = 0; i < n->access_count; i++) {
+        const tn__access *a = &n->access[i];
+        if (a->operand < 0)
+            continue;
+        const char *type = tn__dtypes[a->dtype].ctype, *constant = a->kind == TN__ACCESS_LOAD ? "const " : "";
+        tn__line(p, "%s%s *const p%d = (%s%s *)p[n[%d]];", constant, type, i, constant, type, a->param);
+    }
+    p->emitter->target->loops(p);
+    tn__line(p, "}");
+    tn__text_add(p->text, "\n");
+}
