@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows about single expressions, each evaluated at once: elementwise, reductions, random numbers, matrix products. */
+#include <pthread.h>
+
+#include "measure.h"
+
+enum { OPERANDS = 3 };
+
+/* A row: its operands' shapes (up to a first dimension of 0), and the expression. Times are of evaluating the expression
+ * into memory that the allocator already has. */
+typedef struct array_row {
+    const char *row, *work;
+    tn_array *(*expression)(tn_array *const *x);
+    double reads, writes; /* float32 elements */
+    double operations;
+    tn_shape operand[OPERANDS];
+} array_row;
+
+static tn_array *f_gauss(tn_array *const *x) { return tn_exp(tn_multiply(tn_square(x[0]), -0.5)); }
+static tn_array *f_negative(tn_array *const *x) { return tn_negative(x[0]); }
+static tn_array *f_sum(tn_array *const *x) { return tn_sum(x[0]); }
+static tn_array *f_softmax(tn_array *const *x) { return tn_softmax(x[0], -1); }
+static tn_array *f_softmax_plain(tn_array *const *x)
+{
+    tn_array *e = tn_exp(tn_subtract(x[0], tn_max(x[0], .axis = TN_AXES(-1), .keepdims = true)));
+    return tn_divide(e, tn_sum(e, .axis = TN_AXES(-1), .keepdims = true));
+}
+static tn_array *f_layer_norm(tn_array *const *x) { return tn_layer_norm_function(x[0], x[1], x[2], 1e-5); }
+static tn_array *f_sum_0(tn_array *const *x) { return tn_sum(x[0], .axis = TN_AXES(0)); }
+static tn_array *f_sum_1(tn_array *const *x) { return tn_sum(x[0], .axis = TN_AXES(1)); }
+static tn_array *f_transpose(tn_array *const *x) { return tn_transpose(x[0], (tn_axes){0}); }
+static tn_array *f_add(tn_array *const *x) { return tn_add(x[0], x[1]); }
+static tn_array *f_matmul(tn_array *const *x) { return tn_matmul(x[0], x[1]); }
+
+#define VECTOR(n) {.ndim = 1, .dim = {n}}
+#define MATRIX(n, m) {.ndim = 2, .dim = {n, m}}
+#define SQUARES(name, n, expr, outputs, ...) \
+    {name, #n " x " #n " float32", expr, (double)n * n, outputs, 0, {MATRIX(n, n), __VA_ARGS__}}
+#define PRODUCT(name, m, k, n) \
+    {name, #m " x " #k " x " #n " float32", f_matmul, 0, 0, 2.0 * m * k * n, {MATRIX(m, k), MATRIX(k, n)}}
+
+/* The transposed copy is made by an operation on a transposed view: views themselves move nothing. */
+static tn_array *f_transposed_negative(tn_array *const *x) { return tn_negative(f_transpose(x)); }
+
+/* Sizes for a CPU, and for a GPU, whose memory is a hundred times as fast. */
+static const array_row cpu_rows[] = {
+    PRODUCT("matmul-mnist", 100, 784, 1000),
+    PRODUCT("matmul-1000", 1000, 1000, 1000),
+    PRODUCT("matmul-2000", 2000, 2000, 2000),
+    {"exp", "exp(-0.5 x^2), 2e7 float32", f_gauss, 2e7, 2e7, 0, {VECTOR(20000000)}},
+    {"negative", "-x, 2e7 float32", f_negative, 2e7, 2e7, 0, {VECTOR(20000000)}},
+    {"sum", "1e8 float32", f_sum, 1e8, 1, 0, {VECTOR(100000000)}},
+    SQUARES("softmax", 4096, f_softmax, 4096.0 * 4096, {0}),
+    SQUARES("softmax-plain", 4096, f_softmax_plain, 4096.0 * 4096, {0}),
+    SQUARES("layer-norm", 4096, f_layer_norm, 4096.0 * 4096, VECTOR(4096), VECTOR(4096)),
+    SQUARES("sum-axis-0", 4096, f_sum_0, 4096, {0}),
+    SQUARES("sum-axis-1", 4096, f_sum_1, 4096, {0}),
+    SQUARES("transpose", 4096, f_transposed_negative, 4096.0 * 4096, {0}),
+    {"add-1e5", "x + y, 1e5 float32, evaluated at once", f_add, 2e5, 1e5, 0, {VECTOR(100000), VECTOR(100000)}},
+};
+
+static const array_row gpu_rows[] = {
+    PRODUCT("matmul-mnist", 100, 784, 1000),
+    PRODUCT("matmul-1000", 1000, 1000, 1000),
+    PRODUCT("matmul-4096", 4096, 4096, 4096),
+    PRODUCT("matmul-10000", 10000, 10000, 10000),
+    {"exp", "exp(-0.5 x^2), 1e8 float32", f_gauss, 1e8, 1e8, 0, {VECTOR(100000000)}},
+    {"negative", "-x, 1e8 float32", f_negative, 1e8, 1e8, 0, {VECTOR(100000000)}},
+    {"sum", "1e8 float32", f_sum, 1e8, 1, 0, {VECTOR(100000000)}},
+    SQUARES("softmax", 8192, f_softmax, 8192.0 * 8192, {0}),
+    SQUARES("softmax-plain", 8192, f_softmax_plain, 8192.0 * 8192, {0}),
+    SQUARES("layer-norm", 8192, f_layer_norm, 8192.0 * 8192, VECTOR(8192), VECTOR(8192)),
+    SQUARES("sum-axis-0", 8192, f_sum_0, 8192, {0}),
+    SQUARES("sum-axis-1", 8192, f_sum_1, 8192, {0}),
+    SQUARES("transpose", 8192, f_transposed_negative, 8192.0 * 8192, {0}),
+    {"add-1e5", "x + y, 1e5 float32, evaluated at once", f_add, 2e5, 1e5, 0, {VECTOR(100000), VECTOR(100000)}},
+};
+
+typedef struct expression_work {
+    const array_row *row;
+    tn_array *operand[OPERANDS];
+} expression_work;
+
+static void evaluate(void *context, bool last)
+{
+    expression_work *w = context;
+    TN_SCOPE {
+        tn_array *y = w->row->expression(w->operand);
+        if (tn_eval(y) == TN_OK && last)
+            settle(y);
+    }
+}
+
+static void array_row_run(const bench *b, const array_row *row)
+{
+    if (!wanted(b, row->row))
+        return;
+    TN_SCOPE {
+        expression_work w = {.row = row};
+        for (int i = 0; i < OPERANDS && row->operand[i].ndim; i++) {
+            w.operand[i] = tn_random_normal(row->operand[i], .device = b->device);
+            if (tn_eval(w.operand[i]) != TN_OK)
+                break;
+        }
+        timing t = measure(b, evaluate, &w, 5e-3);
+        report(b, (row_facts){.row = row->row, .work = row->work, .bytes = 4 * (row->reads + row->writes),
+                              .operations = row->operations}, t);
+    }
+}
+
+/* ---- random numbers ---- */
+
+static void normals(void *context, bool last)
+{
+    TN_SCOPE {
+        tn_array *y = tn_random_normal(*(const tn_shape *)context);
+        if (tn_eval(y) == TN_OK && last)
+            settle(y);
+    }
+}
+
+static void normals_run(const bench *b)
+{
+    if (!wanted(b, "normals"))
+        return;
+    bool gpu = b->device.kind == TN_DEVICE_CUDA;
+    tn_shape shape = VECTOR(gpu ? 100000000 : 10000000);
+    timing t = measure(b, normals, &shape, 5e-3);
+    report(b, (row_facts){.row = "normals", .work = gpu ? "1e8 normal float32" : "1e7 normal float32",
+                          .bytes = 4.0 * (double)shape.dim[0]}, t);
+}
+
+/* ---- the copy that byte floors are computed from ---- */
+
+/* On a CPU: memcpy by one thread a core, each its own part, into memory that has been touched. */
+enum { COPY_BYTES = 80000000, MOST_THREADS = 64 };
+
+typedef struct copy_work {
+    char *from, *to;
+    int threads;
+} copy_work;
+
+typedef struct copy_part {
+    pthread_t thread;
+    char *from, *to;
+    size_t bytes;
+} copy_part;
+
+static void *copy_a_part(void *part)
+{
+    copy_part *p = part;
+    memcpy(p->to, p->from, p->bytes);
+    return NULL;
+}
+
+static void copy(void *context, bool last)
+{
+    (void)last;
+    copy_work *w = context;
+    copy_part part[MOST_THREADS];
+    for (int i = 0; i < w->threads; i++) {
+        size_t begin = (size_t)COPY_BYTES / 64 * (size_t)i / (size_t)w->threads * 64;
+        size_t end = (size_t)COPY_BYTES / 64 * (size_t)(i + 1) / (size_t)w->threads * 64;
+        part[i] = (copy_part){.from = w->from + begin, .to = w->to + begin, .bytes = end - begin};
+        if (i && pthread_create(&part[i].thread, NULL, copy_a_part, &part[i]) != 0) {
+            copy_a_part(&part[i]);
+            part[i].bytes = 0;
+        }
+    }
+    copy_a_part(&part[0]);
+    for (int i = 1; i < w->threads; i++)
+        if (part[i].bytes)
+            pthread_join(part[i].thread, NULL);
+}
+
+/* Elsewhere -x stands for a copy: the plainest pass there is. */
+static void copy_run(const bench *b)
+{
+    if (b->device.kind != TN_DEVICE_CPU || !wanted(b, "copy"))
+        return;
+    copy_work w = {.from = aligned_alloc(4096, COPY_BYTES), .to = aligned_alloc(4096, COPY_BYTES), .threads = tn_threads()};
+    if (w.threads > MOST_THREADS)
+        w.threads = MOST_THREADS;
+    if (w.from && w.to) {
+        memset(w.from, 1, COPY_BYTES);
+        memset(w.to, 2, COPY_BYTES);
+        timing t = measure(b, copy, &w, 5e-3);
+        report(b, (row_facts){.row = "copy", .work = "memcpy of 2e7 float32, a thread a core", .bytes = 2.0 * COPY_BYTES}, t);
+    }
+    free(w.from);
+    free(w.to);
+}
+
+int main(int argc, char **argv)
+{
+    bench b = bench_flags(argc, argv);
+    tn_seed(1);
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    copy_run(&b);
+    bool gpu = b.device.kind == TN_DEVICE_CUDA;
+    const array_row *rows = gpu ? gpu_rows : cpu_rows;
+    int count = gpu ? (int)(sizeof gpu_rows / sizeof *gpu_rows) : (int)(sizeof cpu_rows / sizeof *cpu_rows);
+    for (int i = 0; i < count; i++)
+        array_row_run(&b, &rows[i]);
+    normals_run(&b);
+    return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows about training, through the loop a user writes: the loader, forward, backward, the optimizer's step, a meter. MNIST
+ * is read from where tn_mnist finds it; else random numbers of its shape stand for it, and the row says so.
+ */
+#include "measure.h"
+
+typedef struct training {
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    tn_loader *batches;
+    tn_meter *mean;
+    int epochs; /* a call */
+} training;
+
+static void train(void *context, bool last)
+{
+    (void)last;
+    training *t = context;
+    for (int epoch = 0; epoch < t->epochs && tn_ok(); epoch++) {
+        for (tn_batch b; tn_loader_next(t->batches, &b);) TN_SCOPE {
+            tn_array *loss = tn_softmax_cross_entropy(tn_forward(t->net, b.x), b.t);
+            tn_backward(loss);
+            tn_step(t->optimizer);
+            tn_meter_add(t->mean, loss, (double)b.size);
+        }
+        tn_meter_take(t->mean);
+    }
+}
+
+static void training_free(training *t)
+{
+    tn_meter_free(t->mean);
+    tn_loader_free(t->batches);
+    tn_optimizer_free(t->optimizer);
+    tn_layer_free(t->net);
+}
+
+/* Multiplications and additions of a step of two linear layers: twice a product forward, once more than that backward, but
+ * for the gradient of the input. */
+static double step_operations(double batch, double in, double hidden, double out)
+{
+    return 2 * batch * (2 * in * hidden + 3 * hidden * out);
+}
+
+/* Most of a row's time is its first calls: three epochs of which the first two warm up would be too few to tell. */
+static timing measure_training(const bench *b, training *t)
+{
+    double seconds[MOST_REPETITIONS];
+    int count = 0;
+    train(t, true);
+    double began = now();
+    while (tn_ok() && count < MOST_REPETITIONS && (count < 3 || now() - began < b->budget)) {
+        double start = now();
+        train(t, true);
+        seconds[count++] = now() - start;
+    }
+    return count ? timing_of(seconds, count) : (timing){0};
+}
+
+static void mnist_run(const bench *b)
+{
+    if (!wanted(b, "mnist-epoch"))
+        return;
+    const char *note = "MNIST";
+    tn_dataset *data = tn_mnist(TN_TRAIN);
+    if (tn_dataset_status(data) != TN_OK) {
+        tn_dataset_free(data);
+        tn_clear_error();
+        note = "random data of MNIST's shape";
+        TN_SCOPE data = tn_dataset_arrays(tn_random_uniform(TN_SHAPE(60000, 784)),
+                                          tn_random_integers(0, 10, TN_SHAPE(60000)));
+    }
+    training t = {.net = tn_sequential(tn_linear(1000), tn_sigmoid_layer(), tn_linear(10)), .epochs = 1};
+    tn_layer_to(t.net, b->device);
+    t.optimizer = tn_sgd(t.net, .lr = 0.01);
+    t.batches = tn_loader_new(data, .batch = 100, .shuffle = true, .device = b->device);
+    t.mean = tn_meter_new(b->device);
+    timing time = measure_training(b, &t);
+    report(b, (row_facts){.row = "mnist-epoch", .work = "MLP 784-1000-10, sigmoid, batch 100, SGD: 600 steps",
+                          .operations = 600 * step_operations(100, 784, 1000, 10), .note = note}, time);
+    training_free(&t);
+}
+
+static void digits_run(const bench *b)
+{
+    if (!wanted(b, "digits"))
+        return;
+    training t = {.net = tn_sequential(tn_linear(30), tn_relu_layer(), tn_linear(10)), .epochs = 30};
+    tn_layer_to(t.net, b->device);
+    t.optimizer = tn_sgd(t.net, .lr = 0.03);
+    t.batches = tn_loader_new(tn_digits(TN_TRAIN), .batch = 32, .shuffle = true, .device = b->device);
+    t.mean = tn_meter_new(b->device);
+    timing time = measure_training(b, &t);
+    report(b, (row_facts){.row = "digits", .work = "MLP 64-30-10, relu, batch 32, SGD: 30 epochs, 1,350 steps",
+                          .operations = 1350 * step_operations(32, 64, 30, 10)}, time);
+    training_free(&t);
+}
+
+int main(int argc, char **argv)
+{
+    bench b = bench_flags(argc, argv);
+    tn_seed(1);
+    mnist_run(&b);
+    digits_run(&b);
+    return 0;
+}
