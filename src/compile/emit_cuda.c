@@ -75,6 +75,14 @@ static void finish(tn__printer *p, int level)
     }
 }
 
+static bool has_row_values(const tn__nest *n)
+{
+    for (int s = 0; s < n->store_count; s++)
+        if (n->store[s].row)
+            return true;
+    return false;
+}
+
 static void store_row_values(tn__printer *p)
 {
     p->scope = ITEM;
@@ -148,9 +156,11 @@ static void emit_rows(tn__printer *p)
             combine_threads(p, level);
         finish(p, level);
     }
-    tn__line(p, "if (threadIdx.x == 0) {");
-    store_row_values(p);
-    tn__line(p, "}");
+    if (has_row_values(n)) {
+        tn__line(p, "if (threadIdx.x == 0) {");
+        store_row_values(p);
+        tn__line(p, "}");
+    }
     tn__line(p, "}");
 }
 
