@@ -40,7 +40,7 @@ static tn__node *add_part(const join *j, common *c, int i, tn__node *a)
         int axis = j->axis < 0 ? j->axis + c->shape.ndim : j->axis;
         bool same = shape.ndim == c->shape.ndim;
         for (int k = 0; same && k < shape.ndim; k++)
-            same = shape.dim[k] == c->shape.dim[k] || (k == axis && !j->stack);
+            same = shape.dim[k] == c->shape.dim[k] || k == axis;
         if (!same) {
             char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
             TN__REFUSE(TN_ERR_SHAPE, j->operation,
