@@ -113,12 +113,27 @@ static bool lower_update(tn__draft *draft, int v)
     return copy_into(draft, value->in[1], v, &window, false);
 }
 
+/* A reshape of what no strides express as a copy in its own memory. */
+static bool copy_reshaped(tn__draft *draft, int v)
+{
+    const tn__shape *shape = draft->graph->value[draft->graph->value[v].in[0]].shape;
+    tn__window window = {.base = v, .ndim = shape->ndim};
+    memcpy(window.dim, shape->dim, sizeof window.dim);
+    tn__strides_contiguous(window.ndim, window.dim, window.stride);
+    draft->stored[v] = true;
+    return copy_into(draft, draft->graph->value[v].in[0], v, &window, false);
+}
+
 static bool lower_view(tn__draft *draft, int v)
 {
     tn__window w;
     int blocked;
+    if (draft->stored[v])
+        return copy_reshaped(draft, v);
     if (tn__window_of(draft->graph, v, draft->stored, &w, &blocked))
         return true;
+    if (tn__value_is_leaf(&draft->graph->value[blocked]))
+        return copy_reshaped(draft, v);
     if (!copy_into(draft, blocked, blocked, NULL, false))
         return false;
     draft->stored[blocked] = true;

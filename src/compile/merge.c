@@ -28,9 +28,10 @@ static void need_item(tn__fuser *f, int item, int other)
 
 static void need_value(tn__fuser *f, int item, int v)
 {
-    need_item(f, item, f->item_of[tn__view_base(f->graph, v)]);
-    if (f->base.stored[v])
-        need_item(f, item, f->item_of[v]);
+    for (; tn__value_kind(&f->graph->value[v]) == TN__KIND_VIEW; v = f->graph->value[v].in[0])
+        if (f->base.stored[v])
+            need_item(f, item, f->item_of[v]);
+    need_item(f, item, f->item_of[v]);
 }
 
 static void need_accesses(tn__fuser *f, int item)
@@ -88,13 +89,18 @@ static bool nest_item(tn__fuser *f, int v)
     return true;
 }
 
-/* A reshape that no strides express: its input is stored by a nest that copies. */
+/* A reshape that no strides express: its input is stored by a nest that copies; a leaf's input has its place already, so then
+ * the reshape itself is a copy. */
 static bool unblock(tn__fuser *f, int v)
 {
     tn__window w;
     int blocked;
     if (tn__window_of(f->graph, v, f->base.stored, &w, &blocked))
         return true;
+    if (tn__value_is_leaf(&f->graph->value[blocked])) {
+        f->base.stored[v] = true;
+        return single(f, v, false, -1);
+    }
     f->base.stored[blocked] = true;
     return nest_item(f, blocked);
 }
