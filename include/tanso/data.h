@@ -30,8 +30,8 @@ TN_API tn_dataset *tn_digits_raw(void);
 TN_API tn_dataset *tn_mnist(tn_split_kind split);
 TN_API tn_dataset *tn_fashion_mnist(tn_split_kind split);
 /* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz],
- * {train,t10k}-labels-idx1-ubyte[.gz]. x (n, ...) flattened to (n, pixels) float32: bytes over 255, other dtypes as they
- * are; t (n) int64, from any integers. */
+ * {train,t10k}-labels-idx1-ubyte[.gz]. x, images of any shape, as (n, pixels) float32: bytes over 255, other dtypes as
+ * they are; t (n) int64, from any integers. */
 TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
 /* Three spiral arms of `per_class` points each: x (3 per_class, 2) float32, t int64 (DeZero's toy set). */
 TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
@@ -39,9 +39,9 @@ TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
 TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
 /* By name: "digits", "mnist", "fashion-mnist", "spiral", "sine", or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
-/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. The
- * environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the files from instead of the
- * usual ones. `progress` (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
+/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. The environment
+ * variable TANSO_MIRROR names a place (an http, https or file URL) to take the files from instead of the usual ones.
+ * `progress` (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
  * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
 TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;

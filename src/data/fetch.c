@@ -198,10 +198,10 @@ static tn_status fetch_file(const job *j, const char *folder)
 tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                         void *user)
 {
-    const tn__set *set = tn__set_find(name);
+    const tn__set *set = name ? tn__set_find(name) : NULL;
     bool was_ok = tn_ok();
     if (!set)
-        return tn__fail(TN_ERR_NAME, OPERATION, "expected \"mnist\" or \"fashion-mnist\", got '%s'", name);
+        return tn__fail(TN_ERR_NAME, OPERATION, "expected \"mnist\" or \"fashion-mnist\", got '%s'", name ? name : "NULL");
     char *folder = tn__set_cache(OPERATION, set);
     if (!folder)
         return tn__error_status(tn__error_last());

@@ -33,6 +33,8 @@ static tn_loader out_of_memory = {.is_static = true};
 static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts)
 {
     const char *operation = "loader";
+    if (!dataset)
+        return tn__fail(TN_ERR_VALUE, operation, "expected a dataset, got NULL");
     tn_status status = tn_dataset_status(dataset);
     if (status != TN_OK)
         return dataset->error ? tn__error_raise(dataset->error) : tn__fail_memory(operation, sizeof *dataset);

@@ -24,6 +24,7 @@ _Static_assert(sizeof makers / sizeof *makers == sizeof tn__dataset_names / size
 
 tn_dataset *tn_dataset_named(const char *name, tn_split_kind split)
 {
+    name = name ? name : "";
     for (int i = 0; i < tn__dataset_name_count; i++)
         if (strcmp(name, tn__dataset_names[i]) == 0)
             return makers[i](split);

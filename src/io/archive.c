@@ -121,6 +121,8 @@ tn_status tn__archive_take(tn_archive *archive, const char *operation, const cha
 tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *x)
 {
     tn_status status = raise(archive);
+    if (status == TN_OK && !name)
+        status = tn__fail(TN_ERR_VALUE, "archive_add", "expected a name for the array, got NULL");
     if (status != TN_OK)
         return status;
     tn__call call = tn__enter();
@@ -181,6 +183,8 @@ static tn__archive_text *find_text(const tn_archive *archive, const char *key)
 tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *value)
 {
     tn_status status = raise(archive);
+    if (status == TN_OK && (!key || !value))
+        status = tn__fail(TN_ERR_VALUE, "archive_set_text", "expected a key and a value, got NULL");
     if (status != TN_OK)
         return status;
     tn__archive_text *old = find_text(archive, key);
@@ -255,13 +259,14 @@ static const struct {
 /* The index of a path's format; -1 with a latched error. */
 static int format_of(const char *operation, const char *path)
 {
-    size_t length = strlen(path);
+    size_t length = path ? strlen(path) : 0;
     for (int i = 0; i < 2; i++) {
         size_t ending = strlen(formats[i].ending);
         if (length > ending && strcmp(path + length - ending, formats[i].ending) == 0)
             return i;
     }
-    tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'", path);
+    tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'",
+             path ? path : "NULL");
     return -1;
 }
 

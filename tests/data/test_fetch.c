@@ -112,6 +112,8 @@ static void wrong_files(void **state)
     use_scratch_cache();
     assert_int_equal(tn_data_fetch("digits", NULL, NULL), TN_ERR_NAME);
     assert_failed(TN_ERR_NAME, "got 'digits'");
+    assert_int_equal(tn_data_fetch(NULL, NULL, NULL), TN_ERR_NAME);
+    assert_failed(TN_ERR_NAME, "got 'NULL'");
     snprintf(url, sizeof url, "file://%s", scratch_path("mirror"));
     setenv("TANSO_MIRROR", url, 1);
     mkdir(scratch_path("mirror"), 0777);

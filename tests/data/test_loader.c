@@ -263,6 +263,11 @@ static void errors(void **state)
     tn_clear_error();
     tn_loader_free(loader);
 
+    loader = tn_loader_new(NULL, .batch = 1);
+    assert_int_equal(tn_loader_status(loader), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "expected a dataset, got NULL");
+    tn_loader_free(loader);
+
     /* a latched error of any kind ends the loop, and costs no batch */
     loader = tn_loader_new(numbered(5), .batch = 1);
     assert_true(tn_loader_next(loader, &b));

@@ -49,6 +49,12 @@ static void out_of_range(void **state)
     tn_clear_error();
     assert_int_equal(tn_archive_add(archive, "a", broken), TN_ERR_SHAPE);
     tn_clear_error();
+    assert_int_equal(tn_archive_add(archive, NULL, tn_zeros(TN_SHAPE(1))), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "a name");
+    assert_int_equal(tn_archive_set_text(archive, "k", NULL), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "got NULL");
+    assert_int_equal(tn_archive_save(archive, NULL), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "got 'NULL'");
     assert_int_equal(tn_archive_count(archive), 0);
     tn_archive_free(archive);
 }
