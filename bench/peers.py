@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Times NumPy, PyTorch and CuPy, where they are installed, on the rows of bench/run: a line of JSON each, as the programs
+in C print them. The same shapes, dtypes and repetitions; times are of calls that return new arrays."""
+import argparse
+import importlib
+import json
+import sys
+import time
+
+REPETITIONS = 400
+
+
+def measure(call, finish, budget, shortest=5e-3):
+    for _ in range(3):
+        call()
+    finish()
+    began = time.perf_counter()
+    call()
+    finish()
+    once = time.perf_counter() - began
+    calls = int(shortest / max(once, 1e-9)) + 1 if once < shortest else 1
+    seconds, began = [], time.perf_counter()
+    while len(seconds) < REPETITIONS and (len(seconds) < 3 or time.perf_counter() - began < budget):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        finish()
+        seconds.append((time.perf_counter() - start) / calls)
+    seconds.sort()
+    return seconds[0], seconds[len(seconds) // 2]
+
+
+def nothing():
+    pass
+
+
+def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
+    """Rows that read alike in NumPy, CuPy and PyTorch: name, function that makes the operands, function of them."""
+    n, square = (10**8, 8192) if gpu else (2 * 10**7, 4096)
+    products = {"matmul-mnist": (100, 784, 1000), "matmul-1000": (1000,) * 3}
+    products.update({"matmul-4096": (4096,) * 3, "matmul-10000": (10000,) * 3} if gpu else {"matmul-2000": (2000,) * 3})
+    for name, (m, k, p) in products.items():
+        yield name, lambda m=m, k=k, p=p: (normal(m, k), normal(k, p)), lambda a, b: a @ b
+    yield "copy", lambda: (normal(n),), copy
+    yield "exp", lambda: (normal(n),), lambda x: xp.exp(-0.5 * x**2)
+    yield "negative", lambda: (normal(n),), lambda x: -x
+    yield "sum", lambda: (normal(10**8),), lambda x: x.sum()
+    yield "softmax", lambda: (normal(square, square),), softmax
+    yield "layer-norm", lambda: (normal(square, square), normal(square), normal(square)), layer_norm
+    yield "sum-axis-0", lambda: (normal(square, square),), lambda x: x.sum(0)
+    yield "sum-axis-1", lambda: (normal(square, square),), lambda x: x.sum(1)
+    yield "transpose", lambda: (normal(square, square),), lambda x: copy(x.T)
+    yield "add-1e5", lambda: (normal(10**5), normal(10**5)), lambda x, y: x + y
+    yield "normals", lambda: (), lambda: normal(10**8 if gpu else 10**7)
+
+
+def chain(length, multiply, exp, x, y):
+    for _ in range(length // 2):
+        x = exp(multiply(x, y))
+    return x
+
+
+class NumPy:
+    """NumPy, and CuPy, which writes the same."""
+
+    def __init__(self, name="numpy", device=None):
+        self.np = np = importlib.import_module(name)
+        self.name, self.gpu = name, name == "cupy"
+        self.version = np.__version__
+        self.finish = np.cuda.runtime.deviceSynchronize if self.gpu else nothing
+        self.generator = np.random.default_rng(0)
+
+    def normal(self, *shape):
+        return self.generator.standard_normal(shape, dtype=self.np.float32)
+
+    def softmax(self, x):
+        e = self.np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def layer_norm(self, x, gamma, beta):
+        d = x - x.mean(-1, keepdims=True)
+        return d / self.np.sqrt((d * d).mean(-1, keepdims=True) + self.np.float32(1e-5)) * gamma + beta
+
+    def arrays(self):
+        yield from array_rows(self.np, self.normal, self.softmax, self.layer_norm,
+                              lambda x: self.np.ascontiguousarray(x) if not x.flags.c_contiguous else x.copy(), self.gpu)
+        yield "record-node", lambda: (self.normal(16), self.normal(16)), lambda x, y: chain(100, self.np.multiply, self.np.exp, x, y)
+
+    def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
+        np = self.np
+        x, t = self.normal(samples, inputs), np.asarray(self.generator.integers(0, 10, samples))
+        w1, w2 = self.normal(inputs, hidden) / np.float32(inputs**0.5), self.normal(hidden, 10) / np.float32(hidden**0.5)
+        b1, b2 = np.zeros(hidden, np.float32), np.zeros(10, np.float32)
+        rows = np.arange(batch)
+
+        def epoch():
+            for _ in range(epochs):
+                order = self.generator.permutation(samples)
+                for i in range(0, samples - (batch - 1 if drop_last else 0), batch):
+                    part = order[i:i + batch]
+                    xs, ts = x[part], t[part]
+                    z = xs @ w1 + b1
+                    h = np.maximum(z, 0) if relu else 1 / (1 + np.exp(-z))
+                    y = h @ w2 + b2
+                    p = np.exp(y - y.max(1, keepdims=True))
+                    p /= p.sum(1, keepdims=True)
+                    p[rows[:len(part)], ts] -= 1
+                    p /= len(part)
+                    g = p @ w2.T
+                    g *= (z > 0) if relu else h * (1 - h)
+                    w2[...] -= rate * (h.T @ p)
+                    b2[...] -= rate * p.sum(0)
+                    w1[...] -= rate * (xs.T @ g)
+                    b1[...] -= rate * g.sum(0)
+
+        return epoch
+
+
+class Torch:
+    def __init__(self, device="cpu"):
+        self.torch = torch = importlib.import_module("torch")
+        self.name, self.version = "pytorch", torch.__version__
+        self.device, self.gpu = device, device.startswith("cuda")
+        self.finish = torch.cuda.synchronize if self.gpu else nothing
+
+    def normal(self, *shape):
+        return self.torch.randn(*shape, device=self.device)
+
+    def arrays(self):
+        torch = self.torch
+        functional = torch.nn.functional
+        torch.set_grad_enabled(False)
+        yield from array_rows(torch, self.normal, lambda x: torch.softmax(x, -1),
+                              lambda x, g, b: functional.layer_norm(x, (x.shape[-1],), g, b),
+                              lambda x: x.contiguous() if not x.is_contiguous() else x.clone(), self.gpu)
+        yield "record-node", lambda: (self.normal(16), self.normal(16)), lambda x, y: chain(100, torch.mul, torch.exp, x, y)
+
+    def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
+        torch, nn = self.torch, self.torch.nn
+        torch.set_grad_enabled(True)
+        x = torch.randn(samples, inputs, device=self.device)
+        t = torch.randint(0, 10, (samples,), device=self.device)
+        net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU() if relu else nn.Sigmoid(), nn.Linear(hidden, 10)).to(self.device)
+        optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+
+        def epoch():
+            for _ in range(epochs):
+                order = torch.randperm(samples, device=self.device)
+                for i in range(0, samples - (batch - 1 if drop_last else 0), batch):
+                    part = order[i:i + batch]
+                    optimizer.zero_grad(set_to_none=True)
+                    nn.functional.cross_entropy(net(x[part]), t[part]).backward()
+                    optimizer.step()
+
+        return epoch
+
+
+TRAINING = {
+    "mnist-epoch": dict(samples=60000, inputs=784, hidden=1000, relu=False, batch=100, rate=0.01, epochs=1, drop_last=False),
+    "digits": dict(samples=1438, inputs=64, hidden=30, relu=True, batch=32, rate=0.03, epochs=30, drop_last=False),
+}
+
+
+def emit(peer, row, best=None, median=None, **more):
+    line = {"row": row, "by": peer.name, "version": peer.version, **more}
+    if best is not None:
+        line.update(best=best, median=median, unit="s")
+    print(json.dumps(line), flush=True)
+
+
+def run(peer, only, budget):
+    for row, make, call in peer.arrays():
+        if only and only not in row:
+            continue
+        operands = make()
+        per = 100 if row == "record-node" else 1
+        best, median = measure(lambda: call(*operands), peer.finish, budget)
+        emit(peer, row, best / per, median / per)
+        del operands
+    for row, shape in TRAINING.items():
+        if only and only not in row:
+            continue
+        epoch = peer.train(**shape)
+        epoch()
+        seconds = []
+        for _ in range(3):
+            began = time.perf_counter()
+            epoch()
+            peer.finish()
+            seconds.append(time.perf_counter() - began)
+        emit(peer, row, min(seconds), sorted(seconds)[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda:N: then PyTorch and CuPy run there")
+    parser.add_argument("--only", help="rows with this in their name")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each row")
+    options = parser.parse_args()
+    makers = {"numpy": NumPy, "pytorch": Torch}
+    if options.device.startswith("cuda"):
+        makers = {"cupy": lambda: NumPy("cupy"), "pytorch": lambda: Torch(options.device)}
+    for name, make in makers.items():
+        try:
+            peer = make()
+        except ImportError as problem:
+            print(json.dumps({"by": name, "missing": str(problem)}), flush=True)
+            continue
+        try:
+            run(peer, options.only, options.seconds)
+        except Exception as problem:  # a peer that breaks leaves the others' rows whole
+            print(json.dumps({"by": name, "missing": f"stopped: {problem}"}), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
