@@ -86,7 +86,8 @@ static void read_result(cursor *at, char *line, one_case *c)
     c->dtype = tn_dtype_parse(dtype);
     char *rest = line + used;
     c->shape = read_extents(&rest, ndim);
-    c->bytes = next_bytes(at, (size_t)shape_size(c->shape) * (c->mode == NEAR ? 16 : tn_dtype_size(c->dtype)));
+    c->bytes = next_bytes(at, (size_t)shape_size(c->shape) *
+                                  (c->mode == NEAR ? 16 : tn_dtype_size(c->dtype)));
 }
 
 static void read_case(cursor *at, one_case *c)
@@ -94,7 +95,8 @@ static void read_case(cursor *at, one_case *c)
     char *line = next_line(at);
     int used;
     *c = (one_case){0};
-    if (sscanf(line, "case %d %23s %d%n", &c->number, c->operation, &c->integers, &used) != 3 || c->integers > MAX_INTEGERS)
+    if (sscanf(line, "case %d %23s %d%n", &c->number, c->operation, &c->integers, &used) != 3 ||
+        c->integers > MAX_INTEGERS)
         broken(line);
     char *rest = line + used;
     for (int i = 0; i < c->integers; i++)
@@ -146,7 +148,7 @@ void cases_free(case_file *file)
 tn_array *operand_array(const operand *o)
 {
     if (!o->dtype)
-        return strcmp(o->view, "int") == 0     ? tn_weak_int((long long)o->number)
+        return strcmp(o->view, "int") == 0    ? tn_weak_int((long long)o->number)
                : strcmp(o->view, "bool") == 0 ? tn_weak_bool(o->number != 0)
                                               : tn_weak_float(o->number);
     tn_array *x = tn_from_host(o->bytes, o->stored, o->dtype);
@@ -176,17 +178,20 @@ const char *case_text(const one_case *c, char *text, size_t size)
         const operand *o = &c->in[i];
         const char *comma = i ? ", " : "";
         if (!o->dtype) {
-            used += (size_t)snprintf(text + used, size - used, "%sweak %s %g", comma, o->view, o->number);
+            used += (size_t)snprintf(text + used, size - used, "%sweak %s %g", comma, o->view,
+                                     o->number);
             continue;
         }
-        used += (size_t)snprintf(text + used, size - used, "%s%s %s%s (", comma, tn_dtype_name(o->dtype),
-                                 o->ready ? "ready " : "", o->view);
+        used += (size_t)snprintf(text + used, size - used, "%s%s %s%s (", comma,
+                                 tn_dtype_name(o->dtype), o->ready ? "ready " : "", o->view);
         for (int k = 0; k < o->stored.ndim && used < size; k++)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld", k ? ", " : "", (long long)o->stored.dim[k]);
+            used += (size_t)snprintf(text + used, size - used, "%s%lld", k ? ", " : "",
+                                     (long long)o->stored.dim[k]);
         used += used < size ? (size_t)snprintf(text + used, size - used, ")") : 0;
     }
     for (int i = 0; i < c->integers && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? " " : "; ", (long long)c->integer[i]);
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? " " : "; ",
+                                 (long long)c->integer[i]);
     if (used < size)
         snprintf(text + used, size - used, ")");
     return text;

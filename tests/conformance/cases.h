@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases that gen_conformance.py wrote (casefile.py has the format), and arrays made of their operands. */
+/* The cases that gen_conformance.py wrote (casefile.py has the format), and arrays made of their
+ * operands. */
 #ifndef TN_TESTS_CONFORMANCE_CASES_H
 #define TN_TESTS_CONFORMANCE_CASES_H
 
@@ -28,8 +29,8 @@ typedef struct one_case {
     expectation mode;
     tn_dtype dtype;
     tn_shape shape;
-    const char *bytes;  /* NEAR: float64 values, then bounds */
-    char *first;        /* the bytes the first way of evaluating gave */
+    const char *bytes; /* NEAR: float64 values, then bounds */
+    char *first;       /* the bytes the first way of evaluating gave */
 } one_case;
 
 typedef struct case_file {
@@ -44,7 +45,8 @@ bool cases_read(const char *path, case_file *file);
 void cases_free(case_file *file);
 int64_t shape_size(tn_shape shape);
 tn_array *operand_array(const operand *o);
-/* The operation of a case on its operands; NULL for an operation without a row in the table of operations.c. */
+/* The operation of a case on its operands; NULL for an operation without a row in the table of
+ * operations.c. */
 tn_array *case_array(const one_case *c);
 /* The names in that table, one by one; NULL after the last. */
 const char *operation_name(int i);

@@ -95,37 +95,156 @@ static tn_array *do_split(operands in, int count, const int64_t *v, int integers
     return tn_split(in[0], (int)v[0], (int)v[1], parts) == TN_OK ? parts[v[2]] : NULL;
 }
 
-#define UNARY(op) {.name = #op, .unary = tn_##op}
-#define BINARY(op) {.name = #op, .binary = tn_##op}
-#define TERNARY(op) {.name = #op, .ternary = tn_##op}
-#define REDUCE(op) {.name = #op, .reduce = tn_##op##_with}
-#define ASSIGN(op) {.name = #op, .assign = tn_##op}
-#define OTHER(op, function) {.name = #op, .other = function}
+#define UNARY(op)                                                                                  \
+    {                                                                                              \
+        .name = #op, .unary = tn_##op                                                              \
+    }
+#define BINARY(op)                                                                                 \
+    {                                                                                              \
+        .name = #op, .binary = tn_##op                                                             \
+    }
+#define TERNARY(op)                                                                                \
+    {                                                                                              \
+        .name = #op, .ternary = tn_##op                                                            \
+    }
+#define REDUCE(op)                                                                                 \
+    {                                                                                              \
+        .name = #op, .reduce = tn_##op##_with                                                      \
+    }
+#define ASSIGN(op)                                                                                 \
+    {                                                                                              \
+        .name = #op, .assign = tn_##op                                                             \
+    }
+#define OTHER(op, function)                                                                        \
+    {                                                                                              \
+        .name = #op, .other = function                                                             \
+    }
 
 static const row rows[] = {
-    UNARY(negative), UNARY(abs), UNARY(sign), UNARY(square), UNARY(reciprocal), UNARY(exp), UNARY(exp2), UNARY(expm1),
-    UNARY(log), UNARY(log2), UNARY(log10), UNARY(log1p), UNARY(sqrt), UNARY(rsqrt), UNARY(cbrt), UNARY(sin), UNARY(cos),
-    UNARY(tan), UNARY(arcsin), UNARY(arccos), UNARY(arctan), UNARY(sinh), UNARY(cosh), UNARY(tanh), UNARY(arcsinh),
-    UNARY(arccosh), UNARY(arctanh), UNARY(erf), UNARY(erfc), UNARY(sigmoid), UNARY(softplus), UNARY(relu), UNARY(gelu),
-    UNARY(floor), UNARY(ceil), UNARY(trunc), UNARY(rint), UNARY(isnan), UNARY(isinf), UNARY(isfinite), UNARY(signbit),
-    UNARY(logical_not), UNARY(invert), UNARY(zeros_like), UNARY(ones_like), UNARY(flatten),
-    BINARY(add), BINARY(subtract), BINARY(multiply), BINARY(divide), BINARY(floor_divide), BINARY(remainder), BINARY(fmod),
-    BINARY(power), BINARY(maximum), BINARY(minimum), BINARY(fmax), BINARY(fmin), BINARY(arctan2), BINARY(hypot),
-    BINARY(copysign), BINARY(logaddexp), BINARY(equal), BINARY(not_equal), BINARY(less), BINARY(less_equal),
-    BINARY(greater), BINARY(greater_equal), BINARY(logical_and), BINARY(logical_or), BINARY(logical_xor),
-    BINARY(bitwise_and), BINARY(bitwise_or), BINARY(bitwise_xor), BINARY(left_shift), BINARY(right_shift), BINARY(matmul),
-    TERNARY(where), TERNARY(clip),
-    REDUCE(sum), REDUCE(prod), REDUCE(mean), REDUCE(var), REDUCE(std), REDUCE(max), REDUCE(min), REDUCE(any), REDUCE(all),
-    REDUCE(argmax), REDUCE(argmin), REDUCE(logsumexp),
-    ASSIGN(assign), ASSIGN(add_assign), ASSIGN(subtract_assign), ASSIGN(multiply_assign), ASSIGN(divide_assign),
-    OTHER(cast, do_cast), OTHER(reshape, do_reshape), OTHER(transpose, do_transpose), OTHER(swapaxes, do_swapaxes),
-    OTHER(expand_dims, do_expand_dims), OTHER(squeeze, do_squeeze), OTHER(broadcast_to, do_broadcast_to),
-    OTHER(flip, do_flip), OTHER(slice, do_slice), OTHER(slice_axis, do_slice_axis), OTHER(index, do_index),
-    OTHER(slice_update, do_slice_update), OTHER(concatenate, do_concatenate), OTHER(stack, do_stack),
-    OTHER(split, do_split), OTHER(take, do_take), OTHER(take_along_axis, do_take_along),
-    OTHER(scatter_add, do_scatter_add), OTHER(one_hot, do_one_hot), OTHER(softmax, do_softmax),
-    OTHER(log_softmax, do_log_softmax), OTHER(zeros, do_zeros), OTHER(ones, do_ones), OTHER(full, do_full),
-    OTHER(scalar, do_scalar), OTHER(eye, do_eye), OTHER(arange, do_arange), OTHER(linspace, do_linspace),
+    UNARY(negative),
+    UNARY(abs),
+    UNARY(sign),
+    UNARY(square),
+    UNARY(reciprocal),
+    UNARY(exp),
+    UNARY(exp2),
+    UNARY(expm1),
+    UNARY(log),
+    UNARY(log2),
+    UNARY(log10),
+    UNARY(log1p),
+    UNARY(sqrt),
+    UNARY(rsqrt),
+    UNARY(cbrt),
+    UNARY(sin),
+    UNARY(cos),
+    UNARY(tan),
+    UNARY(arcsin),
+    UNARY(arccos),
+    UNARY(arctan),
+    UNARY(sinh),
+    UNARY(cosh),
+    UNARY(tanh),
+    UNARY(arcsinh),
+    UNARY(arccosh),
+    UNARY(arctanh),
+    UNARY(erf),
+    UNARY(erfc),
+    UNARY(sigmoid),
+    UNARY(softplus),
+    UNARY(relu),
+    UNARY(gelu),
+    UNARY(floor),
+    UNARY(ceil),
+    UNARY(trunc),
+    UNARY(rint),
+    UNARY(isnan),
+    UNARY(isinf),
+    UNARY(isfinite),
+    UNARY(signbit),
+    UNARY(logical_not),
+    UNARY(invert),
+    UNARY(zeros_like),
+    UNARY(ones_like),
+    UNARY(flatten),
+    BINARY(add),
+    BINARY(subtract),
+    BINARY(multiply),
+    BINARY(divide),
+    BINARY(floor_divide),
+    BINARY(remainder),
+    BINARY(fmod),
+    BINARY(power),
+    BINARY(maximum),
+    BINARY(minimum),
+    BINARY(fmax),
+    BINARY(fmin),
+    BINARY(arctan2),
+    BINARY(hypot),
+    BINARY(copysign),
+    BINARY(logaddexp),
+    BINARY(equal),
+    BINARY(not_equal),
+    BINARY(less),
+    BINARY(less_equal),
+    BINARY(greater),
+    BINARY(greater_equal),
+    BINARY(logical_and),
+    BINARY(logical_or),
+    BINARY(logical_xor),
+    BINARY(bitwise_and),
+    BINARY(bitwise_or),
+    BINARY(bitwise_xor),
+    BINARY(left_shift),
+    BINARY(right_shift),
+    BINARY(matmul),
+    TERNARY(where),
+    TERNARY(clip),
+    REDUCE(sum),
+    REDUCE(prod),
+    REDUCE(mean),
+    REDUCE(var),
+    REDUCE(std),
+    REDUCE(max),
+    REDUCE(min),
+    REDUCE(any),
+    REDUCE(all),
+    REDUCE(argmax),
+    REDUCE(argmin),
+    REDUCE(logsumexp),
+    ASSIGN(assign),
+    ASSIGN(add_assign),
+    ASSIGN(subtract_assign),
+    ASSIGN(multiply_assign),
+    ASSIGN(divide_assign),
+    OTHER(cast, do_cast),
+    OTHER(reshape, do_reshape),
+    OTHER(transpose, do_transpose),
+    OTHER(swapaxes, do_swapaxes),
+    OTHER(expand_dims, do_expand_dims),
+    OTHER(squeeze, do_squeeze),
+    OTHER(broadcast_to, do_broadcast_to),
+    OTHER(flip, do_flip),
+    OTHER(slice, do_slice),
+    OTHER(slice_axis, do_slice_axis),
+    OTHER(index, do_index),
+    OTHER(slice_update, do_slice_update),
+    OTHER(concatenate, do_concatenate),
+    OTHER(stack, do_stack),
+    OTHER(split, do_split),
+    OTHER(take, do_take),
+    OTHER(take_along_axis, do_take_along),
+    OTHER(scatter_add, do_scatter_add),
+    OTHER(one_hot, do_one_hot),
+    OTHER(softmax, do_softmax),
+    OTHER(log_softmax, do_log_softmax),
+    OTHER(zeros, do_zeros),
+    OTHER(ones, do_ones),
+    OTHER(full, do_full),
+    OTHER(scalar, do_scalar),
+    OTHER(eye, do_eye),
+    OTHER(arange, do_arange),
+    OTHER(linspace, do_linspace),
 };
 
 const char *operation_name(int i)
@@ -136,7 +255,10 @@ const char *operation_name(int i)
 /* keepdims, dtype (1 + its position), ddof, number of axes, axes */
 static tn_array *reduced(const row *r, const tn_array *x, const int64_t *v)
 {
-    tn_reduce_opts opts = {.keepdims = v[0], .ddof = (int)v[2], .axis = axes_of(v + 4, (int)v[3]), .dtype = (tn_dtype)v[1]};
+    tn_reduce_opts opts = {.keepdims = v[0],
+                           .ddof = (int)v[2],
+                           .axis = axes_of(v + 4, (int)v[3]),
+                           .dtype = (tn_dtype)v[1]};
     return r->reduce(x, &opts);
 }
 

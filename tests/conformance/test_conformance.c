@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every operation against what NumPy computed (gen_conformance.py), by the reference evaluator and by compiled kernels,
- * fused and not, which must agree with each other bit for bit (NaNs aside, whose bits nobody promises).
+ * Every operation against what NumPy computed (gen_conformance.py), by the reference evaluator and
+ * by compiled kernels, fused and not, which must agree with each other bit for bit (NaNs aside,
+ * whose bits nobody promises).
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +16,12 @@
 #include "conformance/cases.h"
 #include "core/dtype.h"
 
-#define BATCH 50          /* cases evaluated in one plan: a compilation costs more than running them */
-#define REPORTED 25       /* failures told in full */
-#define FAILING_EVERY 10  /* with a compiler, of the cases that fail when evaluated, each in a plan of its own */
+#define BATCH    50 /* cases evaluated in one plan: a compilation costs more than running them */
+#define REPORTED 25 /* failures told in full */
+#define COMPILED_EVERY                                                                             \
+    16 /* of the cases, kernels are made for these; TANSO_TEST_EVERY=1 makes them for all */
+#define FAILING_EVERY                                                                              \
+    10 /* of those, of the ones that fail when evaluated: each needs a plan of its own */
 
 static case_file file;
 static const char *way; /* of evaluating */
@@ -55,7 +59,8 @@ static bool element_is(const one_case *c, const char *got, int64_t i)
     if (c->mode != NEAR) {
         const char *wanted = c->bytes + (size_t)i * size;
         return memcmp(got, wanted, size) == 0 || both_nan(got, wanted, c->dtype) ||
-               (c->mode == VALUE && to_double(got, c->dtype) == 0 && to_double(wanted, c->dtype) == 0);
+               (c->mode == VALUE && to_double(got, c->dtype) == 0 &&
+                to_double(wanted, c->dtype) == 0);
     }
     double value = to_double(got, c->dtype), wanted, bound;
     memcpy(&wanted, c->bytes + 8 * i, 8);
@@ -63,7 +68,9 @@ static bool element_is(const one_case *c, const char *got, int64_t i)
     if (isnan(value) || isnan(wanted))
         return isnan(value) && isnan(wanted);
     /* Beyond the largest number a dtype rounds to infinity. */
-    double beyond = c->dtype == TN_FLOAT16 ? 65520 : c->dtype == TN_FLOAT64 ? (double)INFINITY : 0x1.fffffefp127;
+    double beyond = c->dtype == TN_FLOAT16   ? 65520
+                    : c->dtype == TN_FLOAT64 ? (double)INFINITY
+                                             : 0x1.fffffefp127;
     if (isinf(value))
         return signbit(value) == signbit(wanted) && fabs(wanted) + bound >= beyond;
     return fabs(value - wanted) <= bound;
@@ -75,7 +82,8 @@ static void check_elements(one_case *c, const char *got)
     int64_t count = shape_size(c->shape);
     for (int64_t i = 0; i < count; i++)
         if (!element_is(c, got + (size_t)i * size, i)) {
-            double wanted = c->mode == NEAR ? 0 : to_double(c->bytes + (size_t)i * size, c->dtype), bound = 0;
+            double wanted = c->mode == NEAR ? 0 : to_double(c->bytes + (size_t)i * size, c->dtype),
+                   bound = 0;
             if (c->mode == NEAR) {
                 memcpy(&wanted, c->bytes + 8 * i, 8);
                 memcpy(&bound, c->bytes + 8 * (count + i), 8);
@@ -87,8 +95,8 @@ static void check_elements(one_case *c, const char *got)
     for (int64_t i = 0; i < count && c->first; i++) {
         const char *now = got + (size_t)i * size, *before = c->first + (size_t)i * size;
         if (memcmp(now, before, size) != 0 && !both_nan(now, before, c->dtype)) {
-            report(c, "element %lld is %.17g, the reference evaluator gave %.17g", (long long)i, to_double(now, c->dtype),
-                   to_double(before, c->dtype));
+            report(c, "element %lld is %.17g, the reference evaluator gave %.17g", (long long)i,
+                   to_double(now, c->dtype), to_double(before, c->dtype));
             break;
         }
     }
@@ -101,9 +109,10 @@ static void check(one_case *c, const tn_array *x)
         report(c, "dtype %s, expected %s", tn_dtype_name(tn_dtype_of(x)), tn_dtype_name(c->dtype));
         return;
     }
-    if (shape.ndim != c->shape.ndim || memcmp(shape.dim, c->shape.dim, sizeof *shape.dim * (size_t)shape.ndim) != 0) {
-        report(c, "%d dimensions of %lld elements, expected %d of %lld", shape.ndim, (long long)tn_size(x), c->shape.ndim,
-               (long long)shape_size(c->shape));
+    if (shape.ndim != c->shape.ndim ||
+        memcmp(shape.dim, c->shape.dim, sizeof *shape.dim * (size_t)shape.ndim) != 0) {
+        report(c, "%d dimensions of %lld elements, expected %d of %lld", shape.ndim,
+               (long long)tn_size(x), c->shape.ndim, (long long)shape_size(c->shape));
         return;
     }
     size_t bytes = (size_t)shape_size(c->shape) * tn_dtype_size(c->dtype);
@@ -120,7 +129,8 @@ static void check(one_case *c, const tn_array *x)
         c->first = got;
 }
 
-/* The array of a case, if it is one to be evaluated; else checks that it is refused as it should be. */
+/* The array of a case, if it is one to be evaluated; else checks that it is refused as it should
+ * be. */
 static tn_array *make(const one_case *c)
 {
     tn_array *x = case_array(c);
@@ -142,38 +152,55 @@ static void run_failing(const one_case *c)
     tn_clear_error();
 }
 
-static void run_batch(one_case *cases, int count, const tn_array **made, const tn_array **pending)
+static void run_batch(one_case **cases, int count)
 {
+    const tn_array *made[BATCH], *pending[BATCH];
     int pending_count = 0;
     for (int i = 0; i < count; i++) {
-        made[i] = cases[i].mode == FAILS ? NULL : make(&cases[i]);
+        made[i] = make(cases[i]);
         if (made[i])
             pending[pending_count++] = made[i];
     }
     if (tn_eval_all(pending_count, pending) != TN_OK) {
-        print_error("%s, cases %d to %d: %s\n", way, cases->number, cases[count - 1].number, tn_error());
+        print_error("%s, cases %d to %d: %s\n", way, cases[0]->number, cases[count - 1]->number,
+                    tn_error());
         tn_clear_error(); /* each alone then tells which */
     }
     for (int i = 0; i < count; i++)
         if (made[i])
-            check(&cases[i], made[i]);
+            check(cases[i], made[i]);
+}
+
+static int share(tn_compile_mode mode)
+{
+    const char *wanted = getenv("TANSO_TEST_EVERY");
+    int every = wanted ? atoi(wanted) : COMPILED_EVERY;
+    return mode == TN_COMPILE_NEVER || every < 1 ? 1 : every;
 }
 
 static void run(const char *name, tn_compile_mode mode, bool fusion)
 {
-    const tn_array *made[BATCH], *pending[BATCH];
+    one_case *batch[BATCH];
+    int every = share(mode), count = 0, failing = 0;
     if (!file.count)
         skip();
     way = name;
     wrong = 0;
     tn_set_compile(mode);
     tn_set_fusion(fusion);
-    for (int i = 0; i < file.count; i += BATCH) TN_SCOPE
-        run_batch(file.cases + i, file.count - i < BATCH ? file.count - i : BATCH, made, pending);
-    int every = mode == TN_COMPILE_NEVER ? 1 : FAILING_EVERY, failing = 0;
-    for (int i = 0; i < file.count; i++)
-        if (file.cases[i].mode == FAILS && failing++ % every == 0) TN_SCOPE
-            run_failing(&file.cases[i]);
+    for (int i = (int)(file.seed % (unsigned)every); i < file.count; i += every) {
+        one_case *c = &file.cases[i];
+        if (c->mode != FAILS)
+            batch[count++] = c;
+        else if (mode == TN_COMPILE_NEVER || failing++ % FAILING_EVERY == 0)
+            TN_SCOPE
+                run_failing(c);
+        if (count == BATCH || (count && i + every >= file.count))
+            TN_SCOPE {
+                run_batch(batch, count);
+                count = 0;
+            }
+    }
     assert_int_equal(wrong, 0);
 }
 
