@@ -29,7 +29,8 @@ function(tanso_test_target target)
     target_link_libraries(${target} PRIVATE tanso_static)
 endfunction()
 
-# A test's surroundings: an empty home, a kernel cache of this build, no user's folders.
+# A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each with
+# threads for all cores: those that wait sleep, or they would take the processors from those that work.
 function(tanso_test_properties name)
     set(seconds ${TANSO_TEST_TIMEOUT})
     foreach(row IN LISTS TANSO_TEST_TIMEOUTS)
@@ -43,7 +44,7 @@ function(tanso_test_properties name)
         TIMEOUT ${seconds}
         SKIP_RETURN_CODE 77
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-        ENVIRONMENT "HOME=${TANSO_TEST_DIR}/home;TANSO_CACHE_DIR=${TANSO_TEST_DIR}/kernel-cache;TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR};TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso"
+        ENVIRONMENT "HOME=${TANSO_TEST_DIR}/home;TANSO_CACHE_DIR=${TANSO_TEST_DIR}/kernel-cache;TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR};TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso;OMP_WAIT_POLICY=passive"
         ENVIRONMENT_MODIFICATION "XDG_CACHE_HOME=unset:;XDG_CONFIG_HOME=unset:;XDG_DATA_HOME=unset:")
 endfunction()
 
