@@ -34,10 +34,12 @@ typedef union tn__scalar {
     float f32;
     unsigned char bytes[8];
 } tn__scalar;
+TN__PLUGIN_BEGIN
 /* Conversions with the semantics of tn_cast. */
 tn__scalar tn__scalar_from_double(double value, tn_dtype dtype);
 tn__scalar tn__scalar_from_int(int64_t value, tn_dtype dtype);
 double tn__scalar_to_double(tn__scalar scalar, tn_dtype dtype);
 int64_t tn__scalar_to_int(tn__scalar scalar, tn_dtype dtype);
+TN__PLUGIN_END
 
 #endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* A GPU's context and stream, its memory, and its faults. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/backend.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+/* ---- errors ---- */
+
+/* After one of these a context does nothing any more. */
+static bool ruinous(CUresult result)
+{
+    static const CUresult list[] = {
+        CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION,   CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i] == result)
+            return true;
+    return false;
+}
+
+tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what)
+{
+    if (result == CUDA_SUCCESS)
+        return TN_OK;
+    const char *name = "an unknown error", *text = "";
+    device->driver->cuGetErrorName(result, &name);
+    device->driver->cuGetErrorString(result, &text);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return tn__fail(TN_ERR_MEMORY, what, "%s has no memory left: %s", device->name, text);
+    if (!ruinous(result))
+        return tn__fail(TN_ERR_DEVICE, what, "%s: %s, %s", device->name, name, text);
+    pthread_mutex_lock(&device->lock);
+    if (!device->faulted)
+        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s); the last work started was %s%s",
+                 device->name, name, text, *device->last_label ? device->last_label : "none",
+                 getenv("TANSO_CUDA_BLOCKING") ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
+    device->faulted = true;
+    pthread_mutex_unlock(&device->lock);
+    return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
+}
+
+tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
+{
+    pthread_mutex_lock(&device->lock);
+    bool faulted = device->faulted;
+    pthread_mutex_unlock(&device->lock);
+    if (faulted)
+        return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
+    return tn__cuda_check(device, device->driver->cuCtxSetCurrent(device->context), what);
+}
+
+tn_status tn__cuda_wait(tn__cuda_device *device, const char *what)
+{
+    return tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), what);
+}
+
+tn_status tn__cuda_started(tn__cuda_device *device, CUresult result, const char *label)
+{
+    static const char *blocking; /* read once: "" for no */
+    if (blocking == NULL)
+        blocking = getenv("TANSO_CUDA_BLOCKING") ? "1" : "";
+    snprintf(device->last_label, sizeof device->last_label, "%s", label);
+    if (result == CUDA_SUCCESS && *blocking)
+        return tn__cuda_wait(device, label);
+    return tn__cuda_check(device, result, label);
+}
+
+/* ---- memory ---- */
+
+void *tn__cuda_allocate(tn__device *device, size_t bytes)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    CUdeviceptr memory = 0;
+    if (tn__cuda_enter(cuda, "allocate") != TN_OK)
+        return NULL;
+    CUresult result = cuda->driver->cuMemAlloc(&memory, bytes ? bytes : 1);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) /* of that, the allocator tells more */
+        tn__cuda_check(cuda, result, "allocate");
+    return result == CUDA_SUCCESS ? (void *)memory : NULL;
+}
+
+void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    /* At exit the driver may be gone already, and the memory with it; a lost context has none either. */
+    if (cuda->driver->cuCtxSetCurrent(cuda->context) == CUDA_SUCCESS)
+        cuda->driver->cuMemFree((CUdeviceptr)memory);
+}
+
+/* Host memory is the caller's again on return, so both directions wait. */
+static tn_status transfer(tn__cuda_device *cuda, CUresult result, const char *what)
+{
+    tn_status status = tn__cuda_check(cuda, result, what);
+    return status == TN_OK ? tn__cuda_wait(cuda, what) : status;
+}
+
+tn_status tn__cuda_read(tn__device *device, void *host, const void *memory, size_t bytes)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    tn_status status = tn__cuda_enter(cuda, "read");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    return transfer(cuda, cuda->driver->cuMemcpyDtoHAsync(host, (CUdeviceptr)memory, bytes, cuda->stream), "read");
+}
+
+tn_status tn__cuda_write(tn__device *device, void *memory, const void *host, size_t bytes)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    tn_status status = tn__cuda_enter(cuda, "write");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    return transfer(cuda, cuda->driver->cuMemcpyHtoDAsync((CUdeviceptr)memory, host, bytes, cuda->stream), "write");
+}
+
+tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t bytes)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    tn_status status = tn__cuda_enter(cuda, "copy");
+    if (status != TN_OK || bytes == 0 || to == from)
+        return status;
+    return tn__cuda_check(
+        cuda, cuda->driver->cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, cuda->stream), "copy");
+}
+
+tn_status tn__cuda_synchronize(tn__device *device)
+{
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    tn_status status = tn__cuda_enter(cuda, "synchronize");
+    return status == TN_OK ? tn__cuda_wait(cuda, "synchronize") : status;
+}
+
+/* ---- opening ---- */
+
+static int attribute(tn__cuda_device *device, CUdevice_attribute which)
+{
+    int value = 0;
+    device->driver->cuDeviceGetAttribute(&value, which, device->device);
+    return value;
+}
+
+static tn_status open_context(tn__cuda_device *device, int index)
+{
+    const tn__cuda_driver *driver = device->driver;
+    tn_status status = tn__cuda_check(device, driver->cuDeviceGet(&device->device, index), "open");
+    if (status == TN_OK)
+        status = tn__cuda_check(device, driver->cuDevicePrimaryCtxRetain(&device->context, device->device), "open");
+    if (status != TN_OK)
+        return status;
+    status = tn__cuda_check(device, driver->cuCtxSetCurrent(device->context), "open");
+    if (status == TN_OK)
+        status = tn__cuda_check(device, driver->cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING), "open");
+    if (status != TN_OK)
+        driver->cuDevicePrimaryCtxRelease(device->device);
+    return status;
+}
+
+tn_status tn__cuda_device_open(int index, tn__device *owner)
+{
+    const char *why = NULL;
+    const tn__cuda_libraries *libraries = tn__cuda_open(&why);
+    if (libraries == NULL)
+        return tn__fail(TN_ERR_DEVICE, "cuda", "%s", why);
+    tn__cuda_device *device = tn__calloc(1, sizeof *device);
+    if (device == NULL)
+        return tn__fail_memory("cuda", sizeof *device);
+    device->libraries = libraries;
+    device->driver = &libraries->driver;
+    snprintf(device->name, sizeof device->name, "cuda:%d", index);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&device->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    tn_status status = open_context(device, index);
+    if (status != TN_OK) {
+        pthread_mutex_destroy(&device->lock);
+        tn__free(device);
+        return status;
+    }
+    size_t memory = 0;
+    device->driver->cuDeviceTotalMem(&memory, device->device);
+    device->driver->cuDeviceGetName(device->product, sizeof device->product, device->device);
+    device->architecture = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                           attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    owner->backend_data = device;
+    owner->capabilities = (tn__capabilities){
+        .target = TN__TARGET_CUDA,
+        .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .total_memory = memory,
+    };
+    tn__log(TN__LOG_INFO, "cuda", "%s is %s, sm_%d, %zu MiB; driver %d.%d", device->name, device->product,
+            device->architecture, memory >> 20, libraries->driver_version / 1000,
+            libraries->driver_version % 1000 / 10);
+    return TN_OK;
+}

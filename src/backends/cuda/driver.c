@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding and opening CUDA's libraries. */
+#include "backends/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+
+#define OLDEST_DRIVER 12000
+
+static tn__cuda_libraries opened;
+static const tn__cuda_libraries *libraries;
+static char why_absent[512];
+
+typedef struct entry {
+    const char *name;
+    size_t offset; /* in tn__cuda_libraries */
+} entry;
+
+#define TEXT_OF(name) #name
+#define EXPANDED_TEXT(name) TEXT_OF(name)
+#define DRIVER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, driver.name)},
+#define COMPILER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, compiler.name)},
+#define BLAS_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, blas.name)},
+
+static const entry driver_entries[] = {TN__CUDA_DRIVER(DRIVER_ENTRY)};
+static const entry compiler_entries[] = {TN__CUDA_COMPILER(COMPILER_ENTRY)};
+static const entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
+
+#define COUNT(table) (int)(sizeof(table) / sizeof *(table))
+
+/* ---- opening by name ---- */
+
+/* Opens <stem>.<major>, newest first, by name and then where toolkits are installed. */
+static void *open_versioned(const char *stem, int newest, int oldest)
+{
+    static const char *const places[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
+    const char *root = getenv("CUDA_HOME");
+    char path[1024];
+    for (int major = newest; major >= oldest; major--) {
+        if (root && *root) {
+            snprintf(path, sizeof path, "%.900s/lib64/%s.%d", root, stem, major);
+            void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (handle)
+                return handle;
+        }
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            snprintf(path, sizeof path, "%s%s.%d", places[i], stem, major);
+            void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (handle)
+                return handle;
+        }
+    }
+    return NULL;
+}
+
+/* Fills in a table; the name of a function that is not there, or NULL. */
+static const char *fill(void *handle, const entry *entries, int count)
+{
+    for (int i = 0; i < count; i++) {
+        void *function = dlsym(handle, entries[i].name);
+        if (function == NULL)
+            return entries[i].name;
+        memcpy((char *)&opened + entries[i].offset, &function, sizeof function);
+    }
+    return NULL;
+}
+
+/* ---- what must be there ---- */
+
+static bool absent(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static bool absent(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why_absent, sizeof why_absent, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool open_driver(void)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        return absent("libcuda.so.1 not found: NVIDIA's driver is not installed");
+    int (*version)(int *) = NULL;
+    void *symbol = dlsym(handle, "cuDriverGetVersion");
+    memcpy(&version, &symbol, sizeof version);
+    if (version == NULL || version(&opened.driver_version) != CUDA_SUCCESS)
+        return absent("libcuda.so.1 does not tell its version");
+    const char *lacks = fill(handle, driver_entries, COUNT(driver_entries));
+    if (opened.driver_version < OLDEST_DRIVER || lacks)
+        return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed",
+                      opened.driver_version / 1000, opened.driver_version % 1000 / 10, OLDEST_DRIVER / 1000,
+                      OLDEST_DRIVER % 1000 / 10);
+    return true;
+}
+
+static bool count_devices(void)
+{
+    const char *text = "unknown";
+    CUresult result = opened.driver.cuInit(0);
+    if (result == CUDA_SUCCESS)
+        result = opened.driver.cuDeviceGetCount(&opened.device_count);
+    if (result == CUDA_ERROR_NO_DEVICE || (result == CUDA_SUCCESS && opened.device_count == 0))
+        return absent("there is a driver, but no GPU that it may use (CUDA_VISIBLE_DEVICES hides GPUs, too)");
+    if (result != CUDA_SUCCESS) {
+        opened.driver.cuGetErrorString(result, &text);
+        return absent("the driver does not start: error %d, %s", (int)result, text);
+    }
+    return true;
+}
+
+/* The compiler of the driver's own version or the one before: the driver runs no code of a newer one. */
+static bool open_compiler(void)
+{
+    int major = opened.driver_version / 1000, minor = 0;
+    void *handle = open_versioned("libnvrtc.so", major, OLDEST_DRIVER / 1000);
+    if (handle == NULL) {
+        if (open_versioned("libnvrtc.so", major + 1, major + 1))
+            return absent("the driver is too old: it serves CUDA %d.%d, and the toolkit here (libnvrtc.so.%d) needs %d.0",
+                          major, opened.driver_version % 1000 / 10, major + 1, major + 1);
+        return absent("libnvrtc.so.%d not found: install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is", major);
+    }
+    const char *lacks = fill(handle, compiler_entries, COUNT(compiler_entries));
+    if (lacks)
+        return absent("libnvrtc.so.%d lacks %s", major, lacks);
+    if (opened.compiler.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS)
+        return absent("libnvrtc does not tell its version");
+    opened.compiler_version = 1000 * major + 10 * minor;
+    return true;
+}
+
+static void open_blas(void)
+{
+    int major = opened.driver_version / 1000;
+    void *handle = open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
+    opened.has_blas = handle && fill(handle, blas_entries, COUNT(blas_entries)) == NULL;
+    if (!opened.has_blas)
+        tn__log(TN__LOG_WARN, "cuda", "libcublasLt.so.%d not found: matrix products will be slow", major);
+}
+
+static void open_all(void)
+{
+    if (libraries == NULL && open_driver() && count_devices() && open_compiler()) {
+        open_blas();
+        libraries = &opened;
+    }
+}
+
+const tn__cuda_libraries *tn__cuda_open(const char **why)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_all);
+    if (libraries == NULL && why)
+        *why = why_absent;
+    return libraries;
+}
+
+void tn__cuda_use(const tn__cuda_libraries *given)
+{
+    libraries = given;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions of CUDA's libraries that the backend calls, in tables filled by dlopen, so that the plug-in loads where there
+ * is no CUDA and says what is missing. Types come from CUDA's headers. Tests put tables of their own in place.
+ */
+#ifndef TN_BACKENDS_CUDA_DRIVER_H
+#define TN_BACKENDS_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cublasLt.h>
+#include <cuda.h>
+#include <nvrtc.h>
+
+/* Names may be macros for a version of a function (cuMemAlloc is cuMemAlloc_v2), as in the headers. */
+#define TN__CUDA_DRIVER(X) \
+    X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) \
+    X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) \
+    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) \
+    X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
+    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) \
+    X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost) \
+    X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) \
+    X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
+
+#define TN__CUDA_COMPILER(X) \
+    X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) \
+    X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) \
+    X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) X(nvrtcGetPTX)
+
+#define TN__CUDA_BLAS(X) \
+    X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtMatmul) X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy) \
+    X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) \
+    X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy) \
+    X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)
+
+/* A member is called after the function that it is: driver->cuMemAlloc_v2, written driver->cuMemAlloc. */
+#define TN__CUDA_MEMBER(name) __typeof__(&name) name;
+typedef struct tn__cuda_driver { TN__CUDA_DRIVER(TN__CUDA_MEMBER) } tn__cuda_driver;
+typedef struct tn__cuda_compiler { TN__CUDA_COMPILER(TN__CUDA_MEMBER) } tn__cuda_compiler;
+typedef struct tn__cuda_blas { TN__CUDA_BLAS(TN__CUDA_MEMBER) } tn__cuda_blas;
+#undef TN__CUDA_MEMBER
+
+typedef struct tn__cuda_libraries {
+    tn__cuda_driver driver;
+    tn__cuda_compiler compiler;
+    tn__cuda_blas blas;
+    bool has_blas;              /* else products are the backend's own kernel's */
+    int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
+    int compiler_version;
+    int device_count;
+} tn__cuda_libraries;
+
+/* The libraries, opened on first use; NULL with the reason if no device can be used. */
+const tn__cuda_libraries *tn__cuda_open(const char **why);
+/* For tests: these in their place (which must stay), before anything has asked for them. */
+void tn__cuda_use(const tn__cuda_libraries *libraries);
+
+#endif

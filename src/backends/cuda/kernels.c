@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Texts of the backend's own kernels. Each is made for one storage dtype by a few definitions before a common text: S as
+ * stored, W as computed in, LOAD and STORE between them.
+ */
+#include <stdio.h>
+
+#include "backends/cuda/cuda.h"
+#include "core/memory.h"
+
+/* Places of one index space, as tn__cuda_walk describes it. */
+static const char walk_text[] =
+    "typedef long long i64;\n"
+    "struct walk { i64 size; int ndim, unused; i64 dim[8]; i64 stride[3][8]; };\n"
+    "__device__ inline void places(const walk &w, i64 i, i64 *at)\n"
+    "{\n"
+    "    at[0] = at[1] = at[2] = 0;\n"
+    "    for (int d = w.ndim - 1; d >= 0; d--) {\n"
+    "        i64 rest = i / w.dim[d], j = i - rest * w.dim[d];\n"
+    "        at[0] += j * w.stride[0][d];\n"
+    "        at[1] += j * w.stride[1][d];\n"
+    "        at[2] += j * w.stride[2][d];\n"
+    "        i = rest;\n"
+    "    }\n"
+    "}\n"
+    "#define EACH(i, n) (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)\n";
+
+static const char move_text[] =
+    "extern \"C\" __global__ void move(const __grid_constant__ walk w, S *to, const S *from)\n"
+    "{\n"
+    "    for EACH(i, w.size) {\n"
+    "        i64 at[3];\n"
+    "        places(w, i, at);\n"
+    "        to[at[0]] = from[at[1]];\n"
+    "    }\n"
+    "}\n";
+
+/* A thread has a position of the axes that are not indexed, and adds along the indexed one in order. */
+static const char scatter_text[] =
+    "extern \"C\" __global__ void scatter_add(const __grid_constant__ walk w, S *to, const i64 *index, const S *from,\n"
+    "    i64 count, i64 extent, i64 to_step, i64 index_step, i64 from_step, i64 *fault)\n"
+    "{\n"
+    "    for EACH(i, w.size) {\n"
+    "        i64 at[3];\n"
+    "        places(w, i, at);\n"
+    "        for (i64 j = 0; j < count; j++) {\n"
+    "            i64 given = index[at[1] + j * index_step], k = given < 0 ? given + extent : given;\n"
+    "            if (k < 0 || k >= extent) {\n"
+    "                fault[1] = given;\n"
+    "                fault[0] = 1;\n"
+    "                return;\n"
+    "            }\n"
+    "            S *sum = to + at[0] + k * to_step;\n"
+    "            *sum = STORE((W)PLUS(LOAD(*sum), LOAD(from[at[2] + j * from_step])));\n"
+    "        }\n"
+    "    }\n"
+    "}\n";
+
+/* One thread an element: for dtypes and layouts that no library takes. Terms are added in order, each rounded. */
+static const char matmul_text[] =
+    "extern \"C\" __global__ void matmul(const __grid_constant__ walk w, S *out, const S *a, const S *b,\n"
+    "    i64 m, i64 n, i64 k, i64 out_row, i64 out_column, i64 a_row, i64 a_column, i64 b_row, i64 b_column,\n"
+    "    W alpha, int beta)\n"
+    "{\n"
+    "    for EACH(i, w.size * m * n) {\n"
+    "        i64 at[3], column = i % n, row = i / n % m;\n"
+    "        places(w, i / n / m, at);\n"
+    "        const S *x = a + at[1] + row * a_row, *y = b + at[2] + column * b_column;\n"
+    "        W sum = 0;\n"
+    "        for (i64 p = 0; p < k; p++)\n"
+    "            sum = (W)PLUS(sum, (W)TIMES(LOAD(x[p * a_column]), LOAD(y[p * b_row])));\n"
+    "        sum = (W)TIMES(alpha, sum);\n"
+    "        S *place = out + at[0] + row * out_row + column * out_column;\n"
+    "        *place = STORE(beta ? (W)PLUS(sum, LOAD(*place)) : sum);\n"
+    "    }\n"
+    "}\n";
+
+/* Whole numbers wrap around, so they are added as unsigned ones. */
+#define WHOLE(S) "typedef " S " S;\ntypedef " S " W;\n" PLAIN
+#define PLAIN "#define LOAD(x) (x)\n#define STORE(x) (x)\n"
+#define ARITHMETIC "#define PLUS(a, b) ((a) + (b))\n#define TIMES(a, b) ((a) * (b))\n"
+
+static const char *const dtype_text[TN_DTYPE_COUNT] = {
+    [TN_BOOL] = WHOLE("unsigned char") "#define PLUS(a, b) ((a) | (b))\n#define TIMES(a, b) ((a) & (b))\n",
+    [TN_INT8] = WHOLE("unsigned char") ARITHMETIC,
+    [TN_UINT8] = WHOLE("unsigned char") ARITHMETIC,
+    [TN_INT16] = WHOLE("unsigned short") "#define PLUS(a, b) ((a) + (b))\n#define TIMES(a, b) ((unsigned)(a) * (b))\n",
+    [TN_UINT16] = WHOLE("unsigned short") "#define PLUS(a, b) ((a) + (b))\n#define TIMES(a, b) ((unsigned)(a) * (b))\n",
+    [TN_INT32] = WHOLE("unsigned") ARITHMETIC,
+    [TN_UINT32] = WHOLE("unsigned") ARITHMETIC,
+    [TN_INT64] = WHOLE("unsigned long long") ARITHMETIC,
+    [TN_UINT64] = WHOLE("unsigned long long") ARITHMETIC,
+    [TN_FLOAT32] = WHOLE("float") ARITHMETIC,
+    [TN_FLOAT64] = WHOLE("double") ARITHMETIC,
+    [TN_FLOAT16] =
+        "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
+        "__device__ inline float LOAD(S x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"
+        "__device__ inline S STORE(float x) { S y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n",
+    /* The upper half of a float32, rounded to nearest, ties to even; NaN stays NaN. */
+    [TN_BFLOAT16] =
+        "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
+        "__device__ inline float LOAD(S x) { return __uint_as_float((unsigned)x << 16); }\n"
+        "__device__ inline S STORE(float x)\n"
+        "{\n"
+        "    unsigned u = __float_as_uint(x);\n"
+        "    return (S)(x != x ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
+        "}\n",
+};
+
+char *tn__cuda_text_move(size_t itemsize)
+{
+    static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
+                                       [8] = "unsigned long long"};
+    return tn__format("typedef %s S;\n%s%s", word[itemsize], walk_text, move_text);
+}
+
+char *tn__cuda_text_scatter(tn_dtype dtype)
+{
+    return tn__format("%s%s%s", dtype_text[dtype], walk_text, scatter_text);
+}
+
+char *tn__cuda_text_matmul(tn_dtype dtype)
+{
+    return tn__format("%s%s%s", dtype_text[dtype], walk_text, matmul_text);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Matrix products inside the CUDA backend: out = alpha a b + beta out over batches of strided matrices. */
+#ifndef TN_BACKENDS_CUDA_MATMUL_H
+#define TN_BACKENDS_CUDA_MATMUL_H
+
+#include "backends/cuda/cuda.h"
+
+enum { TN__CUDA_OUT, TN__CUDA_A, TN__CUDA_B, TN__CUDA_FACTORS };
+
+typedef struct tn__cuda_product {
+    long long m, n, k;
+    struct {
+        long long row, column; /* in elements */
+    } step[TN__CUDA_FACTORS];
+    tn__cuda_walk batch;
+} tn__cuda_product;
+
+void tn__cuda_product_of(const tn__step *step, tn__cuda_product *product);
+
+/* alpha as a number of the dtype computed in. */
+typedef union tn__cuda_factor {
+    double f64;
+    float f32;
+    uint64_t bits;
+} tn__cuda_factor;
+tn__cuda_factor tn__cuda_alpha(const tn__cuda_step *step, const uint64_t *scalars);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products by cuBLASLt. It counts matrices by columns, so a product of rows is handed over as out' = b' a': what lies
+ * in memory as a matrix of rows is the transpose of a matrix of columns. float32 is computed in float32, never in TF32.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "backends/cuda/matmul.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+#define WORKSPACE ((size_t)32 << 20)
+
+static const struct {
+    bool there;
+    cudaDataType_t data, scale;
+    cublasComputeType_t compute;
+} types[TN_DTYPE_COUNT] = {
+    [TN_FLOAT32] = {true, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+    [TN_FLOAT64] = {true, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F},
+    [TN_FLOAT16] = {true, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+    [TN_BFLOAT16] = {true, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+};
+
+/* Algorithms by how the matrices lie: at multiples of 16 bytes, which the fast ones want, or of an element only. */
+enum { ALIGNED, UNALIGNED, ALIGNMENTS };
+#define ALIGNMENT 16
+
+typedef struct library_data {
+    tn__cuda_product product;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t layout[TN__CUDA_FACTORS];
+    bool found[ALIGNMENTS];
+    cublasLtMatmulAlgo_t algorithm[ALIGNMENTS];
+    int64_t outer; /* products of a batch whose last axis is in the layouts */
+} library_data;
+
+/* ---- how a matrix lies ---- */
+
+typedef struct shape_of {
+    long long lead; /* elements from one line to the next */
+    bool by_columns;
+} shape_of;
+
+/* False if neither rows nor columns are without gaps, or lines overlap. */
+static bool describe(long long rows, long long columns, long long row, long long column, shape_of *shape)
+{
+    shape->by_columns = false;
+    if ((column == 1 || columns <= 1) && (row >= columns || rows <= 1)) {
+        shape->lead = rows <= 1 || row < columns ? columns : row;
+        return true;
+    }
+    shape->by_columns = true;
+    if ((row == 1 || rows <= 1) && (column >= rows || columns <= 1)) {
+        shape->lead = columns <= 1 || column < rows ? rows : column;
+        return true;
+    }
+    return false;
+}
+
+/* ---- preparing ---- */
+
+static tn_status library_check(cublasStatus_t status, const char *what)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return TN_OK;
+    return tn__fail(status == CUBLAS_STATUS_ALLOC_FAILED ? TN_ERR_MEMORY : TN_ERR_DEVICE, "matmul",
+                    "cuBLASLt's %s failed with status %d", what, (int)status);
+}
+
+static void free_library(const tn__cuda_step *step, tn__cuda_device *device)
+{
+    const tn__cuda_blas *blas = &device->libraries->blas;
+    library_data *data = step->data;
+    for (int i = 0; i < TN__CUDA_FACTORS; i++)
+        if (data->layout[i])
+            blas->cublasLtMatrixLayoutDestroy(data->layout[i]);
+    if (data->operation)
+        blas->cublasLtMatmulDescDestroy(data->operation);
+}
+
+/* The handle and the workspace of a device, made once. */
+static tn_status open_library(tn__cuda_device *device)
+{
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&device->lock);
+    if (device->blas == NULL)
+        status = library_check(device->libraries->blas.cublasLtCreate(&device->blas), "start");
+    if (status == TN_OK && device->workspace == 0)
+        status = tn__cuda_check(device, device->driver->cuMemAlloc(&device->workspace, WORKSPACE), "matmul");
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+static cublasStatus_t make_layout(const tn__cuda_blas *blas, library_data *data, int which, cudaDataType_t type,
+                                  long long rows, long long columns, const shape_of *shape)
+{
+    long long lines = shape->by_columns ? columns : rows, length = shape->by_columns ? rows : columns;
+    cublasStatus_t status = blas->cublasLtMatrixLayoutCreate(&data->layout[which], type, length, lines, shape->lead);
+    const tn__cuda_walk *batch = &data->product.batch;
+    if (status != CUBLAS_STATUS_SUCCESS || batch->ndim == 0)
+        return status;
+    int last = batch->ndim - 1;
+    int32_t count = (int32_t)batch->dim[last];
+    int64_t stride = batch->stride[which][last];
+    status = blas->cublasLtMatrixLayoutSetAttribute(data->layout[which], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                    sizeof count);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    return blas->cublasLtMatrixLayoutSetAttribute(data->layout[which], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                  &stride, sizeof stride);
+}
+
+/* The library's first choice for matrices that lie at multiples of `alignment`; its own heuristics never vary. */
+static cublasStatus_t choose(tn__cuda_device *device, library_data *data, uint32_t alignment, int which)
+{
+    static const cublasLtMatmulPreferenceAttributes_t sides[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const tn__cuda_blas *blas = &device->libraries->blas;
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t result;
+    size_t workspace = WORKSPACE;
+    int count = 0;
+    cublasStatus_t status = blas->cublasLtMatmulPreferenceCreate(&preference);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                            &workspace, sizeof workspace);
+    for (size_t i = 0; i < sizeof sides / sizeof *sides && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = blas->cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment, sizeof alignment);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulAlgoGetHeuristic(device->blas, data->operation, data->layout[TN__CUDA_B],
+                                                      data->layout[TN__CUDA_A], data->layout[TN__CUDA_OUT],
+                                                      data->layout[TN__CUDA_OUT], preference, 1, &result, &count);
+    if (preference)
+        blas->cublasLtMatmulPreferenceDestroy(preference);
+    data->found[which] = status == CUBLAS_STATUS_SUCCESS && count > 0;
+    if (data->found[which])
+        data->algorithm[which] = result.algo;
+    return status;
+}
+
+static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, tn_dtype dtype, const shape_of *shape)
+{
+    const tn__cuda_blas *blas = &device->libraries->blas;
+    const tn__cuda_product *p = &data->product;
+    const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
+    cublasOperation_t first = shape[TN__CUDA_B].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = shape[TN__CUDA_A].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t status =
+        blas->cublasLtMatmulDescCreate(&data->operation, types[dtype].compute, types[dtype].scale);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+                                                      sizeof second);
+    for (int i = 0; i < TN__CUDA_FACTORS && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = make_layout(blas, data, i, types[dtype].data, rows[i], columns[i], &shape[i]);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = choose(device, data, ALIGNMENT, ALIGNED);
+    if (status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED)
+        status = choose(device, data, tn__dtypes[dtype].size, UNALIGNED);
+    return status;
+}
+
+/* ---- running ---- */
+
+static int alignment_of(const library_data *data, const CUdeviceptr *place, size_t itemsize)
+{
+    const tn__cuda_walk *batch = &data->product.batch;
+    CUdeviceptr bits = 0;
+    for (int i = 0; i < TN__CUDA_FACTORS; i++) {
+        bits |= place[i];
+        if (batch->ndim)
+            bits |= (CUdeviceptr)batch->stride[i][batch->ndim - 1] * itemsize;
+    }
+    return bits % ALIGNMENT == 0 && data->found[ALIGNED] ? ALIGNED : UNALIGNED;
+}
+
+static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    const tn__operand *operand = step->step->operand;
+    library_data *data = step->data;
+    const tn__cuda_walk *batch = &data->product.batch;
+    tn__cuda_device *device = run->device;
+    size_t itemsize = tn__dtypes[operand[0].dtype].size;
+    tn__cuda_factor alpha = tn__cuda_alpha(step, run->scalars), beta = {.bits = 0};
+    if (step->step->beta && types[operand[0].dtype].scale == CUDA_R_64F)
+        beta.f64 = 1;
+    else if (step->step->beta)
+        beta.f32 = 1;
+    for (int64_t i = 0; i < data->outer; i++) {
+        CUdeviceptr place[TN__CUDA_FACTORS];
+        for (int o = 0; o < TN__CUDA_FACTORS; o++) {
+            long long at = 0;
+            for (int64_t d = batch->ndim - 2, rest = i; d >= 0; rest /= batch->dim[d--])
+                at += rest % batch->dim[d] * batch->stride[o][d];
+            place[o] = tn__cuda_address(run, &operand[o]) + (CUdeviceptr)(at * (long long)itemsize);
+        }
+        int which = alignment_of(data, place, itemsize);
+        cublasStatus_t result = device->libraries->blas.cublasLtMatmul(
+            device->blas, data->operation, &alpha, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
+            (const void *)place[TN__CUDA_A], data->layout[TN__CUDA_A], &beta, (const void *)place[TN__CUDA_OUT],
+            data->layout[TN__CUDA_OUT], (void *)place[TN__CUDA_OUT], data->layout[TN__CUDA_OUT],
+            &data->algorithm[which], (void *)device->workspace, WORKSPACE, device->stream);
+        tn_status status = tn__cuda_started(device, CUDA_SUCCESS, "matmul");
+        if (status == TN_OK)
+            status = library_check(result, "product");
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+/* True if the library can do the product; fills in how the matrices lie. */
+static bool suits(const tn__step *step, const tn__cuda_product *p, shape_of *shape)
+{
+    const tn__cuda_walk *batch = &p->batch;
+    const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
+    if (!types[step->operand[0].dtype].there || p->m == 0 || p->n == 0 || p->k == 0 || batch->size == 0)
+        return false;
+    for (int i = 0; i < TN__CUDA_FACTORS; i++)
+        if (!describe(rows[i], columns[i], p->step[i].row, p->step[i].column, &shape[i]))
+            return false;
+    return !shape[TN__CUDA_OUT].by_columns && (batch->ndim == 0 || batch->dim[batch->ndim - 1] <= INT32_MAX);
+}
+
+tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device)
+{
+    tn__cuda_product product;
+    shape_of shape[TN__CUDA_FACTORS];
+    tn__cuda_product_of(step->step, &product);
+    if (!device->libraries->has_blas || !suits(step->step, &product, shape))
+        return TN_OK;
+    tn_status status = open_library(device);
+    library_data *data = status == TN_OK ? tn__calloc(1, sizeof *data) : NULL;
+    if (data == NULL)
+        return status == TN_OK ? tn__fail_memory("matmul", sizeof *data) : status;
+    data->product = product;
+    data->outer = 1;
+    for (int d = 0; d < product.batch.ndim - 1; d++)
+        data->outer *= product.batch.dim[d];
+    step->data = data;
+    step->free = free_library;
+    cublasStatus_t result = make_operation(device, data, step->step->operand[0].dtype, shape);
+    if (data->found[UNALIGNED] && result == CUBLAS_STATUS_SUCCESS) {
+        step->start = start_library;
+        return TN_OK;
+    }
+    free_library(step, device);
+    tn__free(data);
+    step->data = NULL;
+    step->free = NULL;
+    if (result != CUBLAS_STATUS_SUCCESS && result != CUBLAS_STATUS_NOT_SUPPORTED)
+        return library_check(result, "preparation");
+    tn__log(TN__LOG_DEBUG, "cuda", "cuBLASLt has no algorithm for a product of %lld x %lld x %lld", product.m, product.k,
+            product.n);
+    return TN_OK;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels from text: NVRTC's machine code for the GPU that is there, from the folder of compiled kernels if it has been made
+ * before, loaded once a device.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/cuda/cuda.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "device/kernel_cache.h"
+
+_Atomic unsigned long tn__cuda_compilations;
+
+struct tn__cuda_module {
+    char name[33]; /* hash of all that the code depends on */
+    int references;
+    CUmodule handle;
+    tn__cuda_module *next;
+};
+
+/* No fused multiply-add, so that the CPU computes the same bits; division, square roots and small numbers are IEEE's. */
+static const char *const options[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
+                                      "--std=c++17",  "-default-device"};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+/* ---- the compiler ---- */
+
+static tn_status compiler_failed(const tn__cuda_compiler *compiler, nvrtcResult result)
+{
+    return tn__fail(result == NVRTC_ERROR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_COMPILE, "kernels", "NVRTC: %s",
+                    compiler->nvrtcGetErrorString(result));
+}
+
+/* The architecture to compile for: the GPU's own, or the newest one before it that the compiler knows. */
+static int known_architecture(const tn__cuda_compiler *compiler, int wanted)
+{
+    int list[64], count = 0, best = 0;
+    if (compiler->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count > 64 ||
+        compiler->nvrtcGetSupportedArchs(list) != NVRTC_SUCCESS)
+        return wanted;
+    for (int i = 0; i < count; i++)
+        if (list[i] <= wanted && list[i] > best)
+            best = list[i];
+    return best ? best : wanted;
+}
+
+static tn_status show_log(const tn__cuda_compiler *compiler, nvrtcProgram program, nvrtcResult result)
+{
+    size_t length = 0;
+    compiler->nvrtcGetProgramLogSize(program, &length);
+    char *log = tn__calloc(1, length + 1);
+    if (log)
+        compiler->nvrtcGetProgramLog(program, log);
+    tn_status status = tn__fail(TN_ERR_COMPILE, "kernels", "NVRTC: %s\n%s", compiler->nvrtcGetErrorString(result),
+                                log ? log : "(no memory for its log)");
+    tn__free(log);
+    return status;
+}
+
+static tn_status take_image(const tn__cuda_compiler *compiler, nvrtcProgram program, bool machine_code, char **image,
+                            size_t *length)
+{
+    nvrtcResult result = machine_code ? compiler->nvrtcGetCUBINSize(program, length)
+                                      : compiler->nvrtcGetPTXSize(program, length);
+    if (result != NVRTC_SUCCESS)
+        return compiler_failed(compiler, result);
+    *image = tn__alloc(*length);
+    if (*image == NULL)
+        return tn__fail_memory("kernels", *length);
+    result = machine_code ? compiler->nvrtcGetCUBIN(program, *image) : compiler->nvrtcGetPTX(program, *image);
+    if (result == NVRTC_SUCCESS)
+        return TN_OK;
+    tn__free(*image);
+    return compiler_failed(compiler, result);
+}
+
+tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture, const char *source, char **image,
+                           size_t *length)
+{
+    const tn__cuda_compiler *compiler = &libraries->compiler;
+    nvrtcProgram program;
+    nvrtcResult result = compiler->nvrtcCreateProgram(&program, source, "kernels.cu", 0, NULL, NULL);
+    if (result != NVRTC_SUCCESS)
+        return compiler_failed(compiler, result);
+    int known = known_architecture(compiler, architecture);
+    const char *all[OPTIONS + 1];
+    char target[40];
+    snprintf(target, sizeof target, "--gpu-architecture=%s_%d", known == architecture ? "sm" : "compute", known);
+    memcpy(all, options, sizeof options);
+    all[OPTIONS] = target;
+    result = compiler->nvrtcCompileProgram(program, OPTIONS + 1, all);
+    tn_status status = result == NVRTC_SUCCESS
+                           ? take_image(compiler, program, known == architecture, image, length)
+                           : show_log(compiler, program, result);
+    compiler->nvrtcDestroyProgram(&program);
+    return status;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- the folder ---- */
+
+/* Hash of all that the code depends on. */
+static tn_status name_of(const tn__cuda_device *device, const char *source, char name[33])
+{
+    tn__text key = {0};
+    tn__text_addf(&key, "tanso cuda kernels 1\nNVRTC %d, sm_%d\n", device->libraries->compiler_version,
+                  device->architecture);
+    for (int i = 0; i < OPTIONS; i++)
+        tn__text_addf(&key, "%s\n", options[i]);
+    tn__text_add(&key, source);
+    bool failed = key.failed;
+    size_t length = key.length;
+    if (!failed)
+        tn__hash_name(key.data, length, name);
+    tn__free(tn__text_take(&key));
+    return failed ? tn__fail_memory("kernels", length) : TN_OK;
+}
+
+/* The code of a text, from the folder or compiled; memory for tn__free. */
+static tn_status obtain(tn__cuda_device *device, const char *name, const char *source, char **image)
+{
+    tn__kernel_folder folder;
+    char file[48], path[PATH_MAX];
+    size_t length;
+    tn_status status = tn__kernel_folder_open(&folder);
+    if (status != TN_OK)
+        return status;
+    snprintf(file, sizeof file, "%s.cubin", name);
+    snprintf(path, sizeof path, "%s/%s", folder.path, file);
+    *image = folder.temporary ? NULL : tn__kernel_read(path, &length);
+    if (*image) {
+        tn__log(TN__LOG_DEBUG, "kernels", "found %s", path);
+        return TN_OK;
+    }
+    double start = seconds();
+    status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
+    if (status == TN_OK) {
+        atomic_fetch_add(&tn__cuda_compilations, 1);
+        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
+                path);
+        if (!folder.temporary)
+            status = tn__kernel_write(&folder, file, *image, length);
+        if (status != TN_OK)
+            tn__free(*image);
+    }
+    tn__kernel_folder_close(&folder);
+    return status;
+}
+
+/* ---- loaded modules ---- */
+
+static tn_status load(tn__cuda_device *device, const char *name, const char *source, tn__cuda_module *module)
+{
+    char *image;
+    tn_status status = obtain(device, name, source, &image);
+    if (status != TN_OK)
+        return status;
+    status = tn__cuda_check(device, device->driver->cuModuleLoadData(&module->handle, image), "kernels");
+    tn__free(image);
+    return status;
+}
+
+tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module)
+{
+    char name[33];
+    tn_status status = name_of(device, source, name);
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&device->lock);
+    tn__cuda_module *found = device->modules;
+    while (found && strcmp(found->name, name) != 0)
+        found = found->next;
+    if (found == NULL) {
+        found = tn__calloc(1, sizeof *found);
+        status = found ? load(device, name, source, found) : tn__fail_memory("kernels", sizeof *found);
+        if (status == TN_OK) {
+            memcpy(found->name, name, sizeof name);
+            found->next = device->modules;
+            device->modules = found;
+        } else {
+            tn__free(found);
+        }
+    }
+    if (status == TN_OK) {
+        found->references++;
+        *module = found;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module)
+{
+    if (module == NULL)
+        return;
+    pthread_mutex_lock(&device->lock);
+    bool last = --module->references == 0;
+    if (last) {
+        tn__cuda_module **link = &device->modules;
+        while (*link != module)
+            link = &(*link)->next;
+        *link = module->next;
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (last) {
+        device->driver->cuModuleUnload(module->handle);
+        tn__free(module);
+    }
+}
+
+tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
+                                   CUfunction *function)
+{
+    return tn__cuda_check(device, device->driver->cuModuleGetFunction(function, module->handle, name), name);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Backends in shared objects of their own. Such an object exports one tn__plugin by name, which the library looks up; a
+ * program that links a backend's objects in has it without loading anything.
+ */
+#ifndef TN_BACKENDS_PLUGIN_H
+#define TN_BACKENDS_PLUGIN_H
+
+#include "device/device.h"
+
+typedef struct tn__plugin {
+    const char *version; /* TN_BUILD_VERSION of the build: internal structs may differ between versions */
+    const tn__backend *backend;
+} tn__plugin;
+
+TN__PLUGIN_BEGIN
+/* Of libtanso-cuda.so. Weak: absent, NULL, where it is not linked in. */
+extern const tn__plugin tn__plugin_cuda __attribute__((weak));
+TN__PLUGIN_END
+
+/* The backend that stands for it in the library's table: loads the plug-in when a CUDA device is first asked about. */
+extern const tn__backend tn__backend_cuda;
+
+#endif
