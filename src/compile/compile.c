@@ -75,8 +75,11 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if ((wrong = tn__graph_verify(graph)))
         return broken("rewrite", wrong);
     dump_graph("rewritten", graph);
-    if (!tn__draft_init(draft, graph) ||
-        !(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
+    if (!tn__draft_init(draft, graph))
+        return tn__fail_memory("compile", 0);
+    if (options->fusion)
+        tn__find_folds(draft);
+    if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
         !tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
     dump_plan(plan);

@@ -71,9 +71,13 @@ typedef struct tn__draft_step {
     bool may_fail;       /* has indices that may be out of range: overwrites nothing that must survive a failure */
 } tn__draft_step;
 
+/* The part of a value in an update that is folded into its product (fold.c). */
+typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_PART } tn__fold;
+
 typedef struct tn__draft {
     tn__graph *graph;
     int *home;           /* for each value, the value in whose buffer it lives (itself, mostly) */
+    uint8_t *fold;       /* a tn__fold for each value */
     bool *stored;        /* views that have been given memory of their own; constants that are stored whole */
     int step_count;
     size_t step_capacity;
@@ -93,6 +97,10 @@ void tn__draft_free(tn__draft *draft);
 bool tn__lower_operations(tn__draft *draft);
 /* Appends the steps of one value, as tn__lower_operations does; for what kernels do not cover. */
 bool tn__lower_value(tn__draft *draft, int v);
+/* Marks the updates to fold in draft->fold; the product of one; its steps. */
+void tn__find_folds(tn__draft *draft);
+int tn__folded_product(const tn__graph *graph, int v);
+bool tn__lower_folded(tn__draft *draft, int v);
 /* Fused kernels and library calls. False without memory. */
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
 /* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the plan.

@@ -12,9 +12,10 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph)
     draft->graph = graph;
     draft->home = tn__alloc(sizeof(int) * ((size_t)graph->count + 1));
     draft->stored = tn__calloc((size_t)graph->count + 1, sizeof *draft->stored);
+    draft->fold = tn__calloc((size_t)graph->count + 1, sizeof *draft->fold);
     for (int v = 0; draft->home && v < graph->count; v++)
         draft->home[v] = v;
-    return draft->home && draft->stored;
+    return draft->home && draft->stored && draft->fold;
 }
 
 tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind)
@@ -67,6 +68,7 @@ void tn__draft_free(tn__draft *draft)
     tn__free(draft->step);
     tn__free(draft->home);
     tn__free(draft->stored);
+    tn__free(draft->fold);
     tn__free(draft->source);
 }
 

@@ -7,13 +7,10 @@
 
 typedef struct tn__item {
     tn__nest *nest;      /* NULL: a value lowered on its own */
-    int value;           /* that value; with `fold`, its product */
-    bool fold;           /* a parameter's update folded into its gradient's product */
+    int value;           /* that value */
     bool dead;           /* merged into another */
     uint64_t *needs;     /* set of items that must come before, transitively */
 } tn__item;
-
-#define TN__FOLDED (-2)
 
 typedef struct tn__fuser {
     tn__fusion base;
@@ -21,14 +18,11 @@ typedef struct tn__fuser {
     int item_count, words;
     size_t item_capacity;
     tn__item *item;
-    int *item_of;        /* by value: the item that stores it, -1: none; TN__FOLDED: a product folded into an update */
+    int *item_of;        /* by value: the item that stores it, -1: none */
 } tn__fuser;
 
 /* stored.c: which values get memory or a nest of their own. False without memory. */
 bool tn__choose_stored(tn__fuser *fuser, bool fusion);
-/* True if `value` is p - c * product with p a leaf that may be overwritten and the product used only here: the product can
- * accumulate into p's memory. *product and *scalar: the product and the slot of c. */
-bool tn__update_product(const tn__graph *graph, int value, int *product, int *scalar);
 /* merge.c: items in topological order, then nests merged into one another. False without memory. */
 bool tn__make_items(tn__fuser *fuser);
 bool tn__merge_nests(tn__fuser *fuser);

@@ -39,15 +39,6 @@ static bool init_fuser(tn__fuser *f, tn__draft *draft)
     return true;
 }
 
-/* Products that are folded into the update of a parameter are not computed on their own. */
-static void mark_folded(tn__fuser *f)
-{
-    int product, scalar;
-    for (int v = 0; v < f->graph->count; v++)
-        if (f->graph->value[v].uses && f->base.stored[v] && tn__update_product(f->graph, v, &product, &scalar))
-            f->item_of[product] = TN__FOLDED;
-}
-
 /* What is read through a chain of views: its base, and what is stored on the way. */
 static void need_chain(const tn__fuser *f, bool *needed, int v)
 {
@@ -66,15 +57,14 @@ static bool drop_unneeded(tn__fuser *f)
         need_chain(f, needed, f->graph->result[r]);
     for (int i = 0; i < f->item_count; i++) {
         const tn__item *item = &f->item[i];
-        int product, scalar;
         if (item->nest) {
             for (int a = 0; a < item->nest->access_count; a++)
                 if (item->nest->access[a].kind == TN__ACCESS_LOAD)
                     needed[item->nest->access[a].value] = true;
         } else if (!item->dead) {
             const tn__value *v = &f->graph->value[item->value];
-            if (item->fold && tn__update_product(f->graph, item->value, &product, &scalar))
-                v = &f->graph->value[product];
+            if (f->base.draft->fold[item->value] == TN__FOLD_UPDATE)
+                v = &f->graph->value[tn__folded_product(f->graph, item->value)];
             for (int k = 0; k < v->arity; k++)
                 need_chain(f, needed, v->in[k]);
         }
@@ -117,38 +107,6 @@ static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
 
 /* ---- emission ---- */
 
-/* p - c * (a @ b) as a product accumulating into p: a copy of p, which vanishes where p's memory is taken over, then the
- * product with the factor -c. */
-static bool lower_folded(tn__draft *draft, int v)
-{
-    tn__graph *graph = draft->graph;
-    int product = -1, scalar = -1;
-    tn__update_product(graph, v, &product, &scalar);
-    tn__window whole = {.base = v, .ndim = graph->value[v].shape->ndim}, leaf;
-    memcpy(whole.dim, graph->value[v].shape->dim, sizeof whole.dim);
-    tn__strides_contiguous(whole.ndim, whole.dim, whole.stride);
-    leaf = whole;
-    leaf.base = graph->value[v].in[0];
-    tn_dtype dtype = graph->value[v].dtype;
-    tn__draft_step *copy = tn__draft_add(draft, TN__STEP_OP);
-    if (!copy || !tn__draft_operand_add(copy, &whole, dtype) || !tn__draft_operand_add(copy, &leaf, dtype))
-        return false;
-    copy->step.op = TN__OP_COPY;
-    copy->step.compute = dtype;
-    copy->output_count = 1;
-    copy->adopts = true;
-    copy->step.bytes = 2 * graph->value[v].shape->size * (int64_t)tn_dtype_size(dtype);
-    if (!tn__lower_value(draft, product))
-        return false;
-    tn__draft_step *step = &draft->step[draft->step_count - 1];
-    step->operand[0].value = v;
-    step->step.alpha = scalar;
-    step->step.negate_alpha = true;
-    step->step.beta = 1;
-    step->step.label = tn__strdup("matmul, subtracted in place");
-    return step->step.label != NULL;
-}
-
 typedef struct group {
     tn__nest *nest[MAX_TOGETHER];
     int count;
@@ -179,7 +137,8 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
         if (!good)
             break;
         if (!item->nest) {
-            good = item->fold ? lower_folded(draft, item->value) : tn__lower_value(draft, item->value);
+            bool fold = draft->fold[item->value] == TN__FOLD_UPDATE;
+            good = fold ? tn__lower_folded(draft, item->value) : tn__lower_value(draft, item->value);
             continue;
         }
         tn__nest_collapse(item->nest);
@@ -199,8 +158,6 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
     tn__emitter emitter = {.target = cuda ? &tn__emit_target_cuda : &tn__emit_target_c,
                            .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
     bool done = init_fuser(&f, draft) && emitter.declared && tn__choose_stored(&f, fusion);
-    if (done && fusion)
-        mark_folded(&f);
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
            emit_items(&f, draft, &emitter, fusion);
     free_fuser(&f);

@@ -191,11 +191,23 @@ static void mark_whole_constants(tn__draft *draft)
     }
 }
 
+static bool lower(tn__draft *draft, int v)
+{
+    switch (draft->fold[v]) {
+    case TN__FOLD_UPDATE:
+        return tn__lower_folded(draft, v);
+    case TN__FOLD_PART:
+        return true;
+    default:
+        return tn__lower_value(draft, v);
+    }
+}
+
 bool tn__lower_operations(tn__draft *draft)
 {
     mark_whole_constants(draft);
     for (int v = 0; v < draft->graph->count; v++)
-        if (draft->graph->value[v].uses && !tn__lower_value(draft, v))
+        if (draft->graph->value[v].uses && !lower(draft, v))
             return false;
     return true;
 }

@@ -42,15 +42,15 @@ static void need_accesses(tn__fuser *f, int item)
             need_item(f, item, f->item_of[nest->access[i].value]);
 }
 
-static bool single(tn__fuser *f, int v, bool fold, int product)
+static bool single(tn__fuser *f, int v)
 {
     int i = add_item(f);
     if (i < 0)
         return false;
     f->item[i].value = v;
-    f->item[i].fold = fold;
     f->item_of[v] = i;
-    const tn__value *reads = &f->graph->value[fold ? product : v];
+    bool fold = f->base.draft->fold[v] == TN__FOLD_UPDATE;
+    const tn__value *reads = &f->graph->value[fold ? tn__folded_product(f->graph, v) : v];
     for (int k = 0; k < reads->arity; k++)
         need_value(f, i, reads->in[k]);
     return true;
@@ -99,7 +99,7 @@ static bool unblock(tn__fuser *f, int v)
         return true;
     if (tn__value_is_leaf(&f->graph->value[blocked])) {
         f->base.stored[v] = true;
-        return single(f, v, false, -1);
+        return single(f, v);
     }
     f->base.stored[blocked] = true;
     return nest_item(f, blocked);
@@ -108,7 +108,6 @@ static bool unblock(tn__fuser *f, int v)
 bool tn__make_items(tn__fuser *f)
 {
     const tn__graph *graph = f->graph;
-    int product, scalar;
     for (int v = 0; v < graph->count; v++) {
         const tn__value *value = &graph->value[v];
         if (!value->uses || tn__value_is_leaf(value))
@@ -117,14 +116,11 @@ bool tn__make_items(tn__fuser *f)
         bool done = true;
         if (value->op == TN__OP_RESHAPE && f->base.stored[tn__view_base(graph, v)])
             done = unblock(f, v);
-        if (kind == TN__KIND_VIEW || !f->base.stored[v])
+        if (kind == TN__KIND_VIEW || !f->base.stored[v] || f->base.draft->fold[v] == TN__FOLD_PART)
             ;
-        else if (f->item_of[v] == TN__FOLDED)
-            ; /* into the update that uses it */
-        else if (kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_CONST)
-            done = single(f, v, false, -1);
-        else if (tn__update_product(graph, v, &product, &scalar) && f->item_of[product] == TN__FOLDED)
-            done = single(f, v, true, product);
+        else if (kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_CONST ||
+                 f->base.draft->fold[v] == TN__FOLD_UPDATE)
+            done = single(f, v);
         else
             done = nest_item(f, v);
         if (!done)

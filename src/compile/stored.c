@@ -91,25 +91,6 @@ static bool store_repeated(tn__fuser *f, bool fusion)
     return done;
 }
 
-bool tn__update_product(const tn__graph *graph, int value, int *product, int *scalar)
-{
-    const tn__value *v = &graph->value[value];
-    if (v->op != TN__OP_SUBTRACT || (v->dtype != TN_FLOAT32 && v->dtype != TN_FLOAT64) || v->shape->ndim != 2)
-        return false;
-    const tn__value *p = &graph->value[v->in[0]], *step = &graph->value[v->in[1]];
-    if (p->leaf < 0 || p->strides || !graph->leaf[p->leaf].donatable || step->op != TN__OP_MULTIPLY || step->uses != 1)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        const tn__value *c = &graph->value[step->in[i]], *m = &graph->value[step->in[1 - i]];
-        if (c->op == TN__OP_CONST && m->op == TN__OP_MATMUL && m->uses == 1) {
-            *product = step->in[1 - i];
-            *scalar = c->scalar;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool tn__choose_stored(tn__fuser *fuser, bool fusion)
 {
     store_what_is_read(fuser);
