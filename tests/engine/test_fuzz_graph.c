@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random graphs give the same bits however they are evaluated: by the reference evaluator, by kernels fused or not, with the
+ * planner of memory on or off. Only NaNs may differ in their bits.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/dtype.h"
+#include "engine/random_graph.h"
+#include "support/random.h"
+
+#define TOGETHER 6         /* graphs evaluated in one plan: compiling costs more than running */
+#define REFERENCE_ROUNDS 60
+#define COMPILED_ROUNDS 2
+#define FIXED_SEED 20250101
+
+/* What one graph gave: its held arrays' bytes one after another. */
+typedef struct outcome {
+    char *bytes[GRAPH_MAX];
+    size_t size[GRAPH_MAX];
+    tn_dtype dtype[GRAPH_MAX];
+    int count;
+} outcome;
+
+typedef struct way {
+    const char *name;
+    tn_compile_mode compile;
+    bool fusion, planning;
+    int times; /* over: the later ones find their plans, and in auto mode use kernels */
+} way;
+
+static const way reference = {"reference", TN_COMPILE_NEVER, true, true, 1};
+static int wrong;
+
+static void use(const way *w)
+{
+    tn_set_compile(w->compile);
+    tn_set_fusion(w->fusion);
+    tn_set_memory_planning(w->planning);
+}
+
+static void forget(outcome *o)
+{
+    for (int i = 0; i < o->count; i++)
+        free(o->bytes[i]);
+    o->count = 0;
+}
+
+static void take(outcome *o, const random_graph *g)
+{
+    o->count = 0;
+    for (int i = 0; i < g->count; i++) {
+        const tn_array *x = g->x[i];
+        if (!x)
+            continue;
+        int k = o->count++;
+        o->dtype[k] = tn_dtype_of(x);
+        o->size[k] = (size_t)tn_size(x) * tn_dtype_size(o->dtype[k]);
+        o->bytes[k] = malloc(o->size[k] + 1);
+        assert_non_null(o->bytes[k]);
+        if (tn_to_host(x, o->bytes[k], o->size[k]) != TN_OK) {
+            print_error("%s\n", tn_error());
+            wrong++;
+            tn_clear_error();
+        }
+    }
+}
+
+static double element(const outcome *o, int k, size_t i)
+{
+    tn__scalar s = {0};
+    size_t size = tn_dtype_size(o->dtype[k]);
+    memcpy(s.bytes, o->bytes[k] + i * size, size);
+    return tn__scalar_to_double(s, o->dtype[k]);
+}
+
+/* The number of the first result that differs, and of its element; false when all agree. */
+static bool differ(const outcome *a, const outcome *b, int *result, size_t *at)
+{
+    for (*result = 0; *result < a->count; ++*result) {
+        int k = *result;
+        if (a->dtype[k] != b->dtype[k] || a->size[k] != b->size[k])
+            return true;
+        if (a->size[k] == 0 || memcmp(a->bytes[k], b->bytes[k], a->size[k]) == 0)
+            continue;
+        size_t size = tn_dtype_size(a->dtype[k]);
+        for (*at = 0; *at < a->size[k] / size; ++*at) {
+            bool nan = tn_dtype_is_float(a->dtype[k]) && isnan(element(a, k, *at)) && isnan(element(b, k, *at));
+            if (!nan && memcmp(a->bytes[k] + *at * size, b->bytes[k] + *at * size, size) != 0)
+                return true;
+        }
+    }
+    return a->count != b->count;
+}
+
+/* Builds and evaluates `count` graphs together. */
+static void evaluate(const way *w, uint64_t seed, int count, outcome *outcomes, random_graph *graphs)
+{
+    const tn_array *roots[TOGETHER * GRAPH_MAX];
+    int n = 0;
+    use(w);
+    for (int i = 0; i < count; i++) {
+        random_graph_build(&graphs[i], seed + (uint64_t)i);
+        for (int k = 0; k < graphs[i].count; k++)
+            if (graphs[i].x[k])
+                roots[n++] = graphs[i].x[k];
+    }
+    if (tn_eval_all(n, roots) != TN_OK) {
+        print_error("%s, TANSO_TEST_SEED=%llu: %s\n", w->name, (unsigned long long)seed, tn_error());
+        wrong++;
+        tn_clear_error();
+    }
+    for (int i = 0; i < count; i++)
+        take(&outcomes[i], &graphs[i]);
+}
+
+static void compare(const way *w, uint64_t seed, int count, const outcome *expected)
+{
+    random_graph graphs[TOGETHER];
+    outcome got[TOGETHER];
+    for (int time = 0; time < w->times; time++) TN_SCOPE {
+        evaluate(w, seed, count, got, graphs);
+        for (int i = 0; i < count; i++) {
+            int k = 0;
+            size_t at = 0;
+            if (differ(&expected[i], &got[i], &k, &at) && wrong++ < 3)
+                print_error("%s, TANSO_TEST_SEED=%llu, time %d: result %d, element %zu is %.17g, the reference gave %.17g\n%s",
+                            w->name, (unsigned long long)seed + (unsigned)i, time, k, at, element(&got[i], k, at),
+                            element(&expected[i], k, at), graphs[i].trace);
+            forget(&got[i]);
+            random_graph_free(&graphs[i]);
+        }
+    }
+}
+
+static void round_of(uint64_t seed, int count, const way *ways, int way_count)
+{
+    random_graph graphs[TOGETHER];
+    outcome expected[TOGETHER];
+    TN_SCOPE evaluate(&reference, seed, count, expected, graphs);
+    for (int i = 0; i < count; i++)
+        random_graph_free(&graphs[i]);
+    for (int w = 0; w < way_count; w++)
+        compare(&ways[w], seed, count, expected);
+    for (int i = 0; i < count; i++)
+        forget(&expected[i]);
+}
+
+static int rounds(int usual)
+{
+    const char *wanted = getenv("TANSO_TEST_ROUNDS");
+    return wanted ? atoi(wanted) : usual;
+}
+
+static void by_operations(uint64_t seed)
+{
+    static const way ways[] = {{"reference without planning", TN_COMPILE_NEVER, true, false, 1}};
+    for (int i = 0; i < rounds(REFERENCE_ROUNDS); i++)
+        round_of(seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, 1);
+}
+
+static void by_kernels(uint64_t seed)
+{
+    static const way ways[] = {
+        {"fused", TN_COMPILE_ALWAYS, true, true, 2},
+        {"fused without planning", TN_COMPILE_ALWAYS, true, false, 1},
+        {"unfused", TN_COMPILE_ALWAYS, false, true, 1},
+        {"unfused without planning", TN_COMPILE_ALWAYS, false, false, 1},
+        {"automatic", TN_COMPILE_AUTO, true, true, 2},
+    };
+    for (int i = 0; i < rounds(COMPILED_ROUNDS); i++)
+        round_of(seed + (uint64_t)(i * TOGETHER), TOGETHER, ways, sizeof ways / sizeof *ways);
+}
+
+static void reference_agrees_with_itself(void **state)
+{
+    (void)state;
+    wrong = 0;
+    by_operations(FIXED_SEED);
+    by_operations(test_random_new().state);
+    assert_int_equal(wrong, 0);
+}
+
+static void kernels_agree_with_the_reference(void **state)
+{
+    (void)state;
+    wrong = 0;
+    by_kernels(FIXED_SEED);
+    by_kernels(test_random_new().state);
+    assert_int_equal(wrong, 0);
+}
+
+/* p - c (a @ b) may be one product that rounds otherwise: bounded, not equal. */
+static void folded_update_is_near(void **state)
+{
+    (void)state;
+    test_random random = test_random_new();
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    float data[2][35 * 21], got[2][35 * 21];
+    for (int i = 0; i < 35 * 21; i++)
+        for (int k = 0; k < 2; k++)
+            data[k][i] = (float)test_random_double(&random) - 0.5f;
+    for (int k = 0; k < 2; k++) TN_SCOPE {
+        use(k ? &fused : &reference);
+        tn_array *a = tn_from_host(data[1], TN_SHAPE(35, 21), TN_FLOAT32);
+        tn_array *p = tn_from_host(data[0], TN_SHAPE(35, 21), TN_FLOAT32);
+        tn_array *b = tn_matmul(tn_transpose(a, (tn_axes){0}), a);
+        assert_int_equal(tn_subtract_assign(p, tn_multiply(tn_matmul(a, b), 0.25)), TN_OK);
+        assert_int_equal(tn_to_host(p, got[k], sizeof got[k]), TN_OK);
+    }
+    for (int i = 0; i < 35 * 21; i++)
+        assert_true(fabsf(got[0][i] - got[1][i]) <= 1e-5f * (1 + fabsf(got[0][i])));
+}
+
+/* An argument picks tests by name. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_agrees_with_itself),
+        cmocka_unit_test(kernels_agree_with_the_reference),
+        cmocka_unit_test(folded_update_is_near),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
