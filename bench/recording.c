@@ -6,7 +6,7 @@
  */
 #include "measure.h"
 
-enum { SHORT = 20, LONG = 420 };
+enum { SHORT = 20, LONG = 120 };
 
 typedef struct recording {
     tn_array *x, *y;
@@ -52,9 +52,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", argv[0], tn_error());
         return 1;
     }
-    timing brief = measure(&b, record, &r, 2e-3);
+    timing brief = measure(&b, record, &r, 1e-4);
     r.nodes = LONG;
-    timing lengthy = measure(&b, record, &r, 2e-3);
+    timing lengthy = measure(&b, record, &r, 1e-4);
     timing node = per_node(brief, lengthy), evaluation = per_evaluation(brief, node);
     if (nodes)
         report(&b, (row_facts){.row = "record-node", .work = "a node recorded, found in the cache, let go"}, node);

@@ -100,10 +100,13 @@ static bool add_scalars(tn__collection *c, const tn__node *node, int count)
 
 static bool add_entry(tn__collection *c, tn__node *node)
 {
-    if (!tn__grow((void **)&c->entry, &c->capacity, c->count + 1, sizeof *c->entry))
+    if (c->count == c->capacity && !tn__grow((void **)&c->entry, &c->capacity, c->count + 1, sizeof *c->entry))
         return false;
     tn__entry *e = &c->entry[c->count];
-    *e = (tn__entry){.node = node, .leaf = -1, .scalar = -1};
+    e->node = node;
+    e->leaf = e->scalar = -1;
+    e->edges = 0;
+    e->root = e->depends = e->survives = e->released = false;
     if (node->storage) {
         if (!tn__grow((void **)&c->leaf, &c->leaf_capacity, c->leaf_count + 1, sizeof *c->leaf) || !grow_table(c))
             return false;
@@ -118,8 +121,10 @@ static bool add_entry(tn__collection *c, tn__node *node)
             if (!add_scalars(c, node, kind == TN__KIND_CONST ? 1 : 2))
                 return false;
         }
-        for (int i = 0; i < node->arity; i++)
-            c->entry[entry_of(c, node->in[i])].edges++;
+        for (int i = 0; i < node->arity; i++) {
+            e->in[i] = entry_of(c, node->in[i]);
+            c->entry[e->in[i]].edges++;
+        }
         c->work += (node->arity ? node->in[0]->shape->size : node->shape->size) *
                    (kind == TN__KIND_VIEW ? 0 : 1);
     }
@@ -232,7 +237,7 @@ static void mark_survivors(tn__collection *c, bool step)
             e->depends = exclusive(e);
         else
             for (int k = 0; k < e->node->arity; k++)
-                e->depends |= c->entry[entry_of(c, e->node->in[k])].depends;
+                e->depends |= c->entry[e->in[k]].depends;
     }
     for (size_t i = c->count; i-- > 0;) {
         tn__entry *e = &c->entry[i];
@@ -247,7 +252,7 @@ static void mark_survivors(tn__collection *c, bool step)
             keeps = (held && !e->released) || e->survives;
         }
         for (int k = 0; k < e->node->arity && keeps; k++)
-            c->entry[entry_of(c, e->node->in[k])].survives = true;
+            c->entry[e->in[k]].survives = true;
     }
 }
 
@@ -311,7 +316,7 @@ static bool make_key_words(tn__collection *c)
         *k++ = n->op | (uint64_t)n->dtype << 8 | (uint64_t)n->shape->id << 32;
         uint32_t in[TN__MAX_ARITY + 1] = {0};
         for (int a = 0; a < n->arity; a++)
-            in[a] = (uint32_t)entry_of(c, n->in[a]);
+            in[a] = (uint32_t)e->in[a];
         if (n->arity)
             *k++ = (uint64_t)in[0] << 32 | in[1];
         if (n->arity == 3 || has_attribute(n))
@@ -352,7 +357,7 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
 
 /* ---- for the compiler ---- */
 
-static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v)
+static void fill_value(const tn__entry *e, tn__value *v)
 {
     const tn__node *n = e->node;
     *v = (tn__value){.op = e->leaf >= 0 ? TN__OP_VALUE : n->op, .dtype = n->dtype, .shape = n->shape, .leaf = e->leaf,
@@ -361,7 +366,7 @@ static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v
         return;
     v->arity = n->arity;
     for (int i = 0; i < n->arity; i++)
-        v->in[i] = entry_of((tn__collection *)c, n->in[i]);
+        v->in[i] = e->in[i];
     switch (tn__ops[n->op].kind) {
     case TN__KIND_REDUCE:
         v->attr.axes = n->attr.axes;
@@ -392,7 +397,7 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
     for (size_t i = 0; i < c->count && done; i++) {
         const tn__entry *e = &c->entry[i];
         tn__value v;
-        fill_value(c, e, &v);
+        fill_value(e, &v);
         done = tn__graph_add(graph, &v) >= 0;
         if (done && e->scalar >= 0) {
             bool constant = e->node->op == TN__OP_CONST;

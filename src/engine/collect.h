@@ -14,6 +14,7 @@ typedef struct tn__entry {
     int32_t leaf;       /* number among leaves, or -1 */
     int32_t scalar;     /* first scalar slot, or -1 */
     uint32_t edges;     /* references from other entries */
+    int32_t in[TN__MAX_ARITY]; /* entries of the inputs, looked up once */
     bool root;
     bool depends;       /* on a leaf that may be donated */
     bool survives;      /* still needed after the evaluation */
