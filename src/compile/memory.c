@@ -118,7 +118,8 @@ static bool try_donation(planner *p, int leaf, int home)
 
 static size_t value_bytes(const tn__value *v) { return (size_t)v->shape->size * tn_dtype_size(v->dtype); }
 
-/* The donatable leaf nearest to a result in its expression: a parameter for its updated value. Breadth first. */
+/* The donatable leaf nearest to a result in its expression: a parameter for its updated value. Breadth first. A leaf that another
+ * result is a window of stays as it is. */
 static int nearest_leaf(const planner *p, int home, const bool *taken)
 {
     enum { SEARCH = 64 };
@@ -127,6 +128,7 @@ static int nearest_leaf(const planner *p, int home, const bool *taken)
     for (int at = 0; at < count; at++) {
         const tn__value *v = &p->graph->value[queue[at]];
         if (v->leaf >= 0 && p->graph->leaf[v->leaf].donatable && !taken[v->leaf] && !v->strides &&
+            !p->result_home[queue[at]] &&
             p->graph->leaf[v->leaf].storage_bytes == value_bytes(&p->graph->value[home]))
             return queue[at];
         int kind = tn__value_kind(v);
