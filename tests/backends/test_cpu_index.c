@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tanso/device.h>
 
 #include "array/ops.h"
 #include "cpu_steps.h"
@@ -76,6 +77,40 @@ static void test_random(void **state)
     }
 }
 
+/* Enough columns for several threads: each still adds in the order of the index. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 500, TIMES = 140 };
+    int64_t dim[2] = {ROWS, COLUMNS}, index_dim[2] = {TIMES, COLUMNS};
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        expected[i] = array[i] = (float)step_uniform(-1, 1);
+    for (int t = 0; t < TIMES; t++) {
+        positions[t] = step_between(-ROWS, ROWS - 1);
+        for (int j = 0; j < COLUMNS; j++) {
+            other[t * COLUMNS + j] = (float)step_uniform(-1, 1);
+            expected[(positions[t] + ROWS) % ROWS * COLUMNS + j] += other[t * COLUMNS + j];
+        }
+    }
+    one_step step = step_of(TN__OP_SCATTER_ADD, TN_FLOAT32);
+    step.step.axes = 1;
+    step_operand(&step, out, TN_FLOAT32, 2, dim, NULL, 0);
+    step_operand(&step, array, TN_FLOAT32, 2, dim, NULL, 0);
+    step_operand(&step, positions, TN_INT64, 2, index_dim, (int64_t[]){1, 0}, 0);
+    step_operand(&step, other, TN_FLOAT32, 2, index_dim, NULL, 0);
+    assert_int_equal(step_run(&step), TN_OK);
+    assert_memory_equal(out, expected, sizeof(float) * ROWS * COLUMNS);
+
+    step = step_of(TN__OP_GATHER, TN_FLOAT32);
+    step.step.axes = 1;
+    step_operand(&step, out, TN_FLOAT32, 2, index_dim, NULL, 0);
+    step_operand(&step, expected, TN_FLOAT32, 2, dim, NULL, 0);
+    step_operand(&step, positions, TN_INT64, 2, index_dim, (int64_t[]){1, 0}, 0);
+    assert_int_equal(step_run(&step), TN_OK);
+    for (int t = 0; t < TIMES; t++)
+        assert_memory_equal(out + t * COLUMNS, expected + (positions[t] + ROWS) % ROWS * COLUMNS, sizeof(float) * COLUMNS);
+}
+
 /* bfloat16 rounds after each addition: 256 + 1 is 256. */
 static void test_narrow(void **state)
 {
@@ -115,8 +150,10 @@ static void test_out_of_range(void **state)
 
 int main(void)
 {
+    tn_set_threads(3); /* whatever the machine has */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_out_of_range),
     };

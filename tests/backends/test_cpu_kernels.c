@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <tanso/device.h>
 
 #include "cpu_steps.h"
 
@@ -301,6 +302,7 @@ static void test_fault_and_scalars(void **state)
 
 int main(void)
 {
+    tn_set_threads(3); /* whatever the machine has */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_compile_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shared_in_memory, set_up, tear_down),

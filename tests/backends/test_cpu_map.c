@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tanso/device.h>
 
 #include "array/ops.h"
 #include "core/dtype.h"
@@ -390,6 +391,7 @@ static void test_refusals(void **state)
 
 int main(void)
 {
+    tn_set_threads(3); /* whatever the machine has */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unary),
         cmocka_unit_test(test_binary),

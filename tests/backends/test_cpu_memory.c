@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <tanso/device.h>
 
 #include "array/ops.h"
 #include "core/memory.h"
 #include "cpu_steps.h"
 
-enum { N = 70000 };
+enum { N = 300000 };
 static float x[N], y[N], out[N];
 static int64_t index_of[N];
 
@@ -55,7 +56,7 @@ static void test_operations(void **state)
     sum.step.axes = 1;
     step_operand(&sum, out, TN_FLOAT32, 1, &one, NULL, 0);
     step_operand(&sum, x, TN_FLOAT32, 1, &n, NULL, 0);
-    starve(&sum, 2);
+    starve(&sum, 3);
     assert_true(out[0] == N);
 
     one_step gather = step_of(TN__OP_GATHER, TN_FLOAT32);
@@ -105,6 +106,7 @@ static void test_kernel(void **state)
 
 int main(void)
 {
+    tn_set_threads(3); /* whatever the machine has */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_kernel),
