@@ -10,10 +10,12 @@
 
 /* A plain C conversion between numbers: to T (suffix t) from F (suffix f). */
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }
+/* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has not. */
+#define TNS__WHOLE(T, x) ((x) > -1 && (x) < 1 ? (T)0 : (T)(x))
 /* Float to integer: `least` is T's minimum, `end` the first power of two above its maximum, both exact in F. */
 #define TNS__CAST_SATURATE(t, T, f, F, least, most, end) \
     TN_HOT T tns_cast_##t##_##f(F x) \
-    { return x >= (F)(end) ? (T)(most) : x > (F)(least) ? (T)x : x <= (F)(least) ? (T)(least) : (T)0; }
+    { return x >= (F)(end) ? (T)(most) : x > (F)(least) ? TNS__WHOLE(T, x) : x <= (F)(least) ? (T)(least) : (T)0; }
 
 #define TNS__CASTS_FROM_INT(f, F) \
     TN_HOT tn_b8 tns_cast_b8_##f(F x) { return x != 0; } \

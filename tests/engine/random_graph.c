@@ -7,7 +7,7 @@
 #include "support/random.h"
 
 #define MAX_SIZE 30000
-#define STEPS 26
+#define STEPS    26
 
 typedef struct builder {
     random_graph *g;
@@ -44,7 +44,8 @@ static void add(builder *b, tn_array *x, const char *what, int i, int k)
         tn_free(x);
         return;
     }
-    fprintf(b->trace, "  %d = %s(%d, %d): %s (", g->count, what, i, k, tn_dtype_name(tn_dtype_of(x)));
+    fprintf(b->trace, "  %d = %s(%d, %d): %s (", g->count, what, i, k,
+            tn_dtype_name(tn_dtype_of(x)));
     for (int d = 0; d < tn_ndim(x); d++)
         fprintf(b->trace, "%s%lld", d ? ", " : "", (long long)tn_dim(x, d));
     fprintf(b->trace, ")\n");
@@ -70,8 +71,10 @@ static tn_shape pick_shape(builder *b)
 
 static tn_dtype pick_dtype(builder *b)
 {
-    static const tn_dtype usual[] = {TN_FLOAT32, TN_FLOAT32, TN_FLOAT32, TN_FLOAT32, TN_FLOAT64, TN_FLOAT64, TN_INT64, TN_INT32};
-    return chance(b, 85) ? usual[below(b, sizeof usual / sizeof *usual)] : (tn_dtype)(1 + below(b, TN_DTYPE_COUNT - 1));
+    static const tn_dtype usual[] = {TN_FLOAT32, TN_FLOAT32, TN_FLOAT32, TN_FLOAT32,
+                                     TN_FLOAT64, TN_FLOAT64, TN_INT64,   TN_INT32};
+    return chance(b, 85) ? usual[below(b, sizeof usual / sizeof *usual)]
+                         : (tn_dtype)(1 + below(b, TN_DTYPE_COUNT - 1));
 }
 
 static void leaf(builder *b)
@@ -101,17 +104,25 @@ static void leaf(builder *b)
 typedef tn_array *(*unary)(const tn_array *);
 typedef tn_array *(*binary)(const tn_array *, const tn_array *);
 typedef tn_array *(*reduction)(const tn_array *, const tn_reduce_opts *);
-#define NAMED(op) {#op, tn_##op}
-#define NAMED_WITH(op) {#op, tn_##op##_with}
+#define NAMED(op)                                                                                  \
+    {                                                                                              \
+#op, tn_##op                                                                               \
+    }
+#define NAMED_WITH(op)                                                                             \
+    {                                                                                              \
+#op, tn_##op##_with                                                                        \
+    }
 
 static void apply_unary(builder *b)
 {
     static const struct {
         const char *name;
         unary make;
-    } rows[] = {NAMED(negative), NAMED(abs), NAMED(square), NAMED(exp), NAMED(tanh), NAMED(sigmoid), NAMED(relu), NAMED(floor),
-                NAMED(sqrt), NAMED(sin), NAMED(isnan), NAMED(logical_not), NAMED(sign), NAMED(reciprocal), NAMED(log1p),
-                NAMED(gelu), NAMED(zeros_like), NAMED(ones_like)};
+    } rows[] = {NAMED(negative),   NAMED(abs),        NAMED(square), NAMED(exp),
+                NAMED(tanh),       NAMED(sigmoid),    NAMED(relu),   NAMED(floor),
+                NAMED(sqrt),       NAMED(sin),        NAMED(isnan),  NAMED(logical_not),
+                NAMED(sign),       NAMED(reciprocal), NAMED(log1p),  NAMED(gelu),
+                NAMED(zeros_like), NAMED(ones_like)};
     int i = any(b), r = below(b, sizeof rows / sizeof *rows);
     add(b, rows[r].make(b->g->x[i]), rows[r].name, i, -1);
 }
@@ -144,16 +155,18 @@ static void apply_binary(builder *b)
     static const struct {
         const char *name;
         binary make;
-    } rows[] = {NAMED(add), NAMED(add), NAMED(subtract), NAMED(subtract), NAMED(multiply), NAMED(multiply), NAMED(divide),
-                NAMED(maximum), NAMED(minimum), NAMED(less), NAMED(equal), NAMED(logical_and), NAMED(remainder), NAMED(hypot),
-                NAMED(floor_divide), NAMED(copysign)};
-    int i = any(b), r = below(b, sizeof rows / sizeof *rows), k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
+    } rows[] = {NAMED(add),       NAMED(add),      NAMED(subtract),     NAMED(subtract),
+                NAMED(multiply),  NAMED(multiply), NAMED(divide),       NAMED(maximum),
+                NAMED(minimum),   NAMED(less),     NAMED(equal),        NAMED(logical_and),
+                NAMED(remainder), NAMED(hypot),    NAMED(floor_divide), NAMED(copysign)};
+    int i = any(b), r = below(b, sizeof rows / sizeof *rows),
+        k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
     if (k < 0 && b->g->product[i])
         return;
     tn_array *other = k < 0 ? number(b) : b->g->x[k];
     bool swapped = chance(b, 50);
-    add(b, swapped ? rows[r].make(other, b->g->x[i]) : rows[r].make(b->g->x[i], other), rows[r].name, swapped ? k : i,
-        swapped ? i : k);
+    add(b, swapped ? rows[r].make(other, b->g->x[i]) : rows[r].make(b->g->x[i], other),
+        rows[r].name, swapped ? k : i, swapped ? i : k);
 }
 
 static void apply_select(builder *b)
@@ -179,9 +192,9 @@ static void apply_reduction(builder *b)
     static const struct {
         const char *name;
         reduction make;
-    } rows[] = {NAMED_WITH(sum), NAMED_WITH(sum), NAMED_WITH(sum), NAMED_WITH(max), NAMED_WITH(min), NAMED_WITH(mean),
-                NAMED_WITH(var), NAMED_WITH(any), NAMED_WITH(all), NAMED_WITH(prod), NAMED_WITH(argmax),
-                NAMED_WITH(logsumexp)};
+    } rows[] = {NAMED_WITH(sum), NAMED_WITH(sum),  NAMED_WITH(sum),    NAMED_WITH(max),
+                NAMED_WITH(min), NAMED_WITH(mean), NAMED_WITH(var),    NAMED_WITH(any),
+                NAMED_WITH(all), NAMED_WITH(prod), NAMED_WITH(argmax), NAMED_WITH(logsumexp)};
     int i = any(b), r = below(b, sizeof rows / sizeof *rows), ndim = tn_ndim(b->g->x[i]);
     tn_reduce_opts opts = {.axis = pick_axes(b, ndim), .keepdims = chance(b, 60)};
     if (rows[r].make == tn_argmax_with && opts.axis.count > 1)
@@ -189,7 +202,8 @@ static void apply_reduction(builder *b)
     add(b, rows[r].make(b->g->x[i], &opts), rows[r].name, i, opts.keepdims);
     if (ndim && chance(b, 30)) {
         int axis = below(b, ndim);
-        add(b, chance(b, 50) ? tn_softmax(b->g->x[i], axis) : tn_log_softmax(b->g->x[i], axis), "softmax", i, axis);
+        add(b, chance(b, 50) ? tn_softmax(b->g->x[i], axis) : tn_log_softmax(b->g->x[i], axis),
+            "softmax", i, axis);
     }
 }
 
@@ -216,8 +230,10 @@ static void apply_view(builder *b)
         break;
     case 5:
         if (ndim)
-            add(b, tn_slice_axis(x, axis, chance(b, 50) ? TN_NONE : below(b, 5), chance(b, 50) ? TN_NONE : -below(b, 3) - 1,
-                                 chance(b, 70) ? 1 + below(b, 3) : -1 - below(b, 2)),
+            add(b,
+                tn_slice_axis(x, axis, chance(b, 50) ? TN_NONE : below(b, 5),
+                              chance(b, 50) ? TN_NONE : -below(b, 3) - 1,
+                              chance(b, 70) ? 1 + below(b, 3) : -1 - below(b, 2)),
                 "slice_axis", i, axis);
         break;
     default:
@@ -265,15 +281,18 @@ static void apply_indexing(builder *b)
     tn_shape like = tn_shape_of(x);
     switch (below(b, 6)) {
     case 0:
-        add(b, tn_take(x, positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9))), axis), "take", i, axis);
+        add(b, tn_take(x, positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9))), axis), "take",
+            i, axis);
         break;
     case 1:
         like.dim[axis] = 1 + below(b, 4);
-        add(b, tn_take_along_axis(x, positions(b, tn_dim(x, axis), like), axis), "take_along_axis", i, axis);
+        add(b, tn_take_along_axis(x, positions(b, tn_dim(x, axis), like), axis), "take_along_axis",
+            i, axis);
         break;
     case 2: {
         tn_array *at = positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9)));
-        add(b, tn_scatter_add(x, at, tn_multiply(tn_take(x, at, axis), 2), axis), "scatter_add", i, axis);
+        add(b, tn_scatter_add(x, at, tn_multiply(tn_take(x, at, axis), 2), axis), "scatter_add", i,
+            axis);
         break;
     }
     case 3: {
@@ -281,7 +300,8 @@ static void apply_indexing(builder *b)
         for (int d = 0; d < ndim; d++)
             window[d] = (tn_slice_range){below(b, 2), TN_NONE, 1 + below(b, 2)};
         tn_array *part = tn_slice(x, ndim, window);
-        add(b, tn_slice_update(x, ndim, window, chance(b, 50) ? tn_negative(part) : tn_weak_int(3)), "slice_update", i, -1);
+        add(b, tn_slice_update(x, ndim, window, chance(b, 50) ? tn_negative(part) : tn_weak_int(3)),
+            "slice_update", i, -1);
         break;
     }
     case 4: {
@@ -305,7 +325,7 @@ static void apply_assign(builder *b)
     if (scalar && b->g->product[i])
         return;
     tn_array *y = scalar ? number(b) : b->g->x[k];
-    tn_status status = chance(b, 50) ? tn_add_assign(b->g->x[i], y)
+    tn_status status = chance(b, 50)   ? tn_add_assign(b->g->x[i], y)
                        : chance(b, 50) ? tn_multiply_assign(b->g->x[i], y)
                                        : tn_subtract_assign(b->g->x[i], y);
     if (status == TN_OK)
@@ -336,8 +356,9 @@ static void disturb(builder *b)
 void random_graph_build(random_graph *g, uint64_t seed)
 {
     static void (*const steps[])(builder *) = {
-        apply_unary, apply_unary, apply_unary, apply_binary, apply_binary, apply_binary, apply_binary, apply_select,
-        apply_reduction, apply_reduction, apply_view, apply_view, apply_product, apply_indexing, apply_assign, disturb, leaf};
+        apply_unary,   apply_unary,    apply_unary,     apply_binary,    apply_binary, apply_binary,
+        apply_binary,  apply_select,   apply_reduction, apply_reduction, apply_view,   apply_view,
+        apply_product, apply_indexing, apply_assign,    disturb,         leaf};
     *g = (random_graph){0};
     builder b = {.g = g, .random = {seed}, .trace = open_memstream(&g->trace, &g->trace_size)};
     while (g->count < 3)

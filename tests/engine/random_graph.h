@@ -8,8 +8,9 @@
 #define GRAPH_MAX 48 /* arrays of one graph */
 
 typedef struct random_graph {
-    tn_array *x[GRAPH_MAX]; /* those still held are the results */
-    bool product[GRAPH_MAX]; /* of matrices: not multiplied by a number, which may become one product with another rounding */
+    tn_array *x[GRAPH_MAX];  /* those still held are the results */
+    bool product[GRAPH_MAX]; /* of matrices: not multiplied by a number, which may become one
+                                product with another rounding */
     int count;
     char *trace; /* what was recorded, one line an array */
     size_t trace_size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random graphs give the same bits however they are evaluated: by the reference evaluator, by kernels fused or not, with the
- * planner of memory on or off. Only NaNs may differ in their bits.
+ * Random graphs give the same bits however they are evaluated: by the reference evaluator, by
+ * kernels fused or not, with the planner of memory on or off. Only NaNs may differ in their bits.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,10 +16,10 @@
 #include "engine/random_graph.h"
 #include "support/random.h"
 
-#define TOGETHER 6         /* graphs evaluated in one plan: compiling costs more than running */
+#define TOGETHER         6 /* graphs evaluated in one plan: compiling costs more than running */
 #define REFERENCE_ROUNDS 60
-#define COMPILED_ROUNDS 2
-#define FIXED_SEED 20250101
+#define COMPILED_ROUNDS  2
+#define FIXED_SEED       20250101
 
 /* What one graph gave: its held arrays' bytes one after another. */
 typedef struct outcome {
@@ -92,7 +92,8 @@ static bool differ(const outcome *a, const outcome *b, int *result, size_t *at)
             continue;
         size_t size = tn_dtype_size(a->dtype[k]);
         for (*at = 0; *at < a->size[k] / size; ++*at) {
-            bool nan = tn_dtype_is_float(a->dtype[k]) && isnan(element(a, k, *at)) && isnan(element(b, k, *at));
+            bool nan = tn_dtype_is_float(a->dtype[k]) && isnan(element(a, k, *at)) &&
+                       isnan(element(b, k, *at));
             if (!nan && memcmp(a->bytes[k] + *at * size, b->bytes[k] + *at * size, size) != 0)
                 return true;
         }
@@ -101,7 +102,8 @@ static bool differ(const outcome *a, const outcome *b, int *result, size_t *at)
 }
 
 /* Builds and evaluates `count` graphs together. */
-static void evaluate(const way *w, uint64_t seed, int count, outcome *outcomes, random_graph *graphs)
+static void evaluate(const way *w, uint64_t seed, int count, outcome *outcomes,
+                     random_graph *graphs)
 {
     const tn_array *roots[TOGETHER * GRAPH_MAX];
     int n = 0;
@@ -113,7 +115,8 @@ static void evaluate(const way *w, uint64_t seed, int count, outcome *outcomes, 
                 roots[n++] = graphs[i].x[k];
     }
     if (tn_eval_all(n, roots) != TN_OK) {
-        print_error("%s, TANSO_TEST_SEED=%llu: %s\n", w->name, (unsigned long long)seed, tn_error());
+        print_error("%s, TANSO_TEST_SEED=%llu: %s\n", w->name, (unsigned long long)seed,
+                    tn_error());
         wrong++;
         tn_clear_error();
     }
@@ -125,26 +128,30 @@ static void compare(const way *w, uint64_t seed, int count, const outcome *expec
 {
     random_graph graphs[TOGETHER];
     outcome got[TOGETHER];
-    for (int time = 0; time < w->times; time++) TN_SCOPE {
-        evaluate(w, seed, count, got, graphs);
-        for (int i = 0; i < count; i++) {
-            int k = 0;
-            size_t at = 0;
-            if (differ(&expected[i], &got[i], &k, &at) && wrong++ < 3)
-                print_error("%s, TANSO_TEST_SEED=%llu, time %d: result %d, element %zu is %.17g, the reference gave %.17g\n%s",
-                            w->name, (unsigned long long)seed + (unsigned)i, time, k, at, element(&got[i], k, at),
-                            element(&expected[i], k, at), graphs[i].trace);
-            forget(&got[i]);
-            random_graph_free(&graphs[i]);
+    for (int time = 0; time < w->times; time++)
+        TN_SCOPE {
+            evaluate(w, seed, count, got, graphs);
+            for (int i = 0; i < count; i++) {
+                int k = 0;
+                size_t at = 0;
+                if (differ(&expected[i], &got[i], &k, &at) && wrong++ < 3)
+                    print_error("%s, TANSO_TEST_SEED=%llu, time %d: result %d, element %zu is "
+                                "%.17g, the reference gave %.17g\n%s",
+                                w->name, (unsigned long long)seed + (unsigned)i, time, k, at,
+                                element(&got[i], k, at), element(&expected[i], k, at),
+                                graphs[i].trace);
+                forget(&got[i]);
+                random_graph_free(&graphs[i]);
+            }
         }
-    }
 }
 
 static void round_of(uint64_t seed, int count, const way *ways, int way_count)
 {
     random_graph graphs[TOGETHER];
     outcome expected[TOGETHER];
-    TN_SCOPE evaluate(&reference, seed, count, expected, graphs);
+    TN_SCOPE
+        evaluate(&reference, seed, count, expected, graphs);
     for (int i = 0; i < count; i++)
         random_graph_free(&graphs[i]);
     for (int w = 0; w < way_count; w++)
@@ -207,16 +214,39 @@ static void folded_update_is_near(void **state)
     for (int i = 0; i < 35 * 21; i++)
         for (int k = 0; k < 2; k++)
             data[k][i] = (float)test_random_double(&random) - 0.5f;
-    for (int k = 0; k < 2; k++) TN_SCOPE {
-        use(k ? &fused : &reference);
-        tn_array *a = tn_from_host(data[1], TN_SHAPE(35, 21), TN_FLOAT32);
-        tn_array *p = tn_from_host(data[0], TN_SHAPE(35, 21), TN_FLOAT32);
-        tn_array *b = tn_matmul(tn_transpose(a, (tn_axes){0}), a);
-        assert_int_equal(tn_subtract_assign(p, tn_multiply(tn_matmul(a, b), 0.25)), TN_OK);
-        assert_int_equal(tn_to_host(p, got[k], sizeof got[k]), TN_OK);
-    }
+    for (int k = 0; k < 2; k++)
+        TN_SCOPE {
+            use(k ? &fused : &reference);
+            tn_array *a = tn_from_host(data[1], TN_SHAPE(35, 21), TN_FLOAT32);
+            tn_array *p = tn_from_host(data[0], TN_SHAPE(35, 21), TN_FLOAT32);
+            tn_array *b = tn_matmul(tn_transpose(a, (tn_axes){0}), a);
+            assert_int_equal(tn_subtract_assign(p, tn_multiply(tn_matmul(a, b), 0.25)), TN_OK);
+            assert_int_equal(tn_to_host(p, got[k], sizeof got[k]), TN_OK);
+        }
     for (int i = 0; i < 35 * 21; i++)
         assert_true(fabsf(got[0][i] - got[1][i]) <= 1e-5f * (1 + fabsf(got[0][i])));
+}
+
+/* What fuzzing found once: a compiler made one truncation of two casts, which kept the sign of a
+ * zero. */
+static void whole_numbers_have_no_negative_zero(void **state)
+{
+    (void)state;
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    static const double small[] = {-0.5, -0.0, -0.25, -1e-300, -0.75, 0.5, -0.1};
+    use(&fused);
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            tn_array *x = tn_from_doubles(small, 7);
+            tn_array *whole =
+                tn_cast(tn_cast(tn_cast(x, i ? TN_FLOAT32 : TN_FLOAT64), i ? TN_INT32 : TN_INT64),
+                        TN_FLOAT64);
+            assert_true(tn_item(tn_any(tn_signbit(whole))) == 0);
+            const double *data = tn_data(tn_copysign(1, whole));
+            assert_non_null(data);
+            for (int k = 0; k < 7; k++)
+                assert_true(data[k] == 1);
+        }
 }
 
 /* An argument picks tests by name. */
@@ -226,6 +256,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reference_agrees_with_itself),
         cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(folded_update_is_near),
+        cmocka_unit_test(whole_numbers_have_no_negative_zero),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
