@@ -59,14 +59,14 @@ static void *open_versioned(const char *stem, int newest, int oldest)
     return NULL;
 }
 
-/* Fills in a table; the name of a function that is not there, or NULL. */
-static const char *fill(void *handle, const entry *entries, int count)
+/* Fills in a table of `to`; the name of a function that is not there, or NULL. */
+static const char *fill(void *handle, const entry *entries, int count, tn__cuda_libraries *to)
 {
     for (int i = 0; i < count; i++) {
         void *function = dlsym(handle, entries[i].name);
         if (function == NULL)
             return entries[i].name;
-        memcpy((char *)&opened + entries[i].offset, &function, sizeof function);
+        memcpy((char *)to + entries[i].offset, &function, sizeof function);
     }
     return NULL;
 }
@@ -93,7 +93,7 @@ static bool open_driver(void)
     memcpy(&version, &symbol, sizeof version);
     if (version == NULL || version(&opened.driver_version) != CUDA_SUCCESS)
         return absent("libcuda.so.1 does not tell its version");
-    const char *lacks = fill(handle, driver_entries, COUNT(driver_entries));
+    const char *lacks = fill(handle, driver_entries, COUNT(driver_entries), &opened);
     if (opened.driver_version < OLDEST_DRIVER || lacks)
         return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed",
                       opened.driver_version / 1000, opened.driver_version % 1000 / 10, OLDEST_DRIVER / 1000,
@@ -116,23 +116,22 @@ static bool count_devices(void)
     return true;
 }
 
-/* The compiler of the driver's own version or the one before: the driver runs no code of a newer one. */
-static bool open_compiler(void)
+/* The driver runs no code of a newer compiler than it serves. */
+bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
 {
-    int major = opened.driver_version / 1000, minor = 0;
+    int found = 0, minor = 0;
     void *handle = open_versioned("libnvrtc.so", major, OLDEST_DRIVER / 1000);
-    if (handle == NULL) {
-        if (open_versioned("libnvrtc.so", major + 1, major + 1))
-            return absent("the driver is too old: it serves CUDA %d.%d, and the toolkit here (libnvrtc.so.%d) needs %d.0",
-                          major, opened.driver_version % 1000 / 10, major + 1, major + 1);
+    if (handle == NULL && open_versioned("libnvrtc.so", major + 1, major + 1))
+        return absent("the driver is too old: it serves CUDA %d, and the toolkit here (libnvrtc.so.%d) needs %d.0", major,
+                      major + 1, major + 1);
+    if (handle == NULL)
         return absent("libnvrtc.so.%d not found: install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is", major);
-    }
-    const char *lacks = fill(handle, compiler_entries, COUNT(compiler_entries));
+    const char *lacks = fill(handle, compiler_entries, COUNT(compiler_entries), to);
     if (lacks)
         return absent("libnvrtc.so.%d lacks %s", major, lacks);
-    if (opened.compiler.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS)
+    if (to->compiler.nvrtcVersion(&found, &minor) != NVRTC_SUCCESS)
         return absent("libnvrtc does not tell its version");
-    opened.compiler_version = 1000 * major + 10 * minor;
+    to->compiler_version = 1000 * found + 10 * minor;
     return true;
 }
 
@@ -140,14 +139,15 @@ static void open_blas(void)
 {
     int major = opened.driver_version / 1000;
     void *handle = open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
-    opened.has_blas = handle && fill(handle, blas_entries, COUNT(blas_entries)) == NULL;
+    opened.has_blas = handle && fill(handle, blas_entries, COUNT(blas_entries), &opened) == NULL;
     if (!opened.has_blas)
         tn__log(TN__LOG_WARN, "cuda", "libcublasLt.so.%d not found: matrix products will be slow", major);
 }
 
 static void open_all(void)
 {
-    if (libraries == NULL && open_driver() && count_devices() && open_compiler()) {
+    if (libraries == NULL && open_driver() && count_devices() &&
+        tn__cuda_open_compiler(&opened, opened.driver_version / 1000)) {
         open_blas();
         libraries = &opened;
     }

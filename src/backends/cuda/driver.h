@@ -54,6 +54,8 @@ typedef struct tn__cuda_libraries {
 
 /* The libraries, opened on first use; NULL with the reason if no device can be used. */
 const tn__cuda_libraries *tn__cuda_open(const char **why);
+/* The compiler alone, which needs no GPU, of a major version or an older one; false if there is none. */
+bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major);
 /* For tests: these in their place (which must stay), before anything has asked for them. */
 void tn__cuda_use(const tn__cuda_libraries *libraries);
 

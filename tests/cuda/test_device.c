@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA backend's host side on a fake driver: memory, launches, run-time scalars, faults, the cache of kernels. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tanso/base.h>
+
+#include "array/ops.h"
+#include "cuda/fake.h"
+
+/* A program of one kernel with one operand of 4 floats, one parameter and two scalars. */
+typedef struct one_kernel {
+    tn__program program;
+    tn__step step[2];
+    tn__operand operand[2];
+    tn__buffer buffer[2];
+    int64_t param[3];
+    tn_dtype dtype[2];
+    char source[128];
+} one_kernel;
+
+static void make(one_kernel *one, const char *kernel)
+{
+    memset(one, 0, sizeof *one);
+    one->operand[0] = (tn__operand){.buffer = 0, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+    one->operand[1] = (tn__operand){.buffer = 1, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+    one->param[0] = 1234;
+    one->dtype[0] = one->dtype[1] = TN_FLOAT32;
+    one->step[0] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = kernel, .operand_count = 1, .output_count = 1,
+                              .operand = one->operand, .param_count = 3, .param = one->param, .blocks = 7, .threads = 96,
+                              .shared = 512, .label = "add -> sum", .alpha = -1};
+    /* a text of its own in each process, so that caches hold it only if this test put it there */
+    snprintf(one->source, sizeof one->source, "%s text of %ld %ld", kernel, (long)time(NULL), (long)getpid());
+    one->program = (tn__program){.buffer_count = 2, .buffer = one->buffer, .scalar_count = 2, .scalar_dtype = one->dtype,
+                                 .step_count = 1, .step = one->step, .source = one->source};
+}
+
+/* ---- memory ---- */
+
+static void test_memory(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    assert_non_null(device);
+    assert_int_equal(device->capabilities.target, TN__TARGET_CUDA);
+    assert_false(device->capabilities.operations);
+    assert_false(device->capabilities.host_memory);
+    assert_int_equal(device->capabilities.total_memory, 1 << 30);
+    void *memory = device->ops->allocate(device, 64), *other = device->ops->allocate(device, 64);
+    assert_true(memory && other && memory != other);
+    char text[64] = "carbon", back[64] = "";
+    assert_int_equal(device->ops->write(device, memory, text, sizeof text), TN_OK);
+    memset(text, 0, sizeof text); /* the host's memory is the caller's again */
+    assert_int_equal(device->ops->copy(device, other, memory, sizeof text), TN_OK);
+    assert_int_equal(device->ops->read(device, back, other, sizeof back), TN_OK);
+    assert_string_equal(back, "carbon");
+    assert_int_equal(device->ops->read(device, NULL, NULL, 0), TN_OK);
+    device->ops->release(device, memory, 64);
+    device->ops->release(device, other, 64);
+    assert_int_equal(fake.count.allocations, 2);
+    assert_int_equal(fake.count.releases, 2);
+    fake.memory_left = 100;
+    assert_null(device->ops->allocate(device, 101));
+    assert_true(tn_ok()); /* the allocator trims, tries again, and then tells more than the driver knows */
+}
+
+/* ---- launches and scalars ---- */
+
+static uint64_t seen[64][2];
+static int64_t seen_words[4];
+static int seen_count;
+
+static void note(const char *name, const int64_t *words, const uint64_t *scalars, int64_t *fault)
+{
+    assert_string_equal(name, "k1");
+    assert_int_equal(fault[0], 0);
+    memcpy(seen_words, words, sizeof seen_words);
+    memcpy(seen[seen_count++ % 64], scalars, sizeof *seen);
+}
+
+/* The host runs far ahead: no run may see the scalars of a later one. */
+static void test_scalars(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k1");
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    fake_flush();
+    fake.kernel_runs = note;
+    seen_count = 0;
+    float place[4];
+    void *buffers[2] = {place, place};
+    int copies = fake.count.host_to_device, waits = fake.count.waits;
+    for (uint64_t i = 0; i < 50; i++)
+        assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){i / 2, ~i}), TN_OK);
+    assert_int_equal(fake.count.host_to_device - copies, 50);
+    assert_int_equal(fake.count.waits, waits); /* nothing that may fail: nothing waits for the device */
+    fake_flush();
+    assert_int_equal(seen_count, 50);
+    for (uint64_t i = 0; i < 50; i++) {
+        assert_int_equal(seen[i][0], i / 2);
+        assert_int_equal(seen[i][1], ~i);
+    }
+    assert_int_equal(seen_words[0], (intptr_t)place);
+    assert_int_equal(seen_words[1], 1234);
+    assert_int_equal(fake.blocks, 7);
+    assert_int_equal(fake.threads, 96);
+    assert_int_equal(fake.shared, 512);
+
+    copies = fake.count.host_to_device;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){24, ~(uint64_t)49}), TN_OK);
+    assert_int_equal(fake.count.host_to_device, copies); /* unchanged scalars stay where they are */
+    device->ops->unload(executable);
+    assert_int_equal(fake.count.allocations, fake.count.releases);
+    assert_int_equal(fake.count.pinned, fake.count.unpinned);
+    assert_int_equal(fake.count.modules, fake.count.unloads);
+}
+
+/* ---- faults ---- */
+
+static void spoil(const char *name, const int64_t *words, const uint64_t *scalars, int64_t *fault)
+{
+    (void)name, (void)words;
+    if (scalars[0] == 1) {
+        fault[0] = 2;
+        fault[1] = -9;
+    }
+}
+
+static void test_index_fault(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k2");
+    one.step[0].may_fail = true;
+    one.step[0].operand_count = 2;
+    one.operand[1].dim[0] = 5;
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    fake.kernel_runs = spoil;
+    void *buffers[2] = {one.buffer, one.buffer};
+    assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){0, 0}), TN_OK);
+    assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){1, 0}), TN_ERR_INDEX);
+    assert_non_null(strstr(tn_error(), "add -> sum: index -9 is out of range for an axis of extent 5: valid are -5 to 4"));
+    tn_clear_error();
+    assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){0, 0}), TN_OK); /* an index ruins nothing */
+    device->ops->unload(executable);
+}
+
+static void test_lost_device(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k3");
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    void *buffers[2] = {one.buffer, one.buffer};
+    uint64_t scalars[2] = {0};
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_OK);
+    fake.next_wait = CUDA_ERROR_ILLEGAL_ADDRESS;
+    assert_int_equal(device->ops->synchronize(device), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "FAKE_ILLEGAL_ADDRESS"));
+    assert_non_null(strstr(tn_error(), "add -> sum"));
+    tn_clear_error();
+    fake.next_wait = CUDA_SUCCESS;
+    int launches = fake.count.launches;
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_ERR_DEVICE); /* and so it stays */
+    assert_non_null(strstr(tn_error(), "FAKE_ILLEGAL_ADDRESS"));
+    tn_clear_error();
+    assert_int_equal(fake.count.launches, launches);
+    char byte;
+    assert_int_equal(device->ops->read(device, &byte, one.buffer, 1), TN_ERR_DEVICE);
+    assert_null(device->ops->allocate(device, 1));
+    tn_clear_error();
+    device->ops->unload(executable);
+}
+
+static void test_failed_launch(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k4");
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    void *buffers[2] = {one.buffer, one.buffer};
+    uint64_t scalars[2] = {0};
+    fake.next_launch = CUDA_ERROR_INVALID_VALUE;
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "add -> sum"));
+    tn_clear_error();
+    fake.next_launch = CUDA_SUCCESS;
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_OK); /* this one ruins nothing */
+    device->ops->unload(executable);
+}
+
+/* ---- code ---- */
+
+static void test_cache(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k5");
+    tn__executable *executable = NULL, *second = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    assert_int_equal(fake.count.compilations, 1);
+    assert_int_equal(device->ops->load(device, &one.program, &second), TN_OK);
+    assert_int_equal(fake.count.modules, 1); /* one text is loaded once */
+    device->ops->unload(executable);
+    assert_int_equal(fake.count.unloads, 0);
+    device->ops->unload(second);
+    assert_int_equal(fake.count.unloads, 1);
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    assert_int_equal(fake.count.compilations, 1); /* from the disk */
+    assert_int_equal(fake.count.modules, 2);
+    device->ops->unload(executable);
+}
+
+static void test_compiler_error(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k6");
+    strcat(one.source, "\n#error");
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_ERR_COMPILE);
+    assert_null(executable);
+    assert_non_null(strstr(tn_error(), "the compiler's log"));
+    tn_clear_error();
+    assert_int_equal(fake.count.allocations, fake.count.releases);
+    assert_int_equal(fake.count.pinned, fake.count.unpinned);
+}
+
+/* ---- operations ---- */
+
+static void test_copy(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k7");
+    one.program.source = "";
+    one.step[0] = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1,
+                             .operand = one.operand, .alpha = -1};
+    one.operand[1].offset = 1;
+    float from[6] = {1, 2, 3, 4, 5, 6}, to[4] = {0};
+    void *buffers[2] = {to, from};
+    uint64_t scalars[2] = {0};
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_OK);
+    assert_int_equal(fake.count.device_to_device, 1); /* without gaps: no kernel */
+    assert_int_equal(device->ops->synchronize(device), TN_OK);
+    assert_memory_equal(to, from + 1, sizeof to);
+    device->ops->unload(executable);
+
+    one.operand[1].stride[0] = -1;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    assert_int_equal(device->ops->run(executable, buffers, scalars), TN_OK);
+    assert_int_equal(fake.count.device_to_device, 1);
+    assert_int_equal(fake.count.launches, 1);
+    assert_string_equal(fake.kernel, "move");
+    device->ops->unload(executable);
+
+    one.operand[1].dtype = TN_INT64;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_ERR_INTERNAL);
+    tn_clear_error();
+}
+
+static void test_supports(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    assert_true(device->ops->supports(device, TN__OP_MATMUL, TN_FLOAT32));
+    assert_true(device->ops->supports(device, TN__OP_SCATTER_ADD, TN_INT8));
+    assert_true(device->ops->supports(device, TN__OP_COPY, TN_BOOL));
+    assert_false(device->ops->supports(device, TN__OP_ADD, TN_FLOAT32));
+    assert_int_equal(TN__CUDA_OP_COUNT, TN__OP_COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
+        cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps on a GPU against the same steps on the CPU. Values are small whole numbers, exact in every dtype and order, so that
+ * results must be equal, not near. Skipped where there is no GPU.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "array/ops.h"
+#include "backends/plugin.h"
+#include "core/dtype.h"
+#include "device/program.h"
+
+enum { OPERANDS = 4, SPACE = 1 << 16 };
+
+static tn__device *gpu, *cpu;
+static uint64_t state_of_random;
+
+static int64_t between(int64_t low, int64_t high)
+{
+    state_of_random = state_of_random * 6364136223846793005u + 1442695040888963407u;
+    return low + (int64_t)((state_of_random >> 33) % (uint64_t)(high - low + 1));
+}
+
+typedef struct one_step {
+    tn__step step;
+    tn__operand operand[OPERANDS];
+    tn__buffer buffer[OPERANDS];
+    size_t bytes[OPERANDS];
+    char *memory[OPERANDS];
+    tn_dtype scalar_dtype[1];
+    int slot[1];
+    uint64_t scalar[1];
+} one_step;
+
+static void begin(one_step *one, int op, tn_dtype dtype)
+{
+    memset(one, 0, sizeof *one);
+    one->step = (tn__step){.kind = TN__STEP_OP, .op = op, .compute = (tn_dtype)tn__dtypes[dtype].compute, .alpha = -1,
+                           .output_count = 1, .operand = one->operand, .scalar = one->slot, .label = "test"};
+}
+
+static void put(char *memory, int64_t i, tn_dtype dtype, double value)
+{
+    tn__scalar scalar = tn__scalar_from_double(value, dtype);
+    memcpy(memory + i * (int64_t)tn__dtypes[dtype].size, scalar.bytes, tn__dtypes[dtype].size);
+}
+
+/* An operand of some layout: axes in a random order in memory, gaps, steps, perhaps a reversed or repeated axis. */
+static tn__operand *add(one_step *one, tn_dtype dtype, int ndim, const int64_t *dim, bool plain, bool may_repeat)
+{
+    int k = one->step.operand_count++;
+    tn__operand *o = &one->operand[k];
+    *o = (tn__operand){.buffer = k, .dtype = dtype, .ndim = ndim, .offset = plain ? 0 : between(0, 5)};
+    int order[TN_MAX_NDIM];
+    for (int i = 0; i < ndim; i++)
+        order[i] = i;
+    for (int i = ndim - 1; i > 0 && !plain; i--) {
+        int j = (int)between(0, i), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    int64_t reach = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        int axis = order[i];
+        o->dim[axis] = dim[axis];
+        if (!plain && may_repeat && between(0, 9) == 0)
+            continue;
+        int64_t step = reach * (plain || between(0, 2) ? 1 : 2) + (plain ? 0 : between(0, 3) == 0);
+        bool reversed = !plain && dim[axis] > 0 && between(0, 5) == 0;
+        o->stride[axis] = reversed ? -step : step;
+        if (reversed)
+            o->offset += step * (dim[axis] - 1);
+        reach = step * (dim[axis] > 0 ? dim[axis] : 1);
+    }
+    int64_t elements = o->offset + reach + 4;
+    assert_true(elements < SPACE);
+    one->bytes[k] = elements * tn__dtypes[dtype].size;
+    one->memory[k] = malloc(one->bytes[k]);
+    assert_non_null(one->memory[k]);
+    for (int64_t i = 0; i < elements; i++)
+        put(one->memory[k], i, dtype, (double)between(dtype == TN_BOOL ? 0 : -3, dtype == TN_BOOL ? 1 : 3));
+    return o;
+}
+
+static tn_status run_on(tn__device *device, one_step *one, void *const *memory)
+{
+    tn__program program = {.buffer_count = one->step.operand_count, .buffer = one->buffer,
+                           .scalar_count = one->step.scalar_count, .scalar_dtype = one->scalar_dtype, .step_count = 1,
+                           .step = &one->step, .source = ""};
+    tn__executable *executable = NULL;
+    tn_status status = device->ops->load(device, &program, &executable);
+    if (status == TN_OK)
+        status = device->ops->run(executable, memory, one->scalar);
+    if (executable)
+        device->ops->unload(executable);
+    return status;
+}
+
+/* Runs it on both; the whole memory of the output must agree, and what lies between its elements be left alone. */
+static void compare(one_step *one)
+{
+    void *there[OPERANDS];
+    for (int k = 0; k < one->step.operand_count; k++) {
+        there[k] = gpu->ops->allocate(gpu, one->bytes[k]);
+        assert_non_null(there[k]);
+        assert_int_equal(gpu->ops->write(gpu, there[k], one->memory[k], one->bytes[k]), TN_OK);
+    }
+    tn_status status = run_on(gpu, one, there);
+    char *result = malloc(one->bytes[0]);
+    assert_non_null(result);
+    if (status == TN_OK)
+        assert_int_equal(gpu->ops->read(gpu, result, there[0], one->bytes[0]), TN_OK);
+    tn_status expected = run_on(cpu, one, (void *const *)one->memory);
+    if (status != expected)
+        fail_msg("GPU %d, CPU %d: %s", status, expected, tn_error());
+    if (status == TN_OK)
+        assert_memory_equal(result, one->memory[0], one->bytes[0]);
+    tn_clear_error();
+    free(result);
+    for (int k = 0; k < one->step.operand_count; k++) {
+        gpu->ops->release(gpu, there[k], one->bytes[k]);
+        free(one->memory[k]);
+    }
+}
+
+static tn_dtype any_dtype(void) { return (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_DTYPE_COUNT - 1); }
+
+static int any_shape(int64_t *dim, int most)
+{
+    int ndim = (int)between(0, most);
+    for (int i = 0; i < ndim; i++)
+        dim[i] = between(0, 19) == 0 ? 0 : between(1, 5);
+    return ndim;
+}
+
+static void test_copy(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        one_step one;
+        int64_t dim[TN_MAX_NDIM];
+        int ndim = any_shape(dim, 4);
+        tn_dtype dtype = any_dtype();
+        begin(&one, TN__OP_COPY, dtype);
+        add(&one, dtype, ndim, dim, between(0, 2) == 0, false);
+        add(&one, dtype, ndim, dim, between(0, 2) == 0, true);
+        compare(&one);
+    }
+}
+
+static void test_const(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        one_step one;
+        int64_t dim[TN_MAX_NDIM];
+        int ndim = any_shape(dim, 4);
+        tn_dtype dtype = any_dtype();
+        begin(&one, TN__OP_CONST, dtype);
+        add(&one, dtype, ndim, dim, between(0, 1), false);
+        one.step.scalar_count = 1;
+        one.scalar_dtype[0] = dtype;
+        one.scalar[0] = tn__scalar_from_double(1, dtype).bits;
+        compare(&one);
+    }
+}
+
+static void test_scatter(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        one_step one;
+        int64_t dim[3] = {between(1, 5), between(1, 5), between(1, 40)}, terms[3];
+        tn_dtype dtype = any_dtype();
+        int axis = (int)between(0, 2);
+        memcpy(terms, dim, sizeof dim);
+        terms[axis] = between(0, 30);
+        begin(&one, TN__OP_SCATTER_ADD, dtype);
+        one.step.axes = 1u << axis;
+        bool plain = between(0, 1);
+        add(&one, dtype, 3, dim, plain, false);
+        add(&one, dtype, 3, dim, plain, false);
+        add(&one, TN_INT64, 3, terms, plain, true);
+        add(&one, dtype, 3, terms, plain, true);
+        int64_t *index = (int64_t *)one.memory[2], wrong = between(0, 5) == 0;
+        for (size_t j = 0; j < one.bytes[2] / 8; j++)
+            index[j] = between(-dim[axis], dim[axis] - 1 + wrong);
+        compare(&one);
+    }
+}
+
+static void test_bad_index(void **state)
+{
+    (void)state;
+    one_step one;
+    begin(&one, TN__OP_SCATTER_ADD, TN_FLOAT32);
+    one.step.axes = 2;
+    int64_t dim[2] = {3, 4}, terms[2] = {3, 2};
+    add(&one, TN_FLOAT32, 2, dim, true, false);
+    add(&one, TN_FLOAT32, 2, dim, true, false);
+    add(&one, TN_INT64, 2, terms, true, false);
+    add(&one, TN_FLOAT32, 2, terms, true, false);
+    memset(one.memory[2], 0, one.bytes[2]);
+    ((int64_t *)one.memory[2])[3] = -5;
+    void *there[OPERANDS];
+    for (int k = 0; k < 4; k++) {
+        there[k] = gpu->ops->allocate(gpu, one.bytes[k]);
+        assert_int_equal(gpu->ops->write(gpu, there[k], one.memory[k], one.bytes[k]), TN_OK);
+    }
+    assert_int_equal(run_on(gpu, &one, there), TN_ERR_INDEX);
+    assert_non_null(strstr(tn_error(), "index -5 is out of range for an axis of extent 4: valid are -4 to 3"));
+    tn_clear_error();
+    assert_int_equal(gpu->ops->synchronize(gpu), TN_OK); /* the device goes on */
+    for (int k = 0; k < 4; k++) {
+        gpu->ops->release(gpu, there[k], one.bytes[k]);
+        free(one.memory[k]);
+    }
+}
+
+/* With `wild`, in layouts that no library takes. */
+static void multiply(tn_dtype dtype, int ndim, const int64_t *batch, int64_t m, int64_t k, int64_t n, bool wild)
+{
+    one_step one;
+    int64_t out[TN_MAX_NDIM], a[TN_MAX_NDIM], b[TN_MAX_NDIM];
+    for (int i = 0; i < ndim; i++)
+        out[i] = a[i] = b[i] = batch[i];
+    out[ndim] = a[ndim] = m;
+    a[ndim + 1] = b[ndim] = k;
+    out[ndim + 1] = b[ndim + 1] = n;
+    begin(&one, TN__OP_MATMUL, dtype);
+    add(&one, dtype, ndim + 2, out, !wild, false);
+    tn__operand *operand[] = {add(&one, dtype, ndim + 2, a, !wild, wild), add(&one, dtype, ndim + 2, b, !wild, wild)};
+    for (int i = 0; i < 2 && !wild; i++)
+        if (between(0, 1)) { /* a transpose */
+            operand[i]->stride[ndim] = 1;
+            operand[i]->stride[ndim + 1] = operand[i]->dim[ndim] > 0 ? operand[i]->dim[ndim] : 1;
+        }
+    one.step.beta = (int)between(0, 1);
+    if (between(0, 1)) {
+        one.step.alpha = 0;
+        one.step.scalar_count = 1;
+        one.scalar_dtype[0] = dtype;
+        one.scalar[0] = tn__scalar_from_double(dtype == TN_BOOL ? 1 : 2, dtype).bits;
+        one.step.negate_alpha = dtype != TN_BOOL && between(0, 1);
+    }
+    compare(&one);
+}
+
+static void test_matmul(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        int64_t batch[2] = {between(1, 4), between(1, 3)};
+        int most = i % 3 == 0 ? 30 : 9;
+        multiply(any_dtype(), (int)between(0, 2), batch, between(1, most), between(0, most), between(1, most), between(0, 1));
+    }
+    for (int dtype = TN_DTYPE_DEFAULT + 1; dtype < TN_DTYPE_COUNT; dtype++) {
+        int64_t batch[1] = {2};
+        multiply((tn_dtype)dtype, 0, batch, 64, 96, 32, false);
+        multiply((tn_dtype)dtype, 1, batch, 1, 129, 65, false);
+        multiply((tn_dtype)dtype, 1, batch, 65, 31, 1, false);
+        multiply((tn_dtype)dtype, 0, batch, 0, 3, 2, false);
+        multiply((tn_dtype)dtype, 0, batch, 3, 0, 2, false);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
+                                       cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
+                                       cmocka_unit_test(test_matmul)};
+    const char *why = "", *given = getenv("TANSO_TEST_SEED");
+    if (!tn_device_available(tn_cuda(0), &why)) {
+        printf("no GPU: %s\n", why);
+        return 77;
+    }
+    state_of_random = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)state_of_random);
+    gpu = tn__device_get(tn_cuda(0));
+    cpu = tn__device_get(tn_cpu());
+    assert_true(gpu && cpu);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

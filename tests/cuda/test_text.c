@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The backend's own kernels compile for every generation of GPUs that is served, which needs the compiler but no GPU. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tanso/base.h>
+
+#include "backends/cuda/cuda.h"
+#include "core/dtype.h"
+#include "core/memory.h"
+
+static tn__cuda_libraries libraries;
+
+static void compiles(int architecture, char *text, const char *kernel)
+{
+    char *image = NULL;
+    size_t length = 0;
+    assert_non_null(text);
+    tn_status status = tn__cuda_compile(&libraries, architecture, text, &image, &length);
+    if (status != TN_OK)
+        fail_msg("sm_%d: %s", architecture, tn_error());
+    assert_true(length > 4 && memcmp(image, "\177ELF", 4) == 0);
+    assert_non_null(memmem(image, length, kernel, strlen(kernel)));
+    tn__free(image);
+    tn__free(text);
+}
+
+static void test_every_dtype(void **state)
+{
+    (void)state;
+    for (int dtype = TN_DTYPE_DEFAULT + 1; dtype < TN_DTYPE_COUNT; dtype++) {
+        compiles(90, tn__cuda_text_matmul((tn_dtype)dtype), "matmul");
+        compiles(90, tn__cuda_text_scatter((tn_dtype)dtype), "scatter_add");
+    }
+    for (size_t size = 1; size <= 8; size *= 2)
+        compiles(90, tn__cuda_text_move(size), "move");
+}
+
+static void test_every_generation(void **state)
+{
+    (void)state;
+    static const int architectures[] = {80, 90, 100};
+    for (int i = 0; i < 3; i++) {
+        compiles(architectures[i], tn__cuda_text_matmul(TN_FLOAT16), "matmul");
+        compiles(architectures[i], tn__cuda_text_scatter(TN_BFLOAT16), "scatter_add");
+        compiles(architectures[i], tn__cuda_text_move(4), "move");
+    }
+}
+
+static void test_unknown_generation(void **state)
+{
+    (void)state;
+    char *image = NULL, *text = tn__cuda_text_move(2);
+    size_t length = 0;
+    assert_int_equal(tn__cuda_compile(&libraries, 999, text, &image, &length), TN_OK);
+    assert_non_null(memmem(image, length, ".target", 7)); /* PTX, which its driver compiles */
+    assert_int_equal(image[length - 1], 0);
+    tn__free(image);
+    tn__free(text);
+}
+
+static void test_error(void **state)
+{
+    (void)state;
+    char *image = NULL;
+    size_t length = 0;
+    assert_int_equal(tn__cuda_compile(&libraries, 90, "__global__ void k() { carbon = 6; }", &image, &length),
+                     TN_ERR_COMPILE);
+    assert_non_null(strstr(tn_error(), "carbon"));
+    tn_clear_error();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_every_generation),
+                                       cmocka_unit_test(test_unknown_generation), cmocka_unit_test(test_error)};
+    if (!tn__cuda_open_compiler(&libraries, CUDA_VERSION / 1000)) {
+        printf("libnvrtc is not here\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
