@@ -232,7 +232,7 @@ static int buffer_of(planner *p, tn__program *program, int home)
                          .offset = p->life[home].offset};
     else if (p->memory[home] != home)
         b = (tn__buffer){.kind = TN__BUFFER_DONATED, .slot = -1, .donor = buffer_of(p, program, p->memory[home]),
-                         .bytes = b.bytes};
+                         .bytes = p->graph->leaf[p->graph->value[p->memory[home]].leaf].storage_bytes};
     program->buffer[program->buffer_count] = b;
     return p->buffer[home] = program->buffer_count++;
 }

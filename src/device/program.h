@@ -19,7 +19,7 @@ typedef struct tn__buffer {
     tn__buffer_kind kind;
     int slot;       /* INPUT: leaf number; OUTPUT, DONATED: result number */
     int donor;      /* DONATED: index of the INPUT buffer */
-    size_t bytes;   /* of OUTPUT and TEMPORARY: what must be allocated */
+    size_t bytes;   /* of OUTPUT and TEMPORARY: what must be allocated; of DONATED: what there is */
     size_t offset;  /* TEMPORARY */
 } tn__buffer;
 
