@@ -174,12 +174,12 @@ def three():
         second = weak(1) if rng.random() < 0.2 else operand(dtype if dtype == "bfloat16" else pick(
             [d for d in DTYPES if d != "bfloat16"]), other)
         operands = [c, operand(dtype, shape), second]
-        result = np.where(c.x, operands[1].x, second.x)
         common = np.result_type(operands[1].x, second.x if second.dtype == "weak" else second.x.dtype)
         if second.dtype == "weak":
-            common = np.add(operands[1].x[..., None][..., :0], 1).dtype if dtype != "bool" else np.dtype("int64")
+            common = np.dtype("int64") if dtype == "bool" else numpy_dtype(dtype)
+        result = np.where(c.x, operands[1].x.astype(common), np.asarray(second.x).astype(common))
         name = "bfloat16" if dtype == "bfloat16" else common.name
-        out.exact("where", operands, result.astype(common), name)
+        out.exact("where", operands, result, name)
         if dtype != "bool":
             x, low, high = operand(dtype, shape), operand(dtype, other, "small"), operand(dtype, other, "small")
             attempt("clip", lambda v, lo, hi: np.minimum(np.maximum(v, lo), hi), [x, low, high], mode="value")
@@ -291,11 +291,13 @@ def float_totals(dtype, shape):
         out.near("logsumexp", [x], total, eps * (n + 4) * (1 + np.abs(total)), dtype, integers)
     if wide.ndim and wide.size:
         axis = int(rng.integers(-wide.ndim, wide.ndim))
-        power = np.exp(wide - wide.max(axis, keepdims=True))
+        shifted = wide - wide.max(axis, keepdims=True)
+        power = np.exp(shifted)
         total = power.sum(axis, keepdims=True)
         length = wide.shape[axis]
-        out.near("softmax", [x], power / total, eps * (length + 8) * power / total + ulp(power * 0, dtype), dtype, [axis])
-        result = wide - wide.max(axis, keepdims=True) - np.log(total)
+        bound = eps * (length + 8 + np.abs(shifted)) * power / total + ulp(power * 0, dtype)
+        out.near("softmax", [x], power / total, bound, dtype, [axis])
+        result = shifted - np.log(total)
         out.near("log_softmax", [x], result, eps * (length + 8) * (1 + np.abs(result)), dtype, [axis])
 
 
