@@ -36,6 +36,8 @@ typedef struct tn_train_opts {
     char _;
     const char *model;     /* words of tn_layer_parse; default suits the dataset */
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
+    const char *schedule;  /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line), "cosine"
+                            * (along half a cosine); default suits the dataset, constant if `optimizer` is given */
     int epochs;            /* default suits the dataset */
     int64_t batch;
     uint64_t seed;
@@ -63,7 +65,7 @@ typedef struct tn_train_opts {
 TN_API tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last) TN_MUST_CHECK;
 /* The defaults of tn_train_with, a row a dataset; the last row, named "*", is for folders. NULL from the end on. */
 typedef struct tn_recipe {
-    const char *dataset, *model, *optimizer;
+    const char *dataset, *model, *optimizer, *schedule;
     int epochs;
     int64_t batch;
 } tn_recipe;

@@ -12,6 +12,8 @@ static const tn__flag flags[] = {
      "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...", TN__FLAG_TEXT, offsetof(tn__options, model)},
     {"--optimizer", "WORDS", "sgd, momentum, nesterov, adam or adamw, with settings as\n"
      "\"sgd:lr=0.01,clip_norm=1\"", TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
+    {"--schedule", "NAME", "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
+     "which fall to 0 over the epochs", TN__FLAG_TEXT, offsetof(tn__options, schedule)},
     {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
     {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
     {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT, offsetof(tn__options, device)},
@@ -89,6 +91,7 @@ static int run(const tn__options *options)
     catch_signals();
     tn_epoch last;
     tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
+                                .schedule = options->schedule,
                                 .epochs = (int)options->epochs, .batch = options->batch, .seed = options->seed,
                                 .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted);
@@ -107,9 +110,9 @@ static void defaults(void)
     printf("\ndefaults:\n");
     const tn_recipe *recipe;
     for (int i = 0; (recipe = tn_train_recipe(i)); i++)
-        printf("  %-15s --model \"%s\" --optimizer %s --epochs %d --batch %lld\n",
-               recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, recipe->optimizer, recipe->epochs,
-               (long long)recipe->batch);
+        printf("  %-15s --model \"%s\"\n  %-15s --optimizer %s --schedule %s --epochs %d --batch %lld\n",
+               recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, "", recipe->optimizer, recipe->schedule,
+               recipe->epochs, (long long)recipe->batch);
     printf("  (linear:* has as many outputs as there are classes)\n");
 }
 

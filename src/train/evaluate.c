@@ -4,6 +4,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/device.h>
+#include <tanso/engine.h>
 #include "core/error.h"
 #include "train/run.h"
 
@@ -18,9 +19,12 @@ static void measure(tn_layer *net, tn_loader *loader, bool classifies, tn_meter 
 {
     for (tn_batch b; tn_loader_next(loader, &b);) TN_SCOPE TN_NO_GRAD {
         tn_array *y = tn_forward(net, b.x);
-        tn_meter_add(loss, tn__task_loss(classifies, y, b.t), (double)b.size);
+        const tn_array *figure[] = {tn__task_loss(classifies, y, b.t), classifies ? tn_accuracy(y, b.t) : NULL};
+        if (tn_eval_all(classifies ? 2 : 1, figure) != TN_OK) /* together: one forward serves both */
+            continue;
+        tn_meter_add(loss, figure[0], (double)b.size);
         if (classifies)
-            tn_meter_add(accuracy, tn_accuracy(y, b.t), (double)b.size);
+            tn_meter_add(accuracy, figure[1], (double)b.size);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <tanso/train.h>
 #include "train/history.h"
 #include "train/report.h"
+#include "train/schedule.h"
 #include "train/words.h"
 
 typedef struct tn__run {
@@ -13,6 +14,8 @@ typedef struct tn__run {
     tn_device device;
     int epochs;
     bool classifies;         /* integer targets */
+    const tn__schedule *schedule;
+    double first_rate;       /* the optimizer's learning rate as it was given */
     tn_layer *net;
     tn_optimizer *optimizer;
     tn_loader *train, *test;

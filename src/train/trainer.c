@@ -84,7 +84,10 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
     if (status != TN_OK)
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
-    return tn_optimizer_status(run->optimizer);
+    run->first_rate = tn_optimizer_lr(run->optimizer);
+    run->schedule = tn__schedule_find(run->words.text[TN__WORD_SCHEDULE]);
+    status = tn_optimizer_status(run->optimizer);
+    return status == TN_OK && !run->schedule ? TN_ERR_NAME : status;
 }
 
 /* Both loaders; the training one owns its dataset, the test one too. */
@@ -126,8 +129,8 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
         snprintf(classes, sizeof classes, ", %" PRId64 " classes", tn_dataset_classes(train));
     tn__report_line(&run->report, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s", text[TN__WORD_DATASET],
                     tn_dataset_size(train), tn_dataset_size(test), classes);
-    tn__report_line(&run->report, "%s: %" PRId64 " parameters; %s, batch %s, seed %s, on %s%s", text[TN__WORD_MODEL],
-                    tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_BATCH], text[TN__WORD_SEED],
+    tn__report_line(&run->report, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s", text[TN__WORD_MODEL],
+                    tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE], text[TN__WORD_BATCH], text[TN__WORD_SEED],
                     tn_device_name(run->device), threads);
 }
 
@@ -184,6 +187,7 @@ static tn_status one_epoch(tn__run *run, int epoch)
     tn_epoch row = {.epoch = epoch};
     double began = tn__clock();
     tn__report_epoch_begins(&run->report);
+    tn_optimizer_set_lr(run->optimizer, run->first_rate * run->schedule->factor((epoch - 1.0) / run->epochs));
     tn_status status = tn__run_updates(run, epoch, &row.train_loss);
     double trained = tn__clock();
     if (status == TN_OK)

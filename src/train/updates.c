@@ -34,11 +34,10 @@ static double update(tn__run *run, const tn_batch *b, bool look)
     TN_SCOPE {
         tn_array *loss = tn__task_loss(run->classifies, tn_forward(run->net, b->x), b->t);
         tn_backward_with(loss, &(tn_backward_opts){0});
-        if (tn_step(run->optimizer) == TN_OK) {
-            tn_meter_add(run->loss, loss, (double)b->size);
-            if (look)
-                seen = tn_item(loss);
-        }
+        /* Before the step, which computes the total too: after it, an epoch's first step would be another plan. */
+        tn_meter_add(run->loss, loss, (double)b->size);
+        if (tn_step(run->optimizer) == TN_OK && look)
+            seen = tn_item(loss);
     }
     return seen;
 }

@@ -19,6 +19,7 @@ static const struct {
     [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true},
     [TN__WORD_MODEL] = {"tanso.model", "model", true},
     [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true},
+    [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true},
     [TN__WORD_BATCH] = {"tanso.batch", "batch", true},
     [TN__WORD_SEED] = {"tanso.seed", "seed", true},
     [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false},
@@ -67,6 +68,8 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
         status = tn__words_set(words, TN__WORD_MODEL, "%s", opts->model);
     if (status == TN_OK && opts->optimizer)
         status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
+    if (status == TN_OK && opts->schedule)
+        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
     if (status == TN_OK && opts->batch)
         status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
     if (status == TN_OK && opts->seed)
@@ -111,6 +114,9 @@ tn_status tn__words_default(tn__words *words, int64_t outputs)
     tn_status status = TN_OK;
     if (!words->text[TN__WORD_MODEL])
         status = default_model(words, recipe->model, outputs);
+    if (status == TN_OK && !words->text[TN__WORD_SCHEDULE]) /* a recipe's goes with its optimizer */
+        status = tn__words_set(words, TN__WORD_SCHEDULE, "%s",
+                               words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);
     if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
         status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
     if (status == TN_OK && !words->text[TN__WORD_BATCH])

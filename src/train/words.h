@@ -11,6 +11,7 @@ typedef enum tn__word {
     TN__WORD_SAMPLES,
     TN__WORD_MODEL,
     TN__WORD_OPTIMIZER,
+    TN__WORD_SCHEDULE,
     TN__WORD_BATCH,
     TN__WORD_SEED,
     TN__WORD_EPOCHS,

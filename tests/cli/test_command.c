@@ -86,6 +86,7 @@ static void test_wrong_usage(void **state)
     expect("train digits --model ''", 2, "", "--model");
     expect("train digits --optimizer sdg", 2, "", "--optimizer|sgd");
     expect("train digits --optimizer sgd:lt=3", 2, "", "lr");
+    expect("train digits --schedule linera", 2, "", "'linera'|linear");
     expect("eval", 2, "", "DIR");
     expect("predict x", 2, "", "IMAGES");
     expect("predict x y --invert maybe", 2, "", "maybe");
@@ -161,7 +162,8 @@ static void wait_for_snapshot(pid_t pid, const char *out)
 static void test_kill_and_resume(void **state)
 {
     (void)state;
-    const char *flags = "train digits --model 'linear:40 relu dropout:0.2 linear:10' --optimizer adam:lr=0.001 --batch 16 --seed 11";
+    const char *flags = "train digits --model 'linear:40 relu dropout:0.2 linear:10' --optimizer adam:lr=0.001 --schedule cosine "
+                        "--batch 16 --seed 11";
     char words[512];
     const char *whole = test_path(folder, "whole"), *cut = test_path(folder, "cut");
     snprintf(words, sizeof words, "%s --epochs 120 --quiet --out whole", flags);
