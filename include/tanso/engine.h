@@ -57,7 +57,7 @@ TN_API tn_engine_counters tn_engine_stats(void);
 
 /* Switches for measurements and tests; all on by default (compile: "auto"). Changing one drops cached plans. */
 typedef enum tn_compile_mode {
-    TN_COMPILE_AUTO = 0, /* a plan's first small evaluation by the reference evaluator, compiled when it recurs */
+    TN_COMPILE_AUTO = 0, /* small evaluations by the reference evaluator until they recur as in a loop, then compiled */
     TN_COMPILE_ALWAYS,
     TN_COMPILE_NEVER /* the reference evaluator runs everything */
 } tn_compile_mode;

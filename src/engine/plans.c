@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cache of plans. An entry may hold two loaded plans: one of single operations for the reference evaluator, which needs
- * no compiler and runs a small graph that may never recur, and one of fused kernels, made when the graph does recur.
+ * no compiler and runs a small graph that may never recur, and one of fused kernels, made when the graph recurs in a loop.
  */
 #include "engine/plans.h"
 
@@ -16,6 +16,10 @@
 #define BUCKETS 4096
 /* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take longer. */
 #define SMALL_WORK (1 << 22)
+/* So does one that comes back only now and then, as a test once an epoch does: compiled when another evaluation of the same
+ * graph lies at most SOON evaluations back, or when it has done so much work that compiling would have cost no more. */
+#define SOON 16
+#define PATIENCE (1 << 27)
 
 struct tn__cached {
     uint64_t hash;
@@ -26,7 +30,9 @@ struct tn__cached {
     int holds;                     /* evaluations that run it */
     bool forgotten;                /* out of the table: freed when let go */
     pthread_mutex_t build;
-    bool recurred;                 /* seen before */
+    uint64_t last;                 /* evaluation that ran it last, counting all */
+    int64_t work;                  /* element operations of its evaluations so far */
+    bool recurs;                   /* often enough to be compiled */
     bool kernels_failed;           /* the compiler would not: the reference evaluator from now on */
     tn__loaded operations, kernels;
 };
@@ -35,6 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tn__cached *bucket[BUCKETS];
 static tn__cached *newest, *oldest;
 static int plan_count;
+static uint64_t acquisitions;
 
 tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true};
 tn__counters tn__engine_counters;
@@ -142,12 +149,12 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
     return true;
 }
 
-static bool wants_kernels(const tn__collection *c, const tn__cached *e)
+static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool recurs)
 {
     int mode = tn__engine_switches.compile;
     if (e->kernels_failed || mode == TN_COMPILE_NEVER || c->device->capabilities.target == TN__TARGET_NONE)
         return false;
-    return mode == TN_COMPILE_ALWAYS || e->recurred || c->work > SMALL_WORK || !c->device->capabilities.operations;
+    return mode == TN_COMPILE_ALWAYS || recurs || c->work > SMALL_WORK || !c->device->capabilities.operations;
 }
 
 /* A compiler that fails is no error where operations can run one by one. */
@@ -163,21 +170,20 @@ static bool fall_back(const tn__collection *c, tn__cached *e)
     return true;
 }
 
-static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e)
+static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool recurs)
 {
     tn__loaded *loaded = NULL;
     pthread_mutex_lock(&e->build);
-    if (wants_kernels(c, e)) {
+    if (wants_kernels(c, e, recurs)) {
         bool clean = tn_ok();
         if (e->kernels.plan || build(c, true, &e->kernels))
             loaded = &e->kernels;
         else if (fall_back(c, e) && clean)
             tn_clear_error();
     }
-    if (!loaded && (e->kernels_failed || !wants_kernels(c, e)) &&
+    if (!loaded && (e->kernels_failed || !wants_kernels(c, e, recurs)) &&
         (e->operations.plan || build(c, false, &e->operations)))
         loaded = &e->operations;
-    e->recurred = true;
     pthread_mutex_unlock(&e->build);
     return loaded;
 }
@@ -194,8 +200,15 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
         unlink_use(e);
         link_newest(e);
     }
-    if (e)
+    bool recurs = false;
+    acquisitions++;
+    if (e) {
         e->holds++;
+        e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;
+        e->last = acquisitions;
+        e->work += c->work;
+        recurs = e->recurs;
+    }
     pthread_mutex_unlock(&lock);
     if (!e) {
         tn__fail_memory("eval", sizeof *e);
@@ -203,9 +216,9 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
     }
     *held = e;
     /* Without the build lock: a plan that is there stays there, and most evaluations find theirs. */
-    if (__atomic_load_n(&e->kernels.ops, __ATOMIC_ACQUIRE) && wants_kernels(c, e))
+    if (__atomic_load_n(&e->kernels.ops, __ATOMIC_ACQUIRE) && wants_kernels(c, e, recurs))
         return &e->kernels;
-    const tn__loaded *loaded = loaded_for(c, e);
+    const tn__loaded *loaded = loaded_for(c, e, recurs);
     if (!loaded)
         tn__plans_release(e);
     return loaded;
