@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Weighted means on the device. The total is a float64 scalar that each addition records one node upon; it is computed along
- * with the next optimizer's step, or here when the recording would grow too long.
+ * with the next optimizer's step, or here when the recording would grow too long. A value that is there already, in memory
+ * the processor reads, is added at once: recorded, it would make an epoch's first step another graph than the others.
  */
 #include <math.h>
 #include <tanso/device.h>
@@ -20,7 +21,8 @@ struct tn_meter {
     bool heavy;      /* the recording holds the computation of a value, not just additions */
     int chain;
     tn_device device;
-    tn_array *total; /* NULL: nothing added yet */
+    tn_array *total; /* of what was recorded; NULL: nothing yet */
+    double at_once;  /* total of what was added at once */
     double weight;
 };
 
@@ -82,6 +84,11 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     if (x->shape->size != 1)
         return tn__fail(TN_ERR_SHAPE, "meter_add", "expected an array of one element, got shape %s: reduce it with tn_mean",
                         tn__shape_text(x->shape->ndim, x->shape->dim, text));
+    if (x->storage && x->device->capabilities.host_memory) {
+        meter->at_once += tn_item(value) * weight;
+        meter->weight += weight;
+        return TN_OK;
+    }
     tn_status status = settle(meter);
     if (status != TN_OK)
         return status;
@@ -122,10 +129,11 @@ double tn_meter_take(tn_meter *meter)
     if (!meter || meter->is_static)
         return NAN;
     double mean = NAN;
-    if (meter->total && !meter->failed)
-        mean = tn_item(meter->total) / meter->weight;
+    if (!meter->failed) /* nothing added: 0 / 0 */
+        mean = ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;
     tn_free(meter->total);
     meter->total = NULL;
+    meter->at_once = 0;
     meter->weight = 0;
     meter->chain = 0;
     meter->heavy = false;
