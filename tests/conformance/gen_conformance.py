@@ -158,7 +158,7 @@ def binary():
             close(name, function, [operand(a, shapes[0]), operand(b, shapes[1])], ulps, extra=extra, model=np.arctan2)
     for a, b in dtype_pairs(18):
         shapes = two_shapes()
-        whole = a not in FLOATS and b not in FLOATS
+        whole = a not in FLOATS and b not in FLOATS and np.result_type(a, b).kind != "f"
         x, y = operand(a, shapes[0]), operand(b, shapes[1], "small" if whole else None)
         if whole:
             y = stored(np.abs(y.x) if y.x.dtype != bool else y.x, b)
@@ -264,6 +264,11 @@ def counted(x, arguments):
     return max(1, x.size // max(1, np.sum(x, **arguments).size))
 
 
+def total_near(operation, operands, result, bound, dtype, integers=()):
+    """Whatever the bound, the result is rounded to its dtype once more."""
+    out.near(operation, operands, result, bound + ulp(result, dtype), dtype, integers)
+
+
 def float_totals(dtype, shape):
     eps = float(np.finfo(numpy_dtype(dtype)).eps) * (65536 if dtype == "bfloat16" else 1)
     x = operand(dtype, shape, "small")
@@ -271,34 +276,34 @@ def float_totals(dtype, shape):
     arguments, integers = reduce_arguments(shape)
     n = counted(wide, arguments)
     size = np.sum(np.abs(wide), **arguments)
-    out.near("sum", [x], np.sum(wide, **arguments), eps * n * size + 1e-300, dtype, integers)
-    out.near("mean", [x], np.mean(wide, **arguments), eps * (n + 2) * size / n + 1e-300, dtype, integers)
+    total_near("sum", [x], np.sum(wide, **arguments), eps * n * size, dtype, integers)
+    total_near("mean", [x], np.mean(wide, **arguments), eps * (n + 2) * size / n, dtype, integers)
     ratio = stored(np.exp(x.x.clip(-1, 1) / 8).astype(x.x.dtype), dtype) if dtype != "bfloat16" else x
     wide_ratio = wider(ratio.x, dtype)
     product = np.prod(wide_ratio, **arguments)
     if dtype != "bfloat16":
-        out.near("prod", [ratio], product, eps * (n + 1) * np.abs(product), dtype, integers)
+        total_near("prod", [ratio], product, eps * (n + 1) * np.abs(product), dtype, integers)
     ddof = int(rng.integers(0, 2))
     variance = np.var(wide, ddof=ddof, **arguments)
     bound = eps * (n + 8) * np.max(np.abs(wide), initial=0) ** 2
-    out.near("var", [x], variance, bound, dtype, [integers[0], 0, ddof, *integers[3:]])
-    out.near("std", [x], np.sqrt(variance), np.sqrt(bound), dtype, [integers[0], 0, ddof, *integers[3:]])
+    total_near("var", [x], variance, bound, dtype, [integers[0], 0, ddof, *integers[3:]])
+    total_near("std", [x], np.sqrt(variance), np.sqrt(bound), dtype, [integers[0], 0, ddof, *integers[3:]])
     if wide.size:
         largest = np.max(wide, axis=arguments["axis"], keepdims=True)
         total = np.log(np.sum(np.exp(wide - largest), axis=arguments["axis"], keepdims=True)) + largest
         total = total if arguments["keepdims"] else np.squeeze(total, axis=arguments["axis"]) if (
             arguments["axis"] is not None) else total.reshape(())
-        out.near("logsumexp", [x], total, eps * (n + 4) * (1 + np.abs(total)), dtype, integers)
+        total_near("logsumexp", [x], total, eps * (n + 4) * (1 + np.abs(total)), dtype, integers)
     if wide.ndim and wide.size:
         axis = int(rng.integers(-wide.ndim, wide.ndim))
         shifted = wide - wide.max(axis, keepdims=True)
         power = np.exp(shifted)
         total = power.sum(axis, keepdims=True)
         length = wide.shape[axis]
-        bound = eps * (length + 8 + np.abs(shifted)) * power / total + ulp(power * 0, dtype)
-        out.near("softmax", [x], power / total, bound, dtype, [axis])
+        bound = eps * (length + 8 + np.abs(shifted)) * power / total
+        total_near("softmax", [x], power / total, bound, dtype, [axis])
         result = shifted - np.log(total)
-        out.near("log_softmax", [x], result, eps * (length + 8) * (1 + np.abs(result)), dtype, [axis])
+        total_near("log_softmax", [x], result, eps * (length + 8) * (1 + np.abs(result)), dtype, [axis])
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -317,7 +322,7 @@ def products():
                 continue
             eps = float(np.finfo(numpy_dtype(dtype)).eps) * (65536 if dtype == "bfloat16" else 1)
             a, b = wider(x.x, dtype), wider(y.x, dtype)
-            out.near("matmul", [x, y], a @ b, eps * (left[-1] + 1) * (np.abs(a) @ np.abs(b)), dtype)
+            total_near("matmul", [x, y], a @ b, eps * (left[-1] + 1) * (np.abs(a) @ np.abs(b)), dtype)
     for bad in (((3,), (4,)), ((2, 3), (2, 3)), ((), (3,)), ((2, 3, 4), (3, 4, 5))):
         out.refused("matmul", [operand("float32", bad[0]), operand("float32", bad[1])])
 

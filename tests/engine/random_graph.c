@@ -15,15 +15,9 @@ typedef struct builder {
     FILE *trace;
 } builder;
 
-static int below(builder *b, int n)
-{
-    return (int)test_random_int(&b->random, 0, n - 1);
-}
+static int below(builder *b, int n) { return (int)test_random_int(&b->random, 0, n - 1); }
 
-static bool chance(builder *b, int percent)
-{
-    return below(b, 100) < percent;
-}
+static bool chance(builder *b, int percent) { return below(b, 100) < percent; }
 
 static int any(builder *b)
 {
@@ -44,8 +38,7 @@ static void add(builder *b, tn_array *x, const char *what, int i, int k)
         tn_free(x);
         return;
     }
-    fprintf(b->trace, "  %d = %s(%d, %d): %s (", g->count, what, i, k,
-            tn_dtype_name(tn_dtype_of(x)));
+    fprintf(b->trace, "  %d = %s(%d, %d): %s (", g->count, what, i, k, tn_dtype_name(tn_dtype_of(x)));
     for (int d = 0; d < tn_ndim(x); d++)
         fprintf(b->trace, "%s%lld", d ? ", " : "", (long long)tn_dim(x, d));
     fprintf(b->trace, ")\n");
@@ -73,8 +66,7 @@ static tn_dtype pick_dtype(builder *b)
 {
     static const tn_dtype usual[] = {TN_FLOAT32, TN_FLOAT32, TN_FLOAT32, TN_FLOAT32,
                                      TN_FLOAT64, TN_FLOAT64, TN_INT64,   TN_INT32};
-    return chance(b, 85) ? usual[below(b, sizeof usual / sizeof *usual)]
-                         : (tn_dtype)(1 + below(b, TN_DTYPE_COUNT - 1));
+    return chance(b, 85) ? usual[below(b, sizeof usual / sizeof *usual)] : (tn_dtype)(1 + below(b, TN_DTYPE_COUNT - 1));
 }
 
 static void leaf(builder *b)
@@ -104,13 +96,13 @@ static void leaf(builder *b)
 typedef tn_array *(*unary)(const tn_array *);
 typedef tn_array *(*binary)(const tn_array *, const tn_array *);
 typedef tn_array *(*reduction)(const tn_array *, const tn_reduce_opts *);
-#define NAMED(op)                                                                                  \
-    {                                                                                              \
-#op, tn_##op                                                                               \
+#define NAMED(op)                                                                                                      \
+    {                                                                                                                  \
+#op, tn_##op                                                                                                   \
     }
-#define NAMED_WITH(op)                                                                             \
-    {                                                                                              \
-#op, tn_##op##_with                                                                        \
+#define NAMED_WITH(op)                                                                                                 \
+    {                                                                                                                  \
+#op, tn_##op##_with                                                                                            \
     }
 
 static void apply_unary(builder *b)
@@ -118,11 +110,9 @@ static void apply_unary(builder *b)
     static const struct {
         const char *name;
         unary make;
-    } rows[] = {NAMED(negative),   NAMED(abs),        NAMED(square), NAMED(exp),
-                NAMED(tanh),       NAMED(sigmoid),    NAMED(relu),   NAMED(floor),
-                NAMED(sqrt),       NAMED(sin),        NAMED(isnan),  NAMED(logical_not),
-                NAMED(sign),       NAMED(reciprocal), NAMED(log1p),  NAMED(gelu),
-                NAMED(zeros_like), NAMED(ones_like)};
+    } rows[] = {NAMED(negative), NAMED(abs),        NAMED(square), NAMED(exp),  NAMED(tanh),       NAMED(sigmoid),
+                NAMED(relu),     NAMED(floor),      NAMED(sqrt),   NAMED(sin),  NAMED(isnan),      NAMED(logical_not),
+                NAMED(sign),     NAMED(reciprocal), NAMED(log1p),  NAMED(gelu), NAMED(zeros_like), NAMED(ones_like)};
     int i = any(b), r = below(b, sizeof rows / sizeof *rows);
     add(b, rows[r].make(b->g->x[i]), rows[r].name, i, -1);
 }
@@ -159,14 +149,13 @@ static void apply_binary(builder *b)
                 NAMED(multiply),  NAMED(multiply), NAMED(divide),       NAMED(maximum),
                 NAMED(minimum),   NAMED(less),     NAMED(equal),        NAMED(logical_and),
                 NAMED(remainder), NAMED(hypot),    NAMED(floor_divide), NAMED(copysign)};
-    int i = any(b), r = below(b, sizeof rows / sizeof *rows),
-        k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
+    int i = any(b), r = below(b, sizeof rows / sizeof *rows), k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
     if (k < 0 && b->g->product[i])
         return;
     tn_array *other = k < 0 ? number(b) : b->g->x[k];
     bool swapped = chance(b, 50);
-    add(b, swapped ? rows[r].make(other, b->g->x[i]) : rows[r].make(b->g->x[i], other),
-        rows[r].name, swapped ? k : i, swapped ? i : k);
+    add(b, swapped ? rows[r].make(other, b->g->x[i]) : rows[r].make(b->g->x[i], other), rows[r].name, swapped ? k : i,
+        swapped ? i : k);
 }
 
 static void apply_select(builder *b)
@@ -202,8 +191,7 @@ static void apply_reduction(builder *b)
     add(b, rows[r].make(b->g->x[i], &opts), rows[r].name, i, opts.keepdims);
     if (ndim && chance(b, 30)) {
         int axis = below(b, ndim);
-        add(b, chance(b, 50) ? tn_softmax(b->g->x[i], axis) : tn_log_softmax(b->g->x[i], axis),
-            "softmax", i, axis);
+        add(b, chance(b, 50) ? tn_softmax(b->g->x[i], axis) : tn_log_softmax(b->g->x[i], axis), "softmax", i, axis);
     }
 }
 
@@ -281,18 +269,15 @@ static void apply_indexing(builder *b)
     tn_shape like = tn_shape_of(x);
     switch (below(b, 6)) {
     case 0:
-        add(b, tn_take(x, positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9))), axis), "take",
-            i, axis);
+        add(b, tn_take(x, positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9))), axis), "take", i, axis);
         break;
     case 1:
         like.dim[axis] = 1 + below(b, 4);
-        add(b, tn_take_along_axis(x, positions(b, tn_dim(x, axis), like), axis), "take_along_axis",
-            i, axis);
+        add(b, tn_take_along_axis(x, positions(b, tn_dim(x, axis), like), axis), "take_along_axis", i, axis);
         break;
     case 2: {
         tn_array *at = positions(b, tn_dim(x, axis), TN_SHAPE(1 + below(b, 9)));
-        add(b, tn_scatter_add(x, at, tn_multiply(tn_take(x, at, axis), 2), axis), "scatter_add", i,
-            axis);
+        add(b, tn_scatter_add(x, at, tn_multiply(tn_take(x, at, axis), 2), axis), "scatter_add", i, axis);
         break;
     }
     case 3: {
@@ -300,8 +285,8 @@ static void apply_indexing(builder *b)
         for (int d = 0; d < ndim; d++)
             window[d] = (tn_slice_range){below(b, 2), TN_NONE, 1 + below(b, 2)};
         tn_array *part = tn_slice(x, ndim, window);
-        add(b, tn_slice_update(x, ndim, window, chance(b, 50) ? tn_negative(part) : tn_weak_int(3)),
-            "slice_update", i, -1);
+        add(b, tn_slice_update(x, ndim, window, chance(b, 50) ? tn_negative(part) : tn_weak_int(3)), "slice_update", i,
+            -1);
         break;
     }
     case 4: {
@@ -315,6 +300,21 @@ static void apply_indexing(builder *b)
         break;
     }
     }
+}
+
+/* The gradient of one array's sum by another, where it depends on it. */
+static void apply_gradient(builder *b)
+{
+    int i = any(b), k = any(b), before = b->g->count;
+    const tn_array *x = b->g->x[k];
+    tn_array *gradient = NULL;
+    if (!tn_dtype_is_float(tn_dtype_of(b->g->x[i])) || !tn_dtype_is_float(tn_dtype_of(x)))
+        return;
+    if (tn_gradients(tn_sum(b->g->x[i]), 1, &x, false, &gradient) == TN_OK)
+        add(b, gradient, "gradient", i, k);
+    tn_clear_error();
+    if (b->g->count > before)
+        b->g->product[before] = true;
 }
 
 /* Points a handle at a new value; its old one stays with whatever reads it. */
@@ -356,9 +356,9 @@ static void disturb(builder *b)
 void random_graph_build(random_graph *g, uint64_t seed)
 {
     static void (*const steps[])(builder *) = {
-        apply_unary,   apply_unary,    apply_unary,     apply_binary,    apply_binary, apply_binary,
-        apply_binary,  apply_select,   apply_reduction, apply_reduction, apply_view,   apply_view,
-        apply_product, apply_indexing, apply_assign,    disturb,         leaf};
+        apply_unary,  apply_unary,     apply_unary,     apply_binary,   apply_binary, apply_binary,  apply_binary,
+        apply_select, apply_reduction, apply_reduction, apply_view,     apply_view,   apply_product, apply_indexing,
+        apply_assign, apply_gradient,  apply_gradient,  apply_gradient, disturb,      leaf};
     *g = (random_graph){0};
     builder b = {.g = g, .random = {seed}, .trace = open_memstream(&g->trace, &g->trace_size)};
     while (g->count < 3)
