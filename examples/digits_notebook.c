@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handwritten digits in one screenful: 64 inputs, 30 hidden units with ReLU, 10 classes; weights by He et al., minibatches
- * of 32, plain SGD at 0.03, 30 epochs; pixels normalised by the training set's mean and deviation; a fifth of the samples,
- * drawn by the seed, is kept for testing. Nothing is downloaded: the digits are in the library.
+ * Handwritten digits in one screenful: 64 inputs, 30 hidden units with ReLU, 10 classes; weights by He et al.,
+ * minibatches of 32, plain SGD at 0.03, 30 epochs; pixels normalised by the training set's mean and deviation; a fifth
+ * of the samples, drawn by the seed, is kept for testing. Nothing is downloaded: the digits are in the library.
  *
  *     digits_notebook [SEED]
  */
@@ -12,7 +12,8 @@
 enum { HIDDEN = 30, CLASSES = 10, BATCH = 32, EPOCHS = 30 };
 
 /* The samples from `start` to `stop` of an order, less `mean` and over `deviation`. */
-static tn_dataset *part(tn_dataset *all, const tn_array *order, int64_t start, int64_t stop, double mean, double deviation)
+static tn_dataset *part(tn_dataset *all, const tn_array *order, int64_t start, int64_t stop, double mean,
+                        double deviation)
 {
     tn_array *rows = tn_slice_axis(order, 0, start, stop, 1);
     tn_array *x = tn_take(tn_dataset_x(all), rows, 0);
@@ -50,12 +51,13 @@ int main(int argc, char **argv)
     tn_meter *mean = tn_meter_new(device);
 
     for (int epoch = 0; epoch < EPOCHS && tn_ok(); epoch++) {
-        for (tn_batch b; tn_loader_next(batches, &b);) TN_SCOPE {
-            tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, b.x), b.t);
-            tn_backward(loss);
-            tn_step(optimizer);
-            tn_meter_add(mean, loss, (double)b.size);
-        }
+        for (tn_batch b; tn_loader_next(batches, &b);)
+            TN_SCOPE {
+                tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, b.x), b.t);
+                tn_backward(loss);
+                tn_step(optimizer);
+                tn_meter_add(mean, loss, (double)b.size);
+            }
         double loss = tn_meter_take(mean), accuracy;
         if (tn_evaluate(net, test, 0, device, NULL, &accuracy) == TN_OK)
             printf("epoch %d: loss %.4f, accuracy %.1f%%\n", epoch, loss, 100 * accuracy);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `tanso` as a table: each command has its flags, its help and the function that runs it. The command uses the
- * library as any program does, through its public headers.
+ * The command `tanso` as a table: each command has its flags, its help and the function that runs it. The command uses
+ * the library as any program does, through its public headers.
  */
 #ifndef TN_CLI_COMMAND_H
 #define TN_CLI_COMMAND_H
@@ -16,15 +16,15 @@ typedef struct tn__options {
     long epochs, batch;
     uint64_t seed;
     bool resume, quiet, help;
-    int count;          /* arguments that are no flags */
+    int count; /* arguments that are no flags */
     char **arguments;
 } tn__options;
 
 typedef enum tn__flag_kind { TN__FLAG_SWITCH, TN__FLAG_TEXT, TN__FLAG_COUNT, TN__FLAG_NUMBER } tn__flag_kind;
 
 typedef struct tn__flag {
-    const char *name;   /* "--epochs" */
-    const char *value;  /* "N" in the help; NULL for a switch */
+    const char *name;  /* "--epochs" */
+    const char *value; /* "N" in the help; NULL for a switch */
     const char *help;
     tn__flag_kind kind; /* COUNT: 1 or more; NUMBER: 0 or more */
     size_t offset;      /* in tn__options */
@@ -38,7 +38,7 @@ typedef struct tn__command {
     const char *examples;
     const tn__flag *flags;
     int flag_count;
-    int least, most;       /* arguments */
+    int least, most; /* arguments */
     int (*run)(const tn__options *options);
     void (*more_help)(void); /* (optional) printed after the flags */
 } tn__command;
@@ -55,8 +55,8 @@ void tn__command_help(const tn__command *command);
 
 /* Prints "tanso NAME: ..." and where to find help; gives TN__EXIT_USAGE. */
 int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
-/* The library's latched error without the place in this program's source that it ends in, which is no help to a user; valid
- * until the next call. */
+/* The library's latched error without the place in this program's source that it ends in, which is no help to a user;
+ * valid until the next call. */
 const char *tn__error_text(void);
 /* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
 int tn__library_error(const char *command);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include "cli/command.h"
 
-static const tn__command *const commands[] = {&tn__command_train, &tn__command_eval, &tn__command_predict, &tn__command_info,
-                                              &tn__command_fetch};
+static const tn__command *const commands[] = {&tn__command_train, &tn__command_eval, &tn__command_predict,
+                                              &tn__command_info, &tn__command_fetch};
 
 int tn__usage_error(const char *command, const char *format, ...)
 {
@@ -46,17 +46,17 @@ bool tn__device_option(const char *command, const char *name, tn_device *device)
 
 static void help(FILE *stream)
 {
-    fprintf(stream, "Tanso %s: deep learning in C\n\nusage: tanso COMMAND [arguments] [flags]\n\ncommands:\n", tn_version());
+    fprintf(stream, "Tanso %s: deep learning in C\n\nusage: tanso COMMAND [arguments] [flags]\n\ncommands:\n",
+            tn_version());
     for (int i = 0; i < TN__COUNT_OF(commands); i++)
         fprintf(stream, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
-    fprintf(stream,
-            "\nflags:\n"
-            "  --help      show this help; 'tanso COMMAND --help' shows a command's\n"
-            "  --version   show the version\n"
-            "\nexamples:\n"
-            "  tanso train digits                  train on the digits that come with Tanso\n"
-            "  tanso eval runs/digits              measure the result again\n"
-            "  tanso predict runs/digits seven.png\n");
+    fprintf(stream, "\nflags:\n"
+                    "  --help      show this help; 'tanso COMMAND --help' shows a command's\n"
+                    "  --version   show the version\n"
+                    "\nexamples:\n"
+                    "  tanso train digits                  train on the digits that come with Tanso\n"
+                    "  tanso eval runs/digits              measure the result again\n"
+                    "  tanso predict runs/digits seven.png\n");
 }
 
 /* The number of words of argv that a command's name takes: "data fetch" has two. */

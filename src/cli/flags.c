@@ -5,7 +5,7 @@
 #include <string.h>
 #include "cli/command.h"
 
-#define MOST_FLAGS 16
+#define MOST_FLAGS  16
 #define HELP_COLUMN 26
 
 static const tn__flag help_flag = {"--help", NULL, "show this help", TN__FLAG_SWITCH, offsetof(tn__options, help)};
@@ -44,7 +44,8 @@ static bool set_number(const tn__command *command, const tn__flag *flag, const c
     errno = 0;
     unsigned long long number = strtoull(value, &end, 10);
     unsigned long long most = flag->kind == TN__FLAG_COUNT ? INT32_MAX : UINT64_MAX;
-    if (*value < '0' || *value > '9' || *end || errno || number > most || (flag->kind == TN__FLAG_COUNT && number == 0)) {
+    if (*value < '0' || *value > '9' || *end || errno || number > most ||
+        (flag->kind == TN__FLAG_COUNT && number == 0)) {
         tn__usage_error(command->name, "%s takes a whole number %s, not '%s'", flag->name,
                         flag->kind == TN__FLAG_COUNT ? "from 1 to 2147483647" : "of 0 or more", value);
         return false;
@@ -102,7 +103,8 @@ bool tn__flags_read(const tn__command *command, int count, char **words, tn__opt
     if (options->help)
         return true;
     if (options->count < command->least || options->count > command->most) {
-        tn__usage_error(command->name, options->count < command->least ? "expected %s" : "too many arguments: expected %s",
+        tn__usage_error(command->name,
+                        options->count < command->least ? "expected %s" : "too many arguments: expected %s",
                         command->most ? command->arguments : "none");
         return false;
     }
@@ -111,8 +113,8 @@ bool tn__flags_read(const tn__command *command, int count, char **words, tn__opt
 
 void tn__command_help(const tn__command *command)
 {
-    printf("usage: tanso %s%s%s [flags]\n\n%s\n\nflags:\n", command->name, *command->arguments ? " " : "", command->arguments,
-           command->text);
+    printf("usage: tanso %s%s%s [flags]\n\n%s\n\nflags:\n", command->name, *command->arguments ? " " : "",
+           command->arguments, command->text);
     for (int i = 0; i <= command->flag_count; i++) {
         const tn__flag *flag = flag_at(command, i);
         char head[64];

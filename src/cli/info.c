@@ -20,10 +20,7 @@ static const struct {
 #undef ROW
 };
 
-static void row(const char *head)
-{
-    printf("%-*s", COLUMN, head);
-}
+static void row(const char *head) { printf("%-*s", COLUMN, head); }
 
 static void build(void)
 {
@@ -103,7 +100,8 @@ static void cache(const char *head, const char *what, char *path)
     }
     memset(&found, 0, sizeof found);
     if (nftw(path, count_file, 8, FTW_PHYS) == 0)
-        printf("%-14s %s: %ld file%s, %.1f MB\n", what, path, found.files, found.files == 1 ? "" : "s", found.bytes / 1e6);
+        printf("%-14s %s: %ld file%s, %.1f MB\n", what, path, found.files, found.files == 1 ? "" : "s",
+               found.bytes / 1e6);
     else
         printf("%-14s %s: empty\n", what, path);
     tn_string_free(path);

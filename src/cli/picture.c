@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a picture like those of a dataset. MNIST's digits lie in a box of 20 x 20 with their centre of mass in the middle of
- * 28 x 28 (LeCun, Cortes, Burges: "The MNIST database"); those of the UCI set fill their 8 x 8 from top to bottom (Alpaydin,
- * Kaynak 1998). Pictures of other sets are scaled as a whole.
+ * Making a picture like those of a dataset. MNIST's digits lie in a box of 20 x 20 with their centre of mass in the
+ * middle of 28 x 28 (LeCun, Cortes, Burges: "The MNIST database"); those of the UCI set fill their 8 x 8 from top to
+ * bottom (Alpaydin, Kaynak 1998). Pictures of other sets are scaled as a whole.
  */
 #include "cli/picture.h"
 
@@ -15,7 +15,7 @@
 /* A pixel belongs to the figure when it is this much of the way from the ground to the brightest. */
 #define FIGURE_THRESHOLD 0.25f
 /* With less between ground and figure there is nothing to see. */
-#define LEAST_CONTRAST 0.05f
+#define LEAST_CONTRAST   0.05f
 
 static const tn__framing framings[] = {
     {"mnist", true, 20.0 / 28, true},

@@ -20,7 +20,8 @@ bool tn__is_png(const char *path)
 {
     unsigned char begin[sizeof signature];
     FILE *file = fopen(path, "rb");
-    bool is = file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, signature, sizeof begin) == 0;
+    bool is =
+        file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, signature, sizeof begin) == 0;
     if (file)
         fclose(file);
     return is;
@@ -38,8 +39,8 @@ static bool read_pixels(png_image *image, tn__picture *picture, char *why, size_
 {
     uint64_t count = (uint64_t)image->width * image->height;
     if (count > MOST_PIXELS) {
-        snprintf(why, size, "it has %u x %u pixels, more than the %d million that are read: scale it down", image->width,
-                 image->height, MOST_PIXELS >> 20);
+        snprintf(why, size, "it has %u x %u pixels, more than the %d million that are read: scale it down",
+                 image->width, image->height, MOST_PIXELS >> 20);
         return false;
     }
     image->format = PNG_FORMAT_GRAY;

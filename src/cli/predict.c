@@ -12,7 +12,8 @@
 static const tn__flag flags[] = {
     {"--invert", "WHEN", "auto (the default: when the background is light), yes, no; of PNG files", TN__FLAG_TEXT,
      offsetof(tn__options, invert)},
-    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT, offsetof(tn__options, device)},
+    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
+     offsetof(tn__options, device)},
 };
 
 /* What the classes of a dataset are, where their numbers do not say it. */
@@ -20,7 +21,8 @@ static const struct {
     const char *dataset;
     const char *names[10];
 } class_names[] = {
-    {"fashion-mnist", {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"}},
+    {"fashion-mnist",
+     {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"}},
 };
 
 typedef struct predictor {
@@ -40,31 +42,33 @@ static void print_class(const predictor *p, int64_t label, double probability)
     for (int i = 0; i < TN__COUNT_OF(class_names); i++)
         if (strcmp(class_names[i].dataset, p->model.dataset) == 0 && label >= 0 && label < 10)
             name = class_names[i].names[label];
-    printf("%" PRId64 "%s%s%s  %.1f%%\n", label, name ? " (" : "", name ? name : "", name ? ")" : "", 100 * probability);
+    printf("%" PRId64 "%s%s%s  %.1f%%\n", label, name ? " (" : "", name ? name : "", name ? ")" : "",
+           100 * probability);
 }
 
 /* Prints a line an image; images from number `first` on of a file of many, or of one of its own (first < 0). */
 static tn_status classify(const predictor *p, const float *images, int64_t count, const char *path, int64_t first)
 {
     tn_status status = TN_OK;
-    TN_SCOPE TN_NO_GRAD {
-        tn_shape shape = {1 + p->model.input.ndim, {count}};
-        memcpy(&shape.dim[1], p->model.input.dim, sizeof(int64_t) * (TN_MAX_NDIM - 1));
-        tn_array *x = tn_from_host(images, shape, TN_FLOAT32, .device = p->device);
-        tn_array *scores = tn_softmax(tn_forward(p->model.net, x), -1);
-        tn_array *best = tn_to(tn_argmax(scores, .axis = TN_AXES(-1)), tn_cpu());
-        tn_array *certainty = tn_to(tn_cast(tn_max(scores, .axis = TN_AXES(-1)), TN_FLOAT64), tn_cpu());
-        const int64_t *label = tn_data(best);
-        const double *probability = tn_data(certainty);
-        for (int64_t i = 0; label && probability && i < count; i++) {
-            if (first < 0)
-                printf("%s: ", path);
-            else
-                printf("%s[%" PRId64 "]: ", path, first + i);
-            print_class(p, label[i], probability[i]);
+    TN_SCOPE
+        TN_NO_GRAD {
+            tn_shape shape = {1 + p->model.input.ndim, {count}};
+            memcpy(&shape.dim[1], p->model.input.dim, sizeof(int64_t) * (TN_MAX_NDIM - 1));
+            tn_array *x = tn_from_host(images, shape, TN_FLOAT32, .device = p->device);
+            tn_array *scores = tn_softmax(tn_forward(p->model.net, x), -1);
+            tn_array *best = tn_to(tn_argmax(scores, .axis = TN_AXES(-1)), tn_cpu());
+            tn_array *certainty = tn_to(tn_cast(tn_max(scores, .axis = TN_AXES(-1)), TN_FLOAT64), tn_cpu());
+            const int64_t *label = tn_data(best);
+            const double *probability = tn_data(certainty);
+            for (int64_t i = 0; label && probability && i < count; i++) {
+                if (first < 0)
+                    printf("%s: ", path);
+                else
+                    printf("%s[%" PRId64 "]: ", path, first + i);
+                print_class(p, label[i], probability[i]);
+            }
+            status = tn_error_code();
         }
-        status = tn_error_code();
-    }
     return status;
 }
 
@@ -77,7 +81,8 @@ static bool predict_png(const predictor *p, const char *path)
         return false;
     }
     float *pixels = malloc((size_t)p->model.inputs * sizeof *pixels);
-    bool done = pixels && tn__picture_fit(&picture, p->framing, p->invert, p->width, p->height, pixels, did, sizeof did);
+    bool done =
+        pixels && tn__picture_fit(&picture, p->framing, p->invert, p->width, p->height, pixels, did, sizeof did);
     if (!done)
         fprintf(stderr, "tanso predict: no memory for '%s' of %d x %d pixels\n", path, picture.width, picture.height);
     else if (*did)
@@ -110,7 +115,8 @@ static bool refit(const predictor *p, float *images, int64_t count, int width, i
     char did[256];
     for (int64_t i = 0; i < count; i++) {
         tn__picture picture = {width, height, images + i * width * height};
-        if (!tn__picture_fit(&picture, p->framing, TN__INVERT_NO, p->width, p->height, out + i * p->model.inputs, did, sizeof did))
+        if (!tn__picture_fit(&picture, p->framing, TN__INVERT_NO, p->width, p->height, out + i * p->model.inputs, did,
+                             sizeof did))
             return false;
         if (i == 0 && *did)
             fprintf(stderr, "images of %d x %d: %s\n", width, height, did);
@@ -166,8 +172,8 @@ static bool predict_idx(const predictor *p, const char *path)
         if (tn_is_error(x))
             tn__library_error("predict");
         else if (!idx_layout(p, x, &count, &width, &height))
-            fprintf(stderr, "tanso predict: '%s' holds an array of %d axes: expected images, (count, height, width)\n", path,
-                    tn_ndim(x));
+            fprintf(stderr, "tanso predict: '%s' holds an array of %d axes: expected images, (count, height, width)\n",
+                    path, tn_ndim(x));
         else if (!values)
             fprintf(stderr, "tanso predict: no memory for the %" PRId64 " images of '%s'\n", count, path);
         else if (tn_to_host(tn_cast(x, TN_FLOAT32), values, bytes) != TN_OK)
@@ -194,7 +200,8 @@ static bool find_size(predictor *p)
     }
     if ((int64_t)p->width * p->height == p->model.inputs && p->model.inputs > 3)
         return true;
-    fprintf(stderr, "tanso predict: the network takes %" PRId64 " numbers a sample, which are no square picture\n", p->model.inputs);
+    fprintf(stderr, "tanso predict: the network takes %" PRId64 " numbers a sample, which are no square picture\n",
+            p->model.inputs);
     return false;
 }
 

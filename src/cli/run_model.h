@@ -6,12 +6,12 @@
 #include <tanso.h>
 
 typedef struct tn__run_model {
-    tn_archive *archive;  /* model.safetensors, whose metadata the words below are */
+    tn_archive *archive; /* model.safetensors, whose metadata the words below are */
     tn_layer *net;
     const char *dataset;
-    const char *words;    /* of the model */
-    int64_t inputs;       /* numbers a sample */
-    tn_shape input;       /* a sample's shape */
+    const char *words; /* of the model */
+    int64_t inputs;    /* numbers a sample */
+    tn_shape input;    /* a sample's shape */
 } tn__run_model;
 
 /* Opens DIR/model.safetensors, or a model file itself, and moves the network to a device. */

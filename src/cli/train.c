@@ -8,28 +8,35 @@
 #include "cli/command.h"
 
 static const tn__flag flags[] = {
-    {"--model", "WORDS", "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
-     "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...", TN__FLAG_TEXT, offsetof(tn__options, model)},
-    {"--optimizer", "WORDS", "sgd, momentum, nesterov, adam or adamw, with settings as\n"
-     "\"sgd:lr=0.01,clip_norm=1\"", TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
-    {"--schedule", "NAME", "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
-     "which fall to 0 over the epochs", TN__FLAG_TEXT, offsetof(tn__options, schedule)},
+    {"--model", "WORDS",
+     "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
+     "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...",
+     TN__FLAG_TEXT, offsetof(tn__options, model)},
+    {"--optimizer", "WORDS",
+     "sgd, momentum, nesterov, adam or adamw, with settings as\n"
+     "\"sgd:lr=0.01,clip_norm=1\"",
+     TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
+    {"--schedule", "NAME",
+     "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
+     "which fall to 0 over the epochs",
+     TN__FLAG_TEXT, offsetof(tn__options, schedule)},
     {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
     {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
-    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT, offsetof(tn__options, device)},
-    {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER, offsetof(tn__options, seed)},
+    {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
+     offsetof(tn__options, device)},
+    {"--seed", "N", "of first weights, shuffling and dropout (default 0)", TN__FLAG_NUMBER,
+     offsetof(tn__options, seed)},
     {"--out", "DIR", "folder for the results (default runs/DATASET)", TN__FLAG_TEXT, offsetof(tn__options, out)},
-    {"--resume", NULL, "go on where the run in DIR stopped, bit for bit; settings not given\n"
-     "are that run's, --epochs may be raised", TN__FLAG_SWITCH, offsetof(tn__options, resume)},
+    {"--resume", NULL,
+     "go on where the run in DIR stopped, bit for bit; settings not given\n"
+     "are that run's, --epochs may be raised",
+     TN__FLAG_SWITCH, offsetof(tn__options, resume)},
     {"--quiet", NULL, "say only the result", TN__FLAG_SWITCH, offsetof(tn__options, quiet)},
 };
 
 static volatile sig_atomic_t interrupted;
 
-static void interrupt(int signal_number)
-{
-    interrupted = signal_number;
-}
+static void interrupt(int signal_number) { interrupted = signal_number; }
 
 /* The first signal ends the run after its step; a second one ends the program as ever. */
 static void catch_signals(void)
@@ -91,9 +98,8 @@ static int run(const tn__options *options)
     catch_signals();
     tn_epoch last;
     tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
-                                .schedule = options->schedule,
-                                .epochs = (int)options->epochs, .batch = options->batch, .seed = options->seed,
-                                .device = device, .out = out, .resume = options->resume,
+                                .schedule = options->schedule, .epochs = (int)options->epochs, .batch = options->batch,
+                                .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted);
     if (status != TN_OK)
         return interrupted ? stopped(out, interrupted) : tn__library_error("train");
@@ -111,8 +117,8 @@ static void defaults(void)
     const tn_recipe *recipe;
     for (int i = 0; (recipe = tn_train_recipe(i)); i++)
         printf("  %-15s --model \"%s\"\n  %-15s --optimizer %s --schedule %s --epochs %d --batch %lld\n",
-               recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, "", recipe->optimizer, recipe->schedule,
-               recipe->epochs, (long long)recipe->batch);
+               recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, "", recipe->optimizer,
+               recipe->schedule, recipe->epochs, (long long)recipe->batch);
     printf("  (linear:* has as many outputs as there are classes)\n");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The learning curve as an SVG picture: a panel for the losses, and one for the accuracy where there is one, over epochs.
- * Plain SVG 1.1 with presentation attributes alone, so that every viewer draws it.
+ * The learning curve as an SVG picture: a panel for the losses, and one for the accuracy where there is one, over
+ * epochs. Plain SVG 1.1 with presentation attributes alone, so that every viewer draws it.
  */
 #include <math.h>
 #include <string.h>
@@ -11,17 +11,26 @@
 #include "train/run.h"
 
 /* The layout, in pixels. */
-enum { PANEL_WIDTH = 440, HEIGHT = 340, LEFT = 64, RIGHT = 20, TOP = 64, BOTTOM = 52, LEGEND_WIDTH = 74, LEGEND_GAP = 16 };
-#define PLOT_WIDTH (PANEL_WIDTH - LEFT - RIGHT)
+enum {
+    PANEL_WIDTH = 440,
+    HEIGHT = 340,
+    LEFT = 64,
+    RIGHT = 20,
+    TOP = 64,
+    BOTTOM = 52,
+    LEGEND_WIDTH = 74,
+    LEGEND_GAP = 16
+};
+#define PLOT_WIDTH  (PANEL_WIDTH - LEFT - RIGHT)
 #define PLOT_HEIGHT (HEIGHT - TOP - BOTTOM)
 
 /* About so many ticks an axis; dots on the points up to so many of them; at most so many points drawn a line. */
-#define TICKS 5
-#define MOST_DOTS 40
+#define TICKS       5
+#define MOST_DOTS   40
 #define MOST_POINTS 1000
 
 #define TRAIN_COLOUR "#1c6dd0"
-#define TEST_COLOUR "#d9480f"
+#define TEST_COLOUR  "#d9480f"
 
 typedef struct line {
     const char *name, *colour;
@@ -36,8 +45,11 @@ typedef struct panel {
 } panel;
 
 static const panel panels[] = {
-    {"loss", "", {{"train", TRAIN_COLOUR, offsetof(tn_epoch, train_loss), 1},
-                  {"test", TEST_COLOUR, offsetof(tn_epoch, test_loss), 1}}, 2},
+    {"loss",
+     "",
+     {{"train", TRAIN_COLOUR, offsetof(tn_epoch, train_loss), 1},
+      {"test", TEST_COLOUR, offsetof(tn_epoch, test_loss), 1}},
+     2},
     {"accuracy", "%", {{"test", TEST_COLOUR, offsetof(tn_epoch, test_accuracy), 100}}, 1},
 };
 
@@ -58,7 +70,8 @@ static double nice_step(double range)
     return power * (factor < 1.5 ? 1 : factor < 3.5 ? 2 : factor < 7.5 ? 5 : 10);
 }
 
-/* Around all finite figures of a panel: losses from 0 on, where that does not flatten the lines; accuracies up to 100. */
+/* Around all finite figures of a panel: losses from 0 on, where that does not flatten the lines; accuracies up to 100.
+ */
 static axis value_axis(const tn__history *history, const panel *p, bool percent)
 {
     double low = INFINITY, high = -INFINITY;
@@ -112,17 +125,20 @@ static void put_axes(tn__text *svg, const panel *p, const axis *x, const axis *y
     int bottom = TOP + PLOT_HEIGHT, right = LEFT + PLOT_WIDTH;
     for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
         double value = y->low + i * y->step, at = place_y(y, value);
-        tn__text_addf(svg, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#e3e5e8\"/>\n", LEFT, at, right, at);
+        tn__text_addf(svg, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#e3e5e8\"/>\n", LEFT, at, right,
+                      at);
         tn__text_addf(svg, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g%s</text>\n", LEFT - 8, at + 4,
                       fabs(value) < y->step * 1e-6 ? 0 : value, p->unit);
     }
     for (double epoch = x->step * ceil(x->low / x->step); epoch <= x->high; epoch += x->step) {
         double at = place_x(x, epoch);
-        tn__text_addf(svg, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#495057\"/>\n", at, bottom, at, bottom + 5);
+        tn__text_addf(svg, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#495057\"/>\n", at, bottom, at,
+                      bottom + 5);
         tn__text_addf(svg, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", at, bottom + 20, epoch);
     }
     tn__text_addf(svg, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#495057\"/>\n", LEFT, TOP, bottom, right);
-    tn__text_addf(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n", LEFT + PLOT_WIDTH / 2, bottom + 40);
+    tn__text_addf(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n", LEFT + PLOT_WIDTH / 2,
+                  bottom + 40);
     tn__text_addf(svg, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT, TOP - 10, p->title);
 }
 
@@ -131,21 +147,23 @@ static void put_line(tn__text *svg, const tn__history *history, const line *l, c
 {
     size_t stride = 1 + history->count / MOST_POINTS;
     bool pen_down = false;
-    tn__text_addf(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-linejoin=\"round\" d=\"", l->colour);
+    tn__text_addf(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-linejoin=\"round\" d=\"",
+                  l->colour);
     for (size_t i = 0; i < history->count; i++) {
         if (i % stride && i + 1 != history->count)
             continue;
         double value = figure(&history->rows[i], l);
         if (isfinite(value))
-            tn__text_addf(svg, "%c%.1f %.1f", pen_down ? 'L' : 'M', place_x(x, history->rows[i].epoch), place_y(y, value));
+            tn__text_addf(svg, "%c%.1f %.1f", pen_down ? 'L' : 'M', place_x(x, history->rows[i].epoch),
+                          place_y(y, value));
         pen_down = isfinite(value);
     }
     tn__text_add(svg, "\"/>\n");
     for (size_t i = 0; i < history->count && history->count <= MOST_DOTS; i++) {
         double value = figure(&history->rows[i], l);
         if (isfinite(value))
-            tn__text_addf(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", place_x(x, history->rows[i].epoch),
-                          place_y(y, value), l->colour);
+            tn__text_addf(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n",
+                          place_x(x, history->rows[i].epoch), place_y(y, value), l->colour);
     }
 }
 
@@ -154,8 +172,8 @@ static void put_legend(tn__text *svg, const panel *p)
 {
     for (int j = 0; j < p->line_count; j++) {
         int at = LEFT + PLOT_WIDTH - LEGEND_WIDTH * (p->line_count - j) + LEGEND_GAP;
-        tn__text_addf(svg, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"/>\n", at, TOP - 14,
-                      at + 22, TOP - 14, p->lines[j].colour);
+        tn__text_addf(svg, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2\"/>\n", at,
+                      TOP - 14, at + 22, TOP - 14, p->lines[j].colour);
         tn__text_addf(svg, "<text x=\"%d\" y=\"%d\">%s</text>\n", at + 28, TOP - 10, p->lines[j].name);
     }
 }
@@ -163,10 +181,12 @@ static void put_legend(tn__text *svg, const panel *p)
 static void draw(tn__text *svg, const tn__history *history, int panel_count, const char *title)
 {
     int width = panel_count * PANEL_WIDTH;
-    tn__text_addf(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-                  "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#212529\">\n", width, HEIGHT, width, HEIGHT);
-    tn__text_addf(svg, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"24\" font-size=\"14\">", width,
-                  HEIGHT, LEFT);
+    tn__text_addf(svg,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+                  "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#212529\">\n",
+                  width, HEIGHT, width, HEIGHT);
+    tn__text_addf(svg, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"24\" font-size=\"14\">",
+                  width, HEIGHT, LEFT);
     put_escaped(svg, title);
     tn__text_add(svg, "</text>\n");
     axis x = epoch_axis(history);
@@ -192,8 +212,8 @@ tn_status tn__curve_write(const tn__history *history, bool classifies, const cha
 {
     tn__text svg = {0};
     draw(&svg, history, classifies ? 2 : 1, title);
-    tn_status status = svg.failed ? tn__fail_memory("train", svg.capacity)
-                                  : tn__file_write_atomic("train", path, write_text, &svg);
+    tn_status status =
+        svg.failed ? tn__fail_memory("train", svg.capacity) : tn__file_write_atomic("train", path, write_text, &svg);
     tn__free(svg.data);
     return status;
 }

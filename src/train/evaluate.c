@@ -17,15 +17,17 @@ tn_array *tn__task_loss(bool classifies, const tn_array *y, const tn_array *t)
 
 static void measure(tn_layer *net, tn_loader *loader, bool classifies, tn_meter *loss, tn_meter *accuracy)
 {
-    for (tn_batch b; tn_loader_next(loader, &b);) TN_SCOPE TN_NO_GRAD {
-        tn_array *y = tn_forward(net, b.x);
-        const tn_array *figure[] = {tn__task_loss(classifies, y, b.t), classifies ? tn_accuracy(y, b.t) : NULL};
-        if (tn_eval_all(classifies ? 2 : 1, figure) != TN_OK) /* together: one forward serves both */
-            continue;
-        tn_meter_add(loss, figure[0], (double)b.size);
-        if (classifies)
-            tn_meter_add(accuracy, figure[1], (double)b.size);
-    }
+    for (tn_batch b; tn_loader_next(loader, &b);)
+        TN_SCOPE
+            TN_NO_GRAD {
+                tn_array *y = tn_forward(net, b.x);
+                const tn_array *figure[] = {tn__task_loss(classifies, y, b.t), classifies ? tn_accuracy(y, b.t) : NULL};
+                if (tn_eval_all(classifies ? 2 : 1, figure) != TN_OK) /* together: one forward serves both */
+                    continue;
+                tn_meter_add(loss, figure[0], (double)b.size);
+                if (classifies)
+                    tn_meter_add(accuracy, figure[1], (double)b.size);
+            }
 }
 
 tn_status tn__evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies, tn_device device, double *loss,
@@ -46,7 +48,8 @@ tn_status tn__evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies,
     return tn_error_code();
 }
 
-tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_device device, double *loss, double *accuracy)
+tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_device device, double *loss,
+                      double *accuracy)
 {
     if (loss)
         *loss = NAN;

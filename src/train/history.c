@@ -28,10 +28,7 @@ static const struct {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, WIDTH = COLUMNS + 1 };
 
-static double *cell(tn_epoch *row, int column)
-{
-    return (double *)((char *)row + columns[column].offset);
-}
+static double *cell(tn_epoch *row, int column) { return (double *)((char *)row + columns[column].offset); }
 
 void tn__history_free(tn__history *history)
 {
@@ -73,8 +70,10 @@ tn_status tn__history_restore(tn__history *history, const tn_archive *archive, c
 {
     tn_array *array = tn_archive_find(archive, ARRAY_NAME);
     if (!array || tn_dtype_of(array) != TN_FLOAT64 || tn_ndim(array) != 2 || tn_dim(array, 1) != WIDTH)
-        return tn__fail(TN_ERR_FORMAT, "train", "'%s' holds no \"" ARRAY_NAME "\" of %d columns: it is no snapshot of a training "
-                        "run; train without resuming", file, WIDTH);
+        return tn__fail(TN_ERR_FORMAT, "train",
+                        "'%s' holds no \"" ARRAY_NAME "\" of %d columns: it is no snapshot of a training "
+                        "run; train without resuming",
+                        file, WIDTH);
     const double *table = tn_data(array);
     tn_status status = table ? TN_OK : tn_error_code();
     for (int64_t i = 0; i < tn_dim(array, 0) && status == TN_OK; i++) {
@@ -112,8 +111,8 @@ tn_status tn__history_write_log(const tn__history *history, const char *path)
     tn__text text = {0};
     for (size_t i = 0; i < history->count; i++)
         put_row(&text, &history->rows[i]);
-    tn_status status = text.failed ? tn__fail_memory("train", text.capacity)
-                                   : tn__file_write_atomic("train", path, write_text, &text);
+    tn_status status =
+        text.failed ? tn__fail_memory("train", text.capacity) : tn__file_write_atomic("train", path, write_text, &text);
     tn__free(text.data);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run's folder. The log gets a line every epoch; the snapshot, the model and the curve are made after the first epoch and
- * the last, and between them whenever that keeps what they cost below a twentieth of the time: epochs may take milliseconds,
- * and bringing a file to the disk may take longer.
+ * A run's folder. The log gets a line every epoch; the snapshot, the model and the curve are made after the first epoch
+ * and the last, and between them whenever that keeps what they cost below a twentieth of the time: epochs may take
+ * milliseconds, and bringing a file to the disk may take longer.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 #define TIME_FOR_EACH_COST 20
 
-static const char snapshot_name[] = "snapshot.safetensors", model_name[] = "model.safetensors", log_name[] = "log.jsonl",
-                  curve_name[] = "curve.svg";
+static const char snapshot_name[] = "snapshot.safetensors", model_name[] = "model.safetensors",
+                  log_name[] = "log.jsonl", curve_name[] = "curve.svg";
 
 /* OUT/name, for the caller to free; NULL with a latched error. */
 static char *path_of(const tn__run *run, const char *name)
@@ -98,15 +98,15 @@ static tn_status save_curve(tn__run *run)
 static tn_status save_log(const tn__run *run, bool anew)
 {
     char *path = path_of(run, log_name);
-    tn_status status = !path ? TN_ERR_MEMORY
+    tn_status status = !path  ? TN_ERR_MEMORY
                        : anew ? tn__history_write_log(&run->history, path)
                               : tn__history_append_log(&run->history, path);
     tn__free(path);
     return status;
 }
 
-/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and the others are made anew
- * from it. */
+/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and the others are made
+ * anew from it. */
 static tn_status checkpoint(tn__run *run)
 {
     double began = tn__clock();
@@ -130,7 +130,4 @@ tn_status tn__output_epoch(tn__run *run, bool last)
     return status == TN_OK ? save_log(run, run->history.count == 1) : status;
 }
 
-tn_status tn__output_resumed(tn__run *run)
-{
-    return save_log(run, true);
-}
+tn_status tn__output_resumed(tn__run *run) { return save_log(run, true); }

@@ -12,8 +12,8 @@
 
 /* Seconds between two drawings of the bar, and between two plain lines within an epoch. */
 #define REDRAW_SECONDS 0.1
-#define PLAIN_SECONDS 10.0
-#define LONGEST_BAR 40
+#define PLAIN_SECONDS  10.0
+#define LONGEST_BAR    40
 
 /* 1234567 as "1,234,567". */
 static const char *grouped(double value, char text[40])
@@ -85,7 +85,8 @@ static void draw_bar(tn__report *report, int epoch, double share, const char *fi
     memset(bar, '-', (size_t)width);
     memset(bar, '#', (size_t)full);
     bar[width] = 0;
-    fprintf(report->stream, "\r\033[K%s[%s] %3d%%  %.*s", head, bar, (int)(100 * share), columns > 20 ? columns - 20 : 0, figures);
+    fprintf(report->stream, "\r\033[K%s[%s] %3d%%  %.*s", head, bar, (int)(100 * share),
+            columns > 20 ? columns - 20 : 0, figures);
     report->bar_shown = true;
 }
 
@@ -122,8 +123,8 @@ void tn__report_epoch(tn__report *report, const tn_epoch *figures)
     int width = snprintf(total, sizeof total, "%d", report->epochs);
     if (isfinite(figures->test_accuracy))
         snprintf(accuracy, sizeof accuracy, "  accuracy %5.2f%%", 100 * figures->test_accuracy);
-    tn__report_line(report, "epoch %*d/%s  train loss %.4f  test loss %.4f%s  %.2f s  %s samples/s", width, figures->epoch,
-                    total, figures->train_loss, figures->test_loss, accuracy, figures->seconds,
+    tn__report_line(report, "epoch %*d/%s  train loss %.4f  test loss %.4f%s  %.2f s  %s samples/s", width,
+                    figures->epoch, total, figures->train_loss, figures->test_loss, accuracy, figures->seconds,
                     grouped(figures->samples_per_second, rate));
 }
 

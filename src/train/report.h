@@ -7,12 +7,12 @@
 #include <tanso/train.h>
 
 typedef struct tn__report {
-    FILE *stream;   /* NULL: silent */
+    FILE *stream; /* NULL: silent */
     bool terminal;
     bool bar_shown; /* on the current line of the terminal */
     int epochs;
-    int64_t samples;       /* of an epoch */
-    int64_t done;          /* of this epoch */
+    int64_t samples;                     /* of an epoch */
+    int64_t done;                        /* of this epoch */
     double epoch_began, next_draw, pace; /* pace: seconds of an epoch before, test included; 0: none yet */
 } tn__report;
 

@@ -13,9 +13,9 @@ typedef struct tn__run {
     tn__words words;
     tn_device device;
     int epochs;
-    bool classifies;         /* integer targets */
+    bool classifies; /* integer targets */
     const tn__schedule *schedule;
-    double first_rate;       /* the optimizer's learning rate as it was given */
+    double first_rate; /* the optimizer's learning rate as it was given */
     tn_layer *net;
     tn_optimizer *optimizer;
     tn_loader *train, *test;
@@ -23,9 +23,9 @@ typedef struct tn__run {
     tn__history history;
     tn__report report;
     volatile const int *stop;
-    const char *out;         /* NULL: nothing is written */
-    char *snapshot_path;     /* NULL without `out` */
-    int snapshot_epoch;      /* the epoch after which the snapshot was made, 0: none */
+    const char *out;                          /* NULL: nothing is written */
+    char *snapshot_path;                      /* NULL without `out` */
+    int snapshot_epoch;                       /* the epoch after which the snapshot was made, 0: none */
     double checkpoint_ended, checkpoint_cost; /* seconds of tn__clock */
 } tn__run;
 

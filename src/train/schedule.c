@@ -12,16 +12,10 @@ static double constant(double done)
     return 1;
 }
 
-static double linear(double done)
-{
-    return 1 - done;
-}
+static double linear(double done) { return 1 - done; }
 
 /* Loshchilov and Hutter 2017, without restarts. */
-static double cosine(double done)
-{
-    return (1 + cos(3.14159265358979323846 * done)) / 2;
-}
+static double cosine(double done) { return (1 + cos(3.14159265358979323846 * done)) / 2; }
 
 static const tn__schedule schedules[] = {{"constant", constant}, {"linear", linear}, {"cosine", cosine}};
 enum { COUNT = sizeof schedules / sizeof *schedules };
@@ -35,7 +29,7 @@ const tn__schedule *tn__schedule_find(const char *name)
         names[i] = schedules[i].name;
     }
     const char *near = tn__nearest_name(name, names, COUNT);
-    tn__fail(TN_ERR_NAME, "train", "there is no schedule '%s': %s%s%s", name, near ? "did you mean '" : "expected constant, linear or ",
-             near ? near : "cosine", near ? "'?" : "");
+    tn__fail(TN_ERR_NAME, "train", "there is no schedule '%s': %s%s%s", name,
+             near ? "did you mean '" : "expected constant, linear or ", near ? near : "cosine", near ? "'?" : "");
     return NULL;
 }

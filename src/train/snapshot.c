@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run's state in a file. Parameters lie under their own paths, so that a snapshot can be loaded as a model too; optimizer
- * states under "optimizer/"; numbers in the metadata, in full precision.
+ * A run's state in a file. Parameters lie under their own paths, so that a snapshot can be loaded as a model too;
+ * optimizer states under "optimizer/"; numbers in the metadata, in full precision.
  */
 #include "train/snapshot.h"
 
@@ -16,10 +16,10 @@
 #define STATE_PREFIX "optimizer/"
 
 /* The metadata, with how each is written. */
-#define KEY_GENERATOR "tanso.generator" /* key and counter */
-#define KEY_STEPS "tanso.steps"
-#define KEY_RATE "tanso.lr"
-#define KEY_EPOCH "tanso.epoch"
+#define KEY_GENERATOR   "tanso.generator" /* key and counter */
+#define KEY_STEPS       "tanso.steps"
+#define KEY_RATE        "tanso.lr"
+#define KEY_EPOCH       "tanso.epoch"
 #define KEY_DESCRIPTION "tanso.description"
 
 tn_status tn__archive_params(tn_archive *archive, const tn_layer *net)
@@ -70,8 +70,10 @@ tn_status tn__snapshot_fill(tn_archive *archive, tn_layer *net, tn_optimizer *op
 
 static tn_status missing(const char *file, const char *key)
 {
-    return tn__fail(TN_ERR_FORMAT, "snapshot_load", "'%s' is no snapshot: its metadata has no good \"%s\"; models without "
-                    "training state are loaded with tn_layer_load", file, key);
+    return tn__fail(TN_ERR_FORMAT, "snapshot_load",
+                    "'%s' is no snapshot: its metadata has no good \"%s\"; models without "
+                    "training state are loaded with tn_layer_load",
+                    file, key);
 }
 
 typedef struct numbers {

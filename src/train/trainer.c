@@ -31,7 +31,8 @@ static tn_status describe_dataset(tn__run *run, const tn_dataset *dataset)
     for (int i = 1, length = 0; i < shape.ndim; i++)
         length += snprintf(input + length, sizeof input - (size_t)length, "%s%" PRId64, i > 1 ? "," : "", shape.dim[i]);
     tn_status status = tn__words_set(&run->words, TN__WORD_INPUT, "%s", input);
-    return status == TN_OK ? tn__words_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset)) : status;
+    return status == TN_OK ? tn__words_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
+                           : status;
 }
 
 /* The snapshot to go on from; NULL if there is none (or on an error, which is latched). */
@@ -56,19 +57,22 @@ static tn_archive *open_snapshot(const tn__run *run, const tn_train_opts *opts)
 static tn_status try_forward(tn__run *run, const tn_dataset *dataset, int64_t outputs)
 {
     tn_status status = TN_OK;
-    TN_SCOPE TN_NO_GRAD {
-        tn_array *x = tn_to(tn_slice_axis(tn_dataset_x(dataset), 0, 0, 1, 1), run->device);
-        tn_layer_train(run->net, false);
-        tn_array *y = tn_forward(run->net, x);
-        tn_layer_train(run->net, true);
-        if (tn_is_error(y))
-            status = tn_status_of(y);
-        else if (tn_ndim(y) != 2 || (run->classifies ? tn_dim(y, 1) < outputs : tn_dim(y, 1) != outputs))
-            status = tn__fail(TN_ERR_SHAPE, "train", "the model \"%s\" gives %" PRId64 " outputs a sample, and %s has %" PRId64
-                              " %s: let the model end in linear:%" PRId64, run->words.text[TN__WORD_MODEL],
-                              tn_ndim(y) == 2 ? tn_dim(y, 1) : tn_size(y), run->words.text[TN__WORD_DATASET], outputs,
-                              run->classifies ? "classes" : "values a target", outputs);
-    }
+    TN_SCOPE
+        TN_NO_GRAD {
+            tn_array *x = tn_to(tn_slice_axis(tn_dataset_x(dataset), 0, 0, 1, 1), run->device);
+            tn_layer_train(run->net, false);
+            tn_array *y = tn_forward(run->net, x);
+            tn_layer_train(run->net, true);
+            if (tn_is_error(y))
+                status = tn_status_of(y);
+            else if (tn_ndim(y) != 2 || (run->classifies ? tn_dim(y, 1) < outputs : tn_dim(y, 1) != outputs))
+                status = tn__fail(TN_ERR_SHAPE, "train",
+                                  "the model \"%s\" gives %" PRId64 " outputs a sample, and %s has %" PRId64
+                                  " %s: let the model end in linear:%" PRId64,
+                                  run->words.text[TN__WORD_MODEL], tn_ndim(y) == 2 ? tn_dim(y, 1) : tn_size(y),
+                                  run->words.text[TN__WORD_DATASET], outputs,
+                                  run->classifies ? "classes" : "values a target", outputs);
+        }
     return status;
 }
 
@@ -114,8 +118,10 @@ static tn_status restore(tn__run *run, const tn_archive *snapshot)
         return status;
     run->snapshot_epoch = (int)tn_loader_epoch(run->train);
     if ((size_t)run->snapshot_epoch != run->history.count)
-        return tn__fail(TN_ERR_FORMAT, "train", "'%s' is of epoch %d and holds the figures of %zu: it is damaged; train without "
-                        "resuming", run->snapshot_path, run->snapshot_epoch, run->history.count);
+        return tn__fail(TN_ERR_FORMAT, "train",
+                        "'%s' is of epoch %d and holds the figures of %zu: it is damaged; train without "
+                        "resuming",
+                        run->snapshot_path, run->snapshot_epoch, run->history.count);
     return tn__output_resumed(run);
 }
 
@@ -127,11 +133,11 @@ static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *te
         snprintf(threads, sizeof threads, " (%d thread%s)", tn_threads(), tn_threads() == 1 ? "" : "s");
     if (run->classifies)
         snprintf(classes, sizeof classes, ", %" PRId64 " classes", tn_dataset_classes(train));
-    tn__report_line(&run->report, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s", text[TN__WORD_DATASET],
-                    tn_dataset_size(train), tn_dataset_size(test), classes);
-    tn__report_line(&run->report, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s", text[TN__WORD_MODEL],
-                    tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE], text[TN__WORD_BATCH], text[TN__WORD_SEED],
-                    tn_device_name(run->device), threads);
+    tn__report_line(&run->report, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s",
+                    text[TN__WORD_DATASET], tn_dataset_size(train), tn_dataset_size(test), classes);
+    tn__report_line(&run->report, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
+                    text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
+                    text[TN__WORD_BATCH], text[TN__WORD_SEED], tn_device_name(run->device), threads);
 }
 
 static tn_status check_datasets(const tn__run *run, const tn_dataset *train, const tn_dataset *test)
@@ -140,7 +146,8 @@ static tn_status check_datasets(const tn__run *run, const tn_dataset *train, con
     if (status == TN_OK)
         status = tn_dataset_status(test);
     if (status == TN_OK && (tn_dataset_size(train) == 0 || tn_dataset_size(test) == 0))
-        status = tn__fail(TN_ERR_VALUE, "train", "'%s' holds %" PRId64 " training and %" PRId64 " test samples: both are needed",
+        status = tn__fail(TN_ERR_VALUE, "train",
+                          "'%s' holds %" PRId64 " training and %" PRId64 " test samples: both are needed",
                           run->words.text[TN__WORD_DATASET], tn_dataset_size(train), tn_dataset_size(test));
     return status;
 }
@@ -151,8 +158,8 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
     run->classifies = !tn_dtype_is_float(tn_dtype_of(tn_dataset_t(train)));
     int64_t train_classes = tn_dataset_classes(train), test_classes = tn_dataset_classes(test);
     const tn_array *t = tn_dataset_t(train);
-    int64_t outputs = run->classifies ? (train_classes > test_classes ? train_classes : test_classes)
-                                      : tn_size(t) / tn_dim(t, 0);
+    int64_t outputs =
+        run->classifies ? (train_classes > test_classes ? train_classes : test_classes) : tn_size(t) / tn_dim(t, 0);
     tn_status status = describe_dataset(run, train);
     tn_archive *snapshot = status == TN_OK ? open_snapshot(run, opts) : NULL;
     if (status == TN_OK)
@@ -191,7 +198,8 @@ static tn_status one_epoch(tn__run *run, int epoch)
     tn_status status = tn__run_updates(run, epoch, &row.train_loss);
     double trained = tn__clock();
     if (status == TN_OK)
-        status = tn__evaluate_loader(run->net, run->test, run->classifies, run->device, &row.test_loss, &row.test_accuracy);
+        status =
+            tn__evaluate_loader(run->net, run->test, run->classifies, run->device, &row.test_loss, &row.test_accuracy);
     if (status != TN_OK)
         return status;
     row.seconds = tn__clock() - began;

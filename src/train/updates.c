@@ -8,8 +8,8 @@
 #include "core/error.h"
 #include "train/run.h"
 
-/* A loss that was computed along with its step costs nothing to read on the CPU. Elsewhere a reading waits for the device,
- * and once in so many steps is seldom enough to cost nothing either. */
+/* A loss that was computed along with its step costs nothing to read on the CPU. Elsewhere a reading waits for the
+ * device, and once in so many steps is seldom enough to cost nothing either. */
 #define STEPS_BETWEEN_LOOKS 256
 
 static tn_status not_finite(const tn__run *run, double loss, int epoch, int64_t first, int64_t step)
@@ -21,9 +21,10 @@ static tn_status not_finite(const tn__run *run, double loss, int epoch, int64_t 
         snprintf(steps, sizeof steps, "in steps %" PRId64 " to %" PRId64, first, step);
     if (run->snapshot_epoch)
         snprintf(kept, sizeof kept, "the last good state, after epoch %d, is in", run->snapshot_epoch);
-    return tn__fail(TN_ERR_NAN, "train", "the loss became %g %s of epoch %d: lower the learning rate (the optimizer is %s), "
-                    "clip gradients (clip_norm=1), or look for bad values in the data; %s%s%s", loss, steps, epoch,
-                    run->words.text[TN__WORD_OPTIMIZER], kept, run->snapshot_epoch ? " " : "",
+    return tn__fail(TN_ERR_NAN, "train",
+                    "the loss became %g %s of epoch %d: lower the learning rate (the optimizer is %s), "
+                    "clip gradients (clip_norm=1), or look for bad values in the data; %s%s%s",
+                    loss, steps, epoch, run->words.text[TN__WORD_OPTIMIZER], kept, run->snapshot_epoch ? " " : "",
                     run->snapshot_epoch ? run->snapshot_path : "");
 }
 

@@ -58,8 +58,8 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
     if (opts->epochs < 0)
         return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more (0: the default), got %d", opts->epochs);
     if (opts->batch < 0)
-        return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more (0: the default), got %" PRId64,
-                        opts->batch);
+        return tn__fail(TN_ERR_VALUE, "train",
+                        "expected minibatches of 1 sample or more (0: the default), got %" PRId64, opts->batch);
     /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
     char *folder = strchr(dataset, '/') ? realpath(dataset, NULL) : NULL;
     tn_status status = tn__words_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
@@ -84,11 +84,15 @@ tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const c
     for (int i = 0; i < TN__WORD_COUNT; i++) {
         const char *stored = tn_archive_text(snapshot, rows[i].key), *given = words->text[i];
         if (!stored)
-            return tn__fail(TN_ERR_FORMAT, "train", "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
-                            "train without resuming", path, rows[i].name, rows[i].key);
+            return tn__fail(TN_ERR_FORMAT, "train",
+                            "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
+                            "train without resuming",
+                            path, rows[i].name, rows[i].key);
         if (given && rows[i].must_agree && strcmp(given, stored) != 0)
-            return tn__fail(TN_ERR_VALUE, "train", "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
-                            "for; resume with the same, or train anew", rows[i].name, path, stored, given);
+            return tn__fail(TN_ERR_VALUE, "train",
+                            "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "
+                            "for; resume with the same, or train anew",
+                            rows[i].name, path, stored, given);
         tn_status status = given ? TN_OK : tn__words_set(words, (tn__word)i, "%s", stored);
         if (status != TN_OK)
             return status;

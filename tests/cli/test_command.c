@@ -54,7 +54,8 @@ static void test_help(void **state)
     (void)state;
     expect("--help", 0, "train|eval|predict|info|data fetch|--version", "");
     expect("--version", 0, "tanso 0|.", "");
-    expect("train --help", 0, "--model WORDS|--optimizer|--epochs N|--batch N|--device|--seed|--out DIR|--resume|examples:|digits", "");
+    expect("train --help", 0,
+           "--model WORDS|--optimizer|--epochs N|--batch N|--device|--seed|--out DIR|--resume|examples:|digits", "");
     expect("eval --help", 0, "--dataset|examples:", "");
     expect("predict -h", 0, "IMAGES|PNG|examples:", "");
     expect("info --help", 0, "examples:", "");
@@ -116,7 +117,8 @@ static void test_failures(void **state)
 static void test_train_and_eval(void **state)
 {
     (void)state;
-    expect("train digits --epochs 2 --seed 3", 0, "epoch 1/2|epoch 2/2|train loss|test loss|accuracy|samples/s|runs/digits", "");
+    expect("train digits --epochs 2 --seed 3", 0,
+           "epoch 1/2|epoch 2/2|train loss|test loss|accuracy|samples/s|runs/digits", "");
     assert_true(test_exists(test_path(folder, "runs/digits/curve.svg")));
     command_result got = command_run(folder, "train digits --epochs 2 --seed 3 --quiet --out=again");
     assert_int_equal(got.code, 0);
@@ -162,8 +164,9 @@ static void wait_for_snapshot(pid_t pid, const char *out)
 static void test_kill_and_resume(void **state)
 {
     (void)state;
-    const char *flags = "train digits --model 'linear:40 relu dropout:0.2 linear:10' --optimizer adam:lr=0.001 --schedule cosine "
-                        "--batch 16 --seed 11";
+    const char *flags =
+        "train digits --model 'linear:40 relu dropout:0.2 linear:10' --optimizer adam:lr=0.001 --schedule cosine "
+        "--batch 16 --seed 11";
     char words[512];
     const char *whole = test_path(folder, "whole"), *cut = test_path(folder, "cut");
     snprintf(words, sizeof words, "%s --epochs 120 --quiet --out whole", flags);
@@ -207,8 +210,8 @@ static void test_interrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_help), CASE(test_wrong_usage), CASE(test_failures), CASE(test_train_and_eval), CASE(test_kill_and_resume),
-        CASE(test_interrupt),
+        CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
+        CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,8 @@ static void test_mnist_framing(void **state)
     for (int round = 0; round < 30; round++) {
         int width = (int)test_random_int(&chance, 60, 300), height = (int)test_random_int(&chance, 60, 300);
         int w = (int)test_random_int(&chance, 5, 20), h = (int)test_random_int(&chance, 25, 50);
-        int left = (int)test_random_int(&chance, 1, width - w - 1), top = (int)test_random_int(&chance, 1, height - h - 1);
+        int left = (int)test_random_int(&chance, 1, width - w - 1),
+            top = (int)test_random_int(&chance, 1, height - h - 1);
         tn__picture p = picture_new(width, height, 0.9f);
         fill(&p, left, top, left + w, top + h, 0.1f);
         char did[256];
@@ -98,7 +99,8 @@ static void test_odd_pictures(void **state)
             float out[28 * 28];
             static const char *const sets[] = {"mnist", "digits", "/some/folder"};
             for (int j = 0; j < 3; j++) {
-                assert_true(tn__picture_fit(&p, tn__framing_of(sets[j]), TN__INVERT_AUTO, 28, 28, out, did, sizeof did));
+                assert_true(
+                    tn__picture_fit(&p, tn__framing_of(sets[j]), TN__INVERT_AUTO, 28, 28, out, did, sizeof did));
                 for (int k = 0; k < 28 * 28; k++)
                     assert_true(isfinite(out[k]) && out[k] >= 0 && out[k] <= 1);
             }
@@ -145,7 +147,8 @@ static int right_lines(const char *out, const char *format)
         int64_t label;
         double probability;
         int length = snprintf(head, sizeof head, format, i);
-        if (strncmp(line, head, (size_t)length) != 0 || sscanf(line + length, ": %ld  %lf%%", &label, &probability) != 2)
+        if (strncmp(line, head, (size_t)length) != 0 ||
+            sscanf(line + length, ": %ld  %lf%%", &label, &probability) != 2)
             fail_msg("expected a line for %s, got: %s", head, line);
         assert_true(probability > 0 && probability <= 100);
         right += label == labels[i];
@@ -250,10 +253,13 @@ static void test_bad_png(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_size_is_kept), cmocka_unit_test(test_mnist_framing), cmocka_unit_test(test_odd_pictures),
+        cmocka_unit_test(test_same_size_is_kept),
+        cmocka_unit_test(test_mnist_framing),
+        cmocka_unit_test(test_odd_pictures),
         cmocka_unit_test(test_idx),
 #ifdef TN_HAVE_PNG
-        cmocka_unit_test(test_png), cmocka_unit_test(test_bad_png),
+        cmocka_unit_test(test_png),
+        cmocka_unit_test(test_bad_png),
 #endif
     };
     chance = test_random_new();

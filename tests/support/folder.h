@@ -27,10 +27,7 @@ static inline int test_folder_remove_one(const char *path, const struct stat *in
     return remove(path);
 }
 
-static inline void test_folder_remove(const char *path)
-{
-    nftw(path, test_folder_remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
+static inline void test_folder_remove(const char *path) { nftw(path, test_folder_remove_one, 8, FTW_DEPTH | FTW_PHYS); }
 
 /* FOLDER/NAME; kept until the program ends. */
 static inline const char *test_path(const char *folder, const char *name)
@@ -38,7 +35,7 @@ static inline const char *test_path(const char *folder, const char *name)
     static struct kept {
         struct kept *next;
         char path[];
-    } *all;
+    } * all;
     size_t size = strlen(folder) + strlen(name) + 2;
     struct kept *one = malloc(sizeof *one + size);
     if (!one)
@@ -49,10 +46,7 @@ static inline const char *test_path(const char *folder, const char *name)
     return one->path;
 }
 
-static inline bool test_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
+static inline bool test_exists(const char *path) { return access(path, F_OK) == 0; }
 
 /* A file's contents with a NUL after them, malloc's; NULL if it can't be read. */
 static inline char *test_read(const char *path, size_t *size)
@@ -100,7 +94,9 @@ static inline char *test_log_figures(const char *path)
     char *log = test_read(path, NULL), *out = log ? calloc(strlen(log) + 1, 1) : NULL;
     for (char *line = log; out && line && *line;) {
         char *end = strchr(line, '\n'), *seconds = strstr(line, "\"seconds\"");
-        size_t length = seconds && (!end || seconds < end) ? (size_t)(seconds - line) : end ? (size_t)(end - line) : strlen(line);
+        size_t length = seconds && (!end || seconds < end) ? (size_t)(seconds - line)
+                        : end                              ? (size_t)(end - line)
+                                                           : strlen(line);
         memcpy(out + strlen(out), line, length);
         strcat(out, "\n");
         line = end ? end + 1 : NULL;

@@ -81,7 +81,8 @@ static void test_any_figures(void **state)
     for (int round = 0; round < 200; round++) {
         tn__history history = {0};
         int rows = (int)test_random_int(&chance, 1, 60);
-        double size = pow(10, (double)test_random_int(&chance, -12, 12)), base = test_random_bits(&chance) % 2 ? 0 : size;
+        double size = pow(10, (double)test_random_int(&chance, -12, 12)),
+               base = test_random_bits(&chance) % 2 ? 0 : size;
         bool flat = round % 7 == 0;
         for (int i = 1; i <= rows; i++) {
             tn_epoch row = {.epoch = i,
@@ -114,8 +115,10 @@ static void test_many_epochs(void **state)
     (void)state;
     tn__history history = {0};
     for (int i = 1; i <= 20000; i++)
-        assert_int_equal(tn__history_add(&history, &(tn_epoch){.epoch = i, .train_loss = 1.0 / i, .test_loss = 1, .test_accuracy = 0.5}),
-                         TN_OK);
+        assert_int_equal(
+            tn__history_add(&history,
+                            &(tn_epoch){.epoch = i, .train_loss = 1.0 / i, .test_loss = 1, .test_accuracy = 0.5}),
+            TN_OK);
     char *svg = draw(&history, true, "long");
     assert_well_formed(svg);
     assert_true(strlen(svg) < 100000);

@@ -38,10 +38,11 @@ static void epochs(loop *l, int count)
 {
     for (int i = 0; i < count; i++) {
         tn_optimizer_set_lr(l->optimizer, tn_optimizer_lr(l->optimizer) * 0.9);
-        for (tn_batch b; tn_loader_next(l->loader, &b);) TN_SCOPE {
-            tn_backward(tn_softmax_cross_entropy(tn_forward(l->net, b.x), b.t));
-            assert_int_equal(tn_step(l->optimizer), TN_OK);
-        }
+        for (tn_batch b; tn_loader_next(l->loader, &b);)
+            TN_SCOPE {
+                tn_backward(tn_softmax_cross_entropy(tn_forward(l->net, b.x), b.t));
+                assert_int_equal(tn_step(l->optimizer), TN_OK);
+            }
     }
     if (!tn_ok())
         fail_msg("%s", tn_error());
@@ -57,11 +58,13 @@ static void assert_same_params(const loop *a, const loop *b)
     }
 }
 
-/* Saved into either format, loaded into a fresh loop whose parameters are not even inferred, it goes on as the first did. */
+/* Saved into either format, loaded into a fresh loop whose parameters are not even inferred, it goes on as the first
+ * did. */
 static void test_goes_on(void **state)
 {
     (void)state;
-    static const char *const names[] = {"a.safetensors", "b.npz"}, *const optimizers[] = {"adamw:lr=0.01", "momentum:lr=0.05"};
+    static const char *const names[] = {"a.safetensors", "b.npz"}, *const optimizers[] = {"adamw:lr=0.01",
+                                                                                          "momentum:lr=0.05"};
     size_t arrays = tn_live_arrays();
     for (int i = 0; i < 2; i++) {
         uint64_t seed = test_random_bits(&chance);
@@ -89,7 +92,8 @@ static void test_goes_on(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
-static void assert_refused(const char *path, const char *model, const char *optimizer, tn_status wanted, const char *text)
+static void assert_refused(const char *path, const char *model, const char *optimizer, tn_status wanted,
+                           const char *text)
 {
     loop l = loop_new(1, model, optimizer);
     tn_status status = tn_snapshot_load(path, l.net, l.optimizer, l.loader);

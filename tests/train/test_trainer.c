@@ -64,7 +64,8 @@ static void test_files_and_figures(void **state)
     const char *out = test_path(folder, "deep/run"), *report_path = test_path(folder, "report");
     FILE *report = fopen(report_path, "w");
     tn_epoch last;
-    assert_done(tn_train("digits", &last, .epochs = 3, .out = out, .report = report, .seed = test_random_bits(&chance)));
+    assert_done(
+        tn_train("digits", &last, .epochs = 3, .out = out, .report = report, .seed = test_random_bits(&chance)));
     fclose(report);
 
     assert_int_equal(last.epoch, 3);
@@ -151,8 +152,8 @@ static void test_resume(void **state)
         tn_epoch a, b;
         assert_done(tn_train("digits", &a, .model = resumed[i].model, .optimizer = resumed[i].optimizer, .batch = batch,
                              .seed = seed, .epochs = 6, .out = whole));
-        assert_done(tn_train("digits", NULL, .model = resumed[i].model, .optimizer = resumed[i].optimizer, .batch = batch,
-                             .seed = seed, .epochs = 1, .out = cut));
+        assert_done(tn_train("digits", NULL, .model = resumed[i].model, .optimizer = resumed[i].optimizer,
+                             .batch = batch, .seed = seed, .epochs = 1, .out = cut));
         assert_done(tn_train("digits", NULL, .epochs = 4, .out = cut, .resume = true)); /* the rest is the snapshot's */
         /* Lines after the snapshot, as a run that was killed leaves them, and a broken one. */
         FILE *log = fopen(test_path(cut, "log.jsonl"), "a");
@@ -161,7 +162,8 @@ static void test_resume(void **state)
         assert_done(tn_train("digits", &b, .epochs = 6, .batch = batch, .out = cut, .resume = true));
         assert_true(a.train_loss == b.train_loss && a.test_loss == b.test_loss && a.test_accuracy == b.test_accuracy);
         assert_true(test_same_files(test_path(whole, "model.safetensors"), test_path(cut, "model.safetensors")));
-        char *one = test_log_figures(test_path(whole, "log.jsonl")), *two = test_log_figures(test_path(cut, "log.jsonl"));
+        char *one = test_log_figures(test_path(whole, "log.jsonl")),
+             *two = test_log_figures(test_path(cut, "log.jsonl"));
         assert_string_equal(one, two);
         free(one);
         free(two);
@@ -176,8 +178,8 @@ static void test_resume_refused(void **state)
 {
     (void)state;
     const char *out = test_path(folder, "run");
-    assert_done(tn_train("digits", NULL, .model = "linear:10", .optimizer = "sgd:lr=0.1", .batch = 100, .seed = 5, .epochs = 1,
-                         .out = out));
+    assert_done(tn_train("digits", NULL, .model = "linear:10", .optimizer = "sgd:lr=0.1", .batch = 100, .seed = 5,
+                         .epochs = 1, .out = out));
     assert_says(tn_train("digits", NULL, .model = "linear:12", .out = out, .resume = true), TN_ERR_VALUE,
                 "was made with 'linear:10', and 'linear:12' was asked for");
     assert_says(tn_train("digits", NULL, .optimizer = "sgd:lr=0.2", .out = out, .resume = true), TN_ERR_VALUE,
@@ -207,8 +209,8 @@ static void test_nan_keeps_the_last_good(void **state)
     const char *snapshot = test_path(out, "snapshot.safetensors");
     assert_done(tn_train("digits", NULL, .epochs = 1, .out = out));
     assert_int_equal(link(snapshot, kept), 0);
-    assert_says(tn_train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30", .out = out), TN_ERR_NAN,
-                "of epoch 1");
+    assert_says(tn_train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30", .out = out),
+                TN_ERR_NAN, "of epoch 1");
     assert_true(test_same_files(snapshot, kept));
     assert_int_equal(count_lines(test_path(out, "log.jsonl")), 1);
     assert_says(tn_train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30"), TN_ERR_NAN,
@@ -247,7 +249,8 @@ static void test_bad_arguments(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
-/* A disk that takes no more: the error says so, and what was there stays whole. A process of its own, as the limit stays. */
+/* A disk that takes no more: the error says so, and what was there stays whole. A process of its own, as the limit
+ * stays. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -328,10 +331,17 @@ static void test_evaluate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_files_and_figures), CASE(test_defaults_learn), CASE(test_recipes),
-        CASE(test_resume), CASE(test_resume_refused), CASE(test_nan_keeps_the_last_good),
-        CASE(test_stop), CASE(test_bad_arguments), CASE(test_full_disk),
-        CASE(test_no_memory), CASE(test_evaluate),
+        CASE(test_files_and_figures),
+        CASE(test_defaults_learn),
+        CASE(test_recipes),
+        CASE(test_resume),
+        CASE(test_resume_refused),
+        CASE(test_nan_keeps_the_last_good),
+        CASE(test_stop),
+        CASE(test_bad_arguments),
+        CASE(test_full_disk),
+        CASE(test_no_memory),
+        CASE(test_evaluate),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
