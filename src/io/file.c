@@ -97,6 +97,11 @@ uint64_t tn__written(const tn__writer *writer)
     return writer->written;
 }
 
+static tn_status no_path(const char *operation)
+{
+    return tn__fail(TN_ERR_VALUE, operation, "expected the path of a file, got NULL");
+}
+
 /* Opens a new file next to `path`, with the rights that the final file will have. */
 static tn_status open_temporary(const char *operation, const char *path, char **temporary, int *fd)
 {
@@ -104,6 +109,8 @@ static tn_status open_temporary(const char *operation, const char *path, char **
     struct stat old;
     mode_t mode = 0666;
     *temporary = NULL;
+    if (!path)
+        return no_path(operation);
     if (stat(path, &old) == 0) {
         if (S_ISDIR(old.st_mode))
             return tn__fail_errno(operation, "write", path, EISDIR);
@@ -276,6 +283,8 @@ tn_status tn__file_read(const char *operation, const char *path, uint64_t limit,
     tn__text text = {0};
     *data = NULL;
     *size = 0;
+    if (!path)
+        return no_path(operation);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return tn__fail_errno(operation, "read", path, errno);

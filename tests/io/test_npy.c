@@ -176,7 +176,9 @@ static void documented_errors(void **state)
     assert_int_equal(tn_status_of(none), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "missing.npy");
     assert_true(tn_is_error(tn_load_npy(NULL)));
-    assert_failed(TN_ERR_IO, "cannot read");
+    assert_failed(TN_ERR_VALUE, "path of a file, got NULL");
+    assert_int_equal(tn_save_npy(tn_from_floats(&one, 1), NULL), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "path of a file, got NULL");
     assert_int_equal(tn_save_npy(none, scratch_path("b.npy")), TN_ERR_IO); /* an error array passes its error on */
     assert_failed(TN_ERR_IO, "missing.npy");
 }
