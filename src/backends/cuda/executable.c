@@ -43,7 +43,9 @@ static const struct {
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 {
-    (void)device, (void)dtype;
+    (void)device;
+    if (op == TN__CUDA_OP_SCATTER_ADD && dtype == TN_BOOL) /* which nothing adds */
+        return false;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
             return true;

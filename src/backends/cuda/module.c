@@ -127,47 +127,64 @@ static tn_status name_of(const tn__cuda_device *device, const char *source, char
     return failed ? tn__fail_memory("kernels", length) : TN_OK;
 }
 
-/* The code of a text, from the folder or compiled; memory for tn__free. */
-static tn_status obtain(tn__cuda_device *device, const char *name, const char *source, char **image)
-{
+typedef struct place {
     tn__kernel_folder folder;
     char file[48], path[PATH_MAX];
+} place;
+
+/* Compiles a text and puts the code into the folder. */
+static tn_status make(const tn__cuda_device *device, const place *p, const char *source, char **image)
+{
     size_t length;
-    tn_status status = tn__kernel_folder_open(&folder);
+    double start = seconds();
+    tn_status status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
     if (status != TN_OK)
         return status;
-    snprintf(file, sizeof file, "%s.cubin", name);
-    snprintf(path, sizeof path, "%s/%s", folder.path, file);
-    *image = folder.temporary ? NULL : tn__kernel_read(path, &length);
-    if (*image) {
-        tn__log(TN__LOG_DEBUG, "kernels", "found %s", path);
-        return TN_OK;
-    }
-    double start = seconds();
-    status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
-    if (status == TN_OK) {
-        atomic_fetch_add(&tn__cuda_compilations, 1);
-        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
-                path);
-        if (!folder.temporary)
-            status = tn__kernel_write(&folder, file, *image, length);
-        if (status != TN_OK)
-            tn__free(*image);
-    }
-    tn__kernel_folder_close(&folder);
+    atomic_fetch_add(&tn__cuda_compilations, 1);
+    tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
+            p->path);
+    if (!p->folder.temporary)
+        status = tn__kernel_write(&p->folder, p->file, *image, length);
+    if (status != TN_OK)
+        tn__free(*image);
     return status;
+}
+
+/* Loads what the folder has, if the driver takes it. */
+static bool load_found(tn__cuda_device *device, const place *p, CUmodule *handle)
+{
+    size_t length;
+    char *image = p->folder.temporary ? NULL : tn__kernel_read(p->path, &length);
+    if (image == NULL)
+        return false;
+    CUresult result = device->driver->cuModuleLoadData(handle, image);
+    tn__free(image);
+    if (result == CUDA_SUCCESS)
+        tn__log(TN__LOG_DEBUG, "kernels", "found %s", p->path);
+    else
+        tn__log(TN__LOG_WARN, "kernels", "%s cannot be loaded (error %d): compiling it again", p->path, (int)result);
+    return result == CUDA_SUCCESS;
 }
 
 /* ---- loaded modules ---- */
 
 static tn_status load(tn__cuda_device *device, const char *name, const char *source, tn__cuda_module *module)
 {
+    place p;
     char *image;
-    tn_status status = obtain(device, name, source, &image);
+    tn_status status = tn__kernel_folder_open(&p.folder);
     if (status != TN_OK)
         return status;
-    status = tn__cuda_check(device, device->driver->cuModuleLoadData(&module->handle, image), "kernels");
-    tn__free(image);
+    snprintf(p.file, sizeof p.file, "%s.cubin", name);
+    snprintf(p.path, sizeof p.path, "%s/%s", p.folder.path, p.file);
+    if (!load_found(device, &p, &module->handle)) {
+        status = make(device, &p, source, &image);
+        if (status == TN_OK) {
+            status = tn__cuda_check(device, device->driver->cuModuleLoadData(&module->handle, image), "kernels");
+            tn__free(image);
+        }
+    }
+    tn__kernel_folder_close(&p.folder);
     return status;
 }
 
