@@ -13,6 +13,7 @@ typedef struct builder {
     random_graph *g;
     test_random random;
     FILE *trace;
+    int64_t extent[3]; /* of this graph's leaves, so that many fit each other */
 } builder;
 
 static int below(builder *b, int n) { return (int)test_random_int(&b->random, 0, n - 1); }
@@ -54,7 +55,7 @@ static tn_shape pick_shape(builder *b)
 {
     tn_shape shape = {.ndim = below(b, 4)};
     for (int d = 0; d < shape.ndim; d++)
-        shape.dim[d] = extents[below(b, sizeof extents / sizeof *extents)];
+        shape.dim[d] = chance(b, 20) ? 1 : b->extent[below(b, 3)];
     if (chance(b, 4) && shape.ndim)
         shape.dim[below(b, shape.ndim)] = 0;
     if (chance(b, 6))
@@ -361,9 +362,11 @@ void random_graph_build(random_graph *g, uint64_t seed)
         apply_assign, apply_gradient,  apply_gradient,  apply_gradient, disturb,      leaf};
     *g = (random_graph){0};
     builder b = {.g = g, .random = {seed}, .trace = open_memstream(&g->trace, &g->trace_size)};
+    for (int i = 0; i < 3; i++)
+        b.extent[i] = extents[below(&b, sizeof extents / sizeof *extents)];
     while (g->count < 3)
         leaf(&b);
-    for (int s = 3 + below(&b, STEPS); s-- > 0;)
+    for (int s = 15 + below(&b, STEPS); s-- > 0;)
         steps[below(&b, sizeof steps / sizeof *steps)](&b);
     fclose(b.trace);
 }
