@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* A kernel that writes where it must not, on a GPU: the first error names it and stays, and the process goes on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backends/plugin.h"
+#include "device/program.h"
+
+static const char source[] =
+    "struct k0_a { void *p[1]; long long n[1]; };\n"
+    "extern \"C\" __global__ void k0(const __grid_constant__ k0_a a, const unsigned long long *s, long long *fault)\n"
+    "{ ((float *)a.p[0])[a.n[0] * threadIdx.x] = (float)s[0]; }\n";
+
+static tn_status run_once(tn__device *device, int64_t stride, void *memory, float *back)
+{
+    tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+    tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1, .operand = &operand,
+                     .param_count = 1, .param = &stride, .blocks = 1, .threads = 4, .label = "scatter-brained", .alpha = -1};
+    tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
+    tn_dtype dtype = TN_UINT64;
+    tn__program program = {.buffer_count = 1, .buffer = &buffer, .scalar_count = 1, .scalar_dtype = &dtype,
+                           .step_count = 1, .step = &step, .source = (char *)source};
+    tn__executable *executable = NULL;
+    tn_status status = device->ops->load(device, &program, &executable);
+    if (status == TN_OK)
+        status = device->ops->run(executable, &memory, (uint64_t[]){42});
+    if (status == TN_OK)
+        status = device->ops->read(device, back, memory, 4 * sizeof *back);
+    device->ops->unload(executable);
+    return status;
+}
+
+static void test_lost(void **state)
+{
+    (void)state;
+    tn__device *device = tn__device_get(tn_cuda(0));
+    assert_non_null(device);
+    float back[4] = {0};
+    void *memory = device->ops->allocate(device, sizeof back);
+    assert_non_null(memory);
+    assert_int_equal(run_once(device, 1, memory, back), TN_OK);
+    for (int i = 0; i < 4; i++)
+        assert_true(back[i] == 42);
+    assert_int_equal(run_once(device, (int64_t)1 << 45, memory, back), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "scatter-brained"));
+    assert_non_null(strstr(tn_error(), "CUDA_ERROR_"));
+    tn_clear_error();
+    assert_int_equal(run_once(device, 1, memory, back), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "scatter-brained"));
+    tn_clear_error();
+    assert_null(device->ops->allocate(device, 16));
+    assert_false(tn_ok());
+    tn_clear_error();
+    device->ops->release(device, memory, sizeof back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost)};
+    const char *why = "";
+    if (!tn_device_available(tn_cuda(0), &why)) {
+        printf("no GPU: %s\n", why);
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
