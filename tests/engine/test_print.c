@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "support/starve.h"
+
 typedef struct one_case {
     char dtype[16], view[16];
     size_t text_length, code_length;
@@ -23,8 +25,7 @@ static bool read_header(FILE *file, one_case *c)
     *c = (one_case){0};
     if (!fgets(line, sizeof line, file))
         return false;
-    assert_int_equal(sscanf(line, "%15s %15s %zu %zu%n", c->dtype, c->view, &c->text_length,
-                            &c->code_length, &used),
+    assert_int_equal(sscanf(line, "%15s %15s %zu %zu%n", c->dtype, c->view, &c->text_length, &c->code_length, &used),
                      4);
     char *rest = line + used, *end;
     for (long long extent; extent = strtoll(rest, &end, 10), end != rest; rest = end)
@@ -64,8 +65,7 @@ static int compare(const one_case *c, const char *what, char *got, const char *w
 {
     int differ = got == NULL || strcmp(got, wanted) != 0;
     if (differ)
-        print_error("%s of %s %s (ndim %d):\n%s\nexpected:\n%s\n", what, c->view, c->dtype,
-                    c->shape.ndim, got, wanted);
+        print_error("%s of %s %s (ndim %d):\n%s\nexpected:\n%s\n", what, c->view, c->dtype, c->shape.ndim, got, wanted);
     tn_string_free(got);
     return differ;
 }
@@ -113,8 +113,7 @@ static void errors_print_their_message(void **state)
         tn_string_free(code);
         tn_clear_error();
 
-        text = tn_string(
-            tn_take(tn_zeros(TN_SHAPE(2)), tn_full(TN_SHAPE(1), 7, .dtype = TN_INT64), 0));
+        text = tn_string(tn_take(tn_zeros(TN_SHAPE(2)), tn_full(TN_SHAPE(1), 7, .dtype = TN_INT64), 0));
         assert_int_equal(tn_error_code(), TN_ERR_INDEX);
         snprintf(wanted, sizeof wanted, "<error: %s>", tn_error());
         assert_string_equal(text, wanted);
@@ -139,6 +138,25 @@ static void print_writes_a_line(void **state)
     free(memory);
 }
 
+static tn_status print_many(void *user)
+{
+    (void)user;
+    TN_SCOPE {
+        tn_array *x = tn_reshape(tn_arange(0, 1200, 1, .dtype = TN_FLOAT32), TN_SHAPE(40, 30));
+        tn_string_free(tn_repr(x));
+        tn_string_free(tn_repr(tn_slice_axis(x, 1, 1, 4, 1)));
+        tn_string_free(tn_string(tn_sum(x)));
+        tn_string_free(tn_repr(tn_zeros(TN_SHAPE(0, 3))));
+    }
+    return tn_error_code();
+}
+
+static void exhausted_memory_is_an_error(void **state)
+{
+    (void)state;
+    starve("print", print_many, NULL);
+}
+
 static int never(void **state)
 {
     (void)state;
@@ -152,6 +170,7 @@ int main(void)
         cmocka_unit_test(arrays_print_as_numpys),
         cmocka_unit_test(errors_print_their_message),
         cmocka_unit_test(print_writes_a_line),
+        cmocka_unit_test(exhausted_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, never, NULL);
 }
