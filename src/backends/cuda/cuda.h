@@ -39,6 +39,7 @@ typedef struct tn__cuda_device {
     cublasLtHandle_t blas;     /* made when first needed */
     CUdeviceptr workspace;     /* of the library of products */
     char last_label[96];       /* of the work started most recently */
+    bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
     bool faulted;              /* the context is lost: every call fails with `fault` */
     char fault[256];
 } tn__cuda_device;

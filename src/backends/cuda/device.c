@@ -40,7 +40,7 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
     if (!device->faulted)
         snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s); the last work started was %s%s",
                  device->name, name, text, *device->last_label ? device->last_label : "none",
-                 getenv("TANSO_CUDA_BLOCKING") ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
+                 device->blocking ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
     device->faulted = true;
     pthread_mutex_unlock(&device->lock);
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
@@ -63,11 +63,8 @@ tn_status tn__cuda_wait(tn__cuda_device *device, const char *what)
 
 tn_status tn__cuda_started(tn__cuda_device *device, CUresult result, const char *label)
 {
-    static const char *blocking; /* read once: "" for no */
-    if (blocking == NULL)
-        blocking = getenv("TANSO_CUDA_BLOCKING") ? "1" : "";
     snprintf(device->last_label, sizeof device->last_label, "%s", label);
-    if (result == CUDA_SUCCESS && *blocking)
+    if (result == CUDA_SUCCESS && device->blocking)
         return tn__cuda_wait(device, label);
     return tn__cuda_check(device, result, label);
 }
@@ -173,6 +170,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
         return tn__fail_memory("cuda", sizeof *device);
     device->libraries = libraries;
     device->driver = &libraries->driver;
+    device->blocking = getenv("TANSO_CUDA_BLOCKING") != NULL;
     snprintf(device->name, sizeof device->name, "cuda:%d", index);
     pthread_mutexattr_t recursive;
     pthread_mutexattr_init(&recursive);
