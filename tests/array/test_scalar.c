@@ -7,25 +7,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "array/scalar.h"
+#include "support/random.h"
 
-static uint64_t seed, state;
+static test_random chance; /* its seed is printed */
 
-static uint64_t next(void) /* splitmix64, so that the tests do not lean on what they test */
-{
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
+static uint64_t next(void) { return test_random_bits(&chance); }
 
 #define CHECK(cond, ...)                                                                           \
     do {                                                                                           \
         if (!(cond)) {                                                                             \
-            print_error("seed %llu: ", (unsigned long long)seed);                                  \
             print_error(__VA_ARGS__);                                                              \
             fail();                                                                                \
         }                                                                                          \
@@ -369,7 +362,7 @@ static void test_float_selection(void **unused)
 
 int main(void)
 {
-    seed = state = (uint64_t)time(NULL);
+    chance = test_random_new();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half_every_value),
         cmocka_unit_test(test_i8),

@@ -9,40 +9,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <tanso.h>
 
-static uint64_t check_state;
+#include "support/random.h"
+
+static test_random check_random;
 /* What is being checked, for messages. */
 static const char *check_context = "";
 
-/* Seeds from TANSO_TEST_SEED or the clock, and prints the seed, so that a failure can be repeated. */
+/* A group's set-up: fresh random numbers, for the tests and for the library's own generator. */
 static inline int check_seed(void **state)
 {
-    struct timespec now;
     (void)state;
-    const char *given = getenv("TANSO_TEST_SEED");
-    clock_gettime(CLOCK_REALTIME, &now);
-    check_state = given ? strtoull(given, NULL, 10) : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
-    print_message("TANSO_TEST_SEED=%llu\n", (unsigned long long)check_state);
-    tn_seed(check_state);
+    check_random = test_random_new();
+    tn_seed(check_random.state);
     return 0;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014) */
-static inline uint64_t check_bits(void)
-{
-    uint64_t z = (check_state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
+static inline uint64_t check_bits(void) { return test_random_bits(&check_random); }
 
 static inline double check_uniform(double low, double high)
 {
-    return low + (high - low) * (double)(check_bits() >> 11) * 0x1p-53;
+    return low + (high - low) * test_random_double(&check_random);
 }
 
 static inline void check_fill(double *x, int64_t count, double low, double high)
