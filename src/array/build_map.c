@@ -80,9 +80,26 @@ static const tn__shape *common_shape(const char *operation, int count, tn__node 
     return shape;
 }
 
+/* Operands of one float dtype, shape and device, as most are, need no inference for most operations. */
+static bool is_plain(const tn__op_info *info, int arity, tn__node *const *operands)
+{
+    const tn__node *first = operands[0];
+    bool plain = tn__dtypes[first->dtype].class == TN__CLASS_FLOAT && !(info->props & TN_CONDITION) &&
+                 (info->types == TN__TYPES_FLOATS || info->types == TN__TYPES_NUMBERS || info->types == TN__TYPES_ALL);
+    for (int i = 0; i < arity; i++) {
+        const tn__node *a = operands[i];
+        plain = plain && a->dtype == first->dtype && a->shape == first->shape && a->device == first->device &&
+                !(a->flags & TN__NODE_WEAK) && !tn__node_is_error(a);
+    }
+    return plain;
+}
+
 static tn__node *map(tn__op op, int arity, tn__node *const *operands)
 {
     const tn__op_info *info = &tn__ops[op];
+    if (__builtin_expect(is_plain(info, arity, operands), 1))
+        return tn__apply(op, info->result == TN__RESULT_BOOL ? TN_BOOL : (tn_dtype)operands[0]->dtype, operands[0]->shape,
+                         arity, operands, (tn__attr){.raw = {0}});
     for (int i = 0; i < arity; i++)
         TN__PASS_ERROR(operands[i]);
     tn__map_rule rule;
