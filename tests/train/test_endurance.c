@@ -13,7 +13,7 @@
 #include "core/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1, STEPS = 2000 }; /* whose own memory grows */
+enum { SANITIZED = 1, STEPS = 1000 }; /* whose own memory grows */
 #else
 enum { SANITIZED = 0, STEPS = 20000 };
 #endif
@@ -79,7 +79,7 @@ static void test_memory_is_flat(void **state)
     assert_int_equal(tn_memory_stats(tn_cpu()).used, used);
     assert_int_equal(tn_memory_stats(tn_cpu()).cached, cached);
     assert_int_equal(tn_engine_stats().plan_misses, misses);
-    if (!SANITIZED) {
+    if (!SANITIZED && steps >= STEPS) { /* a shorter run has hardly warmed up */
         assert_true(resident > 0);
         assert_true(grown < 256); /* less than 13 bytes a step, and no more however long it runs */
     }
