@@ -90,7 +90,7 @@ function(tanso_add_unit_test source)
     tanso_test_properties(${room}.${subject})
 endfunction()
 
-# Runs every gen_*.py whenever it has changed.
+# Runs every gen_*.py whenever it or another script beside it has changed.
 function(tanso_generate_test_data)
     file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/gen_*.py)
     if(NOT scripts)
@@ -105,10 +105,12 @@ function(tanso_generate_test_data)
     foreach(script IN LISTS scripts)
         get_filename_component(name ${script} NAME_WE)
         set(stamp ${TANSO_TEST_DIR}/${name}.stamp)
+        get_filename_component(folder ${script} DIRECTORY)
+        file(GLOB modules CONFIGURE_DEPENDS ${folder}/*.py) # a script may import its neighbours
         add_custom_command(OUTPUT ${stamp}
             COMMAND ${python} -B ${script} ${TANSO_TEST_DATA_DIR}
             COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-            DEPENDS ${script} COMMENT "Computing expected values: ${name}" VERBATIM)
+            DEPENDS ${modules} COMMENT "Computing expected values: ${name}" VERBATIM)
         list(APPEND stamps ${stamp})
     endforeach()
     add_custom_target(tanso_expected_values ALL DEPENDS ${stamps})
