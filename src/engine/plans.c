@@ -152,9 +152,11 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
 static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool recurs)
 {
     int mode = tn__engine_switches.compile;
-    if (e->kernels_failed || mode == TN_COMPILE_NEVER || c->device->capabilities.target == TN__TARGET_NONE)
+    if (e->kernels_failed || c->device->capabilities.target == TN__TARGET_NONE)
         return false;
-    return mode == TN_COMPILE_ALWAYS || recurs || c->work > SMALL_WORK || !c->device->capabilities.operations;
+    if (!c->device->capabilities.operations) /* kernels are the only way there is, whatever the mode */
+        return true;
+    return mode == TN_COMPILE_ALWAYS || (mode != TN_COMPILE_NEVER && (recurs || c->work > SMALL_WORK));
 }
 
 /* A compiler that fails is no error where operations can run one by one. */
