@@ -165,7 +165,25 @@ static void emit_rows(tn__printer *p)
 
 /* ---- columns ---- */
 
-#define COLUMNS 256 /* in a block */
+/*
+ * In a block: of a wide matrix as many as make its rows' pieces as long as a page of memory, which is read several times as
+ * fast as shorter ones; else few, so that blocks are shared out over threads, and accumulators stay in the nearest cache.
+ */
+#define FEW_COLUMNS      256
+#define MANY_COLUMNS     1024
+#define WIDE             (2 * MANY_COLUMNS)
+#define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
+
+static int most_columns(const tn__nest *n)
+{
+    return n->reduction_count <= MOST_ACCUMULATED ? MANY_COLUMNS : FEW_COLUMNS;
+}
+
+static int64_t column_blocks(const tn__nest *n, int64_t columns)
+{
+    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
+    return (columns + block - 1) / block;
+}
 
 static void each_column(tn__printer *p)
 {
@@ -177,13 +195,13 @@ static void column_sums(tn__printer *p, int level)
 {
     int c = p->vector_loop;
     EACH_PLAIN(p, r, level) {
-        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, COLUMNS);
-        tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = %s;", COLUMNS, r, tn__emit_identity(p, r));
+        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
+        tn__line(p, "TN_COLUMNS a%d[w + c] = %s;", r, tn__emit_identity(p, r));
     }
     tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
     tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
     EACH_PLAIN(p, r, level)
-        tn__line(p, "for (int c = 0; c < %d; c++) part%d[c] = %s;", COLUMNS, r, tn__emit_identity(p, r));
+        tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "for (tn_i64 r = b; r < e; r++) {");
     tn__emit_decode(p, p->nest->reduced, "r");
     each_column(p);
@@ -195,12 +213,12 @@ static void column_sums(tn__printer *p, int level)
     tn__line(p, "}");
     tn__line(p, "}");
     EACH_PLAIN(p, r, level)
-        tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = R > %d ? %s(a%d[c], part%d[c]) : part%d[c];", COLUMNS, r,
+        tn__line(p, "TN_COLUMNS a%d[w + c] = R > %d ? %s(a%d[w + c], part%d[w + c]) : part%d[w + c];", r,
              TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
     tn__line(p, "}");
     EACH_PLAIN(p, r, level)
         if (*tn__emit_rounding(p, r))
-            tn__line(p, "for (int c = 0; c < %d; c++) a%d[c] = %s(a%d[c]);", COLUMNS, r, tn__emit_rounding(p, r), r);
+            tn__line(p, "TN_COLUMNS a%d[w + c] = %s(a%d[w + c]);", r, tn__emit_rounding(p, r), r);
 }
 
 static void column_positions(tn__printer *p, int level)
@@ -210,8 +228,8 @@ static void column_positions(tn__printer *p, int level)
         const tn__reduction *red = &p->nest->reduction[r];
         if (red->level != level || !(tn__ops[red->op].props & TN_ARG))
             continue;
-        tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, COLUMNS);
-        tn__line(p, "for (int c = 0; c < %d; c++) { best%d[c] = %s; a%d[c] = 0; }", COLUMNS, r, tn__emit_identity(p, r), r);
+        tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
+        tn__line(p, "TN_COLUMNS { best%d[w + c] = %s; a%d[w + c] = 0; }", r, tn__emit_identity(p, r), r);
         tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
         tn__emit_decode(p, p->nest->reduced, "r");
         each_column(p);
@@ -231,14 +249,17 @@ static void emit_columns(tn__printer *p)
     uint32_t column = 1u << c, outer = tn__nest_loops(n) & ~n->reduced & ~column;
     p->vector_loop = c;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    tn__line(p, "const tn_i64 blocks = (n[%d] + %d) / %d;", EXTENT(c), COLUMNS - 1, COLUMNS);
-    tn__line(p, "const tn_i64 c0 = item %% blocks * %d;", COLUMNS);
-    tn__line(p, "const tn_i64 c1 = c0 + %d < n[%d] ? c0 + %d : n[%d];", COLUMNS, EXTENT(c), COLUMNS, EXTENT(c));
+    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
+    tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", EXTENT(c));
+    tn__line(p, "const tn_i64 c0 = item %% blocks * block;");
+    tn__line(p, "const tn_i64 c1 = c0 + block < n[%d] ? c0 + block : n[%d];", EXTENT(c), EXTENT(c));
+    tn__line(p, "const int width = (int)(c1 - c0);");
     tn__line(p, "const tn_i64 row = item / blocks;");
     tn__emit_decode(p, outer, "row");
     tn__emit_extent(p);
     for (int r = 0; r < n->reduction_count; r++)
-        tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r, COLUMNS);
+        tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r,
+                 most_columns(n));
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced | column);
         if (tn__nest_reductions(n, level, false)) {
@@ -297,7 +318,7 @@ static int64_t items(const tn__nest *n)
         return n->loop_count == 0 || (n->reduced && !n->last_kept) ? rows : 0;
     if (!n->reduced)
         return points / last * ((last + TN__STRETCH - 1) / TN__STRETCH);
-    return n->last_kept ? rows / last * ((last + COLUMNS - 1) / COLUMNS) : rows;
+    return n->last_kept ? rows / last * column_blocks(n, last) : rows;
 }
 
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
@@ -324,6 +345,8 @@ static void launch(tn__nest *const *nest, int count, tn__step *step)
 const tn__emit_target tn__emit_target_c = {
     .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n",
     .helpers = "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
+               /* over a block's accumulators, in pieces of FEW_COLUMNS: a constant number needs no remainder loop */
+               "#define TN_COLUMNS for (int w = 0; w < width; w += 256) for (int c = 0; c < 256; c++)\n"
                "#define TN_LANES _Pragma(\"GCC ivdep\")\n",
     .loops = loops,
     .items = items,
