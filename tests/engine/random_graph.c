@@ -58,8 +58,11 @@ static tn_shape pick_shape(builder *b)
         shape.dim[d] = chance(b, 20) ? 1 : b->extent[below(b, 3)];
     if (chance(b, 4) && shape.ndim)
         shape.dim[below(b, shape.ndim)] = 0;
-    if (chance(b, 6))
-        shape = TN_SHAPE(300, 70);
+    static const int64_t large[][2] = {{300, 70}, {5000, 3}, {3, 5000}, {1, 20000}, {2050, 9}, {9, 2050}};
+    if (chance(b, 9)) {
+        const int64_t *extent = large[below(b, sizeof large / sizeof *large)];
+        shape = TN_SHAPE(extent[0], extent[1]);
+    }
     return shape;
 }
 
