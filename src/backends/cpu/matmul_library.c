@@ -169,7 +169,7 @@ static tn_status library_run_step(const tn__cpu_step *step, void *const *buffers
 
     const tn__matmul *mm = &data->matmul;
     double operations = 2.0 * (double)mm->m * (double)mm->n * (double)mm->k;
-    int threads = operations < SHARED_OPERATIONS ? 1 : tn_threads(), before = set_threads(threads);
+    int threads = operations < SHARED_OPERATIONS ? 1 : tn__cpu_threads(), before = set_threads(threads);
     if (data->shared)
         tn__cpu_for(mm->batch.size, 2 * mm->m * mm->n * mm->k, batches_part, &run);
     else

@@ -5,17 +5,36 @@
  */
 #include "backends/cpu/parallel.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <tanso/device.h>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
+/* A child by fork() has this thread alone, but gcc's OpenMP would wait there for the threads it had before. */
+static atomic_bool forked;
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+static void note_fork(void) { atomic_store(&forked, true); }
+
+static void watch_forks(void) { (void)!pthread_atfork(NULL, NULL, note_fork); }
+
+int tn__cpu_threads(void)
+{
+    int threads = tn_threads();
+    if (threads == 1)
+        return 1;
+    pthread_once(&watched, watch_forks);
+    return atomic_load_explicit(&forked, memory_order_relaxed) ? 1 : threads;
+}
+
 int tn__cpu_team(int64_t items, int64_t cost)
 {
     if (items < 2 || (double)items * (double)cost < TN__CPU_PARALLEL_WORK)
         return 1;
-    int team = tn_threads();
+    int team = tn__cpu_threads();
     return items < team ? (int)items : team;
 }
 

@@ -15,6 +15,8 @@
 
 typedef void (*tn__cpu_body)(void *context, int64_t begin, int64_t end);
 
+/* Threads that may work together: tn_threads(), but one in a child by fork() of a process that has used more. */
+int tn__cpu_threads(void);
 /* Threads that a loop of `items` pieces of `cost` element operations is worth. */
 int tn__cpu_team(int64_t items, int64_t cost);
 /* Calls body over [0, items). */
