@@ -223,7 +223,7 @@ def reduce_arguments(shape, single=False):
     return dict(axis=axis, keepdims=keep), [int(keep), 0, 0, len(axes), *axes]
 
 
-REDUCE_SHAPES = SHAPES + [(17, 5), (4, 3, 6), (130,), (2, 70), (70, 2)]
+REDUCE_SHAPES = SHAPES + [(17, 5), (4, 3, 6), (130,), (2, 70), (70, 2), (3000,), (1300, 3)]
 
 
 def reductions():
