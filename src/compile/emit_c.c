@@ -2,7 +2,8 @@
 /*
  * Loops of kernels in C. Three shapes:
  *
- *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises
+ *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
+ *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles
  *     rows          the last loop is reduced: an item is a row; passes over it accumulate in lanes (device/order.h)
  *     columns       the last loop is kept: an item is a block of columns; passes over the rows accumulate in blocks
  */
@@ -11,25 +12,70 @@
 
 /* ---- elementwise ---- */
 
+/* A tile's extents: a line of the cache holds TILE_ROWS float32, and TILE_COLUMNS such lines are there when they come again. */
+#define TILE_ROWS    16
+#define TILE_COLUMNS 64
+
+/* The loop along which a load is contiguous that skips along the last one; -1: no load does. */
+static int tiled_loop(const tn__nest *n)
+{
+    int last = n->loop_count - 1;
+    for (int i = 0; i < n->access_count && last > 0; i++) {
+        const tn__access *a = &n->access[i];
+        if (a->kind != TN__ACCESS_LOAD || a->gathered || (a->stride[last] >= -1 && a->stride[last] <= 1))
+            continue;
+        for (int l = 0; l < last; l++)
+            if (a->stride[l] == 1 || a->stride[l] == -1)
+                return l;
+    }
+    return -1;
+}
+
+static void open_tiles(tn__printer *p, int tiled, int last)
+{
+    uint32_t others = tn__nest_loops(p->nest) & ~(1u << last) & ~(1u << tiled);
+    tn__line(p, "const tn_i64 tiles = (n[%d] + %d) / %d, row = item / n[%d];", EXTENT(tiled), TILE_ROWS - 1, TILE_ROWS,
+             EXTENT(p->nest->loop_count));
+    tn__line(p, "const tn_i64 r0 = row %% tiles * %d;", TILE_ROWS);
+    tn__line(p, "const tn_i64 r1 = r0 + %d < n[%d] ? r0 + %d : n[%d];", TILE_ROWS, EXTENT(tiled), TILE_ROWS, EXTENT(tiled));
+    if (others) {
+        tn__line(p, "const tn_i64 rest = row / tiles;");
+        tn__emit_decode(p, others, "rest");
+    }
+}
+
+static void open_tile(tn__printer *p, int tiled, int last)
+{
+    tn__line(p, "for (tn_i64 t0 = c0; t0 < c1; t0 += %d) {", TILE_COLUMNS);
+    tn__line(p, "const tn_i64 t1 = t0 + %d < c1 ? t0 + %d : c1;", TILE_COLUMNS, TILE_COLUMNS);
+    tn__line(p, "for (tn_i64 x%d = r0; x%d < r1; x%d++) {", tiled, tiled, tiled);
+    tn__line(p, "TN_INDEPENDENT");
+    tn__line(p, "for (tn_i64 x%d = t0; x%d < t1; x%d++) {", last, last, last);
+}
+
 static void emit_elementwise(tn__printer *p)
 {
     tn__nest *n = p->nest;
-    int last = n->loop_count - 1;
-    uint32_t inner = last >= 0 ? 1u << last : 0;
+    int last = n->loop_count - 1, tiled = tiled_loop(n);
+    uint32_t inner = (last >= 0 ? 1u << last : 0) | (tiled >= 0 ? 1u << tiled : 0);
     p->vector_loop = last;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     if (last >= 0) {
         tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", EXTENT(n->loop_count), EXTENT(n->loop_count + 1));
         tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", EXTENT(n->loop_count + 1),
              EXTENT(last), EXTENT(n->loop_count + 1), EXTENT(last));
-        if (last > 0) {
-            tn__line(p, "const tn_i64 row = item / n[%d];", EXTENT(n->loop_count));
-            tn__emit_decode(p, tn__nest_loops(n) & ~inner, "row");
-        }
+    }
+    if (tiled >= 0) {
+        open_tiles(p, tiled, last);
+    } else if (last > 0) {
+        tn__line(p, "const tn_i64 row = item / n[%d];", EXTENT(n->loop_count));
+        tn__emit_decode(p, tn__nest_loops(n) & ~inner, "row");
     }
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
-    if (last >= 0) {
+    if (tiled >= 0) {
+        open_tile(p, tiled, last);
+    } else if (last >= 0) {
         tn__line(p, "TN_INDEPENDENT");
         tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", last, last, last);
     } else {
@@ -38,8 +84,8 @@ static void emit_elementwise(tn__printer *p)
     tn__emit_scope(p);
     for (int s = 0; s < n->store_count; s++)
         tn__emit_store(p, &n->store[s]);
-    tn__line(p, "}");
-    tn__line(p, "}");
+    for (int open = tiled >= 0 ? 4 : 2; open; open--)
+        tn__line(p, "}");
 }
 
 /* ---- rows ---- */
@@ -316,8 +362,12 @@ static int64_t items(const tn__nest *n)
     int64_t last = n->loop_count ? n->extent[n->loop_count - 1] : 1;
     if (!n->loop_count || !last)
         return n->loop_count == 0 || (n->reduced && !n->last_kept) ? rows : 0;
-    if (!n->reduced)
-        return points / last * ((last + TN__STRETCH - 1) / TN__STRETCH);
+    if (!n->reduced) {
+        int tiled = points ? tiled_loop(n) : -1;
+        int64_t outer = points / last, rows_of = tiled >= 0 ? n->extent[tiled] : 1;
+        int64_t groups = tiled >= 0 ? (rows_of + TILE_ROWS - 1) / TILE_ROWS : 1;
+        return outer / rows_of * groups * ((last + TN__STRETCH - 1) / TN__STRETCH);
+    }
     return n->last_kept ? rows / last * column_blocks(n, last) : rows;
 }
 
