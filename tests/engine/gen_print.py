@@ -15,6 +15,8 @@ import numpy as np
 SEED = int(os.environ.get("TANSO_TEST_SEED") or time.time_ns() % 2**32)
 rng = np.random.default_rng(SEED)
 np.seterr(all="ignore")
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    np.set_printoptions(legacy="1.25") # newer ones name the shape of an array they abridge
 
 INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 FLOATS = "float16 bfloat16 float32 float64".split()
