@@ -37,6 +37,33 @@ static void test_loop_finds_its_plan(void **state)
     tn_free(x);
 }
 
+/* Kernels made or loaded so far. */
+static uint64_t kernel_texts(void)
+{
+    tn_engine_counters now = tn_engine_stats();
+    return now.compilations + now.kernel_hits;
+}
+
+static void test_what_recurs_seldom_is_not_compiled(void **state)
+{
+    (void)state;
+    tn_array *x = tn_own(tn_random_normal(TN_SHAPE(9, 4)));
+    assert_int_equal(tn_eval(x), TN_OK);
+    uint64_t before = kernel_texts();
+    TN_SCOPE {
+        for (int round = 0; round < 3; round++) {
+            assert_int_equal(tn_eval(tn_sum(tn_cos(x), .axis = TN_AXES(0))), TN_OK);
+            for (int i = 0; i < 17; i++) /* each another plan */
+                assert_int_equal(tn_eval(tn_sum(tn_log1p(tn_ones(TN_SHAPE(2 + round, 3 + i))))), TN_OK);
+        }
+        assert_int_equal(kernel_texts(), before);
+        assert_int_equal(tn_eval(tn_sum(tn_cos(x), .axis = TN_AXES(0))), TN_OK);
+        assert_int_equal(tn_eval(tn_sum(tn_cos(x), .axis = TN_AXES(0))), TN_OK);
+        assert_int_equal(kernel_texts(), before + 1);
+    }
+    tn_free(x);
+}
+
 static void test_scalars_do_not_make_new_plans(void **state)
 {
     (void)state;
@@ -457,6 +484,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_loop_finds_its_plan),
+        TEST(test_what_recurs_seldom_is_not_compiled),
         TEST(test_scalars_do_not_make_new_plans),
         TEST(test_windows_share_a_plan),
         TEST(test_learning_rate_is_no_part_of_the_plan),

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The emitter's loops at the edges of their blocks and tiles: compiled kernels and the reference evaluator, bit for bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <tanso.h>
+
+#include "support/random.h"
+
+enum { MOST_RESULTS = 6 };
+
+static uint64_t seed;
+
+/* Results of a function of a shape, which draws its operands from a seed. */
+typedef int (*results_fn)(const int64_t dim[3], tn_array *result[MOST_RESULTS]);
+
+static void *evaluated(tn_array *x, size_t *bytes)
+{
+    *bytes = (size_t)tn_size(x) * tn_dtype_size(tn_dtype_of(x));
+    void *copy = malloc(*bytes + 1);
+    assert_non_null(copy);
+    if (tn_to_host(x, copy, *bytes) != TN_OK)
+        fail_msg("%s", tn_error());
+    return copy;
+}
+
+static void check(results_fn results, const int64_t dim[3])
+{
+    void *expected[MOST_RESULTS];
+    size_t bytes;
+    for (int compiled = 0; compiled < 2; compiled++) {
+        tn_set_compile(compiled ? TN_COMPILE_ALWAYS : TN_COMPILE_NEVER);
+        tn_seed(seed);
+        TN_SCOPE {
+            tn_array *result[MOST_RESULTS];
+            int count = results(dim, result);
+            for (int i = 0; i < count; i++) {
+                void *got = evaluated(result[i], &bytes);
+                if (!compiled) {
+                    expected[i] = got;
+                    continue;
+                }
+                if (memcmp(expected[i], got, bytes) != 0)
+                    fail_msg("result %d of %lld x %lld x %lld differs", i, (long long)dim[0], (long long)dim[1], (long long)dim[2]);
+                free(got);
+                free(expected[i]);
+            }
+        }
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
+static tn_array *drawn(tn_shape shape, tn_dtype dtype)
+{
+    tn_array *x = tn_random_normal(shape, .dtype = dtype);
+    assert_int_equal(tn_eval(x), TN_OK);
+    return x;
+}
+
+static int transposed(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(TN_SHAPE(dim[0], dim[1]), TN_FLOAT32), *w = drawn(TN_SHAPE(dim[1], dim[0]), TN_FLOAT32);
+    tn_array *z = drawn(TN_SHAPE(dim[2], dim[0], dim[1]), TN_FLOAT64), *row = drawn(TN_SHAPE(dim[0]), TN_FLOAT32);
+    tn_array *t = tn_transpose(x, (tn_axes){0});
+    result[0] = tn_negative(t);
+    result[1] = tn_exp(tn_add(tn_multiply(t, w), row));
+    result[2] = tn_negative(tn_transpose(z, TN_AXES(2, 0, 1)));
+    result[3] = tn_square(tn_transpose(z, TN_AXES(0, 2, 1)));
+    result[4] = tn_add(tn_transpose(z, TN_AXES(2, 1, 0)), 1.0);
+    result[5] = tn_add(tn_flip(t, TN_AXES(0, 1)), w);
+    return 6;
+}
+
+static int over_rows(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(TN_SHAPE(dim[0], dim[1]), dim[2] ? TN_FLOAT64 : TN_FLOAT32);
+    result[0] = tn_sum(x, .axis = TN_AXES(0));
+    result[1] = tn_var(x, .axis = TN_AXES(0));
+    result[2] = tn_argmax(x, .axis = TN_AXES(0));
+    result[3] = tn_softmax(x, 0);
+    return 4;
+}
+
+static void test_transposed_operands(void **state)
+{
+    (void)state;
+    static const int64_t dims[][3] = {{1, 1, 1},   {2, 3, 1},  {16, 64, 3},   {17, 65, 2},   {33, 129, 5}, {1, 200, 2},
+                                      {200, 1, 2}, {0, 5, 3},  {130, 300, 1}, {3, 17000, 2}, {5, 0, 2}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        check(transposed, dims[i]);
+}
+
+static void test_wide_columns(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{5, 10},     {40, 255},  {40, 257},    {3, 2047},
+                                        {3, 2048},   {1, 5000},  {700, 2050},  {1030, 3100}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int wide = 0; wide < 2; wide++)
+            check(over_rows, (int64_t[]){shapes[i][0], shapes[i][1], wide});
+}
+
+int main(void)
+{
+    test_random random = test_random_new();
+    seed = test_random_bits(&random);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_transposed_operands),
+        cmocka_unit_test(test_wide_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
