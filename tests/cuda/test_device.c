@@ -158,6 +158,48 @@ static void test_index_fault(void **state)
     device->ops->unload(executable);
 }
 
+static int runs;
+
+static void spoil_first(const char *name, const int64_t *words, const uint64_t *scalars, int64_t *fault)
+{
+    (void)words;
+    runs++;
+    if (strcmp(name, "k2") == 0 && scalars[0] == 1)
+        fault[0] = 1;
+}
+
+/* What a failed run was to overwrite is as it was: nothing after the failure was started. */
+static void test_fault_before_donation(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k2");
+    strcat(one.source, " and k8");
+    one.step[0].may_fail = true;
+    one.step[1] = one.step[0];
+    one.step[1].may_fail = false;
+    one.step[1].kernel = "k8";
+    one.step[1].operand = &one.operand[1];
+    one.buffer[1].kind = TN__BUFFER_DONATED;
+    one.program.step_count = 2;
+    tn__executable *executable = NULL;
+    assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+    fake.kernel_runs = spoil_first;
+    runs = 0;
+    void *buffers[2] = {one.buffer, one.buffer};
+    assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){1, 0}), TN_ERR_INDEX);
+    tn_clear_error();
+    fake_flush();
+    assert_int_equal(runs, 1);
+    int waits = fake.count.waits;
+    assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){0, 0}), TN_OK);
+    assert_int_equal(fake.count.waits, waits + 1);
+    fake_flush();
+    assert_int_equal(runs, 3);
+    device->ops->unload(executable);
+}
+
 static void test_lost_device(void **state)
 {
     (void)state;
@@ -297,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
+        cmocka_unit_test(test_fault_before_donation),
         cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
     };

@@ -92,6 +92,7 @@ struct tn__cuda_step {
     const tn__program *program;
     int number;
     bool may_fail;
+    bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */
     CUfunction function;

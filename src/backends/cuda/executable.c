@@ -18,7 +18,6 @@ struct tn__executable {
     tn__cuda_device *device;
     const tn__program *program;
     tn__cuda_module *module;   /* NULL: no kernels */
-    bool may_fail;             /* some step's record must be looked at after a run */
     CUdeviceptr memory;        /* the scalars, then the records; 0: neither */
     CUdeviceptr faults;
     size_t scalar_bytes, fault_bytes;
@@ -85,6 +84,14 @@ static tn_status make_memory(tn__executable *executable)
     return status;
 }
 
+static bool overwrites(const tn__program *program, const tn__step *step)
+{
+    for (int k = 0; k < step->output_count; k++)
+        if (program->buffer[step->operand[k].buffer].kind == TN__BUFFER_DONATED)
+            return true;
+    return false;
+}
+
 static tn_status load_steps(tn__executable *executable)
 {
     const tn__program *program = executable->program;
@@ -98,8 +105,8 @@ static tn_status load_steps(tn__executable *executable)
         step->number = i;
         step->fault_extent = -1;
         step->may_fail = program->step[i].may_fail;
+        step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
-        executable->may_fail = executable->may_fail || step->may_fail;
     }
     return status;
 }
@@ -195,7 +202,7 @@ static tn_status step_fault(const tn__cuda_step *step, const int64_t *fault)
                     (long long)fault[1], extent, -extent, extent - 1);
 }
 
-/* Waits for the run and reads the records that it may have left. */
+/* Waits for what was started and reads the records that it may have left. */
 static tn_status look_for_faults(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
@@ -227,9 +234,18 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
                         .faults = executable->faults};
     pthread_mutex_lock(&device->lock);
     status = upload(executable, scalars);
-    for (int i = 0; i < executable->step_count && status == TN_OK; i++)
-        status = executable->step[i].start(&executable->step[i], &run);
-    if (status == TN_OK && executable->may_fail)
+    bool unsure = false; /* some step started may have failed */
+    for (int i = 0; i < executable->step_count && status == TN_OK; i++) {
+        const tn__cuda_step *step = &executable->step[i];
+        if (unsure && step->overwrites) { /* a run that fails leaves its inputs as they were */
+            status = look_for_faults(executable);
+            unsure = false;
+        }
+        if (status == TN_OK)
+            status = step->start(step, &run);
+        unsure = unsure || step->may_fail;
+    }
+    if (status == TN_OK && unsure)
         status = look_for_faults(executable);
     pthread_mutex_unlock(&device->lock);
     return status;
