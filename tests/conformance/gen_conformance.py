@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from casefile import (DTYPES, FLOATS, INTEGERS, SHAPES, numpy_dtype, open_file, operand, pick, rng, stored, to_bfloat16,
-                      values, weak)
+                      weak)
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
@@ -81,8 +81,8 @@ def of_floats(function):
 
 
 UNARY = dict(
-    negative=np.negative, abs=np.abs, square=np.square, sqrt=np.sqrt, floor=of_floats(np.floor), ceil=of_floats(np.ceil), trunc=of_floats(np.trunc),
-    rint=np.rint, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite, signbit=np.signbit, logical_not=np.logical_not,
+    negative=np.negative, abs=np.abs, square=np.square, sqrt=np.sqrt, floor=of_floats(np.floor), ceil=of_floats(np.ceil),
+    trunc=of_floats(np.trunc), rint=np.rint, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite, signbit=np.signbit, logical_not=np.logical_not,
     invert=np.invert, sign=np.sign, zeros_like=np.zeros_like, ones_like=np.ones_like)
 # Bounds in units of the last place: what tests of the scalar functions state, and the C library's own error.
 UNARY_NEAR = dict(
