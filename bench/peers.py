@@ -85,7 +85,7 @@ class NumPy:
     def arrays(self):
         yield from array_rows(self.np, self.normal, self.softmax, self.layer_norm,
                               lambda x: self.np.ascontiguousarray(x) if not x.flags.c_contiguous else x.copy(), self.gpu)
-        yield "record-node", lambda: (self.normal(16), self.normal(16)), lambda x, y: chain(100, self.np.multiply, self.np.exp, x, y)
+        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, self.np.multiply, self.np.exp, x, y)
 
     def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
         np = self.np
@@ -134,7 +134,7 @@ class Torch:
         yield from array_rows(torch, self.normal, lambda x: torch.softmax(x, -1),
                               lambda x, g, b: functional.layer_norm(x, (x.shape[-1],), g, b),
                               lambda x: x.contiguous() if not x.is_contiguous() else x.clone(), self.gpu)
-        yield "record-node", lambda: (self.normal(16), self.normal(16)), lambda x, y: chain(100, torch.mul, torch.exp, x, y)
+        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, torch.mul, torch.exp, x, y)
 
     def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
         torch, nn = self.torch, self.torch.nn
