@@ -9,24 +9,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A copy of a table, with room for one more row: never NULL but without memory. */
+static void *copy_table(const void *rows, int count, size_t size)
+{
+    void *copy = tn__alloc(((size_t)count + 1) * size);
+    if (copy && count)
+        memcpy(copy, rows, (size_t)count * size);
+    return copy;
+}
+
 static bool copy_graph(const tn__graph *from, tn__graph *to)
 {
     memset(to, 0, sizeof *to);
     for (int v = 0; v < from->count; v++)
         if (tn__graph_add(to, &from->value[v]) < 0)
             return false;
-    to->leaf = tn__alloc(sizeof *to->leaf * ((size_t)from->leaf_count + 1));
-    to->result = tn__alloc(sizeof *to->result * ((size_t)from->result_count + 1));
-    to->scalar_dtype = tn__alloc(sizeof *to->scalar_dtype * ((size_t)from->scalar_count + 1));
-    if (!to->leaf || !to->result || !to->scalar_dtype)
-        return false;
-    memcpy(to->leaf, from->leaf, sizeof *to->leaf * (size_t)from->leaf_count);
-    memcpy(to->result, from->result, sizeof *to->result * (size_t)from->result_count);
-    memcpy(to->scalar_dtype, from->scalar_dtype, sizeof *to->scalar_dtype * (size_t)from->scalar_count);
+    to->leaf = copy_table(from->leaf, from->leaf_count, sizeof *to->leaf);
+    to->result = copy_table(from->result, from->result_count, sizeof *to->result);
+    to->scalar_dtype = copy_table(from->scalar_dtype, from->scalar_count, sizeof *to->scalar_dtype);
     to->leaf_count = from->leaf_count;
     to->result_count = from->result_count;
     to->scalar_count = from->scalar_count;
-    return true;
+    return to->leaf && to->result && to->scalar_dtype;
 }
 
 static void dump_graph(const char *title, const tn__graph *graph)
