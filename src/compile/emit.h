@@ -75,6 +75,9 @@ void tn__emit_need(tn__printer *p, int index);
 /* Gives the parts of e that do not vary with the inner loops their variables at the item's level. */
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
 void tn__emit_store(tn__printer *p, const tn__store *s);
+/* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input that
+ * another value is loaded from at the same place. */
+void tn__emit_stores(tn__printer *p, bool rows, int level);
 /* Variables of the given loops from a number that counts through them, last fastest. */
 void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */

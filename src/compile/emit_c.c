@@ -82,8 +82,7 @@ static void emit_elementwise(tn__printer *p)
         tn__line(p, "{");
     }
     tn__emit_scope(p);
-    for (int s = 0; s < n->store_count; s++)
-        tn__emit_store(p, &n->store[s]);
+    tn__emit_stores(p, false, 0);
     for (int open = tiled >= 0 ? 4 : 2; open; open--)
         tn__line(p, "}");
 }
@@ -203,9 +202,7 @@ static void emit_rows(tn__printer *p)
             row_positions(p, level);
     }
     p->scope = ITEM;
-    for (int s = 0; s < n->store_count; s++)
-        if (n->store[s].row)
-            tn__emit_store(p, &n->store[s]);
+    tn__emit_stores(p, true, 0);
     tn__line(p, "}");
 }
 
@@ -336,9 +333,7 @@ static void emit_columns(tn__printer *p)
                 tn__emit_hoist(p, n->store[s].expr, n->reduced | column);
         each_column(p);
         tn__emit_scope(p);
-        for (int s = 0; s < n->store_count; s++)
-            if (n->store[s].row)
-                tn__emit_store(p, &n->store[s]);
+        tn__emit_stores(p, true, 0);
         tn__line(p, "}");
     }
     tn__line(p, "}");

@@ -28,8 +28,7 @@ static void emit_elementwise(tn__printer *p)
     p->vector_loop = n->loop_count - 1;
     each_thread(p, tn__nest_loops(n));
     tn__emit_scope(p);
-    for (int s = 0; s < n->store_count; s++)
-        tn__emit_store(p, &n->store[s]);
+    tn__emit_stores(p, false, 0);
     tn__line(p, "}");
 }
 
@@ -86,9 +85,7 @@ static bool has_row_values(const tn__nest *n)
 static void store_row_values(tn__printer *p)
 {
     p->scope = ITEM;
-    for (int s = 0; s < p->nest->store_count; s++)
-        if (p->nest->store[s].row)
-            tn__emit_store(p, &p->nest->store[s]);
+    tn__emit_stores(p, true, 0);
 }
 
 /* ---- rows ---- */

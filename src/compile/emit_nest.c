@@ -167,6 +167,20 @@ void tn__emit_store(tn__printer *p, const tn__store *s)
         tn__text_addf(p->text, "] = v%d;\n", s->expr);
 }
 
+void tn__emit_stores(tn__printer *p, bool rows, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int pass = 0; pass < 2; pass++) /* values, then stores */
+        for (int s = 0; s < n->store_count; s++) {
+            if (n->reduced && (n->store[s].row != rows || (!rows && n->store[s].level != level)))
+                continue;
+            if (pass == 0)
+                tn__emit_need(p, n->store[s].expr);
+            else
+                tn__emit_store(p, &n->store[s]);
+        }
+}
+
 void tn__line(tn__printer *p, const char *format, ...)
 {
     char text[512];
@@ -212,9 +226,7 @@ void tn__emit_element(tn__printer *p, int level)
     for (int r = 0; r < n->reduction_count; r++)
         if (n->reduction[r].level == level && !(tn__ops[n->reduction[r].op].props & TN_ARG))
             tn__emit_need(p, n->reduction[r].arg);
-    for (int s = 0; s < n->store_count; s++)
-        if (!n->store[s].row && n->store[s].level == level)
-            tn__emit_store(p, &n->store[s]);
+    tn__emit_stores(p, false, level);
 }
 
 void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner)
