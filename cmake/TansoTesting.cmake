@@ -130,3 +130,14 @@ function(tanso_add_corpus_tests)
         tanso_test_properties(fuzz.${subject}.corpus)
     endforeach()
 endfunction()
+
+# The replay of NumPy's calls, tests/conformance/replay: a program over the public functions.
+function(tanso_add_replay)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/replay/*.c)
+    add_executable(replay ${sources})
+    target_compile_options(replay PRIVATE -Wno-missing-field-initializers) # rows leave out what they do not use
+    target_link_libraries(replay PRIVATE tanso::tanso tanso_flags PkgConfig::JANSSON m)
+    if(TARGET tanso_cuda)
+        add_dependencies(replay tanso_cuda)
+    endif()
+endfunction()

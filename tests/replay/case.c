@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* One line of cases.jsonl: the call, and whether its outcome is NumPy's. */
+#include "replay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Computes the results, as reading them would: errors of the evaluation count. */
+static void evaluate(call *c)
+{
+    for (int i = 0; i < c->result_count && !c->refused; i++)
+        if (tn_is_error(c->result[i]))
+            refuse(c, "%s", tn_message_of(c->result[i]));
+        else if (tn_eval(c->result[i]) != TN_OK)
+            refuse(c, "%s", tn_error());
+}
+
+static outcome run(call *c, const json_t *line, const char *folder, tn_device device, const char **message)
+{
+    bool bound = bind_arguments(c, json_object_get(line, "args"), json_object_get(line, "kwargs"), folder, device);
+    if (bound) c->row->run(c, c->row);
+    if (!c->refused && !tn_ok()) refuse(c, "%s", tn_error());
+    evaluate(c);
+    *message = c->message;
+    if (json_is_true(json_object_get(line, "raises"))) {
+        *message = "NumPy refuses this, Tanso did not";
+        return c->refused ? PASSED : FAILED;
+    }
+    if (c->refused) return FAILED;
+    const json_t *rtol = json_object_get(line, "rtol"), *atol = json_object_get(line, "atol");
+    *message = compare(c, json_object_get(line, "out"), folder, json_number_value(rtol), json_number_value(atol));
+    return *message ? FAILED : PASSED;
+}
+
+outcome replay_line(const char *text, const char *folder, tn_device device, const char **message)
+{
+    json_error_t error;
+    json_t *line = json_loads(text, 0, &error);
+    const char *operation = json_string_value(json_object_get(line, "op"));
+    static char copy[1024];
+    outcome result = FAILED;
+    *message = "";
+    if (!operation) {
+        snprintf(copy, sizeof copy, "no JSON object with an operation: %s", error.text);
+        *message = copy;
+    } else {
+        call *c = case_memory(sizeof *c);
+        c->row = replay_find(operation);
+        if (!c->row) {
+            result = UNKNOWN;
+        } else {
+            TN_SCOPE
+            {
+                result = run(c, line, folder, device, message);
+            }
+            snprintf(copy, sizeof copy, "%s", *message ? *message : "");
+            *message = copy;
+            tn_clear_error();
+        }
+    }
+    json_decref(line);
+    case_end();
+    return result;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparing results with what NumPy returned: dtype, shape, values. */
+#include "replay.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void give(call *c, tn_array *result)
+{
+    if (c->result_count < MAX_RESULTS)
+        c->result[c->result_count++] = result;
+    else
+        refuse(c, "more than %d results", MAX_RESULTS);
+}
+
+void give_bool(call *c, bool result) { give(c, tn_scalar(result, .dtype = TN_BOOL)); }
+void give_integer(call *c, long long result)
+{
+    int64_t whole = result;
+    give(c, tn_from_host(&whole, (tn_shape){0}, TN_INT64));
+}
+void give_number(call *c, double result) { give(c, tn_scalar(result, .dtype = TN_FLOAT64)); }
+
+static const char *TN_PRINTF(1, 2) message(const char *format, ...)
+{
+    char *text = case_memory(1024);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, 1024, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+static const char *shape_text(const tn_array *x)
+{
+    char *text = case_memory(256);
+    size_t at = 0;
+    for (int d = 0; d < tn_ndim(x); d++)
+        at += (size_t)snprintf(text + at, 256 - at, d ? ",%lld" : "%lld", (long long)tn_dim(x, d));
+    return text;
+}
+
+/* The elements in C order: `parts` numbers each, as long doubles, which hold every element exactly. */
+static long double *elements(tn_array *x, int *parts)
+{
+    tn_dtype type = tn_dtype_of(x);
+    int64_t count = tn_size(x);
+    const char *name = tn_dtype_name(type);
+    *parts = !strncmp(name, "complex", 7) ? 2 : 1;
+    long double *out = case_memory(sizeof(long double) * (size_t)(count * *parts + 1));
+    if (type == TN_FLOAT16 || type == TN_BFLOAT16) {
+        x = tn_cast(x, TN_FLOAT32);
+        type = TN_FLOAT32;
+    }
+    size_t size = tn_dtype_size(type), bytes = size * (size_t)count;
+    char *data = case_memory(bytes + 1);
+    if (tn_to_host(x, data, bytes) != TN_OK) return NULL;
+    for (int64_t i = 0; i < count * *parts; i++) {
+        const char *at = data + (size_t)i * (size / (size_t)*parts);
+        if (*parts == 2)
+            out[i] = size == 16 ? (long double)*(const double *)at : (long double)*(const float *)at;
+        else if (tn_dtype_is_float(type))
+            out[i] = size == 8 ? (long double)*(const double *)at : (long double)*(const float *)at;
+        else if (name[0] == 'i')
+            out[i] = size == 8 ? *(const int64_t *)at : size == 4 ? *(const int32_t *)at : size == 2 ? *(const int16_t *)at : *(const int8_t *)at;
+        else
+            out[i] = size == 8 ? *(const uint64_t *)at : size == 4 ? *(const uint32_t *)at : size == 2 ? *(const uint16_t *)at : *(const uint8_t *)at;
+    }
+    return out;
+}
+
+static bool same_part(long double got, long double expected, long double bound)
+{
+    if (isnan(expected) || isnan(got)) return isnan(expected) && isnan(got);
+    if (isinf(expected) || isinf(got)) return got == expected;
+    return fabsl(got - expected) <= bound;
+}
+
+static bool same_element(const long double *got, const long double *expected, int parts, double rtol, double atol)
+{
+    long double size = parts == 1 ? fabsl(expected[0]) : hypotl(expected[0], expected[1]);
+    long double bound = atol + rtol * (isfinite(size) ? size : 0);
+    if (!same_part(got[0], expected[0], bound)) return false;
+    return parts == 1 || same_part(got[1], expected[1], bound);
+}
+
+static const char *number_text(const long double *x, int parts)
+{
+    return parts == 1 ? message("%.17Lg", x[0]) : message("%.17Lg%+.17Lgj", x[0], x[1]);
+}
+
+/* `any_dtype`: the expected value is a Python scalar, of which the kind counts alone. */
+static const char *compare_one(tn_array *result, tn_array *expected, bool any_dtype, double rtol, double atol)
+{
+    tn_dtype got = tn_dtype_of(result), want = tn_dtype_of(expected);
+    bool same = got == want || (any_dtype && tn_dtype_is_float(got) == tn_dtype_is_float(want) &&
+                                (got == TN_BOOL) == (want == TN_BOOL));
+    if (!same) return message("dtype %s, expected %s", tn_dtype_name(got), tn_dtype_name(want));
+    bool same_shape = tn_ndim(result) == tn_ndim(expected);
+    for (int d = 0; same_shape && d < tn_ndim(expected); d++) same_shape = tn_dim(result, d) == tn_dim(expected, d);
+    if (!same_shape) return message("shape (%s), expected (%s)", shape_text(result), shape_text(expected));
+    int parts, expected_parts;
+    long double *a = elements(result, &parts), *b = elements(expected, &expected_parts);
+    if (!a || !b) return message("%s", tn_error());
+    int64_t wrong = 0, first = -1, size = tn_size(expected);
+    for (int64_t i = 0; i < size; i++)
+        if (!same_element(a + i * parts, b + i * parts, parts, rtol, atol)) {
+            first = wrong++ ? first : i;
+        }
+    if (!wrong) return NULL;
+    return message("%lld of %lld elements differ, first %lld: %s, expected %s", (long long)wrong, (long long)size,
+                   (long long)first, number_text(a + first * parts, parts), number_text(b + first * parts, parts));
+}
+
+/* What NumPy returned as a flat list. */
+static int flatten(call *c, const value *v, const value **out, int count)
+{
+    if (v->kind != LIST) {
+        if (count < MAX_RESULTS) out[count] = v;
+        return count + 1;
+    }
+    bool numbers = v->list.count > 0;
+    for (int i = 0; i < v->list.count; i++) numbers &= v->list.item[i].kind != ARRAY && v->list.item[i].kind != LIST;
+    for (int i = 0; i < v->list.count; i++) count = flatten(c, &v->list.item[i], out, count);
+    return count;
+}
+
+const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol)
+{
+    const value *expected[MAX_RESULTS];
+    const value *all = value_read(c, out, folder, tn_cpu());
+    if (!all) return c->message;
+    int count = flatten(c, all, expected, 0);
+    if (count != c->result_count) return message("%d results, expected %d", c->result_count, count);
+    for (int i = 0; i < count; i++) {
+        tn_array *result = tn_to(c->result[i], tn_cpu()), *want = array_of(c, expected[i]);
+        if (c->refused) return c->message;
+        if (tn_is_error(result)) return message("%s", tn_message_of(result));
+        const char *difference = compare_one(result, want, expected[i]->kind != ARRAY, rtol, atol);
+        if (difference) return count == 1 ? difference : message("result %d: %s", i, difference);
+    }
+    return NULL;
+}

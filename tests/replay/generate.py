@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""generate.py FOLDER [SUBJECT...]: cases for tests/conformance/replay, computed by NumPy. Each cases_<subject>.py beside this
+file writes those of its subject: write(writer)."""
+import importlib
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import casewriter  # noqa: E402
+
+
+def main(folder, *subjects):
+    writer = casewriter.Writer(folder)
+    files = sorted(pathlib.Path(__file__).parent.glob("cases_*.py"))
+    for name in (f.stem for f in files):
+        if not subjects or name.removeprefix("cases_") in subjects:
+            importlib.import_module(name).write(writer)
+    writer.close()
+    print(f"{writer.count} cases of {len(writer.per_op)} operations, {len(writer.names)} files, seed {casewriter.SEED}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

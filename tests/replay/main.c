@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replay CASES_DIR [--device D] [--op NAME] [--jobs N]: runs the calls in CASES_DIR/cases.jsonl, which NumPy made, and
+ * compares. Workers are processes of their own, so that a case that crashes is a failed case and no more.
+ */
+#include "replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_JOBS 64
+#define FEW_CASES 64 /* not worth another process */
+
+typedef struct cases {
+    char **line;
+    char **op, **id;
+    size_t count, capacity;
+} cases;
+
+typedef struct options {
+    const char *folder, *device, *op;
+    int jobs;
+} options;
+
+static void *checked(void *memory)
+{
+    if (memory) return memory;
+    fprintf(stderr, "replay: out of memory\n");
+    exit(2);
+}
+
+/* ---- reading ---- */
+
+static char *string_of(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    return checked(json_is_string(v) ? strdup(json_string_value(v)) : v ? json_dumps(v, JSON_ENCODE_ANY) : strdup("?"));
+}
+
+static void add_line(cases *all, const char *line, const options *o)
+{
+    json_t *object = json_loads(line, 0, NULL);
+    char *op = string_of(object, "op");
+    if (o->op && strcmp(op, o->op)) {
+        free(op);
+        json_decref(object);
+        return;
+    }
+    if (all->count == all->capacity) {
+        all->capacity = all->capacity ? 2 * all->capacity : 1024;
+        all->line = checked(realloc(all->line, all->capacity * sizeof *all->line));
+        all->op = checked(realloc(all->op, all->capacity * sizeof *all->op));
+        all->id = checked(realloc(all->id, all->capacity * sizeof *all->id));
+    }
+    all->line[all->count] = checked(strdup(line));
+    all->id[all->count] = string_of(object, "id");
+    all->op[all->count++] = op;
+    json_decref(object);
+}
+
+static bool read_cases(cases *all, const options *o)
+{
+    char path[4096], *line = NULL;
+    size_t capacity = 0;
+    snprintf(path, sizeof path, "%s/cases.jsonl", o->folder);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    while (getline(&line, &capacity, file) > 0)
+        if (line[strspn(line, " \t\r\n")]) add_line(all, line, o);
+    free(line);
+    fclose(file);
+    return true;
+}
+
+/* ---- running ---- */
+
+/* What a worker has done, in memory that parent and workers share. */
+typedef struct progress {
+    size_t at; /* the case at hand */
+    unsigned char outcome[];
+} progress;
+
+static void worker(const cases *all, const options *o, progress *shared, size_t first, size_t step, FILE *report)
+{
+    if (step > 1) tn_set_threads(1);
+    tn_status status;
+    tn_device device = tn_device_parse(o->device, &status);
+    if (status != TN_OK || tn_set_device(device) != TN_OK) {
+        fprintf(stderr, "replay: %s\n", tn_error());
+        _exit(2);
+    }
+    for (size_t i = first; i < all->count; i += step) {
+        const char *message;
+        shared->at = i;
+        shared->outcome[i] = (unsigned char)replay_line(all->line[i], o->folder, device, &message);
+        if (shared->outcome[i] == FAILED) fprintf(report, "FAILED %s %s: %s\n", all->id[i], all->op[i], message);
+        fflush(report);
+    }
+    fflush(report);
+    _exit(0);
+}
+
+/* Runs cases first, first + step, ... in a process, and in another one from behind each case that ends it. */
+static bool supervise(const cases *all, const options *o, progress *shared, size_t first, size_t step, FILE *report)
+{
+    while (first < all->count) {
+        shared->at = first;
+        pid_t pid = fork();
+        if (pid == 0) worker(all, o, shared, first, step, report);
+        int status = 0;
+        if (pid < 0 || waitpid(pid, &status, 0) < 0) return false;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 2) return false;
+        size_t i = shared->at;
+        shared->outcome[i] = FAILED;
+        fseek(report, 0, SEEK_END);
+        fprintf(report, "FAILED %s %s: ended the process (%s %d)\n", all->id[i], all->op[i],
+                WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        fflush(report);
+        first = i + step;
+    }
+    return true;
+}
+
+static progress *shared_memory(size_t count)
+{
+    progress *p = mmap(NULL, sizeof *p + count + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static bool run_all(const cases *all, const options *o, unsigned char *outcome)
+{
+    progress *shared[MAX_JOBS];
+    FILE *report[MAX_JOBS];
+    pid_t pid[MAX_JOBS];
+    bool good = true;
+    for (int j = 0; j < o->jobs; j++) {
+        shared[j] = checked(shared_memory(all->count));
+        report[j] = checked(tmpfile());
+        fflush(stdout);
+        pid[j] = fork();
+        if (pid[j] == 0) _exit(supervise(all, o, shared[j], (size_t)j, (size_t)o->jobs, report[j]) ? 0 : 2);
+    }
+    for (int j = 0; j < o->jobs; j++) {
+        int status;
+        good = waitpid(pid[j], &status, 0) == pid[j] && WIFEXITED(status) && WEXITSTATUS(status) == 0 && good;
+        rewind(report[j]);
+        for (int ch; (ch = getc(report[j])) != EOF;) putchar(ch);
+        fclose(report[j]);
+        for (size_t i = (size_t)j; i < all->count; i += (size_t)o->jobs) outcome[i] = shared[j]->outcome[i];
+        munmap(shared[j], sizeof **shared + all->count + 1);
+    }
+    return good;
+}
+
+/* ---- the summary ---- */
+
+static const cases *sorted_cases;
+static int by_op(const void *a, const void *b)
+{
+    return strcmp(sorted_cases->op[*(const size_t *)a], sorted_cases->op[*(const size_t *)b]);
+}
+
+/* A count an operation, then the totals; the number of failed cases. */
+static size_t summarize(const cases *all, const unsigned char *outcome)
+{
+    size_t *order = checked(malloc((all->count + 1) * sizeof *order)), total[UNKNOWN + 1] = {0};
+    for (size_t i = 0; i < all->count; i++) order[i] = i;
+    sorted_cases = all;
+    qsort(order, all->count, sizeof *order, by_op);
+    for (size_t i = 0; i < all->count;) {
+        size_t count[UNKNOWN + 1] = {0};
+        const char *op = all->op[order[i]];
+        for (; i < all->count && !strcmp(all->op[order[i]], op); i++)
+            count[outcome[order[i]] == NOT_RUN ? FAILED : outcome[order[i]]]++;
+        printf("%s: %zu passed, %zu failed, %zu unknown\n", op, count[PASSED], count[FAILED], count[UNKNOWN]);
+        for (int k = 0; k <= UNKNOWN; k++) total[k] += count[k];
+    }
+    printf("%zu passed, %zu failed, %zu unknown\n", total[PASSED], total[FAILED], total[UNKNOWN]);
+    free(order);
+    return total[FAILED];
+}
+
+static bool parse(int argc, char **argv, options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *o = (options){.device = "cpu", .jobs = cores > 16 ? 16 : cores < 1 ? 1 : (int)cores};
+    for (int i = 1; i < argc; i++) {
+        const char **into = !strcmp(argv[i], "--device") ? &o->device : !strcmp(argv[i], "--op") ? &o->op : NULL;
+        if (into && i + 1 < argc)
+            *into = argv[++i];
+        else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
+            o->jobs = atoi(argv[++i]);
+        else if (argv[i][0] != '-' && !o->folder)
+            o->folder = argv[i];
+        else
+            return false;
+    }
+    return o->folder && o->jobs >= 1 && o->jobs <= MAX_JOBS;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    if (!parse(argc, argv, &o)) {
+        fprintf(stderr, "usage: replay CASES_DIR [--device D] [--op NAME] [--jobs N]\n");
+        return 2;
+    }
+    cases all = {0};
+    if (!read_cases(&all, &o)) return 2;
+    if ((size_t)o.jobs > all.count / FEW_CASES + 1) o.jobs = (int)(all.count / FEW_CASES) + 1;
+    unsigned char *outcome = checked(calloc(all.count + 1, 1));
+    bool good = run_all(&all, &o, outcome);
+    size_t failed = summarize(&all, outcome);
+    for (size_t i = 0; i < all.count; i++) free(all.line[i]), free(all.op[i]), free(all.id[i]);
+    free(all.line), free(all.op), free(all.id), free(outcome);
+    if (!good) fprintf(stderr, "replay: some cases were not run\n");
+    return !good ? 2 : failed ? 1 : 0;
+}

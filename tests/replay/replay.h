@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replaying NumPy's calls: what a case is, and the table of operations.
+ *
+ * To add operations, write a file ops_<subject>.c in this folder (the build finds it) with adapters and rows:
+ *
+ *     static void trace(call *c, const row *r)
+ *     {
+ *         give(c, tn_trace(array(c, 0), .offset = (int)integer(c, 1, 0)));
+ *     }
+ *     static const row rows[] = {{"trace", "a offset axis1 axis2 dtype out", trace}};
+ *     REPLAY_ROWS(rows)
+ *
+ * The second field is NumPy's signature: names in positional order; positional and keyword arguments are bound to them, and
+ * the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it are
+ * keyword-only. A keyword that the signature lacks is refused, as Python refuses it. The readers below convert an argument,
+ * or refuse the call with a message; a refused call counts as an error of the case (right where the case says raises).
+ */
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include <jansson.h>
+#include <tanso.h>
+
+/* ---- arguments ---- */
+
+typedef enum kind { NONE, BOOL, INT, FLOAT, COMPLEX, STRING, DTYPE, SLICE, ELLIPSIS, LIST, ARRAY } kind;
+
+/* A Python value. NumPy's newaxis is None, and so is it here. */
+typedef struct value value;
+struct value {
+    kind kind;
+    union {
+        long long i; /* BOOL, INT */
+        double f;
+        double complex_parts[2];
+        const char *text; /* STRING, DTYPE */
+        tn_slice_range slice;
+        struct {
+            int count;
+            value *item;
+        } list;
+        tn_array *array;
+    };
+};
+
+#define MAX_SLOTS 24
+#define MAX_RESULTS 256
+#define MAX_ARGUMENTS 64
+
+typedef struct row row;
+typedef struct call {
+    const row *row;
+    const value *slot[MAX_SLOTS]; /* by the signature; NULL: absent */
+    const value *rest[MAX_ARGUMENTS];
+    int rest_count;
+    tn_array *result[MAX_RESULTS];
+    int result_count;
+    bool refused; /* by the tool: message says why */
+    char message[512];
+} call;
+
+struct row {
+    const char *name;      /* NumPy's */
+    const char *signature;
+    void (*run)(call *c, const row *r);
+    void (*function)(void); /* what `run` calls, if it serves several rows */
+    long long number;      /* for `run` */
+};
+
+/* ---- readers: argument i of the signature ---- */
+
+/* Present and not None. */
+bool given(const call *c, int i);
+/* As an array, as NumPy's asarray makes one; of dtype `as` unless that is the default. */
+tn_array *array(call *c, int i);
+tn_array *array_of(call *c, const value *v);
+/* As an operand of elementwise functions: a Python number is a weak scalar where an array is among arguments a to b. */
+tn_array *operand(call *c, int i, int first, int last);
+long long integer(call *c, int i, long long absent);
+double number(call *c, int i, double absent);
+bool boolean(call *c, int i, bool absent);
+const char *string(call *c, int i, const char *absent);
+tn_dtype dtype(call *c, int i, tn_dtype absent);
+/* An integer or a list of them; none: an empty list. */
+tn_axes axes(call *c, int i);
+tn_shape shape(call *c, int i);
+/* Integers of a list, or one; their number. */
+int integers(call *c, const value *v, long long *out, int capacity);
+/* The arrays of a list, or along the first axis of one array; their number. */
+int arrays(call *c, const value *v, tn_array **out, int capacity);
+/* The dtype of text such as "float32" or "<f4"; default if it is none. */
+tn_dtype dtype_named(const char *text);
+
+/* ---- results ---- */
+
+void give(call *c, tn_array *result);
+/* A Python bool, integer or float. */
+void give_bool(call *c, bool result);
+void give_integer(call *c, long long result);
+void give_number(call *c, double result);
+/* Ends the call with the tool's own refusal. */
+void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
+
+/* ---- the table ---- */
+
+void replay_add(const row *rows, size_t count);
+const row *replay_find(const char *name);
+#define REPLAY_ROWS(rows) \
+    __attribute__((constructor)) static void replay_add_rows(void) { replay_add(rows, sizeof(rows) / sizeof(rows)[0]); }
+
+/* ---- the tool ---- */
+
+/* Memory of the case at hand; freed by case_end. */
+void *case_memory(size_t bytes);
+void case_end(void);
+/* An argument in JSON, or in Python's plain JSON form. NULL after refuse(). */
+const value *value_read(call *c, const json_t *json, const char *folder, tn_device device);
+/* Binds arguments to the row's signature. */
+bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const char *folder, tn_device device);
+/* NULL, or what differs (of the case's memory). */
+const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol);
+/* Runs one line. Passed, or what is wrong with it in *message (of the case's memory). */
+typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN } outcome;
+outcome replay_line(const char *line, const char *folder, tn_device device, const char **message);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments: from JSON to Python's values, and from those to what Tanso's functions take. */
+#include "replay.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory of a case ---- */
+
+typedef struct block {
+    struct block *next;
+    max_align_t memory[];
+} block;
+static block *blocks;
+
+void *case_memory(size_t bytes)
+{
+    block *b = calloc(1, sizeof *b + bytes);
+    if (!b) {
+        fprintf(stderr, "replay: no memory for %zu bytes\n", bytes);
+        exit(2);
+    }
+    b->next = blocks;
+    blocks = b;
+    return b->memory;
+}
+
+void case_end(void)
+{
+    while (blocks) {
+        block *next = blocks->next;
+        free(blocks);
+        blocks = next;
+    }
+}
+
+void refuse(call *c, const char *format, ...)
+{
+    if (c->refused) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->message, sizeof c->message, format, arguments);
+    va_end(arguments);
+    c->refused = true;
+}
+
+/* ---- from JSON ---- */
+
+static tn_array *load(call *c, const char *folder, const char *name, tn_device device)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    tn_array *x = tn_load_npy(path);
+    if (tn_is_error(x)) refuse(c, "%s: %s", path, tn_message_of(x));
+    return tn_to(x, device);
+}
+
+static value read_number(const json_t *json)
+{
+    if (json_is_boolean(json)) return (value){.kind = BOOL, .i = json_is_true(json)};
+    if (json_is_integer(json)) return (value){.kind = INT, .i = json_integer_value(json)};
+    if (json_is_real(json)) return (value){.kind = FLOAT, .f = json_real_value(json)};
+    const char *text = json_string_value(json);
+    if (text && !strcmp(text, "nan")) return (value){.kind = FLOAT, .f = NAN};
+    if (text && !strcmp(text, "inf")) return (value){.kind = FLOAT, .f = INFINITY};
+    if (text && !strcmp(text, "-inf")) return (value){.kind = FLOAT, .f = -INFINITY};
+    return (value){.kind = NONE};
+}
+
+static long long end_of(const json_t *json) { return json_is_integer(json) ? json_integer_value(json) : TN_NONE; }
+
+static value read_list(call *c, const json_t *json, const char *folder, tn_device device)
+{
+    value v = {.kind = LIST, .list.count = (int)json_array_size(json)};
+    v.list.item = case_memory(sizeof(value) * (size_t)(v.list.count + 1));
+    for (int i = 0; i < v.list.count && !c->refused; i++) {
+        const value *item = value_read(c, json_array_get(json, (size_t)i), folder, device);
+        if (item) v.list.item[i] = *item;
+    }
+    return v;
+}
+
+static value read_object(call *c, const json_t *json, const char *folder, tn_device device)
+{
+    const char *key = json_object_iter_key(json_object_iter((json_t *)json));
+    const json_t *content = key ? json_object_get(json, key) : NULL;
+    if (!key) {
+        refuse(c, "an argument is {}, which is no form of one");
+        return (value){.kind = NONE};
+    }
+    if (!strcmp(key, "npy") && json_is_string(content))
+        return (value){.kind = ARRAY, .array = load(c, folder, json_string_value(content), device)};
+    if (!strcmp(key, "scalar")) return read_number(content);
+    if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = json_string_value(content)};
+    if (!strcmp(key, "list")) return read_list(c, content, folder, device);
+    if (!strcmp(key, "str")) return (value){.kind = STRING, .text = json_string_value(content)};
+    if (!strcmp(key, "slice"))
+        return (value){.kind = SLICE,
+                       .slice = {end_of(json_array_get(content, 0)), end_of(json_array_get(content, 1)),
+                                 end_of(json_array_get(content, 2))}};
+    if (!strcmp(key, "ellipsis")) return (value){.kind = ELLIPSIS};
+    if (!strcmp(key, "newaxis") || !strcmp(key, "none")) return (value){.kind = NONE};
+    if (!strcmp(key, "complex")) {
+        value v = {.kind = COMPLEX};
+        for (int i = 0; i < 2; i++) {
+            value part = read_number(json_array_get(content, (size_t)i));
+            v.complex_parts[i] = part.kind == FLOAT ? part.f : (double)part.i;
+        }
+        return v;
+    }
+    refuse(c, "'%s' is no form of an argument", key);
+    return (value){.kind = NONE};
+}
+
+const value *value_read(call *c, const json_t *json, const char *folder, tn_device device)
+{
+    value *v = case_memory(sizeof *v);
+    if (json_is_object(json))
+        *v = read_object(c, json, folder, device);
+    else if (json_is_array(json))
+        *v = read_list(c, json, folder, device);
+    else if (json_is_string(json))
+        *v = (value){.kind = STRING, .text = json_string_value(json)};
+    else
+        *v = read_number(json);
+    return c->refused ? NULL : v;
+}
+
+/* ---- readers ---- */
+
+static const char *const kind_names[] = {[NONE] = "None",      [BOOL] = "a bool",      [INT] = "an integer",
+                                         [FLOAT] = "a float",  [COMPLEX] = "a complex", [STRING] = "a string",
+                                         [DTYPE] = "a dtype",  [SLICE] = "a slice",     [ELLIPSIS] = "...",
+                                         [LIST] = "a list",    [ARRAY] = "an array"};
+
+static void mismatch(call *c, const value *v, const char *expected)
+{
+    refuse(c, "expected %s, got %s", expected, v ? kind_names[v->kind] : "nothing");
+}
+
+bool given(const call *c, int i) { return c->slot[i] && c->slot[i]->kind != NONE; }
+
+/* Python's number in v, or the one element of an array; false if it is none. */
+static bool scalar_of(const value *v, value *out)
+{
+    if (v && (v->kind == BOOL || v->kind == INT || v->kind == FLOAT)) {
+        *out = *v;
+        return true;
+    }
+    if (!v || v->kind != ARRAY || tn_size(v->array) != 1) return false;
+    tn_dtype type = tn_dtype_of(v->array);
+    if (tn_dtype_is_float(type))
+        *out = (value){.kind = FLOAT, .f = tn_item(v->array)};
+    else if (type == TN_BOOL)
+        *out = (value){.kind = BOOL, .i = tn_item_int(v->array)};
+    else
+        *out = (value){.kind = INT, .i = tn_item_int(v->array)};
+    return true;
+}
+
+long long integer(call *c, int i, long long absent)
+{
+    if (!given(c, i)) return absent;
+    value v;
+    if (!scalar_of(c->slot[i], &v) || v.kind == FLOAT) {
+        mismatch(c, c->slot[i], "an integer");
+        return absent;
+    }
+    return v.i;
+}
+
+double number(call *c, int i, double absent)
+{
+    if (!given(c, i)) return absent;
+    value v;
+    if (!scalar_of(c->slot[i], &v)) {
+        mismatch(c, c->slot[i], "a number");
+        return absent;
+    }
+    return v.kind == FLOAT ? v.f : (double)v.i;
+}
+
+bool boolean(call *c, int i, bool absent) { return number(c, i, absent) != 0; }
+
+const char *string(call *c, int i, const char *absent)
+{
+    if (!given(c, i)) return absent;
+    const value *v = c->slot[i];
+    if ((v->kind != STRING && v->kind != DTYPE) || !v->text) {
+        mismatch(c, v, "a string");
+        return absent ? absent : "";
+    }
+    return v->text;
+}
+
+tn_dtype dtype_named(const char *text)
+{
+    static const struct {
+        const char *name, *dtype;
+    } aliases[] = {{"float", "float64"}, {"double", "float64"}, {"single", "float32"}, {"half", "float16"},
+                   {"int", "int64"},     {"intp", "int64"},     {"uint", "uint64"},    {"bool_", "bool"},
+                   {"complex", "complex128"}, {"longlong", "int64"}, {"float_", "float64"}, {"int_", "int64"},
+                   {"f2", "float16"}, {"f4", "float32"}, {"f8", "float64"}, {"i1", "int8"}, {"i2", "int16"},
+                   {"i4", "int32"}, {"i8", "int64"}, {"u1", "uint8"}, {"u2", "uint16"}, {"u4", "uint32"},
+                   {"u8", "uint64"}, {"b1", "bool"}, {"c8", "complex64"}, {"c16", "complex128"}, {"?", "bool"},
+                   {"d", "float64"}, {"f", "float32"}, {"e", "float16"}, {"F", "complex64"}, {"D", "complex128"}};
+    if (strchr("<>=|", *text) && *text) text++;
+    for (size_t k = 0; k < sizeof aliases / sizeof *aliases; k++)
+        if (!strcmp(text, aliases[k].name)) return tn_dtype_parse(aliases[k].dtype);
+    return tn_dtype_parse(text);
+}
+
+tn_dtype dtype(call *c, int i, tn_dtype absent)
+{
+    if (!given(c, i)) return absent;
+    const char *text = string(c, i, "");
+    tn_dtype found = dtype_named(text);
+    if (!found) refuse(c, "'%s' is no dtype", text);
+    return found;
+}
+
+int integers(call *c, const value *v, long long *out, int capacity)
+{
+    value one;
+    if (v->kind == ARRAY && tn_ndim(v->array) == 1) {
+        if (tn_size(v->array) > capacity) refuse(c, "too many integers");
+        int64_t buffer[64];
+        int n = (int)tn_size(v->array);
+        if (n > 64 || n > capacity || tn_to_host(tn_cast(v->array, TN_INT64), buffer, sizeof buffer) != TN_OK) {
+            mismatch(c, v, "integers");
+            return 0;
+        }
+        for (int k = 0; k < n; k++) out[k] = buffer[k];
+        return n;
+    }
+    if (v->kind != LIST) {
+        if (!scalar_of(v, &one) || one.kind == FLOAT) {
+            mismatch(c, v, "an integer or a list of integers");
+            return 0;
+        }
+        out[0] = one.i;
+        return 1;
+    }
+    if (v->list.count > capacity) refuse(c, "%d integers, expected %d at most", v->list.count, capacity);
+    for (int k = 0; k < v->list.count && !c->refused; k++) {
+        if (!scalar_of(&v->list.item[k], &one) || one.kind == FLOAT) mismatch(c, &v->list.item[k], "an integer");
+        out[k] = one.i;
+    }
+    return c->refused ? 0 : v->list.count;
+}
+
+tn_axes axes(call *c, int i)
+{
+    tn_axes list = {0};
+    if (!given(c, i)) return list;
+    long long read[TN_MAX_NDIM];
+    list.count = integers(c, c->slot[i], read, TN_MAX_NDIM);
+    for (int k = 0; k < list.count; k++) list.axis[k] = (int)read[k];
+    return list;
+}
+
+tn_shape shape(call *c, int i)
+{
+    tn_shape result = {0};
+    if (!given(c, i)) {
+        if (c->slot[i]) return result;
+        refuse(c, "a shape is missing");
+        return result;
+    }
+    long long read[TN_MAX_NDIM];
+    result.ndim = integers(c, c->slot[i], read, TN_MAX_NDIM);
+    for (int k = 0; k < result.ndim; k++) result.dim[k] = read[k];
+    return result;
+}
+
+/* ---- arrays ---- */
+
+/* What asarray needs to know of nested lists of numbers. */
+typedef struct nest {
+    tn_shape shape;
+    kind kind;
+    bool ragged, holds_arrays;
+} nest;
+
+static void explore(const value *v, int depth, nest *n)
+{
+    if (v->kind != LIST) {
+        if (depth != n->shape.ndim && !n->holds_arrays) n->ragged = true;
+        if (v->kind == ARRAY)
+            n->holds_arrays = true;
+        else if (v->kind > COMPLEX || v->kind == NONE)
+            n->ragged = true;
+        else if (v->kind > n->kind)
+            n->kind = v->kind;
+        return;
+    }
+    if (depth >= TN_MAX_NDIM || (depth < n->shape.ndim && n->shape.dim[depth] != v->list.count)) {
+        n->ragged = true;
+        return;
+    }
+    for (int k = 0; k < v->list.count; k++) explore(&v->list.item[k], depth + 1, n);
+}
+
+static void fill(const value *v, kind as, char **at)
+{
+    if (v->kind == LIST) {
+        for (int k = 0; k < v->list.count; k++) fill(&v->list.item[k], as, at);
+    } else if (as == BOOL) {
+        *(*at)++ = v->i != 0;
+    } else if (as == INT) {
+        int64_t whole = v->i;
+        memcpy(*at, &whole, 8);
+        *at += 8;
+    } else {
+        double parts[2] = {v->kind == FLOAT ? v->f : v->kind == COMPLEX ? v->complex_parts[0] : (double)v->i,
+                           v->kind == COMPLEX ? v->complex_parts[1] : 0};
+        size_t bytes = as == COMPLEX ? 16 : 8;
+        memcpy(*at, parts, bytes);
+        *at += bytes;
+    }
+}
+
+static tn_array *from_nest(call *c, const value *v)
+{
+    nest n = {.kind = NONE};
+    for (const value *first = v; first->kind == LIST && n.shape.ndim < TN_MAX_NDIM;) {
+        n.shape.dim[n.shape.ndim++] = first->list.count;
+        if (first->list.count == 0) break;
+        first = first->list.item;
+    }
+    explore(v, 0, &n);
+    if (n.holds_arrays) {
+        tn_array *part[MAX_ARGUMENTS];
+        int count = arrays(c, v, part, MAX_ARGUMENTS);
+        return count ? tn_stack(count, (const tn_array *const *)part, 0) : tn_zeros(TN_SHAPE(0));
+    }
+    if (n.ragged) {
+        refuse(c, "a list is ragged or holds what is no number");
+        return tn_zeros(TN_SHAPE(1));
+    }
+    static const char *const names[] = {[NONE] = "float64", [BOOL] = "bool", [INT] = "int64", [FLOAT] = "float64",
+                                        [COMPLEX] = "complex128"};
+    tn_dtype type = tn_dtype_parse(names[n.kind]);
+    size_t size = 1;
+    for (int d = 0; d < n.shape.ndim; d++) size *= (size_t)n.shape.dim[d];
+    char *data = case_memory(size * 16 + 1), *at = data;
+    fill(v, n.kind == NONE ? FLOAT : n.kind, &at);
+    return tn_from_host(data, n.shape, type);
+}
+
+tn_array *array_of(call *c, const value *v)
+{
+    if (v && v->kind == ARRAY) return v->array;
+    if (!v || v->kind == NONE || (v->kind > COMPLEX && v->kind != LIST)) {
+        mismatch(c, v, "an array");
+        return tn_zeros(TN_SHAPE(1));
+    }
+    return from_nest(c, v);
+}
+
+tn_array *array(call *c, int i) { return array_of(c, c->slot[i]); }
+
+tn_array *operand(call *c, int i, int first, int last)
+{
+    bool strong = false;
+    for (int k = first; k <= last; k++) strong |= c->slot[k] && (c->slot[k]->kind == ARRAY || c->slot[k]->kind == LIST);
+    const value *v = c->slot[i];
+    if (v && strong && v->kind == BOOL) return tn_weak_bool(v->i);
+    if (v && strong && v->kind == INT) return tn_weak_int(v->i);
+    if (v && strong && v->kind == FLOAT) return tn_weak_float(v->f);
+    return array_of(c, v);
+}
+
+int arrays(call *c, const value *v, tn_array **out, int capacity)
+{
+    if (v && v->kind == ARRAY && tn_ndim(v->array) > 0) {
+        int count = (int)tn_dim(v->array, 0);
+        if (count > capacity) refuse(c, "%d arrays, the tool takes %d", count, capacity);
+        for (int k = 0; k < count && !c->refused; k++) out[k] = tn_index(v->array, k);
+        return c->refused ? 0 : count;
+    }
+    if (!v || v->kind != LIST) {
+        mismatch(c, v, "a list of arrays");
+        return 0;
+    }
+    if (v->list.count > capacity) refuse(c, "%d arrays, the tool takes %d", v->list.count, capacity);
+    for (int k = 0; k < v->list.count && !c->refused; k++) out[k] = array_of(c, &v->list.item[k]);
+    return c->refused ? 0 : v->list.count;
+}
