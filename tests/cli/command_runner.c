@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the command, TANSO_COMMAND, as a process. */
+/* Runs the command, TANSO_COMMAND, as a process, on the device that is tested. */
 #include "cli/command_runner.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/device.h"
 #include "support/folder.h"
 
 pid_t command_start(const char *folder, const char *words)
@@ -16,8 +19,17 @@ pid_t command_start(const char *folder, const char *words)
         fprintf(stderr, "TANSO_COMMAND does not name the command to test\n");
         exit(1);
     }
+    static const char *const with_device[] = {"train ", "eval ", "predict "};
+    const char *device = "";
+    size_t command_word = 0;
+    for (int i = 0; i < 3 && test_elsewhere(); i++)
+        if (strncmp(words, with_device[i], strlen(with_device[i])) == 0 && !strstr(words, "--device")) {
+            command_word = strlen(with_device[i]);
+            device = tn_device_name(test_device());
+        }
     char line[2048];
-    snprintf(line, sizeof line, "exec '%s' %s", command, words);
+    snprintf(line, sizeof line, "exec '%s' %.*s%s%s %s", command, (int)command_word, words, *device ? "--device " : "",
+             device, words + command_word);
     const char *out = test_path(folder, "out.txt"), *err = test_path(folder, "err.txt");
     pid_t pid = fork();
     if (pid != 0)

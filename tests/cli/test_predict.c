@@ -7,6 +7,7 @@
 #include <math.h>
 #include <tanso.h>
 #include "cli/command_runner.h"
+#include "support/device.h"
 #include "cli/picture.h"
 #include "support/folder.h"
 #include "support/random.h"
@@ -120,14 +121,14 @@ static int train_once(void **state)
     (void)state;
     test_folder_make(folder);
     tn_dataset *digits = tn_digits(TN_TEST);
-    const float *x = tn_data(tn_dataset_x(digits));
-    const int64_t *t = tn_data(tn_dataset_t(digits));
+    const float *x = test_data(tn_dataset_x(digits));
+    const int64_t *t = test_data(tn_dataset_t(digits));
     for (int i = 0; i < SAMPLES; i++) {
         memcpy(images[i], x + i * 64, sizeof images[i]);
         labels[i] = t[i];
     }
     tn_dataset_free(digits);
-    return tn_train("digits", NULL, .out = test_path(folder, "run")) == TN_OK ? 0 : 1;
+    return tn_train("digits", NULL, .device = test_device(), .out = test_path(folder, "run")) == TN_OK ? 0 : 1;
 }
 
 static int remove_all(void **state)

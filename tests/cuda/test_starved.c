@@ -71,7 +71,7 @@ static void test_host(void **state)
     assert_true(fake.count.launches >= 5);
 }
 
-static void test_device(void **state)
+static void test_opening(void **state)
 {
     (void)state;
     work w = {fake_open(), 1000};
@@ -86,6 +86,6 @@ static void test_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_device)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_opening)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <tanso/data.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
+#include "support/device.h"
 #include "support/latched.h"
 #include "support/random.h"
 #include "support/scratch.h"

@@ -48,8 +48,8 @@ static int64_t epoch_order(tn_loader *loader, int64_t batch, int64_t *order)
         assert_int_equal(tn_dim(b.x, 1), 3);
         assert_int_equal(tn_dim(b.t, 0), b.size);
         assert_true(b.size == batch || (b.size < batch && batches == tn_loader_length(loader) - 1));
-        const float *x = tn_data(b.x);
-        const int64_t *t = tn_data(b.t);
+        const float *x = test_data(b.x);
+        const int64_t *t = test_data(b.t);
         for (int64_t i = 0; i < b.size; i++) {
             assert_true(x[3 * i] == (float)t[i] && x[3 * i + 1] == -(float)t[i] && x[3 * i + 2] == (float)t[i] / 2);
             order[total++] = t[i];
@@ -167,14 +167,14 @@ static void kept_batches(void **state)
                 handle = b.t;
                 kept[n] = tn_reshape(b.t, TN_SHAPE(5, 1)); /* a view */
                 sums[n] = tn_add(b.x, tn_weak_float(1));   /* pending */
-                memcpy(copies + 5 * n, tn_data(b.t), 5 * sizeof(int64_t));
+                memcpy(copies + 5 * n, test_data(b.t), 5 * sizeof(int64_t));
             }
             assert_int_equal(n, COUNT / 5);
             epoch_order(loader, 5, (int64_t[COUNT]){0});
             tn_loader_free(loader);
             for (int64_t i = 0; i < n; i++) {
-                assert_memory_equal(tn_data(kept[i]), copies + 5 * i, 5 * sizeof(int64_t));
-                const float *sum = tn_data(sums[i]);
+                assert_memory_equal(test_data(kept[i]), copies + 5 * i, 5 * sizeof(int64_t));
+                const float *sum = test_data(sums[i]);
                 for (int j = 0; j < 5; j++)
                     assert_true(sum[3 * j] == (float)copies[5 * i + j] + 1);
             }
@@ -195,7 +195,7 @@ static void batches_in_place(void **state)
             }
         tn_loader_free(loader);
     }
-    const float *x = tn_data(tn_dataset_x(dataset));
+    const float *x = test_data(tn_dataset_x(dataset));
     for (int i = 0; i < 20; i++)
         assert_true(x[3 * i] == (float)i);
     tn_dataset_free(dataset);

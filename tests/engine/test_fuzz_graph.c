@@ -14,6 +14,7 @@
 
 #include "core/dtype.h"
 #include "engine/random_graph.h"
+#include "support/device.h"
 #include "support/random.h"
 
 #define TOGETHER         6 /* graphs evaluated in one plan: compiling costs more than running */
@@ -237,7 +238,7 @@ static void whole_numbers_have_no_negative_zero(void **state)
             tn_array *whole =
                 tn_cast(tn_cast(tn_cast(x, i ? TN_FLOAT32 : TN_FLOAT64), i ? TN_INT32 : TN_INT64), TN_FLOAT64);
             assert_true(tn_item(tn_any(tn_signbit(whole))) == 0);
-            const double *data = tn_data(tn_copysign(1, whole));
+            const double *data = test_data(tn_copysign(1, whole));
             assert_non_null(data);
             for (int k = 0; k < 7; k++)
                 assert_true(data[k] == 1);
@@ -259,7 +260,7 @@ static void a_window_keeps_its_values(void **state)
             assert_int_equal(tn_subtract_assign(x, 100), TN_OK);
             const tn_array *both[] = {x, window};
             assert_int_equal(tn_eval_all(2, both), TN_OK);
-            const double *new = tn_data(x), *old = tn_data(window);
+            const double *new = test_data(x), *old = test_data(window);
             for (int k = 0; k < 35; k++)
                 assert_true(new[k] == k - 100 && old[k] == k % 5 * 7 + k / 5);
         }

@@ -118,7 +118,7 @@ static void test_training(void **state)
 {
     (void)state;
     for (int m = 0; m < 3; m++) {
-        training all = {.mode = modes[m], .net = network(), .twin = network(), .meter = tn_meter_new(tn_cpu())};
+        training all = {.mode = modes[m], .net = network(), .twin = network(), .meter = tn_meter_new(test_device())};
         all.optimizer = tn_adam(all.net, .clip_norm = 1);
         all.twins = tn_adam(all.twin, .clip_norm = 1);
         all.x = tn_own(tn_reshape(tn_linspace(-1, 1, 30), TN_SHAPE(5, 6)));

@@ -22,5 +22,5 @@ void assert_same_array(tn_array *a, tn_array *b)
     assert_int_equal(tn_dtype_of(a), tn_dtype_of(b));
     size_t bytes = (size_t)tn_size(a) * tn_dtype_size(tn_dtype_of(a));
     if (bytes)
-        assert_memory_equal(tn_data(a), tn_data(b), bytes);
+        assert_memory_equal(test_data(a), test_data(b), bytes);
 }

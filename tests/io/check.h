@@ -6,6 +6,7 @@
 #include <tanso/array.h>
 #include <tanso/engine.h>
 #include <tanso/io.h>
+#include "support/device.h"
 #include "support/latched.h"
 #include "support/random.h"
 #include "support/scratch.h"

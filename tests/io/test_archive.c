@@ -141,7 +141,7 @@ static void npz_damage(void **state)
                 tn_status status = tn__npz_parse("test", "damaged", changed, size, archive);
                 tn_array *x = tn_archive_count(archive) ? tn_archive_array(archive, 0) : NULL;
                 if (status == TN_OK && x && tn_dtype_of(x) == TN_INT64)
-                    assert_memory_equal(tn_data(x), values, sizeof values);
+                    assert_memory_equal(test_data(x), values, sizeof values);
                 refused += status != TN_OK;
                 tn_archive_free(archive);
                 tn_clear_error();

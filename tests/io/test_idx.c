@@ -136,7 +136,7 @@ static void files(void **state)
     scratch_write(scratch_path("plain"), file, sizeof file);
     tn_array *x = tn_load_idx(scratch_path("plain"));
     assert_int_equal(tn_size(x), 2);
-    assert_int_equal(((const uint8_t *)tn_data(x))[1], 8);
+    assert_int_equal(((const uint8_t *)test_data(x))[1], 8);
     tn_array *none = tn_load_idx(scratch_path("missing"));
     assert_int_equal(tn_status_of(none), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "missing': No such file");

@@ -30,11 +30,11 @@ static void views_and_pending_arrays(void **state)
         assert_int_equal(tn_save_npy(view, path), TN_OK);
         tn_array *back = tn_load_npy(path);
         assert_int_equal(tn_dim(back, 0), 2);
-        const double *data = tn_data(back);
+        const double *data = test_data(back);
         const double expected[12] = {3, 15, 7, 19, 11, 23, 1, 13, 5, 17, 9, 21};
         assert_memory_equal(data, expected, sizeof expected);
         assert_int_equal(tn_save_npy(tn_add(x, x), path), TN_OK);
-        assert_true(((const double *)tn_data(tn_load_npy(path)))[23] == 46);
+        assert_true(((const double *)test_data(tn_load_npy(path)))[23] == 46);
     }
 }
 

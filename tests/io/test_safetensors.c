@@ -35,13 +35,13 @@ static void by_hand(void **state)
     assert_string_equal(tn_archive_text(archive, "model"), "linear:1");
     assert_string_equal(tn_archive_text(archive, "\xc3\xa9"), "");
     assert_null(tn_archive_text(archive, "other"));
-    const uint8_t *early = tn_data(tn_archive_find(archive, "early"));
+    const uint8_t *early = test_data(tn_archive_find(archive, "early"));
     assert_memory_equal(early, "\1\2\3\4", 4);
-    const int16_t *late = tn_data(tn_archive_find(archive, "late"));
+    const int16_t *late = test_data(tn_archive_find(archive, "late"));
     assert_int_equal(late[0], 0x0605);
     assert_int_equal(tn_dim(tn_archive_array(archive, 0), 0), 2);
     assert_int_equal(tn_dim(tn_archive_find(archive, "none"), 1), 3);
-    assert_int_equal(*(const uint8_t *)tn_data(tn_archive_find(archive, "flag")), 1); /* the file's byte is 9 */
+    assert_int_equal(*(const uint8_t *)test_data(tn_archive_find(archive, "flag")), 1); /* the file's byte is 9 */
     assert_null(tn_archive_find(archive, "nothing"));
     tn_archive_free(archive);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "support/device.h"
 #include "support/random.h"
 
 static test_random check_random;

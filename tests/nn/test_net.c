@@ -309,7 +309,7 @@ static void test_move(void **state)
 {
     (void)state;
     tn_status status;
-    tn_device other = tn_device_parse("virtual:0", &status);
+    tn_device other = tn_device_parse("virtual:1", &status);
     if (status != TN_OK)
         skip();
     tn_layer *net = tn_sequential(tn_linear(3, .in = 4), tn_linear(2));
@@ -337,12 +337,12 @@ static void test_move(void **state)
         for (int i = 0; i < 4; i++)
             assert_true(tn_device_equal(tn_device_of(tn_param(net, i)), other));
         assert_int_equal(tn_backward(tn_sum_with(y, NULL)), TN_OK);
-        assert_int_equal(tn_layer_to(net, tn_cpu()), TN_OK);
+        assert_int_equal(tn_layer_to(net, test_device()), TN_OK);
         assert_int_equal(tn_eval(tn_forward(net, x)), TN_OK);
         check_fine();
         assert_int_equal(tn_layer_to(net, (tn_device){TN_DEVICE_CUDA, 99}), TN_ERR_DEVICE);
         tn_clear_error();
-        assert_true(tn_device_equal(tn_device_of(param), tn_cpu()));
+        assert_true(tn_device_equal(tn_device_of(param), test_device()));
     }
     tn_layer_free(net);
 }
@@ -352,7 +352,7 @@ static void test_inferred_beside_input(void **state)
 {
     (void)state;
     tn_status status;
-    tn_device other = tn_device_parse("virtual:0", &status);
+    tn_device other = tn_device_parse("virtual:1", &status);
     if (status != TN_OK)
         skip();
     tn_layer *net = tn_layer_parse("linear:3 layer_norm");

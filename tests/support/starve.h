@@ -14,6 +14,7 @@
 #include <tanso.h>
 
 #include "core/memory.h"
+#include "support/device.h"
 
 typedef tn_status (*starve_scenario)(void *user);
 
@@ -24,16 +25,16 @@ static inline void starve_checked(const char *name, starve_scenario run, void (*
     tn_status fed = run(user); /* makes the caches that last as long as the process */
     if (fed != TN_OK)
         fail_msg("%s: %s", name, tn_error());
-    size_t arrays = tn_live_arrays(), bytes = tn_memory_stats(tn_cpu()).used;
+    size_t arrays = tn_live_arrays(), bytes = tn_memory_stats(test_device()).used;
     long failures = 0;
     for (long n = 0;; n++) {
         assert_true(n < 100000);
         tn__fail_allocation_after(n);
         tn_status status = run(user);
         long made = tn__fail_allocation_after(-1);
-        if (tn_live_arrays() != arrays || tn_memory_stats(tn_cpu()).used != bytes)
+        if (tn_live_arrays() != arrays || tn_memory_stats(test_device()).used != bytes)
             fail_msg("%s, allocation %ld: %zu arrays and %zu bytes before, %zu and %zu after: %s", name, n, arrays, bytes,
-                     tn_live_arrays(), tn_memory_stats(tn_cpu()).used, tn_error());
+                     tn_live_arrays(), tn_memory_stats(test_device()).used, tn_error());
         if (status != TN_OK && (tn_error_code() != TN_ERR_MEMORY || !strstr(tn_error(), "memory")))
             fail_msg("%s, allocation %ld: %s, and the message is '%s'", name, n, tn_status_name(status), tn_error());
         failures += status != TN_OK;

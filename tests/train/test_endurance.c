@@ -11,6 +11,7 @@
 #include <tanso.h>
 
 #include "core/memory.h"
+#include "support/device.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1, STEPS = 1000 }; /* whose own memory grows */
@@ -64,10 +65,10 @@ static void test_memory_is_flat(void **state)
     run r = {.net = tn_sequential(tn_linear(8), tn_relu_layer(), tn_dropout(0.1), tn_linear(3))};
     r.optimizer = tn_adam(r.net, .clip_norm = 5);
     r.loader = tn_loader_new(tn_spiral(30, 1), .batch = 16, .shuffle = true, .no_prefetch = true);
-    r.meter = tn_meter_new(tn_cpu());
+    r.meter = tn_meter_new(test_device());
     train(&r, steps / 10);
     long resident = resident_kilobytes();
-    size_t arrays = tn_live_arrays(), used = tn_memory_stats(tn_cpu()).used, cached = tn_memory_stats(tn_cpu()).cached;
+    size_t arrays = tn_live_arrays(), used = tn_memory_stats(test_device()).used, cached = tn_memory_stats(test_device()).cached;
     uint64_t misses = tn_engine_stats().plan_misses;
     tn__fail_allocation_after(-1);
     train(&r, steps);
@@ -76,8 +77,8 @@ static void test_memory_is_flat(void **state)
     print_message("%ld steps: %ld kB resident, %ld kB more than after warming up; %.1f allocations a step\n", steps,
                   resident + grown, grown, (double)allocations / (double)steps);
     assert_int_equal(tn_live_arrays(), arrays);
-    assert_int_equal(tn_memory_stats(tn_cpu()).used, used);
-    assert_int_equal(tn_memory_stats(tn_cpu()).cached, cached);
+    assert_int_equal(tn_memory_stats(test_device()).used, used);
+    assert_int_equal(tn_memory_stats(test_device()).cached, cached);
     assert_int_equal(tn_engine_stats().plan_misses, misses);
     if (!SANITIZED && steps >= STEPS) { /* a shorter run has hardly warmed up */
         assert_true(resident > 0);

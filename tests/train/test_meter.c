@@ -5,7 +5,7 @@
 static void test_mean(void **state)
 {
     (void)state;
-    tn_meter *meter = tn_meter_new(tn_cpu());
+    tn_meter *meter = tn_meter_new(test_device());
     assert_true(isnan(tn_meter_take(meter)));
     for (int round = 0; round < 2; round++) {
         double total = 0, weights = 0;
@@ -33,7 +33,7 @@ static void test_in_a_loop(void **state)
     size_t arrays = tn_live_arrays();
     tn_layer *net = tn_linear(2, .in = 3);
     tn_optimizer *optimizer = tn_sgd(net);
-    tn_meter *before = tn_meter_new(tn_cpu()), *after = tn_meter_new(tn_cpu());
+    tn_meter *before = tn_meter_new(test_device()), *after = tn_meter_new(test_device());
     double mean = 0;
     for (int i = 0; i < 10; i++) TN_SCOPE {
         tn_array *loss = tn_mean_squared_error(tn_forward(net, tn_ones_with(TN_SHAPE(4, 3), NULL)), tn_zeros_with(TN_SHAPE(4, 2), NULL));
@@ -61,7 +61,7 @@ static void test_without_steps(void **state)
 {
     (void)state;
     tn_layer *net = tn_layer_parse("linear:3 relu linear:1");
-    tn_meter *meter = tn_meter_new(tn_cpu());
+    tn_meter *meter = tn_meter_new(test_device());
     double mean = 0;
     for (int i = 0; i < 12; i++) TN_SCOPE {
         double x[8];
@@ -82,7 +82,7 @@ static void test_without_steps(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    tn_meter *meter = tn_meter_new(tn_cpu());
+    tn_meter *meter = tn_meter_new(test_device());
     TN_SCOPE {
         tn_meter_add(meter, tn_ones_with(TN_SHAPE(2), NULL), 1);
         check_latched(TN_ERR_SHAPE, "one element");

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <tanso.h>
+#include "support/device.h"
 #include "support/folder.h"
 #include "support/random.h"
 
@@ -54,7 +55,7 @@ static void assert_same_params(const loop *a, const loop *b)
     for (int i = 0; i < tn_param_count(a->net); i++) {
         tn_array *x = tn_param(a->net, i), *y = tn_param(b->net, i);
         assert_int_equal(tn_size(x), tn_size(y));
-        assert_memory_equal(tn_data(x), tn_data(y), (size_t)tn_size(x) * sizeof(float));
+        TN_SCOPE assert_memory_equal(test_data(x), test_data(y), (size_t)tn_size(x) * sizeof(float));
     }
 }
 

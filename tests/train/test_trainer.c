@@ -10,8 +10,12 @@
 #include <math.h>
 #include <tanso.h>
 #include "core/memory.h"
+#include "support/device.h"
 #include "support/folder.h"
 #include "support/random.h"
+
+/* tn_train takes the best device there is unless one is given. */
+#define train(dataset, last, ...) tn_train(dataset, last, .device = test_device(), __VA_ARGS__)
 
 static test_random chance;
 static char folder[256];
@@ -65,7 +69,7 @@ static void test_files_and_figures(void **state)
     FILE *report = fopen(report_path, "w");
     tn_epoch last;
     assert_done(
-        tn_train("digits", &last, .epochs = 3, .out = out, .report = report, .seed = test_random_bits(&chance)));
+        train("digits", &last, .epochs = 3, .out = out, .report = report, .seed = test_random_bits(&chance)));
     fclose(report);
 
     assert_int_equal(last.epoch, 3);
@@ -88,7 +92,7 @@ static void test_files_and_figures(void **state)
     assert_done(tn_layer_load(net, test_path(out, "model.safetensors")));
     tn_dataset *test = tn_digits(TN_TEST);
     double loss, accuracy;
-    assert_done(tn_evaluate(net, test, 1000, tn_cpu(), &loss, &accuracy));
+    assert_done(tn_evaluate(net, test, 1000, test_device(), &loss, &accuracy));
     assert_float_equal(loss, last.test_loss, 1e-12);
     assert_float_equal(accuracy, last.test_accuracy, 1e-12);
     tn_dataset_free(test);
@@ -102,13 +106,13 @@ static void test_defaults_learn(void **state)
     (void)state;
     tn_epoch last;
     uint64_t seed = test_random_bits(&chance);
-    assert_done(tn_train("digits", &last, .seed = seed));
+    assert_done(train("digits", &last, .seed = seed));
     if (!(last.test_accuracy >= 0.97))
         fail_msg("digits, seed %llu: accuracy %g", (unsigned long long)seed, last.test_accuracy);
-    assert_done(tn_train("sine", &last, .seed = seed));
+    assert_done(train("sine", &last, .seed = seed));
     if (!(last.test_loss < 0.11) || !isnan(last.test_accuracy)) /* the noise's own variance is 1/12 */
         fail_msg("sine, seed %llu: loss %g", (unsigned long long)seed, last.test_loss);
-    assert_done(tn_train("spiral", &last, .seed = seed));
+    assert_done(train("spiral", &last, .seed = seed));
     if (!(last.test_accuracy >= 0.8))
         fail_msg("spiral, seed %llu: accuracy %g", (unsigned long long)seed, last.test_accuracy);
 }
@@ -150,16 +154,16 @@ static void test_resume(void **state)
         uint64_t seed = 1 + test_random_bits(&chance) / 2;
         int64_t batch = test_random_int(&chance, 30, 200);
         tn_epoch a, b;
-        assert_done(tn_train("digits", &a, .model = resumed[i].model, .optimizer = resumed[i].optimizer, .batch = batch,
+        assert_done(train("digits", &a, .model = resumed[i].model, .optimizer = resumed[i].optimizer, .batch = batch,
                              .seed = seed, .epochs = 6, .out = whole));
-        assert_done(tn_train("digits", NULL, .model = resumed[i].model, .optimizer = resumed[i].optimizer,
+        assert_done(train("digits", NULL, .model = resumed[i].model, .optimizer = resumed[i].optimizer,
                              .batch = batch, .seed = seed, .epochs = 1, .out = cut));
-        assert_done(tn_train("digits", NULL, .epochs = 4, .out = cut, .resume = true)); /* the rest is the snapshot's */
+        assert_done(train("digits", NULL, .epochs = 4, .out = cut, .resume = true)); /* the rest is the snapshot's */
         /* Lines after the snapshot, as a run that was killed leaves them, and a broken one. */
         FILE *log = fopen(test_path(cut, "log.jsonl"), "a");
         fputs("{\"epoch\": 5, \"train_loss\": 1}\n{\"epo", log);
         fclose(log);
-        assert_done(tn_train("digits", &b, .epochs = 6, .batch = batch, .out = cut, .resume = true));
+        assert_done(train("digits", &b, .epochs = 6, .batch = batch, .out = cut, .resume = true));
         assert_true(a.train_loss == b.train_loss && a.test_loss == b.test_loss && a.test_accuracy == b.test_accuracy);
         assert_true(test_same_files(test_path(whole, "model.safetensors"), test_path(cut, "model.safetensors")));
         char *one = test_log_figures(test_path(whole, "log.jsonl")),
@@ -169,7 +173,7 @@ static void test_resume(void **state)
         free(two);
 
         tn_epoch again; /* nothing is left to do */
-        assert_done(tn_train("digits", &again, .epochs = 6, .out = cut, .resume = true));
+        assert_done(train("digits", &again, .epochs = 6, .out = cut, .resume = true));
         assert_memory_equal(&again, &b, sizeof b);
     }
 }
@@ -178,26 +182,26 @@ static void test_resume_refused(void **state)
 {
     (void)state;
     const char *out = test_path(folder, "run");
-    assert_done(tn_train("digits", NULL, .model = "linear:10", .optimizer = "sgd:lr=0.1", .batch = 100, .seed = 5,
+    assert_done(train("digits", NULL, .model = "linear:10", .optimizer = "sgd:lr=0.1", .batch = 100, .seed = 5,
                          .epochs = 1, .out = out));
-    assert_says(tn_train("digits", NULL, .model = "linear:12", .out = out, .resume = true), TN_ERR_VALUE,
+    assert_says(train("digits", NULL, .model = "linear:12", .out = out, .resume = true), TN_ERR_VALUE,
                 "was made with 'linear:10', and 'linear:12' was asked for");
-    assert_says(tn_train("digits", NULL, .optimizer = "sgd:lr=0.2", .out = out, .resume = true), TN_ERR_VALUE,
+    assert_says(train("digits", NULL, .optimizer = "sgd:lr=0.2", .out = out, .resume = true), TN_ERR_VALUE,
                 "'sgd:lr=0.1', and 'sgd:lr=0.2'");
-    assert_says(tn_train("digits", NULL, .batch = 99, .out = out, .resume = true), TN_ERR_VALUE, "'100', and '99'");
-    assert_says(tn_train("digits", NULL, .seed = 6, .out = out, .resume = true), TN_ERR_VALUE, "'5', and '6'");
-    assert_says(tn_train("spiral", NULL, .out = out, .resume = true), TN_ERR_VALUE, "'digits', and 'spiral'");
-    assert_says(tn_train("digits", NULL, .resume = true), TN_ERR_VALUE, "folder");
+    assert_says(train("digits", NULL, .batch = 99, .out = out, .resume = true), TN_ERR_VALUE, "'100', and '99'");
+    assert_says(train("digits", NULL, .seed = 6, .out = out, .resume = true), TN_ERR_VALUE, "'5', and '6'");
+    assert_says(train("spiral", NULL, .out = out, .resume = true), TN_ERR_VALUE, "'digits', and 'spiral'");
+    assert_says(train("digits", NULL, .resume = true), TN_ERR_VALUE, "folder");
 
     /* A model without the state is no snapshot; neither is anything else. */
     const char *snapshot = test_path(out, "snapshot.safetensors");
     assert_int_equal(rename(test_path(out, "model.safetensors"), snapshot), 0);
-    assert_says(tn_train("digits", NULL, .out = out, .resume = true), TN_ERR_FORMAT, "is no snapshot");
+    assert_says(train("digits", NULL, .out = out, .resume = true), TN_ERR_FORMAT, "is no snapshot");
     test_write(snapshot, "junk");
-    assert_says(tn_train("digits", NULL, .out = out, .resume = true), TN_ERR_FORMAT, "snapshot.safetensors");
+    assert_says(train("digits", NULL, .out = out, .resume = true), TN_ERR_FORMAT, "snapshot.safetensors");
     /* Without a snapshot, a run begins. */
     assert_int_equal(unlink(snapshot), 0);
-    assert_done(tn_train("digits", NULL, .model = "linear:10", .epochs = 1, .out = out, .resume = true));
+    assert_done(train("digits", NULL, .model = "linear:10", .epochs = 1, .out = out, .resume = true));
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------------- */
@@ -207,13 +211,13 @@ static void test_nan_keeps_the_last_good(void **state)
     (void)state;
     const char *out = test_path(folder, "run"), *kept = test_path(folder, "kept");
     const char *snapshot = test_path(out, "snapshot.safetensors");
-    assert_done(tn_train("digits", NULL, .epochs = 1, .out = out));
+    assert_done(train("digits", NULL, .epochs = 1, .out = out));
     assert_int_equal(link(snapshot, kept), 0);
-    assert_says(tn_train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30", .out = out),
+    assert_says(train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30", .out = out),
                 TN_ERR_NAN, "of epoch 1");
     assert_true(test_same_files(snapshot, kept));
     assert_int_equal(count_lines(test_path(out, "log.jsonl")), 1);
-    assert_says(tn_train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30"), TN_ERR_NAN,
+    assert_says(train("digits", NULL, .model = "linear:30 relu linear:10", .optimizer = "sgd:lr=1e30"), TN_ERR_NAN,
                 "lower the learning rate");
 }
 
@@ -222,7 +226,7 @@ static void test_stop(void **state)
     (void)state;
     volatile int stop = 1;
     const char *out = test_path(folder, "run");
-    assert_says(tn_train("digits", NULL, .out = out, .stop = &stop), TN_ERR_STATE, "after step 1 of epoch 1");
+    assert_says(train("digits", NULL, .out = out, .stop = &stop), TN_ERR_STATE, "after step 1 of epoch 1");
     assert_false(test_exists(test_path(out, "model.safetensors")));
 }
 
@@ -230,22 +234,22 @@ static void test_bad_arguments(void **state)
 {
     (void)state;
     size_t arrays = tn_live_arrays();
-    assert_says(tn_train(NULL, NULL), TN_ERR_VALUE, "NULL");
-    assert_says(tn_train("", NULL), TN_ERR_VALUE, "dataset");
-    assert_says(tn_train("digist", NULL), TN_ERR_NAME, "digits");
-    assert_says(tn_train("digits", NULL, .epochs = -1), TN_ERR_VALUE, "-1");
-    assert_says(tn_train("digits", NULL, .batch = -7), TN_ERR_VALUE, "-7");
-    assert_says(tn_train("digits", NULL, .model = "linera:10"), TN_ERR_NAME, "linear");
-    assert_says(tn_train("digits", NULL, .model = "linear:9"), TN_ERR_SHAPE, "linear:10");
-    assert_says(tn_train("sine", NULL, .model = "linear:2"), TN_ERR_SHAPE, "linear:1");
-    assert_says(tn_train("digits", NULL, .optimizer = "adm"), TN_ERR_NAME, "adam");
-    assert_says(tn_train("digits", NULL, .schedule = "cosin"), TN_ERR_NAME, "cosine");
-    assert_says(tn_train("digits", NULL, .schedule = "steps of ten"), TN_ERR_NAME, "constant, linear or cosine");
+    assert_says(train(NULL, NULL), TN_ERR_VALUE, "NULL");
+    assert_says(train("", NULL), TN_ERR_VALUE, "dataset");
+    assert_says(train("digist", NULL), TN_ERR_NAME, "digits");
+    assert_says(train("digits", NULL, .epochs = -1), TN_ERR_VALUE, "-1");
+    assert_says(train("digits", NULL, .batch = -7), TN_ERR_VALUE, "-7");
+    assert_says(train("digits", NULL, .model = "linera:10"), TN_ERR_NAME, "linear");
+    assert_says(train("digits", NULL, .model = "linear:9"), TN_ERR_SHAPE, "linear:10");
+    assert_says(train("sine", NULL, .model = "linear:2"), TN_ERR_SHAPE, "linear:1");
+    assert_says(train("digits", NULL, .optimizer = "adm"), TN_ERR_NAME, "adam");
+    assert_says(train("digits", NULL, .schedule = "cosin"), TN_ERR_NAME, "cosine");
+    assert_says(train("digits", NULL, .schedule = "steps of ten"), TN_ERR_NAME, "constant, linear or cosine");
     assert_says(tn_train("digits", NULL, .device = {TN_DEVICE_CPU, 7}), TN_ERR_DEVICE, "cpu");
-    assert_says(tn_train("digits", NULL, .out = ""), TN_ERR_VALUE, "folder");
-    assert_says(tn_train("digits", NULL, .out = "/proc/nowhere/run"), TN_ERR_IO, "/proc/nowhere");
+    assert_says(train("digits", NULL, .out = ""), TN_ERR_VALUE, "folder");
+    assert_says(train("digits", NULL, .out = "/proc/nowhere/run"), TN_ERR_IO, "/proc/nowhere");
     test_write(test_path(folder, "file"), "");
-    assert_says(tn_train("digits", NULL, .out = test_path(folder, "file")), TN_ERR_IO, "file");
+    assert_says(train("digits", NULL, .out = test_path(folder, "file")), TN_ERR_IO, "file");
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
@@ -255,7 +259,7 @@ static void test_full_disk(void **state)
 {
     (void)state;
     const char *out = test_path(folder, "run"), *kept = test_path(folder, "kept");
-    assert_done(tn_train("digits", NULL, .epochs = 1, .out = out));
+    assert_done(train("digits", NULL, .epochs = 1, .out = out));
     assert_int_equal(link(test_path(out, "model.safetensors"), kept), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -263,7 +267,7 @@ static void test_full_disk(void **state)
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
         tn_set_compile(TN_COMPILE_NEVER);
-        tn_status status = tn_train("digits", NULL, .epochs = 1, .seed = 9, .out = out);
+        tn_status status = train("digits", NULL, .epochs = 1, .seed = 9, .out = out);
         _exit(status == TN_ERR_IO && strstr(tn_error(), "snapshot.safetensors") ? 0 : 1);
     }
     int code;
@@ -282,13 +286,13 @@ static void test_no_memory(void **state)
     tn_set_compile(TN_COMPILE_NEVER);
     const char *out = test_path(folder, "run");
     tn__fail_allocation_after(-1);
-    assert_done(tn_train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out));
+    assert_done(train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out));
     long count = tn__fail_allocation_after(-1);
     size_t arrays = tn_live_arrays();
     for (int i = 0; i < 60; i++) {
         long nth = i < 20 ? i : test_random_int(&chance, 0, count);
         tn__fail_allocation_after(nth);
-        tn_status status = tn_train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out);
+        tn_status status = train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out);
         tn__fail_allocation_after(-1);
         if (status == TN_OK ? !tn_ok() : tn_error_code() == TN_OK)
             fail_msg("allocation %ld: %s, but %s", nth, tn_status_name(status), tn_error());
@@ -306,20 +310,21 @@ static void test_evaluate(void **state)
     tn_layer *net = tn_sequential(tn_dropout(0.9), tn_linear(3, .in = 2));
     double loss, accuracy, loss_of_small;
     tn_dataset *spiral = tn_spiral(37, 1);
-    assert_done(tn_evaluate(net, spiral, 0, tn_cpu(), &loss, &accuracy));
-    assert_done(tn_evaluate(net, spiral, 10, tn_cpu(), &loss_of_small, NULL)); /* 111 = 11 x 10 + 1 */
+    assert_done(tn_evaluate(net, spiral, 0, test_device(), &loss, &accuracy));
+    assert_done(tn_evaluate(net, spiral, 10, test_device(), &loss_of_small, NULL)); /* 111 = 11 x 10 + 1 */
     assert_float_equal(loss, loss_of_small, 1e-6);
     assert_true(tn_layer_training(net)); /* as before */
     TN_SCOPE {
         tn_layer_train(net, false);
-        tn_array *y = tn_forward(net, tn_dataset_x(spiral));
-        assert_float_equal(loss, tn_item(tn_softmax_cross_entropy(y, tn_dataset_t(spiral))), 1e-6);
-        assert_float_equal(accuracy, tn_item(tn_accuracy(y, tn_dataset_t(spiral))), 1e-6);
+        tn_array *y = tn_forward(net, tn_to(tn_dataset_x(spiral), test_device()));
+        tn_array *t = tn_to(tn_dataset_t(spiral), test_device());
+        assert_float_equal(loss, tn_item(tn_softmax_cross_entropy(y, t)), 1e-6);
+        assert_float_equal(accuracy, tn_item(tn_accuracy(y, t)), 1e-6);
     }
     tn_dataset *empty = tn_spiral(0, 1);
-    assert_says(tn_evaluate(net, empty, 0, tn_cpu(), &loss, &accuracy), TN_ERR_VALUE, "no samples");
+    assert_says(tn_evaluate(net, empty, 0, test_device(), &loss, &accuracy), TN_ERR_VALUE, "no samples");
     assert_true(isnan(loss) && isnan(accuracy));
-    assert_says(tn_evaluate(NULL, empty, 0, tn_cpu(), &loss, &accuracy), TN_ERR_VALUE, "NULL");
+    assert_says(tn_evaluate(NULL, empty, 0, test_device(), &loss, &accuracy), TN_ERR_VALUE, "NULL");
     tn_dataset_free(empty);
     tn_dataset_free(spiral);
     tn_layer_free(net);

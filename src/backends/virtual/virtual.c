@@ -2,10 +2,15 @@
 /*
  * Virtual devices: the CPU seen as several devices, each with its own memory and statistics, so that all that is about
  * many devices can be tested on any machine. Programs run on the CPU's backend.
+ *
+ * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one beyond a distance at
+ * which no program has memory, so that who reads it all the same stops there and then.
  */
 #include <stdlib.h>
 
 #include "backends/builtin.h"
+#include "core/error.h"
+#include "core/memory.h"
 #include "device/program.h"
 
 #define USUAL_COUNT 4
@@ -26,34 +31,41 @@ static tn__device *behind(const tn__device *device)
     return device->backend_data;
 }
 
+#define DISTANCE ((uintptr_t)1 << 55)
+
+static void *hidden(void *memory)
+{
+    return memory ? (void *)((uintptr_t)memory + DISTANCE) : NULL;
+}
+
+static void *real(const void *address)
+{
+    return address ? (void *)((uintptr_t)address - DISTANCE) : NULL;
+}
+
 static void *virtual_allocate(tn__device *device, size_t bytes)
 {
-    return behind(device)->ops->allocate(behind(device), bytes);
+    return hidden(behind(device)->ops->allocate(behind(device), bytes));
 }
 
 static void virtual_release(tn__device *device, void *memory, size_t bytes)
 {
-    behind(device)->ops->release(behind(device), memory, bytes);
+    behind(device)->ops->release(behind(device), real(memory), bytes);
 }
 
 static tn_status virtual_read(tn__device *device, void *host, const void *memory, size_t bytes)
 {
-    return behind(device)->ops->read(behind(device), host, memory, bytes);
+    return behind(device)->ops->read(behind(device), host, real(memory), bytes);
 }
 
 static tn_status virtual_write(tn__device *device, void *memory, const void *host, size_t bytes)
 {
-    return behind(device)->ops->write(behind(device), memory, host, bytes);
+    return behind(device)->ops->write(behind(device), real(memory), host, bytes);
 }
 
 static tn_status virtual_copy(tn__device *device, void *to, const void *from, size_t bytes)
 {
-    return behind(device)->ops->copy(behind(device), to, from, bytes);
-}
-
-static tn_status virtual_load(tn__device *device, const tn__program *program, tn__executable **executable)
-{
-    return behind(device)->ops->load(behind(device), program, executable);
+    return behind(device)->ops->copy(behind(device), real(to), real(from), bytes);
 }
 
 static tn_status virtual_synchronize(tn__device *device)
@@ -66,15 +78,49 @@ static bool virtual_supports(tn__device *device, int op, tn_dtype dtype)
     return behind(device)->ops->supports && behind(device)->ops->supports(behind(device), op, dtype);
 }
 
-/* Executables are the CPU's own, so these two only have to find its functions. */
+/* ---- programs ---- */
+
+struct tn__executable {
+    tn__device *cpu;
+    tn__executable *loaded; /* by the CPU's backend, whose struct of this name is another */
+    int buffer_count;
+};
+
+static tn_status virtual_load(tn__device *device, const tn__program *program, tn__executable **executable)
+{
+    tn__executable *made = tn__alloc(sizeof *made);
+    if (!made)
+        return tn__fail_memory("load", sizeof *made);
+    *made = (tn__executable){.cpu = behind(device), .buffer_count = program->buffer_count};
+    tn_status status = made->cpu->ops->load(made->cpu, program, &made->loaded);
+    if (status == TN_OK)
+        *executable = made;
+    else
+        tn__free(made);
+    return status;
+}
+
 static tn_status virtual_run(tn__executable *executable, void *const *buffers, const uint64_t *scalars)
 {
-    return tn__device_get(tn_cpu())->ops->run(executable, buffers, scalars);
+    enum { USUAL = 64 };
+    int count = executable->buffer_count;
+    void *few[USUAL] = {NULL}, **addresses = count <= USUAL ? few : tn__alloc((size_t)count * sizeof *addresses);
+    if (!addresses)
+        return tn__fail_memory("run", (size_t)count * sizeof *addresses);
+    for (int i = 0; i < count; i++)
+        addresses[i] = real(buffers[i]);
+    tn_status status = executable->cpu->ops->run(executable->loaded, addresses, scalars);
+    if (addresses != few)
+        tn__free(addresses);
+    return status;
 }
 
 static void virtual_unload(tn__executable *executable)
 {
-    tn__device_get(tn_cpu())->ops->unload(executable);
+    if (!executable)
+        return;
+    executable->cpu->ops->unload(executable->loaded);
+    tn__free(executable);
 }
 
 static const tn__device_ops virtual_ops = {
@@ -98,6 +144,7 @@ static tn_status virtual_open(int index, tn__device *device)
         return TN_ERR_DEVICE;
     device->ops = &virtual_ops;
     device->capabilities = cpu->capabilities;
+    device->capabilities.host_memory = false;
     device->backend_data = cpu;
     return TN_OK;
 }

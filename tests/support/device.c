@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <tanso/base.h>
+#include <unistd.h>
+
+static tn_device chosen = {TN_DEVICE_CPU, 0};
+
+__attribute__((constructor)) static void choose(void)
+{
+    const char *name = getenv("TANSO_TEST_DEVICE");
+    if (!name || !*name)
+        return;
+    tn_status status;
+    tn_device device = tn_device_parse(name, &status);
+    if (status == TN_OK)
+        status = tn_set_device(device);
+    if (status != TN_OK) { /* to pass on the CPU would be a lie */
+        fprintf(stderr, "TANSO_TEST_DEVICE: %s\n", tn_error());
+        _exit(1);
+    }
+    chosen = device;
+}
+
+tn_device test_device(void) { return chosen; }
+
+bool test_elsewhere(void) { return chosen.kind != TN_DEVICE_CPU; }
+
+bool test_same_bits(void) { return chosen.kind == TN_DEVICE_CPU || chosen.kind == TN_DEVICE_VIRTUAL; }
+
+bool test_about_cpu(const char *what)
+{
+    if (test_elsewhere())
+        printf("skipped on %s: about the CPU: %s\n", tn_device_name(chosen), what);
+    return test_elsewhere();
+}
