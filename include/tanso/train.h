@@ -46,7 +46,9 @@ typedef struct tn_train_opts {
     bool resume;           /* go on from out's snapshot, bit for bit: settings left at their default are the snapshot's, others
                             * must agree with it, but for epochs; without a snapshot there, from the beginning */
     FILE *report;          /* progress and epoch lines; NULL: silent */
-    volatile const int *stop; /* becomes non-zero, as by a signal handler: stop after the current step; NULL: never */
+    /* Becomes non-zero, as by a signal handler: stop after the current step; NULL: never. Give handlers a stack of their
+     * own (sigaltstack, SA_ONSTACK): oneDNN's products may have other memory under the stack pointer. */
+    volatile const int *stop;
 } tn_train_opts;
 
 /*

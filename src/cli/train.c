@@ -38,10 +38,13 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number) { interrupted = signal_number; }
 
-/* The first signal ends the run after its step; a second one ends the program as ever. */
+/* The first signal ends the run after its step; a second one ends the program as ever. The handler has a stack of its own:
+ * oneDNN's products keep their workspace where the stack pointer is, and a signal's frame would be written into it. */
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    static char stack[1 << 16];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
