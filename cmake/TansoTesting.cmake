@@ -7,10 +7,9 @@ set(TANSO_TEST_KERNEL_CACHE ${TANSO_TEST_DIR}/kernel-cache CACHE PATH
     "Where tests keep compiled kernels; builds that differ in sanitizers may share a folder")
 file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/home ${TANSO_TEST_KERNEL_CACHE} ${TANSO_TEST_DATA_DIR})
 
-set(TANSO_TEST_TIMEOUT 120)
-if(TANSO_SANITIZE)
-    set(TANSO_TEST_TIMEOUT 360)
-endif()
+# Rooms whose tests are about no device, or about one that they name: the others compute on whichever is to be tested, and
+# have the label "device" (see tests/on_device).
+set(TANSO_TEST_NO_DEVICE build core device backends compile fuzz)
 
 # A python3 that can import the modules named, or "" (a first python3 in PATH may lack what the system's has).
 function(tanso_find_python result modules)
@@ -34,16 +33,19 @@ endfunction()
 # A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each with
 # threads for all cores: those that wait sleep, or they would take the processors from those that work.
 function(tanso_test_properties name)
-    set(seconds ${TANSO_TEST_TIMEOUT})
     foreach(row IN LISTS TANSO_TEST_TIMEOUTS)
         separate_arguments(row)
         list(GET row 0 row_name)
         if(row_name STREQUAL name)
             list(GET row 1 seconds)
+            set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
         endif()
     endforeach()
+    string(REGEX REPLACE "\\..*" "" room ${name})
+    if(NOT room IN_LIST TANSO_TEST_NO_DEVICE)
+        set_property(TEST ${name} APPEND PROPERTY LABELS device)
+    endif()
     set_tests_properties(${name} PROPERTIES
-        TIMEOUT ${seconds}
         SKIP_RETURN_CODE 77
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
         ENVIRONMENT "HOME=${TANSO_TEST_DIR}/home;TANSO_CACHE_DIR=${TANSO_TEST_KERNEL_CACHE};TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR};TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso;OMP_WAIT_POLICY=passive"
@@ -83,10 +85,10 @@ function(tanso_add_unit_test source)
             add_dependencies(${target} tanso)
         endif()
     endif()
-    if(room STREQUAL "cuda")
-        target_link_libraries(${target} PRIVATE tanso_cuda_objects)
+    if(TARGET tanso_cuda_objects AND NOT room IN_LIST TANSO_TEST_NO_DEVICE)
+        target_link_libraries(${target} PRIVATE tanso_cuda_objects) # the plug-in needs libtanso.so
     endif()
-    add_test(NAME ${room}.${subject} COMMAND ${target})
+    add_test(NAME ${room}.${subject} COMMAND ${PROJECT_SOURCE_DIR}/tests/launch $<TARGET_FILE:${target}>)
     tanso_test_properties(${room}.${subject})
 endfunction()
 
