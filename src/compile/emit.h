@@ -31,7 +31,8 @@ typedef struct tn__nest_call {
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its number */
-    const char *helpers;    /* behind the prelude */
+    const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
+    bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the program's */
     void (*loops)(tn__printer *p);
     int64_t (*items)(const tn__nest *nest);
     void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call);

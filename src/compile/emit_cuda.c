@@ -193,14 +193,20 @@ static void loops(tn__printer *p)
 
 static int64_t items(const tn__nest *n) { return n->reduced ? tn__nest_rows(n) : tn__nest_points(n); }
 
+/* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites does
+ * nothing after a failure (see program.h). */
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
 {
     tn__text_addf(text,
-                  "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; };\n"
-                  "extern \"C\" __global__ void k%d(const __grid_constant__ tn_k%d a, const tn_u64 *s, tn_i64 *fault)\n{\n",
-                  number, step->operand_count, step->param_count, number, number);
+                  "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
+                  "extern \"C\" __global__ void k%d(const __grid_constant__ tn_k%d a, const __grid_constant__ tn_failure f)\n"
+                  "{\n"
+                  "    TN_STOP_IF_FAILED(f);\n"
+                  "    tn_i64 *const fault = (tn_i64 *)&f;\n",
+                  number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1, number,
+                  number);
     for (int i = 0; i < count; i++)
-        tn__text_addf(text, "%s    nest%d(a.p, a.n + %d, s, blockIdx.x, gridDim.x, fault);\n",
+        tn__text_addf(text, "%s    nest%d(a.p, a.n + %d, a.s, blockIdx.x, gridDim.x, fault);\n",
                       i ? "    __syncthreads();\n" : "", call[i].function, call[i].param);
     tn__text_add(text, "}\n\n");
 }
@@ -224,7 +230,23 @@ static void launch(tn__nest *const *nest, int count, tn__step *step)
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head = "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
                  "tn_i64 blocks, tn_i64 *fault)\n",
-    .helpers = "__shared__ tn_u64 tn_parts[512];\n"
+    .own_scalars = true,
+    .helpers = "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
+               "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
+               "#define TN_FAULT(fault, operand, index) tn_fail((const tn_failure *)fault, operand, index)\n"
+               "static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand, tn_i64 index)\n"
+               "{\n"
+               "    volatile tn_i64 *report = (volatile tn_i64 *)f->report;\n"
+               "    if (atomicCAS((tn_u64 *)f->latch, 0ull, 1ull) != 0)\n"
+               "        return;\n"
+               "    report[1] = (tn_i64)f->run;\n"
+               "    report[2] = (tn_i64)f->who;\n"
+               "    report[3] = operand;\n"
+               "    report[4] = index;\n"
+               "    __threadfence_system();\n"
+               "    report[0] = 1;\n"
+               "}\n"
+               "__shared__ tn_u64 tn_parts[512];\n"
                "__shared__ tn_i64 tn_places[512];\n",
     .loops = loops,
     .items = items,

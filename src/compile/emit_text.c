@@ -117,7 +117,8 @@ int tn__scalar_param(const tn__printer *p, int slot)
 
 typedef struct filler {
     tn__draft_step *step;
-    size_t param_capacity, slot_capacity;
+    size_t param_capacity, slot_capacity, scalar_capacity;
+    bool own_scalars;  /* kernels get the scalars of their step only */
     int first_param;   /* of the nest in hand */
     int *slot;         /* its scalars */
     int slot_count;
@@ -141,6 +142,23 @@ static bool add_slot(filler *f, int slot)
         return false;
     f->slot[f->slot_count++] = slot;
     return true;
+}
+
+/* The number by which the kernel knows a slot, as a parameter. */
+static bool add_slot_param(filler *f, int slot)
+{
+    tn__step *s = &f->step->step;
+    if (!f->own_scalars)
+        return add_param(f, slot);
+    int at = 0;
+    while (at < s->scalar_count && s->scalar[at] != slot)
+        at++;
+    if (at == s->scalar_count) {
+        if (!tn__grow((void **)&s->scalar, &f->scalar_capacity, (size_t)at + 1, sizeof *s->scalar))
+            return false;
+        s->scalar[s->scalar_count++] = slot;
+    }
+    return add_param(f, at);
 }
 
 static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
@@ -234,7 +252,7 @@ static bool add_params(filler *f, tn__nest *nest, int64_t items)
     for (int i = 0; i < nest->access_count; i++)
         done = done && (dropped(&nest->access[i]) || add_access_params(f, nest, &nest->access[i]));
     for (int i = 0; i < f->slot_count; i++)
-        done = done && add_param(f, f->slot[i]);
+        done = done && add_slot_param(f, f->slot[i]);
     return done;
 }
 
@@ -295,7 +313,7 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
 
 bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step)
 {
-    filler f = {.step = step};
+    filler f = {.step = step, .own_scalars = emitter->target->own_scalars};
     tn__text label = {0};
     tn__nest_call call[count];
     int64_t all_cost = 0;
@@ -329,16 +347,17 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
 /* ---- the whole text ---- */
 
 static const char helpers[] =
+    "#ifndef TN_FAULT\n"
+    "#define TN_FAULT(fault, operand, index) (fault[0] = operand, fault[1] = index)\n"
+    "#endif\n"
     "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
     "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n"
     "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
     "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, tn_i64 *fault, int operand)\n"
     "{\n"
     "    int in = i >= -n && i < n;\n"
-    "    if (!in) {\n"
-    "        fault[0] = operand;\n"
-    "        fault[1] = i;\n"
-    "    }\n"
+    "    if (!in)\n"
+    "        TN_FAULT(fault, operand, i);\n"
     "    return in;\n"
     "}\n";
 

@@ -174,11 +174,14 @@ static tn__block *take(tn__allocator *a, size_t bytes)
     a->used += b->size;
     if (a->used > a->peak)
         a->peak = a->used;
+    atomic_store_explicit(&b->storage.run, 0, memory_order_relaxed);
     return b;
 }
 
 static void give(tn__allocator *a, tn__block *b)
 {
+    if (atomic_load_explicit(&b->storage.spoilt, memory_order_relaxed))
+        tn__error_release(atomic_exchange(&b->storage.spoilt, NULL));
     a->used -= b->size;
     a->cached += b->size;
     if (b->right && b->right->free) {
@@ -215,6 +218,34 @@ void tn__allocator_give(tn__allocator *a, tn__storage *storage)
 {
     pthread_mutex_lock(&a->lock);
     give(a, (tn__block *)storage); /* its first member */
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- failed runs -------------------------------------------------------------------------------------------------- */
+
+typedef struct failed_runs {
+    uint64_t first;
+    tn__error *error;
+} failed_runs;
+
+static void spoil(tn__block *b, void *user)
+{
+    const failed_runs *failed = user;
+    tn__error *none = NULL;
+    if (b->free || atomic_load(&b->storage.run) < failed->first)
+        return;
+    if (atomic_compare_exchange_strong(&b->storage.spoilt, &none, failed->error))
+        tn__error_retain(failed->error);
+}
+
+void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error)
+{
+    tn__allocator *a = device->allocator;
+    failed_runs failed = {first, error};
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    tn__records_each(&a->records, spoil, &failed);
     pthread_mutex_unlock(&a->lock);
 }
 

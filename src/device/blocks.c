@@ -104,7 +104,16 @@ tn__block *tn__records_take(tn__block_records *r)
 void tn__records_give(tn__block_records *r, tn__block *b)
 {
     b->next = r->spare;
+    b->size = 0;
     r->spare = b;
+}
+
+void tn__records_each(const tn__block_records *r, void (*visit)(tn__block *block, void *user), void *user)
+{
+    for (slab *s = r->slabs; s; s = s->next)
+        for (int i = 0; i < SLAB_BLOCKS; i++)
+            if (s->blocks[i].size)
+                visit(&s->blocks[i], user);
 }
 
 void tn__records_free(tn__block_records *r)

@@ -39,5 +39,7 @@ bool tn__records_reserve(tn__block_records *records);
 tn__block *tn__records_take(tn__block_records *records);
 void tn__records_give(tn__block_records *records, tn__block *block);
 void tn__records_free(tn__block_records *records);
+/* Calls a function for each record that is not spare. */
+void tn__records_each(const tn__block_records *records, void (*visit)(tn__block *block, void *user), void *user);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <tanso/base.h>
 #include <tanso/device.h>
+#include "core/error.h"
 #include "core/plugin.h"
 
 typedef struct tn__device tn__device;
@@ -24,6 +25,7 @@ typedef struct tn__capabilities {
     tn__target target;    /* TN__TARGET_NONE: operations one by one only */
     bool host_memory;     /* buffers are host memory: may be read through their pointer after synchronize */
     bool shapes_only;     /* computes nothing: the null device */
+    bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
     int threads;          /* parallel workers, for estimates */
     size_t total_memory;  /* 0: unknown */
@@ -39,7 +41,8 @@ typedef struct tn__device_ops {
     tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
     tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
-    /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done. */
+    /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done, and then
+     * fail later (an index out of range): a later call tells of that, after tn__device_spoil. */
     tn_status (*run)(tn__executable *executable, void *const *buffers, const uint64_t *scalars);
     void (*unload)(tn__executable *executable);
     /* (optional) Waits for everything started; reports faults. */
@@ -56,6 +59,7 @@ struct tn__device {
     tn__capabilities capabilities;
     void *backend_data;
     struct tn__allocator *allocator;
+    _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */
 };
 
 typedef struct tn__backend {
@@ -87,7 +91,11 @@ typedef struct tn__storage {
     size_t bytes;
     void (*release)(void *user, void *memory); /* of wrapped memory; NULL: the allocator's */
     void *user;
+    /* The run of the device that computes it fresh, 0: none, TN__STARTING: one that is about to start. */
+    _Atomic uint64_t run;
+    tn__error *_Atomic spoilt; /* that run failed: whoever wants the contents gets this error */
 } tn__storage;
+#define TN__STARTING UINT64_MAX
 
 /* Uninitialised memory from the device's cache; NULL with a latched TN_ERR_MEMORY that tells requested, used, cached, limit
  * and total. Zero bytes give a storage with a valid pointer. */
@@ -100,6 +108,17 @@ static inline tn__storage *tn__storage_retain(tn__storage *storage)
     return storage;
 }
 void tn__storage_release(tn__storage *storage);
+
+TN__PLUGIN_BEGIN
+/* Marks all storages in use that run `first` of the device or a later one computes. They get references to the error. */
+void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error);
+TN__PLUGIN_END
+/* TN_OK, or the error of a storage that is spoilt, latched. */
+static inline tn_status tn__storage_check(const tn__storage *storage)
+{
+    tn__error *error = atomic_load_explicit(&storage->spoilt, memory_order_relaxed);
+    return error ? tn__error_raise(error) : TN_OK;
+}
 
 /* The allocator itself, for arenas: memory that is not a storage. */
 void *tn__device_allocate(tn__device *device, size_t bytes);

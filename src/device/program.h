@@ -41,9 +41,11 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
  * [begin, end): the part of `items` to do; of an index out of range, fault[0] is set to 1 + the number of the operand it is
  * for (whose last dimension is the one indexed) and fault[1] to the index.
  * In CUDA:
- *     extern "C" __global__ void name(const __grid_constant__ struct { void *p[]; long long n[]; } a,
- *                                     const unsigned long long *s, long long *fault)
- * launched on `blocks` of `threads`. */
+ *     extern "C" __global__ void name(const __grid_constant__ struct { void *p[]; long long n[]; u64 s[]; } a,
+ *                                     const __grid_constant__ struct { u64 guard, latch, report, run, who; } f)
+ * launched on `blocks` of `threads`; s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if
+ * there is one, is not 0; of an index out of range, the word at `latch` is set to 1, and whoever did so writes run, who, the
+ * number of the operand and the index to report[1..4], and then 1 to report[0]. */
 typedef struct tn__step {
     tn__step_kind kind;
     int op;                   /* OP: the operation, a tn__op of array/ops.h */
@@ -55,8 +57,8 @@ typedef struct tn__step {
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */
-    int scalar_count;         /* OP */
-    int *scalar;              /* OP: slots of the program's scalars */
+    int scalar_count;         /* OP, KERNEL in CUDA */
+    int *scalar;              /* slots of the program's scalars */
     int param_count;
     int64_t *param;
     int64_t items;            /* KERNEL: extent of the parallel loop */

@@ -28,6 +28,8 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
     switch (buffer->kind) {
     case TN__BUFFER_INPUT: {
         tn__node *leaf = leaf_node(c, buffer->slot);
+        if (tn__storage_check(leaf->storage) != TN_OK)
+            return false;
         bind->storage[b] = tn__storage_retain(leaf->storage);
         bind->address[b] = (char *)leaf->storage->memory + leaf->offset * (int64_t)tn_dtype_size(leaf->dtype);
         return true;
@@ -39,6 +41,7 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
         storage = tn__storage_new(c->device, buffer->bytes);
         if (!storage)
             return false;
+        atomic_store_explicit(&storage->run, TN__STARTING, memory_order_relaxed);
         break;
     case TN__BUFFER_TEMPORARY:
         bind->address[b] = (char *)bind->arena + buffer->offset;
@@ -47,6 +50,15 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
     bind->storage[b] = storage;
     bind->address[b] = storage->memory;
     return true;
+}
+
+/* Notes which run computes what is fresh, should it fail after it has returned. */
+static void note_run(const tn__collection *c, const tn__program *p, const binding *bind)
+{
+    uint64_t run = atomic_load_explicit(&c->device->runs, memory_order_relaxed);
+    for (int b = 0; b < p->buffer_count; b++)
+        if (p->buffer[b].kind == TN__BUFFER_OUTPUT)
+            atomic_store_explicit(&bind->storage[b]->run, run, memory_order_relaxed);
 }
 
 static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
@@ -147,6 +159,7 @@ static tn_status run(tn__collection *c, bool step)
         if (program->step_count)
             status = loaded->ops->run(loaded->executable, bind.address, c->scalar);
         if (status == TN_OK) {
+            note_run(c, program, &bind);
             tn__error *released = step ? released_record(c) : NULL;
             publish(c, loaded->plan, &bind, released);
             if (released)
@@ -179,7 +192,7 @@ tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate
 tn_status tn_eval(const tn_array *x)
 {
     if (x && x->node->storage)
-        return TN_OK;
+        return tn__storage_check(x->node->storage);
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "eval");
     tn_status status = tn__evaluate(1, &node);

@@ -23,6 +23,9 @@ static tn__node *compact(tn__node *node)
 static tn_status read_span(const tn__node *node, void *host)
 {
     const tn__device *device = node->device;
+    tn_status status = tn__storage_check(node->storage);
+    if (status != TN_OK)
+        return status;
     return device->ops->read(node->device, host, (char *)node->storage->memory + node->offset * (int64_t)itemsize(node),
                              (size_t)node->shape->size * itemsize(node));
 }
@@ -133,6 +136,8 @@ static tn_status copy_elements(tn__node *from, tn__storage *to)
 {
     size_t bytes = (size_t)from->shape->size * itemsize(from);
     const tn__capabilities *source = &from->device->capabilities;
+    if (tn__storage_check(from->storage) != TN_OK)
+        return tn__error_status(tn__error_last());
     if (!bytes)
         return TN_OK;
     const char *memory = (const char *)from->storage->memory + from->offset * (int64_t)itemsize(from);

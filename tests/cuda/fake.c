@@ -11,7 +11,7 @@ fake_driver fake;
 
 /* ---- the stream ---- */
 
-typedef enum work_kind { COPY, SET, LAUNCH } work_kind;
+typedef enum work_kind { NOTHING, COPY, SET, LAUNCH } work_kind;
 
 typedef struct work {
     work_kind kind;
@@ -20,16 +20,30 @@ typedef struct work {
     size_t bytes;
     char name[64];
     int64_t words[32];
-    const uint64_t *scalars;
-    int64_t *fault;
+    tn__cuda_failure failure;
 } work;
 
 #define LONGEST 4096
 static work queue[LONGEST];
 static size_t first, last; /* of what waits, counted from the start of the test */
 
-static CUresult put(work w)
+#define MOST_NODES 16
+typedef struct fake_graph {
+    int count;
+    work node[MOST_NODES];
+    const work *original; /* of an executable graph: the nodes that it was made of */
+} fake_graph;
+static fake_graph *capturing;
+static CUstream captured_stream;
+
+static CUresult put(CUstream stream, work w)
 {
+    if (capturing && stream == captured_stream) {
+        if (capturing->count == MOST_NODES)
+            abort();
+        capturing->node[capturing->count++] = w;
+        return CUDA_SUCCESS;
+    }
     if (last - first == LONGEST)
         abort();
     queue[last++ % LONGEST] = w;
@@ -44,10 +58,26 @@ static void flush_until(size_t end)
             memmove(w->to, w->from, w->bytes);
         else if (w->kind == SET)
             memset(w->to, 0, w->bytes);
-        else if (fake.kernel_runs)
-            fake.kernel_runs(w->name, w->words, w->scalars, w->fault);
+        else if (w->kind == LAUNCH && fake.kernel_runs)
+            fake.kernel_runs(w->name, w->words, (const uint64_t *)w->words + fake.words, &w->failure);
     }
 }
+
+void fake_fail(const tn__cuda_failure *failure, int64_t operand, int64_t index)
+{
+    uint64_t *latch = (uint64_t *)failure->latch;
+    int64_t *report = (int64_t *)failure->report;
+    if (*latch)
+        return;
+    *latch = 1;
+    report[TN__CUDA_REPORT_RUN] = (int64_t)failure->run;
+    report[TN__CUDA_REPORT_WHO] = (int64_t)failure->who;
+    report[TN__CUDA_REPORT_OPERAND] = operand;
+    report[TN__CUDA_REPORT_INDEX] = index;
+    report[TN__CUDA_REPORT_SET] = 1;
+}
+
+bool fake_stopped(const tn__cuda_failure *failure) { return failure->guard && *(const uint64_t *)failure->guard; }
 
 void fake_flush(void) { flush_until(last); }
 
@@ -111,8 +141,9 @@ static CUresult fake_current(CUcontext context) { return (void)context, CUDA_SUC
 
 static CUresult fake_stream(CUstream *stream, unsigned flags)
 {
+    static int streams;
     (void)flags;
-    *stream = (CUstream)&queue;
+    *stream = (CUstream)&queue[streams++ % LONGEST];
     return CUDA_SUCCESS;
 }
 
@@ -154,6 +185,11 @@ static CUresult fake_event_wait(CUevent event)
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_event_ask(CUevent event)
+{
+    return *(size_t *)event > first ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
 static CUresult fake_allocate(CUdeviceptr *memory, size_t bytes)
 {
     if (bytes > fake.memory_left)
@@ -191,30 +227,27 @@ static CUresult fake_unpin(void *memory)
 
 static CUresult fake_to_device(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     fake.count.host_to_device++;
-    return put((work){.kind = COPY, .to = (void *)to, .from = from, .bytes = bytes});
+    return put(stream, (work){.kind = COPY, .to = (void *)to, .from = from, .bytes = bytes});
 }
 
 static CUresult fake_to_host(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     fake.count.device_to_host++;
-    return put((work){.kind = COPY, .to = to, .from = (void *)from, .bytes = bytes});
+    return put(stream, (work){.kind = COPY, .to = to, .from = (void *)from, .bytes = bytes});
 }
 
 static CUresult fake_inside(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     fake.count.device_to_device++;
-    return put((work){.kind = COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
+    return put(stream, (work){.kind = COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
 }
 
 static CUresult fake_set(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
 {
-    (void)stream, (void)value; /* the backend only ever clears */
+    (void)value; /* the backend only ever clears */
     fake.count.sets++;
-    return put((work){.kind = SET, .to = (void *)to, .bytes = bytes});
+    return put(stream, (work){.kind = SET, .to = (void *)to, .bytes = bytes});
 }
 
 static CUresult fake_module(CUmodule *module, const void *image)
@@ -245,10 +278,23 @@ static CUresult fake_function_set(CUfunction function, CUfunction_attribute attr
     return CUDA_SUCCESS;
 }
 
+/* The work of a launch; kernels that the test has no function for do nothing. */
+static work launched(CUfunction function, void **params)
+{
+    work w = {.kind = LAUNCH};
+    int number;
+    sscanf((const char *)function, "%63[a-z_0-9]", w.name);
+    if (sscanf(w.name, "k%d", &number) != 1)
+        return (work){.kind = NOTHING};
+    memcpy(w.words, params[0], (fake.words + fake.scalars) * sizeof *w.words);
+    w.failure = *(const tn__cuda_failure *)params[1];
+    return w;
+}
+
 static CUresult fake_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
                             unsigned shared, CUstream stream, void **params, void **extra)
 {
-    (void)stream, (void)extra;
+    (void)extra;
     if (y != 1 || z != 1 || ty != 1 || tz != 1)
         return CUDA_ERROR_INVALID_VALUE;
     if (fake.next_launch != CUDA_SUCCESS)
@@ -258,15 +304,85 @@ static CUresult fake_launch(CUfunction function, unsigned x, unsigned y, unsigne
     fake.threads = tx;
     fake.shared = shared;
     sscanf((const char *)function, "%63[a-z_0-9]", fake.kernel);
-    work w = {.kind = LAUNCH};
-    int number;
-    if (sscanf(fake.kernel, "k%d", &number) != 1)
-        return CUDA_SUCCESS;
-    strcpy(w.name, fake.kernel);
-    memcpy(w.words, params[0], fake.words * sizeof *w.words);
-    w.scalars = *(const uint64_t **)params[1];
-    w.fault = *(int64_t **)params[2];
-    return put(w);
+    return put(stream, launched(function, params));
+}
+
+/* ---- graphs ---- */
+
+static CUresult fake_capture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)mode;
+    fake.count.captures++;
+    if (fake.no_capture)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    capturing = calloc(1, sizeof *capturing);
+    captured_stream = stream;
+    return capturing ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult fake_captured(CUstream stream, CUgraph *graph)
+{
+    (void)stream;
+    *graph = (CUgraph)capturing;
+    fake.count.graphs += capturing != NULL;
+    capturing = NULL;
+    return CUDA_SUCCESS;
+}
+
+/* A node is the place of its work. */
+static CUresult fake_capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count)
+{
+    static CUgraphNode node;
+    (void)stream, (void)id, (void)graph, (void)edges;
+    *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    node = capturing ? (CUgraphNode)&capturing->node[capturing->count - 1] : NULL;
+    *nodes = &node;
+    *count = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    fake_graph *made = malloc(sizeof *made), *of = (fake_graph *)graph;
+    if (made == NULL || flags)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = *of;
+    made->original = of->node;
+    *exec = (CUgraphExec)made;
+    fake.count.graphs++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_graph_end(CUgraph graph)
+{
+    fake.count.graphs_gone++;
+    free(graph);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_exec_end(CUgraphExec exec)
+{
+    fake.count.graphs_gone++;
+    free(exec);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_graph_launch(CUgraphExec exec, CUstream stream)
+{
+    const fake_graph *graph = (fake_graph *)exec;
+    fake.count.graph_launches++;
+    for (int i = 0; i < graph->count; i++)
+        put(stream, graph->node[i]);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_patch(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    fake_graph *graph = (fake_graph *)exec;
+    fake.count.patches++;
+    graph->node[(work *)node - graph->original] = launched(params->func, params->kernelParams);
+    return CUDA_SUCCESS;
 }
 
 /* ---- the compiler: its machine code is the text ---- */
@@ -345,19 +461,24 @@ static nvrtcResult fake_log(nvrtcProgram program, char *log)
 
 /* ---- together ---- */
 
-static const tn__cuda_libraries libraries = {
+static tn__cuda_libraries libraries = {
     .driver = {.cuInit = fake_init, .cuDriverGetVersion = fake_version, .cuGetErrorName = fake_error,
                .cuGetErrorString = fake_error, .cuDeviceGetCount = fake_device_count, .cuDeviceGet = fake_device_get,
                .cuDeviceGetName = fake_name, .cuDeviceGetAttribute = fake_attribute, .cuDeviceTotalMem = fake_total,
                .cuDevicePrimaryCtxRetain = fake_retain, .cuDevicePrimaryCtxRelease = fake_let_go,
                .cuCtxSetCurrent = fake_current, .cuStreamCreate = fake_stream, .cuStreamDestroy = fake_stream_end,
                .cuStreamSynchronize = fake_wait, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
-               .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait, .cuMemAlloc = fake_allocate,
+               .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait,
+               .cuEventQuery = fake_event_ask, .cuMemAlloc = fake_allocate,
                .cuMemFree = fake_free, .cuMemAllocHost = fake_pin, .cuMemFreeHost = fake_unpin,
                .cuMemcpyHtoDAsync = fake_to_device, .cuMemcpyDtoHAsync = fake_to_host, .cuMemcpyDtoDAsync = fake_inside,
                .cuMemsetD8Async = fake_set, .cuModuleLoadData = fake_module, .cuModuleUnload = fake_unload,
                .cuModuleGetFunction = fake_function, .cuFuncSetAttribute = fake_function_set,
                .cuLaunchKernel = fake_launch},
+    .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
+               .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphInstantiate = fake_instantiate,
+               .cuGraphDestroy = fake_graph_end, .cuGraphExecDestroy = fake_exec_end, .cuGraphLaunch = fake_graph_launch,
+               .cuGraphExecKernelNodeSetParams = fake_patch},
     .compiler = {.nvrtcVersion = fake_compiler_version, .nvrtcGetErrorString = fake_compiler_error,
                  .nvrtcGetNumSupportedArchs = fake_arch_count, .nvrtcGetSupportedArchs = fake_archs,
                  .nvrtcCreateProgram = fake_create, .nvrtcDestroyProgram = fake_destroy,
@@ -369,15 +490,25 @@ static const tn__cuda_libraries libraries = {
     .device_count = 1,
 };
 
-tn__device *fake_open(void)
+static tn__device *open_with(bool graphs)
 {
     static tn__device device;
     fake_flush();
+    libraries.has_graphs = graphs;
     tn__cuda_use(&libraries);
     memset(&fake, 0, sizeof fake);
     fake.memory_left = (size_t)1 << 30;
     fake.words = 4;
+    fake.scalars = 2;
     free(device.backend_data);
     memset(&device, 0, sizeof device);
-    return tn__plugin_cuda.backend->open(0, &device) == TN_OK ? &device : NULL;
+    if (tn__plugin_cuda.backend->open(0, &device) != TN_OK)
+        return NULL;
+    fake_flush();
+    memset(&fake.count, 0, sizeof fake.count);
+    return &device;
 }
+
+tn__device *fake_open(void) { return open_with(true); }
+
+tn__device *fake_open_without_graphs(void) { return open_with(false); }

@@ -2,7 +2,7 @@
 /*
  * A driver, a compiler and no products library, for tests of the CUDA backend's host side without a GPU. Device memory is
  * host memory. What a stream is given waits in a queue until somebody waits for it, as it may on a GPU, so that memory
- * reused too early shows. Kernels named k<digits> are "run" by a function of the test; others are only counted.
+ * reused too early shows; so do graphs, which are lists of such work. Kernels named k<digits> are "run" by a function of the test; others are only counted.
  */
 #ifndef TN_TESTS_CUDA_FAKE_H
 #define TN_TESTS_CUDA_FAKE_H
@@ -11,7 +11,7 @@
 
 typedef struct fake_counts {
     int allocations, releases, pinned, unpinned, host_to_device, device_to_host, device_to_device, launches, waits,
-        event_waits, modules, unloads, compilations, sets;
+        event_waits, modules, unloads, compilations, sets, captures, graphs, graphs_gone, graph_launches, patches;
 } fake_counts;
 
 typedef struct fake_driver {
@@ -21,14 +21,20 @@ typedef struct fake_driver {
     CUresult next_wait;        /* what waiting answers */
     unsigned blocks, threads, shared; /* of the last launch */
     char kernel[64];           /* its name */
-    size_t words;              /* of parameter blocks: what a launch copies */
-    void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, int64_t *fault);
+    size_t words, scalars;     /* of parameter blocks: what a launch copies */
+    bool no_capture;           /* streams cannot be captured */
+    void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
 } fake_driver;
 
 extern fake_driver fake;
 
-/* A device of the backend on this driver, fresh counts. */
+/* A device of the backend on this driver, fresh counts; with a driver that has graphs, or not. */
 tn__device *fake_open(void);
+tn__device *fake_open_without_graphs(void);
+/* What a kernel does that meets an index out of range. */
+void fake_fail(const tn__cuda_failure *failure, int64_t operand, int64_t index);
+/* True if the kernel must do nothing. */
+bool fake_stopped(const tn__cuda_failure *failure);
 /* Does what waits in the stream. */
 void fake_flush(void);
 

@@ -12,15 +12,18 @@
 #include "device/program.h"
 
 static const char source[] =
-    "struct k0_a { void *p[1]; long long n[1]; };\n"
-    "extern \"C\" __global__ void k0(const __grid_constant__ k0_a a, const unsigned long long *s, long long *fault)\n"
-    "{ ((float *)a.p[0])[a.n[0] * threadIdx.x] = (float)s[0]; }\n";
+    "struct k0_a { void *p[1]; long long n[1]; unsigned long long s[1]; };\n"
+    "struct failure { unsigned long long words[5]; };\n"
+    "extern \"C\" __global__ void k0(const __grid_constant__ k0_a a, const __grid_constant__ failure f)\n"
+    "{ ((float *)a.p[0])[a.n[0] * threadIdx.x] = (float)a.s[0]; }\n";
 
 static tn_status run_once(tn__device *device, int64_t stride, void *memory, float *back)
 {
     tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+    int slot = 0;
     tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1, .operand = &operand,
-                     .param_count = 1, .param = &stride, .blocks = 1, .threads = 4, .label = "scatter-brained", .alpha = -1};
+                     .param_count = 1, .param = &stride, .scalar_count = 1, .scalar = &slot, .blocks = 1, .threads = 4,
+                     .label = "scatter-brained", .alpha = -1};
     tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
     tn_dtype dtype = TN_UINT64;
     tn__program program = {.buffer_count = 1, .buffer = &buffer, .scalar_count = 1, .scalar_dtype = &dtype,

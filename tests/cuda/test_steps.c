@@ -99,6 +99,8 @@ static tn_status run_on(tn__device *device, one_step *one, void *const *memory)
     tn_status status = device->ops->load(device, &program, &executable);
     if (status == TN_OK)
         status = device->ops->run(executable, memory, one->scalar);
+    if (status == TN_OK && device->ops->synchronize) /* which tells of an index out of range */
+        status = device->ops->synchronize(device);
     if (executable)
         device->ops->unload(executable);
     return status;

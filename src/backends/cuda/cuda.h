@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the CUDA backend. A device has one stream, on which everything happens in the order it was asked for. A loaded
- * program is a list of steps, each with the function that starts it.
+ * program is a list of steps, each with the function that starts it; what it starts is captured as a graph, so that
+ * running the program again is one launch.
  */
 #ifndef TN_BACKENDS_CUDA_CUDA_H
 #define TN_BACKENDS_CUDA_CUDA_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "backends/cuda/driver.h"
+#include "core/error.h"
 #include "device/program.h"
 
 /* The operations by the numbers of array/ops.h, whose room is out of a backend's sight. */
@@ -24,24 +27,45 @@ typedef enum tn__cuda_op {
 /* ---- devices ---- */
 
 typedef struct tn__cuda_module tn__cuda_module;
+typedef struct tn__cuda_run tn__cuda_run;
+typedef struct tn__cuda_step tn__cuda_step;
+typedef struct tn__cuda_staging tn__cuda_staging;
+
+/* What waiting for the GPU means to whoever looks for hidden waits: TANSO_CUDA_SYNC. */
+typedef enum tn__cuda_waits { TN__CUDA_WAITS_ALLOWED, TN__CUDA_WAITS_REPORTED, TN__CUDA_WAITS_FORBIDDEN } tn__cuda_waits;
 
 typedef struct tn__cuda_device {
+    tn__device *owner;
     const tn__cuda_libraries *libraries;
     const tn__cuda_driver *driver;
     CUdevice device;
     CUcontext context;
-    CUstream stream;
+    CUstream stream;           /* where everything happens */
+    CUstream recorder;         /* where graphs are captured; 0: never yet */
     int architecture;          /* 90: compute capability 9.0 */
     char name[24], product[64];
-    /* Recursive; held while work is put on the stream, so that a program's launches stay together. */
+    /* Recursive; held while work is put on the stream, so that a program's launches stay together. Whoever holds it may take
+     * the allocator's lock, never the other way round. */
     pthread_mutex_t lock;
     tn__cuda_module *modules;  /* loaded ones */
     cublasLtHandle_t blas;     /* made when first needed */
     CUdeviceptr workspace;     /* of the library of products */
+    tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     char last_label[96];       /* of the work started most recently */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
-    bool faulted;              /* the context is lost: every call fails with `fault` */
+    tn__cuda_waits waits;
+    unsigned long long wait_count; /* of waits for the GPU so far */
+    /* A context that is lost: every call fails with `fault`. */
+    _Atomic bool faulted;
+    pthread_mutex_t fault_lock;
     char fault[256];
+    /* Failures of runs that were started and not waited for: see failure.c. */
+    CUdeviceptr latch;         /* a word on the device: not 0 after a failure */
+    volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */
+    bool doubtful;             /* some program may fail: what overwrites looks at the latch first */
+    tn__error *failure;        /* one that nobody has been told of */
+    uint32_t executable_count; /* ever loaded */
+    tn__executable *executables;
 } tn__cuda_device;
 
 static inline tn__cuda_device *tn__cuda_of(const tn__device *device)
@@ -53,10 +77,35 @@ static inline tn__cuda_device *tn__cuda_of(const tn__device *device)
 tn_status tn__cuda_enter(tn__cuda_device *device, const char *what);
 /* TN_OK for success; else latches the error, and what ruins the context for good. */
 tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);
-/* Notes what is started, for the message of a fault; waits for it where TANSO_CUDA_BLOCKING asks for that. */
-tn_status tn__cuda_started(tn__cuda_device *device, CUresult result, const char *label);
-/* Waits for the stream. */
-tn_status tn__cuda_wait(tn__cuda_device *device, const char *what);
+/* Notes what is started, for the message of a fault. */
+void tn__cuda_note(tn__cuda_device *device, const char *label);
+/* The same for work that has been started; waits for it where TANSO_CUDA_BLOCKING asks for that. */
+tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label);
+/* Waits for the stream, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here. */
+tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
+tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
+
+/* ---- failures of runs (failure.c) ---- */
+
+/* By value to every kernel that may fail or must not overwrite after a failure. Kernels know it as tn_failure. */
+typedef struct tn__cuda_failure {
+    unsigned long long guard;  /* address of the latch if the kernel must do nothing after a failure, else 0 */
+    unsigned long long latch, report;
+    unsigned long long run;    /* its number */
+    unsigned long long who;    /* executable << 32 | step */
+} tn__cuda_failure;
+/* Words of the report; the first is set last. */
+enum { TN__CUDA_REPORT_SET, TN__CUDA_REPORT_RUN, TN__CUDA_REPORT_WHO, TN__CUDA_REPORT_OPERAND, TN__CUDA_REPORT_INDEX,
+       TN__CUDA_REPORT_WORDS };
+tn_status tn__cuda_failures_open(tn__cuda_device *device);
+void tn__cuda_failures_close(tn__cuda_device *device);
+/* Tells of a failure that nobody has been told of: costs a look at host memory if there is none. */
+tn_status tn__cuda_look(tn__cuda_device *device);
+/* The same, but leaves the telling to the next look; the stream must be idle. */
+void tn__cuda_settle(tn__cuda_device *device);
+/* What the step of an executable says of index `index` of operand number `operand` (from 1). */
+tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index);
+tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t number);
 
 /* ---- code ---- */
 
@@ -74,18 +123,30 @@ extern _Atomic unsigned long tn__cuda_compilations;
 
 /* ---- programs ---- */
 
-typedef struct tn__cuda_step tn__cuda_step;
+/* The launches of a run when they are not just put on the stream: captured, or put in the place of captured ones. */
+typedef struct tn__cuda_recording {
+    CUgraphNode *node;         /* of each launch by tn__cuda_launch, in order */
+    size_t count, capacity;
+    CUgraphExec patched;       /* the graph whose nodes are replaced; NULL while they are captured */
+    size_t next;               /* the node that comes next then */
+} tn__cuda_recording;
 
 /* What a run gives its steps. */
-typedef struct tn__cuda_run {
+struct tn__cuda_run {
     tn__cuda_device *device;
+    CUstream stream;           /* where to put work: not always the device's */
+    tn__cuda_recording *recording; /* NULL: none */
     void *const *buffers;
-    const uint64_t *scalars;   /* the host's copy */
-    CUdeviceptr device_scalars;
-    CUdeviceptr faults;        /* a record of two words a step */
-} tn__cuda_run;
+    const uint64_t *scalars;
+    CUdeviceptr factors;       /* 16 bytes a step, see tn__cuda_factors */
+    tn__cuda_failure failure;
+};
+
+/* While a graph is patched, only kernels are: a step leaves out what else it does. */
+static inline bool tn__cuda_patching(const tn__cuda_run *run) { return run->recording && run->recording->patched; }
 
 struct tn__cuda_step {
+    /* Starts the step's work on run->stream: waits for nothing, allocates nothing. */
     tn_status (*start)(const tn__cuda_step *step, const tn__cuda_run *run);
     void (*free)(const tn__cuda_step *step, tn__cuda_device *device); /* of data; NULL: nothing to do */
     const tn__step *step;
@@ -93,11 +154,20 @@ struct tn__cuda_step {
     int number;
     bool may_fail;
     bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
+    bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */
     CUfunction function;
     void *data;                /* one block, or NULL */
 };
+
+/* The failure record of a step, for its kernels. */
+tn__cuda_failure tn__cuda_failure_of(const tn__cuda_step *step, const tn__cuda_run *run);
+/* The latch that kernels of a step must look at before they overwrite anything; 0: they need not. */
+static inline CUdeviceptr tn__cuda_guard(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    return step->overwrites ? run->failure.guard : 0;
+}
 
 tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, tn__cuda_module *module);
 tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device);
@@ -127,11 +197,34 @@ void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int6
 
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
 char *tn__cuda_text_move(size_t itemsize);
+char *tn__cuda_text_fill(size_t itemsize);
+char *tn__cuda_text_factors(void);
 char *tn__cuda_text_scatter(tn_dtype dtype);
 char *tn__cuda_text_matmul(tn_dtype dtype);
 /* Loads such a text (which it frees) as the step's own module, and finds the function. */
 tn_status tn__cuda_own_kernel(tn__cuda_step *step, tn__cuda_device *device, char *text, const char *name);
-/* Starts one thread for each of `size` elements, in blocks of a usual size. */
-tn_status tn__cuda_start(tn__cuda_device *device, CUfunction function, int64_t size, void **params, const char *label);
+/* Launches a kernel, or has it captured or patched as the run says. */
+tn_status tn__cuda_launch(const tn__cuda_run *run, CUfunction function, int64_t blocks, int threads, int shared,
+                          void **params, const char *label);
+/* Launches one thread for each of `size` elements, in blocks of a usual size. */
+tn_status tn__cuda_start(const tn__cuda_run *run, CUfunction function, int64_t size, void **params, const char *label);
+/* Factors of a library's product on the device: alpha and beta, or 0 and 1 after a failure, each of `bytes` 4 or 8. */
+tn_status tn__cuda_factors(const tn__cuda_step *step, const tn__cuda_run *run, const void *alpha, const void *beta,
+                           size_t bytes, CUdeviceptr *factors);
+
+/* ---- graphs of programs (graph.c) ---- */
+
+/* The graphs of one executable, by the addresses they were captured with. */
+typedef struct tn__cuda_graph tn__cuda_graph;
+#define TN__CUDA_GRAPHS_KEPT 4
+typedef struct tn__cuda_graph_cache {
+    tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
+    uint64_t uses;
+    bool refused;              /* something in the program cannot be captured */
+} tn__cuda_graph_cache;
+/* Runs steps as a graph; *done tells whether it did (else nothing has been started). */
+tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run,
+                             bool *done);
+void tn__cuda_graphs_free(tn__cuda_graph_cache *cache, tn__cuda_device *device);
 
 #endif

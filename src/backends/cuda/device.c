@@ -36,36 +36,60 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
         return tn__fail(TN_ERR_MEMORY, what, "%s has no memory left: %s", device->name, text);
     if (!ruinous(result))
         return tn__fail(TN_ERR_DEVICE, what, "%s: %s, %s", device->name, name, text);
-    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(&device->fault_lock);
     if (!device->faulted)
         snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s); the last work started was %s%s",
                  device->name, name, text, *device->last_label ? device->last_label : "none",
                  device->blocking ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
     device->faulted = true;
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&device->fault_lock);
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
 }
 
 tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
 {
-    pthread_mutex_lock(&device->lock);
-    bool faulted = device->faulted;
-    pthread_mutex_unlock(&device->lock);
-    if (faulted)
+    if (device->faulted)
         return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
     return tn__cuda_check(device, device->driver->cuCtxSetCurrent(device->context), what);
 }
 
-tn_status tn__cuda_wait(tn__cuda_device *device, const char *what)
+/* ---- waiting ---- */
+
+static tn_status may_wait(tn__cuda_device *device, const char *why)
 {
-    return tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), what);
+    device->wait_count++;
+    if (device->waits == TN__CUDA_WAITS_ALLOWED)
+        return TN_OK;
+    if (device->waits == TN__CUDA_WAITS_FORBIDDEN)
+        return tn__fail(TN_ERR_STATE, why, "this waits for %s, which TANSO_CUDA_SYNC=forbid forbids", device->name);
+    tn__log(TN__LOG_WARN, "cuda", "waiting for %s: %s", device->name, why);
+    return TN_OK;
 }
 
-tn_status tn__cuda_started(tn__cuda_device *device, CUresult result, const char *label)
+tn_status tn__cuda_wait(tn__cuda_device *device, const char *why)
 {
-    snprintf(device->last_label, sizeof device->last_label, "%s", label);
-    if (result == CUDA_SUCCESS && device->blocking)
-        return tn__cuda_wait(device, label);
+    tn_status status = may_wait(device, why);
+    return status == TN_OK ? tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), why) : status;
+}
+
+tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why)
+{
+    tn_status status = may_wait(device, why);
+    return status == TN_OK ? tn__cuda_check(device, device->driver->cuEventSynchronize(event), why) : status;
+}
+
+void tn__cuda_note(tn__cuda_device *device, const char *label)
+{
+    if (!memccpy(device->last_label, label, 0, sizeof device->last_label))
+        device->last_label[sizeof device->last_label - 1] = 0;
+}
+
+tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label)
+{
+    tn__cuda_device *device = run->device;
+    tn__cuda_note(device, label);
+    if (result == CUDA_SUCCESS && device->blocking && !run->recording)
+        return tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), label);
     return tn__cuda_check(device, result, label);
 }
 
@@ -92,35 +116,12 @@ void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
         cuda->driver->cuMemFree((CUdeviceptr)memory);
 }
 
-/* Host memory is the caller's again on return, so both directions wait. */
-static tn_status transfer(tn__cuda_device *cuda, CUresult result, const char *what)
-{
-    tn_status status = tn__cuda_check(cuda, result, what);
-    return status == TN_OK ? tn__cuda_wait(cuda, what) : status;
-}
-
-tn_status tn__cuda_read(tn__device *device, void *host, const void *memory, size_t bytes)
-{
-    tn__cuda_device *cuda = tn__cuda_of(device);
-    tn_status status = tn__cuda_enter(cuda, "read");
-    if (status != TN_OK || bytes == 0)
-        return status;
-    return transfer(cuda, cuda->driver->cuMemcpyDtoHAsync(host, (CUdeviceptr)memory, bytes, cuda->stream), "read");
-}
-
-tn_status tn__cuda_write(tn__device *device, void *memory, const void *host, size_t bytes)
-{
-    tn__cuda_device *cuda = tn__cuda_of(device);
-    tn_status status = tn__cuda_enter(cuda, "write");
-    if (status != TN_OK || bytes == 0)
-        return status;
-    return transfer(cuda, cuda->driver->cuMemcpyHtoDAsync((CUdeviceptr)memory, host, bytes, cuda->stream), "write");
-}
-
 tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t bytes)
 {
     tn__cuda_device *cuda = tn__cuda_of(device);
     tn_status status = tn__cuda_enter(cuda, "copy");
+    if (status == TN_OK)
+        status = tn__cuda_look(cuda);
     if (status != TN_OK || bytes == 0 || to == from)
         return status;
     return tn__cuda_check(
@@ -131,7 +132,9 @@ tn_status tn__cuda_synchronize(tn__device *device)
 {
     tn__cuda_device *cuda = tn__cuda_of(device);
     tn_status status = tn__cuda_enter(cuda, "synchronize");
-    return status == TN_OK ? tn__cuda_wait(cuda, "synchronize") : status;
+    if (status == TN_OK)
+        status = tn__cuda_wait(cuda, "synchronize");
+    return status == TN_OK ? tn__cuda_look(cuda) : status;
 }
 
 /* ---- opening ---- */
@@ -154,9 +157,27 @@ static tn_status open_context(tn__cuda_device *device, int index)
     status = tn__cuda_check(device, driver->cuCtxSetCurrent(device->context), "open");
     if (status == TN_OK)
         status = tn__cuda_check(device, driver->cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING), "open");
-    if (status != TN_OK)
-        driver->cuDevicePrimaryCtxRelease(device->device);
+    if (status == TN_OK)
+        status = tn__cuda_failures_open(device);
+    if (status == TN_OK)
+        return TN_OK;
+    if (device->stream)
+        driver->cuStreamDestroy(device->stream);
+    driver->cuDevicePrimaryCtxRelease(device->device);
     return status;
+}
+
+static tn__cuda_waits waits_wanted(void)
+{
+    const char *given = getenv("TANSO_CUDA_SYNC");
+    if (given == NULL || !*given)
+        return TN__CUDA_WAITS_ALLOWED;
+    if (strcmp(given, "report") == 0)
+        return TN__CUDA_WAITS_REPORTED;
+    if (strcmp(given, "forbid") == 0)
+        return TN__CUDA_WAITS_FORBIDDEN;
+    tn__log(TN__LOG_WARN, "cuda", "TANSO_CUDA_SYNC: expected report or forbid, got '%s'", given);
+    return TN__CUDA_WAITS_ALLOWED;
 }
 
 tn_status tn__cuda_device_open(int index, tn__device *owner)
@@ -170,6 +191,8 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
         return tn__fail_memory("cuda", sizeof *device);
     device->libraries = libraries;
     device->driver = &libraries->driver;
+    device->owner = owner;
+    device->waits = waits_wanted();
     device->blocking = getenv("TANSO_CUDA_BLOCKING") != NULL;
     snprintf(device->name, sizeof device->name, "cuda:%d", index);
     pthread_mutexattr_t recursive;
@@ -177,9 +200,11 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&device->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
+    pthread_mutex_init(&device->fault_lock, NULL);
     tn_status status = open_context(device, index);
     if (status != TN_OK) {
         pthread_mutex_destroy(&device->lock);
+        pthread_mutex_destroy(&device->fault_lock);
         tn__free(device);
         return status;
     }

@@ -25,10 +25,12 @@ typedef struct entry {
 #define TEXT_OF(name) #name
 #define EXPANDED_TEXT(name) TEXT_OF(name)
 #define DRIVER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, driver.name)},
+#define GRAPHS_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, graphs.name)},
 #define COMPILER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, compiler.name)},
 #define BLAS_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, blas.name)},
 
 static const entry driver_entries[] = {TN__CUDA_DRIVER(DRIVER_ENTRY)};
+static const entry graphs_entries[] = {TN__CUDA_GRAPHS(GRAPHS_ENTRY)};
 static const entry compiler_entries[] = {TN__CUDA_COMPILER(COMPILER_ENTRY)};
 static const entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
@@ -98,6 +100,10 @@ static bool open_driver(void)
         return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed",
                       opened.driver_version / 1000, opened.driver_version % 1000 / 10, OLDEST_DRIVER / 1000,
                       OLDEST_DRIVER % 1000 / 10);
+    lacks = fill(handle, graphs_entries, COUNT(graphs_entries), &opened);
+    opened.has_graphs = lacks == NULL;
+    if (lacks)
+        tn__log(TN__LOG_INFO, "cuda", "the driver lacks %s: programs are launched step by step", lacks);
     return true;
 }
 

@@ -19,10 +19,15 @@
     X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) \
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) \
     X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
-    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) \
+    X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) \
     X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost) \
     X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) \
     X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
+
+/* What a driver may lack: without them programs are launched step by step. */
+#define TN__CUDA_GRAPHS(X) \
+    X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) X(cuGraphInstantiate) X(cuGraphDestroy) \
+    X(cuGraphExecDestroy) X(cuGraphLaunch) X(cuGraphExecKernelNodeSetParams)
 
 #define TN__CUDA_COMPILER(X) \
     X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) \
@@ -38,14 +43,17 @@
 /* A member is called after the function that it is: driver->cuMemAlloc_v2, written driver->cuMemAlloc. */
 #define TN__CUDA_MEMBER(name) __typeof__(&name) name;
 typedef struct tn__cuda_driver { TN__CUDA_DRIVER(TN__CUDA_MEMBER) } tn__cuda_driver;
+typedef struct tn__cuda_graphs { TN__CUDA_GRAPHS(TN__CUDA_MEMBER) } tn__cuda_graphs;
 typedef struct tn__cuda_compiler { TN__CUDA_COMPILER(TN__CUDA_MEMBER) } tn__cuda_compiler;
 typedef struct tn__cuda_blas { TN__CUDA_BLAS(TN__CUDA_MEMBER) } tn__cuda_blas;
 #undef TN__CUDA_MEMBER
 
 typedef struct tn__cuda_libraries {
     tn__cuda_driver driver;
+    tn__cuda_graphs graphs;
     tn__cuda_compiler compiler;
     tn__cuda_blas blas;
+    bool has_graphs;            /* else every step is a launch of its own */
     bool has_blas;              /* else products are the backend's own kernel's */
     int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
     int compiler_version;

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded programs: their kernels, their run-time scalars on the device, and the records of faults.
- *
- * Scalars are copied when they have changed, from pinned memory, which must stay as it is until the copy is done: a ring of
- * slots, each with an event, lets the host run ahead of the device.
+ * Loaded programs: their kernels, and running them. The first run starts step after step, as what libraries load when first
+ * used cannot be captured; the next ones are graphs (graph.c). No run waits for the GPU.
  */
 #include <string.h>
 
 #include "backends/cuda/backend.h"
-#include "core/error.h"
 #include "core/memory.h"
 
-#define RING 8 /* runs that may change the scalars before the host waits */
-#define RECORD (2 * sizeof(int64_t))
+#define FACTORS 16 /* bytes a step: tn__cuda_factors */
 
 struct tn__executable {
     tn__cuda_device *device;
+    tn__executable *next;      /* of the device's */
+    uint32_t number;
     const tn__program *program;
     tn__cuda_module *module;   /* NULL: no kernels */
-    CUdeviceptr memory;        /* the scalars, then the records; 0: neither */
-    CUdeviceptr faults;
-    size_t scalar_bytes, fault_bytes;
-    char *pinned;              /* RING slots of scalars, then the host's copy of the records */
-    CUevent copied[RING];
-    int slot;                  /* the one last copied from, -1: none */
+    CUdeviceptr factors;       /* 0: no products */
+    bool may_fail;
+    bool has_run;
+    tn__cuda_graph_cache graphs;
     int step_count;
     tn__cuda_step step[];
 };
@@ -61,27 +57,17 @@ static tn_status prepare_step(tn__executable *executable, tn__cuda_step *step)
     return tn__fail(TN_ERR_INTERNAL, "cuda", "operation %d cannot be a step of its own on a GPU", step->step->op);
 }
 
-/* Memory for scalars and records, and the ring. */
-static tn_status make_memory(tn__executable *executable)
+static tn_status make_factors(tn__executable *executable)
 {
+    const tn__program *program = executable->program;
     tn__cuda_device *device = executable->device;
-    const tn__cuda_driver *driver = device->driver;
-    executable->scalar_bytes = executable->program->scalar_count * sizeof(uint64_t);
-    executable->fault_bytes = executable->step_count * RECORD;
-    if (executable->step_count == 0)
+    bool products = false;
+    for (int i = 0; i < program->step_count; i++)
+        products = products || (program->step[i].kind == TN__STEP_OP && program->step[i].op == TN__CUDA_OP_MATMUL);
+    if (!products)
         return TN_OK;
-    size_t bytes = executable->scalar_bytes + executable->fault_bytes;
-    size_t pinned = RING * executable->scalar_bytes + executable->fault_bytes;
-    tn_status status = tn__cuda_check(device, driver->cuMemAlloc(&executable->memory, bytes), "load");
-    executable->faults = executable->memory + executable->scalar_bytes;
-    if (status == TN_OK)
-        status = tn__cuda_check(device, driver->cuMemAllocHost((void **)&executable->pinned, pinned), "load");
-    if (status == TN_OK)
-        status = tn__cuda_check(
-            device, driver->cuMemsetD8Async(executable->faults, 0, executable->fault_bytes, device->stream), "load");
-    for (int i = 0; i < RING && executable->scalar_bytes && status == TN_OK; i++)
-        status = tn__cuda_check(device, driver->cuEventCreate(&executable->copied[i], CU_EVENT_DISABLE_TIMING), "load");
-    return status;
+    return tn__cuda_check(device, device->driver->cuMemAlloc(&executable->factors, FACTORS * (size_t)program->step_count),
+                          "load");
 }
 
 static bool overwrites(const tn__program *program, const tn__step *step)
@@ -107,8 +93,38 @@ static tn_status load_steps(tn__executable *executable)
         step->may_fail = program->step[i].may_fail;
         step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
+        executable->may_fail = executable->may_fail || step->may_fail;
     }
     return status;
+}
+
+/* Executables have numbers, by which failures name them. */
+static void enlist(tn__executable *executable)
+{
+    tn__cuda_device *device = executable->device;
+    pthread_mutex_lock(&device->lock);
+    executable->number = ++device->executable_count;
+    executable->next = device->executables;
+    device->executables = executable;
+    device->doubtful = device->doubtful || executable->may_fail;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void delist(tn__executable *executable)
+{
+    for (tn__executable **at = &executable->device->executables; *at; at = &(*at)->next)
+        if (*at == executable) {
+            *at = executable->next;
+            return;
+        }
+}
+
+tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t number)
+{
+    tn__executable *executable = device->executables;
+    while (executable && executable->number != number)
+        executable = executable->next;
+    return executable;
 }
 
 tn_status tn__cuda_load(tn__device *owner, const tn__program *program, tn__executable **executable)
@@ -124,15 +140,16 @@ tn_status tn__cuda_load(tn__device *owner, const tn__program *program, tn__execu
     loaded->device = device;
     loaded->program = program;
     loaded->step_count = program->step_count;
-    loaded->slot = -1;
-    status = make_memory(loaded);
+    status = make_factors(loaded);
     if (status == TN_OK)
         status = load_steps(loaded);
-    if (status != TN_OK)
+    if (status != TN_OK) {
         tn__cuda_unload(loaded);
-    else
-        *executable = loaded;
-    return status;
+        return status;
+    }
+    enlist(loaded);
+    *executable = loaded;
+    return TN_OK;
 }
 
 void tn__cuda_unload(tn__executable *executable)
@@ -141,9 +158,14 @@ void tn__cuda_unload(tn__executable *executable)
         return;
     tn__cuda_device *device = executable->device;
     const tn__cuda_driver *driver = device->driver;
-    /* Work of this program may still run. At exit the driver may be gone, and all that it held. */
-    if (driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS)
-        driver->cuStreamSynchronize(device->stream);
+    /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
+    pthread_mutex_lock(&device->lock);
+    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
+        driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
+        tn__cuda_settle(device);
+    delist(executable);
+    pthread_mutex_unlock(&device->lock);
+    tn__cuda_graphs_free(&executable->graphs, device);
     for (int i = 0; i < executable->step_count; i++) {
         tn__cuda_step *step = &executable->step[i];
         if (step->free)
@@ -152,72 +174,33 @@ void tn__cuda_unload(tn__executable *executable)
         tn__cuda_module_release(device, step->module);
     }
     tn__cuda_module_release(device, executable->module);
-    for (int i = 0; i < RING; i++)
-        if (executable->copied[i])
-            driver->cuEventDestroy(executable->copied[i]);
-    if (executable->pinned)
-        driver->cuMemFreeHost(executable->pinned);
-    if (executable->memory)
-        driver->cuMemFree(executable->memory);
+    if (executable->factors)
+        driver->cuMemFree(executable->factors);
     tn__free(executable);
+}
+
+/* ---- failures ---- */
+
+tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index)
+{
+    const tn__step *s = executable->step[step].step;
+    const char *name = s->label ? s->label : s->kernel ? s->kernel : "index";
+    const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];
+    long long extent = at->ndim ? at->dim[at->ndim - 1] : 0;
+    if (executable->step[step].fault_extent >= 0)
+        extent = executable->step[step].fault_extent;
+    return tn__error_record(TN_ERR_INDEX, name,
+                            "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld",
+                            (long long)index, extent, -extent, extent - 1);
 }
 
 /* ---- running ---- */
 
-/* Brings changed scalars to the device. */
-static tn_status upload(tn__executable *executable, const uint64_t *scalars)
+static tn_status start_steps(const tn__executable *executable, const tn__cuda_run *run)
 {
-    size_t bytes = executable->scalar_bytes;
-    int slot = executable->slot;
-    if (bytes == 0 || executable->memory == 0 ||
-        (slot >= 0 && memcmp(executable->pinned + slot * bytes, scalars, bytes) == 0))
-        return TN_OK;
-    tn__cuda_device *device = executable->device;
-    const tn__cuda_driver *driver = device->driver;
-    slot = (slot + 1) % RING;
-    char *host = executable->pinned + slot * bytes;
-    tn_status status = tn__cuda_check(device, driver->cuEventSynchronize(executable->copied[slot]), "scalars");
-    if (status != TN_OK)
-        return status;
-    memcpy(host, scalars, bytes);
-    executable->slot = slot;
-    status = tn__cuda_check(device, driver->cuMemcpyHtoDAsync(executable->memory, host, bytes, device->stream), "scalars");
-    if (status == TN_OK)
-        status = tn__cuda_check(device, driver->cuEventRecord(executable->copied[slot], device->stream), "scalars");
-    if (status != TN_OK)
-        executable->slot = -1;
-    return status;
-}
-
-static tn_status step_fault(const tn__cuda_step *step, const int64_t *fault)
-{
-    const tn__step *s = step->step;
-    const char *name = s->label ? s->label : s->kernel ? s->kernel : "index";
-    const tn__operand *operand =
-        fault[0] > 0 && fault[0] <= s->operand_count ? &s->operand[fault[0] - 1] : &s->operand[0];
-    long long extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
-    if (step->fault_extent >= 0)
-        extent = step->fault_extent;
-    return tn__fail(TN_ERR_INDEX, name, "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld",
-                    (long long)fault[1], extent, -extent, extent - 1);
-}
-
-/* Waits for what was started and reads the records that it may have left. */
-static tn_status look_for_faults(tn__executable *executable)
-{
-    tn__cuda_device *device = executable->device;
-    const tn__cuda_driver *driver = device->driver;
-    size_t bytes = executable->fault_bytes;
-    int64_t *record = (int64_t *)(executable->pinned + RING * executable->scalar_bytes);
-    tn_status status =
-        tn__cuda_check(device, driver->cuMemcpyDtoHAsync(record, executable->faults, bytes, device->stream), "faults");
-    if (status == TN_OK)
-        status = tn__cuda_wait(device, "faults");
+    tn_status status = TN_OK;
     for (int i = 0; i < executable->step_count && status == TN_OK; i++)
-        if (executable->step[i].may_fail && record[2 * i]) {
-            tn__cuda_check(device, driver->cuMemsetD8Async(executable->faults, 0, bytes, device->stream), "faults");
-            status = step_fault(&executable->step[i], &record[2 * i]);
-        }
+        status = executable->step[i].start(&executable->step[i], run);
     return status;
 }
 
@@ -225,28 +208,26 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
 {
     tn__cuda_device *device = executable->device;
     tn_status status = tn__cuda_enter(device, "run");
+    if (status == TN_OK)
+        status = tn__cuda_look(device);
     if (status != TN_OK || executable->step_count == 0)
         return status;
+    pthread_mutex_lock(&device->lock);
+    uint64_t number = atomic_fetch_add_explicit(&device->owner->runs, 1, memory_order_relaxed) + 1;
     tn__cuda_run run = {.device = device,
+                        .stream = device->stream,
                         .buffers = buffers,
                         .scalars = scalars,
-                        .device_scalars = executable->memory,
-                        .faults = executable->faults};
-    pthread_mutex_lock(&device->lock);
-    status = upload(executable, scalars);
-    bool unsure = false; /* some step started may have failed */
-    for (int i = 0; i < executable->step_count && status == TN_OK; i++) {
-        const tn__cuda_step *step = &executable->step[i];
-        if (unsure && step->overwrites) { /* a run that fails leaves its inputs as they were */
-            status = look_for_faults(executable);
-            unsure = false;
-        }
-        if (status == TN_OK)
-            status = step->start(step, &run);
-        unsure = unsure || step->may_fail;
-    }
-    if (status == TN_OK && unsure)
-        status = look_for_faults(executable);
+                        .factors = executable->factors,
+                        .failure = {.guard = device->doubtful ? device->latch : 0, .latch = device->latch,
+                                    .report = (unsigned long long)(uintptr_t)device->report, .run = number,
+                                    .who = (unsigned long long)executable->number << 32}};
+    bool done = false;
+    if (executable->has_run && device->libraries->has_graphs && !device->blocking)
+        status = tn__cuda_graph_run(&executable->graphs, executable->step, executable->step_count, &run, &done);
+    if (!done && status == TN_OK)
+        status = start_steps(executable, &run);
+    executable->has_run = true;
     pthread_mutex_unlock(&device->lock);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernel steps of programs, and starting kernels of the backend's own. */
+/* Launching kernels: steps of programs, and the backend's own. */
 #include <limits.h>
 #include <string.h>
 
@@ -12,18 +12,77 @@
 #define USUAL_SHARED (48 << 10)
 #define BLOCK 256
 
+/* Newer headers ask for the kinds of edges, too. */
+#if CUDA_VERSION >= 13000
+#define NO_EDGES NULL,
+#else
+#define NO_EDGES
+#endif
+
 CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand)
 {
     return (CUdeviceptr)run->buffers[operand->buffer] + (CUdeviceptr)(operand->offset * tn__dtypes[operand->dtype].size);
 }
 
+/* ---- launching ---- */
+
+/* Of a launch that has just been captured. */
+static CUresult note_node(const tn__cuda_run *run)
+{
+    tn__cuda_recording *recording = run->recording;
+    CUstreamCaptureStatus status;
+    const CUgraphNode *last = NULL;
+    size_t count = 0;
+    CUresult result =
+        run->device->libraries->graphs.cuStreamGetCaptureInfo(run->stream, &status, NULL, NULL, &last, NO_EDGES &count);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 ||
+        !tn__grow((void **)&recording->node, &recording->capacity, recording->count + 1, sizeof *recording->node))
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    recording->node[recording->count++] = last[0];
+    return CUDA_SUCCESS;
+}
+
+tn_status tn__cuda_launch(const tn__cuda_run *run, CUfunction function, int64_t blocks, int threads, int shared,
+                          void **params, const char *label)
+{
+    tn__cuda_device *device = run->device;
+    if (tn__cuda_patching(run)) {
+        CUDA_KERNEL_NODE_PARAMS node = {.func = function, .gridDimX = (unsigned)blocks, .gridDimY = 1, .gridDimZ = 1,
+                                        .blockDimX = (unsigned)threads, .blockDimY = 1, .blockDimZ = 1,
+                                        .sharedMemBytes = (unsigned)shared, .kernelParams = params};
+        return tn__cuda_check(device,
+                              device->libraries->graphs.cuGraphExecKernelNodeSetParams(
+                                  run->recording->patched, run->recording->node[run->recording->next++], &node),
+                              label);
+    }
+    CUresult result = device->driver->cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1,
+                                                     (unsigned)shared, run->stream, params, NULL);
+    if (run->recording && result == CUDA_SUCCESS)
+        return tn__cuda_check(device, note_node(run), label);
+    return tn__cuda_started(run, result, label);
+}
+
 /* ---- a program's kernel ---- */
+
+/* The parameter block: pointers, the words of the step, its scalars. */
+static void fill(const tn__step *s, const tn__cuda_run *run, uint64_t *word)
+{
+    for (int k = 0; k < s->operand_count; k++)
+        *word++ = (uint64_t)run->buffers[s->operand[k].buffer];
+    if (s->param_count)
+        memcpy(word, s->param, s->param_count * sizeof *word);
+    word += s->param_count;
+    for (int i = 0; i < s->scalar_count; i++)
+        *word++ = run->scalars[s->scalar[i]];
+}
 
 static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run)
 {
     const tn__step *s = step->step;
-    int64_t few[FEW], *word = few;
-    int words = s->operand_count + s->param_count;
+    uint64_t few[FEW], *word = few;
+    int words = s->operand_count + s->param_count + s->scalar_count;
     if (s->blocks <= 0)
         return TN_OK;
     if (words > FEW) {
@@ -31,17 +90,14 @@ static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run
         if (word == NULL)
             return tn__fail_memory(s->kernel, words * sizeof *word);
     }
-    for (int k = 0; k < s->operand_count; k++)
-        word[k] = (int64_t)run->buffers[s->operand[k].buffer];
-    if (s->param_count)
-        memcpy(word + s->operand_count, s->param, s->param_count * sizeof *word);
-    CUdeviceptr scalars = run->device_scalars, fault = run->faults + 16 * (CUdeviceptr)step->number;
-    void *params[] = {word, &scalars, &fault};
-    CUresult result = run->device->driver->cuLaunchKernel(step->function, (unsigned)s->blocks, 1, 1, (unsigned)s->threads,
-                                                          1, 1, (unsigned)s->shared, run->device->stream, params, NULL);
+    fill(s, run, word);
+    tn__cuda_failure failure = tn__cuda_failure_of(step, run);
+    void *params[] = {word, &failure};
+    tn_status status = tn__cuda_launch(run, step->function, s->blocks, s->threads, s->shared, params,
+                                       s->label ? s->label : s->kernel);
     if (word != few)
         tn__free(word);
-    return tn__cuda_started(run->device, result, s->label ? s->label : s->kernel);
+    return status;
 }
 
 tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, tn__cuda_module *module)
@@ -71,14 +127,28 @@ tn_status tn__cuda_own_kernel(tn__cuda_step *step, tn__cuda_device *device, char
     return status == TN_OK ? tn__cuda_module_function(device, step->module, name, &step->function) : status;
 }
 
-tn_status tn__cuda_start(tn__cuda_device *device, CUfunction function, int64_t size, void **params, const char *label)
+tn_status tn__cuda_start(const tn__cuda_run *run, CUfunction function, int64_t size, void **params, const char *label)
 {
     if (size <= 0)
         return TN_OK;
     int64_t blocks = (size + BLOCK - 1) / BLOCK; /* each kernel strides over what the largest grid leaves */
-    CUresult result = device->driver->cuLaunchKernel(function, blocks < INT_MAX ? (unsigned)blocks : INT_MAX, 1, 1, BLOCK,
-                                                     1, 1, 0, device->stream, params, NULL);
-    return tn__cuda_started(device, result, label);
+    return tn__cuda_launch(run, function, blocks < INT_MAX ? blocks : INT_MAX, BLOCK, 0, params, label);
+}
+
+tn_status tn__cuda_factors(const tn__cuda_step *step, const tn__cuda_run *run, const void *alpha, const void *beta,
+                           size_t bytes, CUdeviceptr *factors)
+{
+    static const float one_f32 = 1;
+    static const double one_f64 = 1;
+    uint64_t word[3] = {0};
+    memcpy(&word[0], alpha, bytes);
+    memcpy(&word[1], beta, bytes);
+    memcpy(&word[2], bytes == sizeof one_f32 ? (const void *)&one_f32 : (const void *)&one_f64, bytes);
+    *factors = run->factors + 16 * (CUdeviceptr)step->number;
+    CUdeviceptr guard = tn__cuda_guard(step, run);
+    int wide = bytes == sizeof one_f64;
+    void *params[] = {factors, &word[0], &word[1], &word[2], &wide, &guard};
+    return tn__cuda_launch(run, step->function, 1, 1, 0, params, "factors");
 }
 
 void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int64_t *dim, int count,

@@ -23,11 +23,30 @@ static const char walk_text[] =
     "        i = rest;\n"
     "    }\n"
     "}\n"
-    "#define EACH(i, n) (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)\n";
+    "#define EACH(i, n) (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)\n"
+    "#define STOP_IF_FAILED(guard) if (guard && *(const volatile unsigned long long *)guard) return\n";
+
+/* tn__cuda_failure as kernels see it, and telling of a failure: the first to set the latch describes it. */
+#define FAILURE_TEXT \
+    "struct tn_failure { unsigned long long guard, latch, report, run, who; };\n" \
+    "static __device__ __noinline__ void tn_fail(const tn_failure *f, long long operand, long long index)\n" \
+    "{\n" \
+    "    if (atomicCAS((unsigned long long *)f->latch, 0ull, 1ull) == 0) {\n" \
+    "        volatile long long *report = (volatile long long *)f->report;\n" \
+    "        report[1] = (long long)f->run;\n" \
+    "        report[2] = (long long)f->who;\n" \
+    "        report[3] = operand;\n" \
+    "        report[4] = index;\n" \
+    "        __threadfence_system();\n" \
+    "        report[0] = 1;\n" \
+    "    }\n" \
+    "}\n"
 
 static const char move_text[] =
-    "extern \"C\" __global__ void move(const __grid_constant__ walk w, S *to, const S *from)\n"
+    "extern \"C\" __global__ void move(const __grid_constant__ walk w, S *to, const S *from,\n"
+    "    const unsigned long long *guard)\n"
     "{\n"
+    "    STOP_IF_FAILED(guard);\n"
     "    for EACH(i, w.size) {\n"
     "        i64 at[3];\n"
     "        places(w, i, at);\n"
@@ -35,19 +54,63 @@ static const char move_text[] =
     "    }\n"
     "}\n";
 
-/* A thread has a position of the axes that are not indexed, and adds along the indexed one in order. */
-static const char scatter_text[] =
-    "extern \"C\" __global__ void scatter_add(const __grid_constant__ walk w, S *to, const i64 *index, const S *from,\n"
-    "    i64 count, i64 extent, i64 to_step, i64 index_step, i64 from_step, i64 *fault)\n"
+static const char fill_text[] =
+    "extern \"C\" __global__ void fill(const __grid_constant__ walk w, S *to, S value, const unsigned long long *guard)\n"
     "{\n"
+    "    STOP_IF_FAILED(guard);\n"
+    "    for EACH(i, w.size) {\n"
+    "        i64 at[3];\n"
+    "        places(w, i, at);\n"
+    "        to[at[0]] = value;\n"
+    "    }\n"
+    "}\n";
+
+/* What a library multiplies by, in memory: alpha and beta, or what leaves everything as it is. */
+static const char factors_text[] =
+    "extern \"C\" __global__ void factors(unsigned long long *to, unsigned long long alpha, unsigned long long beta,\n"
+    "    unsigned long long one, int wide, const unsigned long long *guard)\n"
+    "{\n"
+    "    if (guard && *(const volatile unsigned long long *)guard) {\n"
+    "        alpha = 0;\n"
+    "        beta = one;\n"
+    "    }\n"
+    "    if (wide) {\n"
+    "        to[0] = alpha;\n"
+    "        to[1] = beta;\n"
+    "    } else {\n"
+    "        ((unsigned *)to)[0] = (unsigned)alpha;\n"
+    "        ((unsigned *)to)[1] = (unsigned)beta;\n"
+    "    }\n"
+    "}\n";
+
+/* A thread has a position of the axes that are not indexed, and adds along the indexed one in order. Positions are looked at
+ * before anything is added where what is added to could not be had again. */
+static const char scatter_text[] =
+    "extern \"C\" __global__ void check(const __grid_constant__ walk w, const i64 *index, i64 count, i64 extent,\n"
+    "    i64 index_step, const __grid_constant__ tn_failure failure)\n"
+    "{\n"
+    "    for EACH(i, w.size) {\n"
+    "        i64 at[3];\n"
+    "        places(w, i, at);\n"
+    "        for (i64 j = 0; j < count; j++) {\n"
+    "            i64 given = index[at[1] + j * index_step];\n"
+    "            if (given < -extent || given >= extent)\n"
+    "                tn_fail(&failure, 1, given);\n"
+    "        }\n"
+    "    }\n"
+    "}\n"
+    "extern \"C\" __global__ void scatter_add(const __grid_constant__ walk w, S *to, const i64 *index, const S *from,\n"
+    "    i64 count, i64 extent, i64 to_step, i64 index_step, i64 from_step,\n"
+    "    const __grid_constant__ tn_failure failure)\n"
+    "{\n"
+    "    STOP_IF_FAILED((const unsigned long long *)failure.guard);\n"
     "    for EACH(i, w.size) {\n"
     "        i64 at[3];\n"
     "        places(w, i, at);\n"
     "        for (i64 j = 0; j < count; j++) {\n"
     "            i64 given = index[at[1] + j * index_step], k = given < 0 ? given + extent : given;\n"
     "            if (k < 0 || k >= extent) {\n"
-    "                fault[1] = given;\n"
-    "                fault[0] = 1;\n"
+    "                tn_fail(&failure, 1, given);\n"
     "                return;\n"
     "            }\n"
     "            S *sum = to + at[0] + k * to_step;\n"
@@ -60,8 +123,9 @@ static const char scatter_text[] =
 static const char matmul_text[] =
     "extern \"C\" __global__ void matmul(const __grid_constant__ walk w, S *out, const S *a, const S *b,\n"
     "    i64 m, i64 n, i64 k, i64 out_row, i64 out_column, i64 a_row, i64 a_column, i64 b_row, i64 b_column,\n"
-    "    W alpha, int beta)\n"
+    "    W alpha, int beta, const unsigned long long *guard)\n"
     "{\n"
+    "    STOP_IF_FAILED(guard);\n"
     "    for EACH(i, w.size * m * n) {\n"
     "        i64 at[3], column = i % n, row = i / n % m;\n"
     "        places(w, i / n / m, at);\n"
@@ -107,16 +171,22 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
         "}\n",
 };
 
-char *tn__cuda_text_move(size_t itemsize)
+static char *text_of_words(size_t itemsize, const char *text)
 {
     static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
                                        [8] = "unsigned long long"};
-    return tn__format("typedef %s S;\n%s%s", word[itemsize], walk_text, move_text);
+    return tn__format("typedef %s S;\n%s%s", word[itemsize], walk_text, text);
 }
+
+char *tn__cuda_text_move(size_t itemsize) { return text_of_words(itemsize, move_text); }
+
+char *tn__cuda_text_fill(size_t itemsize) { return text_of_words(itemsize, fill_text); }
+
+char *tn__cuda_text_factors(void) { return tn__format("%s", factors_text); }
 
 char *tn__cuda_text_scatter(tn_dtype dtype)
 {
-    return tn__format("%s%s%s", dtype_text[dtype], walk_text, scatter_text);
+    return tn__format("%s%s%s%s", dtype_text[dtype], walk_text, FAILURE_TEXT, scatter_text);
 }
 
 char *tn__cuda_text_matmul(tn_dtype dtype)

@@ -54,10 +54,11 @@ static tn_status start_own(const tn__cuda_step *step, const tn__cuda_run *run)
     int beta = step->step->beta;
     CUdeviceptr out = tn__cuda_address(run, &operand[TN__CUDA_OUT]), a = tn__cuda_address(run, &operand[TN__CUDA_A]),
                 b = tn__cuda_address(run, &operand[TN__CUDA_B]);
+    CUdeviceptr guard = tn__cuda_guard(step, run);
     void *params[] = {&p->batch, &out, &a, &b, &p->m, &p->n, &p->k, &p->step[TN__CUDA_OUT].row,
                       &p->step[TN__CUDA_OUT].column, &p->step[TN__CUDA_A].row, &p->step[TN__CUDA_A].column,
-                      &p->step[TN__CUDA_B].row, &p->step[TN__CUDA_B].column, &alpha, &beta};
-    return tn__cuda_start(run->device, step->function, p->batch.size * p->m * p->n, params, "matmul");
+                      &p->step[TN__CUDA_B].row, &p->step[TN__CUDA_B].column, &alpha, &beta, &guard};
+    return tn__cuda_start(run, step->function, p->batch.size * p->m * p->n, params, "matmul");
 }
 
 static tn_status prepare_own(tn__cuda_step *step, tn__cuda_device *device)

@@ -35,6 +35,7 @@ typedef struct library_data {
     cublasLtMatrixLayout_t layout[TN__CUDA_FACTORS];
     bool found[ALIGNMENTS];
     cublasLtMatmulAlgo_t algorithm[ALIGNMENTS];
+    bool factors_there; /* alpha and beta are read on the device: they change, or must be 0 and 1 after a failure */
     int64_t outer; /* products of a batch whose last axis is in the layouts */
 } library_data;
 
@@ -187,11 +188,24 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
     const tn__cuda_walk *batch = &data->product.batch;
     tn__cuda_device *device = run->device;
     size_t itemsize = tn__dtypes[operand[0].dtype].size;
+    bool wide = types[operand[0].dtype].scale == CUDA_R_64F;
     tn__cuda_factor alpha = tn__cuda_alpha(step, run->scalars), beta = {.bits = 0};
-    if (step->step->beta && types[operand[0].dtype].scale == CUDA_R_64F)
+    const void *alpha_at = &alpha, *beta_at = &beta;
+    if (step->step->beta && wide)
         beta.f64 = 1;
     else if (step->step->beta)
         beta.f32 = 1;
+    if (data->factors_there) {
+        size_t bytes = wide ? sizeof(double) : sizeof(float);
+        CUdeviceptr factors;
+        tn_status status = tn__cuda_factors(step, run, &alpha, &beta, bytes, &factors);
+        if (status != TN_OK || tn__cuda_patching(run))
+            return status;
+        alpha_at = (const void *)factors;
+        beta_at = (const void *)(factors + bytes);
+    }
+    if (tn__cuda_patching(run))
+        return TN_OK;
     for (int64_t i = 0; i < data->outer; i++) {
         CUdeviceptr place[TN__CUDA_FACTORS];
         for (int o = 0; o < TN__CUDA_FACTORS; o++) {
@@ -202,13 +216,13 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
         }
         int which = alignment_of(data, place, itemsize);
         cublasStatus_t result = device->libraries->blas.cublasLtMatmul(
-            device->blas, data->operation, &alpha, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
-            (const void *)place[TN__CUDA_A], data->layout[TN__CUDA_A], &beta, (const void *)place[TN__CUDA_OUT],
+            device->blas, data->operation, alpha_at, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
+            (const void *)place[TN__CUDA_A], data->layout[TN__CUDA_A], beta_at, (const void *)place[TN__CUDA_OUT],
             data->layout[TN__CUDA_OUT], (void *)place[TN__CUDA_OUT], data->layout[TN__CUDA_OUT],
-            &data->algorithm[which], (void *)device->workspace, WORKSPACE, device->stream);
-        tn_status status = tn__cuda_started(device, CUDA_SUCCESS, "matmul");
+            &data->algorithm[which], (void *)device->workspace, WORKSPACE, run->stream);
+        tn_status status = library_check(result, "product");
         if (status == TN_OK)
-            status = library_check(result, "product");
+            status = tn__cuda_started(run, CUDA_SUCCESS, "matmul");
         if (status != TN_OK)
             return status;
     }
@@ -226,6 +240,20 @@ static bool suits(const tn__step *step, const tn__cuda_product *p, shape_of *sha
         if (!describe(rows[i], columns[i], p->step[i].row, p->step[i].column, &shape[i]))
             return false;
     return !shape[TN__CUDA_OUT].by_columns && (batch->ndim == 0 || batch->dim[batch->ndim - 1] <= INT32_MAX);
+}
+
+/* A product that scales by a run-time scalar, or overwrites what must survive a failure, finds its factors in memory. */
+static tn_status factors_on_device(tn__cuda_step *step, tn__cuda_device *device, library_data *data)
+{
+    const tn__cuda_blas *blas = &device->libraries->blas;
+    cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
+    data->factors_there = step->step->alpha >= 0 || step->overwrites;
+    if (!data->factors_there)
+        return TN_OK;
+    tn_status status = library_check(blas->cublasLtMatmulDescSetAttribute(
+                                         data->operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof mode),
+                                     "preparation");
+    return status == TN_OK ? tn__cuda_own_kernel(step, device, tn__cuda_text_factors(), "factors") : status;
 }
 
 tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device)
@@ -248,7 +276,8 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
     cublasStatus_t result = make_operation(device, data, step->step->operand[0].dtype, shape);
     if (data->found[UNALIGNED] && result == CUBLAS_STATUS_SUCCESS) {
         step->start = start_library;
-        return TN_OK;
+        step->opaque = true;
+        return factors_on_device(step, device, data);
     }
     free_library(step, device);
     tn__free(data);

@@ -11,26 +11,32 @@
 
 typedef struct move_data {
     tn__cuda_walk walk;
-    size_t bytes;   /* of one piece without gaps on both sides, else 0 */
-    int slot;       /* CONST: its scalar */
+    size_t bytes; /* of one piece without gaps on both sides, else 0 */
 } move_data;
 
-/* A scalar on the device is a source whose strides are all 0, so that CONST needs no kernel of its own. */
 static tn_status start_move(const tn__cuda_step *step, const tn__cuda_run *run)
 {
     const tn__operand *operand = step->step->operand;
     move_data *data = step->data;
-    CUdeviceptr to = tn__cuda_address(run, &operand[0]);
-    CUdeviceptr from = data->slot >= 0 ? run->device_scalars + 8 * (CUdeviceptr)data->slot
-                                       : tn__cuda_address(run, &operand[1]);
-    const char *label = data->slot >= 0 ? "const" : "copy";
+    CUdeviceptr to = tn__cuda_address(run, &operand[0]), from = tn__cuda_address(run, &operand[1]);
+    CUdeviceptr guard = tn__cuda_guard(step, run);
     if (data->walk.size == 0 || (to == from && data->bytes))
         return TN_OK;
     if (data->bytes)
-        return tn__cuda_started(
-            run->device, run->device->driver->cuMemcpyDtoDAsync(to, from, data->bytes, run->device->stream), label);
-    void *params[] = {&data->walk, &to, &from};
-    return tn__cuda_start(run->device, step->function, data->walk.size, params, label);
+        return tn__cuda_patching(run) ? TN_OK
+                                      : tn__cuda_started(run, run->device->driver->cuMemcpyDtoDAsync(
+                                                                  to, from, data->bytes, run->stream), "copy");
+    void *params[] = {&data->walk, &to, &from, &guard};
+    return tn__cuda_start(run, step->function, data->walk.size, params, "copy");
+}
+
+static tn_status start_fill(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    move_data *data = step->data;
+    CUdeviceptr to = tn__cuda_address(run, &step->step->operand[0]), guard = tn__cuda_guard(step, run);
+    uint64_t value = run->scalars[step->step->scalar[0]];
+    void *params[] = {&data->walk, &to, &value, &guard};
+    return tn__cuda_start(run, step->function, data->walk.size, params, "const");
 }
 
 tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
@@ -48,14 +54,18 @@ tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
     if (data == NULL)
         return tn__fail_memory("copy", sizeof *data);
     step->data = data;
-    step->start = start_move;
-    data->slot = constant ? s->scalar[0] : -1;
+    step->start = constant ? start_fill : start_move;
     tn__cuda_walk_make(&data->walk, ~0u, to->ndim, to->dim, 2,
                        (const int64_t *const[]){to->stride, constant ? NULL : from->stride});
     size_t itemsize = tn__dtypes[dtype].size;
     const tn__cuda_walk *walk = &data->walk;
-    if (walk->ndim == 0 || (walk->ndim == 1 && walk->stride[0][0] == 1 && walk->stride[1][0] == 1)) {
+    if (constant)
+        return tn__cuda_own_kernel(step, device, tn__cuda_text_fill(itemsize), "fill");
+    /* a copy by the driver would overwrite after a failure, too */
+    bool plain = walk->ndim == 0 || (walk->ndim == 1 && walk->stride[0][0] == 1 && walk->stride[1][0] == 1);
+    if (plain && !step->overwrites) {
         data->bytes = walk->size * itemsize;
+        step->opaque = true;
         return TN_OK;
     }
     return tn__cuda_own_kernel(step, device, tn__cuda_text_move(itemsize), "move");
@@ -66,6 +76,7 @@ tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
 typedef struct scatter_data {
     tn__cuda_walk walk; /* over all axes but the indexed one: output, positions, terms */
     long long count, extent, step[3];
+    CUfunction check;   /* of positions, before anything is overwritten */
     tn__cuda_step base; /* of copying the base to the output */
 } scatter_data;
 
@@ -75,15 +86,23 @@ static tn_status start_scatter(const tn__cuda_step *step, const tn__cuda_run *ru
     scatter_data *data = step->data;
     CUdeviceptr to = tn__cuda_address(run, &operand[0]), base = tn__cuda_address(run, &operand[1]);
     CUdeviceptr index = tn__cuda_address(run, &operand[2]), from = tn__cuda_address(run, &operand[3]);
-    CUdeviceptr fault = run->faults + 16 * (CUdeviceptr)step->number;
+    tn__cuda_failure failure = tn__cuda_failure_of(step, run);
+    tn__cuda_run guarded = *run;
+    tn_status status = TN_OK;
+    if (step->overwrites && data->count) {
+        void *params[] = {&data->walk, &index, &data->count, &data->extent, &data->step[1], &failure};
+        status = tn__cuda_start(run, data->check, data->walk.size, params, "scatter_add");
+        guarded.failure.guard = failure.guard = failure.latch;
+    }
     bool in_place = to == base && memcmp(operand[0].stride, operand[1].stride,
                                          operand[0].ndim * sizeof *operand[0].stride) == 0;
-    tn_status status = in_place ? TN_OK : data->base.start(&data->base, run);
+    if (status == TN_OK && !in_place)
+        status = data->base.start(&data->base, &guarded);
     if (status != TN_OK || data->count == 0)
         return status;
     void *params[] = {&data->walk, &to,  &index, &from, &data->count, &data->extent, &data->step[0], &data->step[1],
-                      &data->step[2], &fault};
-    return tn__cuda_start(run->device, step->function, data->walk.size, params, "scatter_add");
+                      &data->step[2], &failure};
+    return tn__cuda_start(run, step->function, data->walk.size, params, "scatter_add");
 }
 
 static void free_scatter(const tn__cuda_step *step, tn__cuda_device *device)
@@ -116,9 +135,12 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
     data->step[1] = index->stride[axis];
     data->step[2] = from->stride[axis];
     step->may_fail = true;
+    step->opaque = true; /* in place or not, it starts this or that */
     step->fault_extent = data->extent;
-    data->base = (tn__cuda_step){.step = s, .program = step->program, .number = step->number};
+    data->base = (tn__cuda_step){.step = s, .program = step->program, .number = step->number,
+                                 .overwrites = step->overwrites};
     tn_status status = tn__cuda_prepare_move(&data->base, device);
-    return status == TN_OK ? tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(out->dtype), "scatter_add")
-                           : status;
+    if (status == TN_OK)
+        status = tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(out->dtype), "scatter_add");
+    return status == TN_OK ? tn__cuda_module_function(device, step->module, "check", &data->check) : status;
 }

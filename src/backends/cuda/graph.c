@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs as CUDA graphs. What the steps start is captured on a stream of its own, with the addresses of one run; a later run
+ * with the same addresses is one launch. Scalars lie by value in the parameters of kernels: those that have changed since are
+ * put into the nodes of the kernels that use them, which costs the host half a microsecond each and the GPU nothing, where
+ * a copy to the device before each launch would cost the GPU two microseconds.
+ *
+ * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one that
+ * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible.
+ */
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+#include "core/log.h"
+#include "core/memory.h"
+
+struct tn__cuda_graph {
+    CUgraph captured;    /* whose nodes name those of the executable one */
+    CUgraphExec exec;
+    tn__cuda_recording recording;
+    uint64_t used;
+    unsigned long long guard;
+    size_t *first;       /* by step: its first node */
+    uint64_t *scalars;
+    void *buffers[];
+};
+
+static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
+{
+    if (graph == NULL)
+        return;
+    if (graph->exec)
+        device->libraries->graphs.cuGraphExecDestroy(graph->exec);
+    if (graph->captured)
+        device->libraries->graphs.cuGraphDestroy(graph->captured);
+    tn__free(graph->recording.node);
+    tn__free(graph->first);
+    tn__free(graph->scalars);
+    tn__free(graph);
+}
+
+void tn__cuda_graphs_free(tn__cuda_graph_cache *cache, tn__cuda_device *device)
+{
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++)
+        graph_free(cache->graph[i], device);
+    *cache = (tn__cuda_graph_cache){.refused = cache->refused};
+}
+
+/* ---- capturing ---- */
+
+static tn__cuda_graph *graph_new(const tn__program *program, int count)
+{
+    tn__cuda_graph *graph = tn__calloc(1, sizeof *graph + program->buffer_count * sizeof *graph->buffers);
+    if (graph == NULL)
+        return NULL;
+    graph->first = tn__calloc((size_t)count + 1, sizeof *graph->first);
+    graph->scalars = tn__calloc((size_t)program->scalar_count + 1, sizeof *graph->scalars);
+    return graph;
+}
+
+static bool open_recorder(tn__cuda_device *device)
+{
+    return device->recorder ||
+           device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+}
+
+/* False if something cannot be captured; what went wrong is latched then, or not. */
+static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
+{
+    const tn__cuda_graphs *api = &given->device->libraries->graphs;
+    tn__cuda_run run = *given;
+    run.stream = run.device->recorder;
+    run.recording = &graph->recording;
+    if (api->cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
+        return false;
+    bool done = true;
+    for (int i = 0; i < count && done; i++) {
+        graph->first[i] = graph->recording.count;
+        done = step[i].start(&step[i], &run) == TN_OK;
+    }
+    graph->first[count] = graph->recording.count;
+    done = api->cuStreamEndCapture(run.stream, &graph->captured) == CUDA_SUCCESS && done;
+    return done && api->cuGraphInstantiate(&graph->exec, graph->captured, 0) == CUDA_SUCCESS;
+}
+
+static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
+{
+    const tn__program *program = step->program;
+    bool clean = tn_ok();
+    tn__cuda_graph *graph = open_recorder(run->device) ? graph_new(program, count) : NULL;
+    bool done = graph && graph->first && graph->scalars && capture(graph, step, count, run);
+    if (!done) {
+        graph_free(graph, run->device);
+        if (clean)
+            tn_clear_error();
+        tn__log(TN__LOG_DEBUG, "cuda", "a program of %d steps cannot be captured as a graph", count);
+        return NULL;
+    }
+    memcpy(graph->buffers, run->buffers, program->buffer_count * sizeof *graph->buffers);
+    if (program->scalar_count)
+        memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
+    graph->guard = run->failure.guard;
+    return graph;
+}
+
+/* ---- patching ---- */
+
+static bool other_addresses(const tn__cuda_graph *graph, const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    const tn__step *s = step->step;
+    for (int k = 0; k < s->operand_count; k++)
+        if (graph->buffers[s->operand[k].buffer] != run->buffers[s->operand[k].buffer])
+            return true;
+    return step->overwrites && graph->guard != run->failure.guard;
+}
+
+static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const uint64_t *scalars)
+{
+    for (int i = 0; i < s->scalar_count; i++)
+        if (graph->scalars[s->scalar[i]] != scalars[s->scalar[i]])
+            return true;
+    return s->alpha >= 0 && s->kind == TN__STEP_OP && graph->scalars[s->alpha] != scalars[s->alpha];
+}
+
+/* Brings the nodes that differ up to this run. False if only another graph would do. */
+static bool patch(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given, bool bound,
+                  tn_status *status)
+{
+    tn__cuda_run run = *given;
+    for (int i = 0; i < count && !bound; i++)
+        if (step[i].opaque && other_addresses(graph, &step[i], &run))
+            return false;
+    run.recording = &graph->recording;
+    graph->recording.patched = graph->exec;
+    for (int i = 0; i < count && *status == TN_OK; i++) {
+        bool differs = step[i].may_fail || other_scalars(graph, step[i].step, run.scalars) ||
+                       (!bound && other_addresses(graph, &step[i], &run));
+        graph->recording.next = graph->first[i];
+        if (differs && graph->first[i + 1] > graph->first[i])
+            *status = step[i].start(&step[i], &run);
+    }
+    const tn__program *program = step->program;
+    if (!bound)
+        memcpy(graph->buffers, run.buffers, program->buffer_count * sizeof *graph->buffers);
+    if (program->scalar_count)
+        memcpy(graph->scalars, run.scalars, program->scalar_count * sizeof *graph->scalars);
+    graph->guard = run.failure.guard;
+    return true;
+}
+
+/* ---- running ---- */
+
+/* The graph captured with these addresses; or else an empty place; or else the one used longest ago. */
+static int find(const tn__cuda_graph_cache *cache, const tn__cuda_run *run, int buffer_count, bool *bound)
+{
+    int place = 0;
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
+        const tn__cuda_graph *graph = cache->graph[i], *oldest = cache->graph[place];
+        *bound = graph && graph->guard == run->failure.guard &&
+                 memcmp(graph->buffers, run->buffers, buffer_count * sizeof *graph->buffers) == 0;
+        if (*bound)
+            return i;
+        if (oldest && (graph == NULL || graph->used < oldest->used))
+            place = i;
+    }
+    return place;
+}
+
+tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run, bool *done)
+{
+    bool bound;
+    tn_status status = TN_OK;
+    *done = false;
+    if (cache->refused)
+        return TN_OK;
+    int place = find(cache, run, step->program->buffer_count, &bound);
+    tn__cuda_graph *graph = cache->graph[place];
+    if (graph && (!patch(graph, step, count, run, bound, &status) || status != TN_OK)) {
+        graph_free(graph, run->device);
+        graph = cache->graph[place] = NULL;
+    }
+    if (status != TN_OK)
+        return status;
+    if (graph == NULL)
+        graph = cache->graph[place] = build(step, count, run);
+    cache->refused = graph == NULL;
+    if (graph == NULL)
+        return TN_OK;
+    *done = true;
+    graph->used = ++cache->uses;
+    tn__cuda_note(run->device, step->step->label ? step->step->label : "a graph");
+    return tn__cuda_check(run->device, run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream),
+                          step->step->label ? step->step->label : "run");
+}
