@@ -45,6 +45,9 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);
 
 tn__node *tn__matmul_node(tn__node *a, tn__node *b);
 tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
+/* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in
+ * 0..below-1, 0 if not. */
+tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);
 
 /* x on another device, evaluated. Set by the engine. */

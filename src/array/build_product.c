@@ -197,6 +197,16 @@ tn__node *tn__gather(tn__node *a, tn__node *indices, int axis)
     return tn__apply(TN__OP_GATHER, a->dtype, shape, 2, in, (tn__attr){.axis = axis});
 }
 
+tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below)
+{
+    tn__node *node = tn__gather(a, indices, axis);
+    if (!tn__node_is_error(node)) {
+        node->attr.known = 1;
+        node->attr.below = below;
+    }
+    return node;
+}
+
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis)
 {
     TN__PASS_ERROR(base);

@@ -25,7 +25,11 @@ typedef union tn__attr {
     uint32_t axes;          /* REDUCE: bit i set: axis i is reduced */
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE: result axis i is input axis perm[i] */
     const tn__ints *ints;   /* SLICE, UPDATE: start, step an axis; steps may be negative */
-    int32_t axis;           /* GATHER, SCATTER_ADD */
+    struct {
+        int32_t axis;       /* GATHER, SCATTER_ADD */
+        int32_t known;      /* GATHER: positions are known to be in range and not negative: nothing looks */
+        int64_t below;      /* and then: elements are known to lie in 0..below-1; 0: not known */
+    };
     tn__scalar scalar;      /* CONST: an element of the node's dtype */
     struct {
         uint64_t key, offset;

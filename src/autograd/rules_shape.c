@@ -147,10 +147,13 @@ void tn__grad_gather(tn__chain *c)
         c->in[0] = tn__scatter_add_node(zeros_like(x), indices, c->g, axis);
         return;
     }
-    tn__node *from_end =
-        tn__binary(TN__OP_ADD, indices, tn__const_like(indices, (double)x->shape->dim[axis]));
-    tn__node *negative = tn__binary(TN__OP_LESS, indices, zeros_like(indices));
-    tn__node *position = tn__where(negative, from_end, indices);
+    tn__node *position = indices;
+    if (!c->node->attr.known) {
+        tn__node *from_end =
+            tn__binary(TN__OP_ADD, indices, tn__const_like(indices, (double)x->shape->dim[axis]));
+        tn__node *negative = tn__binary(TN__OP_LESS, indices, zeros_like(indices));
+        position = tn__where(negative, from_end, indices);
+    }
     tn__node *chosen = tn__binary(TN__OP_EQUAL, tn__iota(x->shape, axis, x->device), position);
     c->in[0] = tn__where(chosen, c->g, zeros_like(x));
 }

@@ -41,6 +41,12 @@ static void print_load(tn__printer *p, const tn__expr *e)
     int extra = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++)
         extra += a->stride[l] != 0;
+    if (a->known) {
+        tn__text_addf(p->text, "%s(p%d[", from, e->access);
+        tn__print_position(p, a);
+        tn__text_addf(p->text, " + v%d * n[%d]])", e->arg[0], extra);
+        return;
+    }
     tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, n[%d] + 1) ? %s(p%d[", e->arg[0], extra + 1, a->param, from,
                   e->access);
     tn__print_position(p, a);

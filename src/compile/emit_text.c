@@ -218,7 +218,7 @@ static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind 
             continue;
         a->operand = -1;
         a->pointwise = a->pointwise && !overwritten_early(nest, i);
-        f->step->may_fail |= a->gathered;
+        f->step->may_fail |= a->gathered && !a->known;
         if (!dropped(a) && kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
             return false;
     }

@@ -16,6 +16,7 @@ typedef struct tn__graph_attr {
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE */
     const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis */
     int axis;                  /* GATHER, SCATTER_ADD */
+    bool known;                /* GATHER: positions need no look */
 } tn__graph_attr;
 
 typedef struct tn__value {

@@ -247,6 +247,7 @@ static int gather(builder *b, const tn__value *v, const tn__map *map)
         return MISFIT;
     tn__access *a = &b->nest->access[access];
     a->gathered = true;
+    a->known = v->attr.known;
     a->pointwise = false;
     a->gather_stride = w.stride[axis];
     a->gather_extent = w.dim[axis];

@@ -24,6 +24,7 @@ typedef struct tn__access {
     int64_t gather_stride;          /* LOAD through an index: elements a position, and their number */
     int64_t gather_extent;
     bool gathered;
+    bool known;                     /* gathered: positions need no look */
     bool pointwise;                 /* reached at the loop position only */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
 } tn__access;

@@ -33,7 +33,7 @@ static bool value_equal(const tn__value *a, const tn__value *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
            a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
-           a->attr.axes == b->attr.axes && a->attr.axis == b->attr.axis && a->attr.ints == b->attr.ints &&
+           a->attr.axes == b->attr.axes && a->attr.axis == b->attr.axis && a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
            memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 

@@ -8,14 +8,18 @@
 /* Keeps the stream of orders apart from those that users draw with the same seed. */
 #define ORDER_STREAM 0x6C6F616465720000u
 
+uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch)
+{
+    return tn__hash_mix(tn__hash_mix(ORDER_STREAM, batches->seed), (uint64_t)epoch);
+}
+
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i)
 {
     tn__tray *tray = tn__tray_take(trays);
     if (!tray)
         return NULL;
     if (batches->order_epoch != epoch) {
-        uint64_t key = tn__hash_mix(tn__hash_mix(ORDER_STREAM, batches->seed), (uint64_t)epoch);
-        tn__permutation(key, batches->count, batches->order);
+        tn__permutation(tn__batches_key(batches, epoch), batches->count, batches->order);
         batches->order_epoch = epoch;
     }
     const int64_t *order = batches->order + i * batches->batch;

@@ -22,6 +22,8 @@ static inline int64_t tn__batch_size(const tn__batches *batches, int64_t i)
     int64_t left = batches->count - i * batches->batch;
     return left < batches->batch ? left : batches->batch;
 }
+/* The key of an epoch's order. */
+uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch);
 /* Minibatch i of an epoch in a tray; NULL without memory. */
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i);
 

@@ -20,6 +20,14 @@ tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values
 
 /* A permutation of 0..n-1 in order[], by Fisher and Yates with Philox stream `key`. */
 void tn__permutation(uint64_t key, int64_t n, int64_t *order);
+/* The same in parts: some steps at a time, false when all are done. */
+typedef struct tn__shuffling {
+    uint64_t key;
+    int64_t left;
+    int64_t *order;
+} tn__shuffling;
+void tn__shuffling_begin(tn__shuffling *shuffling, uint64_t key, int64_t n, int64_t *order);
+bool tn__shuffling_go_on(tn__shuffling *shuffling, int64_t steps);
 /* Copies rows order[0..count-1] of `bytes` each. */
 void tn__gather_rows(void *out, const void *rows, size_t bytes, const int64_t *order, int64_t count);
 

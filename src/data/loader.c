@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders. Shuffled minibatches are gathered into trays, ahead on a thread where that pays and is not turned off, and the
- * batch's arrays are pointed at them. Minibatches in order need no gathering: on the CPU they are views of the dataset.
+ * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and minibatches are
+ * gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into trays, ahead on a thread where
+ * that pays and is not turned off, and the batch's arrays are pointed at them. Minibatches in order need no gathering: on the CPU
+ * they are views of the dataset.
  */
 #include <string.h>
 #include "core/memory.h"
 #include "core/log.h"
 #include "data/batches.h"
 #include "data/dataset.h"
+#include "data/resident.h"
 #include "engine/engine.h"
 
 #define DEFAULT_BATCH 32
@@ -18,6 +21,7 @@ struct tn_loader {
     tn_dataset *dataset;     /* owned, or NULL */
     tn__host_view x, t;      /* its arrays, held for as long as the loader lives */
     tn__batches batches;
+    tn__resident *resident;  /* NULL: the dataset is on the CPU */
     tn__trays *trays;
     tn__prefetch *prefetch;  /* NULL: not begun, or not wanted */
     bool shuffle, no_prefetch;
@@ -29,6 +33,20 @@ struct tn_loader {
 };
 
 static tn_loader out_of_memory = {.is_static = true};
+
+/* Brings the dataset to the device where it may lie there. A device that turns out to have no room is no failure. */
+static bool settle_down(tn_loader *loader)
+{
+    const tn__device *device = loader->device;
+    size_t order = 2 * (size_t)loader->batches.count * sizeof(int64_t);
+    if (device->capabilities.host_memory || !tn__resident_fits(device, loader->x.bytes + loader->t.bytes + order))
+        return false;
+    bool clean = tn_ok();
+    loader->resident = tn__resident_new(&loader->x, &loader->t, &loader->batches, loader->shuffle, loader->device);
+    if (!loader->resident && clean)
+        tn_clear_error();
+    return loader->resident != NULL;
+}
 
 static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts)
 {
@@ -62,6 +80,8 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
         .seed = opts->seed,
         .order_epoch = -1,
     };
+    if (loader->batches.length && settle_down(loader))
+        return TN_OK;
     if (!opts->shuffle || loader->batches.length == 0)
         return TN_OK;
     size_t rows = (size_t)loader->batches.batch;
@@ -96,6 +116,7 @@ void tn_loader_free(tn_loader *loader)
     tn__prefetch_free(loader->prefetch);
     tn_free(loader->x_handle);
     tn_free(loader->t_handle);
+    tn__resident_free(loader->resident);
     tn__trays_close(loader->trays);
     tn__free(loader->batches.order);
     tn__host_view_end(&loader->x);
@@ -215,6 +236,10 @@ static bool point(tn_array **handle, tn__node *node)
         tn__error_raise(node->error);
         return false;
     }
+    if (*handle && (*handle)->owner != tn__thread_number()) { /* a pending node is its thread's, and so is its handle */
+        tn_free(*handle);
+        *handle = NULL;
+    }
     if (*handle) {
         tn__array_set(*handle, node);
         return true;
@@ -238,7 +263,9 @@ static bool deliver(tn_loader *loader, int64_t size)
     tn__node *node[2] = {0};
     tn__call call = tn__enter();
     bool done = true;
-    if (loader->shuffle) {
+    if (loader->resident) {
+        tn__resident_batch(loader->resident, loader->epoch, loader->next, node);
+    } else if (loader->shuffle) {
         done = shuffled_nodes(loader, x_shape, t_shape, node);
     } else {
         int64_t first = loader->next * loader->batches.batch;

@@ -264,6 +264,7 @@ static uint64_t attribute(const tn__node *n)
     case TN__KIND_REDUCE:
         return n->attr.axes;
     case TN__KIND_GATHER:
+        return (uint64_t)n->attr.axis | (uint64_t)n->attr.known << 32;
     case TN__KIND_SCATTER:
         return (uint64_t)n->attr.axis;
     case TN__KIND_VIEW:
@@ -372,6 +373,9 @@ static void fill_value(const tn__entry *e, tn__value *v)
         v->attr.axes = n->attr.axes;
         break;
     case TN__KIND_GATHER:
+        v->attr.known = n->attr.known;
+        v->attr.axis = n->attr.axis;
+        break;
     case TN__KIND_SCATTER:
         v->attr.axis = n->attr.axis;
         break;

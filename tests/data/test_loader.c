@@ -216,9 +216,10 @@ static void without_threads(void **state)
     int before = threads_made;
     loader = tn_loader_new(numbered(50), .batch = 8, .shuffle = true);
     epoch_order(loader, 8, order);
-    assert_int_equal(threads_made, before + 1); /* one, for all epochs */
+    int once = !test_elsewhere(); /* one, for all epochs; none where the dataset is on the device */
+    assert_int_equal(threads_made, before + once);
     epoch_order(loader, 8, order);
-    assert_int_equal(threads_made, before + 1);
+    assert_int_equal(threads_made, before + once);
     tn_loader_free(loader);
 }
 
@@ -306,6 +307,122 @@ static void on_other_devices(void **state)
     }
 }
 
+/* Two loaders, one of which may have its dataset on a device, give the same minibatches, bit by bit. */
+static void same_batches(tn_loader *a, tn_loader *b, int epochs)
+{
+    for (int e = 0; e < epochs; e++) {
+        tn_batch x, y;
+        while (tn_loader_next(a, &x)) {
+            assert_true(tn_loader_next(b, &y));
+            assert_int_equal(x.size, y.size);
+            TN_SCOPE {
+                assert_memory_equal(test_data(x.x), test_data(y.x), (size_t)(3 * x.size) * sizeof(float));
+                assert_memory_equal(test_data(x.t), test_data(y.t), (size_t)x.size * sizeof(int64_t));
+            }
+        }
+        assert_false(tn_loader_next(b, &y));
+        assert_string_equal(tn_error(), "");
+    }
+}
+
+/* On a device with memory of its own the dataset lies there, and minibatches are recorded: nothing is computed before it is
+ * asked for, nothing may fail, and the order is the CPU's. */
+static void on_the_device(void **state)
+{
+    (void)state;
+    tn_device device = tn_device_parse("virtual:0", NULL);
+    int64_t counts[] = {1, 2, 37, 100};
+    for (int c = 0; c < 4; c++)
+        for (int shuffle = 0; shuffle < 2; shuffle++) {
+            int64_t batch = 1 + (counts[c] * 7 + shuffle) % 11;
+            size_t before = tn_memory_stats(device).used;
+            tn_loader *here = tn_loader_new(numbered(counts[c]), .batch = batch, .shuffle = shuffle, .seed = 5,
+                                            .device = tn_cpu());
+            tn_loader *there = tn_loader_new(numbered(counts[c]), .batch = batch, .shuffle = shuffle, .seed = 5,
+                                             .device = device);
+            assert_true(tn_memory_stats(device).used > before);
+            same_batches(here, there, 3);
+            assert_int_equal(tn_loader_set_epoch(here, 11), TN_OK);
+            assert_int_equal(tn_loader_set_epoch(there, 11), TN_OK);
+            same_batches(here, there, 2);
+            tn_loader_free(here);
+            tn_loader_free(there);
+            assert_int_equal(tn_memory_stats(device).used, before);
+        }
+}
+
+/* What is made of a minibatch is an ordinary graph: one evaluation, which runs the gather, too. */
+static void recorded_batches(void **state)
+{
+    (void)state;
+    tn_device device = tn_device_parse("virtual:0", NULL);
+    tn_loader *loader = tn_loader_new(numbered(50), .batch = 8, .shuffle = true, .device = device);
+    TN_SCOPE {
+        tn_batch b;
+        tn_array *kept[6], *first = NULL;
+        for (int i = 0; i < 6; i++) {
+            assert_true(tn_loader_next(loader, &b));
+            kept[i] = tn_sum(b.x);
+            if (i == 0)
+                first = tn_add(b.t, 0);
+        }
+        unsigned long long evaluations = tn_engine_stats().evaluations;
+        double sum[6];
+        for (int i = 5; i >= 0; i--)
+            sum[i] = tn_item(kept[i]);
+        assert_int_equal(tn_engine_stats().evaluations, evaluations + 6);
+        tn_loader_set_epoch(loader, 0);
+        tn_loader_next(loader, &b);
+        assert_true(tn_item(tn_sum(b.x)) == sum[0]);
+        assert_memory_equal(test_data(first), test_data(b.t), 8 * sizeof(int64_t));
+    }
+    tn_loader_free(loader);
+}
+
+/* A dataset that would take too much of the device stays on the host. */
+static void too_large(void **state)
+{
+    (void)state;
+    tn_device device = tn_device_parse("virtual:1", NULL);
+    assert_int_equal(tn_memory_limit(device, 8192), TN_OK);
+    tn_loader *here = tn_loader_new(numbered(100), .batch = 9, .shuffle = true, .device = tn_cpu());
+    tn_loader *there = tn_loader_new(numbered(100), .batch = 9, .shuffle = true, .device = device);
+    assert_int_equal(tn_loader_status(there), TN_OK);
+    assert_int_equal(tn_memory_stats(device).used, 0);
+    same_batches(here, there, 2);
+    tn_loader_free(there);
+    assert_int_equal(tn_memory_limit(device, 0), TN_OK);
+    there = tn_loader_new(numbered(100), .batch = 9, .shuffle = true, .device = device);
+    assert_true(tn_memory_stats(device).used > 100 * 20);
+    tn_loader_set_epoch(here, 0);
+    same_batches(here, there, 2);
+    tn_loader_free(there);
+    tn_loader_free(here);
+}
+
+static void *next_batch(void *user)
+{
+    tn_batch b;
+    bool there = tn_loader_next(user, &b) && tn_item(tn_sum(b.t)) >= 0;
+    return there ? user : NULL;
+}
+
+/* A loader may be handed from thread to thread. */
+static void by_turns(void **state)
+{
+    (void)state;
+    tn_loader *loader = tn_loader_new(numbered(30), .batch = 3, .shuffle = true, .device = tn_device_parse("virtual:0", NULL));
+    for (int i = 0; i < 5; i++) {
+        pthread_t thread;
+        void *done = NULL;
+        assert_non_null(next_batch(loader));
+        assert_int_equal(pthread_create(&thread, NULL, next_batch, loader), 0);
+        pthread_join(thread, &done);
+        assert_non_null(done);
+    }
+    tn_loader_free(loader);
+}
+
 static void no_memory(void **state)
 {
     (void)state;
@@ -360,6 +477,10 @@ int main(void)
         cmocka_unit_test(freed_early),
         cmocka_unit_test(errors),
         cmocka_unit_test(on_other_devices),
+        cmocka_unit_test(on_the_device),
+        cmocka_unit_test(recorded_batches),
+        cmocka_unit_test(too_large),
+        cmocka_unit_test(by_turns),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

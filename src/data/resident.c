@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Datasets on devices, and minibatches as gathers that are recorded. */
+#include "data/resident.h"
+
+#include <string.h>
+#include "array/build.h"
+#include "core/memory.h"
+#include "device/allocator.h"
+#include "engine/engine.h"
+
+/* Of the memory that is free, what a dataset may take. */
+#define SHARE 4
+
+struct tn__resident {
+    tn__device *device;
+    tn__node *x, *t;     /* all samples */
+    int64_t labels_below; /* targets lie in 0..labels_below-1; 0: not known */
+    tn__batches batches;
+    bool shuffle;
+    /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that an epoch
+     * begins without waiting for it. */
+    tn__node *order, *next_order;
+    int64_t order_epoch, next_epoch;
+    tn__shuffling shuffling;
+};
+
+bool tn__resident_fits(const tn__device *device, size_t bytes)
+{
+    tn_memory_info memory = tn__allocator_stats(device->allocator);
+    size_t most = memory.limit && memory.limit < memory.total ? memory.limit : memory.total ? memory.total : memory.limit;
+    return most == 0 || bytes <= (most > memory.used ? most - memory.used : 0) / SHARE;
+}
+
+/* ---- making ---- */
+
+/* The least upper bound of targets that are whole and not negative; 0 for others. */
+static int64_t bound_of(const tn__host_view *t)
+{
+    const tn__dtype_info *info = &tn__dtypes[t->dtype];
+    int64_t largest = -1;
+    if (info->class == TN__CLASS_FLOAT || t->dtype == TN_UINT64)
+        return 0;
+    for (int64_t i = 0; i < t->shape->size; i++) {
+        tn__scalar element = {0};
+        memcpy(element.bytes, (const char *)t->data + (size_t)i * info->size, info->size);
+        int64_t value = tn__scalar_to_int(element, t->dtype);
+        if (value < 0)
+            return 0;
+        largest = value > largest ? value : largest;
+    }
+    return largest < INT64_MAX ? largest + 1 : 0;
+}
+
+/* A value on the device that is held; NULL with a latched error. */
+static tn__node *upload(const void *data, tn_dtype dtype, const tn__shape *shape, tn__device *device)
+{
+    tn__node *node = shape ? tn__value_from_host(data, dtype, shape, device) : NULL;
+    if (!node) {
+        tn__fail_memory("loader", sizeof *shape);
+        return NULL;
+    }
+    return tn__node_is_error(node) ? NULL : tn__node_retain(node);
+}
+
+static tn__node *upload_order(const tn__resident *r)
+{
+    return upload(r->batches.order, TN_INT64, tn__shape_intern(1, &r->batches.count), r->device);
+}
+
+tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, const tn__batches *batches, bool shuffle,
+                               tn__device *device)
+{
+    tn__resident *r = tn__calloc(1, sizeof *r);
+    if (!r) {
+        tn__fail_memory("loader", sizeof *r);
+        return NULL;
+    }
+    r->device = device;
+    r->batches = *batches;
+    r->batches.order = NULL;
+    r->shuffle = shuffle;
+    r->order_epoch = r->next_epoch = -1;
+    r->labels_below = bound_of(t);
+    tn__call call = tn__enter();
+    r->x = upload(x->data, x->dtype, x->shape, device);
+    r->t = r->x ? upload(t->data, t->dtype, t->shape, device) : NULL;
+    tn__leave(call);
+    size_t bytes = (size_t)batches->count * sizeof *batches->order;
+    if (r->t && shuffle && !(r->batches.order = tn__alloc(bytes)))
+        tn__fail_memory("loader", bytes);
+    if (r->t && (r->batches.order || !shuffle))
+        return r;
+    tn__resident_free(r);
+    return NULL;
+}
+
+void tn__resident_free(tn__resident *r)
+{
+    if (!r)
+        return;
+    tn__node *held[] = {r->x, r->t, r->order, r->next_order};
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+        if (held[i])
+            tn__node_release(held[i]);
+    tn__free(r->batches.order);
+    tn__free(r);
+}
+
+/* ---- the order ---- */
+
+static void begin_order(tn__resident *r, int64_t epoch)
+{
+    tn__shuffling_begin(&r->shuffling, tn__batches_key(&r->batches, epoch), r->batches.count, r->batches.order);
+    r->next_epoch = epoch;
+    if (r->next_order)
+        tn__node_release(r->next_order);
+    r->next_order = NULL;
+}
+
+/* Goes on drawing the next order, and copies it to the device when it is done. */
+static bool go_on(tn__resident *r, int64_t steps)
+{
+    if (r->next_order)
+        return true;
+    if (tn__shuffling_go_on(&r->shuffling, steps))
+        return true;
+    r->next_order = upload_order(r);
+    return r->next_order != NULL;
+}
+
+static bool have_order(tn__resident *r, int64_t epoch)
+{
+    if (r->order_epoch != epoch) {
+        if (r->next_epoch != epoch)
+            begin_order(r, epoch);
+        if (!go_on(r, r->batches.count))
+            return false;
+        if (r->order)
+            tn__node_release(r->order);
+        r->order = r->next_order;
+        r->order_epoch = epoch;
+        r->next_order = NULL;
+        begin_order(r, epoch + 1);
+    }
+    return go_on(r, r->batches.count / r->batches.length + 1);
+}
+
+/* ---- minibatches ---- */
+
+/* Which samples, as positions: a node for x and another for t, which differ in their scalars, so that each is computed where it is
+ * used and neither needs a kernel of its own. */
+static tn__node *positions(const tn__resident *r, int64_t first, int64_t size)
+{
+    const tn__shape *shape = tn__shape_intern(1, &size);
+    if (!shape)
+        return tn__node_error(tn__error_retain(tn__error_no_memory()));
+    tn__node *at = tn__binary(TN__OP_ADD, tn__iota(shape, 0, r->device),
+                              tn__const_scalar((tn__scalar){.bits = (uint64_t)first}, TN_INT64, shape, r->device));
+    return r->shuffle ? tn__gather_known(r->order, at, 0, 0) : at;
+}
+
+static tn__node *rows(tn__node *all, tn__node *at, int64_t below)
+{
+    int64_t dim[TN_MAX_NDIM];
+    for (int i = 0; i < all->shape->ndim; i++)
+        dim[i] = i == 0 ? at->shape->size : 1;
+    return tn__gather_known(all, tn__reshape(at, all->shape->ndim, dim), 0, below);
+}
+
+void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, tn__node *node[2])
+{
+    int64_t first = i * r->batches.batch, size = tn__batch_size(&r->batches, i);
+    tn__no_grad_depth++;
+    if (r->shuffle && !have_order(r, epoch)) {
+        node[0] = node[1] = tn__node_error(tn__error_retain(tn__error_last()));
+    } else {
+        node[0] = rows(r->x, positions(r, first, size), 0);
+        node[1] = rows(r->t, positions(r, first, size), r->labels_below);
+    }
+    tn__no_grad_depth--;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dataset in the memory of a device that the host cannot write to at once. Its arrays are copied there once, and each epoch
+ * its order; a minibatch is then a gather of rows that is recorded, not computed: it becomes part of the graph that uses it, and
+ * only its position in the epoch, a run-time scalar, differs from one minibatch to the next.
+ */
+#ifndef TN_DATA_RESIDENT_H
+#define TN_DATA_RESIDENT_H
+
+#include "data/batches.h"
+#include "data/dataset.h"
+#include "io/values.h"
+
+typedef struct tn__resident tn__resident;
+
+/* Whether a dataset of so many bytes may lie in the device's memory: it takes a fair share of what is free at most. */
+bool tn__resident_fits(const tn__device *device, size_t bytes);
+/* Copies x and t, whose rows `batches` cuts into minibatches. NULL with a latched error. */
+tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, const tn__batches *batches, bool shuffle,
+                               tn__device *device);
+void tn__resident_free(tn__resident *resident);
+/* Minibatch i of an epoch as pending nodes, on the list of temporaries. */
+void tn__resident_batch(tn__resident *resident, int64_t epoch, int64_t i, tn__node *node[2]);
+
+#endif
