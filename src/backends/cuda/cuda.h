@@ -53,6 +53,7 @@ typedef struct tn__cuda_device {
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     char last_label[96];       /* of the work started most recently */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
+    bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
     tn__cuda_waits waits;
     unsigned long long wait_count; /* of waits for the GPU so far */
     /* A context that is lost: every call fails with `fault`. */

@@ -180,6 +180,12 @@ static tn__cuda_waits waits_wanted(void)
     return TN__CUDA_WAITS_ALLOWED;
 }
 
+static bool switched_off(const char *name)
+{
+    const char *given = getenv(name);
+    return given && (strcmp(given, "off") == 0 || strcmp(given, "0") == 0);
+}
+
 tn_status tn__cuda_device_open(int index, tn__device *owner)
 {
     const char *why = NULL;
@@ -194,6 +200,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     device->owner = owner;
     device->waits = waits_wanted();
     device->blocking = getenv("TANSO_CUDA_BLOCKING") != NULL;
+    device->graphs = libraries->has_graphs && !device->blocking && !switched_off("TANSO_CUDA_GRAPHS");
     snprintf(device->name, sizeof device->name, "cuda:%d", index);
     pthread_mutexattr_t recursive;
     pthread_mutexattr_init(&recursive);

@@ -223,7 +223,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
                                     .report = (unsigned long long)(uintptr_t)device->report, .run = number,
                                     .who = (unsigned long long)executable->number << 32}};
     bool done = false;
-    if (executable->has_run && device->libraries->has_graphs && !device->blocking)
+    if (executable->has_run && device->graphs)
         status = tn__cuda_graph_run(&executable->graphs, executable->step, executable->step_count, &run, &done);
     if (!done && status == TN_OK)
         status = start_steps(executable, &run);
