@@ -9,10 +9,19 @@
 #include <tanso/data.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
+#include <tanso/index.h>
 #include <tanso/io.h>
+#include <tanso/kernel.h>
+#include <tanso/manipulate.h>
 #include <tanso/nn.h>
 #include <tanso/optim.h>
+#include <tanso/product.h>
 #include <tanso/random.h>
+#include <tanso/sort.h>
+#include <tanso/statistics.h>
+#include <tanso/stream.h>
 #include <tanso/train.h>
+#include <tanso/vectorize.h>
+#include <tanso/ufunc.h>
 
 #endif

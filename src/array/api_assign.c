@@ -5,8 +5,7 @@
 
 #include "array/build_parts.h"
 
-/* What the handle x, of node `old`, is to point at. */
-static tn__node *assignable(const char *operation, tn__node *old, tn__node *value)
+tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value)
 {
     TN__PASS_ERROR(old);
     TN__PASS_ERROR(value);
@@ -33,7 +32,7 @@ static tn_status assign(const char *operation, tn__op op, tn_array *x, const tn_
     tn__node *old = tn__strong(tn__node_of(x, operation)), *value = tn__node_of(y, operation);
     if (op != TN__OP_COPY && !tn__node_is_error(old))
         value = tn__binary(op, old, value);
-    value = assignable(operation, old, value);
+    value = tn__assignable(operation, old, value);
     tn_status status = TN_OK;
     if (tn__node_is_error(value))
         status = tn__error_raise(value->error);

@@ -55,8 +55,7 @@ static void fail_broadcast(const char *operation, const tn_shape *a, const tn__s
     tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s do not broadcast", first, second);
 }
 
-static const tn__shape *common_shape(const char *operation, int count, tn__node *const *in,
-                                     tn_dtype dtype)
+const tn__shape *tn__common_shape(const char *operation, int count, tn__node *const *in, tn_dtype dtype)
 {
     const tn__shape *shape = in[0]->shape;
     for (int i = 1; i < count; i++) {
@@ -105,7 +104,7 @@ static tn__node *map(tn__op op, int arity, tn__node *const *operands)
     tn__map_rule rule;
     if (!tn__map_infer(op, arity, operands, &rule))
         return tn__failed();
-    const tn__shape *shape = common_shape(info->name, arity, operands, rule.compute);
+    const tn__shape *shape = tn__common_shape(info->name, arity, operands, rule.compute);
     tn__device *device = shape ? tn__common_device(info->name, arity, operands) : NULL;
     if (!device)
         return tn__failed();

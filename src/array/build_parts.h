@@ -61,8 +61,13 @@ bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule
 tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak);
 /* The device that operands agree on (constants agree with any); NULL with a latched failure. */
 tn__device *tn__common_device(const char *operation, int count, tn__node *const *in);
+/* The shape that operands broadcast to, of elements of a dtype; NULL with a latched failure. */
+const tn__shape *tn__common_shape(const char *operation, int count, tn__node *const *in, tn_dtype dtype);
 /* The operand in a dtype, shape and device: constants are made anew, others cast and expanded. */
 tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__device *device);
+
+/* What a handle of node `old` may be pointed at instead, of its shape, dtype and device: `value` broadcast and cast. */
+tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value);
 
 /* An integer operand as int64 positions; an error node for other dtypes. */
 tn__node *tn__positions(const char *operation, tn__node *indices);

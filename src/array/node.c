@@ -45,11 +45,12 @@ static __attribute__((noinline)) tn__node *fail_new(void)
 
 /* A node that only the list of temporaries holds; NULL without memory. All its fields are set one by one: a whole-struct
  * assignment becomes a string instruction, which takes longer than everything else here. */
-static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, const tn__shape *shape, tn__device *device)
+static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, const tn__shape *shape, tn__device *device,
+                                      bool wide)
 {
     tn__thread *self = tn__self();
     if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
-    tn__node *node = tn__thread_take(self, TN__SLAB_NODE);
+    tn__node *node = tn__thread_take(self, wide ? TN__SLAB_WIDE_NODE : TN__SLAB_NODE);
     if (__builtin_expect(node == NULL, 0)) return NULL;
     self->temporaries[self->temporary_count++] = node;
     node->references = 1;
@@ -57,6 +58,7 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
     node->dtype = (uint8_t)dtype;
     node->arity = 0;
     node->flags = (uint8_t)(flags | TN__NODE_TEMPORARY);
+    node->wide = wide;
     node->owner = self->number;
     node->depth = 0;
     node->mark = 0;
@@ -108,7 +110,7 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
     flags &= TN__NODE_NEEDS_GRAD;
     if (flags && !(tn__ops[op].differentiable && tn__dtypes[dtype].class == TN__CLASS_FLOAT && tn__no_grad_depth == 0))
         flags = 0;
-    tn__node *node = temporary_new(op, dtype, flags, shape, device);
+    tn__node *node = temporary_new(op, dtype, flags, shape, device, arity > TN__MAX_ARITY);
     if (__builtin_expect(node == NULL, 0)) return fail_new();
     node->arity = (uint8_t)arity;
     node->depth = depth + 1;
@@ -153,7 +155,7 @@ tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__de
 tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,
                          const tn__ints *strides)
 {
-    tn__node *node = temporary_new(TN__OP_VALUE, dtype, 0, shape, storage->device);
+    tn__node *node = temporary_new(TN__OP_VALUE, dtype, 0, shape, storage->device, false);
     if (!node) return fail_new();
     node->storage = tn__storage_retain(storage);
     node->offset = offset;
@@ -164,12 +166,22 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
 tn__node *tn__node_error(tn__error *error)
 {
     if (!error) return tn__node_no_memory();
-    tn__node *node = temporary_new(TN__OP_ERROR, TN_DTYPE_DEFAULT, 0, tn__shape_scalar(), NULL);
+    tn__node *node = temporary_new(TN__OP_ERROR, TN_DTYPE_DEFAULT, 0, tn__shape_scalar(), NULL, false);
     if (!node) {
         tn__error_release(error);
         return fail_new();
     }
     node->error = error;
+    return node;
+}
+
+tn__node *tn__node_borrow(tn__node *node)
+{
+    tn__thread *self = tn__self();
+    if (node->flags & TN__NODE_TEMPORARY || node == &tn__no_memory) return node;
+    if (self->temporary_count == self->temporary_capacity && !grow_temporaries()) return fail_new();
+    self->temporaries[self->temporary_count++] = tn__node_retain(node);
+    node->flags |= TN__NODE_TEMPORARY;
     return node;
 }
 
@@ -219,7 +231,7 @@ void tn__node_free(tn__node *node)
             node->error = NULL;
             tn__thread_post_node(node, elsewhere);
         } else {
-            tn__thread_put(self, TN__SLAB_NODE, node);
+            tn__thread_put(self, node->wide ? TN__SLAB_WIDE_NODE : TN__SLAB_NODE, node);
         }
         if (storage) tn__storage_release(storage);
         if (error) tn__error_release(error);
@@ -239,7 +251,8 @@ void tn__node_release_anywhere(tn__node *node)
         tn__fail_memory("tn_free", sizeof *carrier);
         return;
     }
-    *carrier = (tn__node){.op = TN__OP_COPY, .arity = 1, .in = {node}};
+    *carrier = (tn__node){.op = TN__OP_COPY, .arity = 1};
+    carrier->in[0] = node;
     tn__thread_post_node(carrier, node->owner);
 }
 

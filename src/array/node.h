@@ -18,11 +18,22 @@
 #include "core/shape.h"
 #include "device/device.h"
 
-#define TN__MAX_ARITY 3
+#define TN__MAX_ARITY 3   /* inputs of a row of ops.def */
+#define TN__MAX_INPUTS 20 /* of a node: users' own operations may have that many */
+
+struct tn__user;
 
 typedef union tn__attr {
     uint64_t raw[2];
-    uint32_t axes;          /* REDUCE: bit i set: axis i is reduced */
+    struct {
+        uint32_t axes;           /* REDUCE: bit i set: axis i is reduced */
+        uint32_t output;         /* USER: which of its outputs this is */
+        const struct tn__user *user; /* USER, USER_REDUCE */
+    };
+    struct {
+        const struct tn_kernel *kernel; /* CUSTOM: whose output this is */
+        int64_t output;
+    } custom;
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE: result axis i is input axis perm[i] */
     const tn__ints *ints;   /* SLICE, UPDATE: start, step an axis; steps may be negative */
     struct {
@@ -54,18 +65,19 @@ struct tn__node {
     uint8_t dtype;
     uint8_t arity;
     uint8_t flags;
+    bool wide;               /* of the larger kind, with room for TN__MAX_INPUTS inputs */
     uint16_t owner;          /* the recording thread's number, for pending nodes */
     uint32_t depth;          /* 1 + the deepest pending input */
     uint64_t mark;           /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
     const tn__shape *shape;
     tn__device *device;
-    tn__node *in[TN__MAX_ARITY];
     tn__attr attr;
     tn__storage *storage;    /* the value, else NULL */
     int64_t offset;          /* of element 0 in the storage, in elements */
     const tn__ints *strides; /* in elements; NULL: C order */
     tn__error *error;        /* of ERROR and RELEASED nodes */
     struct tn__var *var;     /* gradient record of a marked node, else NULL; weak */
+    tn__node *in[];          /* room for TN__MAX_ARITY, or TN__MAX_INPUTS in a wide node */
 };
 
 /* The gradient record of one handle (a leaf, or an array that retains its gradient). */
@@ -121,6 +133,8 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
                          const tn__ints *strides);
 /* An ERROR node; takes over one reference to the record. */
 tn__node *tn__node_error(tn__error *error);
+/* Holds a node until the public call ends, like the builders' own. */
+tn__node *tn__node_borrow(tn__node *node);
 /* Turns a pending node into a value in place: retains the storage; drops inputs when no backward can need
  * them (drop_inputs). */
 void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop_inputs);

@@ -24,8 +24,11 @@ typedef enum tn__kind {
     TN__KIND_UPDATE,
     TN__KIND_GATHER,
     TN__KIND_SCATTER,
+    TN__KIND_ROWS,
     TN__KIND_MATMUL,
-    TN__KIND_TRANSFER
+    TN__KIND_TRANSFER,
+    TN__KIND_USER,
+    TN__KIND_CUSTOM
 } tn__kind;
 
 typedef enum tn__types {

@@ -9,15 +9,18 @@
 
 /* Whole cache lines, so that two threads' objects share none. */
 #define LINE 64
-#define ROUNDED(type) ((sizeof(type) + LINE - 1) / LINE * LINE)
+#define WHOLE(bytes) (((bytes) + LINE - 1) / LINE * LINE)
+#define ROUNDED(type) WHOLE(sizeof(type))
 const uint32_t tn__slab_sizes[TN__SLAB_KINDS] = {
-    [TN__SLAB_NODE] = ROUNDED(tn__node),
+    [TN__SLAB_NODE] = WHOLE(sizeof(tn__node) + TN__MAX_ARITY * sizeof(tn__node *)),
+    [TN__SLAB_WIDE_NODE] = WHOLE(sizeof(tn__node) + TN__MAX_INPUTS * sizeof(tn__node *)),
     [TN__SLAB_ARRAY] = ROUNDED(tn_array),
     [TN__SLAB_SCOPE] = ROUNDED(tn__scope),
 };
 /* A thread that records little should cost little. */
 static const uint32_t chunk_objects[TN__SLAB_KINDS] = {
     [TN__SLAB_NODE] = 512,
+    [TN__SLAB_WIDE_NODE] = 32,
     [TN__SLAB_ARRAY] = 512,
     [TN__SLAB_SCOPE] = 32,
 };

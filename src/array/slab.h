@@ -16,7 +16,13 @@
 
 #define TN__SLAB_BATCH 512
 
-typedef enum tn__slab_kind { TN__SLAB_NODE, TN__SLAB_ARRAY, TN__SLAB_SCOPE, TN__SLAB_KINDS } tn__slab_kind;
+typedef enum tn__slab_kind {
+    TN__SLAB_NODE,
+    TN__SLAB_WIDE_NODE,
+    TN__SLAB_ARRAY,
+    TN__SLAB_SCOPE,
+    TN__SLAB_KINDS
+} tn__slab_kind;
 
 /* A free object; the last two fields are of the first object of a batch in the pool. */
 typedef struct tn__slab_free {

@@ -19,8 +19,9 @@
 
 typedef struct step {
     tn__node *node;
-    tn__node *gradient;         /* summed so far; NULL: none yet */
-    uint32_t in[TN__MAX_ARITY]; /* the inputs' steps, or ELSEWHERE */
+    tn__node *gradient; /* summed so far; NULL: none yet */
+    size_t first;       /* of the tape's inputs: its own, as many as it has */
+    int inputs;
 } step;
 
 typedef struct visit {
@@ -36,6 +37,8 @@ typedef struct tape {
     uint32_t stamp;
     step *steps;
     size_t count, capacity;
+    uint32_t *inputs; /* of all steps: the inputs' steps, or ELSEWHERE */
+    size_t input_count, input_capacity;
     visit *stack;
     size_t depth, stack_capacity;
 } tape;
@@ -90,11 +93,13 @@ static tn_status finish(tape *t, tn__node *node)
 {
     if (node->flags & TN__NODE_RELEASED)
         return tn__error_raise(node->error);
-    step s = {.node = node, .in = {ELSEWHERE, ELSEWHERE, ELSEWHERE}};
+    step s = {.node = node, .first = t->input_count, .inputs = flows_to(node)};
     bool leads = is_target(t, node);
-    for (int i = 0; i < flows_to(node); i++) {
-        s.in[i] = step_of(t, node->in[i]);
-        leads = leads || s.in[i] != ELSEWHERE;
+    if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
+        return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
+    for (int i = 0; i < s.inputs; i++) {
+        uint32_t in = t->inputs[s.first + (size_t)i] = step_of(t, node->in[i]);
+        leads = leads || in != ELSEWHERE;
     }
     if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) &&
         !(node->flags & TN__NODE_LEAF_VAR))
@@ -111,6 +116,7 @@ static tn_status finish(tape *t, tn__node *node)
         return tn__fail_memory(t->operation, (t->count + 1) * sizeof *t->steps);
     mark(t, node, (uint32_t)t->count);
     t->steps[t->count++] = s;
+    t->input_count += (size_t)s.inputs;
     return TN_OK;
 }
 
@@ -157,14 +163,15 @@ static tn_status apply_rules(tape *t, tn__node *gy)
         if (tn__node_is_error(s->gradient))
             return tn__error_raise(s->gradient->error);
         tn__chain c = {.node = s->node, .g = s->gradient};
-        for (int k = 0; k < TN__MAX_ARITY; k++)
-            c.wanted |= (unsigned)(s->in[k] != ELSEWHERE) << k;
+        const uint32_t *in = t->inputs + s->first;
+        for (int k = 0; k < s->inputs; k++)
+            c.wanted |= (unsigned)(in[k] != ELSEWHERE) << k;
         if (!flows || !c.wanted)
             continue;
         tn__rules[s->node->op](&c);
-        for (int k = 0; k < TN__MAX_ARITY && status == TN_OK; k++)
+        for (int k = 0; k < s->inputs && status == TN_OK; k++)
             if (tn__wanted(&c, k) && c.in[k])
-                status = add_gradient(t, &t->steps[s->in[k]], c.in[k], s->node);
+                status = add_gradient(t, &t->steps[in[k]], c.in[k], s->node);
     }
     return status;
 }
@@ -232,6 +239,7 @@ static tn_status with_recording(tape *t, tn_status (*run)(tape *, tn__node *), t
 static tn_status end(tape *t, tn_status status)
 {
     tn__free(t->steps);
+    tn__free(t->inputs);
     tn__free(t->stack);
     return status;
 }

@@ -15,7 +15,7 @@
 typedef struct tn__chain {
     tn__node *node;
     tn__node *g;
-    tn__node *in[TN__MAX_ARITY];
+    tn__node *in[TN__MAX_INPUTS];
     unsigned wanted; /* bit i: in[i] is wanted */
 } tn__chain;
 

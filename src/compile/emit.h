@@ -19,7 +19,7 @@ typedef struct tn__printer {
     int slot_count;
     int vector_loop;   /* the loop that runs through neighbours, -1: none */
     int scope, scopes, depth;
-    char name[2][64];  /* of tn__function and tn__identity */
+    char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
 
 /* A nest's function as a kernel calls it. */
@@ -40,6 +40,10 @@ typedef struct tn__emit_target {
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
+/* In CUDA, a nest around a product (emit_cuda_product.c). */
+void tn__emit_cuda_product(tn__printer *p);
+void tn__launch_cuda_product(const tn__nest *nest, tn__step *step);
+
 /* Functions of operations in the kernel's text: declared on first use. */
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);
 const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype);
@@ -50,6 +54,10 @@ void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
 /* Where in n[] the slot of a scalar is. */
 int tn__scalar_param(const tn__printer *p, int slot);
+/* A user's function (emit_user.c): its name, declared on first use; a call of it; a raw argument as a variable. */
+const char *tn__user_function(tn__printer *p, const struct tn__user *user);
+void tn__print_user(tn__printer *p, const tn__expr *e);
+void tn__print_raw(tn__printer *p, const tn__expr *e, int index);
 /* The body of p->nest's function. */
 void tn__print_nest(tn__printer *p);
 
@@ -88,6 +96,7 @@ void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
 const char *tn__emit_identity(tn__printer *p, int r);
 const char *tn__emit_function(tn__printer *p, int r);
 const char *tn__emit_type(const tn__printer *p, int r);
+const char *tn__emit_variable_type(tn_dtype dtype);
 const char *tn__emit_rounding(const tn__printer *p, int r);
 /* const tn_i64 R: the number of reduced elements. */
 void tn__emit_extent(tn__printer *p);

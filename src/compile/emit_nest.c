@@ -70,6 +70,10 @@ static void print_scalar(tn__printer *p, tn_dtype dtype, int slot)
 
 static void print_operation(tn__printer *p, const tn__expr *e)
 {
+    if (e->user) {
+        tn__print_user(p, e);
+        return;
+    }
     const tn__expr *last = &p->nest->expr[e->arg[e->arity - 1]];
     if (e->op == TN__OP_CAST) {
         tn__print_cast(p, e->dtype, last->dtype, e->arg[0]);
@@ -91,6 +95,11 @@ static void print_single(tn__printer *p, const tn__expr *e)
         tn__text_add(p->text, "0");
         return;
     }
+    if (e->user) {
+        const char *function = tn__user_function(p, e->user);
+        tn__text_addf(p->text, "%s(%s_identity(), v%d)", function, function, e->arg[0]);
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         tn__print_function(p, e->op, dtype);
         tn__text_add(p->text, "(");
@@ -101,7 +110,7 @@ static void print_single(tn__printer *p, const tn__expr *e)
     tn__text_add(p->text, ")");
 }
 
-static const char *variable_type(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
+const char *tn__emit_variable_type(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
 
 static void indent(tn__printer *p)
 {
@@ -118,7 +127,12 @@ void tn__emit_need(tn__printer *p, int index)
     for (int i = 0; i < e->arity; i++)
         tn__emit_need(p, e->arg[i]);
     indent(p);
-    tn__text_addf(p->text, "const %s v%d = ", variable_type(e->dtype), index);
+    if (e->kind == TN__EXPR_RAW) {
+        tn__print_raw(p, e, index);
+        e->printed = p->scope;
+        return;
+    }
+    tn__text_addf(p->text, "const %s v%d = ", tn__emit_variable_type(e->dtype), index);
     switch (e->kind) {
     case TN__EXPR_LOAD:
         print_load(p, e);
@@ -137,6 +151,11 @@ void tn__emit_need(tn__printer *p, int index)
         break;
     case TN__EXPR_SINGLE:
         print_single(p, e);
+        break;
+    case TN__EXPR_PRODUCT: /* of emit_cuda_product.c: a tile in shared memory */
+        tn__text_add(p->text, "product(row, column)");
+        break;
+    case TN__EXPR_RAW:
         break;
     }
     tn__text_add(p->text, ";\n");
@@ -275,15 +294,21 @@ int tn__nest_passes(const tn__nest *n)
 
 const char *tn__emit_identity(tn__printer *p, int r)
 {
-    return tn__identity(p, p->nest->reduction[r].op, p->nest->reduction[r].dtype);
+    const tn__reduction *red = &p->nest->reduction[r];
+    if (red->user) {
+        snprintf(p->name[1], sizeof p->name[1], "%s_identity()", tn__user_function(p, red->user));
+        return p->name[1];
+    }
+    return tn__identity(p, red->op, red->dtype);
 }
 
 const char *tn__emit_function(tn__printer *p, int r)
 {
-    return tn__function(p, p->nest->reduction[r].op, p->nest->reduction[r].dtype);
+    const tn__reduction *red = &p->nest->reduction[r];
+    return red->user ? tn__user_function(p, red->user) : tn__function(p, red->op, red->dtype);
 }
 
-const char *tn__emit_type(const tn__printer *p, int r) { return variable_type(p->nest->reduction[r].dtype); }
+const char *tn__emit_type(const tn__printer *p, int r) { return tn__emit_variable_type(p->nest->reduction[r].dtype); }
 
 /* The rounding a finished accumulator needs. */
 const char *tn__emit_rounding(const tn__printer *p, int r)

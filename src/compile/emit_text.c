@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The emitter's words: functions of operations from ops.def's expressions, entry points, operands and parameters. */
 #include "compile/emit.h"
+#include "compile/product.h"
 
+#include "array/user.h"
 #include "tn_embed.h"
 
 #include <ctype.h>
@@ -163,12 +165,12 @@ static bool add_slot_param(filler *f, int slot)
 
 static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
 {
-    tn__window w = {.base = a->value, .ndim = nest->loop_count, .offset = a->offset};
+    tn__window w = {.base = a->value, .ndim = a->raw ? 0 : nest->loop_count, .offset = a->offset};
     for (int l = 0; l < w.ndim; l++) {
         w.stride[l] = a->stride[l];
         w.dim[l] = a->stride[l] ? nest->extent[l] : 1; /* a row's result is written even if the row is empty */
     }
-    if (a->gathered && w.ndim < TN_MAX_NDIM) {
+    if ((a->gathered || a->raw || a->factor) && w.ndim < TN_MAX_NDIM) {
         w.dim[w.ndim] = a->gather_extent;
         w.stride[w.ndim++] = a->gather_stride;
     }
@@ -193,7 +195,7 @@ static bool add_access_params(filler *f, const tn__nest *nest, tn__access *a)
     for (int l = 0; l < nest->loop_count; l++)
         if (a->stride[l])
             done = done && add_param(f, a->stride[l]);
-    if (a->gathered)
+    if (a->gathered || a->factor)
         done = done && add_param(f, a->gather_stride) && add_param(f, a->gather_extent);
     return done;
 }
@@ -249,6 +251,10 @@ static bool add_params(filler *f, tn__nest *nest, int64_t items)
         int64_t last = nest->extent[nest->loop_count - 1];
         done = done && add_param(f, (last + TN__STRETCH - 1) / TN__STRETCH) && add_param(f, TN__STRETCH);
     }
+    if (nest->product.there) {
+        nest->product.param = f->step->step.param_count - f->first_param;
+        done = done && add_param(f, tn__product_tiles_down(nest)) && add_param(f, tn__product_tiles_across(nest));
+    }
     for (int i = 0; i < nest->access_count; i++)
         done = done && (dropped(&nest->access[i]) || add_access_params(f, nest, &nest->access[i]));
     for (int i = 0; i < f->slot_count; i++)
@@ -262,8 +268,8 @@ static void add_label(tn__text *label, const tn__nest *nest)
 {
     for (int e = 0; e < nest->expr_count && label->length < 160; e++) {
         const tn__expr *x = &nest->expr[e];
-        if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX)
-            tn__text_addf(label, "%s%s", label->length ? " " : "", tn__ops[x->op].name);
+        if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_PRODUCT)
+            tn__text_addf(label, "%s%s", label->length ? " " : "", x->user ? x->user->kernel->name : tn__ops[x->op].name);
         else if (x->kind == TN__EXPR_LOAD && x->arity)
             tn__text_addf(label, "%s%s", label->length ? " " : "", "gather");
     }
@@ -308,6 +314,8 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     s->items = items;
     s->item_cost = items ? work / items + 1 : 1;
     s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);
+    if (nest->product.there)
+        s->operations += 2 * tn__nest_points(nest) * tn__product_extents_of(nest).depth;
     return call->function >= 0;
 }
 
@@ -361,7 +369,8 @@ static const char helpers[] =
     "    return in;\n"
     "}\n";
 
-#define EMBEDDED(part) tn__text_addn(&text, (const char *)tn__embed_scalar_##part, tn__embed_scalar_##part##_size)
+#define EMBEDDED_AS(part) tn__text_addn(&text, (const char *)tn__embed_##part, tn__embed_##part##_size)
+#define EMBEDDED(part) EMBEDDED_AS(scalar_##part)
 
 char *tn__emit_finish(tn__emitter *emitter)
 {
@@ -377,8 +386,12 @@ char *tn__emit_finish(tn__emitter *emitter)
     }
     if (emitter->random)
         EMBEDDED(random);
+    if (emitter->user_count)
+        EMBEDDED(user);
     tn__text_add(&text, emitter->target->helpers);
     tn__text_add(&text, helpers);
+    if (emitter->products)
+        EMBEDDED_AS(product);
     text.failed |= emitter->functions.failed || emitter->body.failed;
     tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");
     tn__text_add(&text, emitter->body.data ? emitter->body.data : "");
@@ -388,6 +401,7 @@ char *tn__emit_finish(tn__emitter *emitter)
     for (int i = 0; i < emitter->nest_count; i++)
         tn__free(emitter->nest[i]);
     tn__free(emitter->nest);
+    tn__free(emitter->user);
     memset(emitter, 0, sizeof *emitter);
     return tn__text_take(&text);
 }

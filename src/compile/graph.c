@@ -2,6 +2,7 @@
 /* The compiler's graph: growing, checking, listing. */
 #include "compile/graph.h"
 
+#include "array/user.h"
 #include "core/memory.h"
 
 #include <inttypes.h>
@@ -57,6 +58,11 @@ static const char *verify_value(const tn__graph *graph, const tn__value *v)
                 return "a reduction's extents do not follow from its axes";
         break;
     }
+    case TN__KIND_USER:
+        for (int i = 0; i < v->arity; i++)
+            if (!same_shape(graph, v, i) && !(v->attr.user->raw >> i & 1))
+                return "an input of a user's operation has another shape";
+        break;
     case TN__KIND_VIEW:
         if (v->op == TN__OP_RESHAPE && graph->value[v->in[0]].shape->size != v->shape->size)
             return "a reshape changes the size";
@@ -73,7 +79,7 @@ const char *tn__graph_verify(const tn__graph *graph)
         const tn__value *v = &graph->value[i];
         if (!v->shape || !tn__dtype_valid(v->dtype))
             return "a value without shape or dtype";
-        if (v->arity != tn__ops[v->op].arity)
+        if (v->arity != tn__ops[v->op].arity && !tn__value_is_wide(v))
             return "a value with too many or too few inputs";
         for (int k = 0; k < v->arity; k++)
             if (v->in[k] < 0 || v->in[k] >= i)
@@ -93,7 +99,7 @@ void tn__graph_print(const tn__graph *graph, tn__text *text)
     for (int i = 0; i < graph->count; i++) {
         const tn__value *v = &graph->value[i];
         char shape[TN__SHAPE_TEXT];
-        tn__text_addf(text, "  %%%d = %s", i, tn__ops[v->op].name);
+        tn__text_addf(text, "  %%%d = %s", i, v->attr.user ? v->attr.user->function : tn__ops[v->op].name);
         for (int k = 0; k < v->arity; k++)
             tn__text_addf(text, "%s%%%d", k ? ", " : " ", v->in[k]);
         if (v->leaf >= 0)

@@ -11,19 +11,23 @@
 #include "core/shape.h"
 #include <tanso/base.h>
 
+#define TN__GRAPH_INPUTS 20 /* of a value, at most: as TN__MAX_INPUTS of array/node.h */
+
 typedef struct tn__graph_attr {
     uint32_t axes;             /* REDUCE */
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE */
     const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis */
     int axis;                  /* GATHER, SCATTER_ADD */
     bool known;                /* GATHER: positions need no look */
+    const struct tn__user *user; /* USER, USER_REDUCE: whose function */
+    int output;                /* USER: which output of it */
 } tn__graph_attr;
 
 typedef struct tn__value {
     tn__op op;
     tn_dtype dtype;
     int arity;
-    int in[3];
+    int in[TN__GRAPH_INPUTS];
     const tn__shape *shape;
     tn__graph_attr attr;
     int leaf;                  /* VALUE: its number, else -1 */
@@ -61,6 +65,7 @@ struct tn__text;
 void tn__graph_print(const tn__graph *graph, struct tn__text *text);
 
 static inline bool tn__value_is_leaf(const tn__value *v) { return v->op == TN__OP_VALUE; }
+static inline bool tn__value_is_wide(const tn__value *v) { return v->op == TN__OP_USER || v->op == TN__OP_CUSTOM; }
 static inline int tn__value_kind(const tn__value *v) { return tn__ops[v->op].kind; }
 
 #endif

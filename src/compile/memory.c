@@ -132,7 +132,7 @@ static int nearest_leaf(const planner *p, int home, const bool *taken)
             p->graph->leaf[v->leaf].storage_bytes == value_bytes(&p->graph->value[home]))
             return queue[at];
         int kind = tn__value_kind(v);
-        if (kind == TN__KIND_MAP || kind == TN__KIND_UPDATE || kind == TN__KIND_SCATTER)
+        if (kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_UPDATE || kind == TN__KIND_SCATTER)
             for (int i = 0; i < v->arity && count < SEARCH; i++)
                 queue[count++] = v->in[i];
     }

@@ -2,6 +2,7 @@
 /* Building nests: from target values to expressions over affine accesses. */
 #include "compile/nest.h"
 
+#include "array/user.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -255,6 +256,36 @@ static int gather(builder *b, const tn__value *v, const tn__map *map)
                                    .loops = access_loops(a)});
 }
 
+/* A raw argument: its whole memory, which is in C order (array/build_user.c sees to it). */
+static int raw_argument(builder *b, int v)
+{
+    tn__window w;
+    int blocked;
+    if (!tn__window_of(b->graph, v, b->fusion->stored, &w, &blocked) ||
+        b->fusion->owner[tn__view_base(b->graph, v)] == b->nest->number)
+        return MISFIT;
+    tn__map whole = {.loop = {-1, -1, -1, -1, -1, -1, -1, -1}};
+    int access = add_access(b, TN__ACCESS_LOAD, w.base, b->graph->value[v].dtype, &w, &whole);
+    if (access < 0)
+        return MISFIT;
+    tn__access *a = &b->nest->access[access];
+    a->raw = true;
+    a->pointwise = false;
+    a->gather_stride = 1;
+    a->gather_extent = b->graph->value[v].shape->size;
+    return add_expr(b, &(tn__expr){.kind = TN__EXPR_RAW, .dtype = b->graph->value[v].dtype, .access = access});
+}
+
+static int user(builder *b, const tn__value *v, const tn__map *map)
+{
+    tn__expr e = {.kind = TN__EXPR_OP, .op = v->op, .dtype = v->dtype, .arity = v->arity, .user = v->attr.user,
+                  .output = v->attr.output};
+    for (int i = 0; i < v->arity; i++)
+        if ((e.arg[i] = e.user->raw >> i & 1 ? raw_argument(b, v->in[i]) : evaluate(b, v->in[i], map)) < 0)
+            return MISFIT;
+    return add_expr(b, &e);
+}
+
 static int generate(builder *b, const tn__value *v, const tn__map *map)
 {
     tn__window dense = {.ndim = v->shape->ndim};
@@ -265,6 +296,46 @@ static int generate(builder *b, const tn__value *v, const tn__map *map)
         return MISFIT;
     return add_expr(b, &(tn__expr){.kind = TN__EXPR_INDEX, .op = v->op, .dtype = v->dtype, .access = access,
                                    .scalar = v->scalar, .loops = access_loops(&b->nest->access[access])});
+}
+
+/* The factor number k of a product: a window over all loops but the other factor's, and along k. */
+static int factor(builder *b, const tn__value *v, int k, const tn__map *map)
+{
+    tn__window w;
+    tn__map lines = *map;
+    int blocked, along = v->shape->ndim - 1 - k, in = v->in[k];
+    if (b->fusion->owner[tn__view_base(b->graph, in)] == b->nest->number ||
+        !tn__window_of(b->graph, in, b->fusion->stored, &w, &blocked))
+        return MISFIT;
+    lines.loop[along] = -1;
+    lines.offset[along] = 0;
+    int access = add_access(b, TN__ACCESS_LOAD, w.base, b->graph->value[in].dtype, &w, &lines);
+    if (access < 0)
+        return MISFIT;
+    tn__access *a = &b->nest->access[access];
+    a->factor = true;
+    a->pointwise = false;
+    a->gather_stride = w.stride[along];
+    a->gather_extent = w.dim[along];
+    return access;
+}
+
+/* A product, the only one of a nest over exactly its elements. */
+static int product(builder *b, const tn__value *v, const tn__map *map)
+{
+    tn__nest_product *p = &b->nest->product;
+    int axes = v->shape->ndim, loops = 0;
+    for (int d = 0; d < axes; d++)
+        loops += map->loop[d] >= 0;
+    if (p->there || loops != b->nest->loop_count || (p->access[0] = factor(b, v, 0, map)) < 0 ||
+        (p->access[1] = factor(b, v, 1, map)) < 0)
+        return MISFIT;
+    p->there = true;
+    p->dtype = v->dtype;
+    p->row_loop = map->loop[axes - 2];
+    p->column_loop = map->loop[axes - 1];
+    return add_expr(b, &(tn__expr){.kind = TN__EXPR_PRODUCT, .op = v->op, .dtype = v->dtype,
+                                   .loops = (1u << b->nest->loop_count) - 1});
 }
 
 /* The expression of v computed afresh from its inputs. */
@@ -281,6 +352,8 @@ static int define(builder *b, int v, const tn__map *map)
         return generate(b, value, map);
     case TN__KIND_GATHER:
         return gather(b, value, map);
+    case TN__KIND_MATMUL:
+        return product(b, value, map);
     case TN__KIND_MAP: {
         tn__expr e = {.kind = TN__EXPR_OP, .op = value->op, .dtype = value->dtype, .arity = value->arity};
         for (int i = 0; i < value->arity; i++)
@@ -288,8 +361,11 @@ static int define(builder *b, int v, const tn__map *map)
                 return MISFIT;
         return add_expr(b, &e);
     }
+    case TN__KIND_USER:
+        return user(b, value, map);
     case TN__KIND_REDUCE: { /* over extents of 1 only; others are targets */
-        tn__expr e = {.kind = TN__EXPR_SINGLE, .op = value->op, .dtype = value->dtype, .arity = 1};
+        tn__expr e = {.kind = TN__EXPR_SINGLE, .op = value->op, .dtype = value->dtype, .arity = 1,
+                      .user = value->attr.user};
         e.arg[0] = evaluate(b, value->in[0], map);
         return e.arg[0] < 0 || !tn__reduces_nothing(b->graph, v) ? MISFIT : add_expr(b, &e);
     }
@@ -344,7 +420,7 @@ static bool add_reduction(builder *b, int v)
         return no_memory(b) >= 0;
     int level = n->expr[arg].level;
     n->reduction[n->reduction_count] =
-        (tn__reduction){v, value->op, b->graph->value[value->in[0]].dtype, arg, level};
+        (tn__reduction){v, value->op, b->graph->value[value->in[0]].dtype, value->attr.user, arg, level};
     uint32_t kept_loops = ((1u << n->loop_count) - 1) & ~n->reduced;
     int expr = add_expr(b, &(tn__expr){.kind = TN__EXPR_REDUCED, .op = value->op, .dtype = value->dtype,
                                        .reduction = n->reduction_count, .loops = kept_loops, .level = level + 1});
@@ -393,6 +469,7 @@ void tn__nest_drop_store(tn__nest *nest, int value)
 
 void tn__nest_clear(tn__nest *nest)
 {
+    nest->product.there = false;
     nest->expr_count = nest->access_count = nest->reduction_count = nest->store_count = nest->memo_count = 0;
 }
 
@@ -411,7 +488,8 @@ void tn__nest_free(tn__nest *nest)
 
 static bool walks_as_one(const tn__nest *nest, int l)
 {
-    if ((nest->reduced >> l & 1) != (nest->reduced >> (l + 1) & 1))
+    if ((nest->reduced >> l & 1) != (nest->reduced >> (l + 1) & 1) ||
+        (nest->product.there && l + 1 == nest->product.column_loop))
         return false;
     for (int i = 0; i < nest->access_count; i++) {
         const tn__access *a = &nest->access[i];
@@ -442,6 +520,8 @@ static void merge_loops(tn__nest *nest, int l)
         nest->expr[e].loops = without_bit(loops, l + 1);
     }
     nest->loop_count--;
+    nest->product.row_loop -= nest->product.row_loop > l;
+    nest->product.column_loop -= nest->product.column_loop > l;
 }
 
 void tn__nest_collapse(tn__nest *nest)

@@ -25,6 +25,8 @@ typedef struct tn__access {
     int64_t gather_extent;
     bool gathered;
     bool known;                     /* gathered: positions need no look */
+    bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each position */
+    bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
 } tn__access;
@@ -34,6 +36,8 @@ typedef enum tn__expr_kind {
     TN__EXPR_INDEX,    /* a generated value: op over access's position */
     TN__EXPR_SCALAR,
     TN__EXPR_OP,
+    TN__EXPR_RAW,      /* access as a pointer: a raw argument of a user's function */
+    TN__EXPR_PRODUCT,  /* the element of the nest's product */
     TN__EXPR_REDUCED,  /* the result of reduction `reduction` */
     TN__EXPR_SINGLE    /* a reduction of one element */
 } tn__expr_kind;
@@ -43,7 +47,9 @@ typedef struct tn__expr {
     tn__op op;
     tn_dtype dtype;
     int arity;
-    int arg[3];
+    int arg[TN__GRAPH_INPUTS];
+    const struct tn__user *user; /* OP of a user */
+    int output;
     int access, scalar, reduction;
     uint32_t loops;    /* the loops it varies with */
     int level;         /* passes of the nest that must be done before it is known */
@@ -54,6 +60,7 @@ typedef struct tn__reduction {
     int value;         /* the target */
     tn__op op;
     tn_dtype dtype;    /* of its elements */
+    const struct tn__user *user; /* USER_REDUCE */
     int arg;           /* expression */
     int level;         /* the pass that computes it */
 } tn__reduction;
@@ -75,11 +82,29 @@ typedef struct tn__memo {
     tn__map map;
 } tn__memo;
 
+/* How a block of threads computes a part of a product: the constants of product.cuh. */
+typedef struct tn__product_tile {
+    int rows, columns;              /* columns 0: the thin core, which has all of them */
+    int rows_each, columns_each, lanes_down, slices, step, stages;
+    int threads;
+} tn__product_tile;
+
+/* The matrix product of a nest: its elements are sums over k of products of two factors (product.h). */
+typedef struct tn__nest_product {
+    bool there;
+    tn_dtype dtype;
+    int access[2];                  /* its factors */
+    int row_loop, column_loop;      /* -1: of extent 1 */
+    tn__product_tile tile;          /* of tn__product_settle */
+    int param;                      /* where the tiles down and across are in the nest's n[] */
+} tn__nest_product;
+
 typedef struct tn__nest {
     int number;                 /* for owner[] */
     int loop_count;
     int64_t extent[TN__MAX_LOOPS];
     uint32_t reduced;           /* loops that are reduced */
+    tn__nest_product product;
     bool last_kept;             /* outer order of device/order.h: decided by the logical shape, before loops merge */
     int target_count;
     size_t target_capacity;
@@ -151,6 +176,10 @@ typedef struct tn__emitter {
     char **nest;               /* functions of nests so far: equal nests share one */
     int nest_count;
     size_t nest_capacity;
+    const struct tn__user **user; /* users' functions used so far */
+    int user_count;
+    size_t user_capacity;
+    bool products;             /* product.cuh is needed */
     bool math, integers, random; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 

@@ -5,6 +5,7 @@
  */
 #include "compile/compile.h"
 
+#include "array/user.h"
 #include "core/hash.h"
 #include "core/memory.h"
 
@@ -26,6 +27,7 @@ static uint64_t value_hash(const tn__value *v)
     memcpy(&perm, v->attr.perm, sizeof perm);
     h = tn__hash_mix(h, (uint64_t)v->attr.axes << 32 | (uint32_t)v->attr.axis);
     h = tn__hash_mix(h, perm ^ (v->attr.ints ? v->attr.ints->id : 0));
+    h = tn__hash_mix(h, (uintptr_t)v->attr.user ^ (uint32_t)v->attr.output);
     return tn__hash_mix(h, (uint64_t)(v->leaf + 1) << 32 | (uint32_t)(v->scalar + 1));
 }
 
@@ -33,7 +35,8 @@ static bool value_equal(const tn__value *a, const tn__value *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
            a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
-           a->attr.axes == b->attr.axes && a->attr.axis == b->attr.axis && a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
+           a->attr.user == b->attr.user && a->attr.output == b->attr.output && a->attr.axes == b->attr.axes &&
+           a->attr.axis == b->attr.axis && a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
            memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 
@@ -75,7 +78,8 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
         return v;
     int kind = tn__value_kind(&value);
     bool once = value.uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
-    if ((kind == TN__KIND_MAP && once) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
+    bool map = kind == TN__KIND_MAP || (kind == TN__KIND_USER && !value.attr.user->raw && value.arity > 0);
+    if ((map && once) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
     if (value.op == TN__OP_RESHAPE)
         return reshaped(r, value.in[0], shape);
@@ -112,6 +116,13 @@ bool tn__rewrite(tn__graph *graph)
             continue;
         for (int i = 0; i < value.arity; i++)
             value.in[i] = number[value.in[i]];
+        if (value.op == TN__OP_CUSTOM) { /* only backward knows the difference */
+            number[v] = value.in[0];
+            r.to.value[number[v]].uses += value.uses - 1;
+            for (int i = 1; i < value.arity; i++)
+                r.to.value[value.in[i]].uses--;
+            continue;
+        }
         number[v] = value.op == TN__OP_RESHAPE ? reshaped(&r, value.in[0], value.shape) : intern(&r, &value);
         done = number[v] >= 0;
     }

@@ -2,6 +2,8 @@
 /* Which values are stored: what results, libraries, reductions and repeated use need. The rest is computed where it is used. */
 #include "compile/fuse.h"
 
+#include "array/user.h"
+
 #include <string.h>
 
 #define MAX_INLINED 96  /* operations computed inside another value's loop */
@@ -9,7 +11,8 @@
 
 static bool is_library(int kind)
 {
-    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_TRANSFER;
+    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_TRANSFER ||
+           kind == TN__KIND_ROWS;
 }
 
 /* What is read through a window must be in memory. */
@@ -51,6 +54,10 @@ static void store_what_is_read(tn__fuser *f)
                 store_base(f, value->in[i]);
         } else if (kind == TN__KIND_GATHER) {
             store_base(f, value->in[0]);
+        } else if (kind == TN__KIND_USER) {
+            for (int i = 0; i < value->arity; i++)
+                if (value->attr.user->raw >> i & 1)
+                    store_base(f, value->in[i]);
         } else if (kind == TN__KIND_REDUCE) {
             f->base.stored[v] = f->base.stored[v] || !tn__reduces_nothing(graph, v);
         } else if (value->op == TN__OP_RESHAPE && !is_unit_reshape(graph, value)) {
@@ -71,7 +78,7 @@ static bool store_repeated(tn__fuser *f, bool fusion)
         int kind = tn__value_kind(value);
         if (!value->uses || tn__value_is_leaf(value) || kind == TN__KIND_CONST)
             continue;
-        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_GATHER || kind == TN__KIND_REDUCE ||
+        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER || kind == TN__KIND_REDUCE ||
                         (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
         for (int i = 0; i < value->arity && !f->base.stored[v]; i++) {
             int in = value->in[i];
@@ -79,7 +86,7 @@ static bool store_repeated(tn__fuser *f, bool fusion)
             costly[v] = costly[v] || (!f->base.stored[in] && costly[in]);
         }
         weight[v] += computes;
-        costly[v] = costly[v] || kind == TN__KIND_GATHER || (kind == TN__KIND_GENERATE && computes) ||
+        costly[v] = costly[v] || kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes) ||
                     tn__ops[value->op].props & TN_EXPENSIVE;
         if (!computes)
             continue;

@@ -17,6 +17,7 @@
 typedef struct tn__device tn__device;
 typedef struct tn__program tn__program;
 typedef struct tn__executable tn__executable;
+struct tn__launch;
 
 /* What kernels a device takes. */
 typedef enum tn__target { TN__TARGET_NONE, TN__TARGET_C, TN__TARGET_CUDA } tn__target;
@@ -47,9 +48,30 @@ typedef struct tn__device_ops {
     void (*unload)(tn__executable *executable);
     /* (optional) Waits for everything started; reports faults. */
     tn_status (*synchronize)(tn__device *device);
+    /* (optional) Fills in what is known of the device beyond its capabilities; the rest is zero. */
+    void (*describe)(tn__device *device, tn_device_info *info);
+    /* (optional) Streams and events; without, all work is done when its call returns. */
+    const struct tn__stream_ops *streams;
     /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false. */
     bool (*supports)(tn__device *device, int op, tn_dtype dtype);
+    /* (optional) Starts a function of a user's own source: device/launch.h. */
+    tn_status (*launch)(tn__device *device, const struct tn__launch *launch);
 } tn__device_ops;
+
+/* Those of a device; handles are the backend's own pointers, and NULL is the device's own stream. */
+typedef struct tn__stream_ops {
+    void *(*stream_new)(tn__device *device); /* NULL with a latched error */
+    void (*stream_free)(tn__device *device, void *stream);
+    tn_status (*stream_enter)(tn__device *device, void *stream); /* for this thread's work from now on */
+    tn_status (*stream_wait)(tn__device *device, void *stream);  /* until its work is done */
+    void *(*stream_native)(tn__device *device);
+    void *(*event_new)(tn__device *device); /* NULL with a latched error */
+    void (*event_free)(tn__device *device, void *event);
+    tn_status (*event_record)(tn__device *device, void *event); /* in this thread's stream */
+    tn_status (*event_follow)(tn__device *device, void *event); /* this thread's stream waits */
+    tn_status (*event_wait)(tn__device *device, void *event);   /* until it is reached */
+    tn_status (*event_elapsed)(tn__device *device, void *from, void *to, double *seconds);
+} tn__stream_ops;
 
 struct tn__device {
     const tn__device_ops *ops;
@@ -59,6 +81,7 @@ struct tn__device {
     tn__capabilities capabilities;
     void *backend_data;
     struct tn__allocator *allocator;
+    _Atomic size_t pinned; /* bytes of host memory that the backend holds for transfers */
     _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */
 };
 

@@ -47,7 +47,7 @@ static tn__plan *plan_for(tn__collection *c)
         return NULL;
     }
     tn__compile_options options = {.kernels = c->device->capabilities.target != TN__TARGET_NONE &&
-                                              (tn__engine_switches.compile != TN_COMPILE_NEVER ||
+                                              (tn__engine_switches.compile != TN_COMPILE_NEVER || c->users ||
                                                !c->device->capabilities.operations),
                                    .fusion = tn__engine_switches.fusion,
                                    .plan_memory = tn__engine_switches.plan_memory};

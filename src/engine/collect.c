@@ -2,6 +2,7 @@
 /* Collecting the pending graph under some roots, and making its key. */
 #include "engine/collect.h"
 
+#include "array/user.h"
 #include "core/hash.h"
 #include "core/memory.h"
 
@@ -54,7 +55,7 @@ tn__collection *tn__collection_get(void)
 
 static tn_status no_memory(void) { return tn__fail_memory("eval", 0); }
 
-static struct tn__leaf_slot *find_leaf(tn__collection *c, const tn__node *node)
+static struct tn__leaf_slot *find_leaf(const tn__collection *c, const tn__node *node)
 {
     size_t mask = c->table_size - 1, at = ((uintptr_t)node >> 4) * 0x9E3779B97F4A7C15u >> 20 & mask;
     while (c->table[at].stamp == c->stamp && c->table[at].node != node)
@@ -81,12 +82,18 @@ static bool grow_table(tn__collection *c)
 }
 
 /* The entry of a node, or -1 if it has none yet. */
-static int entry_of(tn__collection *c, const tn__node *node)
+static int entry_of(const tn__collection *c, const tn__node *node)
 {
     if (!node->storage)
         return node->mark >> 32 == c->stamp ? (int)(uint32_t)node->mark : -1;
     struct tn__leaf_slot *slot = find_leaf(c, node);
     return slot->stamp == c->stamp ? slot->entry : -1;
+}
+
+/* The entry of an entry's input. */
+static int32_t input(const tn__collection *c, const tn__entry *e, int i)
+{
+    return i < TN__MAX_ARITY ? e->in[i] : entry_of(c, e->node->in[i]);
 }
 
 static bool add_scalars(tn__collection *c, const tn__node *node, int count)
@@ -122,9 +129,14 @@ static bool add_entry(tn__collection *c, tn__node *node)
                 return false;
         }
         for (int i = 0; i < node->arity; i++) {
-            e->in[i] = entry_of(c, node->in[i]);
-            c->entry[e->in[i]].edges++;
+            int32_t in = entry_of(c, node->in[i]);
+            if (i < TN__MAX_ARITY)
+                e->in[i] = in;
+            c->entry[in].edges++;
         }
+        if (node->arity > TN__MAX_ARITY)
+            c->wide += node->arity;
+        c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
         c->work += (node->arity ? node->in[0]->shape->size : node->shape->size) *
                    (kind == TN__KIND_VIEW ? 0 : 1);
     }
@@ -237,7 +249,7 @@ static void mark_survivors(tn__collection *c, bool step)
             e->depends = exclusive(e);
         else
             for (int k = 0; k < e->node->arity; k++)
-                e->depends |= c->entry[e->in[k]].depends;
+                e->depends |= c->entry[input(c, e, k)].depends;
     }
     for (size_t i = c->count; i-- > 0;) {
         tn__entry *e = &c->entry[i];
@@ -252,7 +264,7 @@ static void mark_survivors(tn__collection *c, bool step)
             keeps = (held && !e->released) || e->survives;
         }
         for (int k = 0; k < e->node->arity && keeps; k++)
-            c->entry[e->in[k]].survives = true;
+            c->entry[input(c, e, k)].survives = true;
     }
 }
 
@@ -262,7 +274,9 @@ static uint64_t attribute(const tn__node *n)
 {
     switch (tn__ops[n->op].kind) {
     case TN__KIND_REDUCE:
-        return n->attr.axes;
+        return n->attr.axes | (uint64_t)(n->op == TN__OP_USER_REDUCE ? n->attr.user->id : 0) << 32;
+    case TN__KIND_USER:
+        return (uint64_t)n->attr.user->id << 4 | n->attr.output; /* TN__USER_PARAMS outputs at most */
     case TN__KIND_GATHER:
         return (uint64_t)n->attr.axis | (uint64_t)n->attr.known << 32;
     case TN__KIND_SCATTER:
@@ -278,7 +292,8 @@ static uint64_t attribute(const tn__node *n)
 static bool has_attribute(const tn__node *n)
 {
     int kind = tn__ops[n->op].kind;
-    return kind != TN__KIND_MAP && kind != TN__KIND_CONST && kind != TN__KIND_GENERATE && kind != TN__KIND_MATMUL;
+    return kind != TN__KIND_MAP && kind != TN__KIND_CONST && kind != TN__KIND_GENERATE && kind != TN__KIND_MATMUL &&
+           kind != TN__KIND_CUSTOM;
 }
 
 /* The number of a leaf's storage: that of the first leaf that shares it. */
@@ -301,7 +316,7 @@ static bool donatable(const tn__collection *c, int leaf)
 
 static bool make_key_words(tn__collection *c)
 {
-    if (!tn__grow((void **)&c->key, &c->key_capacity, c->count * 4 + c->root_count + 4, sizeof *c->key))
+    if (!tn__grow((void **)&c->key, &c->key_capacity, c->count * 4 + c->wide + c->root_count + 4, sizeof *c->key))
         return false;
     uint64_t *k = c->key;
     *k++ = (uint64_t)c->device->number << 32 | c->count;
@@ -316,12 +331,16 @@ static bool make_key_words(tn__collection *c)
         }
         *k++ = n->op | (uint64_t)n->dtype << 8 | (uint64_t)n->shape->id << 32;
         uint32_t in[TN__MAX_ARITY + 1] = {0};
-        for (int a = 0; a < n->arity; a++)
+        for (int a = 0; a < n->arity && a < TN__MAX_ARITY; a++)
             in[a] = (uint32_t)e->in[a];
         if (n->arity)
             *k++ = (uint64_t)in[0] << 32 | in[1];
-        if (n->arity == 3 || has_attribute(n))
+        if (n->arity >= 3 || has_attribute(n))
             *k++ = attribute(n) ^ (uint64_t)in[2] << 32;
+        if (n->arity > TN__MAX_ARITY)
+            *k++ = (uint64_t)n->arity;
+        for (int a = TN__MAX_ARITY; a < n->arity; a++)
+            *k++ = (uint64_t)input(c, e, a);
     }
     for (size_t r = 0; r < c->root_count; r++)
         *k++ = (uint64_t)c->root[r];
@@ -335,6 +354,8 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->work = 0;
+    c->wide = 0;
+    c->users = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
         return no_memory();
@@ -358,7 +379,7 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
 
 /* ---- for the compiler ---- */
 
-static void fill_value(const tn__entry *e, tn__value *v)
+static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v)
 {
     const tn__node *n = e->node;
     *v = (tn__value){.op = e->leaf >= 0 ? TN__OP_VALUE : n->op, .dtype = n->dtype, .shape = n->shape, .leaf = e->leaf,
@@ -367,10 +388,15 @@ static void fill_value(const tn__entry *e, tn__value *v)
         return;
     v->arity = n->arity;
     for (int i = 0; i < n->arity; i++)
-        v->in[i] = e->in[i];
+        v->in[i] = input(c, e, i);
     switch (tn__ops[n->op].kind) {
     case TN__KIND_REDUCE:
         v->attr.axes = n->attr.axes;
+        v->attr.user = n->op == TN__OP_USER_REDUCE ? n->attr.user : NULL;
+        break;
+    case TN__KIND_USER:
+        v->attr.user = n->attr.user;
+        v->attr.output = (int)n->attr.output;
         break;
     case TN__KIND_GATHER:
         v->attr.known = n->attr.known;
@@ -401,7 +427,7 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
     for (size_t i = 0; i < c->count && done; i++) {
         const tn__entry *e = &c->entry[i];
         tn__value v;
-        fill_value(e, &v);
+        fill_value(c, e, &v);
         done = tn__graph_add(graph, &v) >= 0;
         if (done && e->scalar >= 0) {
             bool constant = e->node->op == TN__OP_CONST;

@@ -14,7 +14,7 @@ typedef struct tn__entry {
     int32_t leaf;       /* number among leaves, or -1 */
     int32_t scalar;     /* first scalar slot, or -1 */
     uint32_t edges;     /* references from other entries */
-    int32_t in[TN__MAX_ARITY]; /* entries of the inputs, looked up once */
+    int32_t in[TN__MAX_ARITY]; /* entries of the first inputs, looked up once */
     bool root;
     bool depends;       /* on a leaf that may be donated */
     bool survives;      /* still needed after the evaluation */
@@ -35,6 +35,8 @@ typedef struct tn__collection {
     size_t key_count, key_capacity;
     uint64_t hash;
     int64_t work;       /* element operations, about: what the reference evaluator would do */
+    size_t wide;        /* inputs of entries beyond their third */
+    bool users;         /* has operations of a user's own, which only a compiler can run */
     /* scratch */
     struct tn__frame {
         tn__node *node;

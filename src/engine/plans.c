@@ -5,6 +5,7 @@
  */
 #include "engine/plans.h"
 
+#include "engine/users.h"
 #include "core/log.h"
 #include "core/memory.h"
 
@@ -141,6 +142,8 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
     tn__executable *executable = NULL;
     if (c->device->ops->load(c->device, &plan->program, &executable) != TN_OK) {
         tn__plan_free(plan);
+        if (c->users)
+            tn__users_explain(c);
         return false;
     }
     loaded->plan = plan;
@@ -154,7 +157,7 @@ static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool rec
     int mode = tn__engine_switches.compile;
     if (e->kernels_failed || c->device->capabilities.target == TN__TARGET_NONE)
         return false;
-    if (!c->device->capabilities.operations) /* kernels are the only way there is, whatever the mode */
+    if (!c->device->capabilities.operations || c->users) /* kernels are the only way there is, whatever the mode */
         return true;
     return mode == TN_COMPILE_ALWAYS || (mode != TN_COMPILE_NEVER && (recurs || c->work > SMALL_WORK));
 }
@@ -162,7 +165,7 @@ static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool rec
 /* A compiler that fails is no error where operations can run one by one. */
 static bool fall_back(const tn__collection *c, tn__cached *e)
 {
-    if (tn__error_status(tn__error_last()) != TN_ERR_COMPILE || !c->device->capabilities.operations)
+    if (tn__error_status(tn__error_last()) != TN_ERR_COMPILE || !c->device->capabilities.operations || c->users)
         return false;
     static _Atomic bool told;
     if (!atomic_exchange(&told, true))

@@ -7,8 +7,10 @@
 #include <tanso/device.h>
 #include <unistd.h>
 
+#include "backends/cpu/launch.h"
 #include "backends/cpu/module.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/processor.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -123,6 +125,8 @@ static const tn__device_ops cpu_ops = {
     .load = cpu_load,
     .run = cpu_run,
     .unload = cpu_unload,
+    .describe = tn__processor_describe,
+    .launch = tn__cpu_launch,
 };
 
 static int cpu_count(const char **why)

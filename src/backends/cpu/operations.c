@@ -22,7 +22,11 @@ enum {
 #define KIND_TRANSFER TN__CPU_NONE
 #define KIND_GATHER   TN__CPU_GATHER
 #define KIND_SCATTER  TN__CPU_SCATTER
+#define KIND_ROWS     TN__CPU_ROWS
 #define KIND_MATMUL   TN__CPU_MATMUL
+#define KIND_USER     TN__CPU_NONE
+#define KIND_REDUCE   TN__CPU_NONE /* a user's; the table's own are TN_REDUCE rows */
+#define KIND_CUSTOM   TN__CPU_NONE
 
 const tn__cpu_op_info tn__cpu_ops[TN__CPU_OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \

@@ -15,7 +15,10 @@ static const tn__device_ops cuda_ops = {
     .run = tn__cuda_run_program,
     .unload = tn__cuda_unload,
     .synchronize = tn__cuda_synchronize,
+    .describe = tn__cuda_describe,
+    .streams = &tn__cuda_streams,
     .supports = tn__cuda_supports,
+    .launch = tn__cuda_launch_source,
 };
 
 static int cuda_count(const char **why)

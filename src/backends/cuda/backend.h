@@ -15,6 +15,9 @@ tn_status tn__cuda_synchronize(tn__device *device);
 tn_status tn__cuda_load(tn__device *device, const tn__program *program, tn__executable **executable);
 tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers, const uint64_t *scalars);
 void tn__cuda_unload(tn__executable *executable);
+tn_status tn__cuda_launch_source(tn__device *device, const struct tn__launch *launch);
+void tn__cuda_describe(tn__device *device, tn_device_info *info);
+extern const tn__stream_ops tn__cuda_streams;
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype);
 
 #endif

@@ -11,6 +11,7 @@
 #include "backends/builtin.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "device/launch.h"
 #include "device/program.h"
 
 #define USUAL_COUNT 4
@@ -78,6 +79,16 @@ static bool virtual_supports(tn__device *device, int op, tn_dtype dtype)
     return behind(device)->ops->supports && behind(device)->ops->supports(behind(device), op, dtype);
 }
 
+/* A virtual address among the numbers of a launch cannot be told from a number: only pointers are turned. */
+static tn_status virtual_launch(tn__device *device, const tn__launch *launch)
+{
+    tn__launch real_launch = *launch;
+    for (int k = 0; k < launch->count; k++)
+        if (!launch->dtype[k])
+            real_launch.value[k].bits = (uintptr_t)real((void *)(uintptr_t)launch->value[k].bits);
+    return behind(device)->ops->launch(behind(device), &real_launch);
+}
+
 /* ---- programs ---- */
 
 struct tn__executable {
@@ -134,6 +145,7 @@ static const tn__device_ops virtual_ops = {
     .unload = virtual_unload,
     .synchronize = virtual_synchronize,
     .supports = virtual_supports,
+    .launch = virtual_launch,
 };
 
 static tn_status virtual_open(int index, tn__device *device)

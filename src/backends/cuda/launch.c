@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Users' raw kernels on a GPU: CUDA C, launched as asked for, on the device's stream. */
+#include "device/launch.h"
+
+#include "backends/cuda/backend.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+/* Loaded ones, by source and name; they stay until the process ends. */
+typedef struct launched {
+    const char *source, *name;
+    tn__cuda_device *device;
+    tn__cuda_module *module;
+    CUfunction function;
+    int shared; /* what the function may have by now */
+    struct launched *next;
+} launched;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static launched *first;
+
+#define USUAL_SHARED (48 << 10)
+
+static launched *find(const tn__cuda_device *device, const tn__launch *l)
+{
+    launched *at = first;
+    while (at && (at->source != l->source || at->name != l->name || at->device != device))
+        at = at->next;
+    return at;
+}
+
+static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **made)
+{
+    launched *fresh = tn__calloc(1, sizeof *fresh);
+    char *text = fresh ? tn__format("#line 1 \"%s\"\n%s\n", l->name, l->source) : NULL;
+    tn_status status = text ? tn__cuda_module_load(device, text, &fresh->module) : tn__fail_memory(l->name, sizeof *fresh);
+    tn__free(text);
+    if (status == TN_OK)
+        status = tn__cuda_module_function(device, fresh->module, l->name, &fresh->function);
+    if (status != TN_OK) {
+        tn__cuda_module_release(device, fresh->module);
+        tn__free(fresh);
+        return status;
+    }
+    fresh->source = l->source;
+    fresh->name = l->name;
+    fresh->device = device;
+    fresh->next = first;
+    *made = first = fresh;
+    return TN_OK;
+}
+
+static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *entry)
+{
+    void *params[TN__LAUNCH_ARGS];
+    for (int k = 0; k < l->count; k++)
+        params[k] = (void *)&l->value[k];
+    if (l->shared > USUAL_SHARED && (int)l->shared > entry->shared) {
+        tn_status status = tn__cuda_check(
+            device, device->driver->cuFuncSetAttribute(entry->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       (int)l->shared), l->name);
+        if (status != TN_OK)
+            return status;
+        entry->shared = (int)l->shared;
+    }
+    pthread_mutex_lock(&device->lock);
+    CUresult result = device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                                     l->block[1], l->block[2], l->shared, device->stream, params, NULL);
+    tn_status status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = device->stream}, result, l->name);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+tn_status tn__cuda_launch_source(tn__device *owner, const tn__launch *l)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    tn_status status = tn__cuda_enter(device, l->name);
+    if (status != TN_OK)
+        return status;
+    launched *entry;
+    pthread_mutex_lock(&lock);
+    if (!(entry = find(device, l)))
+        status = load(device, l, &entry);
+    pthread_mutex_unlock(&lock);
+    return status == TN_OK ? start(device, l, entry) : status;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Raw kernels of users: arrays become addresses, and the device starts the function. Values are immutable for everybody
+ * else, so an array that the kernel writes gets memory that only its handle holds.
+ */
+#include "device/launch.h"
+
+#include <string.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+#include "engine/engine.h"
+#include "engine/users.h"
+
+/* The argument's node with a value in C order, on the one device; an error node. */
+static tn__node *ready(const tn_kernel *kernel, const tn_arg *arg, tn__device **device)
+{
+    tn__node *node = tn__strong(tn__node_of(arg->array, kernel->name));
+    TN__PASS_ERROR(node);
+    if (*device && node->device != *device)
+        TN__REFUSE(TN_ERR_DEVICE, kernel->name, "arguments are on %s and %s, expected one device; move one with tn_to",
+                   (*device)->name, node->device->name);
+    *device = node->device;
+    if (tn__evaluate(1, &node) != TN_OK)
+        return tn__failed();
+    if (!node->strides)
+        return node;
+    node = tn__apply(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, 1, &node, (tn__attr){.raw = {0}});
+    return tn__evaluate(1, &node) == TN_OK ? node : tn__failed();
+}
+
+/* Memory of its own for an array that is to be written: its own, where nobody else holds it, else a copy. */
+static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node)
+{
+    if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
+        atomic_load(&node->storage->references) == 1)
+        return node;
+    tn__storage *storage = tn__storage_new(node->device, (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype));
+    if (!storage)
+        return tn__failed();
+    tn__node *fresh = tn__node_value(storage, (tn_dtype)node->dtype, node->shape, 0, NULL);
+    size_t itemsize = tn_dtype_size((tn_dtype)node->dtype);
+    tn_status status = TN_OK;
+    if (node->shape->size)
+        status = node->device->ops->copy(node->device, storage->memory,
+                                         (const char *)node->storage->memory + node->offset * (int64_t)itemsize, storage->bytes);
+    tn__storage_release(storage);
+    if (status != TN_OK)
+        return tn__failed();
+    TN__PASS_ERROR(fresh);
+    tn__array_set(x, fresh);
+    (void)kernel;
+    return x->node->storage ? x->node : tn__failed();
+}
+
+/* The argument's bytes; false with a latched failure. */
+static bool fill(const tn_kernel *kernel, const tn_arg *arg, tn__launch *launch, int k, tn__device **device)
+{
+    if (arg->dtype) {
+        launch->dtype[k] = arg->dtype;
+        launch->value[k] = tn_dtype_is_float(arg->dtype) ? tn__scalar_from_double(arg->number.real, arg->dtype)
+                                                         : tn__scalar_from_int(arg->number.whole, arg->dtype);
+        if (arg->dtype == TN_INT64 || arg->dtype == TN_UINT64)
+            launch->value[k].i = arg->number.whole;
+        return true;
+    }
+    tn__node *node = ready(kernel, arg, device);
+    if (!tn__node_is_error(node) && arg->written)
+        node = own_memory(kernel, (tn_array *)arg->array, node);
+    if (tn__node_is_error(node))
+        return tn__error_raise(node->error), false;
+    launch->value[k].bits = (uintptr_t)node->storage->memory + (uintptr_t)(node->offset * (int64_t)tn_dtype_size(node->dtype));
+    return true;
+}
+
+static bool geometry(const tn_kernel *kernel, const tn_launch_opts *opts, tn__launch *launch)
+{
+    for (int d = 0; d < 3; d++) {
+        if (opts->grid[d] < 0 || opts->block[d] < 0 || opts->shared < 0)
+            return tn__fail(TN_ERR_VALUE, kernel->name, "a grid of (%d, %d, %d), blocks of (%d, %d, %d) and %d bytes: expected no "
+                            "negative number", opts->grid[0], opts->grid[1], opts->grid[2], opts->block[0], opts->block[1],
+                            opts->block[2], opts->shared), false;
+        launch->grid[d] = opts->grid[d] ? (unsigned)opts->grid[d] : 1;
+        launch->block[d] = opts->block[d] ? (unsigned)opts->block[d] : 1;
+    }
+    launch->shared = (unsigned)opts->shared;
+    return true;
+}
+
+static tn_status explain(const tn_kernel *kernel)
+{
+    tn_status status = tn__error_status(tn__error_last());
+    if (status != TN_ERR_COMPILE)
+        return status;
+    tn__text text = {0};
+    tn__source_listing(kernel->name, kernel->source, &text);
+    char *more = tn__text_take(&text);
+    if (more)
+        status = tn__fail_explained(more);
+    tn__free(more);
+    return status;
+}
+
+static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts)
+{
+    tn_status status = tn__kernel_check(kernel, "tn_launch", true);
+    if (status != TN_OK)
+        return status;
+    if (args.count < 0 || args.count > TN__LAUNCH_ARGS)
+        return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count, TN__LAUNCH_ARGS);
+    tn__launch l = {.source = kernel->source, .name = kernel->name, .count = args.count};
+    tn__device *device = NULL;
+    if (!geometry(kernel, opts, &l))
+        return TN_ERR_VALUE;
+    for (int k = 0; k < args.count; k++)
+        if (!fill(kernel, &args.arg[k], &l, k, &device))
+            return tn__error_status(tn__error_last());
+    if (!device && !(device = tn__device_current()))
+        return tn__error_status(tn__error_last());
+    if (!device->ops->launch)
+        return tn__fail(TN_ERR_UNSUPPORTED, kernel->name, "%s runs no raw kernels: use the CPU or a GPU", device->name);
+    status = device->ops->launch(device, &l);
+    return status == TN_OK ? TN_OK : explain(kernel);
+}
+
+tn_status tn_launch_with(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts)
+{
+    static const tn_launch_opts defaults;
+    tn__call call = tn__enter();
+    tn_status status = launch(kernel, args, opts ? opts : &defaults);
+    tn__leave(call);
+    return status;
+}
