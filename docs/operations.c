@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The words of the columns, as flags or as text. */
-enum { TN_COMMUTATIVE = 1, TN_EXPENSIVE = 2, TN_CONDITION = 4, TN_ARG = 8, TN_ORDERED = 16 };
+enum { TN_COMMUTATIVE = 1, TN_EXPENSIVE = 2, TN_CONDITION = 4, TN_ARG = 8, TN_ORDERED = 16, TN_REAL = 32, TN_PARTS = 64 };
 
 typedef struct row {
     const char *name, *types, *result, *grad, *expression, *doc;
@@ -42,6 +42,8 @@ static const char *const recorded_by[][2] = {
     {"random_uniform", "`tn_random_uniform`, `tn_random_bernoulli`, dropout"},
     {"random_normal", "`tn_random_normal`, `tn_initialize`"},
     {"random_bits", "`tn_random_integers`"},
+    {"imaginary", "`tn_imag`"},
+    {"pack", "`tn_complex`"},
     {"error", "every failed check"},
     {"value", "`tn_from_host`, the readers of files, evaluation"},
     {"const", "`tn_zeros`, `tn_ones`, `tn_full`, `tn_scalar`, C numbers given as operands"},
@@ -122,7 +124,7 @@ static void print_notes(const row *r)
         int prop;
         const char *word;
     } words[] = {{TN_COMMUTATIVE, "commutative"}, {TN_EXPENSIVE, "expensive"}, {TN_CONDITION, "a is bool"},
-                 {TN_ARG, "a position"}, {TN_ORDERED, "order matters"}};
+                 {TN_ARG, "a position"}, {TN_REAL, "real"}, {TN_ORDERED, "order matters"}};
     const char *comma = "";
     for (int i = 0; i < COUNT(words); i++) {
         if (r->props & words[i].prop) {

@@ -4,6 +4,7 @@
 #define TANSO_H
 
 #include <tanso/array.h>
+#include <tanso/complex.h>
 #include <tanso/autograd.h>
 #include <tanso/base.h>
 #include <tanso/data.h>

@@ -98,6 +98,8 @@ typedef enum tn_dtype {
     TN_BFLOAT16,
     TN_FLOAT32,
     TN_FLOAT64,
+    TN_COMPLEX64,  /* two float32: real and imaginary part */
+    TN_COMPLEX128, /* two float64 */
     TN_DTYPE_COUNT
 } tn_dtype;
 
@@ -109,9 +111,11 @@ TN_API size_t tn_dtype_size(tn_dtype dtype);
 TN_API tn_dtype tn_dtype_parse(const char *name);
 /* The dtype NumPy's result_type gives for arrays of these two dtypes (bfloat16: as float16, with it float32). */
 TN_API tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b);
-/* Whether a dtype is floating; whether it is a signed or unsigned integer (bool is neither). */
+/* Whether a dtype is floating (and not complex); whether it is a signed or unsigned integer (bool is neither); whether it
+ * is complex. */
 TN_API bool tn_dtype_is_float(tn_dtype dtype);
 TN_API bool tn_dtype_is_integer(tn_dtype dtype);
+TN_API bool tn_dtype_is_complex(tn_dtype dtype);
 
 /* ---- shapes and axes --------------------------------------------------------------------------------------- */
 

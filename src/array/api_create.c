@@ -48,7 +48,7 @@ static target new_target(const char *operation, tn_shape shape, tn_dtype default
     target t = {.dtype = opts && opts->dtype ? opts->dtype : default_dtype};
     if (!tn__dtype_valid(t.dtype)) {
         tn__fail(TN_ERR_DTYPE, operation,
-                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)t.dtype);
+                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)t.dtype);
         return t;
     }
     t.device = tn__device_get(opts ? opts->device : (tn_device){0, 0});
@@ -224,7 +224,7 @@ static tn__node *from_host(const char *operation, const void *data, tn_shape sha
             tn_dtype_name(dtype), tn_dtype_name(opts->dtype));
     if (!tn__dtype_valid(dtype))
         TN__REFUSE(TN_ERR_DTYPE, operation,
-                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)dtype);
     target t = new_target(operation, shape, dtype, &options);
     if (!t.shape)
         return tn__failed();

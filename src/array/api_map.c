@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public elementwise functions: one a row of ops.def, and tn_cast, tn_where, tn_clip. */
 #include <tanso/array.h>
+#include <tanso/complex.h>
 
 #include "array/build_parts.h"
 
@@ -11,6 +12,8 @@
 #define SKIP_COPY         ~, NOTHING
 #define SKIP_CAST         ~, NOTHING
 #define SKIP_WHERE        ~, NOTHING
+#define SKIP_IMAGINARY    ~, NOTHING
+#define SKIP_PACK         ~, NOTHING
 #define NOTHING(ID, name)
 #define FUNCTION_1(ID, name)                                                                       \
     tn_array *tn_##name(const tn_array *x)                                                         \

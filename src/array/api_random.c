@@ -44,7 +44,7 @@ static draw new_draw(const char *operation, tn_shape shape, tn_dtype default_dty
     d.generator = d.opts.generator ? d.opts.generator : &thread_generator;
     if (!tn__dtype_valid(d.dtype)) {
         tn__fail(TN_ERR_DTYPE, operation,
-                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)d.dtype);
+                 "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)d.dtype);
         return d;
     }
     d.device = tn__device_get(d.opts.device);

@@ -20,7 +20,7 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
         return tn__failed();
     if (opts->dtype && !tn__dtype_valid(opts->dtype))
         TN__REFUSE(TN_ERR_DTYPE, operation,
-                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64",
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128",
                    (int)opts->dtype);
     tn__node *result = rule(operation, op, a, set, opts);
     return opts->keepdims ? result : tn__drop_axes(result, set);
@@ -49,7 +49,7 @@ static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t s
     (void)operation;
     tn_dtype dtype = opts->dtype;
     if (!dtype)
-        dtype = tn_dtype_is_float(a->dtype)                        ? (tn_dtype)a->dtype
+        dtype = tn__dtype_inexact((tn_dtype)a->dtype)              ? (tn_dtype)a->dtype
                 : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64
                                                                    : TN_INT64;
     if (dtype == TN_BOOL)
@@ -92,10 +92,10 @@ static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t se
 {
     (void)op;
     tn_dtype dtype = opts->dtype                   ? opts->dtype
-                     : tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype
+                     : tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype
                                                    : TN_FLOAT64;
-    if (!tn_dtype_is_float(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float dtype, got %s",
+    if (!tn__dtype_inexact(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float or complex dtype, got %s",
                    tn_dtype_name(dtype));
     return tn__cast(average(tn__cast(a, wide(dtype)), set, count_of(a, set)), dtype);
 }
@@ -105,10 +105,14 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
                           const tn_reduce_opts *opts)
 {
     (void)operation;
-    tn_dtype dtype = tn_dtype_is_float(a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
+    tn_dtype dtype = tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
     int64_t count = count_of(a, set), divisor = count > opts->ddof ? count - opts->ddof : 0;
     a = tn__cast(a, wide(dtype));
     tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, average(a, set, count));
+    if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
+        dtype = (tn_dtype)tn__dtypes[dtype].component;
+        deviation = tn__unary(TN__OP_ABS, deviation);
+    }
     tn__node *result = average(tn__unary(TN__OP_SQUARE, deviation), set, divisor);
     if (op == TN__OP_SQRT)
         result = tn__unary(TN__OP_SQRT, result);

@@ -14,6 +14,14 @@ tn__node *tn__binary(tn__op op, tn__node *a, tn__node *b);
 tn__node *tn__where(tn__node *condition, tn__node *a, tn__node *b);
 tn__node *tn__cast(tn__node *a, tn_dtype dtype);
 
+/* re + i im, and the parts; the conjugate (of real numbers, the operand). */
+tn__node *tn__complex(tn__node *re, tn__node *im);
+tn__node *tn__real(tn__node *a);
+tn__node *tn__imaginary(tn__node *a);
+tn__node *tn__conjugate(tn__node *a);
+/* The product of matrices, at least one of them complex, by products of real ones. */
+tn__node *tn__complex_matmul(tn__node *a, tn__node *b);
+
 /* One scalar everywhere, in the dtype, shape and device of `like`. */
 tn__node *tn__const_like(tn__node *like, double value);
 tn__node *tn__const(double value, tn_dtype dtype, const tn__shape *shape, tn__device *device);

@@ -51,7 +51,7 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     *all_weak = !strong;
     if (strong)
         return weak < 0 ? strong : tn__dtype_with_weak(strong, (tn__dtype_class)weak);
-    return weak == TN__CLASS_FLOAT ? TN_FLOAT32 : weak == TN__CLASS_BOOL ? TN_BOOL : TN_INT64;
+    return weak == TN__CLASS_COMPLEX ? TN_COMPLEX64 : weak == TN__CLASS_FLOAT ? TN_FLOAT32 : weak == TN__CLASS_BOOL ? TN_BOOL : TN_INT64;
 }
 
 /* The float dtype that holds integer operands: each one's own, promoted. (Promoted first, int8 and
@@ -145,6 +145,11 @@ bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule
                  tn_dtype_name(common));
         return false;
     } else if (common == TN_BOOL && !apply_bool_rule(rule)) {
+        return false;
+    }
+    if ((tn_dtype_is_complex(rule->compute) || info->types == TN__TYPES_NONE) && !tn__op_computes(rule->op, rule->compute)) {
+        tn__fail(TN_ERR_DTYPE, info->name, "cannot be computed in %s; take parts with tn_real and tn_imag, or tn_abs",
+                 tn_dtype_name(rule->compute));
         return false;
     }
     if (!weak_integers_fit(op, arity, in, rule))

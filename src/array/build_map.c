@@ -120,6 +120,8 @@ static tn__node *map(tn__op op, int arity, tn__node *const *operands)
     if (rule.op == TN__OP_COPY && op != TN__OP_COPY)
         return in[0];
     tn__node *node = tn__apply(rule.op, rule.result, shape, arity, in, (tn__attr){.raw = {0}});
+    if (tn__ops[rule.op].props & TN_REAL && tn_dtype_is_complex(rule.compute))
+        node = tn__cast(node, (tn_dtype)tn__dtypes[rule.compute].component);
     if (rule.weak && !tn__node_is_error(node))
         node->flags |= TN__NODE_WEAK;
     return node;
@@ -145,7 +147,7 @@ tn__node *tn__cast(tn__node *a, tn_dtype dtype)
     TN__PASS_ERROR(a);
     if (!tn__dtype_valid(dtype))
         TN__REFUSE(TN_ERR_DTYPE, "cast",
-                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_FLOAT64", (int)dtype);
+                   "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)dtype);
     if (tn__foldable(a) && (a->dtype != dtype || (a->flags & TN__NODE_WEAK)))
         return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape,
                                 a->device);

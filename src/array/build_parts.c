@@ -28,7 +28,7 @@ tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)
     if (from == to)
         return scalar;
     bool beyond_int64 = from == TN_UINT64 && scalar.bits > INT64_MAX && !tn_dtype_is_integer(to);
-    if (tn_dtype_is_float(from) || beyond_int64)
+    if (tn__dtype_inexact(from) || beyond_int64)
         return tn__scalar_from_double(tn__scalar_to_double(scalar, from), to);
     return tn__scalar_from_int(tn__scalar_to_int(scalar, from), to);
 }

@@ -109,6 +109,8 @@ tn__node *tn__matmul_node(tn__node *a, tn__node *b)
         return tn__failed();
     bool weak;
     tn_dtype dtype = tn__common_dtype(2, in, &weak);
+    if (tn_dtype_is_complex(dtype))
+        return tn__cast(tn__complex_matmul(in[0], in[1]), dtype);
     /* The product of bool is whether any pair is true: counted, then asked. */
     tn_dtype compute = dtype == TN_BOOL ? TN_INT64 : dtype;
     for (int i = 0; i < 2; i++) {

@@ -108,7 +108,7 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
         flags |= in[i]->flags;
     }
     flags &= TN__NODE_NEEDS_GRAD;
-    if (flags && !(tn__ops[op].differentiable && tn__dtypes[dtype].class == TN__CLASS_FLOAT && tn__no_grad_depth == 0))
+    if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype) && tn__no_grad_depth == 0))
         flags = 0;
     tn__node *node = temporary_new(op, dtype, flags, shape, device, arity > TN__MAX_ARITY);
     if (__builtin_expect(node == NULL, 0)) return fail_new();

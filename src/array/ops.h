@@ -38,6 +38,7 @@ typedef enum tn__types {
     TN__TYPES_FLOATS,
     TN__TYPES_INTEGERS,
     TN__TYPES_BOOLS,
+    TN__TYPES_NONE,
     TN__TYPES_UNSIGNED,
     TN__TYPES_INT64
 } tn__types;
@@ -49,7 +50,9 @@ enum {
     TN_EXPENSIVE = 2,
     TN_CONDITION = 4,
     TN_ARG = 8,
-    TN_ORDERED = 16
+    TN_ORDERED = 16,
+    TN_REAL = 32, /* of complex numbers a real one: the result is cast to the dtype of the parts */
+    TN_PARTS = 64 /* of complex numbers not holomorphic: its gradient rule treats the parts itself */
 };
 
 typedef struct tn__op_info {
@@ -62,6 +65,9 @@ typedef struct tn__op_info {
 } tn__op_info;
 extern const tn__op_info tn__ops[TN__OP_COUNT];
 
+/* Its expression and identity for a compute dtype. */
+const char *tn__op_expression(tn__op op, tn_dtype dtype);
+const char *tn__op_identity(tn__op op, tn_dtype dtype);
 /* True if expressions of the operation exist for a compute dtype. */
 bool tn__op_computes(tn__op op, tn_dtype dtype);
 

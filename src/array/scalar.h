@@ -4,7 +4,7 @@
  * includes this file; a generated kernel starts with the text of the parts it needs, in this order (scalar_base.h
  * always; scalar_random.h needs scalar_math.h). The parts include nothing, so that their text stands alone.
  *
- * Names are tns_<operation>_<type>: b8 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64. float16 and bfloat16 exist as storage
+ * Names are tns_<operation>_<type>: b8 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128. float16 and bfloat16 exist as storage
  * only; arithmetic on them is done in f32.
  *
  * Same bits everywhere: functions marked TN_HOT use only + - * / sqrt, integers, bit casts and selects. Compile
@@ -20,5 +20,6 @@
 #include "scalar_math.h"
 #include "scalar_random.h"
 #include "scalar_reduce.h"
+#include "scalar_complex.h"
 
 #endif

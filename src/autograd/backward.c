@@ -77,7 +77,7 @@ static bool is_worth_visiting(const tape *t, const tn__node *node)
         return (uint32_t)node->mark == TARGET;
     if (t->leaves)
         return node->flags & TN__NODE_NEEDS_GRAD;
-    return flows_to(node) > 0 && tn__dtypes[node->dtype].class == TN__CLASS_FLOAT;
+    return flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
 }
 
 static tn_status push(tape *t, tn__node *node)
@@ -149,6 +149,22 @@ static tn_status add_gradient(tape *t, step *to, tn__node *gradient, const tn__n
     return TN_OK;
 }
 
+/*
+ * The gradient of a real loss by a complex number z = x + iy is dL/dx + i dL/dy, PyTorch's convention: the direction of
+ * steepest ascent, so that an optimizer's step needs no care. For a holomorphic function of z the chain rule is then
+ * g conj(f'(z)), which is the conjugate of the rule's answer to conj(g); rules of TN_PARTS do otherwise themselves.
+ */
+static void apply_rule(tn__chain *c, int inputs)
+{
+    bool conjugates = tn_dtype_is_complex((tn_dtype)c->node->dtype) && !(tn__ops[c->node->op].props & TN_PARTS);
+    if (conjugates)
+        c->g = tn__unary(TN__OP_CONJUGATE, c->g);
+    tn__rules[c->node->op](c);
+    for (int k = 0; k < inputs && conjugates; k++)
+        if (tn__wanted(c, k) && c->in[k] && tn_dtype_is_complex((tn_dtype)c->in[k]->dtype))
+            c->in[k] = tn__unary(TN__OP_CONJUGATE, c->in[k]);
+}
+
 /* Records the gradients of all steps, from that of the last. The builders may evaluate, which
  * overwrites the marks: from here on, only the steps say what leads where. */
 static tn_status apply_rules(tape *t, tn__node *gy)
@@ -168,7 +184,7 @@ static tn_status apply_rules(tape *t, tn__node *gy)
             c.wanted |= (unsigned)(in[k] != ELSEWHERE) << k;
         if (!flows || !c.wanted)
             continue;
-        tn__rules[s->node->op](&c);
+        apply_rule(&c, s->inputs);
         for (int k = 0; k < s->inputs && status == TN_OK; k++)
             if (tn__wanted(&c, k) && c.in[k])
                 status = add_gradient(t, &t->steps[in[k]], c.in[k], s->node);

@@ -136,7 +136,7 @@ static void mark_leaf(tn_array *x, tn__node *node)
 {
     if (tn__node_is_error(node) || node->flags & TN__NODE_LEAF_VAR)
         return;
-    if (!tn_dtype_is_float((tn_dtype)node->dtype)) {
+    if (!tn__dtype_inexact((tn_dtype)node->dtype)) {
         tn__fail(TN_ERR_DTYPE, "tn_requires_grad",
                  "expected a floating array, got %s; cast it with tn_cast first",
                  tn_dtype_name((tn_dtype)node->dtype));

@@ -36,10 +36,29 @@
         c->in[0] = gradient;                                                                       \
     }
 
+/* x, but `instead` where x is 0: a divisor. */
+static tn__node *or_if_zero(tn__node *x, double instead)
+{
+    return tn__where(tn__with(TN__OP_EQUAL, x, 0), constant(x, instead), x);
+}
+
 RULE1(copy, g)
 RULE1(cast, tn__cast(g, (tn_dtype)x->dtype))
 RULE1(negative, minus(g))
 RULE1(abs, mul(g, map(SIGN, x)))
+/* z / |z| turns with z: what of g points along z is lost, the rest is divided by |z|. */
+static tn__node *sign_gradient(tn__node *g, tn__node *x, tn__node *y)
+{
+    if (!tn_dtype_is_complex((tn_dtype)x->dtype))
+        return NULL;
+    tn__node *turned = sub(g, mul(mul(y, y), map(CONJUGATE, g)));
+    return over(scale(turned, 0.5), tn__cast(or_if_zero(map(ABS, x), 1), (tn_dtype)x->dtype));
+}
+
+RULE1(sign, sign_gradient(g, x, y))
+RULE1(conjugate, map(CONJUGATE, g))
+/* Of (Im z, 0), by z: i Re g. */
+RULE1(imaginary, map2(PACK, constant(g, 0), g))
 RULE1(square, mul(g, scale(x, 2)))
 RULE1(reciprocal, minus(mul(g, square(y))))
 RULE1(exp, mul(g, y))
@@ -61,7 +80,8 @@ RULE1(arctan, over(g, plus(square(x), 1)))
 RULE1(sinh, mul(g, map(COSH, x)))
 RULE1(cosh, mul(g, map(SINH, x)))
 RULE1(tanh, mul(g, less_from_1(square(y))))
-RULE1(arcsinh, over(g, map2(HYPOT, x, constant(x, 1))))
+/* hypot(x, 1), which is holomorphic as a square root only. */
+RULE1(arcsinh, over(g, tn_dtype_is_complex((tn_dtype)x->dtype) ? map(SQRT, plus(square(x), 1)) : map2(HYPOT, x, constant(x, 1))))
 RULE1(arccosh, over(g, mul(map(SQRT, plus(x, -1)), map(SQRT, plus(x, 1)))))
 RULE1(arctanh, over(g, mul(less_from_1(x), plus(x, 1))))
 RULE1(erf, mul(g, scale(map(EXP, minus(square(x))), TWO_OVER_SQRT_PI)))
@@ -85,11 +105,6 @@ RULE1(gelu, mul(g, add(scale(map(ERFC, scale(x, -ONE_OVER_SQRT_2)), 0.5),
             c->in[1] = gradient_b;                                                                 \
     }
 
-/* x, but `instead` where x is 0: a divisor. */
-static tn__node *or_if_zero(tn__node *x, double instead)
-{
-    return tn__where(tn__with(TN__OP_EQUAL, x, 0), constant(x, instead), x);
-}
 
 /* g where the output y came from x alone, half of it where x ties with the other input. */
 static tn__node *if_chosen(tn__node *g, tn__node *y, tn__node *x, tn__node *other)
@@ -137,6 +152,13 @@ static tn__node *over_squares(tn__node *x, tn__node *a, tn__node *b)
     return over(over(x, radius), radius);
 }
 
+/* Of Re a + i Re b, by a: Re g, by b: Im g; as complex numbers. */
+static tn__node *real_of(tn__node *g)
+{
+    return tn__cast(tn__cast(g, (tn_dtype)tn__dtypes[g->dtype].component), (tn_dtype)g->dtype);
+}
+
+RULE2(pack, real_of(g), tn__cast(map(IMAGINARY, g), (tn_dtype)g->dtype))
 RULE2(add, g, g)
 RULE2(subtract, g, minus(g))
 RULE2(multiply, mul(g, b), mul(g, a))

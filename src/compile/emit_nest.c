@@ -53,8 +53,10 @@ static void print_load(tn__printer *p, const tn__expr *e)
     tn__text_addf(p->text, " + tn_wrap(v%d, n[%d]) * n[%d]]) : 0", e->arg[0], extra + 1, extra);
 }
 
+/* Of a complex dtype, its real part: a constant has no other. */
 static void print_scalar(tn__printer *p, tn_dtype dtype, int slot)
 {
+    dtype = (tn_dtype)tn__dtypes[dtype].component;
     static const char *const forms[TN_DTYPE_COUNT] = {
         [TN_FLOAT16] = "tn_f16_to_f32((tn_f16)s[n[%d]])", [TN_BFLOAT16] = "tn_bf16_to_f32((tn_bf16)s[n[%d]])",
         [TN_FLOAT32] = "tns_f32_bits((tn_u32)s[n[%d]])",  [TN_FLOAT64] = "tns_f64_bits(s[n[%d]])"};
@@ -353,6 +355,7 @@ void tn__print_nest(tn__printer *p)
         if (a->operand < 0)
             continue;
         const char *type = tn__dtypes[a->dtype].ctype, *constant = a->kind == TN__ACCESS_LOAD ? "const " : "";
+        p->emitter->complex |= tn_dtype_is_complex(a->dtype);
         tn__line(p, "%s%s *const p%d = (%s%s *)p[n[%d]];", constant, type, i, constant, type, a->param);
     }
     p->emitter->target->loops(p);

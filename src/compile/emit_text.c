@@ -49,11 +49,13 @@ static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
         tn__text_addf(text, "%s%s %c", i ? ", " : "", info->props & TN_CONDITION && i == 0 ? "tn_b8" : type->ctype,
                       'a' + i);
     tn__text_addf(text, ") { return (%s)(", result_type(info, type));
-    specialize(text, info->expression, type);
+    const char *expression = tn__op_expression(op, dtype);
+    specialize(text, expression, type);
     tn__text_add(text, "); }\n");
-    bool calls = strstr(info->expression, "F(") != NULL || strstr(info->identity, "F(") != NULL;
+    bool calls = strstr(expression, "F(") != NULL || strstr(tn__op_identity(op, dtype), "F(") != NULL;
     emitter->math |= calls;
-    emitter->integers |= calls && type->class != TN__CLASS_FLOAT;
+    emitter->complex |= type->class == TN__CLASS_COMPLEX;
+    emitter->integers |= calls && type->class < TN__CLASS_FLOAT;
     emitter->random |= info->kind == TN__KIND_GENERATE && op != TN__OP_IOTA;
 }
 
@@ -73,7 +75,8 @@ void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_ad
 const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype)
 {
     tn__text text = {0};
-    specialize(&text, tn__ops[op].identity, &tn__dtypes[tn__dtypes[dtype].compute]);
+    tn_dtype compute = (tn_dtype)tn__dtypes[dtype].compute;
+    specialize(&text, tn__op_identity(op, compute), &tn__dtypes[compute]);
     snprintf(p->name[1], sizeof p->name[1], "%s", text.data ? text.data : "");
     p->text->failed |= text.failed;
     tn__free(text.data);
@@ -85,6 +88,7 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_ad
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
 {
     bool widen = tn__dtypes[to].compute != to;
+    p->emitter->complex |= tn_dtype_is_complex(to) || tn_dtype_is_complex(from);
     if (widen)
         tn__text_addf(p->text, "tn_%s_to_f32(", tn__dtypes[to].suffix);
     tn__text_addf(p->text, "tns_cast_%s_%s(v%d)%s", tn__dtypes[to].suffix, tn__dtypes[tn__dtypes[from].compute].suffix, arg,
@@ -377,7 +381,7 @@ char *tn__emit_finish(tn__emitter *emitter)
     tn__text text = {0};
     EMBEDDED(base);
     EMBEDDED(cast);
-    if (emitter->math || emitter->random) {
+    if (emitter->math || emitter->random || emitter->complex) {
         if (!emitter->integers)
             tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
         EMBEDDED(arith);
@@ -386,6 +390,8 @@ char *tn__emit_finish(tn__emitter *emitter)
     }
     if (emitter->random)
         EMBEDDED(random);
+    if (emitter->complex)
+        EMBEDDED(complex);
     if (emitter->user_count)
         EMBEDDED(user);
     tn__text_add(&text, emitter->target->helpers);

@@ -5,8 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#define ROW(id, name, suffix, size, class, compute) \
-    [id] = {name, #suffix, "tn_" #suffix, size, TN__CLASS_##class, compute}
+#define PARTS(id, name, suffix, size, class, compute, component) \
+    [id] = {name, #suffix, "tn_" #suffix, size, TN__CLASS_##class, compute, component}
+#define ROW(id, name, suffix, size, class, compute) PARTS(id, name, suffix, size, class, compute, id)
 const tn__dtype_info tn__dtypes[TN_DTYPE_COUNT] = {
     ROW(TN_BOOL, "bool", b8, 1, BOOL, TN_BOOL),
     ROW(TN_INT8, "int8", i8, 1, SIGNED, TN_INT8),
@@ -21,8 +22,11 @@ const tn__dtype_info tn__dtypes[TN_DTYPE_COUNT] = {
     ROW(TN_BFLOAT16, "bfloat16", bf16, 2, FLOAT, TN_FLOAT32),
     ROW(TN_FLOAT32, "float32", f32, 4, FLOAT, TN_FLOAT32),
     ROW(TN_FLOAT64, "float64", f64, 8, FLOAT, TN_FLOAT64),
+    PARTS(TN_COMPLEX64, "complex64", c64, 8, COMPLEX, TN_COMPLEX64, TN_FLOAT32),
+    PARTS(TN_COMPLEX128, "complex128", c128, 16, COMPLEX, TN_COMPLEX128, TN_FLOAT64),
 };
 #undef ROW
+#undef PARTS
 
 /* ---- the public face ------------------------------------------------------------------------------------------- */
 
@@ -55,6 +59,11 @@ bool tn_dtype_is_integer(tn_dtype dtype)
            (tn__dtypes[dtype].class == TN__CLASS_SIGNED || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED);
 }
 
+bool tn_dtype_is_complex(tn_dtype dtype)
+{
+    return tn__dtype_valid(dtype) && tn__dtypes[dtype].class == TN__CLASS_COMPLEX;
+}
+
 /* ---- promotion ------------------------------------------------------------------------------------------------- */
 
 static tn_dtype signed_of(size_t size)
@@ -65,7 +74,7 @@ static tn_dtype signed_of(size_t size)
 tn_dtype tn__dtype_to_float(tn_dtype dtype)
 {
     const tn__dtype_info *info = &tn__dtypes[dtype];
-    if (info->class == TN__CLASS_FLOAT)
+    if (tn__dtype_inexact(dtype))
         return dtype;
     return info->size == 1 ? TN_FLOAT16 : info->size == 2 ? TN_FLOAT32 : TN_FLOAT64;
 }
@@ -76,6 +85,9 @@ tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b)
         return TN_DTYPE_DEFAULT;
     if (a == b)
         return a;
+    if (tn__dtypes[a].class == TN__CLASS_COMPLEX || tn__dtypes[b].class == TN__CLASS_COMPLEX)
+        return tn__dtype_to_complex(
+            tn_dtype_promote((tn_dtype)tn__dtypes[a].component, (tn_dtype)tn__dtypes[b].component));
     /* x: the one of the higher class, bool < integers < floats; y: the other */
     bool swap = tn__dtypes[a].class < tn__dtypes[b].class;
     tn_dtype x = swap ? b : a, y = swap ? a : b;
@@ -101,7 +113,9 @@ tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b)
 tn_dtype tn__dtype_with_weak(tn_dtype dtype, tn__dtype_class weak)
 {
     tn__dtype_class own = (tn__dtype_class)tn__dtypes[dtype].class;
-    if (weak == TN__CLASS_BOOL || own == TN__CLASS_FLOAT)
+    if (weak == TN__CLASS_COMPLEX)
+        return own >= TN__CLASS_FLOAT ? tn__dtype_to_complex(dtype) : TN_COMPLEX128;
+    if (weak == TN__CLASS_BOOL || own >= TN__CLASS_FLOAT)
         return dtype;
     if (weak == TN__CLASS_FLOAT)
         return TN_FLOAT64;
@@ -173,6 +187,7 @@ static tn__scalar store_integer(uint64_t value, size_t size)
 
 tn__scalar tn__scalar_from_double(double value, tn_dtype dtype)
 {
+    dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
     unsigned bits = 8u * info->size;
     tn__scalar scalar = {0};
@@ -189,6 +204,7 @@ tn__scalar tn__scalar_from_double(double value, tn_dtype dtype)
         scalar.bits = truncate_unsigned(value, UINT64_MAX >> (64 - bits), ldexp(1, (int)bits));
         break;
     case TN__CLASS_FLOAT:
+    case TN__CLASS_COMPLEX:
         if (dtype == TN_FLOAT64)
             scalar.f64 = value;
         else if (dtype == TN_FLOAT32)
@@ -202,6 +218,7 @@ tn__scalar tn__scalar_from_double(double value, tn_dtype dtype)
 
 tn__scalar tn__scalar_from_int(int64_t value, tn_dtype dtype)
 {
+    dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
     if (info->class == TN__CLASS_BOOL)
         return (tn__scalar){.bits = value != 0};
@@ -225,6 +242,7 @@ static int64_t load_integer(tn__scalar scalar, const tn__dtype_info *info)
 
 double tn__scalar_to_double(tn__scalar scalar, tn_dtype dtype)
 {
+    dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
     if (info->class == TN__CLASS_FLOAT)
         return dtype == TN_FLOAT64   ? scalar.f64
@@ -236,6 +254,7 @@ double tn__scalar_to_double(tn__scalar scalar, tn_dtype dtype)
 
 int64_t tn__scalar_to_int(tn__scalar scalar, tn_dtype dtype)
 {
+    dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
     if (info->class == TN__CLASS_FLOAT)
         return truncate_signed(tn__scalar_to_double(scalar, dtype), INT64_MIN, INT64_MAX, 0x1p63);

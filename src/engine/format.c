@@ -24,9 +24,9 @@ static tn__scalar element(tn_dtype dtype, const void *elements, size_t i)
     return s;
 }
 
-static double float_at(tn_dtype dtype, const void *elements, size_t i)
+static double float_at(tn_dtype dtype, const void *elements, size_t offset)
 {
-    return tn__scalar_to_double(element(dtype, elements, i), dtype);
+    return tn__scalar_to_double(element(dtype, (const char *)elements + offset, 0), dtype);
 }
 
 /* ---- digits to text ---- */
@@ -112,11 +112,11 @@ static double ratio(double a, double b, tn_dtype dtype)
                : quotient;
 }
 
-static bool wants_scientific(tn_dtype dtype, const void *elements, size_t count)
+static bool wants_scientific(tn_dtype dtype, const void *elements, size_t stride, size_t count)
 {
     double largest = 0, smallest = INFINITY;
     for (size_t i = 0; i < count; i++) {
-        double x = fabs(float_at(dtype, elements, i));
+        double x = fabs(float_at(dtype, elements, i * stride));
         if (!isfinite(x) || x == 0)
             continue;
         largest = x > largest ? x : largest;
@@ -129,27 +129,28 @@ static bool wants_scientific(tn_dtype dtype, const void *elements, size_t count)
 static void measure_positional(tn__number_format *f, double x)
 {
     tn__digits d = digits_positional(x, f->dtype);
-    f->left = max_int(f->left, max_int(d.exponent, 0) + 1 + (signbit(x) != 0));
+    f->left = max_int(f->left, max_int(d.exponent, 0) + 1 + (f->plus || signbit(x)));
     f->right = max_int(f->right, places_of(&d));
 }
 
 static void measure_scientific(tn__number_format *f, double x)
 {
     tn__digits d = digits_scientific(x, f->dtype);
-    f->left = max_int(f->left, 1 + (signbit(x) != 0));
+    f->left = max_int(f->left, 1 + (f->plus || signbit(x)));
     f->precision = max_int(f->precision, d.count - 1);
     f->exponent_digits =
         max_int(f->exponent_digits, d.exponent <= -100 || d.exponent >= 100 ? 3 : 2);
 }
 
-static void fit_floats(tn__number_format *f, const void *elements, size_t count)
+/* Of numbers that lie `stride` bytes apart. */
+static void fit_floats(tn__number_format *f, const void *elements, size_t stride, size_t count)
 {
     int not_finite = 0; /* characters of the longest one */
-    f->scientific = wants_scientific(f->dtype, elements, count);
+    f->scientific = wants_scientific(f->dtype, elements, stride, count);
     for (size_t i = 0; i < count; i++) {
-        double x = float_at(f->dtype, elements, i);
+        double x = float_at(f->dtype, elements, i * stride);
         if (!isfinite(x))
-            not_finite = max_int(not_finite, isinf(x) && x < 0 ? 4 : 3);
+            not_finite = max_int(not_finite, f->plus || (isinf(x) && x < 0) ? 4 : 3);
         else
             (f->scientific ? measure_scientific : measure_positional)(f, x);
     }
@@ -164,21 +165,32 @@ static int write_not_finite(double x, char *text)
     return sprintf(text, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
 }
 
+/* The sign that every number has where positive ones have one. */
+static void set_plus(double x, char *text)
+{
+    if (text[0] == '-' && !signbit(x))
+        text[0] = '+';
+}
+
 static int write_float(const tn__number_format *f, double x, char *text)
 {
-    if (!isfinite(x))
-        return pad_left(text, write_not_finite(x, text), f->width);
-    bool negative = signbit(x);
+    if (!isfinite(x)) {
+        int length = f->plus && !(x < 0) ? sprintf(text, "+") : 0;
+        return pad_left(text, length + write_not_finite(x, text + length), f->width);
+    }
+    bool negative = f->plus || signbit(x);
     if (f->scientific) {
         /* Digits beyond the shortest are true ones, not zeros. */
         tn__digits d = tn__digits_shortest(x, f->dtype);
         if (d.count - 1 != f->precision)
             d = tn__digits_rounded(x, f->precision);
         int length = text_scientific(&d, negative, f->precision, f->exponent_digits, text);
+        set_plus(x, text);
         return pad_left(text, length, f->left + 1 + f->right);
     }
     tn__digits d = digits_positional(x, f->dtype);
     int length = text_positional(&d, negative, text);
+    set_plus(x, text);
     length = pad_left(text, length, f->left + 1 + places_of(&d));
     while (length < f->width)
         text[length++] = ' ';
@@ -216,13 +228,12 @@ static int write_whole(tn_dtype dtype, tn__scalar s, char *text)
     return sprintf(text, "%" PRId64, tn__scalar_to_int(s, dtype));
 }
 
-tn__number_format tn__number_format_for(tn_dtype dtype, bool scalar, const void *elements,
-                                        size_t count)
+static tn__number_format format_for(tn_dtype dtype, bool scalar, bool plus, const void *elements, size_t stride, size_t count)
 {
-    tn__number_format f = {.dtype = dtype};
+    tn__number_format f = {.dtype = dtype, .plus = plus};
     char text[TN__NUMBER_TEXT];
     if (tn_dtype_is_float(dtype))
-        fit_floats(&f, elements, count);
+        fit_floats(&f, elements, stride, count);
     else if (dtype == TN_BOOL)
         f.width = scalar ? 0 : 5;
     else
@@ -231,7 +242,17 @@ tn__number_format tn__number_format_for(tn_dtype dtype, bool scalar, const void 
     return f;
 }
 
-int tn__number_write(const tn__number_format *format, const void *at, char text[TN__NUMBER_TEXT])
+tn__element_format tn__element_format_for(tn_dtype dtype, bool scalar, const void *elements, size_t count)
+{
+    tn_dtype part = (tn_dtype)tn__dtypes[dtype].component;
+    size_t size = tn_dtype_size(dtype);
+    tn__element_format f = {.dtype = dtype, .part = {format_for(part, scalar, false, elements, size, count)}};
+    if (part != dtype)
+        f.part[1] = format_for(part, scalar, true, (const char *)elements + tn_dtype_size(part), size, count);
+    return f;
+}
+
+static int write_part(const tn__number_format *format, const void *at, char *text)
 {
     tn__scalar s = element(format->dtype, at, 0);
     if (tn_dtype_is_float(format->dtype))
@@ -239,8 +260,49 @@ int tn__number_write(const tn__number_format *format, const void *at, char text[
     return pad_left(text, write_whole(format->dtype, s, text), format->width);
 }
 
+int tn__element_write(const tn__element_format *format, const void *at, char text[TN__NUMBER_TEXT])
+{
+    int length = write_part(&format->part[0], at, text);
+    if (!tn_dtype_is_complex(format->dtype))
+        return length;
+    length += write_part(&format->part[1], (const char *)at + tn_dtype_size(format->part[0].dtype), text + length);
+    int end = length; /* the j comes before what pads the number */
+    while (end > 0 && text[end - 1] == ' ')
+        end--;
+    memmove(text + end + 1, text + end, (size_t)(length - end) + 1);
+    text[end] = 'j';
+    return length + 1;
+}
+
+/* Python's text of a part: a whole number has no point. */
+static int write_part_alone(tn_dtype dtype, const void *at, char *text)
+{
+    int length = write_float_alone(dtype, float_at(dtype, at, 0), text);
+    if (length > 2 && strcmp(text + length - 2, ".0") == 0)
+        text[length -= 2] = 0;
+    return length;
+}
+
+static int write_complex_alone(tn_dtype dtype, const void *at, char *text)
+{
+    const void *second = (const char *)at + tn_dtype_size(dtype);
+    double re = float_at(dtype, at, 0), im = float_at(dtype, second, 0);
+    if (re == 0 && !signbit(re)) {
+        int length = write_part_alone(dtype, second, text);
+        return length + sprintf(text + length, "j");
+    }
+    int length = sprintf(text, "(");
+    length += write_part_alone(dtype, at, text + length);
+    if (isnan(im) || !signbit(im))
+        length += sprintf(text + length, "+");
+    length += write_part_alone(dtype, second, text + length);
+    return length + sprintf(text + length, "j)");
+}
+
 int tn__number_write_alone(tn_dtype dtype, const void *at, char text[TN__NUMBER_TEXT])
 {
+    if (tn_dtype_is_complex(dtype))
+        return write_complex_alone((tn_dtype)tn__dtypes[dtype].component, at, text);
     tn__scalar s = element(dtype, at, 0);
     return tn_dtype_is_float(dtype) ? write_float_alone(dtype, tn__scalar_to_double(s, dtype), text)
                                     : write_whole(dtype, s, text);

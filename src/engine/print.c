@@ -90,7 +90,7 @@ typedef struct layout {
     const tn__shape *shape;
     bool summary;
     const char *separator; /* between elements; between rows without its space */
-    tn__number_format format;
+    tn__element_format format;
     size_t itemsize;
     const char *next; /* the next element */
 } layout;
@@ -123,7 +123,7 @@ static void add_word(layout *l, size_t indent, const char *word, size_t length)
 static void add_element(layout *l, size_t indent)
 {
     char word[TN__NUMBER_TEXT];
-    int length = tn__number_write(&l->format, l->next, word);
+    int length = tn__element_write(&l->format, l->next, word);
     l->next += l->itemsize;
     add_word(l, indent, word, (size_t)length);
 }
@@ -183,7 +183,7 @@ static bool add_elements(tn__text *text, const tn__node *node, const char *separ
                 .next = elements,
                 .width = LINE_WIDTH - suffix - shape->ndim,
                 .itemsize = tn_dtype_size((tn_dtype)node->dtype)};
-    l.format = tn__number_format_for((tn_dtype)node->dtype, shape->ndim == 0, elements, count);
+    l.format = tn__element_format_for((tn_dtype)node->dtype, shape->ndim == 0, elements, count);
     add_axis(&l, 0, prefix);
     tn__free(elements);
     return true;
@@ -209,7 +209,7 @@ static bool add_str(tn__text *text, const tn__node *node)
 
 static bool dtype_is_implied(tn_dtype dtype)
 {
-    return dtype == TN_BOOL || dtype == TN_INT64 || dtype == TN_FLOAT64;
+    return dtype == TN_BOOL || dtype == TN_INT64 || dtype == TN_FLOAT64 || dtype == TN_COMPLEX128;
 }
 
 static bool add_repr(tn__text *text, const tn__node *node)

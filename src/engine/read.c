@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tanso/complex.h>
 #include <tanso/engine.h>
 
 static size_t itemsize(const tn__node *node) { return tn_dtype_size((tn_dtype)node->dtype); }
@@ -71,13 +72,13 @@ tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes)
     return status;
 }
 
-/* The one element of x, as stored. */
-static tn_status read_item(const tn_array *x, const char *operation, tn__scalar *scalar, tn_dtype *dtype)
+/* The one element of x, as stored: its first part, and its second if it is complex. */
+static tn_status read_item(const tn_array *x, const char *operation, tn__scalar scalar[2], tn_dtype *dtype)
 {
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, operation);
     tn_status status = tn__evaluate(1, &node);
-    scalar->bits = 0;
+    scalar[0].bits = scalar[1].bits = 0;
     if (status == TN_OK && node->shape->size != 1) {
         char shape[TN__SHAPE_TEXT];
         status = tn__fail(TN_ERR_SHAPE, operation, "expected an array of one element, got shape %s: index or reduce it first",
@@ -85,7 +86,11 @@ static tn_status read_item(const tn_array *x, const char *operation, tn__scalar 
     }
     if (status == TN_OK) {
         *dtype = (tn_dtype)node->dtype;
-        status = read_span(node, scalar->bytes);
+        unsigned char bytes[16] = {0};
+        size_t part = tn__dtypes[tn__dtypes[*dtype].component].size;
+        status = read_span(node, bytes);
+        memcpy(scalar[0].bytes, bytes, part);
+        memcpy(scalar[1].bytes, bytes + part, itemsize(node) - part);
     }
     tn__leave(call);
     return status;
@@ -93,16 +98,26 @@ static tn_status read_item(const tn_array *x, const char *operation, tn__scalar 
 
 double tn_item(const tn_array *x)
 {
-    tn__scalar scalar;
+    tn__scalar scalar[2];
     tn_dtype dtype;
-    return read_item(x, "item", &scalar, &dtype) == TN_OK ? tn__scalar_to_double(scalar, dtype) : (double)NAN;
+    return read_item(x, "item", scalar, &dtype) == TN_OK ? tn__scalar_to_double(scalar[0], dtype) : (double)NAN;
 }
 
 int64_t tn_item_int(const tn_array *x)
 {
-    tn__scalar scalar;
+    tn__scalar scalar[2];
     tn_dtype dtype;
-    return read_item(x, "item_int", &scalar, &dtype) == TN_OK ? tn__scalar_to_int(scalar, dtype) : 0;
+    return read_item(x, "item_int", scalar, &dtype) == TN_OK ? tn__scalar_to_int(scalar[0], dtype) : 0;
+}
+
+tn_status tn_item_parts(const tn_array *x, double parts[2])
+{
+    tn__scalar scalar[2];
+    tn_dtype dtype;
+    tn_status status = read_item(x, "item_parts", scalar, &dtype);
+    for (int i = 0; i < 2; i++)
+        parts[i] = status != TN_OK ? (double)NAN : i && !tn_dtype_is_complex(dtype) ? 0 : tn__scalar_to_double(scalar[i], dtype);
+    return status;
 }
 
 /* Points x at a value that holds the same elements in C order in host memory. */

@@ -5,6 +5,8 @@
 #include <byteswap.h>
 #include <string.h>
 
+#include "core/dtype.h"
+
 #define SWAP_ALL(bits) \
     for (size_t i = 0; i < count; i++) { \
         uint##bits##_t v; \
@@ -22,6 +24,12 @@ void tn__swap_bytes(void *elements, size_t count, size_t size)
         SWAP_ALL(32)
     else if (size == 8)
         SWAP_ALL(64)
+}
+
+void tn__swap_elements(void *elements, size_t count, tn_dtype dtype)
+{
+    size_t part = tn__dtypes[tn__dtypes[dtype].component].size;
+    tn__swap_bytes(elements, count * (tn__dtypes[dtype].size / part), part);
 }
 
 void tn__normalize_bools(void *elements, size_t count)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stddef.h>
+#include <tanso/base.h>
 
 #define TN__HOST_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
@@ -30,6 +31,8 @@ static inline void tn__put_little(uint8_t *bytes, int count, uint64_t value)
 
 /* Reverses the bytes of each of `count` elements of `size` bytes. */
 void tn__swap_bytes(void *elements, size_t count, size_t size);
+/* The same for elements of a dtype: of complex numbers, each part. */
+void tn__swap_elements(void *elements, size_t count, tn_dtype dtype);
 /* Makes every element of a bool array 0 or 1: whatever else a file holds counts as true. */
 void tn__normalize_bools(void *elements, size_t count);
 

@@ -17,7 +17,7 @@
 static const char *const codes[TN_DTYPE_COUNT] = {
     [TN_BOOL] = "b1",    [TN_INT8] = "i1",    [TN_INT16] = "i2",   [TN_INT32] = "i4",   [TN_INT64] = "i8",
     [TN_UINT8] = "u1",   [TN_UINT16] = "u2",  [TN_UINT32] = "u4",  [TN_UINT64] = "u8",  [TN_FLOAT16] = "f2",
-    [TN_FLOAT32] = "f4", [TN_FLOAT64] = "f8",
+    [TN_FLOAT32] = "f4", [TN_FLOAT64] = "f8", [TN_COMPLEX64] = "c8", [TN_COMPLEX128] = "c16",
 };
 
 /* ---- the header's text ----------------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static tn_status read_descr(reader *r, tn__npy_header *header)
             header->dtype = (tn_dtype)d;
     if (header->dtype == TN_DTYPE_DEFAULT)
         return tn__fail(TN_ERR_DTYPE, r->operation, "'%s' has the dtype '%s': expected bool, integers or floats of 1 to 8 "
-                        "bytes; convert it with NumPy's astype before saving", r->name, text);
+                        "bytes, or complex numbers of such floats; convert it with NumPy's astype before saving", r->name, text);
     header->swapped = has_order && text[0] == (TN__HOST_LITTLE ? '>' : '<') && tn__dtypes[header->dtype].size > 1;
     return TN_OK;
 }
@@ -279,7 +279,7 @@ tn_status tn__npy_arrange(const char *operation, const tn__npy_header *header, t
 {
     size_t item = tn__dtypes[values->dtype].size;
     if (header->swapped)
-        tn__swap_bytes(tn__values_data(values), (size_t)values->shape->size, item);
+        tn__swap_elements(tn__values_data(values), (size_t)values->shape->size, values->dtype);
     if (values->dtype == TN_BOOL)
         tn__normalize_bools(tn__values_data(values), (size_t)values->shape->size);
     if (!header->fortran_order || values->shape->ndim < 2)

@@ -17,7 +17,7 @@
 static const char *const codes[TN_DTYPE_COUNT] = {
     [TN_BOOL] = "BOOL",  [TN_INT8] = "I8",    [TN_INT16] = "I16",   [TN_INT32] = "I32",    [TN_INT64] = "I64",
     [TN_UINT8] = "U8",   [TN_UINT16] = "U16", [TN_UINT32] = "U32",  [TN_UINT64] = "U64",   [TN_FLOAT16] = "F16",
-    [TN_BFLOAT16] = "BF16", [TN_FLOAT32] = "F32", [TN_FLOAT64] = "F64",
+    [TN_BFLOAT16] = "BF16", [TN_FLOAT32] = "F32", [TN_FLOAT64] = "F64", [TN_COMPLEX64] = "C64",
 };
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ static tn_status read_dtype(const parse *p, const char *name, const json_t *obje
     if (!code)
         return bad_field(p, name, "dtype", "a string such as \"F32\"");
     for (int d = 1; d < TN_DTYPE_COUNT; d++)
-        if (strcmp(code, codes[d]) == 0)
+        if (codes[d] && strcmp(code, codes[d]) == 0)
             out->dtype = (tn_dtype)d;
     if (out->dtype == TN_DTYPE_DEFAULT)
         return tn__fail(TN_ERR_DTYPE, p->operation, "'%s': array '%.200s' has the dtype '%.32s', which is not supported: "
@@ -165,7 +165,7 @@ static tn_status take_tensor(const parse *p, const tensor *t, const uint8_t *ele
     if (t->end > t->begin)
         memcpy(tn__values_data(&values), elements + t->begin, (size_t)(t->end - t->begin));
     if (!TN__HOST_LITTLE)
-        tn__swap_bytes(tn__values_data(&values), (size_t)values.shape->size, tn__dtypes[t->dtype].size);
+        tn__swap_elements(tn__values_data(&values), (size_t)values.shape->size, t->dtype);
     if (t->dtype == TN_BOOL)
         tn__normalize_bools(tn__values_data(&values), (size_t)values.shape->size);
     return tn__archive_take(archive, p->operation, p->file, t->name, &values);
@@ -332,6 +332,13 @@ tn_status tn__safetensors_save(const tn_archive *archive, const char *path)
         status = tn__archive_views(archive, "archive_save", &views);
     if (status != TN_OK)
         return status;
+    for (size_t i = 0; i < archive->count; i++)
+        if (!codes[views[i].dtype]) {
+            status = tn__fail(TN_ERR_DTYPE, "archive_save", "'%.200s' is of %s, which .safetensors has not: cast it, or save a .npz",
+                              archive->entries[i].name, tn__dtypes[views[i].dtype].name);
+            tn__archive_views_end(archive, views);
+            return status;
+        }
     output out = {archive, views, tn__alloc((archive->count + 1) * sizeof(size_t)), NULL};
     json_t *header = json_object();
     if (!out.order || !header)

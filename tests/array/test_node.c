@@ -62,7 +62,7 @@ static void gradients_are_wanted_where_they_flow(void **state)
     leaf->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
     assert_int_equal(graph_binary(TN__OP_ADD, plain, leaf)->flags & ~TN__NODE_TEMPORARY, TN__NODE_NEEDS_GRAD);
     assert_int_equal(graph_binary(TN__OP_ADD, plain, plain)->flags & ~TN__NODE_TEMPORARY, 0);
-    assert_int_equal(graph_unary(TN__OP_SIGN, leaf)->flags & ~TN__NODE_TEMPORARY, 0); /* no rule */
+    assert_int_equal(graph_unary(TN__OP_FLOOR, leaf)->flags & ~TN__NODE_TEMPORARY, 0); /* no rule */
     tn__node *whole = tn__node_new(TN__OP_CAST, TN_INT32, graph_shape(), graph_device(), 1, &leaf, (tn__attr){.raw = {0}});
     assert_int_equal(whole->flags & ~TN__NODE_TEMPORARY, 0);
     tn__no_grad_depth++;

@@ -41,7 +41,7 @@ static void differentiable_is_having_a_rule(void **state)
 {
     (void)state;
     static const tn__op with[] = {TN__OP_COPY, TN__OP_ADD, TN__OP_WHERE, TN__OP_SUM, TN__OP_RESHAPE, TN__OP_MATMUL};
-    static const tn__op without[] = {TN__OP_SIGN, TN__OP_LESS, TN__OP_ANY, TN__OP_ARGMAX, TN__OP_CONST, TN__OP_IOTA};
+    static const tn__op without[] = {TN__OP_FLOOR, TN__OP_LESS, TN__OP_ANY, TN__OP_ARGMAX, TN__OP_CONST, TN__OP_IOTA};
     for (size_t i = 0; i < sizeof with / sizeof *with; i++) assert_true(tn__ops[with[i]].differentiable);
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) assert_false(tn__ops[without[i]].differentiable);
 }
@@ -60,6 +60,12 @@ static void dtypes_computed_in(void **state)
     assert_false(tn__op_computes(TN__OP_LOGICAL_AND, TN_INT8));
     assert_true(tn__op_computes(TN__OP_RANDOM_BITS, TN_UINT64));
     assert_false(tn__op_computes(TN__OP_RANDOM_BITS, TN_UINT8));
+    assert_true(tn__op_computes(TN__OP_EXP, TN_COMPLEX64));
+    assert_false(tn__op_computes(TN__OP_FLOOR, TN_COMPLEX128));
+    assert_true(tn__op_computes(TN__OP_PACK, TN_COMPLEX128));
+    assert_false(tn__op_computes(TN__OP_PACK, TN_FLOAT64));
+    assert_string_equal(tn__op_expression(TN__OP_MULTIPLY, TN_COMPLEX64), "F(mul)(a, b)");
+    assert_string_equal(tn__op_expression(TN__OP_MULTIPLY, TN_FLOAT64), "a * b");
     assert_true(tn__op_computes(TN__OP_RESHAPE, TN_BOOL));
     for (int op = 0; op < TN__OP_COUNT; op++) {
         assert_false(tn__op_computes((tn__op)op, TN_DTYPE_DEFAULT));

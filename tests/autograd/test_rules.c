@@ -80,7 +80,7 @@ static void test_elementwise(void **state)
         {odd, row, column}, {column, row, odd}, {scalar, odd, row}, {lead, column, one}};
     int tested = 0;
     for (int op = 0; op < TN__OP_COUNT; op++) {
-        if (tn__ops[op].kind != TN__KIND_MAP || !tn__rules[op])
+        if (tn__ops[op].kind != TN__KIND_MAP || !tn__rules[op] || tn__ops[op].types == TN__TYPES_NONE)
             continue;
         for (size_t s = 0; s < 3; s++)
             TN_SCOPE

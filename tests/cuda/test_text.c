@@ -36,7 +36,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_matmul((tn_dtype)dtype), "matmul");
         compiles(90, tn__cuda_text_scatter((tn_dtype)dtype), "scatter_add");
     }
-    for (size_t size = 1; size <= 8; size *= 2)
+    for (size_t size = 1; size <= 16; size *= 2)
         compiles(90, tn__cuda_text_move(size), "move");
 }
 

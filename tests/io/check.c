@@ -4,7 +4,7 @@
 
 tn_array *random_array(test_random *random, tn_dtype dtype)
 {
-    uint8_t bytes[5 * 5 * 5 * 5 * 8];
+    uint8_t bytes[5 * 5 * 5 * 5 * 16];
     tn_shape shape = {.ndim = (int)test_random_int(random, 0, 4)};
     for (int i = 0; i < shape.ndim; i++)
         shape.dim[i] = test_random_int(random, test_random_int(random, 0, 3) ? 1 : 0, 5);

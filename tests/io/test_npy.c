@@ -99,7 +99,7 @@ static const struct {
     {"{'descr': '<i2', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", 2, TN_ERR_FORMAT, "more than 8 axes"},
     {"{'descr': '<i2', 'fortran_order': False, 'shape': (3,)}", 4, TN_ERR_FORMAT, "expected 6 bytes of elements"},
     {"{'descr': '<i2', 'fortran_order': False, 'shape': (1,)}", 4, TN_ERR_FORMAT, "expected 2 bytes of elements"},
-    {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", 8, TN_ERR_DTYPE, "'<c8'"},
+    {"{'descr': '<c32', 'fortran_order': False, 'shape': (1,)}", 9, TN_ERR_DTYPE, "'<c32'"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, TN_ERR_DTYPE, "'|O'"},
     {"{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,)}", 4, TN_ERR_DTYPE, "records"},
     {"{'descr': '<i\\x32', 'fortran_order': False, 'shape': (1,)}", 4, TN_ERR_FORMAT, "a dtype such as"},

@@ -58,7 +58,7 @@ static void round_trips(void **state)
             int count = (int)test_random_int(&random, 0, 40);
             for (int i = 0; i < count; i++) {
                 snprintf(name, sizeof name, "layer%d/\"w\\%c\xe7\x82\xad", i, 'a' + i % 7);
-                tn_dtype dtype = (tn_dtype)test_random_int(&random, TN_BOOL, TN_DTYPE_COUNT - 1);
+                tn_dtype dtype = (tn_dtype)test_random_int(&random, TN_BOOL, TN_COMPLEX64);
                 assert_int_equal(tn_archive_add(archive, name, random_array(&random, dtype)), TN_OK);
             }
             assert_int_equal(tn_archive_set_text(archive, "model", "linear:10 \n\"quoted\""), TN_OK);

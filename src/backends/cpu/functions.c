@@ -16,7 +16,9 @@
     X(TN_UINT32, u32, __VA_ARGS__) \
     X(TN_UINT64, u64, __VA_ARGS__) \
     X(TN_FLOAT32, f32, __VA_ARGS__) \
-    X(TN_FLOAT64, f64, __VA_ARGS__)
+    X(TN_FLOAT64, f64, __VA_ARGS__) \
+    X(TN_COMPLEX64, c64, __VA_ARGS__) \
+    X(TN_COMPLEX128, c128, __VA_ARGS__)
 #define STORED(X, ...) \
     COMPUTED(X, __VA_ARGS__) \
     X(TN_FLOAT16, f16, __VA_ARGS__) \
@@ -60,6 +62,8 @@ CASTS_TO(f16)
 CASTS_TO(bf16)
 CASTS_TO(f32)
 CASTS_TO(f64)
+CASTS_TO(c64)
+CASTS_TO(c128)
 
 tn__cpu_cast tn__cpu_cast_of(tn_dtype to, tn_dtype from)
 {
@@ -69,6 +73,6 @@ tn__cpu_cast tn__cpu_cast_of(tn_dtype to, tn_dtype from)
         [TN_BOOL] = ROW(b8),    [TN_INT8] = ROW(i8),     [TN_INT16] = ROW(i16),   [TN_INT32] = ROW(i32),
         [TN_INT64] = ROW(i64),  [TN_UINT8] = ROW(u8),    [TN_UINT16] = ROW(u16),  [TN_UINT32] = ROW(u32),
         [TN_UINT64] = ROW(u64), [TN_FLOAT16] = ROW(f16), [TN_BFLOAT16] = ROW(bf16),
-        [TN_FLOAT32] = ROW(f32), [TN_FLOAT64] = ROW(f64)};
+        [TN_FLOAT32] = ROW(f32), [TN_FLOAT64] = ROW(f64), [TN_COMPLEX64] = ROW(c64), [TN_COMPLEX128] = ROW(c128)};
     return table[to][from];
 }

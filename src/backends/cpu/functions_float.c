@@ -2,6 +2,8 @@
 /* The operations in float32 and float64. */
 #include "backends/cpu/functions_base.h"
 
+#define SELECT_ALL(...) __VA_ARGS__
+#define SELECT_COMPLEX(...)
 #define SELECT_NUMBERS(...) __VA_ARGS__
 #define SELECT_FLOATS(...)  __VA_ARGS__
 #define SELECT_INTEGERS(...)

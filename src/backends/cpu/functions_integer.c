@@ -2,6 +2,8 @@
 /* The operations in integers and bool. */
 #include "backends/cpu/functions_base.h"
 
+#define SELECT_ALL(...) __VA_ARGS__
+#define SELECT_COMPLEX(...)
 #define SELECT_NUMBERS(...)  __VA_ARGS__
 #define SELECT_FLOATS(...)
 #define SELECT_INTEGERS(...) __VA_ARGS__

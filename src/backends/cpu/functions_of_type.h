@@ -2,7 +2,7 @@
 /*
  * The functions of ops.def for one compute dtype; included once for each. The includer defines
  *     T, SUFFIX         the C type and the suffix of its scalar functions
- *     SELECT_<TYPES>    the arguments or nothing, for each set of dtypes of ops.def
+ *     SELECT_<TYPES>    the arguments or nothing, for each set of dtypes of ops.def; SELECT_COMPLEX, for its rows of complex numbers
  * and gets tn__cpu_functions_<SUFFIX>.
  */
 #define F(function)        TN__JOIN(tns_##function##_, SUFFIX)
@@ -49,6 +49,8 @@
 
 #define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
     SELECT_##TYPES(MAP_FUNCTION(name, arity, RESULT_TYPE_##RESULT, (props) & TN_CONDITION, EXPR))
+#define TN_COMPLEX_MAP(ID, name, arity, RESULT, EXPR) \
+    SELECT_COMPLEX(MAP_FUNCTION(name, arity, RESULT_TYPE_##RESULT, TN__CPU_OP_##ID == TN__CPU_OP_WHERE, EXPR))
 
 /* ---- reductions: by lanes, element by element, halving; and positions ---- */
 #define REDUCE_FUNCTIONS(name, IDENTITY, COMBINE) \
@@ -107,6 +109,7 @@
 
 #define TN_REDUCE(ID, name, TYPES, RESULT, grad, props, IDENTITY, COMBINE, doc) \
     SELECT_##TYPES(REDUCE_##RESULT(name, IDENTITY, COMBINE))
+#define TN_COMPLEX_REDUCE(ID, name, RESULT, IDENTITY, COMBINE) SELECT_COMPLEX(REDUCE_##RESULT(name, IDENTITY, COMBINE))
 
 /* ---- values by position ---- */
 #define GENERATE_FUNCTION(name, EXPR) \
@@ -124,6 +127,7 @@
 
 static const tn__cpu_map TYPED(map_table)[TN__CPU_OP_COUNT] = {
 #define TN_MAP(ID, name, arity, TYPES, ...) SELECT_##TYPES([TN__CPU_OP_##ID] = TYPED(map_##name), )
+#define TN_COMPLEX_MAP(ID, name, ...) SELECT_COMPLEX([TN__CPU_OP_##ID] = TYPED(map_##name), )
 #include "array/ops.def"
 };
 
@@ -134,6 +138,7 @@ static const tn__cpu_map TYPED(map_table)[TN__CPU_OP_COUNT] = {
 static const tn__cpu_reduce TYPED(reduce_table)[TN__CPU_OP_COUNT] = {
 #define TN_REDUCE(ID, name, TYPES, RESULT, ...) \
     SELECT_##TYPES([TN__CPU_OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
+#define TN_COMPLEX_REDUCE(ID, name, RESULT, ...) SELECT_COMPLEX([TN__CPU_OP_##ID] = {REDUCE_ENTRY_##RESULT(name)}, )
 #include "array/ops.def"
 };
 

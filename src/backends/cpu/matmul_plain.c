@@ -128,6 +128,10 @@ tn_status tn__matmul_prepare_plain(tn__cpu_step *step)
         return tn__fail_memory("matmul", sizeof(*data));
     tn__matmul_describe(step, &data->matmul);
     tn_dtype work = data->matmul.work;
+    if (!axpy_of[work]) {
+        tn__free(data);
+        return tn__cpu_no_such_operation(step);
+    }
     data->axpy = axpy_of[work];
     data->finish = finish_of[work];
     data->size = tn__dtypes[work].size;

@@ -6,6 +6,8 @@ enum {
     TN_COMMUTATIVE = 0,
     TN_EXPENSIVE = 0,
     TN_ORDERED = 0,
+    TN_REAL = 0,
+    TN_PARTS = 0,
     TN_CONDITION = 1,
     TN_ARG = 2
 };

@@ -74,7 +74,7 @@ static void scatter_strip(const index_data *data, char *indexed, char *other, in
                   (const int64_t[]){data->step[INDEXED], data->step[INDEXED], data->step[OTHER]}, n);
         return;
     }
-    _Alignas(64) char sum[TN__CPU_STRIP * 8], term[TN__CPU_STRIP * 8];
+    _Alignas(64) char sum[TN__CPU_STRIP * TN__CPU_ITEM], term[TN__CPU_STRIP * TN__CPU_ITEM];
     data->load(sum, data->size, indexed, data->step[INDEXED], n);
     data->other_load(term, data->size, other, data->step[OTHER], n);
     data->add((char *const[]){sum, sum, term}, (const int64_t[]){data->size, data->size, data->size}, n);

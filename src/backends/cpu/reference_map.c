@@ -45,7 +45,7 @@ static void map_part(void *context, int64_t begin, int64_t end)
     const map_run *run = context;
     const map_data *data = run->data;
     const tn__cpu_space *space = &data->space;
-    _Alignas(64) char scratch[TN__CPU_OPERANDS][TN__CPU_STRIP * 8];
+    _Alignas(64) char scratch[TN__CPU_OPERANDS][TN__CPU_STRIP * TN__CPU_ITEM];
     int64_t step[TN__CPU_OPERANDS];
     for (int k = 0; k < space->count; k++)
         step[k] = data->cast[k] ? data->size[k] : tn__cpu_space_step(space, k);
@@ -158,7 +158,8 @@ tn_status tn__cpu_prepare_move(tn__cpu_step *step)
     if (data == NULL)
         return TN_ERR_MEMORY;
     data->space.count = 2; /* of CONST, the second is the scalar: all its strides are 0 */
-    tn_dtype from = constant ? step->program->scalar_dtype[s->scalar[0]] : s->operand[1].dtype;
+    /* a constant complex number is real, and given as its part */
+    tn_dtype from = constant ? (tn_dtype)tn__dtypes[step->program->scalar_dtype[s->scalar[0]]].component : s->operand[1].dtype;
     data->cast[0] = tn__cpu_cast_of(s->operand[0].dtype, from);
     return TN_OK;
 }
@@ -170,7 +171,7 @@ static void generate_part(void *context, int64_t begin, int64_t end)
     const map_run *run = context;
     const map_data *data = run->data;
     int64_t step = tn__cpu_space_step(&data->space, 0);
-    _Alignas(64) char scratch[TN__CPU_STRIP * 8];
+    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM];
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->space, run->base, begin);
     while (begin < end) {

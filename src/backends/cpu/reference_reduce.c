@@ -33,7 +33,7 @@ typedef struct reduce_run {
 } reduce_run;
 
 typedef union cell {
-    char bytes[8];
+    char bytes[TN__CPU_ITEM];
     int64_t align;
 } cell;
 
@@ -62,7 +62,7 @@ static void reduce_block(const reduce_data *data, char *input, int64_t block, vo
     int64_t begin = block * TN__REDUCE_BLOCK, end = data->reduced.size;
     if (end - begin > TN__REDUCE_BLOCK)
         end = begin + TN__REDUCE_BLOCK;
-    _Alignas(64) char scratch[TN__CPU_STRIP * 8];
+    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM];
     cell lane[TN__REDUCE_LANES];
     data->f.fill(lane, TN__REDUCE_LANES);
     tn__cpu_cursor at;
@@ -139,7 +139,7 @@ static tn_status inner_run_step(const tn__cpu_step *step, void *const *buffers, 
 
 static void reduce_outer(const reduce_data *data, char *input, int64_t step, char *total, int64_t n)
 {
-    _Alignas(64) char scratch[TN__CPU_STRIP * 8], part[TN__CPU_STRIP * 8];
+    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM], part[TN__CPU_STRIP * TN__CPU_ITEM];
     bool direct = data->direct && step == data->size;
     int64_t size = data->reduced.size;
     data->f.fill(total, n);
@@ -164,7 +164,7 @@ static void outer_part(void *context, int64_t begin, int64_t end)
 {
     const reduce_run *run = context;
     const reduce_data *data = run->data;
-    _Alignas(64) char total[TN__CPU_STRIP * 8];
+    _Alignas(64) char total[TN__CPU_STRIP * TN__CPU_ITEM];
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->kept, run->base, begin);
     while (begin < end) {
@@ -191,7 +191,7 @@ static void position_part(void *context, int64_t begin, int64_t end)
 {
     const reduce_run *run = context;
     const reduce_data *data = run->data;
-    _Alignas(64) char scratch[TN__CPU_STRIP * 8];
+    _Alignas(64) char scratch[TN__CPU_STRIP * TN__CPU_ITEM];
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->kept, run->base, begin);
     for (; begin < end; begin++) {

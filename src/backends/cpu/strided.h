@@ -9,6 +9,7 @@
 #include "device/program.h"
 
 #define TN__CPU_OPERANDS 4   /* the most operands of a step that runs as an operation */
+#define TN__CPU_ITEM     16  /* bytes of the largest element */
 #define TN__CPU_STRIP    512 /* elements of a strip: four of 8 bytes sit in the first-level cache */
 
 /* All in bytes. An operand without a stride in `space` (a reduction's output over reduced axes) has stride 0. */

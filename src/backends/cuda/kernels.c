@@ -144,6 +144,13 @@ static const char matmul_text[] =
 #define PLAIN "#define LOAD(x) (x)\n#define STORE(x) (x)\n"
 #define ARITHMETIC "#define PLUS(a, b) ((a) + (b))\n#define TIMES(a, b) ((a) * (b))\n"
 
+/* Two parts. */
+#define PARTS(R, bytes) \
+    "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R " y = 0) : re(x), im(y) {} };\n" \
+    "typedef S W;\n" PLAIN \
+    "__device__ inline S PLUS(S a, S b) { return S(a.re + b.re, a.im + b.im); }\n" \
+    "__device__ inline S TIMES(S a, S b) { return S(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re); }\n"
+
 static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_BOOL] = WHOLE("unsigned char") "#define PLUS(a, b) ((a) | (b))\n#define TIMES(a, b) ((a) & (b))\n",
     [TN_INT8] = WHOLE("unsigned char") ARITHMETIC,
@@ -156,6 +163,8 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_UINT64] = WHOLE("unsigned long long") ARITHMETIC,
     [TN_FLOAT32] = WHOLE("float") ARITHMETIC,
     [TN_FLOAT64] = WHOLE("double") ARITHMETIC,
+    [TN_COMPLEX64] = PARTS("float", "8"),
+    [TN_COMPLEX128] = PARTS("double", "16"),
     [TN_FLOAT16] =
         "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
         "__device__ inline float LOAD(S x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"
@@ -174,7 +183,7 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
 static char *text_of_words(size_t itemsize, const char *text)
 {
     static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
-                                       [8] = "unsigned long long"};
+                                       [8] = "unsigned long long", [16] = "ulonglong2"};
     return tn__format("typedef %s S;\n%s%s", word[itemsize], walk_text, text);
 }
 

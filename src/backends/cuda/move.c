@@ -34,8 +34,8 @@ static tn_status start_fill(const tn__cuda_step *step, const tn__cuda_run *run)
 {
     move_data *data = step->data;
     CUdeviceptr to = tn__cuda_address(run, &step->step->operand[0]), guard = tn__cuda_guard(step, run);
-    uint64_t value = run->scalars[step->step->scalar[0]];
-    void *params[] = {&data->walk, &to, &value, &guard};
+    uint64_t value[2] = {run->scalars[step->step->scalar[0]], 0}; /* a complex constant is real */
+    void *params[] = {&data->walk, &to, value, &guard};
     return tn__cuda_start(run, step->function, data->walk.size, params, "const");
 }
 
