@@ -27,7 +27,25 @@ TN_API const char *tn_device_name(tn_device device);
 TN_API bool tn_device_available(tn_device device, const char **why);
 /* Number of usable devices of a kind. */
 TN_API int tn_device_count(tn_device_kind kind);
+/* Whether there is a GPU that works, and how many; tn_device_available(tn_cuda(0), &why) says why not. */
+TN_API bool tn_cuda_available(void);
+TN_API int tn_cuda_count(void);
 TN_API bool tn_device_equal(tn_device a, tn_device b);
+
+/* What is known of a device; zero or "" where it means nothing or is unknown. */
+typedef struct tn_device_info {
+    char product[96];           /* "NVIDIA H200"; of the CPU, its model */
+    char bus[24];               /* place on the PCI bus: "0000:5f:00.0" */
+    int capability;             /* CUDA's compute capability: 90 is 9.0 */
+    int multiprocessors;        /* of a GPU; of the CPU, threads that evaluation uses */
+    int warp, block_threads;    /* threads that step together; most threads of a block */
+    size_t block_shared;        /* bytes of shared memory that a block may have */
+    size_t cache;               /* bytes of the last level of cache */
+    size_t memory, memory_free; /* bytes of memory, and those that no process has taken at this moment */
+    int driver, compiler;       /* CUDA that the driver serves, and the version of NVRTC: 13010 is 13.1 */
+} tn_device_info;
+/* Opens the device; all zero, with a latched error, if it cannot be used. */
+TN_API tn_device_info tn_device_properties(tn_device device);
 
 /* The thread's current device, where creation functions make arrays. */
 TN_API tn_device tn_current_device(void);
@@ -51,6 +69,9 @@ TN_API void tn__device_leave(tn__device_guard *guard);
 TN_API tn_device tn_device_of(const tn_array *x);
 /* x on another device, copied at once (x itself, as a new handle, when it is there already). */
 TN_API tn_array *tn_to(const tn_array *x, tn_device device);
+/* The same to the CPU; to a GPU: the current device if it is one, else cuda:0. */
+TN_API tn_array *tn_to_cpu(const tn_array *x);
+TN_API tn_array *tn_to_cuda(const tn_array *x);
 
 typedef struct tn_memory_info {
     size_t used;   /* bytes held by live buffers */
@@ -58,13 +79,21 @@ typedef struct tn_memory_info {
     size_t peak;   /* the most `used` has been since the last tn_memory_reset_peak */
     size_t limit;  /* 0 = none */
     size_t total;  /* physical memory of the device, 0 if unknown */
+    size_t pinned; /* host memory held for transfers to and from the device */
 } tn_memory_info;
 TN_API tn_memory_info tn_memory_stats(tn_device device);
 TN_API void tn_memory_reset_peak(tn_device device);
 /* Returns cached blocks to the system; gives the bytes returned. */
 TN_API size_t tn_memory_trim(tn_device device);
-/* Limits what buffers of the device may use, in bytes; 0 lifts the limit. */
+/*
+ * Limits what buffers of the device may use, in bytes; 0 lifts the limit. A device begins with the limit of the environment
+ * variable TANSO_MEMORY_LIMIT. Beyond the limit, or what the device has, cached blocks go back to the system, then compiled
+ * programs that nobody runs; if that is not enough, the call fails with TN_ERR_MEMORY, all values stay as they are, and the
+ * program may go on.
+ */
 TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
+/* The same from text: bytes as "512M" or "4G", a share of the device's memory as "80%", or "none". TN_ERR_VALUE for others. */
+TN_API tn_status tn_memory_limit_parse(tn_device device, const char *text) TN_MUST_CHECK;
 
 /* Threads that evaluation on the CPU uses; 0 asks for one a core that this process may run on. Before it is set, the
  * count comes from TANSO_THREADS, else OMP_NUM_THREADS, else that. Results do not depend on it. */
@@ -79,6 +108,8 @@ TN_API char *tn_kernel_cache(void);
 
 #ifndef TN_NO_MACROS
 #define tn_to(x, device) TN_AT(tn_to)(x, device)
+#define tn_to_cpu(x) TN_AT(tn_to_cpu)(x)
+#define tn_to_cuda(x) TN_AT(tn_to_cuda)(x)
 #endif
 
 #ifdef __cplusplus

@@ -292,3 +292,14 @@ tn_array *tn_to(const tn_array *x, tn_device device)
 {
     TN__RETURN(to(x, device));
 }
+
+tn_array *tn_to_cpu(const tn_array *x)
+{
+    TN__RETURN(to(x, tn_cpu()));
+}
+
+tn_array *tn_to_cuda(const tn_array *x)
+{
+    tn_device current = tn_current_device();
+    TN__RETURN(to(x, current.kind == TN_DEVICE_CUDA ? current : tn_cuda(0)));
+}

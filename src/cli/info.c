@@ -36,6 +36,29 @@ static void build(void)
     }
 }
 
+#define GIB (1024.0 * 1024 * 1024)
+
+/* A device's line: what `about` says of it, else what it says of itself. */
+static void device(tn_device which, const char *about)
+{
+    printf("%-10s ", tn_device_name(which));
+    if (*about) {
+        printf("%s\n", about);
+        return;
+    }
+    tn_device_info info = tn_device_properties(which);
+    printf("%s%s%.1f GiB of memory", info.product, *info.product ? ", " : "", (double)info.memory / GIB);
+    if (info.memory_free)
+        printf(", %.1f free", (double)info.memory_free / GIB);
+    if (info.capability)
+        printf("; compute capability %d.%d, %d multiprocessors", info.capability / 10, info.capability % 10,
+               info.multiprocessors);
+    if (info.driver)
+        printf("; driver for CUDA %d.%d, NVRTC %d.%d", info.driver / 1000, info.driver % 1000 / 10, info.compiler / 1000,
+               info.compiler % 1000 / 10);
+    putchar('\n');
+}
+
 /* Every device of every kind, and for kinds of which there is none, why. */
 static void devices(void)
 {
@@ -45,8 +68,8 @@ static void devices(void)
     } kinds[] = {
         {TN_DEVICE_CPU, "cpu", ""},
         {TN_DEVICE_CUDA, "cuda", ""},
-        {TN_DEVICE_VIRTUAL, "virtual", "  (parts of the CPU as devices of their own, for tests)"},
-        {TN_DEVICE_NULL, "null", "  (computes shapes only, for tests)"},
+        {TN_DEVICE_VIRTUAL, "virtual", "parts of the CPU as devices of their own, for tests"},
+        {TN_DEVICE_NULL, "null", "computes shapes only, for tests"},
     };
     for (int i = 0; i < TN__COUNT_OF(kinds); i++) {
         const char *why = "";
@@ -58,13 +81,9 @@ static void devices(void)
             continue;
         }
         for (int j = 0; j < count; j++) {
-            tn_memory_info memory = tn_memory_stats((tn_device){(short)kinds[i].kind, (short)j});
             if (j)
                 row("");
-            printf("%-10s", tn_device_name((tn_device){(short)kinds[i].kind, (short)j}));
-            if (memory.total && !*kinds[i].about)
-                printf(" %.1f GiB of memory", (double)memory.total / (1 << 30));
-            printf("%s\n", kinds[i].about);
+            device((tn_device){(short)kinds[i].kind, (short)j}, kinds[i].about);
         }
     }
     row("default");

@@ -6,7 +6,8 @@
  * Three pools, by the size asked for: small blocks share segments of 2 MiB, middle ones segments of 32 MiB, and each large
  * one is a segment of its own that is never cut, so that small requests cannot break up what the next evaluation of the
  * same program will ask for again. Free blocks hang in bins, eight to a power of two; a block given back joins its free
- * neighbours. When the device or the limit has no room, segments that are wholly free are given back, and then it fails.
+ * neighbours. When the device or the limit has no room, segments that are wholly free are given back, then compiled programs
+ * that nobody runs (tn__pressure_hook), and then it fails.
  */
 #include "device/allocator.h"
 
@@ -198,13 +199,21 @@ static void give(tn__allocator *a, tn__block *b)
         shrink_cache(a, a->cache_most);
 }
 
+bool (*tn__pressure_hook)(tn__device *device);
+
 tn__storage *tn__allocator_take(tn__allocator *a, size_t bytes)
 {
-    const tn__device *device = a->device;
-    pthread_mutex_lock(&a->lock);
-    tn__block *b = take(a, bytes);
-    size_t used = a->used, cached = a->cached, limit = a->limit;
-    pthread_mutex_unlock(&a->lock);
+    tn__device *device = a->device;
+    tn__block *b;
+    size_t used, cached, limit;
+    for (bool again = false;; again = true) {
+        pthread_mutex_lock(&a->lock);
+        b = take(a, bytes);
+        used = a->used, cached = a->cached, limit = a->limit;
+        pthread_mutex_unlock(&a->lock);
+        if (b || again || !tn__pressure_hook || !tn__pressure_hook(device))
+            break;
+    }
     if (!b)
         tn__fail(TN_ERR_MEMORY, device->name,
                  "no memory for %zu bytes: %zu are used, %zu cached, the limit is %zu%s, the device has %zu%s; free "
@@ -293,27 +302,6 @@ void tn__device_release(tn__device *device, void *memory, size_t bytes)
 
 /* ---- the allocator as a whole ---------------------------------------------------------------------------------- */
 
-size_t tn__parse_bytes(const char *text, size_t total)
-{
-    static const char suffixes[] = "KMGT";
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || !(value > 0))
-        return 0;
-    double scale = 1;
-    const char *suffix = *end ? strchr(suffixes, *end & ~0x20) : NULL;
-    if (*end == '%') {
-        scale = (double)total / 100;
-        end++;
-    } else if (suffix) {
-        for (const char *s = suffixes; s <= suffix; s++)
-            scale *= 1024;
-        end++;
-    }
-    value *= scale;
-    return *end || value >= 0x1p62 ? 0 : (size_t)value;
-}
-
 tn__allocator *tn__allocator_new(tn__device *device)
 {
     tn__allocator *a = tn__calloc(1, sizeof *a);
@@ -330,14 +318,7 @@ tn__allocator *tn__allocator_new(tn__device *device)
     size_t total = device->capabilities.total_memory;
     /* An operating system lends out more memory than it has, so host memory never runs out in time to empty the cache. */
     a->cache_most = device->capabilities.host_memory && total ? total / 4 : SIZE_MAX;
-    const char *text = getenv("TANSO_MEMORY_LIMIT");
-    if (text && *text) {
-        a->limit = tn__parse_bytes(text, total);
-        if (!a->limit)
-            tn__log(TN__LOG_WARN, "device",
-                    "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, or a percentage, got '%s'; no limit is set",
-                    text);
-    }
+    a->limit = tn__limit_given(device);
     return a;
 }
 

@@ -132,6 +132,29 @@ int tn_device_count(tn_device_kind kind)
     return tn__device_kind_count(kind == TN_DEVICE_DEFAULT ? tn_current_device().kind : (int)kind, NULL);
 }
 
+bool tn_cuda_available(void)
+{
+    return tn_device_available(tn_cuda(0), NULL);
+}
+
+int tn_cuda_count(void)
+{
+    return tn_device_count(TN_DEVICE_CUDA);
+}
+
+tn_device_info tn_device_properties(tn_device device)
+{
+    tn_device_info info = {0};
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return info;
+    info.memory = opened->capabilities.total_memory;
+    info.multiprocessors = opened->capabilities.threads;
+    if (opened->ops->describe)
+        opened->ops->describe(opened, &info);
+    return info;
+}
+
 /* ---- the current device ---------------------------------------------------------------------------------------- */
 
 tn_device tn_current_device(void)
@@ -165,7 +188,11 @@ void tn__device_leave(tn__device_guard *guard)
 tn_memory_info tn_memory_stats(tn_device device)
 {
     tn__device *opened = tn__device_get(device);
-    return opened ? tn__allocator_stats(opened->allocator) : (tn_memory_info){0};
+    if (!opened)
+        return (tn_memory_info){0};
+    tn_memory_info info = tn__allocator_stats(opened->allocator);
+    info.pinned = atomic_load_explicit(&opened->pinned, memory_order_relaxed);
+    return info;
 }
 
 void tn_memory_reset_peak(tn_device device)
@@ -186,6 +213,21 @@ tn_status tn_memory_limit(tn_device device, size_t bytes)
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());
+    tn__allocator_limit(opened->allocator, bytes);
+    return TN_OK;
+}
+
+tn_status tn_memory_limit_parse(tn_device device, const char *text)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return tn__error_status(tn__error_last());
+    bool none = text && strcmp(text, "none") == 0;
+    size_t bytes = text && !none ? tn__parse_bytes(text, opened->capabilities.total_memory) : 0;
+    if (bytes == 0 && !none)
+        return tn__fail(TN_ERR_VALUE, "memory_limit",
+                        "expected bytes as 512M or 4G, a share of the device's memory as 80%%, or none, got '%s'",
+                        text ? text : "(NULL)");
     tn__allocator_limit(opened->allocator, bytes);
     return TN_OK;
 }

@@ -8,6 +8,7 @@
 #include "engine/users.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "device/allocator.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct tn__cached {
     size_t key_count;
     tn__cached *chain;             /* same bucket */
     tn__cached *newer, *older;     /* by use */
+    tn__device *device;
     int holds;                     /* evaluations that run it */
     bool forgotten;                /* out of the table: freed when let go */
     pthread_mutex_t build;
@@ -115,6 +117,7 @@ static tn__cached *insert(const tn__collection *c)
     e->key = key;
     e->key_count = c->key_count;
     e->hash = c->hash;
+    e->device = c->device;
     pthread_mutex_init(&e->build, NULL);
     e->chain = bucket[c->hash % BUCKETS];
     bucket[c->hash % BUCKETS] = e;
@@ -244,5 +247,24 @@ void tn__plans_clear(void)
         forget(oldest);
     pthread_mutex_unlock(&lock);
 }
+
+/* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody is
+ * waited for here. */
+static bool drop_idle(tn__device *device)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return false;
+    int before = plan_count;
+    for (tn__cached *e = oldest, *next; e; e = next) {
+        next = e->newer;
+        if (e->device == device && !e->holds)
+            forget(e);
+    }
+    bool dropped = plan_count < before;
+    pthread_mutex_unlock(&lock);
+    return dropped;
+}
+
+__attribute__((constructor)) static void set_hook(void) { tn__pressure_hook = drop_idle; }
 
 __attribute__((destructor)) static void free_plans(void) { tn__plans_clear(); }

@@ -190,6 +190,25 @@ static CUresult fake_event_ask(CUevent event)
     return *(size_t *)event > first ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
+static CUresult fake_elapsed(float *milliseconds, CUevent from, CUevent to)
+{
+    *milliseconds = (float)(*(size_t *)to - *(size_t *)from); /* a piece of work takes one */
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_memory(size_t *left, size_t *total)
+{
+    *left = fake.memory_left;
+    *total = (size_t)1 << 30;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_bus(char *name, int size, CUdevice device)
+{
+    snprintf(name, size, "0000:%02x:00.0", device);
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_allocate(CUdeviceptr *memory, size_t bytes)
 {
     if (bytes > fake.memory_left)
@@ -469,7 +488,8 @@ static tn__cuda_libraries libraries = {
                .cuCtxSetCurrent = fake_current, .cuStreamCreate = fake_stream, .cuStreamDestroy = fake_stream_end,
                .cuStreamSynchronize = fake_wait, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
                .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait,
-               .cuEventQuery = fake_event_ask, .cuMemAlloc = fake_allocate,
+               .cuEventQuery = fake_event_ask, .cuEventElapsedTime = fake_elapsed,
+               .cuMemGetInfo = fake_memory, .cuDeviceGetPCIBusId = fake_bus, .cuMemAlloc = fake_allocate,
                .cuMemFree = fake_free, .cuMemAllocHost = fake_pin, .cuMemFreeHost = fake_unpin,
                .cuMemcpyHtoDAsync = fake_to_device, .cuMemcpyDtoHAsync = fake_to_host, .cuMemcpyDtoDAsync = fake_inside,
                .cuMemsetD8Async = fake_set, .cuModuleLoadData = fake_module, .cuModuleUnload = fake_unload,

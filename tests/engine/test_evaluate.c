@@ -48,6 +48,8 @@ static uint64_t kernel_texts(void)
 static void test_what_recurs_seldom_is_not_compiled(void **state)
 {
     (void)state;
+    if (!tn__device_current()->capabilities.operations)
+        skip(); /* a device that has only kernels */
     tn_array *x = tn_own(tn_random_normal(TN_SHAPE(9, 4)));
     assert_int_equal(tn_eval(x), TN_OK);
     uint64_t before = kernel_texts();
@@ -307,7 +309,7 @@ static void test_index_out_of_range(void **state)
             {
                 tn_array *x = tn_random_normal(TN_SHAPE(10, 3));
                 tn_array *i = tn_from_int64s((int64_t[]){0, bad, 2}, 3);
-                assert_int_equal(tn_eval(tn_take(x, i, 0)), TN_ERR_INDEX);
+                assert_int_equal(test_eval(tn_take(x, i, 0)), TN_ERR_INDEX);
                 assert_non_null(strstr(tn_error(), "range"));
                 tn_clear_error();
             }

@@ -257,7 +257,8 @@ static void test_state_follows_device(void **state)
         assert_true(tn_device_equal(tn_device_of(tn_optimizer_state(moved, 0)), other));
         read_params(net, values);
         read_params(still, again);
-        assert_memory_equal(values, again, sizeof values);
+        for (int i = 0; i < TOTAL; i++) /* two kinds of device round differently */
+            assert_float_equal(values[i], again[i], test_same_bits() ? 0 : 1e-5);
         tn_optimizer_free(moved);
         tn_optimizer_free(stays);
         tn_layer_free(net);
@@ -305,11 +306,14 @@ static void test_failed_evaluation(void **state)
         tn_array *x = random_input(4), *t = random_labels(4);
         assert_int_equal(train_once(net, optimizer, x, t), TN_OK);
         double values[TOTAL], again[TOTAL], m[30], m_again[30];
+        bool told_later;
         read_params(net, values);
         if (k)
             check_read(tn_optimizer_state(optimizer, 0), m, 30);
         TN_SCOPE { /* which frees the loss: a later step would try to compute it again */
-            assert_int_equal(train_once(net, optimizer, x, tn_from_int64s((int64_t[]){0, 1, 3, 2}, 4)), TN_ERR_INDEX);
+            tn_status status = train_once(net, optimizer, x, tn_from_int64s((int64_t[]){0, 1, 3, 2}, 4));
+            told_later = status == TN_OK; /* a GPU is asked for a step, and tells when it is asked next */
+            assert_int_equal(told_later ? tn_synchronize(test_device()) : status, TN_ERR_INDEX);
             check_latched(TN_ERR_INDEX, "");
         }
         read_params(net, again);
@@ -318,7 +322,7 @@ static void test_failed_evaluation(void **state)
             check_read(tn_optimizer_state(optimizer, 0), m_again, 30);
             assert_memory_equal(m, m_again, sizeof m);
         }
-        assert_int_equal(tn_optimizer_steps(optimizer), 1);
+        assert_int_equal(tn_optimizer_steps(optimizer), told_later ? 2 : 1);
         assert_false(tn_has_grad(tn_param(net, 0)));
         assert_true(tn_needs_grad(tn_param(net, 0)));
         assert_int_equal(train_once(net, optimizer, x, t), TN_OK);

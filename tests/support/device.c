@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <tanso/base.h>
+#include <tanso/stream.h>
 #include <unistd.h>
 
 static tn_device chosen = {TN_DEVICE_CPU, 0};
@@ -35,4 +35,10 @@ bool test_about_cpu(const char *what)
     if (test_elsewhere())
         printf("skipped on %s: about the CPU: %s\n", tn_device_name(chosen), what);
     return test_elsewhere();
+}
+
+tn_status test_eval(const tn_array *x)
+{
+    tn_status status = tn_eval(x);
+    return status == TN_OK ? tn_synchronize(chosen) : status;
 }

@@ -27,6 +27,9 @@ bool test_about_cpu(const char *what);
 
 #define TEST_SKIPPED 77
 
+/* tn_eval, waiting for the result: a GPU tells of an index out of range when it is asked next. */
+tn_status test_eval(const tn_array *x);
+
 /* x's elements in C order in host memory, wherever x is, for as long as the innermost scope; NULL with a latched error. */
 #define test_data(x) tn_data(tn_to(x, tn_cpu()))
 

@@ -209,6 +209,7 @@ static void test_resume_refused(void **state)
 static void test_nan_keeps_the_last_good(void **state)
 {
     (void)state;
+    TEST_ABOUT_CPU("a child by fork, which a GPU does not work for");
     const char *out = test_path(folder, "run"), *kept = test_path(folder, "kept");
     const char *snapshot = test_path(out, "snapshot.safetensors");
     assert_done(train("digits", NULL, .epochs = 1, .out = out));
@@ -258,6 +259,7 @@ static void test_bad_arguments(void **state)
 static void test_full_disk(void **state)
 {
     (void)state;
+    TEST_ABOUT_CPU("a child by fork, which a GPU does not work for");
     const char *out = test_path(folder, "run"), *kept = test_path(folder, "kept");
     assert_done(train("digits", NULL, .epochs = 1, .out = out));
     assert_int_equal(link(test_path(out, "model.safetensors"), kept), 0);

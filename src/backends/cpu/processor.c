@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -61,4 +62,36 @@ void tn__processor_identity(tn__text *text)
     if (uname(&system) == 0)
         tn__text_addf(text, "%s ", system.machine);
     add_processor(text);
+}
+
+/* What comes after `key` and a colon in a file of such lines, without white space around it: "" if there is none. */
+static void value_of(const char *path, const char *key, char *value, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    *value = 0;
+    while (file && !*value && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (colon && strncmp(line, key, strlen(key)) == 0) {
+            colon += 1 + strspn(colon + 1, " \t");
+            snprintf(value, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+void tn__processor_describe(tn__device *device, tn_device_info *info)
+{
+    (void)device;
+    char available[64];
+    unsigned long long kilobytes = 0;
+    value_of("/proc/cpuinfo", "model name", info->product, sizeof info->product);
+    value_of("/proc/meminfo", "MemAvailable", available, sizeof available);
+    if (sscanf(available, "%llu kB", &kilobytes) == 1)
+        info->memory_free = (size_t)kilobytes * 1024;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    info->cache = cache > 0 ? (size_t)cache : 0;
+#endif
 }

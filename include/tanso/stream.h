@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for devices, and their queues of work, for those who measure or who have work of their own on a GPU. Nobody else
+ * needs any of this: reading a value waits for it, and Tanso orders its work by the data it shares, whatever its stream.
+ *
+ * Evaluation on a GPU returns when the work has been asked for; a stream is a queue of such work, done in the order of asking.
+ * A device has one stream of its own; others may go on side by side with it. An event is a mark in a stream. On the CPU work is
+ * done when its call returns, so there a stream is empty at all times, and an event is a moment.
+ */
+#ifndef TANSO_STREAM_H
+#define TANSO_STREAM_H
+
+#include <tanso/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_stream tn_stream;
+typedef struct tn_event tn_event;
+
+/* Waits until all that was asked of the device is done; fails with what failed in it. */
+TN_API tn_status tn_synchronize(tn_device device) TN_MUST_CHECK;
+
+/* A new stream of a device. NULL with a latched error. Freeing waits for its work; NULL is ignored. */
+TN_API tn_stream *tn_stream_new(tn_device device);
+TN_API void tn_stream_free(tn_stream *stream);
+/* Waits until the stream's work is done. */
+TN_API tn_status tn_stream_synchronize(tn_stream *stream) TN_MUST_CHECK;
+/* For CUDA's own calls: the CUstream that the device's work from this thread goes on; NULL on other devices. */
+TN_API void *tn_stream_native(tn_device device);
+
+/* TN_ON_STREAM(stream) { ... }: what this thread asks of the stream's device in the block goes on the stream, however the
+ * block is left. A stream that is NULL leaves everything as it is. */
+typedef struct tn__stream_guard {
+    tn_stream *stream, *before;
+} tn__stream_guard;
+TN_API tn__stream_guard tn__stream_enter(tn_stream *stream);
+TN_API void tn__stream_leave(tn__stream_guard *guard);
+#if defined(__GNUC__)
+#define TN_ON_STREAM(stream) \
+    for (tn__stream_guard tn__on_stream __attribute__((cleanup(tn__stream_leave))) = tn__stream_enter(stream), \
+                          *tn__once = &tn__on_stream; \
+         tn__once; tn__once = NULL)
+#endif
+
+/* An event of a device, not recorded yet. NULL with a latched error. Freeing NULL is ignored. */
+TN_API tn_event *tn_event_new(tn_device device);
+TN_API void tn_event_free(tn_event *event);
+/* Marks the end of what this thread's stream of the event's device holds now. An event may be recorded again. */
+TN_API tn_status tn_event_record(tn_event *event) TN_MUST_CHECK;
+/* What is asked for from now on in this thread waits for the event, on the device: the call itself returns at once. */
+TN_API tn_status tn_event_wait(tn_event *event) TN_MUST_CHECK;
+/* Waits here until the event's mark is reached. */
+TN_API tn_status tn_event_synchronize(tn_event *event) TN_MUST_CHECK;
+/* Seconds from one event to another, by the device's clock, having waited for both. NaN with a latched error if one of them
+ * has not been recorded, or they are of two devices. */
+TN_API double tn_event_elapsed(tn_event *from, tn_event *to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

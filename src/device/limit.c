@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits of memory as text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "device/allocator.h"
+#include "device/registry.h"
+
+size_t tn__parse_bytes(const char *text, size_t total)
+{
+    static const char suffixes[] = "KMGT";
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || !(value > 0))
+        return 0;
+    double scale = 1;
+    const char *suffix = *end ? strchr(suffixes, *end & ~0x20) : NULL;
+    if (*end == '%') {
+        scale = (double)total / 100;
+        end++;
+    } else if (suffix) {
+        for (const char *s = suffixes; s <= suffix; s++)
+            scale *= 1024;
+        end++;
+    }
+    value *= scale;
+    return *end || value >= 0x1p62 ? 0 : (size_t)value;
+}
+
+static void complain(const char *text)
+{
+    tn__log(TN__LOG_WARN, "device",
+            "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, a percentage, or these by kind as cuda=80%%,cpu=4G; got "
+            "'%s': no limit is set by it",
+            text);
+}
+
+size_t tn__limit_given(const tn__device *device)
+{
+    const char *text = getenv("TANSO_MEMORY_LIMIT"), *kind = tn__device_kind_name(device->id.kind);
+    size_t limit = 0;
+    while (text && *text) {
+        char item[64], *value = item;
+        size_t length = strcspn(text, ",");
+        if (length >= sizeof item) {
+            complain(text);
+            return limit;
+        }
+        memcpy(item, text, length);
+        item[length] = 0;
+        text += length + (text[length] == ',');
+        char *equals = strchr(item, '=');
+        if (equals) {
+            *equals = 0;
+            value = equals + 1;
+        }
+        if (equals && kind && strcmp(item, kind) != 0)
+            continue;
+        limit = tn__parse_bytes(value, device->capabilities.total_memory);
+        if (!limit)
+            complain(value);
+    }
+    return limit;
+}

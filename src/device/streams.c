@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams and events: the backend's where it has some; else work is done when its call returns, and an event is a moment. */
+#include <math.h>
+#include <tanso/stream.h>
+#include <time.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "device/device.h"
+
+struct tn_stream {
+    tn__device *device;
+    void *handle; /* the backend's */
+};
+
+struct tn_event {
+    tn__device *device;
+    void *handle;
+    bool recorded;
+    double moment; /* seconds, without a backend's event */
+};
+
+static _Thread_local tn_stream *current; /* NULL: each device's own */
+
+tn_status tn_synchronize(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return tn__error_status(tn__error_last());
+    return opened->ops->synchronize ? opened->ops->synchronize(opened) : TN_OK;
+}
+
+/* ---- streams ---- */
+
+tn_stream *tn_stream_new(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return NULL;
+    tn_stream *stream = tn__calloc(1, sizeof *stream);
+    if (!stream) {
+        tn__fail_memory("stream", sizeof *stream);
+        return NULL;
+    }
+    stream->device = opened;
+    const tn__stream_ops *ops = opened->ops->streams;
+    if (ops && !(stream->handle = ops->stream_new(opened))) {
+        tn__free(stream);
+        return NULL;
+    }
+    return stream;
+}
+
+void tn_stream_free(tn_stream *stream)
+{
+    if (!stream)
+        return;
+    const tn__stream_ops *ops = stream->device->ops->streams;
+    if (ops)
+        ops->stream_free(stream->device, stream->handle);
+    tn__free(stream);
+}
+
+tn_status tn_stream_synchronize(tn_stream *stream)
+{
+    if (!stream)
+        return tn__fail(TN_ERR_VALUE, "stream_synchronize", "expected a stream, got NULL");
+    const tn__stream_ops *ops = stream->device->ops->streams;
+    return ops ? ops->stream_wait(stream->device, stream->handle) : TN_OK;
+}
+
+void *tn_stream_native(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    return opened && opened->ops->streams ? opened->ops->streams->stream_native(opened) : NULL;
+}
+
+/* A failure to enter is latched; the block's work goes on the stream of before. */
+static void enter(tn__device *device, void *handle)
+{
+    if (device->ops->streams)
+        (void)device->ops->streams->stream_enter(device, handle);
+}
+
+tn__stream_guard tn__stream_enter(tn_stream *stream)
+{
+    tn__stream_guard guard = {stream, current};
+    if (stream) {
+        enter(stream->device, stream->handle);
+        current = stream;
+    }
+    return guard;
+}
+
+void tn__stream_leave(tn__stream_guard *guard)
+{
+    if (!guard->stream)
+        return;
+    tn_stream *before = guard->before && guard->before->device == guard->stream->device ? guard->before : NULL;
+    enter(guard->stream->device, before ? before->handle : NULL);
+    current = guard->before;
+}
+
+/* ---- events ---- */
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+tn_event *tn_event_new(tn_device device)
+{
+    tn__device *opened = tn__device_get(device);
+    if (!opened)
+        return NULL;
+    tn_event *event = tn__calloc(1, sizeof *event);
+    if (!event) {
+        tn__fail_memory("event", sizeof *event);
+        return NULL;
+    }
+    event->device = opened;
+    const tn__stream_ops *ops = opened->ops->streams;
+    if (ops && !(event->handle = ops->event_new(opened))) {
+        tn__free(event);
+        return NULL;
+    }
+    return event;
+}
+
+void tn_event_free(tn_event *event)
+{
+    if (!event)
+        return;
+    if (event->handle)
+        event->device->ops->streams->event_free(event->device, event->handle);
+    tn__free(event);
+}
+
+tn_status tn_event_record(tn_event *event)
+{
+    if (!event)
+        return tn__fail(TN_ERR_VALUE, "event_record", "expected an event, got NULL");
+    tn_status status = event->handle ? event->device->ops->streams->event_record(event->device, event->handle) : TN_OK;
+    event->moment = now();
+    event->recorded = event->recorded || status == TN_OK;
+    return status;
+}
+
+static tn_status recorded(const tn_event *event, const char *operation)
+{
+    if (!event)
+        return tn__fail(TN_ERR_VALUE, operation, "expected an event, got NULL");
+    if (!event->recorded)
+        return tn__fail(TN_ERR_STATE, operation, "the event has not been recorded: call tn_event_record first");
+    return TN_OK;
+}
+
+tn_status tn_event_wait(tn_event *event)
+{
+    tn_status status = recorded(event, "event_wait");
+    return status == TN_OK && event->handle ? event->device->ops->streams->event_follow(event->device, event->handle)
+                                            : status;
+}
+
+tn_status tn_event_synchronize(tn_event *event)
+{
+    tn_status status = recorded(event, "event_synchronize");
+    return status == TN_OK && event->handle ? event->device->ops->streams->event_wait(event->device, event->handle)
+                                            : status;
+}
+
+double tn_event_elapsed(tn_event *from, tn_event *to)
+{
+    double seconds = NAN;
+    if (tn_event_synchronize(from) != TN_OK || tn_event_synchronize(to) != TN_OK)
+        return NAN;
+    if (from->device != to->device) {
+        tn__fail(TN_ERR_DEVICE, "event_elapsed", "expected events of one device, got %s and %s, which have no common clock",
+                 from->device->name, to->device->name);
+        return NAN;
+    }
+    if (!from->handle)
+        return to->moment - from->moment;
+    tn_status status = from->device->ops->streams->event_elapsed(from->device, from->handle, to->handle, &seconds);
+    return status == TN_OK ? seconds : NAN;
+}
