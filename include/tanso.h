@@ -10,6 +10,7 @@
 #include <tanso/data.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
+#include <tanso/exchange.h>
 #include <tanso/index.h>
 #include <tanso/io.h>
 #include <tanso/kernel.h>

@@ -35,17 +35,63 @@ TN_API tn_status tn_archive_set_text(tn_archive *archive, const char *key, const
 /* NULL if there is none of that key; the string is the archive's. */
 TN_API const char *tn_archive_text(const tn_archive *archive, const char *key);
 
-/* By the ending of the path: .safetensors or .npz. */
+typedef struct tn_archive_opts {
+    char _;
+    bool compressed; /* saving .npz: deflate the arrays, as NumPy's savez_compressed */
+    bool mapped;     /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it must
+                      * not be changed or cut short while they live. Loading .npz reads all the same */
+    uint64_t limit;  /* loading .npz: bytes that all arrays together may unpack to, so that a small file cannot fill the
+                      * memory; default: 1 GiB, or 100 times the file's size where that is more */
+} tn_archive_opts;
+
+/* By the ending of the path: .safetensors or .npz (with zip64 where files are large). */
 TN_API tn_status tn_archive_save(const tn_archive *archive, const char *path) TN_MUST_CHECK;
+TN_API tn_status tn_archive_save_with(const tn_archive *archive, const char *path, const tn_archive_opts *opts) TN_MUST_CHECK;
 /* Reads a file into a new archive on the CPU; an archive with an error status if it can't be read. */
 TN_API tn_archive *tn_archive_load(const char *path);
+TN_API tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts);
 
 /* One array as .npy. bfloat16 has no NumPy dtype: TN_ERR_DTYPE. What is loaded is a new array of the innermost scope
  * on the CPU, in C order; an error array (TN_ERR_IO, TN_ERR_FORMAT) if the file can't be read. */
 TN_API tn_status tn_save_npy(const tn_array *x, const char *path) TN_MUST_CHECK;
 TN_API tn_array *tn_load_npy(const char *path);
+/* The same, but the elements stay in the file, as NumPy's mmap_mode="r": pages are read when they are touched, so a file larger
+ * than the memory will do. It must not be changed or cut short while the array lives. Fortran order gives a strided array.
+ * What cannot stay (another byte order, bool, a pipe) is read. */
+TN_API tn_array *tn_map_npy(const char *path);
+
+typedef struct tn_csv_opts {
+    char _;
+    char delimiter;      /* default: a comma. ' ' stands for any run of spaces and tabs */
+    char comment;        /* the rest of a line from it on is not read; default: '#' */
+    int skip;            /* lines at the beginning that are not read: a header */
+    int64_t rows;        /* read at most so many; default: all */
+    int column_count;    /* loading: only these columns (from 0, negative from the end), in this order */
+    const int *columns;
+    tn_dtype dtype;      /* loading: of the array; default: float32 */
+    bool fill;           /* loading: an empty field is `missing`, not an error */
+    double missing;      /* default: 0; NAN is usual */
+    const char *header;  /* saving: a first line */
+    int digits;          /* saving: significant digits of floats; default: as many as the dtype needs to be read back */
+} tn_csv_opts;
+
+/* Text of numbers in rows, as NumPy's loadtxt and genfromtxt read it: an array of shape (rows, columns). Numbers may stand in
+ * double quotes; blank lines are left out. A line with another number of fields than the first, or a field that is no
+ * number (of the dtype), is TN_ERR_FORMAT with line and column. */
+TN_API tn_array *tn_load_csv_with(const char *path, const tn_csv_opts *opts);
+/* An array of at most two axes; a vector becomes a column. */
+TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opts *opts) TN_MUST_CHECK;
+
 /* The array of an IDX file (dtypes 0x08 to 0x0E), gzipped or not. As tn_load_npy. */
 TN_API tn_array *tn_load_idx(const char *path);
+
+#if !defined(TN_NO_MACROS) && !defined(__cplusplus)
+#define tn_archive_save(archive, path, ...) \
+    tn_archive_save_with(archive, path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
+#define tn_archive_load(path, ...) tn_archive_load_with(path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
+#define tn_load_csv(path, ...) TN_AT(tn_load_csv_with)(path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
+#define tn_save_csv(x, path, ...) TN_AT(tn_save_csv_with)(x, path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
+#endif
 
 #ifdef __cplusplus
 }

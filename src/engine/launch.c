@@ -33,7 +33,7 @@ static tn__node *ready(const tn_kernel *kernel, const tn_arg *arg, tn__device **
 static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node)
 {
     if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
-        atomic_load(&node->storage->references) == 1)
+        atomic_load(&node->storage->references) == 1 && !node->storage->release)
         return node;
     tn__storage *storage = tn__storage_new(node->device, (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype));
     if (!storage)

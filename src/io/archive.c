@@ -236,23 +236,12 @@ void tn__archive_views_end(const tn_archive *archive, tn__host_view *views)
     tn__free(views);
 }
 
-static tn_status safetensors_read(const char *operation, const char *path, tn_archive *archive)
-{
-    uint8_t *data;
-    size_t size;
-    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
-    if (status == TN_OK)
-        status = tn__safetensors_parse(operation, path, data, size, archive);
-    tn__free(data);
-    return status;
-}
-
 static const struct {
     const char *ending;
-    tn_status (*save)(const tn_archive *archive, const char *path);
-    tn_status (*read)(const char *operation, const char *path, tn_archive *archive);
+    tn_status (*save)(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
+    tn_status (*read)(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
 } formats[] = {
-    {".safetensors", tn__safetensors_save, safetensors_read},
+    {".safetensors", tn__safetensors_save, tn__safetensors_read},
     {".npz", tn__npz_save, tn__npz_read},
 };
 
@@ -270,22 +259,28 @@ static int format_of(const char *operation, const char *path)
     return -1;
 }
 
-tn_status tn_archive_save(const tn_archive *archive, const char *path)
+static const tn_archive_opts defaults;
+
+tn_status tn_archive_save(const tn_archive *archive, const char *path) { return tn_archive_save_with(archive, path, NULL); }
+
+tn_status tn_archive_save_with(const tn_archive *archive, const char *path, const tn_archive_opts *opts)
 {
     tn_status status = raise(archive);
     if (status != TN_OK)
         return status;
     int format = format_of("archive_save", path);
-    return format < 0 ? TN_ERR_VALUE : formats[format].save(archive, path);
+    return format < 0 ? TN_ERR_VALUE : formats[format].save(archive, path, opts ? opts : &defaults);
 }
 
-tn_archive *tn_archive_load(const char *path)
+tn_archive *tn_archive_load(const char *path) { return tn_archive_load_with(path, NULL); }
+
+tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts)
 {
     tn_archive *archive = tn_archive_new();
     if (archive->is_static)
         return archive;
     int format = format_of("archive_load", path);
-    if (format < 0 || formats[format].read("archive_load", path, archive) != TN_OK) {
+    if (format < 0 || formats[format].read("archive_load", path, opts ? opts : &defaults, archive) != TN_OK) {
         tn__error *error = tn__error_retain(tn__error_last());
         drop_contents(archive);
         *archive = (tn_archive){.error = error};

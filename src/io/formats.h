@@ -24,6 +24,8 @@ typedef struct tn__npy_header {
     uint64_t data_bytes;
 } tn__npy_header;
 
+/* NumPy's name of a dtype without the byte order, "f4"; NULL if it has none. */
+const char *tn__npy_code(tn_dtype dtype);
 /* Bytes needed to know the size of a header: what tn__npy_header_size reads. */
 #define TN__NPY_PREFIX 12
 /* Headers longer than this are refused (NumPy itself: 10,000 without allow_pickle). */
@@ -44,9 +46,14 @@ size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shap
 /* ---- archives -------------------------------------------------------------------------------------------------- */
 tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
                                 tn_archive *archive);
-tn_status tn__safetensors_save(const tn_archive *archive, const char *path);
+tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
+tn_status tn__safetensors_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
 tn_status tn__npz_parse(const char *operation, const char *name, const uint8_t *data, size_t size, tn_archive *archive);
-tn_status tn__npz_read(const char *operation, const char *path, tn_archive *archive);
-tn_status tn__npz_save(const tn_archive *archive, const char *path);
+tn_status tn__npz_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
+tn_status tn__npz_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------- */
+tn_status tn__csv_parse(const char *operation, const char *name, const char *text, size_t size, const tn_csv_opts *opts,
+                        tn__values *values);
 
 #endif

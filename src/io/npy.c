@@ -20,6 +20,8 @@ static const char *const codes[TN_DTYPE_COUNT] = {
     [TN_FLOAT32] = "f4", [TN_FLOAT64] = "f8", [TN_COMPLEX64] = "c8", [TN_COMPLEX128] = "c16",
 };
 
+const char *tn__npy_code(tn_dtype dtype) { return codes[dtype]; }
+
 /* ---- the header's text ----------------------------------------------------------------------------------------- */
 
 /* A reader of the one form of Python dict that NumPy writes: three keys, a string, a bool, a tuple of integers. */
@@ -316,41 +318,5 @@ tn_status tn__npy_parse(const char *operation, const char *name, const uint8_t *
         memcpy(tn__values_data(values), data + header_bytes, header.data_bytes);
     if ((status = tn__npy_arrange(operation, &header, values)) != TN_OK)
         tn__values_free(values);
-    return status;
-}
-
-/* ---- files ----------------------------------------------------------------------------------------------------- */
-
-tn_array *tn_load_npy(const char *path)
-{
-    tn__call call = tn__enter();
-    tn__values values = {0};
-    uint8_t *data;
-    size_t size;
-    tn_status status = tn__file_read("load_npy", path, UINT64_MAX, &data, &size);
-    if (status == TN_OK)
-        status = tn__npy_parse("load_npy", path, data, size, &values);
-    tn__free(data);
-    return tn__values_leave(call, status, &values);
-}
-
-static tn_status fill_npy(tn__writer *writer, void *user)
-{
-    const tn__host_view *view = user;
-    uint8_t header[TN__NPY_HEADER_ROOM];
-    size_t length = tn__npy_header_make("save_npy", view->dtype, view->shape, header);
-    if (length == 0)
-        return tn__error_status(tn__error_last());
-    tn__write(writer, header, length);
-    return tn__write(writer, view->data, view->bytes);
-}
-
-tn_status tn_save_npy(const tn_array *x, const char *path)
-{
-    tn__host_view view;
-    tn_status status = tn__host_view_of("save_npy", x, &view);
-    if (status == TN_OK)
-        status = tn__file_write_atomic("save_npy", path, fill_npy, &view);
-    tn__host_view_end(&view);
     return status;
 }

@@ -17,6 +17,9 @@
 /* Deflate cannot pack tighter than this (zlib's technical details: 1032 to 1). */
 #define DEFLATE_MOST 1032
 #define MAX_TEXT (64 << 20)
+/* What a file may unpack to without being asked: a bomb packs a thousand times as tight. */
+#define USUAL_LIMIT ((uint64_t)1 << 30)
+#define USUAL_RATIO 100
 /* Bytes of the record that ends a zip archive. */
 #define END_OF_DIRECTORY 22
 
@@ -26,6 +29,7 @@ typedef struct source {
     const char *operation, *file;
     zip_t *zip;
     uint64_t left; /* packed bytes that the rest of the entries may claim: entries do not share any */
+    uint64_t limit, room; /* unpacked bytes that all entries, and the rest of them, may claim */
     tn_archive *archive;
 } source;
 
@@ -117,6 +121,10 @@ static tn_status check_stat(source *s, const zip_stat_t *stat, size_t *name_leng
     s->left -= stat->comp_size;
     if (stat->comp_method == ZIP_CM_STORE ? stat->size != stat->comp_size : stat->size / DEFLATE_MOST > stat->comp_size)
         return bad_entry(s, stat->name, "it claims more bytes than are packed in it");
+    if (stat->size > s->room)
+        return tn__fail(TN_ERR_FORMAT, s->operation, "'%s': its arrays unpack to more than %llu bytes; if the file is to be trusted, "
+                        "give tn_archive_load a larger .limit", s->file, (unsigned long long)s->limit);
+    s->room -= stat->size;
     *name_length = length - SUFFIX_LENGTH;
     return TN_OK;
 }
@@ -180,7 +188,14 @@ static tn_status fail_open(const char *operation, const char *name, zip_error_t 
 }
 
 /* Takes over the zip source. */
-static tn_status read_archive(const char *operation, const char *name, zip_source_t *bytes, tn_archive *archive)
+static uint64_t usual_limit(uint64_t size)
+{
+    uint64_t most = size > UINT64_MAX / USUAL_RATIO ? UINT64_MAX : size * USUAL_RATIO;
+    return most > USUAL_LIMIT ? most : USUAL_LIMIT;
+}
+
+static tn_status read_archive(const char *operation, const char *name, zip_source_t *bytes, uint64_t limit,
+                              tn_archive *archive)
 {
     zip_error_t error;
     zip_stat_t stat;
@@ -200,7 +215,8 @@ static tn_status read_archive(const char *operation, const char *name, zip_sourc
         zip_source_free(bytes);
         return fail_open(operation, name, &error);
     }
-    source s = {operation, name, zip, stat.size, archive};
+    limit = limit ? limit : usual_limit(stat.size);
+    source s = {operation, name, zip, stat.size, limit, limit, archive};
     tn_status status = TN_OK;
     zip_int64_t count = zip_get_num_entries(zip, 0);
     for (zip_int64_t i = 0; i < count && status == TN_OK; i++)
@@ -215,17 +231,17 @@ tn_status tn__npz_parse(const char *operation, const char *name, const uint8_t *
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t *bytes = zip_source_buffer_create(data, size, 0, &error);
-    return bytes ? read_archive(operation, name, bytes, archive) : fail_open(operation, name, &error);
+    return bytes ? read_archive(operation, name, bytes, 0, archive) : fail_open(operation, name, &error);
 }
 
-tn_status tn__npz_read(const char *operation, const char *path, tn_archive *archive)
+tn_status tn__npz_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive)
 {
     zip_error_t error;
     zip_error_init(&error);
     if (access(path, R_OK) != 0)
         return tn__fail_errno(operation, "read", path, errno);
     zip_source_t *bytes = zip_source_file_create(path, 0, 0, &error);
-    return bytes ? read_archive(operation, path, bytes, archive) : fail_open(operation, path, &error);
+    return bytes ? read_archive(operation, path, bytes, opts->limit, archive) : fail_open(operation, path, &error);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -234,6 +250,7 @@ tn_status tn__npz_read(const char *operation, const char *path, tn_archive *arch
 typedef struct entry {
     uint8_t header[TN__NPY_HEADER_ROOM];
     zip_buffer_fragment_t part[2];
+    bool compressed;
 } entry;
 
 static tn_status add_entry(zip_t *zip, entry *e, const char *folder, const char *name, tn_dtype dtype,
@@ -256,7 +273,7 @@ static tn_status add_entry(zip_t *zip, entry *e, const char *folder, const char 
                         zip_strerror(zip));
     }
     /* A fixed time: the same arrays make the same file. */
-    if (zip_set_file_compression(zip, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
+    if (zip_set_file_compression(zip, (zip_uint64_t)index, e->compressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) != 0)
         return tn__fail(TN_ERR_INTERNAL, "archive_save", "libzip refused an entry: %s", zip_strerror(zip));
     return TN_OK;
@@ -322,7 +339,7 @@ static tn_status fill_empty(tn__writer *writer, void *unused)
     return tn__write(writer, end_of_directory, sizeof end_of_directory);
 }
 
-tn_status tn__npz_save(const tn_archive *archive, const char *path)
+tn_status tn__npz_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts)
 {
     if (archive->count + archive->text_count == 0)
         return tn__file_write_atomic("archive_save", path, fill_empty, NULL);
@@ -336,6 +353,8 @@ tn_status tn__npz_save(const tn_archive *archive, const char *path)
     entry *entries = tn__calloc(archive->count + archive->text_count + 1, sizeof *entries);
     status = entries ? tn__file_temporary("archive_save", path, &temporary)
                      : tn__fail_memory("archive_save", (archive->count + archive->text_count + 1) * sizeof *entries);
+    for (size_t i = 0; i < archive->count && status == TN_OK; i++)
+        entries[i].compressed = opts->compressed;
     if (status == TN_OK)
         status = write_zip(archive, views, entries, temporary, path);
     if (status == TN_OK)

@@ -10,6 +10,7 @@
 #include "io/archive.h"
 #include "io/bytes.h"
 #include "io/formats.h"
+#include "io/map.h"
 
 #define LENGTH_BYTES 8
 #define MAX_HEADER 100000000 /* as the reference implementation */
@@ -31,6 +32,7 @@ typedef struct tensor {
 
 typedef struct parse {
     const char *operation, *file;
+    tn__storage *mapped; /* the file's own memory, in which elements may stay; NULL: they are copied */
     tensor *tensors; /* in the header's order */
     size_t count;
 } parse;
@@ -156,9 +158,24 @@ static tn_status check_tiling(const parse *p, uint64_t bytes)
     return status;
 }
 
+/* Elements that stay where they lie in the mapped file; false if they cannot. */
+static bool stays(const parse *p, const tensor *t, const uint8_t *elements, tn__values *values)
+{
+    size_t item = tn__dtypes[t->dtype].size;
+    const tn__shape *shape = tn__shape_intern(t->shape.ndim, t->shape.dim);
+    if (!p->mapped || !TN__HOST_LITTLE || t->dtype == TN_BOOL || t->begin == t->end || !shape ||
+        (uintptr_t)(elements + t->begin) % item)
+        return false;
+    int64_t bytes = (const char *)(elements + t->begin) - (const char *)p->mapped->memory;
+    *values = (tn__values){t->dtype, shape, tn__storage_retain(p->mapped), bytes / (int64_t)item};
+    return true;
+}
+
 static tn_status take_tensor(const parse *p, const tensor *t, const uint8_t *elements, tn_archive *archive)
 {
     tn__values values;
+    if (stays(p, t, elements, &values))
+        return tn__archive_take(archive, p->operation, p->file, t->name, &values);
     tn_status status = tn__values_new(p->operation, &values, t->dtype, t->shape);
     if (status != TN_OK)
         return status;
@@ -192,10 +209,10 @@ static tn_status read_header(parse *p, json_t *header, const uint8_t *elements, 
     return status;
 }
 
-tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
-                                tn_archive *archive)
+static tn_status parse_file(const char *operation, const char *name, const uint8_t *data, size_t size, tn__storage *mapped,
+                            tn_archive *archive)
 {
-    parse p = {.operation = operation, .file = name};
+    parse p = {.operation = operation, .file = name, .mapped = mapped};
     if (size < LENGTH_BYTES + 2)
         return tn__fail(TN_ERR_FORMAT, operation, "'%s' is no .safetensors file: expected at least %d bytes, found %zu", name,
                         LENGTH_BYTES + 2, size);
@@ -216,6 +233,32 @@ tn_status tn__safetensors_parse(const char *operation, const char *name, const u
     const uint8_t *elements = data + LENGTH_BYTES + length;
     tn_status status = read_header(&p, header, elements, size - LENGTH_BYTES - length, archive);
     json_decref(header);
+    return status;
+}
+
+tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
+                                tn_archive *archive)
+{
+    return parse_file(operation, name, data, size, NULL, archive);
+}
+
+tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive)
+{
+    tn__mapping mapping;
+    tn_status status = tn__file_map(operation, path, &mapping);
+    if (status == TN_OK) {
+        status = parse_file(operation, path, mapping.data, mapping.size, opts->mapped ? mapping.storage : NULL, archive);
+        tn__mapping_end(&mapping);
+        return status;
+    }
+    if (status != TN_ERR_UNSUPPORTED)
+        return status;
+    uint8_t *data;
+    size_t size;
+    status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
+    if (status == TN_OK)
+        status = tn__safetensors_parse(operation, path, data, size, archive);
+    tn__free(data);
     return status;
 }
 
@@ -324,8 +367,9 @@ static tn_status check_names(const tn_archive *archive)
     return TN_OK;
 }
 
-tn_status tn__safetensors_save(const tn_archive *archive, const char *path)
+tn_status tn__safetensors_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts)
 {
+    (void)opts;
     tn__host_view *views = NULL;
     tn_status status = check_names(archive);
     if (status == TN_OK)

@@ -19,7 +19,7 @@ tn_status tn__values_new(const char *operation, tn__values *values, tn_dtype dty
     tn__storage *storage = cpu ? tn__storage_new(cpu, (size_t)interned->size * tn__dtypes[dtype].size) : NULL;
     if (!storage)
         return tn__error_status(tn__error_last());
-    *values = (tn__values){dtype, interned, storage};
+    *values = (tn__values){dtype, interned, storage, 0};
     return TN_OK;
 }
 
@@ -32,7 +32,7 @@ void tn__values_free(tn__values *values)
 
 static tn__node *values_node(const tn__values *values)
 {
-    return tn__node_value(values->storage, values->dtype, values->shape, 0, NULL);
+    return tn__node_value(values->storage, values->dtype, values->shape, values->offset, NULL);
 }
 
 tn_array *tn__values_own(tn__values *values)

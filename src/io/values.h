@@ -9,13 +9,17 @@ typedef struct tn__values {
     tn_dtype dtype;
     const tn__shape *shape;
     tn__storage *storage;
+    int64_t offset; /* of element 0 in the storage, in elements */
 } tn__values;
 
 /* Uninitialised elements. Checks the shape; latches what is wrong and leaves *values empty on failure. */
 tn_status tn__values_new(const char *operation, tn__values *values, tn_dtype dtype, tn_shape shape);
 /* Drops the storage; harmless on an empty or freed one. */
 void tn__values_free(tn__values *values);
-static inline void *tn__values_data(const tn__values *values) { return values->storage->memory; }
+static inline void *tn__values_data(const tn__values *values)
+{
+    return (char *)values->storage->memory + (size_t)values->offset * tn__dtypes[values->dtype].size;
+}
 static inline size_t tn__values_bytes(const tn__values *values)
 {
     return (size_t)values->shape->size * tn__dtypes[values->dtype].size;
