@@ -118,7 +118,9 @@ static CUresult fake_name(char *name, int size, CUdevice device)
 static CUresult fake_attribute(int *value, CUdevice_attribute which, CUdevice device)
 {
     (void)device;
-    *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+    *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
+             : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
+                                                                     : 0;
     return CUDA_SUCCESS;
 }
 

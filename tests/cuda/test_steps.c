@@ -18,7 +18,7 @@
 #include "core/dtype.h"
 #include "device/program.h"
 
-enum { OPERANDS = 4, SPACE = 1 << 16 };
+enum { OPERANDS = 4, SPACE = 1 << 20 };
 
 static tn__device *gpu, *cpu;
 static uint64_t state_of_random;
