@@ -89,6 +89,9 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph);
 /* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
 tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind);
 bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype);
+/* A value of `size` elements that only steps know: memory for what one leaves to another. -1 without memory; draft->stored
+ * may have moved. */
+int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size);
 bool tn__draft_scalars(tn__draft_step *step, int first, int count);
 void tn__draft_remove(tn__draft *draft, int i);
 void tn__draft_free(tn__draft *draft);

@@ -41,6 +41,28 @@ bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dt
     return true;
 }
 
+int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size)
+{
+    size_t n = (size_t)draft->graph->count + 2;
+    int *home = tn__realloc(draft->home, n * sizeof *home);
+    draft->home = home ? home : draft->home;
+    bool *stored = tn__realloc(draft->stored, n * sizeof *stored);
+    draft->stored = stored ? stored : draft->stored;
+    uint8_t *fold = tn__realloc(draft->fold, n * sizeof *fold);
+    draft->fold = fold ? fold : draft->fold;
+    const tn__shape *shape = tn__shape_intern(1, &size);
+    if (!home || !stored || !fold || !shape)
+        return -1;
+    tn__value value = {.op = TN__OP_COPY, .dtype = dtype, .shape = shape, .leaf = -1, .scalar = -1};
+    int v = tn__graph_add(draft->graph, &value);
+    if (v >= 0) {
+        home[v] = v;
+        stored[v] = true;
+        fold[v] = TN__FOLD_NONE;
+    }
+    return v;
+}
+
 bool tn__draft_scalars(tn__draft_step *step, int first, int count)
 {
     step->step.scalar = tn__alloc(sizeof(int) * (size_t)count);

@@ -9,6 +9,7 @@
 #include "compile/nest.h"
 
 #define TN__STRETCH 16384 /* elements of the last loop that an elementwise item covers, in C */
+#define TN__MAX_EXTRAS (2 * TN__MAX_LOOPS + 8)
 
 typedef struct tn__printer {
     tn__emitter *emitter;
@@ -18,7 +19,10 @@ typedef struct tn__printer {
     const int *slot;
     int slot_count;
     int vector_loop;   /* the loop that runs through neighbours, -1: none */
-    int scope, scopes, depth;
+    const char *index; /* cast of what positions are made of, "": none is needed */
+    const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
+    const char *chunk; /* subscript of the chunk in hand */
+    int scope, scopes, depth, pass;
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
 
@@ -32,11 +36,16 @@ typedef struct tn__nest_call {
 typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its number */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
+    const char *random_helpers; /* behind those where random numbers are made */
     bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the program's */
+    /* True if a nest, which has no passes that wait for one another, is better done in two steps; NULL: never. */
+    bool (*splits)(const tn__emitter *emitter, tn__nest *nest);
     void (*loops)(tn__printer *p);
-    int64_t (*items)(const tn__nest *nest);
+    int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
+    /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
+    int (*extras)(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
     void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call);
-    void (*launch)(tn__nest *const *nest, int count, tn__step *step); /* fills in the geometry */
+    void (*launch)(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step); /* fills in the geometry */
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
@@ -76,6 +85,7 @@ enum { NOWHERE, ITEM, FIRST_SCOPE }; /* where an expression has its variable */
     for (int r = 0; r < (p)->nest->reduction_count; r++) \
         if ((p)->nest->reduction[r].level == (lvl) && tn__ops[(p)->nest->reduction[r].op].props & TN_ARG)
 
+void tn__emit_indent(tn__printer *p);
 /* A line at the current depth; one that ends in { deepens it, one that begins with } ends that. */
 void tn__line(tn__printer *p, const char *format, ...) TN_PRINTF(2, 3);
 int tn__emit_scope(tn__printer *p);

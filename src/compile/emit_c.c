@@ -351,8 +351,9 @@ static void loops(tn__printer *p)
         emit_rows(p);
 }
 
-static int64_t items(const tn__nest *n)
+static int64_t items(const tn__emitter *emitter, const tn__nest *n)
 {
+    (void)emitter;
     int64_t points = tn__nest_points(n), rows = tn__nest_rows(n);
     int64_t last = n->loop_count ? n->extent[n->loop_count - 1] : 1;
     if (!n->loop_count || !last)
@@ -382,9 +383,20 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
     tn__text_add(text, "    }\n}\n\n");
 }
 
-static void launch(tn__nest *const *nest, int count, tn__step *step)
+/* For elementwise nests: how many stretches the last loop has, and their length. */
+static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
 {
-    (void)nest, (void)count, (void)step; /* the backend shares out the items */
+    (void)emitter;
+    if (n->reduced || !n->loop_count)
+        return 0;
+    extra[0] = (n->extent[n->loop_count - 1] + TN__STRETCH - 1) / TN__STRETCH;
+    extra[1] = TN__STRETCH;
+    return 2;
+}
+
+static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step)
+{
+    (void)emitter, (void)nest, (void)count, (void)step; /* the backend shares out the items */
 }
 
 const tn__emit_target tn__emit_target_c = {
@@ -393,8 +405,10 @@ const tn__emit_target tn__emit_target_c = {
                /* over a block's accumulators, in pieces of FEW_COLUMNS: a constant number needs no remainder loop */
                "#define TN_COLUMNS for (int w = 0; w < width; w += 256) for (int c = 0; c < 256; c++)\n"
                "#define TN_LANES _Pragma(\"GCC ivdep\")\n",
+    .random_helpers = "",
     .loops = loops,
     .items = items,
+    .extras = extras,
     .entry = entry,
     .launch = launch,
 };

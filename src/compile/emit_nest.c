@@ -15,7 +15,7 @@ uint32_t tn__nest_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
 
 void tn__print_position(tn__printer *p, const tn__access *a)
 {
-    tn__text_addf(p->text, "n[%d]", a->param + 1);
+    tn__text_addf(p->text, "%sn[%d]", p->index, a->param + 1);
     int param = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++) {
         if (!a->stride[l])
@@ -23,7 +23,7 @@ void tn__print_position(tn__printer *p, const tn__access *a)
         if (a->stride[l] == 1 && l == p->vector_loop)
             tn__text_addf(p->text, " + x%d", l);
         else
-            tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+            tn__text_addf(p->text, " + x%d * %sn[%d]", l, p->index, param);
         param++;
     }
 }
@@ -32,6 +32,11 @@ static void print_load(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
     const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
+    if (a->staged) {
+        bool varies = p->vector_loop >= 0 && a->stride[p->vector_loop];
+        tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->chunk, varies ? p->lane : "0");
+        return;
+    }
     if (!a->gathered) {
         tn__text_addf(p->text, "%s(p%d[", from, e->access);
         tn__print_position(p, a);
@@ -114,7 +119,7 @@ static void print_single(tn__printer *p, const tn__expr *e)
 
 const char *tn__emit_variable_type(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
 
-static void indent(tn__printer *p)
+void tn__emit_indent(tn__printer *p)
 {
     for (int i = 0; i < p->depth; i++)
         tn__text_add(p->text, "    ");
@@ -126,9 +131,14 @@ void tn__emit_need(tn__printer *p, int index)
     tn__expr *e = &p->nest->expr[index];
     if (e->printed == ITEM || e->printed == p->scope)
         return;
+    if (e->kept && !(e->passes >> p->pass & 1)) {
+        tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->chunk, p->lane);
+        e->printed = p->scope;
+        return;
+    }
     for (int i = 0; i < e->arity; i++)
         tn__emit_need(p, e->arg[i]);
-    indent(p);
+    tn__emit_indent(p);
     if (e->kind == TN__EXPR_RAW) {
         tn__print_raw(p, e, index);
         e->printed = p->scope;
@@ -149,7 +159,10 @@ void tn__emit_need(tn__printer *p, int index)
         print_operation(p, e);
         break;
     case TN__EXPR_REDUCED: /* in columns; in rows it has its variable already */
-        tn__text_addf(p->text, "a%d[x%d - c0]", e->reduction, p->vector_loop);
+        if (p->lane)
+            tn__text_addf(p->text, "a%d[%s]", e->reduction, p->lane);
+        else
+            tn__text_addf(p->text, "a%d[x%d - c0]", e->reduction, p->vector_loop);
         break;
     case TN__EXPR_SINGLE:
         print_single(p, e);
@@ -162,6 +175,8 @@ void tn__emit_need(tn__printer *p, int index)
     }
     tn__text_add(p->text, ";\n");
     e->printed = p->scope;
+    if (e->kept && p->lane)
+        tn__line(p, "k%d%s[%s] = v%d;", index, p->chunk, p->lane, index);
 }
 
 /* Gives the parts of e that do not vary inside an item their variables at the item's level. */
@@ -185,7 +200,7 @@ void tn__emit_store(tn__printer *p, const tn__store *s)
 {
     const tn__access *a = &p->nest->access[s->access];
     tn__emit_need(p, s->expr);
-    indent(p);
+    tn__emit_indent(p);
     tn__text_addf(p->text, "p%d[", s->access);
     tn__print_position(p, a);
     if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
@@ -217,7 +232,7 @@ void tn__line(tn__printer *p, const char *format, ...)
     va_end(args);
     if (text[0] == '}')
         p->depth--;
-    indent(p);
+    tn__emit_indent(p);
     tn__text_add(p->text, text);
     tn__text_add(p->text, "\n");
     size_t length = strlen(text);
@@ -346,8 +361,14 @@ void tn__print_nest(tn__printer *p)
     p->scopes = FIRST_SCOPE;
     p->scope = NOWHERE;
     p->depth = 0;
-    for (int e = 0; e < n->expr_count; e++)
+    p->index = "";
+    for (int e = 0; e < n->expr_count; e++) {
         n->expr[e].printed = NOWHERE;
+        n->expr[e].passes = 0;
+        n->expr[e].kept = false;
+    }
+    for (int i = 0; i < n->access_count; i++)
+        n->access[i].staged = false;
     tn__line(p, "{");
     tn__line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {

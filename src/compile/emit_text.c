@@ -98,6 +98,10 @@ void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
 void tn__print_generated(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
+    if (a->staged) {
+        tn__text_addf(p->text, "c%d%s.e[%s]", e->access, p->chunk, p->lane);
+        return;
+    }
     if (e->op == TN__OP_IOTA) {
         tn__print_position(p, a);
         return;
@@ -170,7 +174,9 @@ static bool add_slot_param(filler *f, int slot)
 static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
 {
     tn__window w = {.base = a->value, .ndim = a->raw ? 0 : nest->loop_count, .offset = a->offset};
-    for (int l = 0; l < w.ndim; l++) {
+    if (a->whole)
+        w = (tn__window){.base = a->value, .ndim = 1, .dim = {a->whole}, .stride = {1}};
+    for (int l = 0; l < w.ndim && !a->whole; l++) {
         w.stride[l] = a->stride[l];
         w.dim[l] = a->stride[l] ? nest->extent[l] : 1; /* a row's result is written even if the row is empty */
     }
@@ -204,7 +210,7 @@ static bool add_access_params(filler *f, const tn__nest *nest, tn__access *a)
     return done;
 }
 
-static bool dropped(const tn__access *a) { return a->kind == TN__ACCESS_STORE && a->value < 0; }
+static bool dropped(const tn__access *a) { return a->idle || (a->kind == TN__ACCESS_STORE && a->value < 0); }
 
 /* A store that a nest does before its last pass: a later pass may still read what was there. */
 static bool overwritten_early(const tn__nest *nest, int access)
@@ -223,7 +229,9 @@ static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind 
         if (a->kind != kind)
             continue;
         a->operand = -1;
-        a->pointwise = a->pointwise && !overwritten_early(nest, i);
+        if (a->idle)
+            continue;
+        a->pointwise = a->pointwise && !overwritten_early(nest, i) && !a->whole;
         f->step->may_fail |= a->gathered && !a->known;
         if (!dropped(a) && kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
             return false;
@@ -244,17 +252,17 @@ static bool find_slots(filler *f, const tn__nest *nest)
     return true;
 }
 
-/* The nest's stretch of n[]: items, extents, then its accesses and the slots of its scalars. */
-static bool add_params(filler *f, tn__nest *nest, int64_t items)
+/* The nest's stretch of n[]: items, extents, the target's own, then its accesses and the slots of its scalars. */
+static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, int64_t items)
 {
     f->first_param = f->step->step.param_count;
     bool done = add_param(f, items);
     for (int l = 0; l < nest->loop_count; l++)
         done = done && add_param(f, nest->extent[l]);
-    if (!nest->reduced && nest->loop_count) {
-        int64_t last = nest->extent[nest->loop_count - 1];
-        done = done && add_param(f, (last + TN__STRETCH - 1) / TN__STRETCH) && add_param(f, TN__STRETCH);
-    }
+    int64_t extra[TN__MAX_EXTRAS];
+    int extras = emitter->target->extras(emitter, nest, extra);
+    for (int i = 0; i < extras; i++)
+        done = done && add_param(f, extra[i]);
     if (nest->product.there) {
         nest->product.param = f->step->step.param_count - f->first_param;
         done = done && add_param(f, tn__product_tiles_down(nest)) && add_param(f, tn__product_tiles_across(nest));
@@ -308,8 +316,8 @@ static int nest_function(tn__emitter *emitter, tn__printer *p)
 static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_call *call)
 {
     tn__step *s = &f->step->step;
-    int64_t items = emitter->target->items(nest), work = tn__nest_points(nest) * (1 + nest->expr_count);
-    if (!find_slots(f, nest) || !add_params(f, nest, items))
+    int64_t items = emitter->target->items(emitter, nest), work = tn__nest_points(nest) * (1 + nest->expr_count);
+    if (!find_slots(f, nest) || !add_params(emitter, f, nest, items))
         return false;
     tn__printer p = {.emitter = emitter, .nest = nest, .slot = f->slot, .slot_count = f->slot_count,
                      .scalar_param = s->param_count - f->first_param - f->slot_count};
@@ -347,7 +355,7 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
         step->step.item_cost = all_cost;
     }
     step->step.may_fail = step->may_fail;
-    emitter->target->launch(nest, count, &step->step);
+    emitter->target->launch(emitter, nest, count, &step->step);
     step->step.operand_count = step->operand_count;
     if (done)
         emitter->target->entry(&emitter->body, &step->step, number, count, call);
@@ -395,6 +403,8 @@ char *tn__emit_finish(tn__emitter *emitter)
     if (emitter->user_count)
         EMBEDDED(user);
     tn__text_add(&text, emitter->target->helpers);
+    if (emitter->random)
+        tn__text_add(&text, emitter->target->random_helpers);
     tn__text_add(&text, helpers);
     if (emitter->products)
         EMBEDDED_AS(product);

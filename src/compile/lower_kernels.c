@@ -5,6 +5,7 @@
  */
 #include "compile/emit.h"
 #include "compile/fuse.h"
+#include "compile/product.h"
 
 #include <string.h>
 
@@ -22,14 +23,15 @@ static void free_fuser(tn__fuser *f)
     }
     tn__free(f->item);
     tn__free(f->item_of);
+    tn__free(f->updates);
     tn__free(f->base.owner);
 }
 
-static bool init_fuser(tn__fuser *f, tn__draft *draft)
+static bool init_fuser(tn__fuser *f, tn__draft *draft, const tn__device *device)
 {
     size_t n = (size_t)draft->graph->count + 1;
     *f = (tn__fuser){.base = {.draft = draft, .graph = draft->graph, .stored = draft->stored}, .graph = draft->graph,
-                     .words = (int)(2 * n / 64 + 1)};
+                     .device = device, .words = (int)(2 * n / 64 + 1)};
     f->item_of = tn__alloc(n * sizeof(int));
     f->base.owner = tn__alloc(n * sizeof(int));
     if (!f->item_of || !f->base.owner)
@@ -79,7 +81,10 @@ static bool drop_unneeded(tn__fuser *f)
 
 /* ---- order ---- */
 
-static bool is_small(const tn__item *item) { return item->nest && tn__nest_points(item->nest) <= SMALL_POINTS; }
+static bool is_small(const tn__item *item)
+{
+    return item->nest && !item->nest->product.there && tn__nest_points(item->nest) <= SMALL_POINTS;
+}
 
 static bool ready(const tn__fuser *f, int i, const uint64_t *done)
 {
@@ -112,14 +117,25 @@ typedef struct group {
     int count;
 } group;
 
+static bool apart_from(const tn__fuser *f, const group *g, const tn__nest *nest)
+{
+    for (int i = 0; i < g->count; i++)
+        if (tn__apart(f, g->nest[i], nest))
+            return true;
+    return false;
+}
+
+/* Emits what has been gathered; draft->stored may move. */
 static bool flush(tn__draft *draft, tn__emitter *emitter, group *g, int *kernels)
 {
     if (!g->count)
         return true;
-    tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
-    bool done = step && tn__emit_step(emitter, g->nest, g->count, (*kernels)++, step);
+    int count = g->count;
     g->count = 0;
-    return done;
+    if (count == 1 && emitter->target->splits && emitter->target->splits(emitter, g->nest[0]))
+        return tn__emit_in_pieces(draft, emitter, g->nest[0], kernels);
+    tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+    return step && tn__emit_step(emitter, g->nest, count, (*kernels)++, step);
 }
 
 static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, bool fusion)
@@ -129,10 +145,11 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
     int kernels = 0;
     bool good = done != NULL;
     for (int i; good && (i = next_item(f, done, g.count > 0)) >= 0;) {
+        f->base.stored = draft->stored;
         tn__item *item = &f->item[i];
         tn__set_add(done, i);
         bool together = fusion && is_small(item);
-        if (!together || g.count == MAX_TOGETHER)
+        if (!together || g.count == MAX_TOGETHER || apart_from(f, &g, item->nest))
             good = flush(draft, emitter, &g, &kernels);
         if (!good)
             break;
@@ -142,6 +159,8 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
             continue;
         }
         tn__nest_collapse(item->nest);
+        if (item->nest->product.there)
+            tn__product_settle(item->nest, f->device);
         g.nest[g.count++] = item->nest;
         if (!together)
             good = flush(draft, emitter, &g, &kernels);
@@ -154,10 +173,11 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
 {
     tn__fuser f;
+    tn__product_unfold(draft, device);
     bool cuda = device->capabilities.target == TN__TARGET_CUDA;
-    tn__emitter emitter = {.target = cuda ? &tn__emit_target_cuda : &tn__emit_target_c,
+    tn__emitter emitter = {.target = cuda ? &tn__emit_target_cuda : &tn__emit_target_c, .chip = &device->capabilities,
                            .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
-    bool done = init_fuser(&f, draft) && emitter.declared && tn__choose_stored(&f, fusion);
+    bool done = init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
            emit_items(&f, draft, &emitter, fusion);
     free_fuser(&f);

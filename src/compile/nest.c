@@ -526,6 +526,8 @@ static void merge_loops(tn__nest *nest, int l)
 
 void tn__nest_collapse(tn__nest *nest)
 {
+    if (nest->reduced)
+        nest->innermost = nest->extent[31 - __builtin_clz(nest->reduced)];
     for (int l = nest->loop_count - 2; l >= 0; l--)
         while (l + 1 < nest->loop_count && walks_as_one(nest, l))
             merge_loops(nest, l);

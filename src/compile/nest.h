@@ -29,6 +29,9 @@ typedef struct tn__access {
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
+    bool idle;                      /* the part of the nest that is being emitted leaves it out */
+    int64_t whole;                  /* > 0: no window but a temporary of so many elements, which pieces leave results in */
+    bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
 } tn__access;
 
 typedef enum tn__expr_kind {
@@ -54,6 +57,8 @@ typedef struct tn__expr {
     uint32_t loops;    /* the loops it varies with */
     int level;         /* passes of the nest that must be done before it is known */
     int printed;       /* scope in which the emitter has a variable for it, 0: none */
+    uint32_t passes;   /* emitter: the passes that compute it */
+    bool kept;         /* emitter: later ones find it in a variable */
 } tn__expr;
 
 typedef struct tn__reduction {
@@ -82,6 +87,11 @@ typedef struct tn__memo {
     tn__map map;
 } tn__memo;
 
+#define TN__MAX_PIECES 4
+
+/* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
+typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
+
 /* How a block of threads computes a part of a product: the constants of product.cuh. */
 typedef struct tn__product_tile {
     int rows, columns;              /* columns 0: the thin core, which has all of them */
@@ -106,6 +116,10 @@ typedef struct tn__nest {
     uint32_t reduced;           /* loops that are reduced */
     tn__nest_product product;
     bool last_kept;             /* outer order of device/order.h: decided by the logical shape, before loops merge */
+    int64_t innermost;          /* extent of the last reduced loop before loops merge, for orders that depend on the shape alone */
+    tn__part part;              /* that is being emitted */
+    int64_t segments;           /* pieces of a row */
+    int piece[TN__MAX_PIECES][2]; /* accesses to the pieces' results of each reduction, and to their positions */
     int target_count;
     size_t target_capacity;
     int *target;
@@ -176,6 +190,8 @@ typedef struct tn__emitter {
     char **nest;               /* functions of nests so far: equal nests share one */
     int nest_count;
     size_t nest_capacity;
+    const tn__capabilities *chip;
+
     const struct tn__user **user; /* users' functions used so far */
     int user_count;
     size_t user_capacity;
@@ -186,6 +202,8 @@ typedef struct tn__emitter {
 /* Appends a kernel that runs the nests one after another (or, for a single one, a share of its items), and fills in the
  * step: operands, parameters, scalars, items, costs, label. False without memory. */
 bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step);
+/* Two steps for a nest that the target splits. */
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels);
 /* The whole text: the prelude that is needed, the functions, the kernels. NULL without memory. Frees the parts. */
 char *tn__emit_finish(tn__emitter *emitter);
 

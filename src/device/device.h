@@ -26,9 +26,12 @@ typedef struct tn__capabilities {
     tn__target target;    /* TN__TARGET_NONE: operations one by one only */
     bool host_memory;     /* buffers are host memory: may be read through their pointer after synchronize */
     bool shapes_only;     /* computes nothing: the null device */
+    bool late_failures;   /* a run may fail after it has returned */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
     int threads;          /* parallel workers, for estimates */
+    int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
+    size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */
     size_t total_memory;  /* 0: unknown */
 } tn__capabilities;
 
@@ -143,8 +146,10 @@ static inline tn_status tn__storage_check(const tn__storage *storage)
     return error ? tn__error_raise(error) : TN_OK;
 }
 
+TN__PLUGIN_BEGIN
 /* The allocator itself, for arenas: memory that is not a storage. */
 void *tn__device_allocate(tn__device *device, size_t bytes);
 void tn__device_release(tn__device *device, void *memory, size_t bytes);
+TN__PLUGIN_END
 
 #endif

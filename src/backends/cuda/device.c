@@ -221,9 +221,14 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     device->architecture = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                            attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     owner->backend_data = device;
+    tn__cuda_watch_forks(device, index);
     owner->capabilities = (tn__capabilities){
         .target = TN__TARGET_CUDA,
+        .late_failures = true,
+        .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .shared_memory = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
         .total_memory = memory,
     };
     tn__log(TN__LOG_INFO, "cuda", "%s is %s, sm_%d, %zu MiB; driver %d.%d", device->name, device->product,

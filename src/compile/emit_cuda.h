@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c (index
+ * arithmetic, chunks), emit_cuda_combine.c (what threads do together), and a file a form.
+ *
+ * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16 bytes
+ * where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's first place,
+ * `live` how many of its elements there are, u which of them is in hand, x<l> its place.
+ */
+#ifndef TN_COMPILE_EMIT_CUDA_H
+#define TN_COMPILE_EMIT_CUDA_H
+
+#include "compile/emit.h"
+
+#define TN__CUDA_THREADS  256  /* of a block, where nothing asks for another number */
+#define TN__CUDA_TOGETHER 512  /* of the one block that runs several nests */
+#define TN__CUDA_MOST     1024 /* the most a block can have */
+
+typedef enum tn__cu_kind {
+    TN__CUDA_ELEMENTWISE, /* a thread takes chunks */
+    TN__CUDA_TILES,       /* a block takes a tile, which it turns in shared memory */
+    TN__CUDA_ROWS,        /* `lanes` threads take a row */
+    TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a chunk of columns each; others of the block take other rows */
+    TN__CUDA_COMBINE      /* the same, over the partial results of a split reduction */
+} tn__cu_kind;
+
+typedef struct tn__cu_form {
+    tn__cu_kind kind;
+    bool wide;            /* positions need 64 bits */
+    int loop;             /* whose neighbours make a chunk; -1: none */
+    int width;            /* elements of a chunk */
+    int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
+    bool held;            /* ROWS: values stay in registers from pass to pass */
+    int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
+    int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
+    int64_t chunks;       /* along `loop`; ROWS: of a row */
+    int64_t rows;         /* reduced elements, in COLUMNS; chunks of a row, in ROWS: what segments are cut from */
+    int64_t segments, segment; /* pieces that a reduction is cut in, and their length */
+    int64_t groups;       /* of rows, chunks, tiles: a block takes one at a time (of each segment) */
+    int threads;
+} tn__cu_form;
+
+tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *nest);
+/* True if the nest is better done in two steps: pieces of rows, then what the pieces gave; fills in nest->segments. */
+bool tn__cu_splits(const tn__emitter *emitter, tn__nest *nest);
+
+/* Where the numbers of a form are in n[], behind the extents. */
+#define TN__CUDA_MAGIC(nest, l) (1 + (nest)->loop_count + 2 * (l)) /* two words to divide by the extent of loop l */
+#define TN__CUDA_AFTER(nest)    TN__CUDA_MAGIC(nest, (nest)->loop_count)
+#define TN__CUDA_CHUNKS(nest)   TN__CUDA_AFTER(nest)               /* and two words to divide by them */
+#define TN__CUDA_GROUPS(nest)   (TN__CUDA_AFTER(nest) + 3)
+#define TN__CUDA_SEGMENT(nest)  (TN__CUDA_AFTER(nest) + 4)
+#define TN__CUDA_SEGMENTS(nest) (TN__CUDA_AFTER(nest) + 5)
+#define TN__CUDA_LANES(nest)    (TN__CUDA_AFTER(nest) + 6)
+#define TN__CUDA_ROWS_AT(nest)  (TN__CUDA_AFTER(nest) + 7)
+int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
+
+/* ---- emit_cuda_walk.c ---- */
+
+/* The type of positions; whether accesses lie so that chunks of them can be moved at once. */
+void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
+/* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the last. */
+void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
+/* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not vary
+ * with `inner` stay where they are used. */
+void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
+/* Declares the variables of chunks that a pass loads or keeps; loads them; computes them; stores what the pass stores. `rows`:
+ * the stores of row values instead. The caller has opened a scope in which the chunk's places and `live` are known. */
+void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
+void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
+void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
+void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
+void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
+void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
+bool tn__cu_has_gathers(const tn__nest *nest);
+
+/* ---- emit_cuda_combine.c ---- */
+
+/* Accumulators of a level; `lanes`: of a thread, 0 for a single one. */
+void tn__cu_start(tn__printer *p, int level, int width);
+void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level, bool columns);
+/* Combines the accumulators of the threads of a row; all get the result. */
+void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used);
+/* Combines the accumulators of threads that have the same columns; all get the result. */
+void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
+/* The position of the element in hand in the C order of the reduced loops, as an expression. */
+void tn__cu_print_reduced_position(tn__printer *p);
+
+/* ---- a file each ---- */
+
+void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f);
+void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f);
+void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f);
+void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f);
+void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f);
+
+extern const char tn__cu_helpers[], tn__cu_random_helpers[];
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions in CUDA C: accumulators of a thread, and what threads do to combine theirs. The order depends on the form alone,
+ * never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared memory.
+ */
+#include "compile/emit_cuda.h"
+
+#include <stdio.h>
+
+const char tn__cu_helpers[] =
+    "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
+    "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
+    "#define TN_FAULT(fault, operand, index) tn_fail((const tn_failure *)fault, operand, index)\n"
+    "static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand, tn_i64 index)\n"
+    "{\n"
+    "    volatile tn_i64 *report = (volatile tn_i64 *)f->report;\n"
+    "    if (atomicCAS((tn_u64 *)f->latch, 0ull, 1ull) != 0)\n"
+    "        return;\n"
+    "    report[1] = (tn_i64)f->run;\n"
+    "    report[2] = (tn_i64)f->who;\n"
+    "    report[3] = operand;\n"
+    "    report[4] = index;\n"
+    "    __threadfence_system();\n"
+    "    report[0] = 1;\n"
+    "}\n"
+    "__shared__ __align__(16) unsigned char tn_parts[1024];\n" /* of rows: two stretches, an element a warp */
+    "__shared__ tn_i64 tn_places[64];\n"
+    "__shared__ __align__(16) unsigned char tn_down_parts[16384];\n" /* of columns: a chunk a thread */
+    "__shared__ __align__(16) tn_i64 tn_down_places[1024];\n"
+    "template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };\n"
+    "template <class T> TN_HOT bool tn_aligned(const T *p, int bytes) { return (tn_u64)p % (tn_u64)bytes == 0; }\n"
+    /* `live` elements of a chunk; those beyond are 0 */
+    "template <class T, int V> TN_HOT void tn_load(tn_pack<T, V> &to, const T *p, tn_i64 live, bool whole)\n"
+    "{\n"
+    "    if (whole && live >= V) {\n"
+    "        to = *(const tn_pack<T, V> *)p;\n"
+    "        return;\n"
+    "    }\n"
+    "#pragma unroll\n"
+    "    for (int u = 0; u < V; u++) to.e[u] = u < live ? p[u] : T();\n"
+    "}\n"
+    "template <class T, int V, class I> TN_HOT void tn_load_apart(tn_pack<T, V> &to, const T *p, tn_i64 live, I stride)\n"
+    "{\n"
+    "#pragma unroll\n"
+    "    for (int u = 0; u < V; u++) to.e[u] = u < live ? p[u * stride] : T();\n"
+    "}\n"
+    "template <class T, int V> TN_HOT void tn_store(const tn_pack<T, V> &from, T *p, tn_i64 live, bool whole)\n"
+    "{\n"
+    "    if (whole && live >= V) {\n"
+    "        *(tn_pack<T, V> *)p = from;\n"
+    "        return;\n"
+    "    }\n"
+    "#pragma unroll\n"
+    "    for (int u = 0; u < V; u++) if (u < live) p[u] = from.e[u];\n"
+    "}\n"
+    "template <class T, int V, class I> TN_HOT void tn_store_apart(const tn_pack<T, V> &from, T *p, tn_i64 live, I stride)\n"
+    "{\n"
+    "#pragma unroll\n"
+    "    for (int u = 0; u < V; u++) if (u < live) p[u * stride] = from.e[u];\n"
+    "}\n"
+    "TN_HOT tn_i32 tn_quotient(tn_i32 x, tn_i64 d, tn_i64 m, tn_i64 shift)\n"
+    "{ return (tn_i32)((__umulhi((tn_u32)x, (tn_u32)m) + (tn_u32)x) >> (int)shift); }\n"
+    "TN_HOT tn_i64 tn_quotient(tn_i64 x, tn_i64 d, tn_i64 m, tn_i64 shift) { return x / d; }\n"
+    "#define TN_SHUFFLE(name, shuffle) \\\n"
+    "    template <class T> TN_HOT T name \\\n"
+    "    { \\\n"
+    "        if constexpr (sizeof(T) < 4) { \\\n"
+    "            const tn_u32 word = (tn_u32)x; \\\n"
+    "            return (T)shuffle; \\\n"
+    "        } else { \\\n"
+    "            struct { tn_u32 word[sizeof(T) / 4]; } words; \\\n"
+    "            memcpy(&words, &x, sizeof x); \\\n"
+    "            _Pragma(\"unroll\") for (int i = 0; i < (int)(sizeof(T) / 4); i++) { \\\n"
+    "                const tn_u32 word = words.word[i]; \\\n"
+    "                words.word[i] = shuffle; \\\n"
+    "            } \\\n"
+    "            memcpy(&x, &words, sizeof x); \\\n"
+    "            return x; \\\n"
+    "        } \\\n"
+    "    }\n"
+    "TN_SHUFFLE(tn_down(T x, int h, int width), __shfl_down_sync(0xffffffffu, word, h, width))\n"
+    "TN_SHUFFLE(tn_first(T x, int width), __shfl_sync(0xffffffffu, word, 0, width))\n";
+
+/* Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. */
+const char tn__cu_random_helpers[] =
+    "#define TN_RANDOM(name, suffix, T, each) \\\n"
+    "    template <int V> TN_HOT void tn_##name(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i) \\\n"
+    "    { \\\n"
+    "        const tn_u64 b = i / each; \\\n"
+    "        if (i % each == 0) { \\\n"
+    "            _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tns_##name##_##suffix(k, o, b * each + u); \\\n"
+    "        } else { \\\n"
+    "            _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tns_##name##_##suffix(k, o, i + u); \\\n"
+    "        } \\\n"
+    "    }\n"
+    "TN_RANDOM(random_uniform, f32, tn_f32, 4)\n"
+    "TN_RANDOM(random_uniform, f64, tn_f64, 2)\n"
+    "TN_RANDOM(random_normal, f32, tn_f32, 4)\n"
+    "TN_RANDOM(random_normal, f64, tn_f64, 2)\n"
+    "TN_RANDOM(random_bits, u32, tn_u32, 4)\n"
+    "TN_RANDOM(random_bits, u64, tn_u64, 2)\n";
+
+/* ---- accumulators ---- */
+
+void tn__cu_start(tn__printer *p, int level, int width)
+{
+    char size[24] = "";
+    if (width)
+        snprintf(size, sizeof size, "[%d]", width);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s t%d%s;", tn__emit_type(p, r), r, size);
+    EACH_POSITION(p, r, level)
+        tn__line(p, "%s t%d%s; tn_i64 at%d%s;", tn__emit_type(p, r), r, size, r, size);
+    if (width)
+        tn__line(p, "for (int u = 0; u < %d; u++) {", width);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "t%d%s = %s;", r, width ? "[u]" : "", tn__emit_identity(p, r));
+    EACH_POSITION(p, r, level)
+        tn__line(p, "t%d%s = %s; at%d%s = R;", r, width ? "[u]" : "", tn__emit_identity(p, r), r, width ? "[u]" : "");
+    if (width)
+        tn__line(p, "}");
+}
+
+void tn__cu_print_reduced_position(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    bool first = true;
+    for (int l = 0; l < n->loop_count; l++) {
+        if (!(n->reduced >> l & 1))
+            continue;
+        tn__text_addf(p->text, "%s(tn_i64)x%d", first ? "" : " + ", l);
+        for (int k = l + 1; k < n->loop_count; k++)
+            if (n->reduced >> k & 1)
+                tn__text_addf(p->text, " * n[%d]", EXTENT(k));
+        first = false;
+    }
+}
+
+/* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
+void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level, bool columns)
+{
+    const tn__nest *n = p->nest;
+    const char *u = columns ? "[u]" : "";
+    (void)f;
+    EACH_PLAIN(p, r, level) {
+        tn__emit_need(p, n->reduction[r].arg);
+        tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, u, tn__emit_function(p, r), r, u, n->reduction[r].arg);
+    }
+    EACH_POSITION(p, r, level) {
+        int v = n->reduction[r].arg;
+        tn__emit_need(p, v);
+        tn__line(p, "if (at%d%s == R || %s(t%d%s, v%d)) {", r, u, tn__emit_function(p, r), r, u, v);
+        tn__line(p, "t%d%s = v%d;", r, u, v);
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "at%d%s = ", r, u);
+        tn__cu_print_reduced_position(p);
+        tn__text_add(p->text, ";\n");
+        tn__line(p, "}");
+    }
+}
+
+/* Accumulator r and position, `mine`, take over those of another thread if they are better, or as good and earlier. */
+static void take_better(tn__printer *p, int r, const char *mine)
+{
+    const char *f = tn__emit_function(p, r);
+    tn__line(p, "if (j < R && (at%d%s == R || %s(t%d%s, b) || (!%s(b, t%d%s) && j < at%d%s))) {", r, mine, f, r, mine, f, r,
+             mine, r, mine);
+    tn__line(p, "t%d%s = b;", r, mine);
+    tn__line(p, "at%d%s = j;", r, mine);
+    tn__line(p, "}");
+}
+
+/* ---- rows ---- */
+
+static void shuffle(tn__printer *p, int r, bool position, int lanes)
+{
+    if (lanes < 2)
+        return;
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int h = %d; h; h /= 2) {", lanes / 2);
+    if (position) {
+        tn__line(p, "const %s b = tn_down(t%d, h, %d);", tn__emit_type(p, r), r, lanes);
+        tn__line(p, "const tn_i64 j = tn_down(at%d, h, %d);", r, lanes);
+        take_better(p, r, "");
+    } else {
+        tn__line(p, "t%d = %s(t%d, tn_down(t%d, h, %d));", r, tn__emit_function(p, r), r, r, lanes);
+    }
+    tn__line(p, "}");
+}
+
+/* Over the warps of a row: each leaves its result in shared memory, then every warp combines them all. Two combinations in
+ * turn use two stretches of it, so that one barrier is enough. */
+static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
+{
+    int warps = f->lanes / 32, at = *used % 2 * 32;
+    const char *type = tn__emit_type(p, r);
+    tn__line(p, "{");
+    tn__line(p, "if (threadIdx.x %% 32 == 0) {");
+    tn__line(p, "((%s *)tn_parts)[%d + threadIdx.x / 32] = t%d;", type, at, r);
+    if (position)
+        tn__line(p, "tn_places[%d + threadIdx.x / 32] = at%d;", at, r);
+    tn__line(p, "}");
+    tn__line(p, "__syncthreads();");
+    tn__line(p, "const int w = %d + threadIdx.x / %d * %d + threadIdx.x %% %d;", at, f->lanes, warps, warps);
+    tn__line(p, "t%d = ((%s *)tn_parts)[w];", r, type);
+    if (position)
+        tn__line(p, "at%d = tn_places[w];", r);
+    tn__line(p, "}");
+    shuffle(p, r, position, warps);
+    ++*used;
+}
+
+void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used)
+{
+    int lanes = f->lanes < 32 ? f->lanes : 32;
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
+        if (p->nest->reduction[r].level != level)
+            continue;
+        shuffle(p, r, position, lanes);
+        if (f->lanes > 32)
+            over_warps(p, f, r, position, used);
+        int width = f->lanes > 32 ? f->lanes / 32 : lanes;
+        if (width > 1) {
+            tn__line(p, "t%d = tn_first(t%d, %d);", r, r, width);
+            if (position)
+                tn__line(p, "at%d = tn_first(at%d, %d);", r, r, width);
+        }
+    }
+}
+
+/* ---- columns ---- */
+
+void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
+        const char *type = tn__emit_type(p, r);
+        if (p->nest->reduction[r].level != level)
+            continue;
+        tn__line(p, "{");
+        tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_down_parts;", type, f->width, type, f->width);
+        if (position)
+            tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)tn_down_places;", f->width, f->width);
+        tn__line(p, "if (cy < down) {");
+        tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = t%d[u];", f->width, r);
+        if (position)
+            tn__line(p, "for (int u = 0; u < %d; u++) place[threadIdx.x].e[u] = at%d[u];", f->width, r);
+        tn__line(p, "}");
+        tn__line(p, "for (int h = down / 2; h; h /= 2) {");
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "if (cy < h) {");
+        tn__line(p, "const int other = threadIdx.x + h * across;");
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < %d; u++) {", f->width);
+        tn__line(p, "const %s b = part[other].e[u];", type);
+        if (position) {
+            tn__line(p, "const tn_i64 j = place[other].e[u];");
+            take_better(p, r, "[u]");
+            tn__line(p, "place[threadIdx.x].e[u] = at%d[u];", r);
+        } else {
+            tn__line(p, "t%d[u] = %s(t%d[u], b);", r, tn__emit_function(p, r), r);
+        }
+        tn__line(p, "part[threadIdx.x].e[u] = t%d[u];", r);
+        tn__line(p, "}");
+        tn__line(p, "}");
+        tn__line(p, "}");
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "for (int u = 0; u < %d; u++) t%d[u] = part[cx].e[u];", f->width, r);
+        if (position)
+            tn__line(p, "for (int u = 0; u < %d; u++) at%d[u] = place[cx].e[u];", f->width, r);
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "}");
+    }
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a nest is spread over the threads of a GPU: which loop neighbours lie along, how many of them a thread takes at once,
+ * how many threads share a row, how blocks share the work. What the text holds depends on the nest's structure, on the
+ * chip, and on the length of rows that stay in registers; the number of rows or elements is an argument.
+ */
+#include "compile/emit_cuda.h"
+
+
+#define MOST_POSITION   ((int64_t)1 << 30) /* that 32 bits are used for: sums of two fit, too */
+#define MOST_WIDTH      8
+#define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
+#define HELD_REGISTERS  64   /* for values that stay from pass to pass */
+#define STREAMED        4    /* chunks under way where rows are longer than that */
+#define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
+#define TILE_BYTES      40000
+#define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
+#define SPLIT_CHUNKS    16   /* chunks or rows a thread should have to go through at least before a reduction is split */
+
+static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t power_of_two(int64_t least)
+{
+    int64_t n = 1;
+    while (n < least)
+        n *= 2;
+    return n;
+}
+
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- facts ---- */
+
+static bool counts(const tn__access *a)
+{
+    return (a->kind == TN__ACCESS_LOAD && !a->raw && !a->factor) || (a->kind == TN__ACCESS_STORE && a->value >= 0);
+}
+
+static bool is_wide(const tn__nest *n)
+{
+    if (tn__nest_points(n) > MOST_POSITION)
+        return true;
+    for (int i = 0; i < n->access_count; i++) {
+        const tn__access *a = &n->access[i];
+        int64_t low = a->offset, high = a->offset;
+        for (int l = 0; l < n->loop_count; l++)
+            *(a->stride[l] < 0 ? &low : &high) += a->stride[l] * (n->extent[l] - 1);
+        if (low < -MOST_POSITION || high > MOST_POSITION)
+            return true;
+    }
+    return false;
+}
+
+static bool has_positions(const tn__nest *n)
+{
+    for (int r = 0; r < n->reduction_count; r++)
+        if (tn__ops[n->reduction[r].op].props & TN_ARG)
+            return true;
+    return false;
+}
+
+/* Of the given loops the one that most accesses are contiguous along, the last of several; how many they are. -1: there are
+ * no loops. */
+static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
+{
+    int best = -1;
+    *score = -1;
+    for (int l = n->loop_count - 1; l >= 0; l--) {
+        int found = 0;
+        for (int i = 0; i < n->access_count; i++)
+            found += counts(&n->access[i]) && !n->access[i].gathered && n->access[i].stride[l] == 1;
+        if (loops >> l & 1 && found > *score) {
+            best = l;
+            *score = found;
+        }
+    }
+    return best;
+}
+
+/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come four
+ * at once. */
+static int natural_width(const tn__nest *n, int loop)
+{
+    size_t smallest = 0, largest = 1;
+    bool random = false;
+    for (int i = 0; i < n->access_count && loop >= 0; i++) {
+        const tn__access *a = &n->access[i];
+        random = random || (a->kind == TN__ACCESS_INDEX && a->stride[loop] == 1);
+        if (!counts(a) || a->gathered || a->stride[loop] != 1)
+            continue;
+        size_t size = tn_dtype_size(a->dtype);
+        smallest = !smallest || size < smallest ? size : smallest;
+        largest = size > largest ? size : largest;
+    }
+    if (!smallest)
+        return 1;
+    int width = (int)at_most(16 / (int64_t)smallest, at_least(32 / (int64_t)largest, 1));
+    width = random && width < 4 ? 4 : width;
+    return width > MOST_WIDTH ? MOST_WIDTH : width;
+}
+
+/* Bytes that are loaded for a chunk. */
+static int64_t loaded_bytes(const tn__nest *n, int loop, int width)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n->access_count; i++)
+        if (n->access[i].kind == TN__ACCESS_LOAD && loop >= 0 && n->access[i].stride[loop])
+            bytes += (int64_t)tn_dtype_size(n->access[i].dtype) * width;
+    return bytes;
+}
+
+/* ---- elementwise, tiles ---- */
+
+static bool turned(const tn__access *a, int last, int l)
+{
+    return a->kind == TN__ACCESS_LOAD && !a->gathered && (a->stride[l] == 1 || a->stride[l] == -1) && a->stride[last] &&
+           (a->stride[last] > 1 || a->stride[last] < -1);
+}
+
+/* The loop along which a load is contiguous that skips along the last one, and the bytes of one element of each such load;
+ * -1: no load does, or the loop is short. */
+static int tiled_loop(const tn__nest *n, int64_t *bytes)
+{
+    int last = n->loop_count - 1, loop = -1;
+    for (int i = 0; i < n->access_count && last > 0 && loop < 0; i++)
+        for (int l = 0; l < last; l++)
+            if (turned(&n->access[i], last, l) && n->extent[l] >= SHORTEST_TILED && n->extent[last] >= SHORTEST_TILED)
+                loop = l;
+    *bytes = 0;
+    for (int i = 0; i < n->access_count && loop >= 0; i++)
+        if (turned(&n->access[i], last, loop))
+            *bytes += (int64_t)tn_dtype_size(n->access[i].dtype);
+    return loop;
+}
+
+static void elementwise(const tn__nest *n, tn__cu_form *f)
+{
+    int last = n->loop_count - 1;
+    int64_t points = tn__nest_points(n), bytes;
+    f->loop = last;
+    f->tiled = tiled_loop(n, &bytes);
+    f->tile = bytes * 65 * 64 <= TILE_BYTES ? 64 : 32;
+    f->threads = TN__CUDA_THREADS;
+    f->width = f->batch = 1;
+    if (f->tiled >= 0 && bytes * 33 * 32 <= TILE_BYTES && points >= FEWEST_TILED) {
+        f->kind = TN__CUDA_TILES;
+        f->chunks = n->extent[last];
+        f->groups = points ? points / n->extent[last] / n->extent[f->tiled] * up(n->extent[last], f->tile) *
+                                 up(n->extent[f->tiled], f->tile) : 0;
+        return;
+    }
+    f->kind = TN__CUDA_ELEMENTWISE;
+    f->width = natural_width(n, last);
+    int64_t loaded = loaded_bytes(n, last, f->width);
+    f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
+    f->chunks = last >= 0 ? up(n->extent[last], f->width) : 1;
+    f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->chunks : 1;
+}
+
+/*
+ * ---- reductions ----
+ *
+ * The order in which one combines follows from the logical shape and the chip: so that the same sum gives the same bits
+ * whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on strides, and that
+ * only where there is much to gain.
+ */
+
+#define WIDTH   4  /* elements of a chunk, where extents allow */
+#define EACH    8  /* chunks of a row that a thread takes before more threads take part */
+#define MANY    65536
+
+/* Registers that the values of a chunk take which are loaded or computed in one pass and used in another. */
+static int64_t held_words(const tn__nest *n, int width)
+{
+    int64_t words = 0;
+    for (int i = 0; i < n->access_count; i++) {
+        bool varies = false;
+        for (int l = 0; l < n->loop_count; l++)
+            varies = varies || (n->reduced >> l & 1 && n->access[i].stride[l]);
+        if (n->access[i].kind == TN__ACCESS_LOAD && varies)
+            words += at_least(width * (int64_t)tn_dtype_size(n->access[i].dtype) / 4, 1);
+    }
+    return at_least(words, width);
+}
+
+static void rows(const tn__nest *n, tn__cu_form *f)
+{
+    int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
+    int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
+    f->kind = TN__CUDA_ROWS;
+    for (f->width = 1; f->width < WIDTH && extent % (2 * f->width) == 0;)
+        f->width *= 2;
+    f->chunks = f->rows = reduced / f->width;
+    int64_t each = f->width == 1 ? 2 * EACH : EACH;
+    f->lanes = (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
+                            TN__CUDA_MOST);
+    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 4 * EACH);
+    f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
+              (tn__nest_passes(n) == 1 ? f->batch <= each : f->batch * held_words(n, f->width) <= HELD_REGISTERS);
+    if (!f->held)
+        f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
+    f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
+    f->groups = tn__nest_rows(n);
+}
+
+/* Of TN__CUDA_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
+static int lanes_across(const tn__capabilities *chip, int64_t chunks)
+{
+    int lanes = 32;
+    while (lanes > 1 && (lanes / 2 >= chunks || (lanes > 2 && up(chunks, lanes) < chip->multiprocessors)))
+        lanes /= 2;
+    return lanes;
+}
+
+static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
+    f->kind = TN__CUDA_COLUMNS;
+    f->width = WIDTH;
+    f->chunks = up(extent, WIDTH);
+    f->rows = kept ? tn__nest_points(n) / kept : 0;
+    f->batch = STREAMED;
+    f->threads = TN__CUDA_THREADS;
+    f->lanes = lanes_across(chip, up(kept, WIDTH));
+    f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
+}
+
+/* What the pieces of a split reduction gave: columns of partial results. */
+static void combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t kept = tn__nest_rows(n);
+    f->kind = TN__CUDA_COMBINE;
+    f->loop = -1;
+    f->rows = n->segments;
+    f->threads = TN__CUDA_THREADS;
+    f->lanes = lanes_across(chip, kept);
+    f->groups = up(kept, f->lanes);
+}
+
+static void reduction(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    uint32_t kept = tn__nest_loops(n) & ~n->reduced;
+    bool down = n->last_kept;
+    int row = 31 - __builtin_clz(n->reduced), column = kept ? 31 - __builtin_clz(kept) : -1, row_score, column_score;
+    if (tn__nest_points(n) >= MANY) {
+        int best = contiguous_loop(n, n->reduced, &row_score), across = contiguous_loop(n, kept, &column_score);
+        row = has_positions(n) ? row : best; /* a thread comes by positions in order */
+        column = across;
+        down = column_score > row_score || (column_score == row_score && n->last_kept);
+    }
+    f->loop = down ? column : row;
+    if (down)
+        columns(chip, n, f);
+    else
+        rows(n, f);
+}
+
+/* ---- a nest's form ---- */
+
+tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
+{
+    tn__cu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1};
+    f.wide = is_wide(n);
+    if (n->part == TN__PART_RESULTS)
+        combination(chip, n, &f);
+    else if (n->reduced)
+        reduction(chip, n, &f);
+    else
+        elementwise(n, &f);
+    f.segment = at_least(f.rows, 1);
+    if (n->part == TN__PART_PIECES) {
+        f.segments = n->segments;
+        f.segment = up(f.rows, n->segments);
+        if (f.kind == TN__CUDA_ROWS) {
+            f.held = false;
+            f.lanes = f.threads = TN__CUDA_THREADS;
+            f.batch = f.width == 1 ? 2 * STREAMED : STREAMED;
+        }
+    }
+    return f;
+}
+
+bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
+{
+    const tn__capabilities *chip = emitter->chip;
+    n->part = TN__PART_WHOLE;
+    if (!n->reduction_count || tn__nest_passes(n) > 1 || n->reduction_count > TN__MAX_PIECES)
+        return false;
+    tn__cu_form f = tn__cu_form_of(chip, n);
+    int64_t wanted = 16 * (int64_t)chip->multiprocessors * TN__CUDA_THREADS; /* threads that keep the memory busy */
+    int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
+    int64_t each = f.kind == TN__CUDA_ROWS ? f.rows / TN__CUDA_THREADS : f.rows * f.lanes / TN__CUDA_THREADS;
+    int64_t segments = at_most(threads ? wanted / threads : 0, each / SPLIT_CHUNKS);
+    if (segments < 2 || f.groups == 0)
+        return false;
+    n->segments = up(f.rows, up(f.rows, segments));
+    return true;
+}
+
+/* ---- arguments ---- */
+
+/* x / d is (x m / 2^32 + x) / 2^shift, rounded down, for 0 <= x < 2^31 (Granlund and Montgomery, "Division by invariant
+ * integers using multiplication", PLDI 1994). */
+static void magic(int64_t d, int64_t *to)
+{
+    int shift = 0;
+    while (((int64_t)1 << shift) < d && shift < 31)
+        shift++;
+    to[0] = d > 0 ? (int64_t)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)d)) / (uint64_t)d + 1) : 0;
+    to[1] = shift;
+}
+
+int tn__cu_extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
+{
+    if (n->product.there)
+        return 0;
+    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
+    for (int l = 0; l < n->loop_count; l++)
+        magic(f.wide ? 1 : n->extent[l], extra + 2 * l);
+    int64_t *after = extra + 2 * n->loop_count;
+    after[0] = f.chunks;
+    if (f.kind == TN__CUDA_ROWS && f.loop >= 0)
+        after[0] = n->extent[f.loop] / f.width;
+    magic(f.wide ? 1 : after[0], after + 1);
+    after[3] = f.groups;
+    after[4] = f.segment;
+    after[5] = f.segments;
+    after[6] = f.lanes;
+    after[7] = f.rows;
+    return 2 * n->loop_count + 8;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short row, so
+ * that a warp has several; a whole block for a long one. Where a row fits, what passes have in common stays in registers;
+ * else each pass reads the row again.
+ */
+#include "compile/emit_cuda.h"
+
+/* The chunks of a thread: those it holds, or the next few. */
+static void open_chunk(tn__printer *p, const tn__cu_form *f)
+{
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
+    tn__line(p, "const ix id = at + q * %d;", f->lanes);
+    tn__cu_decode(p, f, p->nest->reduced, "id");
+    tn__line(p, "const int live = id < end ? %d : 0;", f->width);
+}
+
+static void pass(tn__printer *p, const tn__cu_form *f, int level)
+{
+    p->pass = level;
+    if (f->held)
+        tn__cu_declare(p, f, level);
+    tn__line(p, f->held ? "{" : "for (ix at = begin + lane; at < end; at += %d) {", f->batch * f->lanes);
+    if (f->held)
+        tn__line(p, "const ix at = lane;");
+    else
+        tn__cu_declare(p, f, level);
+    open_chunk(p, f);
+    tn__cu_load(p, f, level);
+    tn__line(p, "}");
+    open_chunk(p, f);
+    tn__line(p, "if (!live) continue;");
+    tn__cu_declare_stores(p, f, false, level);
+    tn__cu_open_elements(p, f);
+    tn__cu_accumulate(p, f, level, false);
+    tn__cu_values(p, f, false, level);
+    tn__line(p, "}");
+    p->lane = NULL;
+    if (tn__nest_has_stores(p->nest, level)) {
+        tn__line(p, "if (there) {");
+        tn__cu_store(p, f, false, level);
+        tn__line(p, "}");
+    }
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+/* The results as variables of the row. */
+static void finish(tn__printer *p, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        if (p->nest->reduction[r].level != level)
+            continue;
+        int e = tn__nest_reduced_expr(p->nest, r);
+        if (tn__ops[p->nest->reduction[r].op].props & TN_ARG)
+            tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
+        else
+            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+        p->nest->expr[e].printed = ITEM;
+    }
+}
+
+static void store_pieces(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    tn__line(p, "if (there && lane == 0) {");
+    for (int r = 0; r < n->reduction_count; r++) {
+        tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = t%d;", n->piece[r][0], TN__CUDA_GROUPS(n), r);
+        if (tn__ops[n->reduction[r].op].props & TN_ARG)
+            tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->piece[r][1], TN__CUDA_GROUPS(n), r);
+    }
+    tn__line(p, "}");
+}
+
+static bool has_row_values(const tn__nest *n)
+{
+    for (int s = 0; s < n->store_count; s++)
+        if (n->store[s].row)
+            return true;
+    return false;
+}
+
+/* Gives what is the same everywhere, and known before any pass, its variables at the top. */
+static void hoist_constants(tn__printer *p, int index)
+{
+    const tn__expr *e = &p->nest->expr[index];
+    if (e->level == 0 && !e->loops) {
+        tn__emit_hoist(p, index, tn__nest_loops(p->nest));
+        return;
+    }
+    for (int i = 0; i < e->arity; i++)
+        hoist_constants(p, e->arg[i]);
+}
+
+void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
+{
+    tn__nest *n = p->nest;
+    int combinations = 0;
+    bool pieces = n->part == TN__PART_PIECES;
+    p->chunk = "[q]";
+    tn__cu_begin(p, f);
+    tn__emit_extent(p);
+    tn__line(p, "(void)R;");
+    for (int r = 0; r < n->reduction_count; r++)
+        hoist_constants(p, n->reduction[r].arg);
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row)
+            hoist_constants(p, n->store[s].expr);
+    tn__cu_find(p, f, n->reduced);
+    tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
+    tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
+    tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
+    tn__line(p, "const bool there = mine < (ix)n[0];");
+    tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
+    if (pieces) {
+        tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), TN__CUDA_GROUPS(n));
+        tn__line(p, "const ix begin = part * (ix)n[%d];", TN__CUDA_SEGMENT(n));
+        tn__line(p, "const ix end = begin + (ix)n[%d] < (ix)n[%d] ? begin + (ix)n[%d] : (ix)n[%d];", TN__CUDA_SEGMENT(n),
+                 TN__CUDA_ROWS_AT(n), TN__CUDA_SEGMENT(n), TN__CUDA_ROWS_AT(n));
+    } else {
+        tn__line(p, "const ix begin = 0, end = (ix)n[%d];", TN__CUDA_ROWS_AT(n));
+        tn__line(p, "(void)begin;");
+    }
+    tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, pieces ? "row" : "item");
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced);
+        tn__cu_start(p, level, 0);
+        pass(p, f, level);
+        tn__cu_combine_lanes(p, f, level, &combinations);
+        if (!pieces)
+            finish(p, level);
+    }
+    if (pieces) {
+        store_pieces(p);
+    } else if (has_row_values(n)) {
+        tn__line(p, "if (there && lane == 0) {");
+        p->scope = ITEM;
+        tn__emit_stores(p, true, 0);
+        tn__line(p, "}");
+    }
+    if (combinations % 2) /* the next row's first combination uses the stretch that this one's last has used */
+        tn__line(p, "__syncthreads();");
+    tn__line(p, "}");
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Index arithmetic in CUDA C, and chunks: what a thread loads, computes and stores together. */
+#include "compile/emit_cuda.h"
+
+#include <stdio.h>
+
+#define INDEX_OF(f) ((f)->wide ? "tn_i64" : "tn_i32")
+
+static bool is_random(const tn__expr *e) { return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA; }
+
+/* ---- places ---- */
+
+/* Strides of loops other than the form's that an access has, as an expression: whether all are whole multiples. */
+static void print_alignment(tn__printer *p, const tn__cu_form *f, int i)
+{
+    const tn__access *a = &p->nest->access[i];
+    int bytes = f->width * (int)tn_dtype_size(a->dtype), elements = (bytes < 16 ? bytes : 16) / (int)tn_dtype_size(a->dtype);
+    tn__text_addf(p->text, "const bool w%d = tn_aligned(p%d + n[%d], %d) && (0", i, i, a->param + 1, bytes < 16 ? bytes : 16);
+    for (int l = 0, param = a->param + 2; l < p->nest->loop_count; l++) {
+        if (!a->stride[l])
+            continue;
+        if (l != f->loop)
+            tn__text_addf(p->text, " | n[%d]", param);
+        param++;
+    }
+    tn__text_addf(p->text, ") %% %d == 0;\n", elements);
+}
+
+static bool in_one_piece(const tn__printer *p, const tn__cu_form *f, int i)
+{
+    const tn__access *a = &p->nest->access[i];
+    return f->width > 1 && a->operand >= 0 && !a->gathered && a->kind != TN__ACCESS_INDEX && a->stride[f->loop] == 1;
+}
+
+void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
+{
+    p->index = "(ix)";
+    p->vector_loop = f->loop;
+    tn__line(p, "typedef %s ix;", INDEX_OF(f));
+    for (int i = 0; i < p->nest->access_count; i++)
+        if (in_one_piece(p, f, i)) {
+            tn__emit_indent(p);
+            print_alignment(p, f, i);
+        }
+}
+
+void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from)
+{
+    tn__nest *n = p->nest;
+    int count = __builtin_popcount(loops);
+    if (!count)
+        return;
+    if (count > 1)
+        tn__line(p, "ix d = %s;", from);
+    uint32_t left = loops;
+    for (int step = 0; step < count; step++) {
+        bool chunk = f->loop >= 0 && left >> f->loop & 1;
+        int l = chunk ? f->loop : 31 - __builtin_clz(left);
+        int extent = chunk ? TN__CUDA_CHUNKS(n) : EXTENT(l), magic = chunk ? extent + 1 : TN__CUDA_MAGIC(n, l);
+        left &= ~(1u << l);
+        const char *name = chunk ? "b" : "x";
+        char times[24] = "";
+        if (chunk && f->width > 1)
+            snprintf(times, sizeof times, " * %d", f->width);
+        if (!left) {
+            tn__line(p, "const ix %s%d = %s%s;", name, l, count > 1 ? "d" : from, times);
+            continue;
+        }
+        tn__line(p, "const ix e%d = tn_quotient(d, n[%d], n[%d], n[%d]);", l, extent, magic, magic + 1);
+        tn__line(p, "const ix %s%d = (d - e%d * (ix)n[%d])%s;", name, l, l, extent, times);
+        tn__line(p, "d = e%d;", l);
+    }
+}
+
+/* ---- what passes compute ---- */
+
+/* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. */
+static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inner, int pass)
+{
+    tn__expr *e = &p->nest->expr[index];
+    uint32_t bit = 1u << (pass < 31 ? pass : 31);
+    if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
+        return;
+    if (e->passes && f->held) {
+        e->kept = e->kind != TN__EXPR_LOAD || e->arity;
+        return;
+    }
+    e->passes |= bit;
+    for (int i = 0; i < e->arity; i++)
+        visit(p, f, e->arg[i], inner, pass);
+}
+
+void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner)
+{
+    tn__nest *n = p->nest;
+    for (int pass = 0, passes = tn__nest_passes(n); pass < passes || pass == 0; pass++) {
+        for (int r = 0; r < n->reduction_count; r++)
+            if (n->reduction[r].level == pass)
+                visit(p, f, n->reduction[r].arg, inner, pass);
+        for (int s = 0; s < n->store_count; s++)
+            if (!n->reduced || (!n->store[s].row && n->store[s].level == pass))
+                visit(p, f, n->store[s].expr, inner, pass);
+    }
+}
+
+/* Is e a load, or random numbers, that this pass brings into chunks? */
+static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pass)
+{
+    const tn__expr *e = &p->nest->expr[index];
+    (void)f;
+    if (!(e->passes >> (pass < 31 ? pass : 31) & 1) || e->printed == ITEM)
+        return false;
+    if (e->kind == TN__EXPR_LOAD)
+        return !e->arity;
+    return is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
+}
+
+/* ---- chunks ---- */
+
+static int chunk_width(const tn__printer *p, const tn__cu_form *f, const tn__access *a)
+{
+    (void)p;
+    return f->loop >= 0 && a->stride[f->loop] ? f->width : 1;
+}
+
+static const char *stored_type(const tn__printer *p, const tn__expr *e)
+{
+    const tn__access *a = &p->nest->access[e->access];
+    return tn__dtypes[e->kind == TN__EXPR_LOAD ? a->dtype : tn__dtypes[e->dtype].compute].ctype;
+}
+
+void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    tn__nest *n = p->nest;
+    for (int e = 0; e < n->expr_count; e++) {
+        const tn__expr *x = &n->expr[e];
+        if (brings(p, f, e, pass))
+            tn__line(p, "tn_pack<%s, %d> c%d[%d];", stored_type(p, x), chunk_width(p, f, &n->access[x->access]), x->access,
+                     f->batch);
+        if (x->kept && x->passes >> (pass < 31 ? pass : 31) & 1)
+            tn__line(p, "%s k%d[%d][%d];", tn__dtypes[tn__dtypes[x->dtype].compute].ctype, e, f->batch, f->width);
+    }
+}
+
+static void load_access(tn__printer *p, const tn__cu_form *f, int index)
+{
+    const tn__expr *e = &p->nest->expr[index];
+    tn__access *a = &p->nest->access[e->access];
+    int i = e->access;
+    tn__emit_indent(p);
+    if (is_random(e)) {
+        bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
+        tn__function(p, e->op, e->dtype); /* brings the generator into the text */
+        tn__text_addf(p->text, "tn_%s(c%d%s, s[n[%d]], s[n[%d]], (tn_u64)(", tn__ops[e->op].name, i, p->chunk,
+                      tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
+        tn__print_position(p, a);
+        tn__text_add(p->text, "));\n");
+        if (rounds)
+            tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, i, p->chunk,
+                     tn__dtypes[e->dtype].suffix, i, p->chunk);
+    } else if (chunk_width(p, f, a) == 1) {
+        tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->chunk, i);
+        tn__print_position(p, a);
+        tn__text_add(p->text, "];\n");
+    } else {
+        bool piece = in_one_piece(p, f, i);
+        tn__text_addf(p->text, "%s(c%d%s, p%d + (", piece ? "tn_load" : "tn_load_apart", i, p->chunk, i);
+        tn__print_position(p, a);
+        int param = a->param + 2;
+        for (int l = 0; l < f->loop; l++)
+            param += a->stride[l] != 0;
+        if (piece)
+            tn__text_addf(p->text, "), live, w%d);\n", i);
+        else
+            tn__text_addf(p->text, "), live, (ix)n[%d]);\n", param);
+    }
+    a->staged = true;
+}
+
+void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    tn__nest *n = p->nest;
+    for (int i = 0; i < n->access_count; i++)
+        n->access[i].staged = n->access[i].staged && f->held;
+    tn__line(p, "{");
+    if (f->loop >= 0)
+        tn__line(p, "const ix x%d = b%d;", f->loop, f->loop);
+    if (f->loop >= 0)
+        tn__line(p, "(void)x%d;", f->loop);
+    for (int e = 0; e < n->expr_count; e++)
+        if (brings(p, f, e, pass))
+            load_access(p, f, e);
+    tn__line(p, "}");
+}
+
+void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f)
+{
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < %d; u++) {", f->width);
+    if (f->loop >= 0) {
+        tn__line(p, "const ix x%d = b%d + u;", f->loop, f->loop);
+        tn__line(p, "(void)x%d;", f->loop);
+    }
+    if (tn__cu_has_gathers(p->nest))
+        tn__line(p, "if (u >= live) continue;");
+    p->lane = "u";
+    tn__emit_scope(p);
+}
+
+static bool stores(const tn__nest *n, int s, bool rows, int pass)
+{
+    return !n->reduced || (n->store[s].row == rows && (rows || n->store[s].level == pass));
+}
+
+void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++)
+        if (stores(n, s, rows, pass) && n->access[n->store[s].access].operand >= 0)
+            tn__line(p, "tn_pack<%s, %d> o%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, f->width,
+                     n->store[s].access);
+}
+
+void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
+{
+    (void)f;
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        const tn__store *t = &n->store[s];
+        if (!stores(n, s, rows, pass) || n->access[t->access].operand < 0)
+            continue;
+        tn__emit_need(p, t->expr);
+        tn_dtype dtype = n->access[t->access].dtype;
+        bool narrow = tn__dtypes[dtype].compute != dtype;
+        tn__line(p, "o%d.e[u] = %s%s(v%d);", t->access, narrow ? "tn_f32_to_" : "", narrow ? tn__dtypes[dtype].suffix : "", t->expr);
+    }
+}
+
+void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
+{
+    const tn__nest *n = p->nest;
+    tn__line(p, "{");
+    if (f->loop >= 0) {
+        tn__line(p, "const ix x%d = b%d;", f->loop, f->loop);
+        tn__line(p, "(void)x%d;", f->loop);
+    }
+    for (int s = 0; s < n->store_count; s++) {
+        int i = n->store[s].access;
+        const tn__access *a = &n->access[i];
+        if (!stores(n, s, rows, pass) || a->operand < 0)
+            continue;
+        bool piece = in_one_piece(p, f, i);
+        int param = a->param + 2;
+        for (int l = 0; l < f->loop; l++)
+            param += a->stride[l] != 0;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "%s(o%d, p%d + (", piece ? "tn_store" : "tn_store_apart", i, i);
+        tn__print_position(p, a);
+        if (piece)
+            tn__text_addf(p->text, "), live, w%d);\n", i);
+        else if (f->loop >= 0 && a->stride[f->loop])
+            tn__text_addf(p->text, "), live, (ix)n[%d]);\n", param);
+        else
+            tn__text_add(p->text, "), live, (ix)1);\n");
+    }
+    tn__line(p, "}");
+}
+
+bool tn__cu_has_gathers(const tn__nest *nest)
+{
+    for (int i = 0; i < nest->access_count; i++)
+        if (nest->access[i].gathered)
+            return true;
+    return false;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions in two steps, for a machine whose workers are more than the rows: pieces of the rows first, then what the pieces
+ * gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
+ */
+#include "compile/emit.h"
+#include "compile/fuse.h"
+
+/* Marks what expression e is made of. */
+static void use(tn__nest *nest, int e)
+{
+    const tn__expr *x = &nest->expr[e];
+    if (x->kind == TN__EXPR_LOAD || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_RAW)
+        nest->access[x->access].idle = false;
+    for (int i = 0; i < x->arity; i++)
+        use(nest, x->arg[i]);
+}
+
+/* Leaves out what a part does not touch. */
+static void choose_part(tn__nest *nest, tn__part part)
+{
+    nest->part = part;
+    for (int i = 0; i < nest->access_count; i++)
+        nest->access[i].idle = true;
+    for (int r = 0; r < nest->reduction_count && part == TN__PART_PIECES; r++)
+        use(nest, nest->reduction[r].arg);
+    for (int s = 0; s < nest->store_count; s++)
+        if (nest->store[s].row == (part == TN__PART_RESULTS)) {
+            use(nest, nest->store[s].expr);
+            nest->access[nest->store[s].access].idle = false;
+        }
+    for (int r = 0; r < nest->reduction_count; r++)
+        for (int k = 0; k < 2; k++)
+            if (nest->piece[r][k] >= 0) {
+                tn__access *a = &nest->access[nest->piece[r][k]];
+                a->idle = false;
+                a->kind = part == TN__PART_PIECES ? TN__ACCESS_STORE : TN__ACCESS_LOAD;
+            }
+}
+
+/* A temporary of an element for each piece and row, and the nest's access to it; -1 without memory. */
+static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype)
+{
+    int64_t size = nest->segments * tn__nest_rows(nest);
+    int value = tn__draft_scratch(draft, dtype, size);
+    if (value < 0 || !tn__grow((void **)&nest->access, &nest->access_capacity, (size_t)nest->access_count + 1,
+                               sizeof *nest->access))
+        return -1;
+    nest->access[nest->access_count] = (tn__access){.value = value, .dtype = dtype, .whole = size};
+    return nest->access_count++;
+}
+
+bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels)
+{
+    for (int r = 0; r < nest->reduction_count; r++) {
+        bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
+        nest->piece[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute);
+        nest->piece[r][1] = position ? add_piece(draft, nest, TN_INT64) : -1;
+        if (nest->piece[r][0] < 0 || (position && nest->piece[r][1] < 0))
+            return false;
+    }
+    for (tn__part part = TN__PART_PIECES; part <= TN__PART_RESULTS; part++) {
+        choose_part(nest, part);
+        tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+        if (!step || !tn__emit_step(emitter, &nest, 1, (*kernels)++, step))
+            return false;
+    }
+    return true;
+}
