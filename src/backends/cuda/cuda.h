@@ -82,6 +82,8 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
 void tn__cuda_note(tn__cuda_device *device, const char *label);
 /* The same for work that has been started; waits for it where TANSO_CUDA_BLOCKING asks for that. */
 tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label);
+/* Device `index` is open: in children by fork it will be lost. */
+void tn__cuda_watch_forks(tn__cuda_device *device, int index);
 /* Waits for the stream, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here. */
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
