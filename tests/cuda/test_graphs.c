@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs as graphs on a fake driver: which runs find their graph, patch one or capture one, and that each run's kernels get that
+ * run's addresses and scalars; transfers through pinned memory; telling of waits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tanso/base.h>
+
+#include "array/ops.h"
+#include "cuda/fake.h"
+
+enum { BUFFERS = 3, STEPS = 2 };
+
+/* k0 reads buffer 0 and writes 1, then k1 (or a copy) reads 1 and writes 2. Both get a scalar of their own. */
+typedef struct two_steps {
+    tn__program program;
+    tn__step step[STEPS];
+    tn__operand operand[STEPS][2];
+    tn__buffer buffer[BUFFERS];
+    int64_t param;
+    int slot[STEPS];
+    tn_dtype dtype[STEPS];
+    char source[64];
+    tn__executable *executable;
+} two_steps;
+
+static tn__device *device;
+
+static void load(two_steps *t, bool copies, bool overwrites)
+{
+    static int texts;
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < STEPS; i++) {
+        for (int k = 0; k < 2; k++)
+            t->operand[i][k] = (tn__operand){.buffer = i + 1 - k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+        t->slot[i] = i;
+        t->dtype[i] = TN_UINT64;
+        t->step[i] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = i ? "k1" : "k0", .operand_count = 2, .output_count = 1,
+                                .operand = t->operand[i], .param_count = 1, .param = &t->param, .scalar_count = 1,
+                                .scalar = &t->slot[i], .blocks = 1, .threads = 32, .label = "work", .alpha = -1};
+    }
+    if (copies)
+        t->step[1] = (tn__step){.kind = TN__STEP_OP, .op = TN__OP_COPY, .operand_count = 2, .output_count = 1,
+                                .operand = t->operand[1], .alpha = -1};
+    if (overwrites)
+        t->buffer[2].kind = TN__BUFFER_DONATED;
+    snprintf(t->source, sizeof t->source, "k0 k1 %ld %d %ld", (long)getpid(), texts++, (long)time(NULL));
+    t->program = (tn__program){.buffer_count = BUFFERS, .buffer = t->buffer, .scalar_count = STEPS, .scalar_dtype = t->dtype,
+                               .step_count = STEPS, .step = t->step, .source = t->source};
+    assert_int_equal(device->ops->load(device, &t->program, &t->executable), TN_OK);
+}
+
+/* ---- what the kernels saw ---- */
+
+typedef struct launch {
+    int64_t to, from;
+    uint64_t scalar;
+    bool guarded;
+} launch;
+static launch seen[256];
+static int seen_count;
+
+static void note(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
+{
+    (void)name;
+    seen[seen_count++] = (launch){words[0], words[1], scalars[0], failure->guard != 0};
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    device = fake_open();
+    fake.words = 3;
+    fake.scalars = 1;
+    fake.kernel_runs = note;
+    seen_count = 0;
+    return device == NULL;
+}
+
+static char memory[16][64];
+
+/* Runs with buffers number b, b + 1, b + 2 and checks what the kernels get. */
+static void run(two_steps *t, int b, uint64_t scalar)
+{
+    void *buffers[BUFFERS] = {memory[b], memory[b + 1], memory[b + 2]};
+    bool copies = t->step[1].kind == TN__STEP_OP;
+    seen_count = 0;
+    assert_int_equal(device->ops->run(t->executable, buffers, (uint64_t[]){scalar, 2 * scalar}), TN_OK);
+    fake_flush();
+    assert_int_equal(seen_count, copies ? 1 : 2);
+    for (int i = 0; i < seen_count; i++) {
+        assert_int_equal(seen[i].to, (intptr_t)buffers[i + 1]);
+        assert_int_equal(seen[i].from, (intptr_t)buffers[i]);
+        assert_int_equal(seen[i].scalar, i ? 2 * scalar : scalar);
+    }
+}
+
+static void finish(two_steps *t)
+{
+    device->ops->unload(t->executable);
+    assert_int_equal(fake.count.graphs, fake.count.graphs_gone);
+}
+
+/* ---- graphs ---- */
+
+static void test_steady_loop(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    for (int i = 0; i < 40; i++)
+        run(&t, i % 3, 5);
+    assert_int_equal(fake.count.captures, 3); /* results that alternate between places have a graph each */
+    assert_int_equal(fake.count.graph_launches, 39);
+    assert_int_equal(fake.count.patches, 0);
+    for (int i = 0; i < 10; i++)
+        run(&t, 0, 100 + i);
+    assert_int_equal(fake.count.patches, 20); /* new scalars are put in place */
+    assert_int_equal(fake.count.captures, 3);
+    finish(&t);
+}
+
+static void test_many_places(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    for (int i = 0; i < 60; i++)
+        run(&t, (i * 5) % 13, i);
+    assert_int_equal(fake.count.captures, TN__CUDA_GRAPHS_KEPT); /* the rest by patching */
+    finish(&t);
+}
+
+/* A copy by the driver has its addresses for good. */
+static void test_opaque_steps(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, true, false);
+    for (int i = 0; i < 20; i++)
+        run(&t, i % 2, i);
+    assert_int_equal(fake.count.captures, 2);
+    int captures = fake.count.captures;
+    for (int i = 0; i < 20; i++)
+        run(&t, i % 10, i);
+    assert_true(fake.count.captures > captures + 10);
+    finish(&t);
+}
+
+static void test_no_capture(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    fake.no_capture = true;
+    for (int i = 0; i < 10; i++)
+        run(&t, i % 3, i);
+    assert_int_equal(fake.count.captures, 1); /* asked once */
+    assert_int_equal(fake.count.graph_launches, 0);
+    assert_string_equal(tn_error(), "");
+    finish(&t);
+}
+
+/* Once some program may fail, those that overwrite look at the latch; their graphs learn it. */
+static void test_guards(void **state)
+{
+    (void)state;
+    two_steps t, other;
+    load(&t, false, true);
+    for (int i = 0; i < 4; i++)
+        run(&t, 0, 1);
+    assert_false(seen[0].guarded || seen[1].guarded);
+    load(&other, false, false);
+    device->ops->unload(other.executable);
+    other.step[0].may_fail = true;
+    assert_int_equal(device->ops->load(device, &other.program, &other.executable), TN_OK);
+    for (int i = 0; i < 4; i++) {
+        run(&t, 0, 1);
+        assert_false(seen[0].guarded);
+        assert_true(seen[1].guarded);
+    }
+    device->ops->unload(other.executable);
+    finish(&t);
+}
+
+/* ---- transfers ---- */
+
+static void test_transfers(void **state)
+{
+    (void)state;
+    size_t sizes[] = {1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (5 << 20) + 77, (19 << 20) + 3};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        unsigned char *from = malloc(sizes[s]), *back = malloc(sizes[s]), *there = device->ops->allocate(device, sizes[s]);
+        assert_true(from && back && there);
+        for (size_t i = 0; i < sizes[s]; i++)
+            from[i] = (unsigned char)(i * 31 + i / 1000 + s);
+        int waits = fake.count.event_waits;
+        assert_int_equal(device->ops->write(device, there, from, sizes[s]), TN_OK);
+        if (sizes[s] < 8 << 20)
+            assert_int_equal(fake.count.event_waits, waits); /* the GPU may fetch it when it likes */
+        memset(back, 0, sizes[s]);
+        assert_int_equal(device->ops->read(device, back, there, sizes[s]), TN_OK);
+        assert_memory_equal(back, from, sizes[s]);
+        memset(from, 0xee, sizes[s]); /* the caller's again */
+        assert_int_equal(device->ops->read(device, back, there, sizes[s]), TN_OK);
+        assert_int_equal(back[sizes[s] - 1], (unsigned char)((sizes[s] - 1) * 31 + (sizes[s] - 1) / 1000 + s));
+        device->ops->release(device, there, sizes[s]);
+        free(from);
+        free(back);
+    }
+}
+
+/* A caller may change what it has written at once, and write again, before the GPU has fetched any of it. */
+static void test_writes_in_a_row(void **state)
+{
+    (void)state;
+    char *there = device->ops->allocate(device, 100 * 8);
+    for (uint64_t i = 0; i < 100; i++) {
+        uint64_t word = i * i;
+        assert_int_equal(device->ops->write(device, there + 8 * i, &word, 8), TN_OK);
+    }
+    uint64_t back[100];
+    assert_int_equal(device->ops->read(device, back, there, sizeof back), TN_OK);
+    for (uint64_t i = 0; i < 100; i++)
+        assert_int_equal(back[i], i * i);
+    device->ops->release(device, there, 100 * 8);
+}
+
+static void test_waits(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    cuda->waits = TN__CUDA_WAITS_FORBIDDEN;
+    for (int i = 0; i < 20; i++)
+        run(&t, i % 2, i);
+    unsigned long long before = cuda->wait_count;
+    char byte = 1;
+    assert_int_equal(device->ops->write(device, memory[0], &byte, 1), TN_OK);
+    assert_int_equal(cuda->wait_count, before);
+    assert_int_equal(device->ops->read(device, &byte, memory[0], 1), TN_ERR_STATE);
+    assert_non_null(strstr(tn_error(), "a value is read"));
+    assert_non_null(strstr(tn_error(), "TANSO_CUDA_SYNC"));
+    tn_clear_error();
+    assert_int_equal(device->ops->synchronize(device), TN_ERR_STATE);
+    tn_clear_error();
+    cuda->waits = TN__CUDA_WAITS_ALLOWED;
+    assert_int_equal(device->ops->read(device, &byte, memory[0], 1), TN_OK);
+    finish(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_steady_loop, setup),  cmocka_unit_test_setup(test_many_places, setup),
+        cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
+        cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test_setup(test_transfers, setup),
+        cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
