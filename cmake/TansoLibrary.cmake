@@ -2,7 +2,7 @@
 # The library: one object library, and from it libtanso.so (only TN_API is visible) and libtanso.a, which
 # tests of internals link. src/cli is the command's, src/backends/cuda the CUDA plug-in's.
 
-set(TANSO_ROOMS core array device compile backends autograd engine nn optim io data train dist)
+set(TANSO_ROOMS core array device compile backends autograd engine numpy nn optim io data train dist)
 
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)
@@ -47,8 +47,8 @@ foreach(header IN LISTS scalar_headers)
     get_filename_component(symbol ${header} NAME_WE)
     tanso_embed(tanso_objects ${header} ${symbol})
 endforeach()
+tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product.cuh product)
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/data/digits/digits.csv.gz digits)
-tanso_embed_header()
 
 add_library(tanso_shared SHARED)
 set_target_properties(tanso_shared PROPERTIES

@@ -132,6 +132,8 @@ TN_API tn_array *tn_floor(const tn_array *x);
 TN_API tn_array *tn_ceil(const tn_array *x);
 TN_API tn_array *tn_trunc(const tn_array *x);
 TN_API tn_array *tn_rint(const tn_array *x); /* to nearest, ties to even */
+TN_API tn_array *tn_frexp_fraction(const tn_array *x); /* f of x = f 2^e with 1/2 <= |f| < 1 */
+TN_API tn_array *tn_frexp_exponent(const tn_array *x); /* e of that, as a float */
 TN_API tn_array *tn_isnan(const tn_array *x);
 TN_API tn_array *tn_isinf(const tn_array *x);
 TN_API tn_array *tn_isfinite(const tn_array *x);
@@ -161,6 +163,12 @@ TN_API tn_array *tn_arctan2(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_hypot(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_copysign(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_logaddexp(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_logaddexp2(const tn_array *a, const tn_array *b); /* log2(2^a + 2^b) */
+TN_API tn_array *tn_heaviside(const tn_array *a, const tn_array *b);  /* 0 where a < 0, 1 where a > 0, else b */
+TN_API tn_array *tn_nextafter(const tn_array *a, const tn_array *b);  /* the neighbour of a toward b */
+TN_API tn_array *tn_ldexp(const tn_array *a, const tn_array *b);      /* a 2^b for whole b */
+TN_API tn_array *tn_gcd(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_lcm(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_equal(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_not_equal(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_less(const tn_array *a, const tn_array *b);
@@ -233,8 +241,11 @@ typedef struct tn_reduce_opts {
     char _;
     tn_axes axis;   /* default: all axes */
     bool keepdims;  /* keep reduced axes with extent 1 */
-    tn_dtype dtype; /* sum, prod, mean: dtype of the result; default as NumPy (bool and small ints sum as int64) */
+    tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64) */
     int ddof;       /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
+    tn_array *out;  /* receives the result, as tn_write does (tanso/ufunc.h) */
+    const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
+    const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;
 
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products and indexing: matmul, take, take_along_axis, scatter_add, one_hot. */
 #include <tanso/array.h>
+#include <tanso/index.h>
 
 #include "array/build_parts.h"
 
@@ -65,14 +66,15 @@ tn_array *tn_take_along_axis(const tn_array *x, const tn_array *indices, int axi
                           tn__node_of(indices, "take_along_axis"), axis));
 }
 
-static tn__node *scatter_add(tn__node *a, tn__node *indices, tn__node *values, int axis)
+static tn__node *scatter(tn__op op, tn__node *a, tn__node *indices, tn__node *values, int axis)
 {
+    const char *operation = tn__ops[op].name;
     TN__PASS_ERROR(a);
     TN__PASS_ERROR(values);
-    indices = tn__positions("scatter_add", indices);
+    indices = tn__positions(operation, indices);
     TN__PASS_ERROR(indices);
-    axis = tn__axis_check("scatter_add", axis, a->shape->ndim);
-    const tn__shape *shape = axis < 0 ? NULL : taken_shape("scatter_add", a, indices, axis);
+    axis = tn__axis_check(operation, axis, a->shape->ndim);
+    const tn__shape *shape = axis < 0 ? NULL : taken_shape(operation, a, indices, axis);
     if (!shape)
         return tn__failed();
     values = tn__expand(values, shape);
@@ -81,14 +83,21 @@ static tn__node *scatter_add(tn__node *a, tn__node *indices, tn__node *values, i
     for (int i = 0; i < a->shape->ndim; i++)
         flat[i] = i == axis ? indices->shape->size : a->shape->dim[i];
     values = tn__reshape(values, a->shape->ndim, flat);
-    return tn__scatter_add_node(a, along(indices, a->shape->ndim, axis), values, axis);
+    return tn__scatter_node(op, a, along(indices, a->shape->ndim, axis), values, axis);
 }
 
 tn_array *tn_scatter_add(const tn_array *x, const tn_array *indices, const tn_array *values,
                          int axis)
 {
-    TN__RETURN(scatter_add(tn__node_of(x, "scatter_add"), tn__node_of(indices, "scatter_add"),
-                           tn__node_of(values, "scatter_add"), axis));
+    TN__RETURN(scatter(TN__OP_SCATTER_ADD, tn__node_of(x, "scatter_add"),
+                       tn__node_of(indices, "scatter_add"), tn__node_of(values, "scatter_add"), axis));
+}
+
+tn_array *tn_scatter_set(const tn_array *x, const tn_array *indices, const tn_array *values,
+                         int axis)
+{
+    TN__RETURN(scatter(TN__OP_SCATTER_SET, tn__node_of(x, "scatter_set"),
+                       tn__node_of(indices, "scatter_set"), tn__node_of(values, "scatter_set"), axis));
 }
 
 static tn__node *one_hot(tn__node *indices, int64_t count, tn_dtype dtype)

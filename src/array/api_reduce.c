@@ -1,12 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /* Reductions, and the functions composed of them: mean, variance, softmax, logsumexp. */
-#include <tanso/array.h>
+#include <tanso/ufunc.h>
 
 #include "array/build_parts.h"
 
 /* One reduction: its result with the reduced axes kept. `set` are the axes. */
 typedef tn__node *(*reduction)(const char *operation, tn__op op, tn__node *a, uint32_t set,
                                const tn_reduce_opts *opts);
+
+static int64_t count_of(const tn__node *a, uint32_t set)
+{
+    int64_t count = 1;
+    for (int i = 0; i < a->shape->ndim; i++)
+        if (set >> i & 1)
+            count *= a->shape->dim[i];
+    return count;
+}
+
+/* The operations that join one more operand to a reduction's result. */
+static const unsigned char joins[TN__OP_COUNT] = {[TN__OP_SUM] = TN__OP_ADD,
+                                                  [TN__OP_PROD] = TN__OP_MULTIPLY,
+                                                  [TN__OP_MAX] = TN__OP_MAXIMUM,
+                                                  [TN__OP_MIN] = TN__OP_MINIMUM};
+
+static tn__node *with_initial(tn__op op, tn__node *result, tn__node *initial)
+{
+    TN__PASS_ERROR(result);
+    TN__PASS_ERROR(initial);
+    return joins[op] ? tn__binary((tn__op)joins[op], result, tn__cast(initial, (tn_dtype)result->dtype))
+                     : result;
+}
+
+/* The elements that count, and `identity` in the place of the others. */
+static tn__node *counted(tn__node *a, const tn_reduce_opts *opts, double identity)
+{
+    if (!opts->where)
+        return a;
+    tn__node *where = tn__expand(tn__cast(tn__node_of(opts->where, "where"), TN_BOOL), a->shape);
+    return tn__where(where, a, tn__const_like(a, identity));
+}
 
 static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
                          const tn_reduce_opts *opts, reduction rule)
@@ -23,7 +55,22 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
                    "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128",
                    (int)opts->dtype);
     tn__node *result = rule(operation, op, a, set, opts);
+    if (opts->initial)
+        result = with_initial(op, result, tn__node_of(opts->initial, operation));
     return opts->keepdims ? result : tn__drop_axes(result, set);
+}
+
+/* A public reduction's result, in the array that the caller wants it in. */
+static tn_array *delivered(const char *operation, tn__op op, const tn_array *x,
+                           const tn_reduce_opts *opts, reduction rule)
+{
+    tn__call call = tn__enter();
+    tn_array *result = tn__leave_array(call, reduced(operation, op, x, opts, rule));
+    if (!opts || !opts->out)
+        return result;
+    tn_array *written = tn_write(opts->out, result, NULL);
+    tn_free(result);
+    return written;
 }
 
 /* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others
@@ -31,15 +78,6 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
 static tn_dtype wide(tn_dtype dtype)
 {
     return (tn_dtype)tn__dtypes[dtype].compute;
-}
-
-static int64_t count_of(const tn__node *a, uint32_t set)
-{
-    int64_t count = 1;
-    for (int i = 0; i < a->shape->ndim; i++)
-        if (set >> i & 1)
-            count *= a->shape->dim[i];
-    return count;
 }
 
 /* Sum and product: small integers as int64 or uint64, unless a dtype is asked for. */
@@ -52,17 +90,34 @@ static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t s
         dtype = tn__dtype_inexact((tn_dtype)a->dtype)              ? (tn_dtype)a->dtype
                 : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64
                                                                    : TN_INT64;
+    a = counted(tn__cast(a, dtype), opts, op == TN__OP_PROD);
     if (dtype == TN_BOOL)
         op = op == TN__OP_SUM ? TN__OP_ANY : TN__OP_ALL;
-    return tn__reduce(op, tn__cast(a, dtype), set);
+    return tn__reduce(op, a, set);
 }
 
 static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t set,
                        const tn_reduce_opts *opts)
 {
-    (void)operation;
-    (void)opts;
-    return tn__reduce(op, a, set);
+    bool extreme = op == TN__OP_MAX || op == TN__OP_MIN;
+    if (!extreme)
+        return tn__reduce(op, counted(tn__cast(a, TN_BOOL), opts, op == TN__OP_ALL), set);
+    if (opts->where && !opts->initial)
+        TN__REFUSE(TN_ERR_VALUE, operation, "has no value where the mask leaves nothing; give `initial`");
+    if (!opts->initial)
+        return tn__reduce(op, a, set);
+    tn__node *initial = tn__cast(tn__node_of(opts->initial, operation), (tn_dtype)a->dtype);
+    if (opts->where) {
+        tn__node *where = tn__cast(tn__node_of(opts->where, operation), TN_BOOL);
+        a = tn__where(tn__expand(where, a->shape), a, tn__expand(initial, a->shape));
+        TN__PASS_ERROR(a);
+    }
+    tn_shape shape = tn__shape_value(a->shape);
+    for (int i = 0; i < shape.ndim; i++)
+        shape.dim[i] = set >> i & 1 ? 1 : shape.dim[i];
+    bool nothing = count_of(a, set) == 0; /* then the initial value is all there is */
+    const tn__shape *kept = nothing ? tn__shape_make(operation, shape, (tn_dtype)a->dtype) : NULL;
+    return !nothing ? tn__reduce(op, a, set) : kept ? tn__expand(initial, kept) : tn__failed();
 }
 
 /* Along one axis; with none given, over the array as if it were flat. */
@@ -87,6 +142,19 @@ static tn__node *average(tn__node *a, uint32_t set, int64_t count)
     return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), (double)count);
 }
 
+/* The mean of the elements that count, or their sum over their number less `less`. */
+static tn__node *average_where(tn__node *a, uint32_t set, const tn_reduce_opts *opts, int less)
+{
+    int64_t count = count_of(a, set);
+    if (!opts->where)
+        return average(a, set, count > less ? count - less : 0);
+    tn__node *ones = tn__cast(counted(tn__const(1, TN_INT64, a->shape, a->device), opts, 0), TN_INT64);
+    tn__node *number = tn__with(TN__OP_MAXIMUM, tn__with(TN__OP_SUBTRACT, tn__reduce(TN__OP_SUM, ones, set), less), 0);
+    TN__PASS_ERROR(number);
+    return tn__binary(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, counted(a, opts, 0), set),
+                      tn__cast(number, (tn_dtype)a->dtype));
+}
+
 static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set,
                       const tn_reduce_opts *opts)
 {
@@ -97,23 +165,27 @@ static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t se
     if (!tn__dtype_inexact(dtype))
         TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float or complex dtype, got %s",
                    tn_dtype_name(dtype));
-    return tn__cast(average(tn__cast(a, wide(dtype)), set, count_of(a, set)), dtype);
+    return tn__cast(average_where(tn__cast(a, wide(dtype)), set, opts, 0), dtype);
 }
 
 /* Two passes: the mean first, then the mean square about it. */
 static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set,
                           const tn_reduce_opts *opts)
 {
-    (void)operation;
-    tn_dtype dtype = tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
-    int64_t count = count_of(a, set), divisor = count > opts->ddof ? count - opts->ddof : 0;
+    tn_dtype dtype = opts->dtype                   ? opts->dtype
+                     : tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype
+                                                   : TN_FLOAT64;
+    if (!tn__dtype_inexact(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a float or complex dtype, got %s",
+                   tn_dtype_name(dtype));
     a = tn__cast(a, wide(dtype));
-    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, average(a, set, count));
+    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, average_where(a, set, opts, 0));
+    TN__PASS_ERROR(deviation);
     if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
         dtype = (tn_dtype)tn__dtypes[dtype].component;
         deviation = tn__unary(TN__OP_ABS, deviation);
     }
-    tn__node *result = average(tn__unary(TN__OP_SQUARE, deviation), set, divisor);
+    tn__node *result = average_where(tn__unary(TN__OP_SQUARE, deviation), set, opts, opts->ddof);
     if (op == TN__OP_SQRT)
         result = tn__unary(TN__OP_SQRT, result);
     return tn__cast(result, dtype);
@@ -156,7 +228,7 @@ static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32
 #define REDUCTION(name, ID, rule)                                                                  \
     tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts)                      \
     {                                                                                              \
-        TN__RETURN(reduced(#name, TN__OP_##ID, x, opts, rule));                                    \
+        return delivered(#name, TN__OP_##ID, x, opts, rule);                                       \
     }
 REDUCTION(sum, SUM, total)
 REDUCTION(prod, PROD, total)

@@ -56,7 +56,18 @@ tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
 /* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in
  * 0..below-1, 0 if not. */
 tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below);
+/* SCATTER_ADD or SCATTER_SET. */
+tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);
+
+/* An operation of kind ROWS along the last axis; b: its second input, or NULL. A device that has no such operation gets it
+ * computed on the CPU, at once. */
+tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b);
+/* The last axis the other way round. */
+tn__node *tn__reverse_rows(tn__node *a);
+/* With `axis` as the last one, the others in order; and back. */
+tn__node *tn__axis_to_last(tn__node *a, int axis);
+tn__node *tn__axis_from_last(tn__node *a, int axis);
 
 /* x on another device, evaluated. Set by the engine. */
 extern tn__node *(*tn__transfer_hook)(tn__node *a, tn__device *device);

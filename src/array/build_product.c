@@ -211,25 +211,31 @@ tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t bel
 
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis)
 {
+    return tn__scatter_node(TN__OP_SCATTER_ADD, base, indices, values, axis);
+}
+
+tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis)
+{
+    const char *operation = tn__ops[op].name;
     TN__PASS_ERROR(base);
     TN__PASS_ERROR(values);
     base = tn__strong(base);
-    indices = tn__positions("scatter_add", indices);
+    indices = tn__positions(operation, indices);
     TN__PASS_ERROR(base);
     TN__PASS_ERROR(indices);
-    if (base->dtype == TN_BOOL)
+    if (op == TN__OP_SCATTER_ADD && base->dtype == TN_BOOL)
         TN__REFUSE(TN_ERR_DTYPE, "scatter_add",
                    "does not add to bool; cast the array to a number with tn_cast");
-    axis = tn__axis_check("scatter_add", axis, base->shape->ndim);
+    axis = tn__axis_check(operation, axis, base->shape->ndim);
     if (axis < 0)
         return tn__failed();
     tn__node *in[] = {base, indices, values};
-    const tn__shape *full, *shape = positions_shape("scatter_add", base, indices, axis, &full);
-    tn__device *device = shape ? tn__common_device("scatter_add", 3, in) : NULL;
+    const tn__shape *full, *shape = positions_shape(operation, base, indices, axis, &full);
+    tn__device *device = shape ? tn__common_device(operation, 3, in) : NULL;
     if (!device)
         return tn__failed();
     if (full != base->shape) {
-        fail_shapes("scatter_add", base->shape, indices->shape,
+        fail_shapes(operation, base->shape, indices->shape,
                     "the indices do not broadcast to the array");
         return tn__failed();
     }
@@ -238,5 +244,5 @@ tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *valu
     in[2] = tn__adapt(values, base->dtype, shape, device);
     for (int i = 0; i < 3; i++)
         TN__PASS_ERROR(in[i]);
-    return tn__apply(TN__OP_SCATTER_ADD, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis});
+    return tn__apply(op, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis});
 }

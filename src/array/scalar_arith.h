@@ -69,6 +69,21 @@
     TN_HOT T tns_shl_##s(T a, T n) { return n < bits ? (T)((W)a << n) : (T)0; } \
     TN_HOT T tns_shr_##s(T a, T n) { return n < bits ? (T)(a >> n) : (T)0; }
 
+/* Euclid's algorithm on magnitudes of unsigned type W, which hold every one. */
+#define TNS__GCD(s, T, W, magnitude) \
+    TN_FN T tns_gcd_##s(T a, T b) \
+    { \
+        W x = magnitude(a), y = magnitude(b); \
+        while (y != 0) { W r = (W)(x % y); x = y; y = r; } \
+        return (T)x; \
+    } \
+    TN_FN T tns_lcm_##s(T a, T b) \
+    { \
+        W x = magnitude(a), y = magnitude(b), g = (W)tns_gcd_##s(a, b); \
+        return g == 0 ? (T)0 : (T)((W)(x / g) * y); \
+    }
+#define TNS__PLAIN(a) (a)
+
 TNS__SIGNED(i8, tn_i8, tn_u32, tn_u8, 8)
 TNS__SIGNED(i16, tn_i16, tn_u32, tn_u16, 16)
 TNS__SIGNED(i32, tn_i32, tn_u32, tn_u32, 32)
@@ -77,6 +92,17 @@ TNS__UNSIGNED(u8, tn_u8, tn_u32, 8)
 TNS__UNSIGNED(u16, tn_u16, tn_u32, 16)
 TNS__UNSIGNED(u32, tn_u32, tn_u32, 32)
 TNS__UNSIGNED(u64, tn_u64, tn_u64, 64)
+
+#define TNS__MAGNITUDE32(a) ((a) < 0 ? 0u - (tn_u32)(a) : (tn_u32)(a))
+#define TNS__MAGNITUDE64(a) ((a) < 0 ? 0ull - (tn_u64)(a) : (tn_u64)(a))
+TNS__GCD(i8, tn_i8, tn_u32, TNS__MAGNITUDE32)
+TNS__GCD(i16, tn_i16, tn_u32, TNS__MAGNITUDE32)
+TNS__GCD(i32, tn_i32, tn_u32, TNS__MAGNITUDE32)
+TNS__GCD(i64, tn_i64, tn_u64, TNS__MAGNITUDE64)
+TNS__GCD(u8, tn_u8, tn_u32, TNS__PLAIN)
+TNS__GCD(u16, tn_u16, tn_u32, TNS__PLAIN)
+TNS__GCD(u32, tn_u32, tn_u32, TNS__PLAIN)
+TNS__GCD(u64, tn_u64, tn_u64, TNS__PLAIN)
 
 #endif /* TNS_NO_INTEGERS */
 
@@ -92,6 +118,8 @@ TN_HOT tn_b8 tns_and_b8(tn_b8 a, tn_b8 b) { return a & b; }
 TN_HOT tn_b8 tns_or_b8(tn_b8 a, tn_b8 b) { return a | b; }
 TN_HOT tn_b8 tns_xor_b8(tn_b8 a, tn_b8 b) { return a ^ b; }
 TN_HOT tn_b8 tns_not_b8(tn_b8 a) { return !a; }
+TN_HOT tn_b8 tns_gcd_b8(tn_b8 a, tn_b8 b) { return a | b; }
+TN_HOT tn_b8 tns_lcm_b8(tn_b8 a, tn_b8 b) { return a & b; }
 TN_HOT tn_b8 tns_abs_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_square_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
@@ -114,6 +142,7 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
     TN_HOT T tns_fmax_##s(T a, T b) { return a > b || b != b ? a : b; } \
     TN_HOT T tns_fmin_##s(T a, T b) { return a < b || b != b ? a : b; } \
     TN_HOT T tns_copysign_##s(T a, T b) { return TNS_LIBM(copysign)(a, b); } \
+    TN_HOT T tns_heaviside_##s(T a, T b) { return a != a ? a : a < 0 ? (T)0 : a > 0 ? (T)1 : b; } \
     TN_HOT tn_b8 tns_isnan_##s(T a) { return a != a; } \
     TN_HOT tn_b8 tns_isinf_##s(T a) { return TNS_LIBM(fabs)(a) == INF; } \
     TN_HOT tn_b8 tns_isfinite_##s(T a) { return TNS_LIBM(fabs)(a) < INF; } \

@@ -202,6 +202,12 @@ TNS__LOG1P(f64, tn_f64, TNS_INF_F64, TNS_NAN_F64)
     { \
         T y = (a > b ? a : b) + tns__log1p_unit_##s(tns_exp_##s(-TNS_LIBM(fabs)(a - b))); \
         return a == b ? a + (T)0.69314718055994530942 : y; \
+    } \
+    TN_HOT T tns_logaddexp2_##s(T a, T b) \
+    { \
+        T e = tns_exp2_##s(-TNS_LIBM(fabs)(a - b)); \
+        T y = (a > b ? a : b) + tns__log1p_unit_##s(e) * (T)1.4426950408889634074; \
+        return a == b ? a + (T)1 : y; \
     }
 TNS__ACTIVATIONS(f32, tn_f32, fabsf)
 TNS__ACTIVATIONS(f64, tn_f64, fabs)
@@ -438,6 +444,26 @@ TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
     p = ((x < 0.0f) & (x > -TNS_INF_F32) & !whole) ? TNS_NAN_F32 : p;
     return (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (TNS__ABS_F32(y) == TNS_INF_F32)) ? 1.0f : p;
 }
+
+/* ---- numbers as fraction and exponent; neighbours ---- */
+
+/* b is a whole number; beyond these bounds every result is 0 or infinite all the same. */
+#define TNS__PARTS(s, T, ldexp, frexp, nextafter) \
+    TN_FN T tns_ldexp_##s(T a, T b) \
+    { \
+        T e = b < (T)-5000 ? (T)-5000 : b > (T)5000 ? (T)5000 : b; \
+        return TNS_LIBM(ldexp)(a, (int)e); \
+    } \
+    TN_FN T tns_frexp_fraction_##s(T a) { int e = 0; return TNS_LIBM(frexp)(a, &e); } \
+    TN_FN T tns_frexp_exponent_##s(T a) \
+    { \
+        int e = 0; \
+        T f = TNS_LIBM(frexp)(a, &e); \
+        return f - f == 0 ? (T)e : (T)0; \
+    } \
+    TN_FN T tns_nextafter_##s(T a, T b) { return TNS_LIBM(nextafter)(a, b); }
+TNS__PARTS(f32, tn_f32, ldexpf, frexpf, nextafterf)
+TNS__PARTS(f64, tn_f64, ldexp, frexp, nextafter)
 
 /* ---- libm ---- */
 

@@ -173,6 +173,10 @@ RULE2(hypot, mul(g, over(a, or_if_zero(y, 1))), mul(g, over(b, or_if_zero(y, 1))
 RULE2(copysign, mul(g, mul(map(SIGN, a), map2(COPYSIGN, constant(b, 1), b))), NULL)
 RULE2(logaddexp, mul(g, map(SIGMOID, difference(a, b))), mul(g, map(SIGMOID, difference(b, a))))
 
+RULE2(logaddexp2, mul(g, map(SIGMOID, scale(difference(a, b), LN2))), mul(g, map(SIGMOID, scale(difference(b, a), LN2))))
+RULE2(heaviside, NULL, tn__where(tn__with(TN__OP_EQUAL, a, 0), g, constant(g, 0)))
+RULE2(ldexp, map2(LDEXP, g, b), NULL)
+
 void tn__grad_where(tn__chain *c)
 {
     tn__node *condition = c->node->in[0], *zero = constant(c->g, 0);

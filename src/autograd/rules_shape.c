@@ -166,6 +166,27 @@ void tn__grad_scatter_add(tn__chain *c)
         c->in[2] = tn__gather(c->g, c->node->in[1], c->node->attr.axis);
 }
 
+/* Of positions that repeat, the last one's value stands: only that one has a gradient. */
+void tn__grad_scatter_set(tn__chain *c)
+{
+    tn__node *indices = c->node->in[1], *values = c->node->in[2];
+    int axis = c->node->attr.axis;
+    if (tn__wanted(c, 0))
+        c->in[0] = tn__scatter_node(TN__OP_SCATTER_SET, c->g, indices, zeros_like(values), axis);
+    if (tn__wanted(c, 2)) {
+        tn__node *place = tn__iota(indices->shape, axis, indices->device);
+        tn__node *none = tn__cast(zeros_like(c->node), TN_INT64);
+        tn__node *last = tn__gather(tn__scatter_node(TN__OP_SCATTER_SET, none, indices, place, axis), indices, axis);
+        c->in[2] = tn__where(tn__binary(TN__OP_EQUAL, last, place), tn__gather(c->g, indices, axis), zeros_like(values));
+    }
+}
+
+/* Each element is in the sums from its own place on. */
+void tn__grad_cumsum(tn__chain *c)
+{
+    c->in[0] = tn__reverse_rows(tn__rows(TN__OP_CUMSUM, tn__reverse_rows(c->g), NULL));
+}
+
 /* ---- products and moves ---- */
 
 void tn__grad_matmul(tn__chain *c)

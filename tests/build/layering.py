@@ -20,6 +20,7 @@ MAY_INCLUDE = {
     "backends": ["device"],
     "autograd": ["array"],
     "engine": ["compile", "device", "array"],
+    "numpy": ["array", "engine"],
     "nn": ["array", "autograd", "engine", "io"],
     "optim": ["nn"],
     "io": ["engine"],

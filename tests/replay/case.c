@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Computes the results, as reading them would: errors of the evaluation count. */
+/* Brings the results to the host: errors of the evaluation count, of which a device may tell only then. */
 static void evaluate(call *c)
 {
-    for (int i = 0; i < c->result_count && !c->refused; i++)
-        if (tn_is_error(c->result[i]))
-            refuse(c, "%s", tn_message_of(c->result[i]));
-        else if (tn_eval(c->result[i]) != TN_OK)
-            refuse(c, "%s", tn_error());
+    for (int i = 0; i < c->result_count && !c->refused; i++) {
+        if (!tn_is_error(c->result[i]) && tn_eval(c->result[i]) == TN_OK) c->result[i] = tn_to(c->result[i], tn_cpu());
+        if (tn_is_error(c->result[i])) refuse(c, "%s", tn_message_of(c->result[i]));
+        if (!tn_ok()) refuse(c, "%s", tn_error());
+    }
 }
 
 static outcome run(call *c, const json_t *line, const char *folder, tn_device device, const char **message)

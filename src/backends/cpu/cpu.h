@@ -31,6 +31,8 @@ tn_status tn__cpu_prepare_reduce(tn__cpu_step *step);
 tn_status tn__cpu_prepare_position(tn__cpu_step *step);
 tn_status tn__cpu_prepare_gather(tn__cpu_step *step);
 tn_status tn__cpu_prepare_scatter(tn__cpu_step *step);
+tn_status tn__cpu_prepare_rows(tn__cpu_step *step);
+tn_status tn__cpu_prepare_library(tn__cpu_step *step);
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step);
 /* Of an operation step: checks its operands and calls one of those. */
 tn_status tn__cpu_prepare_operation(tn__cpu_step *step);

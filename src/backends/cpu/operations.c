@@ -25,6 +25,7 @@ enum {
 #define KIND_GATHER   TN__CPU_GATHER
 #define KIND_SCATTER  TN__CPU_SCATTER
 #define KIND_ROWS     TN__CPU_ROWS
+#define KIND_LIBRARY  TN__CPU_LIBRARY
 #define KIND_MATMUL   TN__CPU_MATMUL
 #define KIND_USER     TN__CPU_NONE
 #define KIND_REDUCE   TN__CPU_NONE /* a user's; the table's own are TN_REDUCE rows */

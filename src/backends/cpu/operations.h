@@ -25,6 +25,8 @@ typedef enum tn__cpu_kind {
     TN__CPU_GENERATE,
     TN__CPU_GATHER,
     TN__CPU_SCATTER,
+    TN__CPU_ROWS,
+    TN__CPU_LIBRARY,
     TN__CPU_MATMUL,
     TN__CPU_NONE, /* leaves, views and transfers: never a step */
     TN__CPU_KIND_COUNT

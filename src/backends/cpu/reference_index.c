@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GATHER and SCATTER_ADD. The index operand's shape is walked one axis at a time: the last axis that is not indexed is the
+ * GATHER, SCATTER_ADD and SCATTER_SET. The index operand's shape is walked one axis at a time: the last axis that is not indexed is the
  * inner loop and what threads share out, so that every element of the output belongs to one thread and additions to it
  * come in C order of the index.
  */
@@ -69,6 +69,10 @@ static void gather_strip(const index_data *data, char *indexed, char *other, int
 
 static void scatter_strip(const index_data *data, char *indexed, char *other, int64_t n)
 {
+    if (data->add == NULL) { /* SCATTER_SET */
+        data->copy(indexed, data->step[INDEXED], other, data->step[OTHER], n);
+        return;
+    }
     if (data->load == NULL) {
         data->add((char *const[]){indexed, indexed, other},
                   (const int64_t[]){data->step[INDEXED], data->step[INDEXED], data->step[OTHER]}, n);
@@ -190,13 +194,14 @@ tn_status tn__cpu_prepare_scatter(tn__cpu_step *step)
     const tn__operand *operand = step->step->operand;
     tn_dtype work = tn__dtypes[step->step->compute].compute;
     const tn__cpu_functions *functions = tn__cpu_functions_of(work);
-    if (functions == NULL || functions->map[TN__CPU_OP_ADD] == NULL)
+    bool adds = step->step->op == TN__CPU_OP_SCATTER_ADD;
+    if (adds && (functions == NULL || functions->map[TN__CPU_OP_ADD] == NULL))
         return tn__cpu_no_such_operation(step);
     tn_status status = prepare(step, scatter_run_step, &operand[0], &operand[2], &operand[3]);
     if (status != TN_OK)
         return status;
     index_data *data = step->data;
-    data->add = functions->map[TN__CPU_OP_ADD];
+    data->add = adds ? functions->map[TN__CPU_OP_ADD] : NULL;
     data->size = tn__dtypes[work].size;
     if (operand[0].dtype != work || operand[3].dtype != work) {
         data->load = tn__cpu_cast_of(work, operand[0].dtype);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * More elementwise functions, comparison of whole arrays, and NumPy's options `out`, `where` and `dtype` for every elementwise
+ * function.
+ *
+ * The options are one mechanism: tn_unary(tn_exp, x, .out = y) and tn_binary(tn_add, a, b, .where = m, .out = y) call any function
+ * of one or two operands. tn_write puts any result into an existing array.
+ */
+#ifndef TANSO_UFUNC_H
+#define TANSO_UFUNC_H
+
+#include <tanso/array.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- options ----------------------------------------------------------------------------------------------- */
+
+typedef struct tn_ufunc_opts {
+    char _;
+    tn_array *out;         /* receives the result: the handle is pointed at it, as tn_assign does; the result must broadcast to
+                              its shape, and its dtype be of the same kind or a lower one (float64 into float32, not into int64) */
+    const tn_array *where; /* bool: elsewhere the result is what `out` held, or zero without out */
+    tn_dtype dtype;        /* operands are cast to it first, if they are of the same kind or a lower one */
+} tn_ufunc_opts;
+
+typedef tn_array *tn_unary_function(const tn_array *x);
+typedef tn_array *tn_binary_function(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts);
+TN_API tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts);
+/* Points `out` at x's value, broadcast to its shape and cast to its dtype, where `where` (may be NULL: everywhere); gives a new
+ * handle to that, or an error array when shape or kind do not fit. out's old memory is reused where nobody else holds it. */
+TN_API tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where);
+/* Whether NumPy's 'same_kind' allows a cast: bool < unsigned < signed < float < complex, any width within a kind. */
+TN_API bool tn_can_cast(tn_dtype from, tn_dtype to);
+
+/* f over pairs: the result has a's axes, then b's (NumPy's ufunc.outer). */
+TN_API tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b);
+
+/* ---- functions of one operand ------------------------------------------------------------------------------ */
+
+/* Integers become floats, as in tn_exp, unless said otherwise. */
+TN_API tn_array *tn_positive(const tn_array *x); /* x; bool is refused */
+TN_API tn_array *tn_fabs(const tn_array *x);     /* |x| in floats */
+TN_API tn_array *tn_fix(const tn_array *x);      /* toward zero */
+TN_API tn_array *tn_deg2rad(const tn_array *x);
+TN_API tn_array *tn_rad2deg(const tn_array *x);
+TN_API tn_array *tn_sinc(const tn_array *x);     /* sin(pi x) / (pi x) */
+TN_API tn_array *tn_spacing(const tn_array *x);  /* to the next number away from zero */
+TN_API tn_array *tn_isposinf(const tn_array *x);
+TN_API tn_array *tn_isneginf(const tn_array *x);
+TN_API tn_array *tn_bitwise_count(const tn_array *x); /* ones of |x|, uint8 */
+/* Rounded to `decimals` digits behind the point (before it, if negative), ties to even; integers stay integers. */
+TN_API tn_array *tn_round(const tn_array *x, int decimals);
+/* NaN as `nan`, infinities as the two numbers (NAN: the dtype's largest and lowest). */
+TN_API tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neginf);
+/* Mantissas with 1/2 <= |m| < 1, and int32 exponents: x = m 2^e. */
+TN_API tn_status tn_frexp(const tn_array *x, tn_array **mantissa, tn_array **exponent);
+/* Fraction and whole part, both with x's sign. */
+TN_API tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whole);
+
+/* ---- functions of two -------------------------------------------------------------------------------------- */
+
+TN_API tn_array *tn_float_power(const tn_array *a, const tn_array *b); /* in float64 */
+/* floor_divide and remainder. */
+TN_API tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder);
+
+/* ---- whole arrays ------------------------------------------------------------------------------------------ */
+
+typedef struct tn_close_opts {
+    char _;
+    double rtol, atol;   /* |a - b| <= atol + rtol |b|; default 1e-5 and 1e-8; a negative number stands for 0 */
+    bool equal_nan;      /* NaN equals NaN */
+} tn_close_opts;
+
+TN_API tn_array *tn_isclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts);
+/* These read the answer, so they evaluate; false with a latched error for error arrays. */
+TN_API bool tn_allclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts);
+TN_API bool tn_array_equal(const tn_array *a, const tn_array *b, bool equal_nan);
+/* Equal after broadcasting. */
+TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
+
+#ifndef TN_NO_MACROS
+#define tn_positive(x) TN_AT(tn_positive)(TN_ARG(x))
+#define tn_fabs(x) TN_AT(tn_fabs)(TN_ARG(x))
+#define tn_fix(x) TN_AT(tn_fix)(TN_ARG(x))
+#define tn_deg2rad(x) TN_AT(tn_deg2rad)(TN_ARG(x))
+#define tn_rad2deg(x) TN_AT(tn_rad2deg)(TN_ARG(x))
+#define tn_sinc(x) TN_AT(tn_sinc)(TN_ARG(x))
+#define tn_spacing(x) TN_AT(tn_spacing)(TN_ARG(x))
+#define tn_isposinf(x) TN_AT(tn_isposinf)(TN_ARG(x))
+#define tn_isneginf(x) TN_AT(tn_isneginf)(TN_ARG(x))
+#define tn_bitwise_count(x) TN_AT(tn_bitwise_count)(TN_ARG(x))
+#define tn_round(x, decimals) TN_AT(tn_round)(TN_ARG(x), decimals)
+#define tn_nan_to_num(x, nan, posinf, neginf) TN_AT(tn_nan_to_num)(TN_ARG(x), nan, posinf, neginf)
+#define tn_frexp(x, mantissa, exponent) TN_AT(tn_frexp)(TN_ARG(x), mantissa, exponent)
+#define tn_modf(x, fraction, whole) TN_AT(tn_modf)(TN_ARG(x), fraction, whole)
+#define tn_float_power(a, b) TN_AT(tn_float_power)(TN_ARG(a), TN_ARG(b))
+#define tn_divmod(a, b, quotient, remainder) TN_AT(tn_divmod)(TN_ARG(a), TN_ARG(b), quotient, remainder)
+#define tn_array_equal(a, b, equal_nan) TN_AT(tn_array_equal)(TN_ARG(a), TN_ARG(b), equal_nan)
+#define tn_array_equiv(a, b) TN_AT(tn_array_equiv)(TN_ARG(a), TN_ARG(b))
+#define tn_write(out, x, where) TN_AT(tn_write)(out, TN_ARG(x), where)
+#define tn_outer_with(f, a, b) TN_AT(tn_outer_with)(f, TN_ARG(a), TN_ARG(b))
+#ifndef __cplusplus
+#define tn_unary(f, x, ...) TN_AT(tn_unary_with)(f, TN_ARG(x), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))
+#define tn_binary(f, a, b, ...) TN_AT(tn_binary_with)(f, TN_ARG(a), TN_ARG(b), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))
+#define tn_isclose(a, b, ...) TN_AT(tn_isclose_with)(TN_ARG(a), TN_ARG(b), TN_OPTS(tn_close_opts, __VA_ARGS__))
+#define tn_allclose(a, b, ...) TN_AT(tn_allclose_with)(TN_ARG(a), TN_ARG(b), TN_OPTS(tn_close_opts, __VA_ARGS__))
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Sorting, scans and searching along an axis. */
+#include <tanso/sort.h>
+
+#include "array/build_parts.h"
+
+/* The axis that options name: `absent` if none; -1 and a latched failure if it is none of the array's. */
+static int one_axis(const char *operation, const tn_axis_opts *opts, int absent, int ndim)
+{
+    if (opts && opts->axis.count > 1) {
+        tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", opts->axis.count);
+        return -1;
+    }
+    return tn__axis_check(operation, opts && opts->axis.count == 1 ? opts->axis.axis[0] : absent, ndim);
+}
+
+/* ---- sorting ---- */
+
+static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_opts *opts, bool positions)
+{
+    tn__node *a = tn__strong(tn__node_of(x, operation));
+    TN__PASS_ERROR(a);
+    int axis = one_axis(operation, opts, -1, a->shape->ndim);
+    if (axis < 0)
+        return tn__failed();
+    tn__node *rows = tn__axis_to_last(a, axis);
+    if (positions || a->flags & TN__NODE_NEEDS_GRAD) {
+        tn__node *order = tn__rows(TN__OP_ARGSORT, rows, NULL);
+        rows = positions || rows->shape->size == 0 ? order : tn__gather(rows, order, rows->shape->ndim - 1);
+    } else {
+        rows = tn__rows(TN__OP_SORT, rows, NULL);
+    }
+    return tn__axis_from_last(rows, axis);
+}
+
+tn_array *tn_sort_with(const tn_array *x, const tn_axis_opts *opts)
+{
+    TN__RETURN(sort("sort", x, opts, false));
+}
+
+tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts)
+{
+    TN__RETURN(sort("argsort", x, opts, true));
+}
+
+/* ---- scans ---- */
+
+/* Products of beginnings by doubling: after step k each element is the product of 2^k of them, up to its own. Made of
+ * multiplications and windows, so that zeros need no care in any derivative. */
+static tn__node *products_by_doubling(tn__node *a)
+{
+    int last = a->shape->ndim - 1;
+    int64_t n = a->shape->dim[last], start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM], list[2 * TN_MAX_NDIM];
+    for (int i = 0; i <= last; i++) {
+        step[i] = list[2 * i + 1] = 1;
+        list[2 * i] = 0;
+        dim[i] = a->shape->dim[i];
+    }
+    for (int64_t by = 1; by < n; by *= 2) {
+        dim[last] = n - by;
+        list[2 * last] = by;
+        const tn__ints *window = tn__ints_intern(2 * (last + 1), list);
+        if (!window)
+            TN__REFUSE(TN_ERR_MEMORY, "cumprod", "no memory for a window");
+        tn__node *before = tn__slice_node(a, start, step, dim);
+        a = tn__binary(TN__OP_MULTIPLY, a, tn__update(tn__const_like(a, 1), before, window));
+        TN__PASS_ERROR(a);
+    }
+    return a;
+}
+
+/* Sums and products of small integers are of int64 or uint64, unless a dtype is asked for. */
+static tn__node *scan_operand(tn__node *a, tn__op op, tn_dtype dtype)
+{
+    bool total = op == TN__OP_CUMSUM || op == TN__OP_CUMPROD;
+    if (!dtype && total && !tn_dtype_is_float((tn_dtype)a->dtype) && tn__dtypes[a->dtype].class <= TN__CLASS_UNSIGNED)
+        dtype = tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64 : TN_INT64;
+    return dtype ? tn__cast(a, dtype) : a;
+}
+
+static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
+{
+    const char *operation = tn__ops[op].name;
+    tn__node *a = tn__strong(tn__node_of(x, operation));
+    TN__PASS_ERROR(a);
+    a = scan_operand(a, op, opts ? opts->dtype : TN_DTYPE_DEFAULT);
+    TN__PASS_ERROR(a);
+    if (!opts || opts->axis.count == 0)
+        a = tn__reshape(a, 1, &a->shape->size);
+    TN__PASS_ERROR(a);
+    int axis = one_axis(operation, opts, 0, a->shape->ndim);
+    if (axis < 0)
+        return tn__failed();
+    tn_dtype dtype = (tn_dtype)a->dtype;
+    if (dtype == TN_BOOL) { /* of bool: or, and */
+        op = op == TN__OP_CUMSUM ? TN__OP_CUMMAX : op == TN__OP_CUMPROD ? TN__OP_CUMMIN : op;
+    }
+    a = tn__axis_to_last(a, axis);
+    TN__PASS_ERROR(a);
+    a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__rows(op, a, NULL);
+    return tn__axis_from_last(a, axis);
+}
+
+#define SCAN(name, ID)                                                                             \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_axis_opts *opts)                        \
+    {                                                                                              \
+        TN__RETURN(scan(TN__OP_##ID, x, opts));                                                    \
+    }
+SCAN(cumsum, CUMSUM)
+SCAN(cumprod, CUMPROD)
+SCAN(cummax, CUMMAX)
+SCAN(cummin, CUMMIN)
+
+/* ---- searching ---- */
+
+static tn__node *search(tn__node *sorted, tn__node *values, bool right)
+{
+    TN__PASS_ERROR(sorted);
+    TN__PASS_ERROR(values);
+    if (sorted->shape->ndim != 1)
+        TN__REFUSE(TN_ERR_SHAPE, "searchsorted", "expected a sorted vector, got an array of %d axes", sorted->shape->ndim);
+    tn__node *in[] = {sorted, values};
+    bool weak;
+    tn_dtype dtype = tn__common_dtype(2, in, &weak);
+    tn__device *device = tn__common_device("searchsorted", 2, in);
+    if (!device)
+        return tn__failed();
+    const tn__shape *shape = values->shape;
+    sorted = tn__adapt(sorted, dtype, sorted->shape, device);
+    values = tn__reshape(tn__adapt(values, dtype, shape, device), 1, &shape->size);
+    return tn__reshape_like(tn__rows(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
+}
+
+tn_array *tn_searchsorted_with(const tn_array *sorted, const tn_array *values, const tn_search_opts *opts)
+{
+    TN__RETURN(search(tn__node_of(sorted, "searchsorted"), tn__node_of(values, "searchsorted"), opts && opts->right));
+}

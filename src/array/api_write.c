@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The option `out`: results into arrays that exist, if NumPy's casting rule 'same_kind' allows it. */
+#include <tanso/ufunc.h>
+
+#include "array/build_parts.h"
+
+/* NumPy's order of kinds. */
+static int kind_of(tn_dtype dtype)
+{
+    if (dtype == TN_BOOL)
+        return 0;
+    if (tn_dtype_is_integer(dtype))
+        return tn__dtypes[dtype].class == TN__CLASS_UNSIGNED ? 1 : 2;
+    return tn_dtype_is_float(dtype) ? 3 : 4;
+}
+
+bool tn_can_cast(tn_dtype from, tn_dtype to)
+{
+    return kind_of(from) <= kind_of(to);
+}
+
+/* What the handle of `old` is to point at. */
+static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
+{
+    TN__PASS_ERROR(old);
+    TN__PASS_ERROR(value);
+    if (!tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, "out", "a result of %s would lose its kind in an array of %s; expected the same kind or a higher one",
+                   tn_dtype_name((tn_dtype)value->dtype), tn_dtype_name((tn_dtype)old->dtype));
+    value = tn__expand(tn__cast(value, (tn_dtype)old->dtype), old->shape);
+    return where ? tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old) : value;
+}
+
+tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where)
+{
+    tn__call call = tn__enter();
+    tn__node *value = written(tn__strong(tn__node_of(out, "out")), tn__node_of(x, "out"),
+                              where ? tn__node_of(where, "where") : NULL);
+    if (!tn__node_is_error(value))
+        tn__array_set(out, value);
+    return tn__leave_array(call, value);
+}

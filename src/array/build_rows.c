@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations on whole rows: sorting, scans, searching; and the axis that they work along. */
+#include "array/build_parts.h"
+
+/* Does the device compute it, or is it for the CPU? */
+static bool native(const tn__device *device, tn__op op, tn_dtype dtype)
+{
+    return device->capabilities.operations ||
+           (device->ops->supports && device->ops->supports((tn__device *)device, (int)op, dtype));
+}
+
+static tn__node *apply_rows(tn__op op, const tn__shape *shape, int arity, tn__node *const *in)
+{
+    tn_dtype dtype = tn__ops[op].props & TN_ARG ? TN_INT64 : (tn_dtype)in[0]->dtype;
+    return tn__apply(op, dtype, shape, arity, in, (tn__attr){.raw = {0}});
+}
+
+static tn__node *on_host(tn__op op, const tn__shape *shape, int arity, tn__node *const *in)
+{
+    tn__device *device = in[0]->device, *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
+    if (!host || !tn__transfer_hook)
+        return tn__failed();
+    tn__node *there[TN__MAX_ARITY];
+    for (int i = 0; i < arity; i++) {
+        there[i] = tn__transfer_hook(in[i], host);
+        TN__PASS_ERROR(there[i]);
+    }
+    tn__node *result = apply_rows(op, shape, arity, there);
+    TN__PASS_ERROR(result);
+    return tn__transfer_hook(result, device);
+}
+
+tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
+{
+    TN__PASS_ERROR(a);
+    tn__node *in[] = {tn__strong(a), b ? tn__strong(b) : NULL};
+    for (int i = 0; i < tn__ops[op].arity; i++)
+        TN__PASS_ERROR(in[i]);
+    const tn__shape *shape = (b ? in[1] : in[0])->shape;
+    return native(in[0]->device, op, (tn_dtype)in[0]->dtype) ? apply_rows(op, shape, tn__ops[op].arity, in)
+                                                               : on_host(op, shape, tn__ops[op].arity, in);
+}
+
+tn__node *tn__reverse_rows(tn__node *a)
+{
+    TN__PASS_ERROR(a);
+    int last = a->shape->ndim - 1;
+    int64_t start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM];
+    for (int i = 0; i <= last; i++)
+        step[i] = i == last ? -1 : 1;
+    start[last] = a->shape->dim[last] - 1;
+    return a->shape->size == 0 ? a : tn__slice_node(a, start, step, a->shape->dim);
+}
+
+tn__node *tn__axis_to_last(tn__node *a, int axis)
+{
+    TN__PASS_ERROR(a);
+    uint8_t perm[TN_MAX_NDIM] = {0};
+    int ndim = a->shape->ndim;
+    for (int i = 0, n = 0; i < ndim; i++)
+        perm[i == axis ? ndim - 1 : n++] = (uint8_t)i;
+    return tn__permute(a, perm);
+}
+
+tn__node *tn__axis_from_last(tn__node *a, int axis)
+{
+    TN__PASS_ERROR(a);
+    uint8_t perm[TN_MAX_NDIM] = {0};
+    int ndim = a->shape->ndim;
+    for (int i = 0, n = 0; i < ndim; i++)
+        perm[i] = (uint8_t)(i == axis ? ndim - 1 : n++);
+    return tn__permute(a, perm);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations on whole rows of the last axis: sorting, scans, searching. Rows are shared out to threads.
+ *
+ * Elements are ordered by keys: unsigned numbers in the order of the elements, where NaN comes last and zeros of either sign are
+ * equal. Sorting is by radix, a byte of the keys at a time from the lowest, so that equal elements keep their order.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "array/scalar.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/parallel.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+typedef struct rows_data rows_data;
+
+/* One row: its operands' addresses, and scratch memory. */
+typedef void (*row_function)(const rows_data *data, char *const *p, void *scratch);
+
+typedef struct scan_functions {
+    void (*row[4])(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n);
+} scan_functions;
+
+struct rows_data {
+    row_function function;
+    void (*scan)(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n);
+    uint64_t (*key)(const char *at);
+    tn__cpu_space rest;   /* all axes but the last */
+    int64_t count[3];     /* elements of a row of each operand */
+    int64_t step[3];      /* along it, in bytes */
+    int itemsize;         /* of input 0 */
+    bool right;           /* SEARCH_RIGHT */
+    size_t scratch;       /* bytes a thread needs */
+};
+
+typedef struct rows_run {
+    const rows_data *data;
+    char *base[3];
+    _Atomic bool no_memory;
+} rows_run;
+
+/* ---- keys ---- */
+
+#define KEY_UNSIGNED(name, type) \
+    static uint64_t key_##name(const char *at) { return *(const type *)at; }
+#define KEY_SIGNED(name, type, bits) \
+    static uint64_t key_##name(const char *at) { return (uint64_t)((int64_t) * (const type *)at + ((int64_t)1 << (bits - 1))); }
+/* A float's bits as a sign and a magnitude, whose largest finite is below `infinity`. */
+#define KEY_FLOAT(name, type, bits, infinity) \
+    static uint64_t key_##name(const char *at) \
+    { \
+        type u = *(const type *)at, sign = (type)1 << (bits - 1), size = (type)(u & (sign - 1)); \
+        if (size > (infinity)) return UINT64_MAX; \
+        return u & sign ? (type)(sign - size) : (uint64_t)sign + size; \
+    }
+KEY_UNSIGNED(u8, uint8_t)
+KEY_UNSIGNED(u16, uint16_t)
+KEY_UNSIGNED(u32, uint32_t)
+KEY_UNSIGNED(u64, uint64_t)
+KEY_SIGNED(i8, int8_t, 8)
+KEY_SIGNED(i16, int16_t, 16)
+KEY_SIGNED(i32, int32_t, 32)
+static uint64_t key_i64(const char *at) { return *(const uint64_t *)at ^ (uint64_t)1 << 63; }
+KEY_FLOAT(f16, uint16_t, 16, 0x7c00u)
+KEY_FLOAT(bf16, uint16_t, 16, 0x7f80u)
+KEY_FLOAT(f32, uint32_t, 32, 0x7f800000u)
+KEY_FLOAT(f64, uint64_t, 64, 0x7ff0000000000000ull)
+
+static uint64_t (*const keys[TN_DTYPE_COUNT])(const char *) = {
+    [TN_BOOL] = key_u8,   [TN_INT8] = key_i8,       [TN_INT16] = key_i16,     [TN_INT32] = key_i32,   [TN_INT64] = key_i64,
+    [TN_UINT8] = key_u8,  [TN_UINT16] = key_u16,    [TN_UINT32] = key_u32,    [TN_UINT64] = key_u64,  [TN_FLOAT16] = key_f16,
+    [TN_BFLOAT16] = key_bf16, [TN_FLOAT32] = key_f32, [TN_FLOAT64] = key_f64};
+
+/* ---- sorting ---- */
+
+typedef struct entry {
+    uint64_t key;
+    int64_t place;
+} entry;
+
+#define FEW 48 /* sorted by insertion */
+
+static void insertion_sort(entry *e, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        entry moving = e[i];
+        int64_t j = i;
+        for (; j > 0 && e[j - 1].key > moving.key; j--)
+            e[j] = e[j - 1];
+        e[j] = moving;
+    }
+}
+
+/* The entries in order, in one of the two arrays. Bytes that all keys share take no pass. */
+static entry *radix_sort(entry *from, entry *to, int64_t n)
+{
+    int64_t count[8][256];
+    memset(count, 0, sizeof count);
+    for (int64_t i = 0; i < n; i++)
+        for (int b = 0; b < 8; b++)
+            count[b][from[i].key >> 8 * b & 255]++;
+    for (int b = 0; b < 8; b++) {
+        if (count[b][from[0].key >> 8 * b & 255] == n)
+            continue;
+        int64_t at = 0;
+        for (int v = 0; v < 256; v++) {
+            int64_t next = at + count[b][v];
+            count[b][v] = at;
+            at = next;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[count[b][from[i].key >> 8 * b & 255]++] = from[i];
+        entry *swap = from;
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+static entry *sorted_entries(const rows_data *data, const char *from, void *scratch)
+{
+    int64_t n = data->count[1];
+    entry *e = scratch;
+    for (int64_t i = 0; i < n; i++)
+        e[i] = (entry){data->key(from + i * data->step[1]), i};
+    if (n > FEW)
+        return radix_sort(e, e + n, n);
+    insertion_sort(e, n);
+    return e;
+}
+
+static void sort_row(const rows_data *data, char *const *p, void *scratch)
+{
+    const entry *e = sorted_entries(data, p[1], scratch);
+    for (int64_t i = 0; i < data->count[0]; i++)
+        memcpy(p[0] + i * data->step[0], p[1] + e[i].place * data->step[1], (size_t)data->itemsize);
+}
+
+static void argsort_row(const rows_data *data, char *const *p, void *scratch)
+{
+    const entry *e = sorted_entries(data, p[1], scratch);
+    for (int64_t i = 0; i < data->count[0]; i++)
+        *(int64_t *)(p[0] + i * data->step[0]) = e[i].place;
+}
+
+/* ---- searching ---- */
+
+static void search_row(const rows_data *data, char *const *p, void *scratch)
+{
+    (void)scratch;
+    for (int64_t i = 0; i < data->count[2]; i++) {
+        uint64_t wanted = data->key(p[2] + i * data->step[2]);
+        int64_t low = 0, high = data->count[1];
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            uint64_t key = data->key(p[1] + middle * data->step[1]);
+            if (key < wanted || (data->right && key == wanted))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        *(int64_t *)(p[0] + i * data->step[0]) = low;
+    }
+}
+
+/* ---- scans: float16 and bfloat16 round after each step, as the results themselves do ---- */
+
+#define SAME(x) (x)
+#define SCAN(name, s, S, W, LOAD, STORE) \
+    static void scan_##name##_##s(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) \
+    { \
+        W total = n ? (W)LOAD(*(const S *)from) : (W)0; \
+        for (int64_t i = 0; i < n; i++) { \
+            if (i) total = LOAD(STORE(TN__SCAN_##name(W, total, (W)LOAD(*(const S *)(from + i * from_step))))); \
+            *(S *)(to + i * to_step) = (S)STORE(total); \
+        } \
+    }
+#define SCANS(name) \
+    SCAN(name, b8, tn_u8, tn_u8, SAME, SAME) \
+    SCAN(name, i8, tn_i8, tn_i8, SAME, (tn_i8)) \
+    SCAN(name, i16, tn_i16, tn_i16, SAME, (tn_i16)) \
+    SCAN(name, i32, tn_i32, tn_i32, SAME, (tn_i32)) \
+    SCAN(name, i64, tn_i64, tn_i64, SAME, SAME) \
+    SCAN(name, u8, tn_u8, tn_u8, SAME, (tn_u8)) \
+    SCAN(name, u16, tn_u16, tn_u16, SAME, (tn_u16)) \
+    SCAN(name, u32, tn_u32, tn_u32, SAME, (tn_u32)) \
+    SCAN(name, u64, tn_u64, tn_u64, SAME, SAME) \
+    SCAN(name, f16, tn_f16, tn_f32, tn_f16_to_f32, tn_f32_to_f16) \
+    SCAN(name, bf16, tn_bf16, tn_f32, tn_bf16_to_f32, tn_f32_to_bf16) \
+    SCAN(name, f32, tn_f32, tn_f32, SAME, SAME) \
+    SCAN(name, f64, tn_f64, tn_f64, SAME, SAME)
+#define TN__SCAN_sum(W, a, b)     ((W)(a + b))
+#define TN__SCAN_product(W, a, b) ((W)(a * b))
+#define TN__SCAN_largest(W, a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define TN__SCAN_smallest(W, a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+SCANS(sum)
+SCANS(product)
+SCANS(largest)
+SCANS(smallest)
+
+#define ENTRY(dtype, s) [dtype] = {{scan_sum_##s, scan_product_##s, scan_largest_##s, scan_smallest_##s}}
+static const scan_functions scans[TN_DTYPE_COUNT] = {
+    ENTRY(TN_BOOL, b8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),     ENTRY(TN_INT64, i64),
+    ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),    ENTRY(TN_FLOAT16, f16),
+    ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64)};
+
+static void scan_row(const rows_data *data, char *const *p, void *scratch)
+{
+    (void)scratch;
+    data->scan(p[0], data->step[0], p[1], data->step[1], data->count[0]);
+}
+
+/* ---- steps ---- */
+
+static const struct {
+    int op;
+    row_function function;
+    int scan;     /* of scan_functions; -1: none */
+    bool scratch; /* entries for a row, twice */
+} operations[] = {
+    {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, argsort_row, -1, true},
+    {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
+    {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
+    {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
+};
+
+static void some_rows(void *context, int64_t begin, int64_t end)
+{
+    rows_run *run = context;
+    const rows_data *data = run->data;
+    void *scratch = data->scratch ? tn__alloc(data->scratch) : NULL;
+    if (data->scratch && !scratch) {
+        atomic_store(&run->no_memory, true);
+        return;
+    }
+    tn__cpu_cursor at;
+    tn__cpu_cursor_set(&at, &data->rest, run->base, begin);
+    for (int64_t i = begin; i < end; i++) {
+        data->function(data, at.p, scratch);
+        tn__cpu_cursor_move(&at, 1);
+    }
+    tn__free(scratch);
+}
+
+static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
+{
+    (void)scalars;
+    rows_run run = {.data = step->data};
+    tn__cpu_addresses(step, step->step->operand_count, buffers, run.base);
+    if (run.data->count[step->step->operand_count - 1] > 0)
+        tn__cpu_for(run.data->rest.size, run.data->count[1] * 16, some_rows, &run);
+    return run.no_memory ? tn__fail_memory(tn__cpu_ops[step->step->op].name, run.data->scratch) : TN_OK;
+}
+
+tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
+{
+    const tn__step *s = step->step;
+    const tn__operand *operand = s->operand;
+    int ndim = operand[0].ndim, row = -1;
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        row = operations[i].op == s->op ? (int)i : row;
+    tn_dtype dtype = s->operand_count > 1 ? operand[1].dtype : TN_DTYPE_DEFAULT;
+    if (row < 0 || ndim == 0 || !keys[dtype])
+        return tn__cpu_no_such_operation(step);
+    rows_data *data = tn__calloc(1, sizeof *data);
+    if (!data)
+        return tn__fail_memory("load", sizeof *data);
+    step->data = data;
+    step->run = run_rows;
+    data->function = operations[row].function;
+    data->scan = operations[row].scan < 0 ? NULL : scans[dtype].row[operations[row].scan];
+    data->key = keys[dtype];
+    data->right = s->op == TN__CPU_OP_SEARCH_RIGHT;
+    data->itemsize = tn__dtypes[dtype].size;
+    const int64_t *stride[3];
+    int64_t itemsize[3];
+    for (int k = 0; k < s->operand_count; k++) {
+        itemsize[k] = tn__dtypes[operand[k].dtype].size;
+        stride[k] = operand[k].stride;
+        data->count[k] = operand[k].dim[ndim - 1];
+        data->step[k] = operand[k].stride[ndim - 1] * itemsize[k];
+    }
+    data->scratch = operations[row].scratch ? 2 * sizeof(entry) * (size_t)data->count[1] : 0;
+    tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
+    return TN_OK;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Moving axes, and rearranging elements: rolling, turning, tiling, repeating. */
+#include "numpy/compose.h"
+
+#include <string.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+
+/* ---- axes ---- */
+
+tn_array *tn_ravel(const tn_array *x)
+{
+    return tn_flatten(x);
+}
+
+static tn_array *moveaxis(const tn_array *x, tn_axes source, tn_axes destination)
+{
+    int ndim = tn_ndim(x), from[TN_MAX_NDIM], used = 0;
+    tn_axes order = {.count = ndim};
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (source.count != destination.count || source.count < 0 || source.count > ndim)
+        return tn__refused(TN_ERR_VALUE, "moveaxis", "%d axes to %d places; expected as many, at most %d", source.count,
+                           destination.count, ndim);
+    memset(from, -1, sizeof from);
+    for (int i = 0; i < source.count; i++) {
+        int a = tn__axis_of("moveaxis", x, source.axis[i]), b = a < 0 ? -1 : tn__axis_of("moveaxis", x, destination.axis[i]);
+        if (b < 0)
+            return tn__leave_error(tn__enter());
+        if (used >> a & 1 || from[b] >= 0)
+            return tn__refused(TN_ERR_VALUE, "moveaxis", "axis %d or place %d is listed twice", a, b);
+        from[b] = a;
+        used |= 1 << a;
+    }
+    for (int i = 0, next = 0; i < ndim; i++) {
+        while (used >> next & 1)
+            next++;
+        order.axis[i] = from[i] >= 0 ? from[i] : next++;
+    }
+    return ndim ? tn_transpose(x, order) : tn__again(x);
+}
+
+tn_array *tn_moveaxis(const tn_array *x, tn_axes source, tn_axes destination)
+{
+    TN__COMPOSE(moveaxis(x, source, destination));
+}
+
+tn_array *tn_rollaxis(const tn_array *x, int axis, int start)
+{
+    int ndim = tn_ndim(x), from = tn__axis_of("rollaxis", x, axis);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (from < 0)
+        return tn__leave_error(tn__enter());
+    int to = start < 0 ? start + ndim : start;
+    if (to < 0 || to > ndim)
+        return tn__refused(TN_ERR_INDEX, "rollaxis", "start %d is out of range for an array of %d axes", start, ndim);
+    to -= from < to;
+    return tn_moveaxis(x, tn__axes_of(1, &from), tn__axes_of(1, &to));
+}
+
+/* Axes of extent 1 added until there are ndim, `behind` of them behind those of x. */
+static tn_array *at_least(const tn_array *x, int ndim, int behind)
+{
+    tn_shape shape = tn_shape_of(x);
+    int missing = ndim - shape.ndim;
+    if (missing <= 0 || tn_is_error(x))
+        return tn__again(x);
+    int front = missing - (behind && shape.ndim > 0 ? behind : 0);
+    tn_shape full = {.ndim = ndim};
+    for (int d = 0; d < ndim; d++)
+        full.dim[d] = d >= front && d < front + shape.ndim ? shape.dim[d - front] : 1;
+    return tn_reshape(x, full);
+}
+
+tn_array *tn__at_least(const tn_array *x, int ndim)
+{
+    return at_least(x, ndim, 0);
+}
+
+tn_array *tn_atleast_1d(const tn_array *x)
+{
+    return at_least(x, 1, 0);
+}
+
+tn_array *tn_atleast_2d(const tn_array *x)
+{
+    return at_least(x, 2, 0);
+}
+
+/* (n) becomes (1, n, 1), (m, n) becomes (m, n, 1). */
+tn_array *tn_atleast_3d(const tn_array *x)
+{
+    return at_least(x, 3, 1);
+}
+
+tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out)
+{
+    tn_shape shape = {0};
+    for (int i = 0; i < count; i++) {
+        tn_shape next = tn_shape_of(arrays[i]), both = shape.ndim > next.ndim ? shape : next;
+        for (int d = 1; d <= both.ndim; d++) {
+            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1, b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
+            both.dim[both.ndim - d] = a == 1 ? b : a; /* what does not fit is refused below */
+        }
+        shape = both;
+    }
+    tn_scope_push();
+    for (int i = 0; i < count; i++)
+        out[i] = tn_broadcast_to(arrays[i], shape);
+    return tn__composed_all(count, out);
+}
+
+/* ---- turning ---- */
+
+static tn_array *flipped(const char *operation, const tn_array *x, int axis, int least)
+{
+    if (!tn_is_error(x) && tn_ndim(x) < least)
+        return tn__refused(TN_ERR_SHAPE, operation, "expected at least %d axes, got %d", least, tn_ndim(x));
+    return tn_flip(x, tn__axes_of(1, &axis));
+}
+
+tn_array *tn_fliplr(const tn_array *x)
+{
+    return flipped("fliplr", x, 1, 2);
+}
+
+tn_array *tn_flipud(const tn_array *x)
+{
+    return flipped("flipud", x, 0, 1);
+}
+
+static tn_array *turned(const tn_array *x, int k, tn_axes axes)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (axes.count == 0)
+        axes = tn__axes_of(2, (int[]){0, 1});
+    if (axes.count != 2)
+        return tn__refused(TN_ERR_VALUE, "rot90", "%d axes given, expected two", axes.count);
+    int a = tn__axis_of("rot90", x, axes.axis[0]), b = a < 0 ? -1 : tn__axis_of("rot90", x, axes.axis[1]);
+    if (b < 0)
+        return tn__leave_error(tn__enter());
+    if (a == b)
+        return tn__refused(TN_ERR_VALUE, "rot90", "axis %d is given twice, expected two axes", a);
+    const tn_axes second = tn__axes_of(1, &b), both = tn__axes_of(2, (int[]){a, b});
+    int quarter = ((k % 4) + 4) % 4;
+    return quarter == 0   ? tn__again(x)
+           : quarter == 1 ? tn_swapaxes(tn_flip(x, second), a, b)
+           : quarter == 2 ? tn_flip(x, both)
+                          : tn_flip(tn_swapaxes(x, a, b), second);
+}
+
+tn_array *tn_rot90(const tn_array *x, int k, tn_axes axes)
+{
+    TN__COMPOSE(turned(x, k, axes));
+}
+
+static tn_array *rolled(tn_array *x, int axis, int64_t shift)
+{
+    int64_t n = tn_dim(x, axis), by = n > 0 ? ((shift % n) + n) % n : 0;
+    if (by == 0)
+        return x;
+    const tn_array *parts[] = {tn__cut(x, axis, n - by, by), tn__cut(x, axis, 0, n - by)};
+    return tn_concatenate(2, parts, axis);
+}
+
+static tn_array *roll(const tn_array *x, int count, const int64_t *shift, tn_axes axes)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (count < 1 || !shift || (axes.count == 0 && count != 1) || (axes.count && count != 1 && axes.count != 1 && count != axes.count))
+        return tn__refused(TN_ERR_VALUE, "roll", "%d shifts for %d axes; expected one, or one an axis", count, axes.count);
+    if (axes.count == 0)
+        return tn_reshape(rolled(tn_ravel(x), 0, shift[0]), tn_shape_of(x));
+    tn_array *y = tn__again(x);
+    for (int i = 0; i < axes.count || i < count; i++) {
+        int axis = tn__axis_of("roll", x, axes.axis[axes.count == 1 ? 0 : i]);
+        if (axis < 0)
+            return tn__leave_error(tn__enter());
+        y = rolled(y, axis, shift[count == 1 ? 0 : i]);
+    }
+    return y;
+}
+
+tn_array *tn_roll(const tn_array *x, int count, const int64_t *shift, tn_axes axes)
+{
+    TN__COMPOSE(roll(x, count, shift, axes));
+}
+
+/* ---- copies ---- */
+
+/* Along one axis each run of `run` places `count` times: extents (before, n / run, run and behind) with a repeated axis between. */
+static tn_array *copies(tn_array *x, int axis, int64_t run, int64_t count)
+{
+    tn_shape shape = tn_shape_of(x), three = {.ndim = 3, .dim = {1, 1, run}}, repeated;
+    for (int d = 0; d < shape.ndim; d++)
+        three.dim[d < axis ? 0 : 2] *= d == axis ? 1 : shape.dim[d];
+    three.dim[0] *= run ? shape.dim[axis] / run : 1;
+    repeated = three;
+    repeated.dim[1] = count;
+    shape.dim[axis] *= count;
+    return tn_reshape(tn_broadcast_to(tn_reshape(x, three), repeated), shape);
+}
+
+static tn_array *tile(const tn_array *x, tn_shape reps)
+{
+    tn_array *y = at_least(x, reps.ndim, 0);
+    for (int i = 0; i < reps.ndim && !tn_is_error(y); i++) {
+        int axis = tn_ndim(y) - reps.ndim + i;
+        if (reps.dim[i] < 0)
+            return tn__refused(TN_ERR_VALUE, "tile", "expected 0 or more copies, got %lld", (long long)reps.dim[i]);
+        if (reps.dim[i] != 1)
+            y = copies(y, axis, tn_dim(y, axis), reps.dim[i]);
+    }
+    return y;
+}
+
+tn_array *tn_tile(const tn_array *x, tn_shape reps)
+{
+    TN__COMPOSE(tile(x, reps));
+}
+
+/* The array and axis that "one axis, or the flat array" means; -1 and a latched failure for a bad one. */
+static int axis_or_flat(const char *operation, tn_array **x, tn_axes axis)
+{
+    if (axis.count == 0) {
+        *x = tn_ravel(*x);
+        return tn_is_error(*x) ? -1 : 0;
+    }
+    if (axis.count > 1) {
+        tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", axis.count);
+        return -1;
+    }
+    return tn__axis_of(operation, *x, axis.axis[0]);
+}
+
+static tn_array *repeat(const tn_array *x, int64_t count, tn_axes axis)
+{
+    tn_array *y = tn__again(x);
+    int along = axis_or_flat("repeat", &y, axis);
+    if (along < 0)
+        return tn_is_error(y) ? y : tn__leave_error(tn__enter());
+    if (count < 0)
+        return tn__refused(TN_ERR_VALUE, "repeat", "expected a count of 0 or more, got %lld", (long long)count);
+    return copies(y, along, 1, count);
+}
+
+tn_array *tn_repeat(const tn_array *x, int64_t count, tn_axes axis)
+{
+    TN__COMPOSE(repeat(x, count, axis));
+}
+
+static tn_array *repeat_each(const tn_array *x, const tn_array *counts, tn_axes axis)
+{
+    tn_array *y = tn__again(x);
+    int along = axis_or_flat("repeat", &y, axis);
+    if (along < 0)
+        return tn_is_error(y) ? y : tn__leave_error(tn__enter());
+    int64_t *count = tn__integers_of("repeat", counts), n = tn_size(counts), extent = tn_dim(y, along), total = 0;
+    if (!count)
+        return tn_is_error(counts) ? tn__again(counts) : tn__leave_error(tn__enter());
+    bool good = tn_ndim(counts) <= 1 && (n == extent || n == 1);
+    for (int64_t i = 0; good && i < n; i++)
+        good = count[i] >= 0 && !__builtin_add_overflow(total, count[i], &total);
+    int64_t one = n == 1 ? count[0] : 0;
+    tn__free(count);
+    if (!good)
+        return tn__refused(TN_ERR_VALUE, "repeat", "expected %lld counts of 0 or more, one for each place of the axis",
+                           (long long)extent);
+    if (n == 1)
+        return copies(y, along, 1, one);
+    const tn_search_opts right = {.right = true};
+    tn_array *places = tn_searchsorted_with(tn_cumsum_with(counts, NULL), tn__count_up(y, total), &right);
+    return tn_take(y, places, along);
+}
+
+tn_array *tn_repeat_each(const tn_array *x, const tn_array *counts, tn_axes axis)
+{
+    TN__COMPOSE(repeat_each(x, counts, axis));
+}
+
+static tn_array *resize(const tn_array *x, tn_shape shape)
+{
+    int64_t size = 1, own = tn_size(x);
+    for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++) {
+        if (shape.dim[d] < 0)
+            return tn__refused(TN_ERR_VALUE, "resize", "extent %d is %lld, expected 0 or more", d, (long long)shape.dim[d]);
+        size *= shape.dim[d];
+    }
+    if (own == 0) {
+        tn_create_opts opts = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+        return tn_is_error(x) ? tn__again(x) : tn_zeros_with(shape, &opts);
+    }
+    tn_array *flat = tn_tile(tn_ravel(x), tn__vector((size + own - 1) / own));
+    return tn_reshape(tn__cut(flat, 0, 0, size), shape);
+}
+
+tn_array *tn_resize(const tn_array *x, tn_shape shape)
+{
+    TN__COMPOSE(resize(x, shape));
+}

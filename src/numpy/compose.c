@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* What the composed functions share. */
+#include "numpy/compose.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+
+tn_array *tn__composed(tn_array *result)
+{
+    tn_keep(result);
+    tn_scope_pop();
+    return result;
+}
+
+tn_status tn__composed_all(int count, tn_array **results)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < count; i++) {
+        tn_keep(results[i]);
+        if (status == TN_OK)
+            status = tn_status_of(results[i]);
+    }
+    tn_scope_pop();
+    return status;
+}
+
+tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...)
+{
+    char reason[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    tn__call call = tn__enter();
+    tn__fail(code, operation, "%s", reason);
+    return tn__leave_error(call);
+}
+
+tn_array *tn__again(const tn_array *x)
+{
+    TN__RETURN(tn__node_of(x, "copy"));
+}
+
+tn_array *tn__array_of(const tn_array *x)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "asarray");
+    return tn__leave_array(call, tn__node_is_error(node) ? node : tn__strong(node));
+}
+
+int tn__axis_of(const char *operation, const tn_array *x, int axis)
+{
+    return tn_is_error(x) ? -1 : tn__axis_check(operation, axis, tn_ndim(x));
+}
+
+tn_axes tn__axes_of(int count, const int *axis)
+{
+    tn_axes axes = {.count = count};
+    for (int i = 0; i < count && i < TN_MAX_NDIM; i++)
+        axes.axis[i] = axis[i];
+    return axes;
+}
+
+tn_shape tn__vector(int64_t n)
+{
+    return (tn_shape){.ndim = 1, .dim = {n}};
+}
+
+tn_array *tn__cut(const tn_array *x, int axis, int64_t start, int64_t count)
+{
+    return tn_slice_axis(x, axis, start, start + count, 1);
+}
+
+tn_array *tn__positions_like(const tn_array *x, const int64_t *values, int64_t count)
+{
+    const tn_create_opts opts = {.device = tn_device_of(x)};
+    return tn_from_host_with(values, tn__vector(count), TN_INT64, &opts);
+}
+
+tn_array *tn__count_up(const tn_array *x, int64_t count)
+{
+    const tn_create_opts opts = {.device = tn_device_of(x), .dtype = TN_INT64};
+    return tn_arange_with(0, (double)count, 1, &opts);
+}
+
+tn_dtype tn__float_of(const tn_array *x)
+{
+    return tn__dtype_to_float(tn_dtype_of(x) ? tn_dtype_of(x) : TN_FLOAT32);
+}
+
+tn_array *tn__as_float(const tn_array *x)
+{
+    return tn_cast(x, tn__float_of(x));
+}
+
+int64_t *tn__integers_of(const char *operation, const tn_array *x)
+{
+    if (tn_is_error(x))
+        return NULL;
+    if (!tn_dtype_is_integer(tn_dtype_of(x)) && tn_size(x) > 0) {
+        tn__fail(TN_ERR_DTYPE, operation, "expected integers, got %s", tn_dtype_name(tn_dtype_of(x)));
+        return NULL;
+    }
+    size_t bytes = (size_t)tn_size(x) * sizeof(int64_t);
+    int64_t *values = tn__alloc(bytes + 1);
+    if (!values) {
+        tn__fail_memory(operation, bytes);
+        return NULL;
+    }
+    tn_array *wide = tn_cast(x, TN_INT64);
+    tn_status status = tn_to_host(wide, values, bytes);
+    tn_free(wide);
+    if (status == TN_OK)
+        return values;
+    tn__free(values);
+    return NULL;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Differences, gradients, integrals, interpolation. */
+#include "numpy/compose.h"
+
+#include "array/build_parts.h"
+
+/* ---- differences ---- */
+
+static tn_array *diff(const tn_array *x, int n, int axis)
+{
+    int along = tn__axis_of("diff", x, axis);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (n < 0)
+        return tn__refused(TN_ERR_VALUE, "diff", "expected an order of 0 or more, got %d", n);
+    if (n > 0 && along < 0)
+        return tn__leave_error(tn__enter());
+    tn_array *y = tn__again(x);
+    for (; n > 0 && !tn_is_error(y); n--) {
+        tn_array *high = tn_slice_axis(y, along, 1, TN_NONE, 1), *low = tn_slice_axis(y, along, 0, -1, 1);
+        y = tn_dtype_of(x) == TN_BOOL ? tn_not_equal(high, low) : tn_subtract(high, low);
+    }
+    return y;
+}
+
+tn_array *tn_diff(const tn_array *x, int n, int axis)
+{
+    TN__COMPOSE(diff(x, n, axis));
+}
+
+static tn_array *ediff1d(const tn_array *x, const tn_array *end, const tn_array *begin)
+{
+    tn_array *parts[3];
+    int count = 0;
+    tn_dtype dtype = tn_dtype_of(x);
+    if (begin)
+        parts[count++] = tn_cast(tn_ravel(begin), dtype);
+    parts[count++] = diff(tn_ravel(x), 1, 0);
+    if (end)
+        parts[count++] = tn_cast(tn_ravel(end), dtype);
+    for (int i = 0; i < count; i++)
+        if (tn_is_error(parts[i]))
+            return parts[i];
+    if (dtype == TN_BOOL)
+        return tn__refused(TN_ERR_DTYPE, "ediff1d", "does not take bool; tn_cast it to a number");
+    return tn_concatenate(count, (const tn_array *const *)parts, 0);
+}
+
+tn_array *tn_ediff1d(const tn_array *x, const tn_array *end, const tn_array *begin)
+{
+    TN__COMPOSE(ediff1d(x, end, begin));
+}
+
+/* ---- gradients ---- */
+
+/* A vector along one axis of x. */
+static tn_array *along_axis(const tn_array *vector, const tn_array *x, int axis)
+{
+    tn_shape shape = {.ndim = tn_ndim(x)};
+    for (int d = 0; d < shape.ndim; d++)
+        shape.dim[d] = d == axis ? tn_size(vector) : 1;
+    return tn_reshape(vector, shape);
+}
+
+/* a f0 + b f1 + c f2 of three neighbouring elements (or windows of them) from `start`. */
+static tn_array *three(const tn_array *x, int axis, int64_t start, int64_t count, const tn_array *a, const tn_array *b,
+                       const tn_array *c)
+{
+    tn_array *first = tn_multiply(a, tn__cut(x, axis, start, count));
+    tn_array *second = tn_multiply(b, tn__cut(x, axis, start + 1, count));
+    return tn_add(tn_add(first, second), tn_multiply(c, tn__cut(x, axis, start + 2, count)));
+}
+
+/* Two-point difference at an end, over the distance h. */
+static tn_array *one_sided(const tn_array *x, int axis, int64_t start, const tn_array *h)
+{
+    return tn_divide(tn_subtract(tn__cut(x, axis, start + 1, 1), tn__cut(x, axis, start, 1)), h);
+}
+
+/* Samples spacing apart; distances are then C numbers. */
+static tn_array *even_gradient(const tn_array *x, double h, int axis, int order)
+{
+    int64_t n = tn_dim(x, axis);
+    tn_array *inner = tn_divide(tn_subtract(tn__cut(x, axis, 2, n - 2), tn__cut(x, axis, 0, n - 2)), tn_weak_float(2 * h));
+    tn_array *first, *last;
+    if (order == 1) {
+        first = one_sided(x, axis, 0, tn_weak_float(h));
+        last = one_sided(x, axis, n - 2, tn_weak_float(h));
+    } else {
+        first = three(x, axis, 0, 1, tn_weak_float(-1.5 / h), tn_weak_float(2 / h), tn_weak_float(-0.5 / h));
+        last = three(x, axis, n - 3, 1, tn_weak_float(0.5 / h), tn_weak_float(-2 / h), tn_weak_float(1.5 / h));
+    }
+    return tn_concatenate(3, (const tn_array *const[]){first, inner, last}, axis);
+}
+
+/* The second-order formulas for distances h1 and h2 to the neighbours. */
+static tn_array *uneven_gradient(const tn_array *x, const tn_array *coordinates, int axis, int order)
+{
+    int64_t n = tn_dim(x, axis);
+    tn_array *h = along_axis(diff(tn__as_float(coordinates), 1, 0), x, axis);
+    tn_array *h1 = tn__cut(h, axis, 0, n - 2), *h2 = tn__cut(h, axis, 1, n - 2), *sum = tn_add(h1, h2);
+    tn_array *a = tn_negative(tn_divide(h2, tn_multiply(h1, sum)));
+    tn_array *b = tn_divide(tn_subtract(h2, h1), tn_multiply(h1, h2)), *c = tn_divide(h1, tn_multiply(h2, sum));
+    tn_array *inner = three(x, axis, 0, n - 2, a, b, c), *first, *last;
+    if (order == 1) {
+        first = one_sided(x, axis, 0, tn__cut(h, axis, 0, 1));
+        last = one_sided(x, axis, n - 2, tn__cut(h, axis, n - 2, 1));
+    } else {
+        tn_array *p = tn__cut(h, axis, 0, 1), *q = tn__cut(h, axis, 1, 1), *both = tn_add(p, q);
+        first = three(x, axis, 0, 1, tn_negative(tn_divide(tn_add(tn_multiply(p, tn_weak_int(2)), q), tn_multiply(p, both))),
+                      tn_divide(both, tn_multiply(p, q)), tn_negative(tn_divide(p, tn_multiply(q, both))));
+        p = tn__cut(h, axis, n - 3, 1);
+        q = tn__cut(h, axis, n - 2, 1);
+        both = tn_add(p, q);
+        last = three(x, axis, n - 3, 1, tn_divide(q, tn_multiply(p, both)), tn_negative(tn_divide(both, tn_multiply(p, q))),
+                     tn_divide(tn_add(tn_multiply(q, tn_weak_int(2)), p), tn_multiply(q, both)));
+    }
+    return tn_concatenate(3, (const tn_array *const[]){first, inner, last}, axis);
+}
+
+static tn_array *gradient(const tn_array *x, double spacing, const tn_array *coordinates, int axis, int edge_order)
+{
+    int along = tn__axis_of("gradient", x, axis);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (along < 0)
+        return tn__leave_error(tn__enter());
+    if (edge_order < 1 || edge_order > 2 || tn_dim(x, along) < edge_order + 1)
+        return tn__refused(TN_ERR_VALUE, "gradient", "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more",
+                           edge_order, (long long)tn_dim(x, along));
+    tn_array *y = tn_dtype_is_float(tn_dtype_of(x)) ? tn__again(x) : tn_cast(x, TN_FLOAT64);
+    if (!coordinates)
+        return even_gradient(y, spacing, along, edge_order);
+    if (tn_ndim(coordinates) != 1 || tn_size(coordinates) != tn_dim(x, along))
+        return tn__refused(TN_ERR_SHAPE, "gradient", "expected a vector of %lld coordinates", (long long)tn_dim(x, along));
+    return uneven_gradient(y, coordinates, along, edge_order);
+}
+
+tn_array *tn_gradient(const tn_array *x, double spacing, const tn_array *coordinates, int axis, int edge_order)
+{
+    TN__COMPOSE(gradient(x, spacing, coordinates, axis, edge_order));
+}
+
+/* ---- integrals ---- */
+
+static tn_array *trapezoid(const tn_array *y, const tn_array *coordinates, double dx, int axis)
+{
+    int along = tn__axis_of("trapezoid", y, axis);
+    if (tn_is_error(y))
+        return tn__again(y);
+    if (along < 0)
+        return tn__leave_error(tn__enter());
+    const tn_array *step = tn_weak_float(dx);
+    if (coordinates && tn_ndim(coordinates) == 1)
+        step = along_axis(diff(coordinates, 1, 0), y, along);
+    else if (coordinates)
+        step = diff(coordinates, 1, axis);
+    tn_array *pairs = tn_add(tn_slice_axis(y, along, 1, TN_NONE, 1), tn_slice_axis(y, along, 0, -1, 1));
+    const tn_reduce_opts opts = {.axis = tn__axes_of(1, &along)};
+    return tn_sum_with(tn_divide(tn_multiply(step, pairs), tn_weak_float(2)), &opts);
+}
+
+tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx, int axis)
+{
+    TN__COMPOSE(trapezoid(y, coordinates, dx, axis));
+}
+
+/* ---- interpolation ---- */
+
+static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right)
+{
+    if (tn_is_error(xp) || tn_is_error(fp))
+        return tn__again(tn_is_error(xp) ? xp : fp);
+    int64_t n = tn_size(xp);
+    if (tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(fp) != n || n == 0)
+        return tn__refused(TN_ERR_SHAPE, "interp", "expected two vectors of the same extent, not empty");
+    tn_array *v = tn_cast(x, TN_FLOAT64), *px = tn_cast(xp, TN_FLOAT64), *py = tn_cast(fp, TN_FLOAT64);
+    const tn_search_opts behind = {.right = true};
+    tn_array *i = tn_clip(tn_subtract(tn_searchsorted_with(px, v, &behind), tn_weak_int(1)), tn_weak_int(0),
+                          tn_weak_int(n > 1 ? n - 2 : 0));
+    tn_array *k = tn_minimum(tn_add(i, tn_weak_int(1)), tn_weak_int(n - 1));
+    tn_array *x0 = tn_take(px, i, 0), *y0 = tn_take(py, i, 0), *dx = tn_subtract(tn_take(px, k, 0), x0);
+    tn_array *dy = tn_subtract(tn_take(py, k, 0), y0);
+    tn_array *flat = tn_equal(dx, tn_weak_int(0));
+    tn_array *slope = tn_where(flat, tn_weak_int(0), tn_divide(dy, tn_where(flat, tn_weak_int(1), dx)));
+    tn_array *y = tn_add(tn_multiply(slope, tn_subtract(v, x0)), y0);
+    y = tn_where(tn_equal(v, x0), y0, y);
+    tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0), *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
+    y = tn_where(tn_less(v, tn_index(px, 0)), low, y);
+    y = tn_where(tn_equal(v, tn_index(px, n - 1)), tn_index(py, n - 1), y);
+    return tn_where(tn_greater(v, tn_index(px, n - 1)), high, tn_where(tn_isnan(v), v, y));
+}
+
+tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right)
+{
+    TN__COMPOSE(interp(x, xp, fp, left, right));
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Joining and splitting: the stack and split families, append, insert, delete. */
+#include "numpy/compose.h"
+
+#include <stdlib.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+
+/* ---- joining ---- */
+
+/* Each array brought into form by `form`, then joined along `axis`; of vectors along `vector_axis`. */
+static tn_array *stacked(const char *operation, int count, const tn_array *const *arrays, tn_array *(*form)(const tn_array *),
+                         int axis, int vector_axis)
+{
+    if (count < 1 || !arrays)
+        return tn__refused(TN_ERR_VALUE, operation, "expected 1 or more arrays, got %d", count);
+    tn_array **formed = tn__alloc(sizeof *formed * (size_t)count);
+    if (!formed)
+        return tn__refused(TN_ERR_MEMORY, operation, "no memory for %d arrays", count);
+    for (int i = 0; i < count; i++)
+        formed[i] = form(arrays[i]);
+    tn_array *result = tn_concatenate(count, (const tn_array *const *)formed, tn_ndim(formed[0]) == 1 ? vector_axis : axis);
+    tn__free(formed);
+    return result;
+}
+
+/* A vector as a column. */
+static tn_array *as_column(const tn_array *x)
+{
+    tn_array *y = tn_atleast_1d(x);
+    return tn_ndim(y) == 1 ? tn_expand_dims(y, 1) : y;
+}
+
+tn_array *tn_vstack(int count, const tn_array *const *arrays)
+{
+    TN__COMPOSE(stacked("vstack", count, arrays, tn_atleast_2d, 0, 0));
+}
+
+tn_array *tn_hstack(int count, const tn_array *const *arrays)
+{
+    TN__COMPOSE(stacked("hstack", count, arrays, tn_atleast_1d, 1, 0));
+}
+
+tn_array *tn_dstack(int count, const tn_array *const *arrays)
+{
+    TN__COMPOSE(stacked("dstack", count, arrays, tn_atleast_3d, 2, 2));
+}
+
+tn_array *tn_column_stack(int count, const tn_array *const *arrays)
+{
+    TN__COMPOSE(stacked("column_stack", count, arrays, as_column, 1, 1));
+}
+
+static tn_array *append(const tn_array *x, const tn_array *values, tn_axes axis)
+{
+    if (axis.count > 1)
+        return tn__refused(TN_ERR_VALUE, "append", "%d axes given, expected one", axis.count);
+    if (axis.count == 0)
+        return tn_concatenate(2, (const tn_array *const[]){tn_ravel(x), tn_ravel(values)}, 0);
+    return tn_concatenate(2, (const tn_array *const[]){x, values}, axis.axis[0]);
+}
+
+tn_array *tn_append(const tn_array *x, const tn_array *values, tn_axes axis)
+{
+    TN__COMPOSE(append(x, values, axis));
+}
+
+/* ---- splitting ---- */
+
+tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out)
+{
+    if (count < 0 || (count > 0 && !positions) || !out)
+        return tn__fail(TN_ERR_VALUE, "split", "expected 0 or more positions, got %d, and an array for the parts", count);
+    int along = tn__axis_of("split", x, axis);
+    tn_scope_push();
+    for (int i = 0; i <= count; i++) {
+        int64_t start = i ? positions[i - 1] : 0, stop = i < count ? positions[i] : TN_NONE;
+        out[i] = tn_is_error(x) ? tn__again(x) : along < 0 ? tn__leave_error(tn__enter()) : tn_slice_axis(x, along, start, stop, 1);
+    }
+    return tn__composed_all(count + 1, out);
+}
+
+tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **out)
+{
+    if (sections < 1 || !out)
+        return tn__fail(TN_ERR_VALUE, "array_split", "expected 1 or more sections, got %d, and an array for them", sections);
+    int along = tn__axis_of("array_split", x, axis);
+    int64_t extent = along < 0 ? 0 : tn_dim(x, along), each = extent / sections, longer = extent % sections;
+    tn_scope_push();
+    for (int i = 0; i < sections; i++) {
+        int64_t start = each * i + (i < longer ? i : longer);
+        out[i] = tn_is_error(x) ? tn__again(x)
+                 : along < 0    ? tn__leave_error(tn__enter())
+                                : tn__cut(x, along, start, each + (i < longer));
+    }
+    return tn__composed_all(sections, out);
+}
+
+/* ---- insert and delete: a table of which elements come where, made on the host ---- */
+
+/* The one axis, or the flat array; -1 and a latched failure. */
+static int one_axis(const char *operation, tn_array **x, tn_axes axis)
+{
+    if (axis.count == 0) {
+        *x = tn_ravel(*x);
+        return tn_is_error(*x) ? -1 : 0;
+    }
+    if (axis.count > 1)
+        return tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", axis.count), -1;
+    return tn__axis_of(operation, *x, axis.axis[0]);
+}
+
+static tn_array *failure(const tn_array *x)
+{
+    return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+}
+
+static tn_array *without(const tn_array *x, int count, const int64_t *positions, tn_axes axis)
+{
+    tn_array *y = tn__again(x);
+    int along = one_axis("delete", &y, axis);
+    if (along < 0)
+        return failure(y);
+    int64_t extent = tn_dim(y, along), kept = 0;
+    char *gone = tn__calloc((size_t)extent + 1, 1);
+    int64_t *places = tn__alloc(sizeof(int64_t) * (size_t)(extent + 1));
+    tn_array *result = gone && places ? NULL : tn__refused(TN_ERR_MEMORY, "delete", "no memory for %lld places", (long long)extent);
+    for (int i = 0; i < count && !result; i++) {
+        int64_t at = positions[i] < 0 ? positions[i] + extent : positions[i];
+        if (at < 0 || at >= extent)
+            result = tn__refused(TN_ERR_INDEX, "delete", "position %lld is out of range for an axis of extent %lld",
+                                 (long long)positions[i], (long long)extent);
+        else
+            gone[at] = 1;
+    }
+    for (int64_t i = 0; i < extent && !result; i++)
+        if (!gone[i])
+            places[kept++] = i;
+    if (!result)
+        result = tn_take(y, tn__positions_like(y, places, kept), along);
+    tn__free(gone);
+    tn__free(places);
+    return result;
+}
+
+tn_array *tn_delete(const tn_array *x, int count, const int64_t *positions, tn_axes axis)
+{
+    TN__COMPOSE(without(x, count, positions, axis));
+}
+
+/* The values in y's axes: `count` places along `along`, or, for one position, all that there are; the other extents y's. */
+static tn_array *insertable(const tn_array *values, const tn_array *y, int along, int count)
+{
+    tn_shape shape = tn_shape_of(y);
+    tn_array *v = tn_cast(values, tn_dtype_of(y));
+    shape.dim[along] = count;
+    if (count == 1 && tn_ndim(v) <= shape.ndim && !tn_is_error(v)) { /* NumPy: the first axis of values goes there */
+        v = tn_moveaxis(tn__at_least(v, shape.ndim), tn__axes_of(1, (int[]){0}), tn__axes_of(1, &along));
+        shape.dim[along] = tn_dim(v, along);
+    }
+    return tn_broadcast_to(v, shape);
+}
+
+/* A value to insert: its position, its number. */
+typedef struct placed {
+    int64_t position, number;
+} placed;
+
+static int by_position(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    return x->position != y->position ? (x->position > y->position) - (x->position < y->position)
+                                      : (x->number > y->number) - (x->number < y->number);
+}
+
+/* For each place of the result the number of the element of y, or extent + the number of the value, that goes there. */
+static void interleave(const placed *order, int64_t n, int64_t extent, int64_t *places)
+{
+    int64_t at = 0, next = 0;
+    for (int64_t i = 0; i <= extent; i++) {
+        for (; next < n && order[next].position == i; next++)
+            places[at++] = extent + order[next].number;
+        if (i < extent)
+            places[at++] = i;
+    }
+}
+
+static tn_array *inserted(const tn_array *x, int count, const int64_t *positions, const tn_array *values, tn_axes axis)
+{
+    tn_array *y = tn__again(x);
+    int along = one_axis("insert", &y, axis);
+    if (along < 0)
+        return failure(y);
+    tn_array *v = insertable(values, y, along, count);
+    if (tn_is_error(v))
+        return v;
+    int64_t extent = tn_dim(y, along), n = tn_dim(v, along);
+    placed *order = tn__alloc(sizeof *order * (size_t)(n + 1));
+    int64_t *places = tn__alloc(sizeof(int64_t) * (size_t)(extent + n + 1));
+    tn_array *result = order && places ? NULL : tn__refused(TN_ERR_MEMORY, "insert", "no memory for %lld places", (long long)n);
+    for (int64_t i = 0; i < n && !result; i++) {
+        int64_t given = positions[count == 1 ? 0 : i], at = given < 0 ? given + extent : given;
+        order[i] = (placed){at, i};
+        if (at < 0 || at > extent)
+            result = tn__refused(TN_ERR_INDEX, "insert", "position %lld is out of range for an axis of extent %lld",
+                                 (long long)given, (long long)extent);
+    }
+    if (!result) {
+        qsort(order, (size_t)n, sizeof *order, by_position);
+        interleave(order, n, extent, places);
+        tn_array *both = tn_concatenate(2, (const tn_array *const[]){y, v}, along);
+        result = tn_take(both, tn__positions_like(y, places, extent + n), along);
+    }
+    tn__free(order);
+    tn__free(places);
+    return result;
+}
+
+tn_array *tn_insert(const tn_array *x, int count, const int64_t *positions, const tn_array *values, tn_axes axis)
+{
+    TN__COMPOSE(inserted(x, count, positions, values, axis));
+}
+
+/* ---- trimming ---- */
+
+static tn_array *trimmed(const tn_array *x, bool front, bool back)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (tn_ndim(x) != 1)
+        return tn__refused(TN_ERR_SHAPE, "trim_zeros", "expected a vector, got an array of %d axes", tn_ndim(x));
+    int64_t n = tn_size(x), first = 0, last = n;
+    unsigned char *set = tn__alloc((size_t)n + 1);
+    if (!set || tn_to_host(tn_cast(x, TN_BOOL), set, (size_t)n + 1) != TN_OK) {
+        tn__free(set);
+        return tn__leave_error(tn__enter());
+    }
+    while (front && first < n && !set[first])
+        first++;
+    while (back && last > first && !set[last - 1])
+        last--;
+    tn__free(set);
+    return tn__cut(x, 0, first, last - first);
+}
+
+tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back)
+{
+    TN__COMPOSE(trimmed(x, front, back));
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Padding, by NumPy's modes: a table of what stands before and behind an axis. */
+#include "numpy/compose.h"
+
+#include <string.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+
+/* One side of one axis. */
+typedef struct side {
+    int axis;
+    int64_t width;       /* of this side */
+    bool behind;
+    const tn_pad_opts *opts;
+} side;
+
+/* width elements that continue x on one side. */
+typedef tn_array *filler(const tn_array *x, const side *s);
+
+static tn_shape widened(const tn_array *x, const side *s)
+{
+    tn_shape shape = tn_shape_of(x);
+    shape.dim[s->axis] = s->width;
+    return shape;
+}
+
+static tn_array *edge_of(const tn_array *x, const side *s)
+{
+    return tn__cut(x, s->axis, s->behind ? tn_dim(x, s->axis) - 1 : 0, 1);
+}
+
+static double value_of(const side *s)
+{
+    return s->opts && s->opts->values ? s->opts->values[s->axis][s->behind] : 0;
+}
+
+static tn_array *constant(const tn_array *x, const side *s)
+{
+    const tn_create_opts opts = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+    return tn_full_with(widened(x, s), value_of(s), &opts);
+}
+
+static tn_array *edge(const tn_array *x, const side *s)
+{
+    return tn_broadcast_to(edge_of(x, s), widened(x, s));
+}
+
+static tn_array *ramp(const tn_array *x, const side *s)
+{
+    tn_array *last = edge_of(x, s);
+    const tn_create_opts scalar = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
+    const tn_space_opts opts = {.axis = s->axis, .open = true};
+    tn_shape flat = tn_shape_of(last);
+    memmove(&flat.dim[s->axis], &flat.dim[s->axis + 1], sizeof(int64_t) * (size_t)(flat.ndim - 1 - s->axis));
+    flat.ndim--;
+    tn_array *y = tn_linspace_arrays_with(tn_scalar_with(value_of(s), &scalar),
+                                          tn_cast(tn_reshape(last, flat), TN_FLOAT64), s->width, &opts);
+    if (tn_dtype_is_integer(tn_dtype_of(x)))
+        y = tn_floor(y);
+    y = tn_cast(y, tn_dtype_of(x));
+    return s->behind ? tn_flip(y, tn__axes_of(1, &s->axis)) : y;
+}
+
+/* A statistic of the nearest elements, rounded for integers. */
+static tn_array *statistic(const tn_array *x, const side *s, tn_array *(*of)(const tn_array *, const tn_reduce_opts *))
+{
+    int64_t extent = tn_dim(x, s->axis), length = extent;
+    if (s->opts && s->opts->stat_length && s->opts->stat_length[s->axis][s->behind] < extent)
+        length = s->opts->stat_length[s->axis][s->behind];
+    if (length < 1)
+        return tn__refused(TN_ERR_VALUE, "pad", "expected a stat_length of 1 or more, got %lld", (long long)length);
+    tn_array *near = tn__cut(x, s->axis, s->behind ? extent - length : 0, length);
+    const tn_reduce_opts opts = {.axis = tn__axes_of(1, &s->axis), .keepdims = true};
+    tn_array *y = of(near, &opts);
+    if (tn_dtype_is_float(tn_dtype_of(y)) && !tn_dtype_is_float(tn_dtype_of(x)))
+        y = tn_rint(y);
+    return tn_broadcast_to(tn_cast(y, tn_dtype_of(x)), widened(x, s));
+}
+
+static tn_array *largest(const tn_array *x, const side *s) { return statistic(x, s, tn_max_with); }
+static tn_array *smallest(const tn_array *x, const side *s) { return statistic(x, s, tn_min_with); }
+static tn_array *mean(const tn_array *x, const side *s) { return statistic(x, s, tn_mean_with); }
+static tn_array *median(const tn_array *x, const side *s) { return statistic(x, s, tn_median_with); }
+
+/* The elements at places that a rule gives for the places outside: i from 1 outward on this side, n the extent. */
+static tn_array *mapped(const tn_array *x, const side *s, int64_t (*place)(int64_t i, int64_t n))
+{
+    int64_t n = tn_dim(x, s->axis), *places = tn__alloc(sizeof(int64_t) * (size_t)(s->width + 1));
+    if (!places)
+        return tn__refused(TN_ERR_MEMORY, "pad", "no memory for %lld places", (long long)s->width);
+    for (int64_t i = 0; i < s->width; i++) {
+        int64_t near = place(s->behind ? i + 1 : s->width - i, n); /* counted from this side's edge */
+        places[i] = s->behind ? n - 1 - near : near;
+    }
+    tn_array *y = tn_take(x, tn__positions_like(x, places, s->width), s->axis);
+    tn__free(places);
+    return y;
+}
+
+static int64_t place_reflect(int64_t i, int64_t n)
+{
+    if (n == 1)
+        return 0;
+    i %= 2 * (n - 1);
+    return i < n ? i : 2 * (n - 1) - i;
+}
+static int64_t place_symmetric(int64_t i, int64_t n)
+{
+    i = (i - 1) % (2 * n);
+    return i < n ? i : 2 * n - 1 - i;
+}
+static int64_t place_wrap(int64_t i, int64_t n) { return n - 1 - (i - 1) % n; }
+
+/* Reflected about the edge's value too: 2 edge - x. Once only: farther out, NumPy reflects what has been reflected. */
+static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reach)
+{
+    if (!(s->opts && s->opts->odd))
+        return y;
+    if (s->width > reach)
+        return tn__refused(TN_ERR_UNSUPPORTED, "pad", "an odd reflection of %lld elements on an axis of extent %lld; at most %lld",
+                           (long long)s->width, (long long)tn_dim(x, s->axis), (long long)reach);
+    return tn_subtract(tn_multiply(edge_of(x, s), tn_weak_int(2)), y);
+}
+
+static tn_array *reflect(const tn_array *x, const side *s)
+{
+    return odd(x, s, mapped(x, s, place_reflect), tn_dim(x, s->axis) - 1);
+}
+static tn_array *symmetric(const tn_array *x, const side *s)
+{
+    return odd(x, s, mapped(x, s, place_symmetric), tn_dim(x, s->axis));
+}
+static tn_array *wrap(const tn_array *x, const side *s) { return mapped(x, s, place_wrap); }
+
+static const struct {
+    const char *name;
+    filler *fill;
+    bool needs_elements; /* an empty axis has none to continue */
+} modes[] = {
+    {"constant", constant, false}, {"edge", edge, true},         {"linear_ramp", ramp, true},
+    {"maximum", largest, true},    {"mean", mean, true},         {"median", median, true},
+    {"minimum", smallest, true},   {"reflect", reflect, true},   {"symmetric", symmetric, true},
+    {"wrap", wrap, true},          {"empty", constant, false},
+};
+
+static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
+{
+    const char *name = opts && opts->mode ? opts->mode : "constant";
+    size_t m = 0;
+    while (m < sizeof modes / sizeof *modes && strcmp(modes[m].name, name) != 0)
+        m++;
+    if (m == sizeof modes / sizeof *modes)
+        return tn__refused(TN_ERR_NAME, "pad", "no mode '%s'; there are constant, edge, linear_ramp, maximum, mean, median, "
+                           "minimum, reflect, symmetric, wrap, empty", name);
+    tn_array *y = tn__array_of(x);
+    for (int axis = 0; axis < tn_ndim(x); axis++) {
+        side before = {.axis = axis, .width = width[axis][0], .opts = opts};
+        side behind = {.axis = axis, .width = width[axis][1], .behind = true, .opts = opts};
+        if (before.width < 0 || behind.width < 0)
+            return tn__refused(TN_ERR_VALUE, "pad", "widths %lld and %lld of axis %d; expected 0 or more",
+                               (long long)before.width, (long long)behind.width, axis);
+        if (before.width + behind.width == 0)
+            continue;
+        if (modes[m].needs_elements && tn_dim(y, axis) == 0)
+            return tn__refused(TN_ERR_VALUE, "pad", "axis %d has extent 0: mode '%s' has nothing to continue", axis, name);
+        const tn_array *parts[] = {modes[m].fill(y, &before), y, modes[m].fill(y, &behind)};
+        int first = before.width == 0, count = 3 - first - (behind.width == 0);
+        y = tn_concatenate(count, parts + first, axis);
+    }
+    return y;
+}
+
+tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    TN__COMPOSE(padded(x, width, opts));
+}

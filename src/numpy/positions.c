@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Positions: taking and putting by them, finding those of what is not zero, choosing. */
+#include "numpy/compose.h"
+
+#include <string.h>
+
+#include "array/build_parts.h"
+
+/* ---- modes of positions out of range ---- */
+
+/* The positions, brought into range as the mode says; an error array for a mode there is not. */
+static tn_array *in_mode(const char *operation, const tn_array *indices, int64_t extent, const char *mode)
+{
+    if (!mode || strcmp(mode, "raise") == 0)
+        return tn__array_of(indices);
+    if (extent == 0 && tn_size(indices) > 0)
+        return tn__refused(TN_ERR_INDEX, operation, "no position is in an axis of extent 0");
+    tn_array *wide = tn_cast(indices, TN_INT64);
+    if (strcmp(mode, "wrap") == 0)
+        return tn_remainder(wide, tn_weak_int(extent ? extent : 1));
+    if (strcmp(mode, "clip") == 0)
+        return tn_clip(wide, tn_weak_int(0), tn_weak_int(extent ? extent - 1 : 0));
+    return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are raise, wrap and clip", mode);
+}
+
+static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
+{
+    tn_array *y = opts && opts->axis.count ? tn__again(x) : tn_ravel(x);
+    int axis = opts && opts->axis.count ? tn__axis_of("take", x, opts->axis.axis[0]) : 0;
+    if (tn_is_error(y) || tn_is_error(indices))
+        return tn__again(tn_is_error(y) ? y : indices);
+    if (axis < 0)
+        return tn__leave_error(tn__enter());
+    if (!tn_dtype_is_integer(tn_dtype_of(indices)) && !(tn_dtype_of(indices) == TN_BOOL))
+        return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s", tn_dtype_name(tn_dtype_of(indices)));
+    tn_array *places = in_mode("take", tn_cast(indices, TN_INT64), tn_dim(y, axis), opts ? opts->mode : NULL);
+    return tn_take(y, places, axis);
+}
+
+tn_array *tn_take_with(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
+{
+    TN__COMPOSE(take(x, indices, opts));
+}
+
+/* values again and again until there are n. */
+static tn_array *cycled(const tn_array *values, int64_t n)
+{
+    return tn_resize(values, tn__vector(n));
+}
+
+static tn_array *put(const tn_array *x, const tn_array *indices, const tn_array *values, const char *mode)
+{
+    tn_array *flat = tn_ravel(x), *places = in_mode("put", tn_ravel(indices), tn_size(x), mode);
+    if (tn_is_error(flat) || tn_size(places) == 0 || tn_size(values) == 0)
+        return tn__again(x);
+    tn_array *v = tn_cast(cycled(values, tn_size(places)), tn_dtype_of(x));
+    return tn_reshape(tn_scatter_set(flat, places, v, 0), tn_shape_of(x));
+}
+
+tn_status tn_put(tn_array *x, const tn_array *indices, const tn_array *values, const char *mode)
+{
+    tn_scope_push();
+    tn_array *y = put(x, indices, values, mode);
+    return tn__replace(x, tn__composed(y));
+}
+
+static tn__node *put_along(tn__node *x, tn__node *indices, tn__node *values, int axis)
+{
+    TN__PASS_ERROR(x);
+    TN__PASS_ERROR(values);
+    return tn__scatter_node(TN__OP_SCATTER_SET, x, indices, tn__cast(values, (tn_dtype)x->dtype), axis);
+}
+
+tn_status tn_put_along_axis(tn_array *x, const tn_array *indices, const tn_array *values, int axis)
+{
+    const char *name = "put_along_axis";
+    tn__call call = tn__enter();
+    return tn__replace(x, tn__leave_array(call, put_along(tn__node_of(x, name), tn__node_of(indices, name),
+                                                          tn__node_of(values, name), axis)));
+}
+
+static tn_array *fill_diagonal(const tn_array *x, const tn_array *value, bool wrap)
+{
+    int ndim = tn_ndim(x);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (ndim < 2)
+        return tn__refused(TN_ERR_SHAPE, "fill_diagonal", "expected at least 2 axes, got %d", ndim);
+    int64_t n = tn_dim(x, 0), columns = tn_dim(x, 1), size = tn_size(x), stop = size, step = columns + 1, power = 1;
+    for (int d = 0; ndim > 2 && d < ndim; d++, power *= n) {
+        if (tn_dim(x, d) != n)
+            return tn__refused(TN_ERR_SHAPE, "fill_diagonal", "expected equal extents of more than two axes");
+        step = d ? step + power : 1; /* 1 + n + n^2 + ... */
+    }
+    if (ndim == 2 && !wrap && columns * columns < size)
+        stop = columns * columns;
+    const tn_slice_range diagonal = {0, stop, step};
+    tn_array *flat = tn_ravel(x);
+    int64_t count = tn_size(tn_slice(flat, 1, &diagonal));
+    tn_array *values = tn_size(value) == 1 ? tn_reshape(value, tn__vector(1)) : cycled(value, count);
+    return tn_reshape(tn_slice_update(flat, 1, &diagonal, values), tn_shape_of(x));
+}
+
+tn_status tn_fill_diagonal(tn_array *x, const tn_array *value, bool wrap)
+{
+    tn_scope_push();
+    tn_array *y = fill_diagonal(x, value, wrap);
+    return tn__replace(x, tn__composed(y));
+}
+
+static tn_array *place(const tn_array *x, const tn_array *mask, const tn_array *values, bool in_order)
+{
+    if (tn_size(mask) != tn_size(x))
+        return tn__refused(TN_ERR_SHAPE, "place", "a mask of %lld elements for an array of %lld", (long long)tn_size(mask),
+                           (long long)tn_size(x));
+    if (tn_size(values) == 0 && in_order && tn_size(x) > 0 && tn_item(tn_any_with(mask, NULL)) != 0)
+        return tn__refused(TN_ERR_VALUE, "place", "there are no values to place");
+    tn_array *flat = tn_reshape(tn_cast(mask, TN_BOOL), tn__vector(tn_size(x)));
+    if (tn_size(x) == 0 || tn_size(values) == 0)
+        return tn__again(x);
+    tn_array *at = in_order ? tn_subtract(tn_cumsum_with(flat, NULL), tn_weak_int(1)) : tn__count_up(x, tn_size(x));
+    tn_array *v = tn_take(tn_ravel(values), tn_remainder(at, tn_weak_int(tn_size(values))), 0);
+    tn_array *y = tn_where(flat, tn_cast(v, tn_dtype_of(x)), tn_ravel(x));
+    return tn_reshape(y, tn_shape_of(x));
+}
+
+tn_status tn_place(tn_array *x, const tn_array *mask, const tn_array *values)
+{
+    tn_scope_push();
+    tn_array *y = place(x, mask, values, true);
+    return tn__replace(x, tn__composed(y));
+}
+
+tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *values)
+{
+    tn_scope_push();
+    tn_array *y = place(x, mask, values, false);
+    return tn__replace(x, tn__composed(y));
+}
+
+/* ---- what is not zero ---- */
+
+/* The k-th is the first place up to which there are k of them. */
+static tn_array *flatnonzero(const tn_array *x)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    tn_array *mask = tn_cast(tn_ravel(x), TN_BOOL), *total = tn_sum_with(mask, NULL);
+    int64_t count = tn_item_int(total);
+    tn_array *wanted = tn_add(tn__count_up(x, count), tn_weak_int(1));
+    return tn_searchsorted_with(tn_cumsum_with(mask, NULL), wanted, NULL);
+}
+
+tn_array *tn_flatnonzero(const tn_array *x)
+{
+    TN__COMPOSE(flatnonzero(x));
+}
+
+/* Flat positions as one array an axis. */
+static void unravel(tn_array *flat, tn_shape shape, tn_array **out)
+{
+    for (int d = shape.ndim - 1; d >= 0; d--) {
+        tn_array *extent = tn_weak_int(shape.dim[d] > 0 ? shape.dim[d] : 1);
+        out[d] = d ? tn_remainder(flat, extent) : flat;
+        flat = d ? tn_floor_divide(flat, extent) : flat;
+    }
+}
+
+tn_status tn_nonzero(const tn_array *x, tn_array **out)
+{
+    tn_scope_push();
+    tn_shape shape = tn_shape_of(x);
+    tn_array *flat = flatnonzero(x);
+    if (shape.ndim == 0) { /* as a vector of one */
+        out[0] = flat;
+        return tn__composed_all(1, out);
+    }
+    unravel(flat, shape, out);
+    return tn__composed_all(shape.ndim, out);
+}
+
+static tn_array *argwhere(const tn_array *x)
+{
+    tn_array *places[TN_MAX_NDIM];
+    if (tn_ndim(x) == 0 && !tn_is_error(x)) {
+        const tn_create_opts opts = {.dtype = TN_INT64, .device = tn_device_of(x)};
+        return tn_zeros_with((tn_shape){.ndim = 2, .dim = {tn_size(flatnonzero(x)), 0}}, &opts);
+    }
+    if (tn_nonzero(x, places) != TN_OK)
+        return tn__again(tn_is_error(x) ? x : places[0]);
+    return tn_stack(tn_ndim(x), (const tn_array *const *)places, 1);
+}
+
+tn_array *tn_argwhere(const tn_array *x)
+{
+    TN__COMPOSE(argwhere(x));
+}
+
+static tn_array *compress(const tn_array *condition, const tn_array *x, tn_axes axis)
+{
+    if (!tn_is_error(condition) && tn_ndim(condition) != 1)
+        return tn__refused(TN_ERR_SHAPE, "compress", "expected a vector as condition, got %d axes", tn_ndim(condition));
+    const tn_take_opts opts = {.axis = axis};
+    return take(x, flatnonzero(condition), &opts);
+}
+
+tn_array *tn_compress(const tn_array *condition, const tn_array *x, tn_axes axis)
+{
+    TN__COMPOSE(compress(condition, x, axis));
+}
+
+tn_array *tn_extract(const tn_array *condition, const tn_array *x)
+{
+    TN__COMPOSE(take(x, flatnonzero(condition), NULL));
+}
+
+/* ---- choosing ---- */
+
+static tn_array *choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode)
+{
+    if (count < 1 || !choices)
+        return tn__refused(TN_ERR_VALUE, "choose", "expected 1 or more choices, got %d", count);
+    if (!tn_is_error(which) && !tn_dtype_is_integer(tn_dtype_of(which)) && tn_dtype_of(which) != TN_BOOL)
+        return tn__refused(TN_ERR_DTYPE, "choose", "expected integers, got %s", tn_dtype_name(tn_dtype_of(which)));
+    tn_array *i = in_mode("choose", tn_cast(which, TN_INT64), count, mode);
+    if (tn_is_error(i))
+        return i;
+    bool raises = !mode || strcmp(mode, "raise") == 0;
+    tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(0)), tn_greater_equal(i, tn_weak_int(count)));
+    if (raises && tn_size(i) > 0 && tn_item(tn_any_with(out, NULL)) != 0)
+        return tn__refused(TN_ERR_INDEX, "choose", "an element of the first array is not from 0 to %d", count - 1);
+    tn_array *y = tn__array_of(choices[count - 1]);
+    for (int k = count - 2; k >= 0; k--)
+        y = tn_where(tn_equal(i, tn_weak_int(k)), choices[k], y);
+    return count == 1 ? tn_where(tn_less(i, tn_weak_int(0)), y, y) : y;
+}
+
+tn_array *tn_choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode)
+{
+    TN__COMPOSE(choose(which, count, choices, mode));
+}
+
+static tn_array *choose_first(int count, const tn_array *const *conditions, const tn_array *const *choices,
+                              const tn_array *otherwise)
+{
+    if (count < 1 || !conditions || !choices)
+        return tn__refused(TN_ERR_VALUE, "select", "expected 1 or more conditions, got %d", count);
+    tn_array *y = tn__again(otherwise);
+    for (int k = count - 1; k >= 0; k--) {
+        if (!tn_is_error(conditions[k]) && tn_dtype_of(conditions[k]) != TN_BOOL)
+            return tn__refused(TN_ERR_DTYPE, "select", "condition %d is %s, expected bool", k,
+                               tn_dtype_name(tn_dtype_of(conditions[k])));
+        y = tn_where(conditions[k], choices[k], y);
+    }
+    return y;
+}
+
+tn_array *tn_select(int count, const tn_array *const *conditions, const tn_array *const *choices,
+                    const tn_array *otherwise)
+{
+    TN__COMPOSE(choose_first(count, conditions, choices, otherwise));
+}
+
+/* ---- positions as numbers ---- */
+
+/* Checked on the host: nothing else would notice. */
+static bool all_within(const tn_array *i, int64_t low, int64_t high)
+{
+    tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(low)), tn_greater_equal(i, tn_weak_int(high)));
+    return tn_size(i) == 0 || tn_item(tn_any_with(out, NULL)) == 0;
+}
+
+tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **out)
+{
+    int64_t size = 1;
+    for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++)
+        size *= shape.dim[d];
+    tn_scope_push();
+    tn_array *flat = tn_cast(indices, TN_INT64);
+    bool integers = tn_is_error(indices) || tn_dtype_is_integer(tn_dtype_of(indices));
+    if (!integers || (!tn_is_error(flat) && !all_within(flat, 0, size))) {
+        flat = tn__refused(TN_ERR_INDEX, "unravel_index", "expected integers from 0 to %lld", (long long)size - 1);
+        for (int d = 0; d < shape.ndim; d++)
+            out[d] = tn__again(flat);
+    } else {
+        unravel(flat, shape, out);
+    }
+    return tn__composed_all(shape.ndim, out);
+}
+
+static tn_array *ravel_multi_index(int count, const tn_array *const *indices, tn_shape shape, const char *mode)
+{
+    if (count != shape.ndim || count < 1)
+        return tn__refused(TN_ERR_VALUE, "ravel_multi_index", "%d arrays of positions for %d axes", count, shape.ndim);
+    bool raises = !mode || strcmp(mode, "raise") == 0;
+    tn_array *flat = NULL;
+    for (int d = 0; d < count; d++) {
+        tn_array *i = in_mode("ravel_multi_index", indices[d], shape.dim[d], mode);
+        i = tn_is_error(i) ? i : tn_cast(i, TN_INT64);
+        if (!tn_is_error(i) && raises && !all_within(i, 0, shape.dim[d]))
+            return tn__refused(TN_ERR_INDEX, "ravel_multi_index", "a position along axis %d is not from 0 to %lld", d,
+                               (long long)shape.dim[d] - 1);
+        flat = flat ? tn_add(tn_multiply(flat, tn_weak_int(shape.dim[d])), i) : i;
+    }
+    return flat;
+}
+
+tn_array *tn_ravel_multi_index(int count, const tn_array *const *indices, tn_shape shape, const char *mode)
+{
+    TN__COMPOSE(ravel_multi_index(count, indices, shape, mode));
+}
+
+tn_status tn_tril_indices(int64_t n, int k, int64_t m, tn_array *out[2])
+{
+    const tn_create_opts opts = {.dtype = TN_BOOL};
+    tn_scope_push();
+    tn_nonzero(tn_tri_with(n, m, k, &opts), out);
+    return tn__composed_all(2, out);
+}
+
+tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2])
+{
+    const tn_create_opts opts = {.dtype = TN_BOOL};
+    tn_scope_push();
+    tn_nonzero(tn_logical_not(tn_tri_with(n, m, k - 1, &opts)), out);
+    return tn__composed_all(2, out);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quantiles. The reduced axes become one last axis, which is sorted; a method says at which real number between 0 and n - 1 a
+ * quantile lies, and how its neighbours are weighted there (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996).
+ */
+#include "numpy/compose.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "array/build_parts.h"
+#include "core/memory.h"
+
+/* Whole part and weight of the upper neighbour at the real position h. */
+typedef enum weighting {
+    BETWEEN,  /* linearly */
+    DOWN,     /* the lower one */
+    UP,       /* the upper one */
+    NEAREST,  /* ties to even */
+    MIDDLE,   /* half and half, unless h is whole */
+    STEP,     /* the upper one, unless h is whole */
+    HALF_STEP /* the same, the mean where h is whole */
+} weighting;
+
+/* h = n q + alpha + q (1 - alpha - beta) - 1, Hyndman and Fan's common form. */
+typedef struct method {
+    const char *name;
+    double alpha, beta;
+    weighting weight;
+} method;
+
+static const method methods[] = {
+    {"linear", 1, 1, BETWEEN},
+    {"lower", 1, 1, DOWN},
+    {"higher", 1, 1, UP},
+    {"midpoint", 1, 1, MIDDLE},
+    {"nearest", 1, 1, NEAREST},
+    {"inverted_cdf", 0, 1, STEP},
+    {"averaged_inverted_cdf", 0, 1, HALF_STEP},
+    {"closest_observation", 0, 1, NEAREST},
+    {"interpolated_inverted_cdf", 0, 1, BETWEEN},
+    {"hazen", 0.5, 0.5, BETWEEN},
+    {"weibull", 0, 0, BETWEEN},
+    {"median_unbiased", 1.0 / 3, 1.0 / 3, BETWEEN},
+    {"normal_unbiased", 3.0 / 8, 3.0 / 8, BETWEEN},
+};
+
+static const method *find_method(const char *name)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
+
+/* x with the reduced axes as one last axis; the shape without them, and with them of extent 1. */
+typedef struct slices {
+    tn_array *rows;
+    tn_shape kept, ones;
+} slices;
+
+static bool make_slices(const char *operation, const tn_array *x, tn_axes axes, slices *s)
+{
+    uint32_t set;
+    *s = (slices){.rows = NULL};
+    if (tn_is_error(x) || !tn__axes_set(operation, axes, tn_ndim(x), &set))
+        return false;
+    tn_axes order = {.count = tn_ndim(x)};
+    int at = 0;
+    int64_t n = 1;
+    s->ones = tn_shape_of(x);
+    for (int reduced = 0; reduced < 2; reduced++)
+        for (int d = 0; d < order.count; d++)
+            if ((set >> d & 1) == (unsigned)reduced) {
+                order.axis[at++] = d;
+                if (reduced) {
+                    n *= tn_dim(x, d);
+                    s->ones.dim[d] = 1;
+                } else {
+                    s->kept.dim[s->kept.ndim++] = tn_dim(x, d);
+                }
+            }
+    tn_shape rows = s->kept;
+    rows.dim[rows.ndim++] = n;
+    if (rows.ndim > TN_MAX_NDIM)
+        return tn__fail(TN_ERR_SHAPE, operation, "an array of %d axes is too large", tn_ndim(x)), false;
+    s->rows = tn_reshape(at ? tn_transpose(x, order) : x, rows);
+    return true;
+}
+
+static tn_array *failure(const tn_array *x)
+{
+    return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+}
+
+/* a + (b - a) t, exact at both ends. */
+static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t)
+{
+    tn_array *d = tn_subtract(b, a);
+    tn_array *upper = tn_subtract(b, tn_multiply(d, tn_subtract(tn_weak_int(1), t)));
+    return tn_where(tn_greater_equal(t, tn_weak_float(0.5)), upper, tn_add(a, tn_multiply(d, t)));
+}
+
+/* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (float64, of extent 1 in the last axis). */
+static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, const tn_array *q, const method *m, tn_dtype dtype)
+{
+    tn_array *last = tn_subtract(count, tn_weak_int(1)), *h;
+    if (m->alpha == 1)
+        h = tn_multiply(last, q);
+    else
+        h = tn_subtract(tn_add(tn_multiply(count, q), tn_add(tn_multiply(q, tn_weak_float(1 - m->alpha - m->beta)),
+                                                             tn_weak_float(m->alpha))), tn_weak_int(1));
+    bool plain = m->weight == BETWEEN;
+    if (strcmp(m->name, "closest_observation") == 0)
+        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* NumPy: rounded up, but for ties at even places */
+    tn_array *whole = tn_floor(h), *t = tn_subtract(h, whole), *zero = tn_weak_int(0), *one = tn_ones_like(t);
+    tn_array *fraction = tn_greater(t, zero);
+    switch (m->weight) {
+    case DOWN:
+        t = tn_zeros_like(t);
+        break;
+    case UP:
+        t = tn_cast(fraction, TN_FLOAT64);
+        break;
+    case NEAREST:
+        if (m->alpha == 1) {
+            whole = tn_rint(h);
+            t = tn_zeros_like(t);
+        } else {
+            tn_array *even = tn_equal(tn_remainder(whole, tn_weak_int(2)), zero);
+            t = tn_where(tn_logical_and(tn_logical_not(fraction), even), tn_zeros_like(t), one);
+        }
+        break;
+    case MIDDLE:
+        t = tn_where(fraction, tn_weak_float(0.5), tn_zeros_like(t));
+        break;
+    case STEP:
+        t = tn_cast(fraction, TN_FLOAT64);
+        break;
+    case HALF_STEP:
+        t = tn_where(fraction, one, tn_weak_float(0.5));
+        break;
+    case BETWEEN:
+        break;
+    }
+    /* beyond the ends: the end itself */
+    tn_array *low = tn_clip(whole, zero, last), *high = tn_clip(tn_add(whole, tn_weak_int(1)), zero, last);
+    const tn_shape rows = tn_shape_of(sorted);
+    int axis = rows.ndim - 1;
+    tn_array *a = tn_take_along_axis(sorted, tn_cast(low, TN_INT64), axis);
+    if (m->weight == DOWN || (m->weight == NEAREST && m->alpha == 1))
+        return a;
+    tn_array *b = tn_take_along_axis(sorted, tn_cast(high, TN_INT64), axis);
+    if (m->weight == UP || m->weight == STEP || m->weight == NEAREST)
+        return tn_where(tn_greater(t, zero), b, a);
+    if (plain)
+        t = tn_where(tn_less(h, zero), tn_zeros_like(t), tn_where(tn_greater(h, last), tn_zeros_like(t), t));
+    return between(tn_cast(a, dtype), tn_cast(b, dtype), tn_cast(t, dtype));
+}
+
+/* In which dtype quantiles are: a C number q takes x's, else q's counts too. */
+static tn_dtype quantile_dtype(const tn_array *x, const tn_array *q, bool weak)
+{
+    tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
+    return weak || !tn_dtype_is_float(tn_dtype_of(q)) ? dtype : tn_dtype_promote(dtype, tn_dtype_of(q));
+}
+
+static bool is_weak(const tn_array *x)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "quantile");
+    bool weak = !tn__node_is_error(node) && node->flags & TN__NODE_WEAK;
+    tn__leave(call);
+    return weak;
+}
+
+static bool within(const tn_array *q, double high)
+{
+    tn_array *outside = tn_logical_or(tn_less(q, tn_weak_int(0)), tn_greater(q, tn_weak_float(high)));
+    return tn_size(q) == 0 || tn_item(tn_any_with(outside, NULL)) == 0;
+}
+
+/* NaN where the last of a sorted row is NaN, or how many numbers a row has. */
+static tn_array *quantiles(const char *operation, const tn_array *x, const tn_array *q, double unit, bool skip_nan,
+                           const tn_quantile_opts *opts)
+{
+    const method *m = find_method(opts && opts->method ? opts->method : "linear");
+    if (!m)
+        return tn__refused(TN_ERR_NAME, operation, "no method '%s'; see tn_quantile", opts->method);
+    slices s;
+    if (!make_slices(operation, x, opts ? opts->axis : (tn_axes){0}, &s))
+        return failure(x);
+    if (tn_is_error(q) || !within(q, unit))
+        return tn_is_error(q) ? tn__again(q) : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
+    tn_dtype dtype = quantile_dtype(x, q, is_weak(q));
+    bool floating = tn_dtype_is_float(tn_dtype_of(x));
+    int axis = tn_ndim(s.rows) - 1;
+    int64_t n = tn_dim(s.rows, axis);
+    if (n == 0)
+        return tn__refused(TN_ERR_VALUE, operation, "nothing has no quantiles; check tn_size(x) first");
+    tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
+    const tn_axis_opts last = {.axis = {1, {-1}}};
+    const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_FLOAT64};
+    tn_array *sorted = tn_sort_with(rows, &last), *nan = floating ? tn_isnan(sorted) : NULL;
+    const tn_create_opts f64 = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
+    tn_array *count = skip_nan && nan ? tn_sum_with(tn_logical_not(nan), &along) : tn_scalar_with((double)n, &f64);
+    tn_array *fraction = tn_divide(tn_cast(q, TN_FLOAT64), tn_weak_float(unit));
+    if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
+        count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
+    tn_array *y = at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
+    bool picks = m->weight == DOWN || m->weight == UP || m->weight == NEAREST || m->weight == STEP;
+    if (!picks)
+        y = tn_cast(y, dtype);
+    if (nan) {
+        tn_array *bad = skip_nan ? tn_equal(count, tn_weak_int(0)) : tn__cut(nan, axis, n - 1, 1);
+        y = tn_where(bad, tn_weak_float(NAN), y);
+    }
+    /* q's axes first, then the kept ones */
+    tn_shape result = tn_shape_of(q), kept = opts && opts->keepdims ? s.ones : s.kept;
+    for (int d = 0; d < kept.ndim; d++)
+        if (result.ndim++ < TN_MAX_NDIM)
+            result.dim[result.ndim - 1] = kept.dim[d];
+    if (result.ndim > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim, TN_MAX_NDIM);
+    y = tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0}));
+    return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, TN_BOOL) : y, result);
+}
+
+#define QUANTILES(name, unit, skip_nan)                                                            \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts) \
+    {                                                                                              \
+        TN__COMPOSE(quantiles(#name, x, q, unit, skip_nan, opts));                                 \
+    }
+QUANTILES(quantile, 1, false)
+QUANTILES(percentile, 100, false)
+QUANTILES(nanquantile, 1, true)
+QUANTILES(nanpercentile, 100, true)
+
+/* The mean of the two in the middle, as NumPy computes it: their sum halved. */
+static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *opts)
+{
+    slices s;
+    if (!make_slices("median", x, opts ? opts->axis : (tn_axes){0}, &s))
+        return failure(x);
+    bool floating = tn_dtype_is_float(tn_dtype_of(x));
+    tn_dtype dtype = floating ? tn_dtype_of(x) : TN_FLOAT64;
+    int axis = tn_ndim(s.rows) - 1;
+    int64_t n = tn_dim(s.rows, axis);
+    const tn_axis_opts last = {.axis = {1, {-1}}};
+    const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_INT64};
+    tn_array *y;
+    if (n == 0) { /* the mean of nothing */
+        const tn_reduce_opts mean = {.axis = {1, {-1}}, .keepdims = true, .dtype = dtype};
+        y = tn_mean_with(s.rows, &mean);
+    } else {
+        tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
+        tn_array *sorted = tn_sort_with(rows, &last), *nan = floating ? tn_isnan(sorted) : NULL, *low, *high;
+        tn_array *count = NULL;
+        if (skip_nan && nan) {
+            count = tn_sum_with(tn_logical_not(nan), &along);
+            tn_array *above = tn_right_shift(count, tn_weak_int(1));
+            tn_array *below = tn_maximum(tn_right_shift(tn_subtract(count, tn_weak_int(1)), tn_weak_int(1)), tn_weak_int(0));
+            low = tn_take_along_axis(sorted, below, axis);
+            high = tn_take_along_axis(sorted, tn_minimum(above, tn_weak_int(n - 1)), axis);
+            high = tn_where(tn_equal(tn_bitwise_and(count, tn_weak_int(1)), tn_weak_int(1)), low, high);
+        } else {
+            low = tn__cut(sorted, axis, (n - 1) / 2, 1);
+            high = tn__cut(sorted, axis, n / 2, 1);
+        }
+        tn_dtype wide = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16 ? TN_FLOAT32 : dtype;
+        tn_array *sum = tn_add(tn_cast(low, wide), tn_cast(high, wide));
+        y = tn_where(tn_equal(low, high), tn_cast(low, wide), tn_divide(sum, tn_weak_int(2)));
+        y = tn_cast(y, dtype);
+        if (nan) {
+            tn_array *bad = skip_nan ? tn_equal(count, tn_weak_int(0)) : tn__cut(nan, axis, n - 1, 1);
+            y = tn_where(bad, tn_weak_float(NAN), y);
+        }
+    }
+    return tn_reshape(y, opts && opts->keepdims ? s.ones : s.kept);
+}
+
+tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(median(x, false, opts));
+}
+
+tn_array *tn_nanmedian_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(median(x, true, opts));
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Means, variances and extremes: weighted, without NaN, of pairs. */
+#include "numpy/compose.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "array/build_parts.h"
+
+static const tn_reduce_opts no_opts = {._ = 0};
+
+/* ---- options of reductions for the steps of a composite ---- */
+
+static tn_reduce_opts kept(const tn_reduce_opts *opts)
+{
+    return (tn_reduce_opts){.axis = opts ? opts->axis : no_opts.axis, .keepdims = true};
+}
+
+static tn_reduce_opts plain(const tn_reduce_opts *opts)
+{
+    return (tn_reduce_opts){.axis = opts ? opts->axis : no_opts.axis, .keepdims = opts && opts->keepdims};
+}
+
+static bool holds_nan(const tn_array *x)
+{
+    return tn_dtype_is_float(tn_dtype_of(x));
+}
+
+tn_array *tn_ptp_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    const tn_reduce_opts own = plain(opts);
+    TN__COMPOSE(tn_subtract(tn_max_with(x, &own), tn_min_with(x, &own)));
+}
+
+static tn_array *count_nonzero(const tn_array *x, const tn_reduce_opts *opts)
+{
+    tn_reduce_opts own = plain(opts);
+    own.dtype = TN_INT64;
+    return tn_sum_with(tn_cast(x, TN_BOOL), &own);
+}
+
+tn_array *tn_count_nonzero_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(count_nonzero(x, opts));
+}
+
+/* ---- without NaN ---- */
+
+static tn_array *instead_of_nan(const tn_array *x, double value)
+{
+    return holds_nan(x) ? tn_where(tn_isnan(x), tn_weak_float(value), x) : tn__array_of(x);
+}
+
+/* How many are numbers, in the dtype. */
+static tn_array *count_of(const tn_array *x, const tn_reduce_opts *opts, tn_dtype dtype)
+{
+    tn_reduce_opts own = *opts;
+    own.dtype = TN_INT64;
+    return tn_cast(tn_sum_with(tn_logical_not(tn_isnan(x)), &own), dtype);
+}
+
+tn_array *tn_nansum_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(tn_sum_with(instead_of_nan(x, 0), opts));
+}
+
+tn_array *tn_nanprod_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(tn_prod_with(instead_of_nan(x, 1), opts));
+}
+
+static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
+{
+    if (!holds_nan(x))
+        return tn_mean_with(x, opts);
+    tn_reduce_opts own = plain(opts);
+    own.dtype = opts && opts->dtype ? opts->dtype : tn_dtype_of(x);
+    tn_dtype wide = own.dtype == TN_FLOAT64 ? TN_FLOAT64 : own.dtype;
+    return tn_divide(tn_sum_with(instead_of_nan(x, 0), &own), count_of(x, &own, wide));
+}
+
+tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nanmean(x, opts));
+}
+
+static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
+{
+    if (!holds_nan(x))
+        return tn_var_with(x, opts);
+    tn_dtype dtype = tn_dtype_of(x);
+    const tn_reduce_opts keep = kept(opts), own = plain(opts);
+    tn_array *deviation = tn_subtract(x, tn_divide(tn_sum_with(instead_of_nan(x, 0), &keep), count_of(x, &keep, dtype)));
+    tn_array *squares = tn_sum_with(instead_of_nan(tn_square(deviation), 0), &own);
+    tn_array *divisor = tn_subtract(count_of(x, &own, dtype), tn_weak_int(opts ? opts->ddof : 0));
+    tn_array *good = tn_greater(divisor, tn_weak_int(0));
+    return tn_where(good, tn_divide(squares, tn_where(good, divisor, tn_weak_int(1))), tn_weak_float(NAN));
+}
+
+tn_array *tn_nanvar_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nanvar(x, opts));
+}
+
+tn_array *tn_nanstd_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(tn_sqrt(nanvar(x, opts)));
+}
+
+static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool largest)
+{
+    tn_reduce_opts own = plain(opts);
+    tn_array *y = largest ? tn_max_with(instead_of_nan(x, -INFINITY), &own) : tn_min_with(instead_of_nan(x, INFINITY), &own);
+    if (!holds_nan(x))
+        return y;
+    return tn_where(tn_all_with(tn_isnan(x), &own), tn_weak_float(NAN), y);
+}
+
+tn_array *tn_nanmax_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nan_extreme(x, opts, true));
+}
+
+tn_array *tn_nanmin_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nan_extreme(x, opts, false));
+}
+
+static tn_array *nan_position(const char *operation, const tn_array *x, const tn_reduce_opts *opts, bool largest)
+{
+    tn_reduce_opts own = plain(opts);
+    tn_array *y = largest ? tn_argmax_with(instead_of_nan(x, -INFINITY), &own) : tn_argmin_with(instead_of_nan(x, INFINITY), &own);
+    if (!holds_nan(x) || tn_is_error(y))
+        return y;
+    if (tn_item(tn_any_with(tn_all_with(tn_isnan(x), &own), NULL)) != 0)
+        return tn__refused(TN_ERR_VALUE, operation, "a slice holds NaN only, and has no %s element",
+                           largest ? "largest" : "smallest");
+    return y;
+}
+
+tn_array *tn_nanargmax_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nan_position("nanargmax", x, opts, true));
+}
+
+tn_array *tn_nanargmin_with(const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(nan_position("nanargmin", x, opts, false));
+}
+
+tn_array *tn_nancumsum_with(const tn_array *x, const tn_axis_opts *opts)
+{
+    TN__COMPOSE(tn_cumsum_with(instead_of_nan(x, 0), opts));
+}
+
+tn_array *tn_nancumprod_with(const tn_array *x, const tn_axis_opts *opts)
+{
+    TN__COMPOSE(tn_cumprod_with(instead_of_nan(x, 1), opts));
+}
+
+/* ---- weighted means ---- */
+
+/* Weights in x's axes: of its shape already, or a vector along one axis. */
+static tn_array *aligned_weights(const tn_array *x, const tn_array *weights, const tn_reduce_opts *opts)
+{
+    if (tn_ndim(weights) == tn_ndim(x)) {
+        for (int d = 0; d < tn_ndim(x); d++)
+            if (tn_dim(weights, d) != tn_dim(x, d))
+                return tn__refused(TN_ERR_SHAPE, "average", "the weights' axis %d has extent %lld, the array's %lld", d,
+                                   (long long)tn_dim(weights, d), (long long)tn_dim(x, d));
+        return tn__again(weights);
+    }
+    int axis = opts && opts->axis.count == 1 ? tn__axis_of("average", x, opts->axis.axis[0]) : -1;
+    if (axis < 0 || tn_ndim(weights) != 1 || tn_size(weights) != tn_dim(x, axis))
+        return tn__refused(TN_ERR_SHAPE, "average", "expected weights of the array's shape, or a vector along one axis given");
+    tn_shape shape = {.ndim = tn_ndim(x)};
+    for (int d = 0; d < shape.ndim; d++)
+        shape.dim[d] = d == axis ? tn_size(weights) : 1;
+    return tn_broadcast_to(tn_reshape(weights, shape), tn_shape_of(x));
+}
+
+static tn_array *average(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts)
+{
+    tn_reduce_opts own = plain(opts);
+    tn_array *mean, *sum;
+    if (!weights) {
+        mean = tn_mean_with(x, &own);
+        int64_t count = tn_size(mean) ? tn_size(x) / tn_size(mean) : 0;
+        sum = tn_add(tn_zeros_like(mean), tn_weak_int(count));
+    } else {
+        tn_array *w = aligned_weights(x, weights, opts);
+        tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(w));
+        if (dtype && !tn_dtype_is_float(dtype) && (dtype == TN_BOOL || tn_dtype_is_integer(dtype)))
+            dtype = TN_FLOAT64;
+        if (!tn_is_error(w) && !tn_is_error(x) && !tn_dtype_is_float(tn_dtype_of(x)) && tn_dtype_is_float(dtype))
+            dtype = TN_FLOAT64; /* as NumPy: integers are averaged in float64 */
+        own.dtype = dtype;
+        sum = tn_sum_with(w, &own);
+        mean = tn_divide(tn_sum_with(tn_multiply(tn_cast(x, dtype), tn_cast(w, dtype)), &own), sum);
+        if (total && !tn_is_error(sum) && tn_item(tn_any_with(tn_equal(sum, tn_weak_int(0)), NULL)) != 0)
+            return tn__refused(TN_ERR_VALUE, "average", "the weights add up to zero");
+    }
+    if (total)
+        *total = tn_keep(sum);
+    return mean;
+}
+
+tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(average(x, weights, total, opts));
+}
+
+/* ---- pairs of variables ---- */
+
+static tn_array *covariance(const tn_array *x, bool by_columns, int ddof)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (tn_ndim(x) > 2)
+        return tn__refused(TN_ERR_SHAPE, "cov", "expected at most 2 axes, got %d", tn_ndim(x));
+    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), TN_FLOAT64);
+    tn_array *rows = tn_atleast_2d(tn_cast(x, dtype));
+    if (by_columns && tn_dim(rows, 0) != 1)
+        rows = tn_transpose(rows, (tn_axes){0});
+    int64_t count = tn_dim(rows, 1), divisor = count - (ddof < 0 ? 1 : ddof);
+    const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
+    tn_array *deviation = tn_subtract(rows, tn_mean_with(rows, &along));
+    tn_array *products = tn_matmul(deviation, tn_transpose(deviation, (tn_axes){0}));
+    return tn_squeeze(tn_divide(products, tn_weak_float((double)(divisor < 0 ? 0 : divisor))), (tn_axes){0});
+}
+
+tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof)
+{
+    TN__COMPOSE(covariance(x, by_columns, ddof));
+}
+
+static tn_array *correlation(const tn_array *x, bool by_columns)
+{
+    tn_array *c = covariance(x, by_columns, -1);
+    if (tn_ndim(c) == 0)
+        return tn_divide(c, c);
+    tn_array *deviation = tn_sqrt(tn_diagonal(c, 0, 0, 1));
+    c = tn_divide(tn_divide(c, tn_expand_dims(deviation, 1)), deviation);
+    return tn_clip(c, tn_weak_float(-1), tn_weak_float(1));
+}
+
+tn_array *tn_corrcoef(const tn_array *x, bool by_columns)
+{
+    TN__COMPOSE(correlation(x, by_columns));
+}
+
+/* The longer vector's windows of the shorter one's length times the shorter one, reversed for a convolution. */
+static tn_array *convolve(const char *operation, const tn_array *a, const tn_array *b, const char *mode, bool reversed)
+{
+    if (tn_is_error(a) || tn_is_error(b))
+        return tn__again(tn_is_error(a) ? a : b);
+    int64_t n = tn_size(a), m = tn_size(b);
+    if (tn_ndim(a) > 1 || tn_ndim(b) > 1 || n == 0 || m == 0)
+        return tn__refused(TN_ERR_SHAPE, operation, "expected two vectors with elements");
+    bool full = strcmp(mode, "full") == 0, same = strcmp(mode, "same") == 0;
+    if (!full && !same && strcmp(mode, "valid") != 0)
+        return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are full, same and valid", mode);
+    tn_array *x = tn_ravel(a), *y = tn_ravel(b);
+    y = reversed ? tn_flip(y, (tn_axes){0}) : y; /* now: sums of x[i + k] y[i] */
+    const int64_t width[1][2] = {{m - 1, m - 1}};
+    tn_array *padded = tn_pad_with(x, width, NULL);
+    int64_t shifts = n + m - 1;
+    tn_array *start = tn_expand_dims(tn__count_up(x, shifts), 1);
+    tn_array *windows = tn_take(padded, tn_add(start, tn__count_up(x, m)), 0);
+    tn_array *sums = tn_matmul(windows, y);
+    if (full)
+        return sums;
+    int64_t longer = n > m ? n : m, shorter = n > m ? m : n, count = same ? longer : longer - shorter + 1;
+    int64_t first = same ? (shorter - 1) / 2 : shorter - 1;
+    if (same && !reversed && n < m)
+        first = shifts - longer - first; /* NumPy swaps the operands, and turns the result */
+    return tn__cut(sums, 0, first, count);
+}
+
+tn_array *tn_convolve(const tn_array *a, const tn_array *b, const char *mode)
+{
+    TN__COMPOSE(convolve("convolve", a, b, mode, true));
+}
+
+tn_array *tn_correlate(const tn_array *a, const tn_array *b, const char *mode)
+{
+    TN__COMPOSE(convolve("correlate", a, b, mode, false));
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Elementwise functions composed of others, and the options out, where and dtype. */
+#include "numpy/compose.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "array/build_parts.h"
+
+/* ---- options ---- */
+
+static tn_array *refused_cast(tn_dtype from, tn_dtype to)
+{
+    return tn__refused(TN_ERR_DTYPE, "dtype", "%s would lose its kind as %s; expected a dtype of the same kind or a higher one",
+                       tn_dtype_name(from), tn_dtype_name(to));
+}
+
+/* An operand in the dtype that the option asks for; a C number always is one of a lower kind or the same. */
+static const tn_array *as_option(const tn_array *x, const tn_ufunc_opts *opts)
+{
+    if (!opts || !opts->dtype || tn_is_error(x))
+        return x;
+    return tn_can_cast(tn_dtype_of(x), opts->dtype) ? tn_cast(x, opts->dtype) : refused_cast(tn_dtype_of(x), opts->dtype);
+}
+
+static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
+{
+    if (opts && opts->out)
+        return tn_write(opts->out, result, opts->where);
+    return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
+}
+
+tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts)
+{
+    TN__COMPOSE(finished(f(as_option(x, opts)), opts));
+}
+
+tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts)
+{
+    TN__COMPOSE(finished(f(as_option(a, opts), as_option(b, opts)), opts));
+}
+
+static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array *b)
+{
+    tn_shape shape = tn_shape_of(a);
+    if (tn_is_error(a) || tn_is_error(b))
+        return tn__again(tn_is_error(a) ? a : b);
+    if (shape.ndim + tn_ndim(b) > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "outer", "the result would have %d axes, the most is %d", shape.ndim + tn_ndim(b),
+                           TN_MAX_NDIM);
+    for (int i = 0; i < tn_ndim(b); i++)
+        shape.dim[shape.ndim++] = 1;
+    return f(tn_reshape(a, shape), b);
+}
+
+tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b)
+{
+    TN__COMPOSE(outer(f, a, b));
+}
+
+/* ---- of one operand ---- */
+
+tn_array *tn_positive(const tn_array *x)
+{
+    if (tn_dtype_of(x) == TN_BOOL)
+        return tn__refused(TN_ERR_DTYPE, "positive", "does not take bool; tn_cast it to a number");
+    return tn__again(x);
+}
+
+tn_array *tn_fabs(const tn_array *x)
+{
+    TN__COMPOSE(tn_abs(tn__as_float(x)));
+}
+
+tn_array *tn_fix(const tn_array *x)
+{
+    TN__COMPOSE(tn_trunc(tn__as_float(x)));
+}
+
+tn_array *tn_deg2rad(const tn_array *x)
+{
+    TN__COMPOSE(tn_multiply(tn__as_float(x), tn_weak_float(M_PI / 180)));
+}
+
+tn_array *tn_rad2deg(const tn_array *x)
+{
+    TN__COMPOSE(tn_multiply(tn__as_float(x), tn_weak_float(180 / M_PI)));
+}
+
+/* NumPy's sinc: 0 is replaced by a number so small that the quotient is 1. Integers are of float64. */
+static tn_array *sinc(const tn_array *x)
+{
+    tn_array *y = tn_dtype_is_float(tn_dtype_of(x)) ? tn__array_of(x) : tn_cast(x, TN_FLOAT64);
+    tn_array *zero = tn_equal(y, tn_weak_int(0));
+    y = tn_multiply(tn_where(zero, tn_weak_float(1), y), tn_weak_float(M_PI));
+    return tn_where(zero, tn_weak_float(1), tn_divide(tn_sin(y), y));
+}
+
+tn_array *tn_sinc(const tn_array *x)
+{
+    TN__COMPOSE(sinc(x));
+}
+
+static tn_array *spacing(const tn_array *x)
+{
+    tn_array *y = tn__as_float(x);
+    return tn_subtract(tn_nextafter(y, tn_copysign(tn_weak_float(INFINITY), y)), y);
+}
+
+tn_array *tn_spacing(const tn_array *x)
+{
+    TN__COMPOSE(spacing(x));
+}
+
+tn_array *tn_isposinf(const tn_array *x)
+{
+    TN__COMPOSE(tn_equal(tn__as_float(x), tn_weak_float(INFINITY)));
+}
+
+tn_array *tn_isneginf(const tn_array *x)
+{
+    TN__COMPOSE(tn_equal(tn__as_float(x), tn_weak_float(-INFINITY)));
+}
+
+/* By adding neighbouring fields of bits: pairs, nibbles, bytes. */
+static tn_array *bitwise_count(const tn_array *x)
+{
+    if (tn_dtype_is_float(tn_dtype_of(x)))
+        return tn__refused(TN_ERR_DTYPE, "bitwise_count", "takes integers and bool, got %s", tn_dtype_name(tn_dtype_of(x)));
+    tn_array *n = tn_cast(tn_abs(x), TN_UINT64), *sum = NULL;
+    for (int bit = 0; bit < 64; bit += 1) {
+        tn_array *one = tn_bitwise_and(tn_right_shift(n, tn_weak_int(bit)), tn_weak_int(1));
+        sum = sum ? tn_add(sum, one) : one;
+    }
+    return tn_cast(sum, TN_UINT8);
+}
+
+tn_array *tn_bitwise_count(const tn_array *x)
+{
+    TN__COMPOSE(bitwise_count(x));
+}
+
+/* NumPy scales by a power of ten, rounds, and scales back. */
+static tn_array *rounded(const tn_array *x, int decimals)
+{
+    tn_dtype dtype = tn_dtype_of(x);
+    if (tn_is_error(x) || (!tn_dtype_is_float(dtype) && dtype != TN_BOOL && decimals >= 0))
+        return tn__array_of(x);
+    if (dtype == TN_BOOL)
+        return tn_cast(x, TN_FLOAT16);
+    tn_array *scale = tn_weak_float(pow(10, abs(decimals)));
+    if (tn_dtype_is_integer(dtype)) {
+        tn_array *y = tn_cast(x, TN_FLOAT64);
+        return tn_cast(tn_multiply(tn_rint(tn_divide(y, scale)), scale), dtype);
+    }
+    if (decimals == 0)
+        return tn_rint(x);
+    return decimals > 0 ? tn_divide(tn_rint(tn_multiply(x, scale)), scale) : tn_multiply(tn_rint(tn_divide(x, scale)), scale);
+}
+
+tn_array *tn_round(const tn_array *x, int decimals)
+{
+    TN__COMPOSE(rounded(x, decimals));
+}
+
+static double largest(tn_dtype dtype)
+{
+    return dtype == TN_FLOAT16 ? 65504 : dtype == TN_BFLOAT16 ? 0x1.fep127 : dtype == TN_FLOAT32 ? FLT_MAX : DBL_MAX;
+}
+
+static tn_array *nan_to_num(const tn_array *x, double nan, double posinf, double neginf)
+{
+    tn_dtype dtype = tn_dtype_of(x);
+    if (!tn_dtype_is_float(dtype))
+        return tn__array_of(x);
+    double high = isnan(posinf) ? largest(dtype) : posinf, low = isnan(neginf) ? -largest(dtype) : neginf;
+    tn_array *y = tn_where(tn_isnan(x), tn_weak_float(nan), x);
+    y = tn_where(tn_isposinf(x), tn_weak_float(high), y);
+    return tn_where(tn_isneginf(x), tn_weak_float(low), y);
+}
+
+tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neginf)
+{
+    TN__COMPOSE(nan_to_num(x, nan, posinf, neginf));
+}
+
+tn_status tn_frexp(const tn_array *x, tn_array **mantissa, tn_array **exponent)
+{
+    tn_array *both[2];
+    tn_scope_push();
+    both[0] = tn_frexp_fraction(x);
+    both[1] = tn_cast(tn_frexp_exponent(x), TN_INT32);
+    tn_status status = tn__composed_all(2, both);
+    *mantissa = both[0];
+    *exponent = both[1];
+    return status;
+}
+
+tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whole)
+{
+    tn_array *both[2];
+    tn_scope_push();
+    tn_array *y = tn__as_float(x);
+    both[1] = tn_copysign(tn_trunc(y), y);
+    both[0] = tn_copysign(tn_where(tn_isinf(y), tn_weak_int(0), tn_subtract(y, both[1])), y);
+    tn_status status = tn__composed_all(2, both);
+    *fraction = both[0];
+    *whole = both[1];
+    return status;
+}
+
+/* ---- of two ---- */
+
+tn_array *tn_float_power(const tn_array *a, const tn_array *b)
+{
+    TN__COMPOSE(tn_power(tn_cast(a, TN_FLOAT64), tn_cast(b, TN_FLOAT64)));
+}
+
+tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder)
+{
+    *quotient = tn_floor_divide(a, b);
+    *remainder = tn_remainder(a, b);
+    return tn_status_of(*quotient) != TN_OK ? tn_status_of(*quotient) : tn_status_of(*remainder);
+}
+
+/* ---- whole arrays ---- */
+
+/* The difference of integers as floats, so that nothing wraps around. */
+static tn_array *isclose(const tn_array *a, const tn_array *b, const tn_close_opts *opts)
+{
+    double rtol = opts && opts->rtol != 0 ? opts->rtol : 1e-5, atol = opts && opts->atol != 0 ? opts->atol : 1e-8;
+    rtol = rtol < 0 ? 0 : rtol;
+    atol = atol < 0 ? 0 : atol;
+    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b));
+    if (dtype == TN_BOOL || tn_dtype_is_integer(dtype)) {
+        a = tn_cast(a, TN_FLOAT64);
+        b = tn_cast(b, TN_FLOAT64);
+    }
+    tn_array *bound = tn_add(tn_multiply(tn_abs(b), tn_weak_float(rtol)), tn_weak_float(atol));
+    tn_array *near = tn_logical_and(tn_less_equal(tn_abs(tn_subtract(a, b)), bound), tn_isfinite(b));
+    tn_array *close = tn_logical_or(near, tn_equal(a, b));
+    return opts && opts->equal_nan ? tn_logical_or(close, tn_logical_and(tn_isnan(a), tn_isnan(b))) : close;
+}
+
+tn_array *tn_isclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts)
+{
+    TN__COMPOSE(isclose(a, b, opts));
+}
+
+/* All true? Closes the scope that the caller opened. */
+static bool all_true(const tn_array *x)
+{
+    bool yes = tn_item(tn_all_with(x, NULL)) == 1;
+    tn_scope_pop();
+    return yes;
+}
+
+bool tn_allclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts)
+{
+    tn_scope_push();
+    return all_true(tn_isclose_with(a, b, opts));
+}
+
+static tn_array *equal(const tn_array *a, const tn_array *b, bool equal_nan)
+{
+    tn_array *same = tn_equal(a, b);
+    return equal_nan ? tn_logical_or(same, tn_logical_and(tn_isnan(a), tn_isnan(b))) : same;
+}
+
+static bool same_shape(const tn_array *a, const tn_array *b)
+{
+    bool same = tn_ndim(a) == tn_ndim(b);
+    for (int d = 0; same && d < tn_ndim(a); d++)
+        same = tn_dim(a, d) == tn_dim(b, d);
+    return same;
+}
+
+bool tn_array_equal(const tn_array *a, const tn_array *b, bool equal_nan)
+{
+    if (!tn_is_error(a) && !tn_is_error(b) && !same_shape(a, b))
+        return false;
+    tn_scope_push();
+    return all_true(equal(a, b, equal_nan));
+}
+
+bool tn_array_equiv(const tn_array *a, const tn_array *b)
+{
+    tn_shape x = tn_shape_of(a), y = tn_shape_of(b);
+    for (int d = 1; d <= x.ndim && d <= y.ndim; d++) {
+        int64_t m = x.dim[x.ndim - d], n = y.dim[y.ndim - d];
+        if (m != n && m != 1 && n != 1)
+            return false;
+    }
+    tn_scope_push();
+    return all_true(equal(a, b, false));
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying indexing, taking, putting, choosing. */
+#include "replay.h"
+
+#include <string.h>
+
+#define NAME(f) (void (*)(void))(f)
+#define EACH(i, n) (int i = 0; i < (n); i++)
+
+/* ---- keys ---- */
+
+static bool holds_keys(const value *v)
+{
+    bool found = false;
+    for EACH(i, v->kind == LIST ? v->list.count : 0)
+        found |= v->list.item[i].kind == SLICE || v->list.item[i].kind == ELLIPSIS || v->list.item[i].kind == NONE;
+    return found;
+}
+
+static tn_key key_of(call *c, const value *v)
+{
+    switch (v->kind) {
+    case SLICE:
+        if (v->slice.step == 0) refuse(c, "a slice's step is 0");
+        return (tn_key){.kind = TN_KEY_SLICE, .slice = v->slice};
+    case ELLIPSIS:
+        return (tn_key){.kind = TN_KEY_ELLIPSIS};
+    case NONE:
+        return (tn_key){.kind = TN_KEY_NEWAXIS};
+    case INT:
+        return (tn_key){.kind = TN_KEY_NUMBER, .slice = {v->i, TN_NONE, TN_NONE}};
+    default:
+        break;
+    }
+    tn_array *x = array_of(c, v);
+    if (tn_ndim(x) == 0 && tn_dtype_is_integer(tn_dtype_of(x))) /* an integer scalar */
+        return (tn_key){.kind = TN_KEY_NUMBER, .slice = {tn_item_int(x), TN_NONE, TN_NONE}};
+    if (v->kind == LIST && tn_size(x) == 0) x = tn_cast(x, TN_INT64); /* NumPy: an empty list indexes */
+    return (tn_key){.kind = TN_KEY_ARRAY, .array = x};
+}
+
+/* The values as keys; a single list that holds slices and such stands for a tuple. */
+static int keys_of(call *c, const value *const *v, int count, tn_key *keys)
+{
+    value *const *items = NULL;
+    (void)items;
+    if (count == 1 && holds_keys(v[0])) {
+        for EACH(i, v[0]->list.count) keys[i] = key_of(c, &v[0]->list.item[i]);
+        return v[0]->list.count;
+    }
+    for EACH(i, count) keys[i] = key_of(c, v[i]);
+    return count;
+}
+
+static void getitem(call *c, const row *r)
+{
+    (void)r;
+    tn_key keys[MAX_ARGUMENTS];
+    if (c->rest_count < 1) {
+        refuse(c, "no array");
+        return;
+    }
+    tn_array *x = array_of(c, c->rest[0]);
+    int count = keys_of(c, c->rest + 1, c->rest_count - 1, keys);
+    if (!c->refused) give(c, tn_getitem(x, count, keys));
+}
+
+static void setitem(call *c, const row *r)
+{
+    (void)r;
+    tn_key keys[MAX_ARGUMENTS];
+    if (c->rest_count < 2) {
+        refuse(c, "no array and value");
+        return;
+    }
+    tn_array *x = array_of(c, c->rest[0]), *y = array_of(c, c->rest[c->rest_count - 1]);
+    int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
+    if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK) give(c, x);
+}
+
+/* The index of ufunc.at: one value, a tuple as a list. A list of plain integers is an array, of arrays a tuple. */
+static void add_at(call *c, const row *r)
+{
+    tn_key keys[MAX_ARGUMENTS];
+    tn_array *x = array(c, 0), *y = array(c, 2);
+    const value *index = c->slot[1];
+    bool tuple = index && index->kind == LIST && index->list.count && (index->list.item[0].kind >= LIST || holds_keys(index));
+    const value *items[MAX_ARGUMENTS];
+    int count = 0;
+    for EACH(i, tuple ? index->list.count : 0) items[count++] = &index->list.item[i];
+    if (!tuple) items[count++] = index;
+    count = keys_of(c, items, count, keys);
+    if (c->refused) return;
+    if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
+}
+
+/* ---- taking and putting ---- */
+
+static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
+
+static void take(call *c, const row *r)
+{
+    (void)r;
+    tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL)};
+    tn_array *i = array(c, 1);
+    if (c->slot[1] && c->slot[1]->kind == LIST && tn_size(i) == 0) refuse(c, "an empty list is an array of float64");
+    if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
+    if (!c->refused) give(c, out_or(c, 3, tn_take_with(array(c, 0), i, &o)));
+}
+
+static void take_along_axis(call *c, const row *r)
+{
+    (void)r;
+    bool flat = c->slot[2] && !given(c, 2);
+    tn_array *x = array(c, 0), *i = array(c, 1);
+    give(c, tn_take_along_axis(flat ? tn_ravel(x) : x, i, flat ? 0 : (int)integer(c, 2, -1)));
+}
+
+static void put_along_axis(call *c, const row *r)
+{
+    (void)r;
+    bool flat = c->slot[3] && !given(c, 3);
+    tn_array *x = array(c, 0), *target = flat ? tn_ravel(x) : x;
+    if (tn_put_along_axis(target, array(c, 1), array(c, 2), flat ? 0 : (int)integer(c, 3, 0)) == TN_OK)
+        give(c, flat ? tn_reshape(target, tn_shape_of(x)) : target);
+}
+
+static void put(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    if (tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
+}
+
+static void place(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) == TN_OK) give(c, x);
+}
+
+static void copyto(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_write(x, operand(c, 1, 0, 1), given(c, 3) ? array(c, 3) : NULL));
+}
+
+static void fill_diagonal(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    if (tn_fill_diagonal(x, array(c, 1), boolean(c, 2, false)) == TN_OK) give(c, x);
+}
+
+/* ---- what is not zero ---- */
+
+static void nonzero(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0), *out[TN_MAX_NDIM];
+    if (tn_nonzero(x, out) != TN_OK) return;
+    for EACH(d, tn_ndim(x) ? tn_ndim(x) : 1) give(c, out[d]);
+}
+
+static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
+
+static void compress(call *c, const row *r)
+{
+    (void)r;
+    give(c, out_or(c, 3, tn_compress(array(c, 0), array(c, 1), axes(c, 2))));
+}
+
+static void extract(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_extract(array(c, 0), array(c, 1)));
+}
+
+/* ---- choosing ---- */
+
+static void choose(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[MAX_ARGUMENTS];
+    int count = arrays(c, c->slot[1], in, MAX_ARGUMENTS);
+    if (!c->refused) give(c, out_or(c, 2, tn_choose(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL))));
+}
+
+static void select_first(call *c, const row *r)
+{
+    (void)r;
+    tn_array *condition[MAX_ARGUMENTS], *choice[MAX_ARGUMENTS];
+    int count = arrays(c, c->slot[0], condition, MAX_ARGUMENTS);
+    if (arrays(c, c->slot[1], choice, MAX_ARGUMENTS) != count) refuse(c, "as many conditions as choices");
+    tn_array *otherwise = given(c, 2) ? operand(c, 2, 0, 2) : tn_weak_int(0);
+    if (!c->refused) give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
+}
+
+/* ---- positions as numbers ---- */
+
+static void unravel_index(call *c, const row *r)
+{
+    (void)r;
+    tn_array *out[TN_MAX_NDIM];
+    tn_shape s = shape(c, 1);
+    if (c->refused || tn_unravel_index(array(c, 0), s, out) != TN_OK) return;
+    for EACH(d, s.ndim) give(c, out[d]);
+}
+
+static void ravel_multi_index(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[TN_MAX_NDIM];
+    int count = arrays(c, c->slot[0], in, TN_MAX_NDIM);
+    if (!c->refused) give(c, tn_ravel_multi_index(count, (const tn_array *const *)in, shape(c, 1), string(c, 2, NULL)));
+}
+
+static void triangle_indices(call *c, const row *r)
+{
+    tn_array *out[2];
+    tn_status (*f)(int64_t, int, int64_t, tn_array **) = (tn_status(*)(int64_t, int, int64_t, tn_array **))r->function;
+    if (f(integer(c, 0, 0), (int)integer(c, 1, 0), integer(c, 2, -1), out) != TN_OK) return;
+    give(c, out[0]);
+    give(c, out[1]);
+}
+
+static void diag_indices(call *c, const row *r)
+{
+    (void)r;
+    for EACH(d, (int)integer(c, 1, 2)) give(c, tn_arange(0, (double)integer(c, 0, 0), 1, .dtype = TN_INT64));
+}
+
+static const row rows[] = {
+    {"getitem", "*args", getitem}, {"setitem", "*args", setitem},
+    {"add.at", "a indices b", add_at, NULL, 0}, {"subtract.at", "a indices b", add_at, NULL, 1},
+    {"take", "a indices axis out mode", take}, {"take_along_axis", "arr indices axis", take_along_axis},
+    {"put_along_axis", "arr indices values axis", put_along_axis}, {"put", "a ind v mode", put},
+    {"place", "arr mask vals", place, NAME(tn_place)}, {"putmask", "a mask values", place, NAME(tn_putmask)},
+    {"copyto", "dst src casting where", copyto}, {"fill_diagonal", "a val wrap", fill_diagonal},
+    {"nonzero", "a", nonzero}, {"flatnonzero", "a", of_one, NAME(tn_flatnonzero)}, {"argwhere", "a", of_one, NAME(tn_argwhere)},
+    {"compress", "condition a axis out", compress}, {"extract", "condition arr", extract},
+    {"choose", "a choices out mode", choose}, {"select", "condlist choicelist default", select_first},
+    {"unravel_index", "indices shape order", unravel_index},
+    {"ravel_multi_index", "multi_index dims mode order", ravel_multi_index},
+    {"tril_indices", "n k m", triangle_indices, NAME(tn_tril_indices)},
+    {"triu_indices", "n k m", triangle_indices, NAME(tn_triu_indices)}, {"diag_indices", "n ndim", diag_indices},
+};
+REPLAY_ROWS(rows)

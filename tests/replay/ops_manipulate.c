@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying creation and rearrangement. */
+#include "replay.h"
+
+#include <string.h>
+
+#define NAME(f) (void (*)(void))(f)
+#define EACH(i, n) (int i = 0; i < (n); i++)
+
+static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
+
+static bool whole_value(const call *c, int i) { return !c->slot[i] || c->slot[i]->kind <= INT || (c->slot[i]->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(c->slot[i]->array))); }
+
+/* ---- creation: NumPy's float is float64 ---- */
+
+static void filled(call *c, const row *r)
+{
+    tn_create_opts o = {.dtype = dtype(c, 1, TN_FLOAT64)};
+    give(c, r->number ? tn_ones_with(shape(c, 0), &o) : tn_zeros_with(shape(c, 0), &o));
+}
+
+static void full(call *c, const row *r)
+{
+    (void)r;
+    tn_array *v = array(c, 1);
+    give(c, tn_broadcast_to(tn_cast(v, dtype(c, 2, tn_dtype_of(v))), shape(c, 0)));
+}
+
+/* a dtype order subok shape (fill_value second for full_like) */
+static void filled_like(call *c, const row *r)
+{
+    int at = r->number == 2;
+    tn_array *x = array(c, 0);
+    tn_create_opts o = {.dtype = dtype(c, 1 + at, tn_dtype_of(x))};
+    tn_shape s = given(c, 4 + at) ? shape(c, 4 + at) : tn_shape_of(x);
+    give(c, at ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s) : r->number ? tn_ones_with(s, &o) : tn_zeros_with(s, &o));
+}
+
+static void arange(call *c, const row *r)
+{
+    (void)r;
+    bool one = !given(c, 1), whole = whole_value(c, 0) && (one || whole_value(c, 1)) && whole_value(c, 2);
+    double start = one ? 0 : number(c, 0, 0), stop = one ? number(c, 0, 0) : number(c, 1, 0);
+    tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
+    give(c, tn_arange_with(start, stop, number(c, 2, 1), &o));
+}
+
+/* start stop num endpoint retstep dtype axis | start stop num endpoint base dtype axis | start stop num endpoint dtype axis */
+static void spaced(call *c, const row *r)
+{
+    int last = r->number == 2 ? 4 : 5;
+    tn_space_opts o = {.open = !boolean(c, 3, true), .dtype = dtype(c, last, TN_DTYPE_DEFAULT), .axis = (int)integer(c, last + 1, 0),
+                       .base = r->number == 1 ? number(c, 4, 10) : 0};
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    int64_t count = integer(c, 2, 50);
+    give(c, r->number == 0 ? tn_linspace_arrays_with(a, b, count, &o)
+            : r->number == 1 ? tn_logspace_with(a, b, count, &o) : tn_geomspace_with(a, b, count, &o));
+    if (r->number == 0 && boolean(c, 4, false)) {
+        int64_t parts = o.open ? count : count - 1;
+        give(c, tn_divide(tn_subtract(tn_cast(b, TN_FLOAT64), a), (double)(parts > 0 ? parts : 0)));
+    }
+}
+
+static void eye(call *c, const row *r)
+{
+    tn_create_opts o = {.dtype = dtype(c, r->number ? 1 : 3, TN_FLOAT64)};
+    int64_t n = integer(c, 0, 0), m = r->number ? n : integer(c, 1, n);
+    int k = r->number ? 0 : (int)integer(c, 2, 0);
+    tn_create_opts bit = {.dtype = TN_BOOL};
+    tn_array *below = tn_tri_with(n, m, k, &bit), *above = tn_tri_with(n, m, k - 1, &bit);
+    give(c, k ? tn_cast(tn_logical_xor(below, above), o.dtype) : tn_eye_with(n, m, &o));
+}
+
+static void tri(call *c, const row *r)
+{
+    (void)r;
+    tn_create_opts o = {.dtype = dtype(c, 3, TN_FLOAT64)};
+    give(c, tn_tri_with(integer(c, 0, 0), integer(c, 1, -1), (int)integer(c, 2, 0), &o));
+}
+
+static void of_diagonal(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *, int)) r->function)(array(c, 0), (int)integer(c, 1, 0))); }
+
+static void diagonal(call *c, const row *r)
+{
+    int a = (int)integer(c, 2, 0), b = (int)integer(c, 3, 1), k = (int)integer(c, 1, 0);
+    give(c, r->number ? out_or(c, 5, tn_trace(array(c, 0), k, a, b, dtype(c, 4, TN_DTYPE_DEFAULT))) : tn_diagonal(array(c, 0), k, a, b));
+}
+
+static void vander(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_vander(array(c, 0), integer(c, 1, -1), boolean(c, 2, false)));
+}
+
+static void meshgrid(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[TN_MAX_NDIM], *out[TN_MAX_NDIM];
+    if (c->rest_count > TN_MAX_NDIM) refuse(c, "too many vectors");
+    for EACH(i, c->refused ? 0 : c->rest_count) in[i] = array_of(c, c->rest[i]);
+    const char *indexing = string(c, 3, "xy");
+    if (strcmp(indexing, "xy") && strcmp(indexing, "ij")) refuse(c, "indexing '%s'", indexing);
+    tn_grid_opts o = {.ij = !strcmp(indexing, "ij"), .sparse = boolean(c, 2, false)};
+    if (c->refused || tn_meshgrid_with(c->rest_count, (const tn_array *const *)in, out, &o) != TN_OK) return;
+    for EACH(i, c->rest_count) give(c, out[i]);
+}
+
+static void grid_positions(call *c, const row *r)
+{
+    (void)r;
+    tn_create_opts o = {.dtype = dtype(c, 1, TN_INT64)};
+    give(c, tn_indices_with(shape(c, 0), &o));
+}
+
+static void asarray(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_cast(x, dtype(c, 1, tn_dtype_of(x))));
+}
+
+/* ---- axes and shapes ---- */
+
+static void reshape(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    tn_shape s = shape(c, 1);
+    const char *order = string(c, 2, "C");
+    if (order[0] == 'F') { /* the reversed axes in C order */
+        tn_shape back = {.ndim = s.ndim};
+        for EACH(d, s.ndim) back.dim[d] = s.dim[s.ndim - 1 - d];
+        give(c, tn_transpose(tn_reshape(tn_transpose(x, (tn_axes){0}), back), (tn_axes){0}));
+    } else {
+        give(c, tn_reshape(x, s));
+    }
+}
+
+static void ravel(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_ravel(string(c, 1, "C")[0] == 'F' ? tn_transpose(x, (tn_axes){0}) : x));
+}
+
+static void transpose(call *c, const row *r)
+{
+    (void)r;
+    tn_axes list = axes(c, 1);
+    tn_array *x = array(c, 0);
+    if (given(c, 1) && list.count != tn_ndim(x)) refuse(c, "axes don't match array");
+    give(c, tn_transpose(x, list));
+}
+
+static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
+
+static void of_each(call *c, const row *r)
+{
+    for EACH(i, c->rest_count) give(c, ((tn_array * (*)(const tn_array *)) r->function)(array_of(c, c->rest[i])));
+}
+
+static void matrix_transpose(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_swapaxes(array(c, 0), -1, -2));
+}
+
+static void swapaxes(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_swapaxes(array(c, 0), (int)integer(c, 1, 0), (int)integer(c, 2, 0)));
+}
+
+static void moveaxis(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_moveaxis(array(c, 0), axes(c, 1), axes(c, 2)));
+}
+
+static void rollaxis(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_rollaxis(array(c, 0), (int)integer(c, 1, 0), (int)integer(c, 2, 0)));
+}
+
+static void expand_dims(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    tn_axes list = axes(c, 1);
+    int ndim = tn_ndim(x) + list.count;
+    unsigned set = 0;
+    for EACH(i, list.count) {
+        int axis = list.axis[i] < 0 ? list.axis[i] + ndim : list.axis[i];
+        if (axis < 0 || axis >= ndim || set >> axis & 1) refuse(c, "axis %d", list.axis[i]);
+        set |= 1u << (axis & 15);
+    }
+    for (int axis = 0; axis < ndim && !c->refused; axis++)
+        if (set >> axis & 1) x = tn_expand_dims(x, axis);
+    give(c, x);
+}
+
+static void squeeze(call *c, const row *r)
+{
+    (void)r;
+    tn_axes list = axes(c, 1);
+    tn_array *x = array(c, 0);
+    give(c, given(c, 1) && list.count == 0 ? x : tn_squeeze(x, list));
+}
+
+static void broadcast_to(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_broadcast_to(array(c, 0), shape(c, 1)));
+}
+
+static void broadcast_arrays(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[MAX_ARGUMENTS], *out[MAX_ARGUMENTS];
+    for EACH(i, c->rest_count) in[i] = array_of(c, c->rest[i]);
+    tn_broadcast_arrays(c->rest_count, (const tn_array *const *)in, out);
+    for EACH(i, c->rest_count) give(c, out[i]);
+}
+
+/* ---- rearranging ---- */
+
+static void flip(call *c, const row *r)
+{
+    (void)r;
+    tn_axes list = axes(c, 1);
+    tn_array *x = array(c, 0);
+    give(c, given(c, 1) && list.count == 0 ? x : tn_flip(x, list));
+}
+
+static void roll(call *c, const row *r)
+{
+    (void)r;
+    long long read[TN_MAX_NDIM];
+    int64_t shift[TN_MAX_NDIM];
+    int count = c->slot[1] ? integers(c, c->slot[1], read, TN_MAX_NDIM) : 0;
+    tn_axes list = axes(c, 2);
+    for EACH(i, count) shift[i] = read[i];
+    for (int i = 1; list.count == 0 && i < count; i++) shift[0] += shift[i];
+    give(c, tn_roll(array(c, 0), list.count ? count : 1, shift, list));
+}
+
+static void rot90(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_rot90(array(c, 0), (int)integer(c, 1, 1), axes(c, 2)));
+}
+
+static void tile(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_tile(array(c, 0), shape(c, 1)));
+}
+
+static void repeat(call *c, const row *r)
+{
+    (void)r;
+    const value *v = c->slot[1];
+    bool one = v && (v->kind == INT || v->kind == BOOL);
+    give(c, one ? tn_repeat(array(c, 0), integer(c, 1, 1), axes(c, 2)) : tn_repeat_each(array(c, 0), array(c, 1), axes(c, 2)));
+}
+
+static void resize(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_resize(array(c, 0), shape(c, 1)));
+}
+
+/* NumPy's forms of a pair an axis: n, (n,), (before, after), ((before, after),), ((before, after), ...). */
+static bool pairs(call *c, int i, int ndim, double (*out)[2])
+{
+    if (!given(c, i)) return false;
+    tn_array *p = tn_cast(array(c, i), TN_FLOAT64);
+    if (tn_ndim(p) <= 1 && tn_size(p) == 1) p = tn_broadcast_to(tn_reshape(p, (tn_shape){0}), TN_SHAPE(ndim, 2));
+    p = tn_broadcast_to(p, TN_SHAPE(ndim, 2));
+    if (tn_is_error(p) || tn_to_host(p, out, sizeof(double) * 2 * (size_t)ndim) != TN_OK) refuse(c, "%s", tn_error());
+    return true;
+}
+
+static void pad(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    int ndim = tn_ndim(x);
+    double width[TN_MAX_NDIM][2] = {0}, values[TN_MAX_NDIM][2], length[TN_MAX_NDIM][2];
+    int64_t whole[TN_MAX_NDIM][2], lengths[TN_MAX_NDIM][2];
+    tn_pad_opts o = {.mode = string(c, 2, "constant"), .odd = !strcmp(string(c, 5, "even"), "odd")};
+    if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
+    pairs(c, 1, ndim, width);
+    if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values)) o.values = (const double(*)[2])values;
+    if (pairs(c, 6, ndim, length)) o.stat_length = (const int64_t(*)[2])lengths;
+    for EACH(d, ndim)
+        for EACH(s, 2) {
+            whole[d][s] = (int64_t)width[d][s];
+            lengths[d][s] = o.stat_length ? (int64_t)length[d][s] : 0;
+        }
+    if (!c->refused) give(c, tn_pad_with(x, (const int64_t(*)[2])whole, &o));
+}
+
+/* ---- joining and splitting ---- */
+
+static void concatenate(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[MAX_RESULTS];
+    int count = arrays(c, c->slot[0], in, MAX_RESULTS);
+    bool flat = c->slot[1] && !given(c, 1);
+    for EACH(i, flat ? count : 0) in[i] = tn_ravel(in[i]);
+    tn_array *y = tn_concatenate(count, (const tn_array *const *)in, flat ? 0 : (int)integer(c, 1, 0));
+    y = given(c, 3) ? tn_cast(y, dtype(c, 3, TN_FLOAT64)) : y;
+    give(c, out_or(c, 2, y));
+}
+
+static void stack(call *c, const row *r)
+{
+    (void)r;
+    tn_array *in[MAX_RESULTS];
+    int count = arrays(c, c->slot[0], in, MAX_RESULTS);
+    tn_array *y = tn_stack(count, (const tn_array *const *)in, (int)integer(c, 1, 0));
+    y = given(c, 3) ? tn_cast(y, dtype(c, 3, TN_FLOAT64)) : y;
+    give(c, out_or(c, 2, y));
+}
+
+static void stack_family(call *c, const row *r)
+{
+    tn_array *in[MAX_RESULTS];
+    int count = arrays(c, c->slot[0], in, MAX_RESULTS);
+    give(c, ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in));
+}
+
+static void append(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_append(array(c, 0), array(c, 1), axes(c, 2)));
+}
+
+/* number: 0 split, 1 array_split; 2, 3, 4: hsplit, vsplit, dsplit */
+static void split(call *c, const row *r)
+{
+    tn_array *x = array(c, 0), *out[MAX_RESULTS];
+    int axis = r->number < 2 ? (int)integer(c, 2, 0) : r->number == 2 ? (tn_ndim(x) > 1) : (int)r->number == 3 ? 0 : 2;
+    int least = r->number < 2 ? 1 : r->number == 2 ? 1 : (int)r->number - 1;
+    const value *v = c->slot[1];
+    int count = 0;
+    if (tn_ndim(x) < least) refuse(c, "too few axes");
+    if (c->refused || !v) return;
+    if (v->kind == INT) {
+        count = (int)v->i;
+        if (count < 1 || count > MAX_RESULTS) {
+            refuse(c, "%d sections", count);
+            return;
+        }
+        tn_status status = r->number == 1 ? tn_array_split(x, count, axis, out) : tn_split(x, count, axis, out);
+        if (status != TN_OK) return;
+    } else {
+        long long read[MAX_ARGUMENTS];
+        int64_t place[MAX_ARGUMENTS];
+        count = integers(c, v, read, MAX_ARGUMENTS);
+        for EACH(i, count) place[i] = read[i];
+        if (c->refused || tn_split_at(x, count++, place, axis, out) != TN_OK) return;
+    }
+    for EACH(i, count) give(c, out[i]);
+}
+
+/* Positions: a number, a list, a slice, or a mask; as numbers within the extent. */
+static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
+{
+    const value *v = c->slot[i];
+    if (v && v->kind == SLICE) {
+        tn_array *places = tn_slice(tn_arange(0, (double)extent, 1, .dtype = TN_INT64), 1, &v->slice);
+        int n = (int)tn_size(places);
+        if (n > capacity || tn_to_host(places, out, sizeof *out * (size_t)capacity) != TN_OK) refuse(c, "too many positions");
+        return n;
+    }
+    tn_array *p = array(c, i);
+    if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
+    if (!tn_dtype_is_integer(tn_dtype_of(p)) && tn_size(p) > 0) refuse(c, "positions must be integers");
+    p = tn_ravel(tn_cast(p, TN_INT64));
+    int n = (int)tn_size(p);
+    if (c->refused || n > capacity || tn_to_host(p, out, sizeof *out * (size_t)capacity) != TN_OK) {
+        refuse(c, "bad positions");
+        return 0;
+    }
+    return n;
+}
+
+static void insert_or_delete(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    int64_t place[MAX_RESULTS];
+    tn_axes along = axes(c, r->number ? 3 : 2);
+    int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
+    int count = positions(c, 1, extent, place, MAX_RESULTS);
+    if (c->refused) return;
+    if (r->number && count == 0) /* nothing goes nowhere */
+        give(c, along.count ? x : tn_ravel(x));
+    else
+        give(c, r->number ? tn_insert(x, count, place, array(c, 2), along) : tn_delete(x, count, place, along));
+}
+
+static void trim_zeros(call *c, const row *r)
+{
+    (void)r;
+    const char *trim = string(c, 1, "fb");
+    give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
+}
+
+static const row rows[] = {
+    {"zeros", "shape dtype order", filled, NULL, 0}, {"ones", "shape dtype order", filled, NULL, 1},
+    {"full", "shape fill_value dtype order", full},
+    {"zeros_like", "a dtype order subok shape", filled_like, NULL, 0},
+    {"ones_like", "a dtype order subok shape", filled_like, NULL, 1},
+    {"full_like", "a fill_value dtype order subok shape", filled_like, NULL, 2},
+    {"arange", "start stop step dtype", arange},
+    {"linspace", "start stop num endpoint retstep dtype axis", spaced, NULL, 0},
+    {"logspace", "start stop num endpoint base dtype axis", spaced, NULL, 1},
+    {"geomspace", "start stop num endpoint dtype axis", spaced, NULL, 2},
+    {"eye", "N M k dtype order", eye, NULL, 0}, {"identity", "n dtype", eye, NULL, 1}, {"tri", "N M k dtype", tri},
+    {"diag", "v k", of_diagonal, NAME(tn_diag)}, {"diagflat", "v k", of_diagonal, NAME(tn_diagflat)},
+    {"tril", "m k", of_diagonal, NAME(tn_tril)}, {"triu", "m k", of_diagonal, NAME(tn_triu)},
+    {"diagonal", "a offset axis1 axis2", diagonal, NULL, 0},
+    {"trace", "a offset axis1 axis2 dtype out", diagonal, NULL, 1}, {"vander", "x N increasing", vander},
+    {"meshgrid", "*xi copy sparse indexing", meshgrid}, {"indices", "dimensions dtype sparse", grid_positions},
+    {"array", "object dtype", asarray}, {"asarray", "a dtype", asarray}, {"ascontiguousarray", "a dtype", asarray},
+    {"asfortranarray", "a dtype", asarray}, {"copy", "a order", asarray},
+    {"reshape", "a newshape order", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
+    {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
+    {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
+    {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
+    {"broadcast_to", "array shape", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},
+    {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)}, {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
+    {"atleast_3d", "*arys", of_each, NAME(tn_atleast_3d)},
+    {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},
+    {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile}, {"repeat", "a repeats axis", repeat},
+    {"resize", "a new_shape", resize},
+    {"pad", "array pad_width mode constant_values end_values reflect_type stat_length", pad},
+    {"concatenate", "arrays axis out dtype casting", concatenate}, {"concat", "arrays axis out dtype casting", concatenate},
+    {"stack", "arrays axis out dtype casting", stack},
+    {"vstack", "tup dtype casting", stack_family, NAME(tn_vstack)}, {"row_stack", "tup dtype casting", stack_family, NAME(tn_vstack)},
+    {"hstack", "tup dtype casting", stack_family, NAME(tn_hstack)}, {"dstack", "tup", stack_family, NAME(tn_dstack)},
+    {"column_stack", "tup", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
+    {"split", "ary indices_or_sections axis", split, NULL, 0}, {"array_split", "ary indices_or_sections axis", split, NULL, 1},
+    {"hsplit", "ary indices_or_sections", split, NULL, 2}, {"vsplit", "ary indices_or_sections", split, NULL, 3},
+    {"dsplit", "ary indices_or_sections", split, NULL, 4},
+    {"insert", "arr obj values axis", insert_or_delete, NULL, 1}, {"delete", "arr obj axis", insert_or_delete, NULL, 0},
+    {"trim_zeros", "filt trim", trim_zeros},
+};
+REPLAY_ROWS(rows)

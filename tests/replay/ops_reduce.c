@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying reductions, statistics, scans and counts. */
+#include "replay.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NAME(f) (void (*)(void))(f)
+
+typedef tn_array *reduction(const tn_array *x, const tn_reduce_opts *opts);
+typedef tn_array *scan(const tn_array *x, const tn_axis_opts *opts);
+
+static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
+
+/* axis=() reduces nothing: not what an empty list of axes says here. */
+static bool no_axes(const call *c, int i) { return given(c, i) && c->slot[i]->kind == LIST && c->slot[i]->list.count == 0; }
+
+/* What stands for an element left out by `where`; NAN: there is none. */
+enum { WITH_DTYPE = 1, NONE_LEFT = 2, ZERO = 4, ONE = 8 };
+
+/* a axis dtype out keepdims initial where */
+static void reduce(call *c, const row *r)
+{
+    bool typed = r->number & WITH_DTYPE;
+    int at = typed ? 3 : 2; /* of out */
+    tn_array *x = array(c, 0);
+    tn_reduce_opts o = {.axis = axes(c, 1), .dtype = typed ? dtype(c, 2, TN_DTYPE_DEFAULT) : TN_DTYPE_DEFAULT,
+                        .keepdims = boolean(c, at + 1, false)};
+    if (no_axes(c, 1)) {
+        refuse(c, "axis=() is not replayed");
+        return;
+    }
+    o.where = given(c, at + 3) ? array(c, at + 3) : NULL;
+    o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
+    o.out = given(c, at) ? array(c, at) : NULL;
+    give(c, ((reduction *)r->function)(x, &o));
+}
+
+/* a axis dtype out keepdims where */
+static void mean(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    tn_reduce_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false)};
+    o.where = given(c, 5) ? array(c, 5) : NULL;
+    o.out = given(c, 3) ? array(c, 3) : NULL;
+    give(c, ((reduction *)r->function)(x, &o));
+}
+
+/* a axis dtype out ddof keepdims where */
+static void variance(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    tn_reduce_opts o = {.axis = axes(c, 1), .ddof = (int)integer(c, 4, 0), .keepdims = boolean(c, 5, false),
+                        .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
+    o.where = given(c, 6) ? array(c, 6) : NULL;
+    o.out = given(c, 3) ? array(c, 3) : NULL;
+    give(c, ((reduction *)r->function)(x, &o));
+}
+
+/* a axis out keepdims where */
+static void whether(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
+    o.where = given(c, 4) ? array(c, 4) : NULL;
+    o.out = given(c, 2) ? array(c, 2) : NULL;
+    give(c, ((reduction *)r->function)(x, &o));
+}
+
+/* a axis out keepdims */
+static void position(call *c, const row *r)
+{
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
+    give(c, out_or(c, 2, ((reduction *)r->function)(array(c, 0), &o)));
+}
+
+/* a axis out overwrite_input keepdims */
+static void median(call *c, const row *r)
+{
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
+    give(c, out_or(c, 2, ((reduction *)r->function)(array(c, 0), &o)));
+}
+
+static void count_nonzero(call *c, const row *r)
+{
+    (void)r;
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 2, false)};
+    give(c, tn_count_nonzero_with(array(c, 0), &o));
+}
+
+/* a q axis out overwrite_input method keepdims interpolation */
+static void quantile(call *c, const row *r)
+{
+    tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false)};
+    typedef tn_array *function(const tn_array *, const tn_array *, const tn_quantile_opts *);
+    tn_array *x = array(c, 0);
+    const value *v = c->slot[1];
+    tn_array *q = v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
+                      ? tn_weak_float(number(c, 1, 0)) : array(c, 1);
+    give(c, out_or(c, 3, ((function *)r->function)(x, q, &o)));
+}
+
+static void average(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0), *total = NULL;
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
+    give(c, tn_average_with(x, given(c, 2) ? array(c, 2) : NULL, &total, &o));
+    if (boolean(c, 3, false)) give(c, total);
+}
+
+/* ---- scans ---- */
+
+static void scan_along(call *c, const row *r)
+{
+    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
+    give(c, out_or(c, 3, ((scan *)r->function)(array(c, 0), &o)));
+}
+
+static void diff(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    int axis = (int)integer(c, 2, -1);
+    for (int side = 3; side <= 4; side++)
+        if (given(c, side)) {
+            tn_array *more = array(c, side);
+            if (tn_ndim(more) == 0) {
+                tn_shape one = tn_shape_of(x);
+                one.dim[axis < 0 ? axis + one.ndim : axis] = 1;
+                more = tn_broadcast_to(more, one);
+            }
+            x = tn_append(side == 3 ? more : x, side == 3 ? x : more, TN_AXES(axis));
+        }
+    give(c, tn_diff(x, (int)integer(c, 1, 1), axis));
+}
+
+static void ediff1d(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_ediff1d(x, given(c, 1) ? operand(c, 1, 0, 1) : NULL, given(c, 2) ? operand(c, 2, 0, 2) : NULL));
+}
+
+/* f, then distances: none, one for all, or one an axis; axis and edge_order by keyword. */
+static void gradient(call *c, const row *r)
+{
+    (void)r;
+    if (c->rest_count < 1) {
+        refuse(c, "no array");
+        return;
+    }
+    tn_array *x = array_of(c, c->rest[0]);
+    tn_axes list = axes(c, 1);
+    if (!given(c, 1)) {
+        list.count = tn_ndim(x);
+        for (int d = 0; d < list.count; d++) list.axis[d] = d;
+    }
+    int distances = c->rest_count - 1;
+    if (distances > 1 && distances != list.count) refuse(c, "%d distances for %d axes", distances, list.count);
+    for (int i = 0; i < list.count && !c->refused; i++) {
+        const value *v = distances == 0 ? NULL : c->rest[distances == 1 ? 1 : 1 + i];
+        double spacing = 1;
+        tn_array *coordinates = NULL;
+        if (v && (v->kind == ARRAY || v->kind == LIST) && !(v->kind == ARRAY && tn_ndim(v->array) == 0))
+            coordinates = array_of(c, v);
+        else if (v)
+            spacing = tn_item(array_of(c, v));
+        give(c, tn_gradient(x, spacing, coordinates, list.axis[i], (int)integer(c, 2, 1)));
+    }
+}
+
+static void trapezoid(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_trapezoid(array(c, 0), given(c, 1) ? array(c, 1) : NULL, number(c, 2, 1), (int)integer(c, 3, -1)));
+}
+
+static void interp(call *c, const row *r)
+{
+    (void)r;
+    double left = number(c, 3, 0), right = number(c, 4, 0);
+    give(c, tn_interp(array(c, 0), array(c, 1), array(c, 2), given(c, 3) ? &left : NULL, given(c, 4) ? &right : NULL));
+}
+
+/* ---- pairs, counts ---- */
+
+/* m y rowvar bias ddof */
+static void cov(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    bool by_columns = !boolean(c, 2, true);
+    if (given(c, 1)) {
+        tn_array *both[] = {tn_atleast_2d(x), tn_atleast_2d(array(c, 1))};
+        for (int i = 0; i < 2; i++)
+            if (by_columns && tn_dim(both[i], 0) != 1) both[i] = tn_transpose(both[i], (tn_axes){0});
+        x = tn_concatenate(2, (const tn_array *const *)both, 0);
+        by_columns = false;
+    }
+    int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
+    give(c, r->number ? tn_corrcoef(x, by_columns) : tn_cov(x, by_columns, ddof));
+}
+
+static void convolve(call *c, const row *r)
+{
+    tn_array *a = tn_atleast_1d(array(c, 0)), *b = tn_atleast_1d(array(c, 1));
+    const char *mode = string(c, 2, r->number ? "valid" : "full");
+    give(c, r->number ? tn_correlate(a, b, mode) : tn_convolve(a, b, mode));
+}
+
+static void bincount(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_bincount(x, given(c, 1) ? array(c, 1) : NULL, integer(c, 2, 0)));
+}
+
+/* a bins range density weights | a bins range weights */
+static void histogram(call *c, const row *r)
+{
+    tn_histogram_opts o = {.bins = 10};
+    tn_array *x = array(c, 0), *edges = NULL;
+    if (given(c, 1) && (c->slot[1]->kind == INT))
+        o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
+    else if (given(c, 1))
+        o.edges = array(c, 1);
+    if (given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 2) {
+        tn_array *limits = array(c, 2);
+        o.low = tn_item(tn_index(limits, 0));
+        o.high = tn_item(tn_index(limits, 1));
+        if (o.low == 0 && o.high == 0) { /* the library's "not given" */
+            o.low = -0.5;
+            o.high = 0.5;
+        }
+        if (!(o.low <= o.high)) refuse(c, "limits in the wrong order");
+    }
+    if (r->number) {
+        give(c, tn_histogram_bin_edges_with(x, &o));
+        return;
+    }
+    o.density = boolean(c, 3, false);
+    o.weights = given(c, 4) ? array(c, 4) : NULL;
+    give(c, tn_histogram_with(x, &edges, &o));
+    give(c, edges);
+}
+
+#define SUM "a axis dtype out keepdims initial where"
+#define EXTREME "a axis out keepdims initial where"
+#define VAR "a axis dtype out ddof keepdims where mean correction"
+#define QUANTILE "a q axis out overwrite_input method keepdims interpolation"
+#define SCAN "a axis dtype out"
+#define POSITION "a axis out keepdims"
+static const row rows[] = {
+    {"sum", SUM, reduce, NAME(tn_sum_with), WITH_DTYPE},
+    {"prod", SUM, reduce, NAME(tn_prod_with), WITH_DTYPE},
+    {"nansum", SUM, reduce, NAME(tn_nansum_with), WITH_DTYPE},
+    {"nanprod", SUM, reduce, NAME(tn_nanprod_with), WITH_DTYPE},
+    {"max", EXTREME, reduce, NAME(tn_max_with)},
+    {"amax", EXTREME, reduce, NAME(tn_max_with)},
+    {"min", EXTREME, reduce, NAME(tn_min_with)},
+    {"amin", EXTREME, reduce, NAME(tn_min_with)},
+    {"nanmax", EXTREME, reduce, NAME(tn_nanmax_with)},
+    {"nanmin", EXTREME, reduce, NAME(tn_nanmin_with)},
+    {"ptp", POSITION, position, NAME(tn_ptp_with)},
+    {"mean", "a axis dtype out keepdims where", mean, NAME(tn_mean_with)},
+    {"nanmean", "a axis dtype out keepdims where", mean, NAME(tn_nanmean_with)},
+    {"var", VAR, variance, NAME(tn_var_with)},
+    {"std", VAR, variance, NAME(tn_std_with)},
+    {"nanvar", VAR, variance, NAME(tn_nanvar_with)},
+    {"nanstd", VAR, variance, NAME(tn_nanstd_with)},
+    {"any", "a axis out keepdims where", whether, NAME(tn_any_with)},
+    {"all", "a axis out keepdims where", whether, NAME(tn_all_with)},
+    {"argmax", POSITION, position, NAME(tn_argmax_with)},
+    {"argmin", POSITION, position, NAME(tn_argmin_with)},
+    {"nanargmax", POSITION, position, NAME(tn_nanargmax_with)},
+    {"nanargmin", POSITION, position, NAME(tn_nanargmin_with)},
+    {"median", "a axis out overwrite_input keepdims", median, NAME(tn_median_with)},
+    {"nanmedian", "a axis out overwrite_input keepdims", median, NAME(tn_nanmedian_with)},
+    {"count_nonzero", "a axis keepdims", count_nonzero},
+    {"quantile", QUANTILE, quantile, NAME(tn_quantile_with)},
+    {"percentile", QUANTILE, quantile, NAME(tn_percentile_with)},
+    {"nanquantile", QUANTILE, quantile, NAME(tn_nanquantile_with)},
+    {"nanpercentile", QUANTILE, quantile, NAME(tn_nanpercentile_with)},
+    {"average", "a axis weights returned keepdims", average},
+    {"cumsum", SCAN, scan_along, NAME(tn_cumsum_with)},
+    {"cumprod", SCAN, scan_along, NAME(tn_cumprod_with)},
+    {"nancumsum", SCAN, scan_along, NAME(tn_nancumsum_with)},
+    {"nancumprod", SCAN, scan_along, NAME(tn_nancumprod_with)},
+    {"cumulative_sum", "x axis dtype out", scan_along, NAME(tn_cumsum_with)},
+    {"cumulative_prod", "x axis dtype out", scan_along, NAME(tn_cumprod_with)},
+    {"diff", "a n axis prepend append", diff},
+    {"ediff1d", "ary to_end to_begin", ediff1d},
+    {"gradient", "*varargs axis edge_order", gradient},
+    {"trapz", "y x dx axis", trapezoid},
+    {"trapezoid", "y x dx axis", trapezoid},
+    {"interp", "x xp fp left right period", interp},
+    {"cov", "m y rowvar bias ddof fweights aweights dtype", cov},
+    {"corrcoef", "x y rowvar bias ddof dtype", cov, NULL, 1},
+    {"convolve", "a v mode", convolve},
+    {"correlate", "a v mode", convolve, NULL, 1},
+    {"bincount", "x weights minlength", bincount},
+    {"histogram", "a bins range density weights", histogram},
+    {"histogram_bin_edges", "a bins range weights", histogram, NULL, 1},
+};
+REPLAY_ROWS(rows)
