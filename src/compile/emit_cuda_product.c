@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh, which leaves
+ * it in shared memory. The rest of the nest is computed from there, element by element at the place where it belongs:
+ *
+ *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then all
+ *                   their stores, so that the loads do not wait for each other
+ *     rows          results of few columns: the tile has whole rows, a warp reduces one
+ *     columns       results of few rows: the tile has whole columns, the threads of one combine by halves
+ */
+#include "compile/emit.h"
+
+#include "compile/product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define AT_ONCE 16 /* elements a thread keeps in registers between its loads and its stores */
+
+/* ---- the core ---- */
+
+static const char *element_type(const tn__nest *n) { return tn__dtypes[n->product.dtype].ctype; }
+
+/* Where in n[] the stride of an access along a loop is, as text: "0" if it has none. */
+static const char *stride_text(const tn__access *a, int loop, char *text, size_t size)
+{
+    int param = a->param + 2;
+    if (loop < 0 || !a->stride[loop])
+        return "0";
+    for (int l = 0; l < loop; l++)
+        param += a->stride[l] != 0;
+    snprintf(text, size, "n[%d]", param);
+    return text;
+}
+
+/* Where in n[] the step along k is; the extent of k follows it. */
+static int k_param(const tn__nest *n, const tn__access *a)
+{
+    int param = a->param + 2;
+    for (int l = 0; l < n->loop_count; l++)
+        param += a->stride[l] != 0;
+    return param;
+}
+
+static const char *extent_text(int loop, char *text, size_t size)
+{
+    snprintf(text, size, "n[%d]", EXTENT(loop));
+    return loop < 0 ? "1" : text;
+}
+
+/* The first of the two is that of the rows of a, the second that of the columns of b. */
+static void emit_factor(tn__printer *p, int k)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[k]];
+    int loop = k ? n->product.column_loop : n->product.row_loop;
+    char step[24], lines[24];
+    tn__text_addf(p->text, "    const tn_factor<%s> factor%d = tn_factor_of<%s, %s>(p%d + ", element_type(n), k, element_type(n),
+                  tn__product_along_k(n, k) ? "true" : "false", n->product.access[k]);
+    tn__print_position(p, a);
+    tn__text_addf(p->text, ", %s, n[%d], n[%d], %s, %s);\n", stride_text(a, loop, step, sizeof step), k_param(n, a),
+                  k_param(n, a) + 1, k ? "columns" : "rows", extent_text(loop, lines, sizeof lines));
+}
+
+static void emit_type(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    if (t->columns)
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
+                 tn__product_along_k(n, 0) ? "true" : "false", tn__product_along_k(n, 1) ? "true" : "false");
+    else
+        tn__line(p, "typedef tn_thin<%s, %d, %d> core;", element_type(n), t->rows, t->threads);
+}
+
+/* Which tile is the block's; the tile into shared memory. */
+static void emit_core(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    char rows[24], columns[24];
+    extent_text(product->row_loop, rows, sizeof rows);
+    extent_text(product->column_loop, columns, sizeof columns);
+    const char *all_rows = product->row_loop < 0 ? "1" : rows, *all_columns = product->column_loop < 0 ? "1" : columns;
+    emit_type(p);
+    tn__line(p, "unsigned q = (unsigned)block;");
+    if (product->tile.columns) {
+        tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+        tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
+    } else {
+        tn__line(p, "const tn_i64 left = 0;");
+    }
+    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param);
+    for (int l = n->loop_count - 1; l >= 0; l--)
+        if (l != product->row_loop && l != product->column_loop) {
+            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, EXTENT(l));
+            tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
+        }
+    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", all_rows);
+    tn__line(p, "const int columns = tn_within(%s - left, %s);", all_columns, product->tile.columns ? "core::COLUMNS" : "32");
+    tn__line(p, "%s *const tile = (%s *)tn_shared;", element_type(n), element_type(n));
+    tn__line(p, "{");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = top;", product->row_loop);
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
+    emit_factor(p, 0);
+    emit_factor(p, 1);
+    tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", k_param(n, &n->access[product->access[0]]) + 1);
+    tn__line(p, "}");
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column, columns); };");
+}
+
+/* ---- elements ---- */
+
+/* Opens the scope of the tile's element (row, column): the loops' variables. */
+static void open_element(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    tn__line(p, "if (row < rows && column < columns) {");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
+    tn__emit_scope(p);
+}
+
+/* Numbers of elements kept between loads and stores. */
+static bool keeps(const tn__nest *n, int s, int level) { return !n->reduced || (!n->store[s].row && n->store[s].level == level); }
+
+static void declare_kept(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++)
+        if (keeps(n, s, level))
+            tn__line(p, "%s kept%d[each];", tn__emit_variable_type(n->expr[n->store[s].expr].dtype), s);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
+    EACH_POSITION(p, r, level)
+        tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
+}
+
+/* The values of an element of a pass. */
+static void keep_values(tn__printer *p, int level)
+{
+    tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].level == level) {
+            tn__emit_need(p, n->reduction[r].arg);
+            tn__line(p, "part%d[u] = v%d;", r, n->reduction[r].arg);
+        }
+    for (int s = 0; s < n->store_count; s++)
+        if (keeps(n, s, level)) {
+            tn__emit_need(p, n->store[s].expr);
+            tn__line(p, "kept%d[u] = v%d;", s, n->store[s].expr);
+        }
+}
+
+static void store_kept(tn__printer *p, int level)
+{
+    const tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        const tn__access *a = &n->access[n->store[s].access];
+        if (!keeps(n, s, level))
+            continue;
+        tn__text_addf(p->text, "        p%d[", n->store[s].access);
+        tn__print_position(p, a);
+        if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
+            tn__text_addf(p->text, "] = tn_f32_to_%s(kept%d[u]);\n", tn__dtypes[a->dtype].suffix, s);
+        else
+            tn__text_addf(p->text, "] = kept%d[u];\n", s);
+    }
+}
+
+static void emit_elementwise(tn__printer *p)
+{
+    bool thin = !p->nest->product.tile.columns;
+    tn__line(p, "const int across = %s, down = core::THREADS / across, column = threadIdx.x %% across;",
+             thin ? "columns" : "core::COLUMNS");
+    if (thin)
+        tn__line(p, "constexpr int each = 1;");
+    else
+        tn__line(p, "constexpr int every = core::ROWS * core::COLUMNS / core::THREADS, each = every < 1 ? 1 : every < %d ? every : %d;",
+                 AT_ONCE, AT_ONCE);
+    tn__line(p, "for (int first = threadIdx.x / across; first < core::ROWS; first += each * down) {");
+    declare_kept(p, 0);
+    for (int pass = 0; pass < 2; pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        tn__line(p, "const int row = first + u * down;");
+        open_element(p);
+        if (pass == 0)
+            keep_values(p, 0);
+        else
+            store_kept(p, 0);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+    tn__line(p, "}");
+}
+
+/* ---- reductions over the tile's rows or columns ---- */
+
+/* A pass over an item's elements: the thread's are at lane, lane + lanes, ... */
+static void emit_pass(tn__printer *p, int level, const char *inner)
+{
+    tn__nest *n = p->nest;
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
+    EACH_POSITION(p, r, level)
+        tn__line(p, "%s t%d = %s; tn_i64 at%d = R;", tn__emit_type(p, r), r, tn__emit_identity(p, r), r);
+    tn__line(p, "{");
+    declare_kept(p, level);
+    for (int pass = 0; pass < 2; pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        tn__line(p, "const int %s = lane + u * lanes;", inner);
+        open_element(p);
+        if (pass == 0) {
+            keep_values(p, level);
+        } else {
+            EACH_PLAIN(p, r, level)
+                tn__line(p, "t%d = %s(t%d, part%d[u]);", r, tn__emit_function(p, r), r, r);
+            EACH_POSITION(p, r, level)
+                tn__line(p, "if (at%d == R || %s(t%d, part%d[u])) { t%d = part%d[u]; at%d = %s; }", r, tn__emit_function(p, r), r,
+                         r, r, r, r, inner);
+            store_kept(p, level);
+        }
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+    tn__line(p, "}");
+    for (int r = 0; r < n->reduction_count; r++) /* what was computed for one element is not there for the next pass */
+        if (n->reduction[r].level == level && n->expr[n->reduction[r].arg].printed != ITEM)
+            n->expr[n->reduction[r].arg].printed = NOWHERE;
+}
+
+/* A warp's partial results, by halves; all lanes get the result. */
+static void combine_row(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int h = 16; h; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, lane ^ h));", r, tn__emit_function(p, r), r, r);
+    }
+    EACH_POSITION(p, r, level) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int h = 16; h; h /= 2) {");
+        tn__line(p, "const %s b = tn_from_lane(t%d, lane ^ h);", tn__emit_type(p, r), r);
+        tn__line(p, "const tn_i64 j = tn_from_lane(at%d, lane ^ h);", r);
+        tn__line(p, "if (j < R && (at%d == R || %s(t%d, b) || (!%s(b, t%d) && j < at%d))) { t%d = b; at%d = j; }", r,
+                 tn__emit_function(p, r), r, tn__emit_function(p, r), r, r, r, r);
+        tn__line(p, "}");
+    }
+}
+
+/* The partial results of a column's threads, through shared memory. */
+static void combine_column(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level) {
+        const char *type = tn__emit_type(p, r);
+        tn__line(p, "{");
+        tn__line(p, "%s *const part = (%s *)tn_parts;", type, type);
+        tn__line(p, "part[threadIdx.x] = t%d;", r);
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "for (int h = lanes / 2; h; h /= 2) {");
+        tn__line(p, "if (lane < h) part[threadIdx.x] = %s(part[threadIdx.x], part[threadIdx.x + h * core::COLUMNS]);",
+                 tn__emit_function(p, r));
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "}");
+        tn__line(p, "t%d = part[column];", r);
+        tn__line(p, "__syncthreads();");
+        tn__line(p, "}");
+    }
+}
+
+static void finish(tn__printer *p, int level)
+{
+    tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++) {
+        if (n->reduction[r].level != level)
+            continue;
+        int e = tn__nest_reduced_expr(n, r);
+        if (tn__ops[n->reduction[r].op].props & TN_ARG)
+            tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
+        else
+            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+        n->expr[e].printed = ITEM;
+    }
+}
+
+static void store_items(tn__printer *p)
+{
+    bool any = false;
+    for (int s = 0; s < p->nest->store_count; s++)
+        any = any || p->nest->store[s].row;
+    if (!any)
+        return;
+    tn__line(p, "if (lane == 0) {");
+    p->scope = ITEM;
+    tn__emit_stores(p, true, 0);
+    tn__line(p, "}");
+}
+
+static void emit_rows(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    tn__line(p, "const int lane = threadIdx.x %% 32, lanes = 32;");
+    tn__line(p, "constexpr int each = 1;");
+    tn__line(p, "for (int row = threadIdx.x / 32; row < rows; row += core::THREADS / 32) {");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
+    tn__line(p, "const %s own = lane < columns ? core::at(tile, row, lane, columns) : 0;", element_type(p->nest));
+    tn__line(p, "const auto product = [&](int, int) { return own; };");
+    tn__emit_extent(p);
+    for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {
+        emit_pass(p, level, "column");
+        combine_row(p, level);
+        finish(p, level);
+    }
+    store_items(p);
+    tn__line(p, "}");
+}
+
+static void emit_columns(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    tn__line(p, "const int column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
+    tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
+    tn__emit_extent(p);
+    for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {
+        emit_pass(p, level, "row");
+        combine_column(p, level);
+        finish(p, level);
+    }
+    tn__line(p, "if (column >= columns) return;");
+    store_items(p);
+}
+
+void tn__emit_cuda_product(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    p->emitter->products = true;
+    p->vector_loop = -1;
+    emit_core(p);
+    if (!n->reduced)
+        emit_elementwise(p);
+    else if (n->product.column_loop >= 0 && n->reduced == 1u << n->product.column_loop)
+        emit_rows(p);
+    else
+        emit_columns(p);
+}
+
+void tn__launch_cuda_product(const tn__nest *nest, tn__step *step)
+{
+    step->threads = nest->product.tile.threads;
+    step->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced
+                       ? 0
+                       : tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
+    step->shared = tn__product_shared(nest);
+}

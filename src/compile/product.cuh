@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core of a matrix product in CUDA C++, the text that emit_cuda_product.c puts in front of kernels that need it: what a
+ * block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its elements.
+ *
+ *     stages    The tile needs ROWS rows of a and COLUMNS columns of b, here called lines. They come by stages, DEPTH positions
+ *               of k at a time, into shared memory, several stages ahead of their use (cp.async: no register waits for them).
+ *               A line whose neighbours in memory lie along k stays so in shared memory; else the stage lies by k, so that
+ *               both kinds are copied in pieces of 16 bytes where extents and addresses allow it.
+ *     slices    The warps are divided into SLICES groups. Each computes the whole tile, but for its own share of every
+ *               stage: a result of few elements can so be spread over all warps of a multiprocessor.
+ *     registers In a group, each thread accumulates ROWS_EACH x COLUMNS_EACH elements of the tile: it reads that many
+ *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below one
+ *               another.
+ *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the tile is
+ *               their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
+ *               neighbouring columns.
+ *
+ * Nothing is atomic: the order of a sum depends on these constants and the extent of k alone. Each group adds its terms in
+ * order of k, then the groups are added. Floating types use fused multiply-adds, as libraries do.
+ */
+template <typename T, int N> struct alignas(sizeof(T) * N) tn_span { T at[N]; };
+
+/* Copies that go on in the background; zeros where `there` is false. */
+template <int SIZE> TN_HOT void tn_copy_async(void *to, const void *from, bool there)
+{
+    const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+    if constexpr (SIZE == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(there ? 16 : 0));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(from), "n"(SIZE),
+                     "r"(there ? SIZE : 0));
+}
+TN_HOT void tn_copies_are_a_stage() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> TN_HOT void tn_copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
+
+TN_HOT tn_f32 tn_multiply_add(tn_f32 a, tn_f32 b, tn_f32 c) { return __fmaf_rn(a, b, c); }
+TN_HOT tn_f64 tn_multiply_add(tn_f64 a, tn_f64 b, tn_f64 c) { return __fma_rn(a, b, c); }
+
+/* The largest power of two up to `most` that divides n. */
+static constexpr int tn_piece(int n, int most) { return n % most ? tn_piece(n, most / 2) : most; }
+
+/* Of what is left, at most so much. */
+TN_HOT int tn_within(tn_i64 left, int most) { return left < 0 ? 0 : left < most ? (int)left : most; }
+
+/* Another thread's number. */
+template <typename T> TN_HOT T tn_from_lane(T x, int lane)
+{
+    if constexpr (sizeof(T) < 4)
+        return (T)__shfl_sync(~0u, (int)x, lane);
+    else
+        return __shfl_sync(~0u, x, lane);
+}
+
+extern __shared__ __align__(16) unsigned char tn_shared[];
+
+/* A factor as a tile sees it: its lines, by k. */
+template <typename T> struct tn_factor {
+    const T *from;       /* the tile's first line, at k = 0 */
+    tn_i64 step, k_step; /* in elements, from line to line and along k */
+    int lines;           /* of the tile that there are */
+    bool quads;          /* may be copied in pieces of 16 bytes: addresses and extents are multiples of them */
+};
+
+template <typename T, bool ALONG_K>
+TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i64 extent, int lines, tn_i64 all_lines)
+{
+    constexpr int QUAD = 16 / sizeof(T);
+    const bool quads = ALONG_K ? k_step == 1 && step % QUAD == 0 && extent % QUAD == 0
+                               : step == 1 && k_step % QUAD == 0 && all_lines % QUAD == 0;
+    return {from, step, k_step, lines, quads && (tn_u64)from % 16 == 0};
+}
+
+/* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and LANES say
+ * how many lines a thread multiplies, and how many threads share the lines of a warp. */
+template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K> struct tn_side {
+    static constexpr int QUAD = 16 / sizeof(T);
+    static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
+    static constexpr int PITCH = INNER + (INNER / QUAD % 2 ? 0 : QUAD); /* an odd number of pieces: no two lines share banks */
+    static constexpr int SIZE = PITCH * OUTER;
+    static constexpr int PIECE = ALONG_K ? 1 : tn_piece(EACH, QUAD); /* neighbouring lines that a thread reads at once */
+
+    const T *from;
+    tn_i64 outer_step, advance;
+    int lines;
+    bool quads;
+
+    TN_HOT tn_side make(const tn_factor<T> &f)
+    {
+        return {f.from, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines,
+                f.quads && INNER % QUAD == 0};
+    }
+
+    template <int WIDTH> __device__ __forceinline__ void copy_pieces(T *to, int depth, tn_i64 inner_step) const
+    {
+        constexpr int PER = INNER / WIDTH, COUNT = PER * OUTER, HOP = THREADS / PER;
+#pragma unroll
+        for (int i = 0; i < (COUNT + THREADS - 1) / THREADS; i++) {
+            const int at = i * THREADS + threadIdx.x;
+            const int inner = (THREADS % PER ? at : threadIdx.x) % PER * WIDTH;
+            const int outer = THREADS % PER ? at / PER : threadIdx.x / PER + i * HOP;
+            if (COUNT % THREADS && at >= COUNT)
+                break;
+            const bool there = ALONG_K ? inner < depth && outer < lines : outer < depth && inner < lines;
+            const T *const piece = from + outer * outer_step + inner * inner_step;
+            if constexpr (WIDTH * sizeof(T) >= 4)
+                tn_copy_async<WIDTH * (int)sizeof(T)>(to + outer * PITCH + inner, piece, there);
+            else
+                to[outer * PITCH + inner] = there ? *piece : (T)0;
+        }
+    }
+
+    /* Starts the copies of the next stage, of which `depth` positions of k are left. */
+    __device__ __forceinline__ void copy(T *to, int depth, const tn_factor<T> &f)
+    {
+        if (quads)
+            copy_pieces<QUAD>(to, depth, 1);
+        else
+            copy_pieces<1>(to, depth, ALONG_K ? f.k_step : f.step);
+        from += advance;
+    }
+
+    /* The i-th line of a thread, relative to the lane's first. */
+    static __device__ constexpr int line(int i) { return i / PIECE * PIECE * LANES + i % PIECE; }
+
+    /* QUAD positions of k of a thread's lines. */
+    TN_HOT void read(T (&x)[QUAD][EACH], const T *lines, int k)
+    {
+        if constexpr (ALONG_K) {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const tn_span<T, QUAD> piece = *(const tn_span<T, QUAD> *)(lines + line(i) * PITCH + k);
+#pragma unroll
+                for (int q = 0; q < QUAD; q++)
+                    x[q][i] = piece.at[q];
+            }
+        } else {
+#pragma unroll
+            for (int q = 0; q < QUAD; q++)
+#pragma unroll
+                for (int i = 0; i < EACH; i += PIECE)
+                    *(tn_span<T, PIECE> *)&x[q][i] = *(const tn_span<T, PIECE> *)(lines + (k + q) * PITCH + line(i));
+        }
+    }
+    TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + (ALONG_K ? line * PITCH + k : k * PITCH + line); }
+};
+
+template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
+          bool A_ALONG_K, bool B_ALONG_K>
+struct tn_product {
+    static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
+    static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
+    static constexpr int WARPS_DOWN = ROWS / (ROWS_EACH * LANES_DOWN), WARPS_ACROSS = COLUMNS / (COLUMNS_EACH * LANES_ACROSS);
+    static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
+    static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS, "");
+    static_assert(STEP % QUAD == 0, "");
+    typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K> side_a;
+    typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K> side_b;
+    static constexpr int PITCH = COLUMNS + QUAD; /* of the result */
+    static constexpr int STAGE = side_a::SIZE + side_b::SIZE, RESULT = SLICES * ROWS * PITCH;
+    static constexpr int BYTES = (int)sizeof(T) * (STAGES * STAGE > RESULT ? STAGES * STAGE : RESULT);
+
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here. */
+    TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+    {
+        side_a from_a = side_a::make(a);
+        side_b from_b = side_b::make(b);
+        const int slice = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
+        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH + lane / LANES_ACROSS * side_a::PIECE;
+        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH + lane % LANES_ACROSS * side_b::PIECE;
+        T sum[ROWS_EACH][COLUMNS_EACH] = {};
+        tn_i64 coming = extent; /* positions of k that are not yet on their way */
+#pragma unroll
+        for (int s = 0; s < STAGES - 1; s++, coming -= DEPTH)
+            copy_stage(shared + s * STAGE, from_a, from_b, a, b, coming);
+        int use = 0, fill = STAGES - 1;
+        for (tn_i64 left = extent; left > 0; left -= DEPTH, coming -= DEPTH) {
+            tn_copies_wait<STAGES - 2>();
+            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
+            copy_stage(shared + fill * STAGE, from_a, from_b, a, b, coming);
+            const T *const stage = shared + use * STAGE;
+            if (slice * STEP < left)
+                accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
+                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
+            use = use + 1 == STAGES ? 0 : use + 1;
+            fill = fill + 1 == STAGES ? 0 : fill + 1;
+        }
+        __syncthreads();
+        T *const to = shared + slice * ROWS * PITCH + row * PITCH + column;
+#pragma unroll
+        for (int i = 0; i < ROWS_EACH; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS_EACH; j += side_b::PIECE)
+                *(tn_span<T, side_b::PIECE> *)(to + side_a::line(i) * PITCH + side_b::line(j)) =
+                    *(tn_span<T, side_b::PIECE> *)&sum[i][j];
+        __syncthreads();
+    }
+
+    TN_HOT void copy_stage(T *to, side_a &from_a, side_b &from_b, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 coming)
+    {
+        if (coming > 0) {
+            const int depth = coming < DEPTH ? (int)coming : DEPTH;
+            from_a.copy(to, depth, a);
+            from_b.copy(to + side_a::SIZE, depth, b);
+        }
+        tn_copies_are_a_stage();
+    }
+
+    TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b)
+    {
+#pragma unroll
+        for (int k = 0; k < STEP; k += QUAD) {
+            T x[QUAD][ROWS_EACH], y[QUAD][COLUMNS_EACH];
+            side_a::read(x, a, k);
+            side_b::read(y, b, k);
+#pragma unroll
+            for (int q = 0; q < QUAD; q++)
+#pragma unroll
+                for (int i = 0; i < ROWS_EACH; i++)
+#pragma unroll
+                    for (int j = 0; j < COLUMNS_EACH; j++)
+                        sum[i][j] = tn_multiply_add(x[q][i], y[q][j], sum[i][j]);
+        }
+    }
+
+    TN_HOT T at(const T *shared, int row, int column, int)
+    {
+        T sum = shared[row * PITCH + column];
+#pragma unroll
+        for (int s = 1; s < SLICES; s++)
+            sum += shared[s * ROWS * PITCH + row * PITCH + column];
+        return sum;
+    }
+};
+
+/*
+ * The same for a result of few columns, up to 32, and few rows, whose k is long: no stages. A thread has one column, and every
+ * so-manieth position of k of it; the numbers of b go from memory to registers, in the order in which they lie there. Groups
+ * of `columns` threads are what slices are above.
+ */
+template <typename T, int ROWS_, int THREADS_> struct tn_thin {
+    static constexpr int ROWS = ROWS_, THREADS = THREADS_, AHEAD = 16 / ROWS;
+
+    TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+    {
+        const int columns = b.lines, groups = THREADS / columns;
+        const bool along_k = b.k_step == 1;
+        const int column = along_k ? threadIdx.x / groups : threadIdx.x % columns;
+        const int group = along_k ? threadIdx.x % groups : threadIdx.x / columns;
+        T sum[ROWS] = {};
+        if (group < groups && column < columns) {
+            const T *x = a.from + group * a.k_step, *y = b.from + group * b.k_step + column * b.step;
+            const tn_i64 x_hop = groups * a.k_step, y_hop = groups * b.k_step;
+            int steps = (int)((extent - group + groups - 1) / groups);
+            for (; steps > 0; steps -= AHEAD, x += AHEAD * x_hop, y += AHEAD * y_hop) {
+                T u[AHEAD][ROWS], v[AHEAD];
+#pragma unroll
+                for (int s = 0; s < AHEAD; s++) {
+                    v[s] = s < steps ? y[s * y_hop] : (T)0;
+#pragma unroll
+                    for (int i = 0; i < ROWS; i++)
+                        u[s][i] = s < steps && i < a.lines ? x[s * x_hop + i * a.step] : (T)0;
+                }
+#pragma unroll
+                for (int s = 0; s < AHEAD; s++)
+#pragma unroll
+                    for (int i = 0; i < ROWS; i++)
+                        sum[i] = tn_multiply_add(u[s][i], v[s], sum[i]);
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                shared[(group * ROWS + i) * columns + column] = sum[i];
+        }
+        __syncthreads();
+    }
+
+    TN_HOT T at(const T *shared, int row, int column, int columns)
+    {
+        T sum = shared[row * columns + column];
+#pragma unroll 8
+        for (int g = 1; g < THREADS / columns; g++)
+            sum += shared[(g * ROWS + row) * columns + column];
+        return sum;
+    }
+};

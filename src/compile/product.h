@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products as kernels of our own: which products become nests, what may join them, and which tile computes them. A
+ * product nest is a nest over the elements of the result; the sum over k is the core of its kernel (product.cuh), and
+ * elementwise neighbours and short reductions are computed from the tile before it leaves the multiprocessor.
+ */
+#ifndef TN_COMPILE_PRODUCT_H
+#define TN_COMPILE_PRODUCT_H
+
+#include "compile/nest.h"
+
+/* The extents of a nest's product. */
+typedef struct tn__product_extents {
+    int64_t batch, rows, columns, depth;
+} tn__product_extents;
+
+/* Is the product v computed by a kernel of our own on this device? Else it is a library's. */
+bool tn__product_own(const tn__graph *graph, int v, const tn__device *device);
+/* Updates that were to be folded into such products are none: they are computed after the product like anything else. */
+void tn__product_unfold(tn__draft *draft, const tn__device *device);
+/* May these two nests, at least one with a product, share loops? Whether they do share values is not asked. */
+bool tn__product_joins(const tn__nest *a, const tn__nest *b);
+
+tn__product_extents tn__product_extents_of(const tn__nest *nest);
+/* Chooses the tile of a nest whose loops have been collapsed: by its shape, the layout of its factors and the device alone. */
+void tn__product_settle(tn__nest *nest, const tn__device *device);
+int64_t tn__product_tiles_down(const tn__nest *nest);
+int64_t tn__product_tiles_across(const tn__nest *nest);
+/* Bytes of shared memory. */
+int tn__product_shared(const tn__nest *nest);
+/* Does a factor's line lie along k in memory? */
+bool tn__product_along_k(const tn__nest *nest, int factor);
+
+#endif

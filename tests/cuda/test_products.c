@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products with their neighbours on a GPU against the same expressions in float64 on the CPU: odd extents, extents of one and
+ * none, transposed and strided factors, batches, and what is computed around a product in one kernel. Skipped without a GPU.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/random.h"
+
+enum { MOST = 1 << 20, KINDS = 8 };
+
+static test_random numbers;
+static double results[2][MOST];
+
+/* a (rows, depth) or transposed, strided; b likewise; what else is computed. */
+typedef struct shape {
+    int64_t batch, rows, columns, depth;
+    bool a_across, b_across, a_every_other, b_shared, wide;
+    int kind;
+} shape;
+
+static tn_array *numbers_of(int ndim, const int64_t *dim, bool wide)
+{
+    int64_t size = 1;
+    for (int d = 0; d < ndim; d++)
+        size *= dim[d];
+    double *values = malloc((size_t)(size + 1) * sizeof *values);
+    for (int64_t i = 0; i < size; i++)
+        values[i] = (float)(2 * test_random_double(&numbers) - 1);
+    tn_shape of = {.ndim = ndim};
+    memcpy(of.dim, dim, (size_t)ndim * sizeof *dim);
+    tn_array *x = tn_cast(tn_from_host(values, of, TN_FLOAT64), wide ? TN_FLOAT64 : TN_FLOAT32);
+    free(values);
+    return x;
+}
+
+/* The matrices as they lie in memory. */
+typedef struct factors {
+    tn_array *a, *b, *bias, *old, *other;
+} factors;
+
+static factors make(const shape *s)
+{
+    int64_t stretch = s->a_every_other ? 2 : 1;
+    int64_t a[3] = {s->batch, s->a_across ? s->depth : s->rows, (s->a_across ? s->rows : s->depth) * stretch};
+    int64_t b[3] = {s->b_shared ? 1 : s->batch, s->b_across ? s->columns : s->depth, s->b_across ? s->depth : s->columns};
+    int64_t c[3] = {s->batch, s->rows, s->columns};
+    return (factors){numbers_of(3, a, s->wide), numbers_of(3, b, s->wide), numbers_of(1, c + 2, s->wide),
+                     numbers_of(3, c, s->wide), numbers_of(3, c, s->wide)};
+}
+
+static tn_array *expression(const shape *s, const factors *f)
+{
+    tn_array *a = s->a_every_other ? tn_slice_axis(f->a, 2, 0, tn_dim(f->a, 2), 2) : f->a, *b = f->b;
+    if (s->a_across)
+        a = tn_swapaxes(a, 1, 2);
+    if (s->b_across)
+        b = tn_swapaxes(b, 1, 2);
+    tn_array *c = tn_matmul(a, b);
+    switch (s->kind) {
+    case 1:
+        return tn_sigmoid(tn_add(c, f->bias));
+    case 2:
+        return tn_softmax(tn_add(c, f->bias), 2);
+    case 3:
+        return tn_subtract(f->old, tn_multiply(c, 0.25));
+    case 4:
+        return tn_sum(tn_multiply(c, f->other), .axis = TN_AXES(1));
+    case 5:
+        return tn_concatenate(2, (const tn_array *[]){tn_multiply(c, f->other), tn_relu(tn_add(c, f->old))}, 0);
+    case 6:
+        return tn_sum(tn_square(tn_subtract(c, tn_max(c, .axis = TN_AXES(2), .keepdims = true))), .axis = TN_AXES(2));
+    case 7:
+        return tn_add(tn_cast(tn_argmax(c, .axis = TN_AXES(2), .keepdims = true), s->wide ? TN_FLOAT64 : TN_FLOAT32), f->bias);
+    default:
+        return c;
+    }
+}
+
+static int64_t evaluate(const shape *s, const factors *from, tn_device device, bool wide, double *to)
+{
+    factors f = *from;
+    tn_array **each[] = {&f.a, &f.b, &f.bias, &f.old, &f.other};
+    for (int i = 0; i < 5; i++)
+        *each[i] = tn_to(wide ? tn_cast(*each[i], TN_FLOAT64) : *each[i], device);
+    shape as = *s;
+    as.wide = s->wide || wide;
+    tn_array *z = tn_cast(expression(&as, &f), TN_FLOAT64);
+    return tn_size(z) <= MOST && tn_to_host(z, to, (size_t)tn_size(z) * sizeof *to) == TN_OK ? tn_size(z) : -1;
+}
+
+static void check(const shape *s)
+{
+    char text[200];
+    snprintf(text, sizeof text, "batch %lld, %lld x %lld x %lld%s%s%s%s%s, kind %d", (long long)s->batch, (long long)s->rows,
+             (long long)s->depth, (long long)s->columns, s->a_across ? ", a across" : "", s->b_across ? ", b across" : "",
+             s->a_every_other ? ", every other of a" : "", s->b_shared ? ", b shared" : "", s->wide ? ", float64" : "", s->kind);
+    TN_SCOPE
+    {
+        factors f = make(s);
+        int64_t here = evaluate(s, &f, tn_cpu(), true, results[0]), there = evaluate(s, &f, tn_cuda(0), false, results[1]);
+        if (here < 0 || here != there)
+            fail_msg("%s: %lld and %lld elements: %s", text, (long long)here, (long long)there, tn_error());
+        double most = 0, error = 0;
+        for (int64_t i = 0; i < here; i++) {
+            most = fmax(most, fabs(results[0][i]));
+            error = fmax(error, isnan(results[1][i]) ? INFINITY : fabs(results[0][i] - results[1][i]));
+        }
+        double tolerance = (s->wide ? 1e-15 : 4e-7) * (8 + sqrt((double)s->depth)) * (s->kind == 4 || s->kind == 6 ? 8 : 1);
+        if (!(error <= tolerance * fmax(most, 1)))
+            fail_msg("%s: largest %g, error %g", text, most, error);
+    }
+}
+
+static int64_t extent(int64_t most)
+{
+    static const int64_t likely[] = {1, 2, 8, 10, 16, 28, 32, 64, 100, 128};
+    return test_random_int(&numbers, 0, 2) ? test_random_int(&numbers, 1, most)
+                                           : likely[test_random_int(&numbers, 0, 9)] % (most + 1) + (most < 1);
+}
+
+static void test_random_products(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        shape s = {.batch = test_random_int(&numbers, 0, 3) ? 1 : test_random_int(&numbers, 1, 5),
+                   .rows = extent(150), .columns = extent(test_random_int(&numbers, 0, 1) ? 150 : 32), .depth = extent(300),
+                   .a_across = test_random_int(&numbers, 0, 1), .b_across = test_random_int(&numbers, 0, 1),
+                   .a_every_other = test_random_int(&numbers, 0, 7) == 0, .b_shared = test_random_int(&numbers, 0, 1),
+                   .wide = test_random_int(&numbers, 0, 5) == 0, .kind = (int)test_random_int(&numbers, 0, KINDS - 1)};
+        check(&s);
+    }
+}
+
+static void test_every_kind_of_a_network(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {
+        {.batch = 1, .rows = 100, .depth = 784, .columns = 1000, .b_across = true, .kind = 1},
+        {.batch = 1, .rows = 100, .depth = 784, .columns = 1000, .kind = 1},
+        {.batch = 1, .rows = 100, .depth = 1000, .columns = 10, .kind = 2},
+        {.batch = 1, .rows = 1000, .depth = 1000, .columns = 10, .kind = 2},
+        {.batch = 1, .rows = 100, .depth = 10, .columns = 1000, .kind = 4},
+        {.batch = 1, .rows = 784, .depth = 100, .columns = 1000, .a_across = true, .kind = 3},
+        {.batch = 1, .rows = 1000, .depth = 100, .columns = 10, .a_across = true, .kind = 3},
+        {.batch = 1, .rows = 512, .depth = 512, .columns = 512, .kind = 0},
+        {.batch = 1, .rows = 255, .depth = 257, .columns = 259, .kind = 5},
+        {.batch = 12, .rows = 64, .depth = 48, .columns = 64, .b_across = true, .kind = 0},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check(&shapes[i]);
+}
+
+static void test_extents_of_none(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 6; kind++)
+        for (int none = 0; none < 3; none++) {
+            if (kind == 2 && none == 1)
+                continue; /* rows of nothing have no largest element */
+            shape s = {.batch = 1, .rows = 7, .columns = 5, .depth = 9, .kind = kind};
+            *(none == 0 ? &s.rows : none == 1 ? &s.columns : &s.depth) = 0;
+            check(&s);
+        }
+}
+
+/* The same again: the same bits. */
+static void test_repeatable(void **state)
+{
+    (void)state;
+    shape s = {.batch = 1, .rows = 100, .columns = 130, .depth = 700, .kind = 1};
+    TN_SCOPE
+    {
+        factors f = make(&s);
+        int64_t first = evaluate(&s, &f, tn_cuda(0), false, results[0]), second = evaluate(&s, &f, tn_cuda(0), false, results[1]);
+        assert_true(first > 0 && first == second);
+        assert_memory_equal(results[0], results[1], (size_t)first * sizeof **results);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network), cmocka_unit_test(test_extents_of_none),
+                                       cmocka_unit_test(test_random_products), cmocka_unit_test(test_repeatable)};
+    const char *why = "";
+    if (!tn_device_available(tn_cuda(0), &why)) {
+        printf("no GPU: %s\n", why);
+        return 77;
+    }
+    numbers = test_random_new();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
