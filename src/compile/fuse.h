@@ -15,14 +15,20 @@ typedef struct tn__item {
 typedef struct tn__fuser {
     tn__fusion base;
     tn__graph *graph;
+    const tn__device *device;
     int item_count, words;
     size_t item_capacity;
     tn__item *item;
     int *item_of;        /* by value: the item that stores it, -1: none */
+    bool *updates;       /* by value: a result that may take over a leaf's memory; NULL: a failure is known at once */
 } tn__fuser;
 
 /* stored.c: which values get memory or a nest of their own. False without memory. */
 bool tn__choose_stored(tn__fuser *fuser, bool fusion);
+/* updates.c: marks updates, where the device's runs may fail late, and stores what may fail. False without memory. */
+bool tn__mark_updates(tn__fuser *fuser);
+/* Whether two nests must not share a kernel: one may fail, the other overwrites. */
+bool tn__apart(const tn__fuser *fuser, const tn__nest *a, const tn__nest *b);
 /* merge.c: items in topological order, then nests merged into one another. False without memory. */
 bool tn__make_items(tn__fuser *fuser);
 bool tn__merge_nests(tn__fuser *fuser);

@@ -140,6 +140,17 @@ static bool lower_view(tn__draft *draft, int v)
     return true;
 }
 
+/* A library's modes are the step's parameters. */
+static bool set_modes(tn__step *step, const tn__ints *modes)
+{
+    step->param = tn__alloc(sizeof *step->param * (size_t)modes->count);
+    if (!step->param)
+        return false;
+    memcpy(step->param, modes->v, sizeof *step->param * (size_t)modes->count);
+    step->param_count = modes->count;
+    return true;
+}
+
 bool tn__lower_value(tn__draft *draft, int v)
 {
     const tn__value *value = &draft->graph->value[v];
@@ -167,6 +178,10 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;
     } else if (tn__value_kind(value) == TN__KIND_GATHER || tn__value_kind(value) == TN__KIND_SCATTER) {
         step->step.axes = 1u << value->attr.axis;
+    } else if (tn__value_kind(value) == TN__KIND_ROWS || tn__value_kind(value) == TN__KIND_LIBRARY) {
+        step->step.compute = draft->graph->value[value->in[0]].dtype;
+        if (tn__value_kind(value) == TN__KIND_LIBRARY && value->attr.ints && !set_modes(&step->step, value->attr.ints))
+            return false;
     } else if (tn__value_kind(value) == TN__KIND_MAP) {
         const tn__value *typed = &draft->graph->value[value->in[value->arity - 1]];
         step->step.compute = tn__dtypes[typed->dtype].compute;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Items, and merging nests that can share loops: producers with consumers, and siblings that read the same values. */
 #include "compile/fuse.h"
+#include "compile/product.h"
 
 #include <string.h>
 
@@ -118,7 +119,8 @@ bool tn__make_items(tn__fuser *f)
             done = unblock(f, v);
         if (kind == TN__KIND_VIEW || !f->base.stored[v] || f->base.draft->fold[v] == TN__FOLD_PART)
             ;
-        else if (kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_CONST ||
+        else if ((kind == TN__KIND_MATMUL && !tn__product_own(graph, v, f->device)) || kind == TN__KIND_SCATTER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
+                 kind == TN__KIND_UPDATE || kind == TN__KIND_CONST ||
                  f->base.draft->fold[v] == TN__FOLD_UPDATE)
             done = single(f, v);
         else
@@ -154,6 +156,8 @@ static bool row_loops(const tn__nest *row, const tn__nest *whole)
 /* Do the domains fit, whatever the values refer to? The merged nest gets the loops and reduced set of the wider one. */
 static bool domains_fit(const tn__nest *into, const tn__nest *nest)
 {
+    if ((into->product.there || nest->product.there) && !tn__product_joins(into, nest))
+        return false;
     if (same_loops(into, nest))
         return !into->reduced || !nest->reduced || into->reduced == nest->reduced;
     return row_loops(nest, into) || row_loops(into, nest);
@@ -261,7 +265,7 @@ bool tn__merge_nests(tn__fuser *f)
         for (int k = i - 1, tried = 0; k >= 0 && tried < LOOK_BACK; k--) {
             tried += f->item[k].nest != NULL;
             if (!f->item[k].nest || !domains_fit(f->item[k].nest, f->item[i].nest) || !related(f, k, i) ||
-                would_cycle(f, k, i))
+                would_cycle(f, k, i) || tn__apart(f, f->item[k].nest, f->item[i].nest))
                 continue;
             tn__built built = merge(f, k, i);
             if (built == TN__BUILT_NO_MEMORY)
