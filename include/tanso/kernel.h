@@ -150,8 +150,8 @@ TN__ARG_WHOLE(u64, unsigned long long, TN_UINT64)
 
 /* ---- gradients --------------------------------------------------------------------------------------------- */
 
-/* What a gradient function gets: the kernel's inputs as the text saw them (broadcast and cast; a reduction's broadcast
- * inputs), its outputs, and the gradients of the outputs (zeros where nothing flows). It sets result[k] to the gradient
+/* What a gradient function gets: the kernel's inputs as the text saw them (broadcast and cast), its outputs (of a reduction
+ * with reduced axes kept as extents of 1), and the gradients of the outputs (zeros where nothing flows). It sets result[k] to the gradient
  * of inputs[k], made of any array functions (then it can be differentiated again); NULL stands for zero. A result
  * broadcasts and is cast to its input. All arrays belong to the call. */
 typedef struct tn_gradient_call {

@@ -239,7 +239,7 @@ static tn__node *with_gradient(const tn_kernel *kernel, int count, tn__node *con
         in[k + 1] = fitted[k];
         needed = needed || fitted[k]->flags & TN__NODE_NEEDS_GRAD;
     }
-    if (!needed || !tn_dtype_is_float((tn_dtype)y->dtype))
+    if (!needed || !tn__dtype_inexact((tn_dtype)y->dtype))
         return y;
     return tn__node_new(TN__OP_CUSTOM, (tn_dtype)y->dtype, y->shape, y->device, count + 1, in,
                         (tn__attr){.custom = {kernel, output}});

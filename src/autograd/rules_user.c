@@ -22,7 +22,7 @@ static bool look_around(const tn__chain *c, const tn_kernel *kernel, surrounding
     tn__node **out = s->node + s->inputs, **g = out + s->outputs;
     if (s->outputs > 1 && !tn__user_apply(kernel, s->inputs, s->node, &(tn__user_wish){.shape = c->node->shape}, out))
         return false;
-    out[own] = c->node->in[0];
+    out[own] = c->node; /* and not its input, which has no gradient of its own */
     for (int k = 0; k < s->outputs; k++)
         g[k] = k == own ? c->g : tn__const_like(out[k], 0);
     return true;

@@ -31,6 +31,10 @@ const char *tn__user_function(tn__printer *p, const tn__user *user)
     add_preamble(emitter, user);
     tn__text_add(&emitter->functions, user->text);
     emitter->math = emitter->integers = true;
+    for (int k = 0; k < user->in_count; k++)
+        emitter->complex |= tn_dtype_is_complex(user->in[k]);
+    for (int k = 0; k < user->out_count; k++)
+        emitter->complex |= tn_dtype_is_complex(user->out[k]);
     if (tn__grow((void **)&emitter->user, &emitter->user_capacity, (size_t)emitter->user_count + 1, sizeof *emitter->user))
         emitter->user[emitter->user_count++] = user;
     else

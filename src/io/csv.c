@@ -153,8 +153,8 @@ static tn_status read_lines(reader *r)
 
 static tn_status check_opts(const char *operation, const tn_csv_opts *o)
 {
-    if (o->dtype && !tn__dtype_valid(o->dtype))
-        return tn__fail(TN_ERR_DTYPE, operation, "%d is no dtype", (int)o->dtype);
+    if (o->dtype && (!tn__dtype_valid(o->dtype) || tn_dtype_is_complex(o->dtype)))
+        return tn__fail(TN_ERR_DTYPE, operation, "a dtype %s: expected bool, integers or floats", tn_dtype_name(o->dtype));
     if (o->skip < 0 || o->rows < 0 || o->column_count < 0 || o->column_count > 1 << 20 || (o->column_count && !o->columns))
         return tn__fail(TN_ERR_VALUE, operation, "skip %d, rows %lld and %d columns: expected numbers from 0 on, and a list of columns",
                         o->skip, (long long)o->rows, o->column_count);
@@ -264,7 +264,10 @@ tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opt
         status = tn__fail(TN_ERR_VALUE, "save_csv", "%d digits: expected 1 to 40", t.opts->digits);
     if (status != TN_OK || (status = tn__host_view_of("save_csv", x, &view)) != TN_OK)
         return status;
-    if (view.shape->ndim > 2)
+    if (tn_dtype_is_complex(view.dtype))
+        status = tn__fail(TN_ERR_DTYPE, "save_csv", "the array is %s: save its real and its imaginary part",
+                          tn_dtype_name(view.dtype));
+    else if (view.shape->ndim > 2)
         status = tn__fail(TN_ERR_SHAPE, "save_csv", "the array has %d axes: expected at most 2; reshape it", view.shape->ndim);
     else
         status = tn__file_write_atomic("save_csv", path, fill, &t);

@@ -13,7 +13,7 @@ static const tn_dl_dtype dtypes[TN_DTYPE_COUNT] = {
     [TN_INT32] = {DL_INT, 32, 1},     [TN_INT64] = {DL_INT, 64, 1},     [TN_UINT8] = {DL_UINT, 8, 1},
     [TN_UINT16] = {DL_UINT, 16, 1},   [TN_UINT32] = {DL_UINT, 32, 1},   [TN_UINT64] = {DL_UINT, 64, 1},
     [TN_FLOAT16] = {DL_FLOAT, 16, 1}, [TN_BFLOAT16] = {DL_BFLOAT, 16, 1}, [TN_FLOAT32] = {DL_FLOAT, 32, 1},
-    [TN_FLOAT64] = {DL_FLOAT, 64, 1},
+    [TN_FLOAT64] = {DL_FLOAT, 64, 1}, [TN_COMPLEX64] = {DL_COMPLEX, 64, 1}, [TN_COMPLEX128] = {DL_COMPLEX, 128, 1},
 };
 
 /* ---- to others -------------------------------------------------------------------------------------------------- */

@@ -59,9 +59,10 @@ static tn_status check(const char *operation, const tn__lent *l)
         size *= l->shape.dim[d];
     if (size && !l->memory)
         return tn__fail(TN_ERR_VALUE, operation, "the memory is NULL: expected the address of %lld elements", (long long)size);
-    if ((uintptr_t)l->memory % itemsize)
-        return tn__fail(TN_ERR_VALUE, operation, "the address %p is no multiple of %zu, the item size: copy the elements to aligned "
-                        "memory first", l->memory, itemsize);
+    size_t alignment = tn_dtype_size((tn_dtype)tn__dtypes[l->dtype].component);
+    if ((uintptr_t)l->memory % alignment)
+        return tn__fail(TN_ERR_VALUE, operation, "the address %p is no multiple of %zu, which elements need: copy them to aligned memory "
+                        "first", l->memory, alignment);
     return TN_OK;
 }
 
