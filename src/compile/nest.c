@@ -345,7 +345,10 @@ static int define(builder *b, int v, const tn__map *map)
     tn__map in;
     switch (tn__value_kind(value)) {
     case TN__KIND_VIEW:
-        return map_through(b->graph, value, map, &in) ? evaluate(b, value->in[0], &in) : load(b, v, map);
+        if (map_through(b->graph, value, map, &in))
+            return evaluate(b, value->in[0], &in);
+        /* what this nest itself computes is not in memory yet */
+        return b->fusion->owner[tn__view_base(b->graph, v)] == b->nest->number ? MISFIT : load(b, v, map);
     case TN__KIND_CONST:
         return add_expr(b, &(tn__expr){.kind = TN__EXPR_SCALAR, .dtype = value->dtype, .scalar = value->scalar});
     case TN__KIND_GENERATE:
