@@ -31,6 +31,13 @@ template <class X> TN_HOT X tnu_abs(X x) { return x < 0 ? -x : x; }
     template <class X, class Y> TN_HOT auto tnu_##f(X x, Y y) { return x compare y ? (decltype(x + y))x : (decltype(x + y))y; }
 #define TNU_KEEP_2(f, compare, x, y) tnu_##f(x, y)
 #define TNU_ABS(x) tnu_abs(x)
+#ifdef TN_SCALAR_COMPLEX_H
+#define TNU_COMPLEX(s, T) \
+    TN_HOT T operator*(T a, T b) { return tns_mul_##s(a, b); } \
+    TN_HOT T operator/(T a, T b) { return tns_div_##s(a, b); }
+TNU_COMPLEX(c64, tn_c64)
+TNU_COMPLEX(c128, tn_c128)
+#endif
 #else
 #define TNU_1(R, f)
 #define TNU_2(f)

@@ -400,14 +400,14 @@ char *tn__emit_finish(tn__emitter *emitter)
         EMBEDDED(random);
     if (emitter->complex)
         EMBEDDED(complex);
-    if (emitter->user_count)
-        EMBEDDED(user);
     tn__text_add(&text, emitter->target->helpers);
     if (emitter->random)
         tn__text_add(&text, emitter->target->random_helpers);
     tn__text_add(&text, helpers);
     if (emitter->products)
         EMBEDDED_AS(product);
+    if (emitter->user_count) /* whose macros only users' functions and what follows may see */
+        EMBEDDED(user);
     text.failed |= emitter->functions.failed || emitter->body.failed;
     tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");
     tn__text_add(&text, emitter->body.data ? emitter->body.data : "");
