@@ -2,7 +2,7 @@
 # The library: one object library, and from it libtanso.so (only TN_API is visible) and libtanso.a, which
 # tests of internals link. src/cli is the command's, src/backends/cuda the CUDA plug-in's.
 
-set(TANSO_ROOMS core array device compile backends autograd engine numpy nn optim io data train dist)
+set(TANSO_ROOMS core array device compile backends autograd engine numpy linalg nn optim io data train dist)
 
 set(TANSO_SOURCES "")
 foreach(room IN LISTS TANSO_ROOMS)

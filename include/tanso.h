@@ -5,6 +5,8 @@
 
 #include <tanso/array.h>
 #include <tanso/complex.h>
+#include <tanso/fft.h>
+#include <tanso/linalg.h>
 #include <tanso/autograd.h>
 #include <tanso/base.h>
 #include <tanso/data.h>

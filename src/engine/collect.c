@@ -283,6 +283,7 @@ static uint64_t attribute(const tn__node *n)
         return (uint64_t)n->attr.axis;
     case TN__KIND_VIEW:
     case TN__KIND_UPDATE:
+    case TN__KIND_LIBRARY:
         return n->op == TN__OP_PERMUTE ? n->attr.raw[0] : n->attr.ints ? n->attr.ints->id : 0;
     default:
         return 0;
@@ -407,9 +408,10 @@ static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v
         break;
     case TN__KIND_VIEW:
     case TN__KIND_UPDATE:
+    case TN__KIND_LIBRARY:
         if (n->op == TN__OP_PERMUTE)
             memcpy(v->attr.perm, n->attr.perm, sizeof v->attr.perm);
-        else if (n->op == TN__OP_SLICE || n->op == TN__OP_UPDATE)
+        else if (n->op != TN__OP_RESHAPE && n->op != TN__OP_EXPAND)
             v->attr.ints = n->attr.ints;
         break;
     default:

@@ -21,6 +21,7 @@ MAY_INCLUDE = {
     "autograd": ["array"],
     "engine": ["compile", "device", "array"],
     "numpy": ["array", "engine"],
+    "linalg": ["array", "engine"],
     "nn": ["array", "autograd", "engine", "io"],
     "optim": ["nn"],
     "io": ["engine"],

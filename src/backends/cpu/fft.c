@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Fourier transforms on the CPU: which way a length is transformed, and the table for the dtypes. */
+#include "backends/cpu/fft.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/library.h"
+#include "core/memory.h"
+
+#define LARGEST_FACTOR 61 /* beyond it, a chirp's three longer transforms cost less than a pass by definition */
+
+#define T      float
+#define SUFFIX f32
+#include "backends/cpu/fft_of_type.h"
+
+#define T      double
+#define SUFFIX f64
+#include "backends/cpu/fft_of_type.h"
+
+/* Fours first, then 2, 3, 5 and other primes; the largest one. */
+static int64_t factorize(int64_t n, tn__fft_plan *plan)
+{
+    int64_t largest = 1;
+    plan->factors = 0;
+    for (int64_t f = 4; n > 1;) {
+        if (n % f == 0) {
+            plan->factor[plan->factors++] = (int)f;
+            largest = f > largest ? f : largest;
+            n /= f;
+        } else if (f == 4) {
+            f = 2;
+        } else if (f == 2) {
+            f = 3;
+        } else {
+            f = f * f > n ? n : f + 2;
+            if (f > INT32_MAX)
+                return f;
+        }
+    }
+    return largest;
+}
+
+static void choose(int64_t n, tn__fft_plan *plan)
+{
+    plan->n = plan->length = n;
+    if (factorize(n, plan) <= LARGEST_FACTOR)
+        return;
+    for (plan->length = 1; plan->length < 2 * n - 1;)
+        plan->length *= 2;
+    factorize(plan->length, plan);
+}
+
+size_t tn__fft_plan_bytes(int64_t n, tn_dtype dtype)
+{
+    tn__fft_plan plan;
+    choose(n, &plan);
+    int64_t numbers = plan.length == n ? n : 2 * plan.length + n;
+    return sizeof plan + (size_t)numbers * tn_dtype_size(dtype);
+}
+
+bool tn__fft_plan_make(tn__fft_plan *plan, int64_t n, tn_dtype dtype)
+{
+    choose(n, plan);
+    plan->element = tn_dtype_size(dtype);
+    return dtype == TN_COMPLEX64 ? make_f32(plan) : make_f64(plan);
+}
+
+const tn__library_functions *tn__fft_functions(int op)
+{
+    static const tn__library_functions functions = {{[TN_COMPLEX64] = fft_f32, [TN_COMPLEX128] = fft_f64}, ""};
+    (void)op;
+    return &functions;
+}

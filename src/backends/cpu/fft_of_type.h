@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fourier transforms for one type of floats; included once for each. The includer defines T and SUFFIX.
+ *
+ * A transform goes factor by factor (Stockham's algorithm: each pass sorts by itself, from one buffer to another; see C. Van
+ * Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, 1.7). Lengths with a large prime factor become a
+ * convolution with a chirp (L. Bluestein, 1970), whose length is a power of 2.
+ */
+#define NAME_(a, b) a##_##b
+#define NAME2(a, b) NAME_(a, b)
+#define NAME(a)     NAME2(a, SUFFIX)
+#define C           NAME(number)
+
+typedef struct C {
+    T re, im;
+} C;
+
+static inline C NAME(plus)(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }
+static inline C NAME(minus)(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }
+static inline C NAME(times)(C a, C b) { return (C){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline C NAME(scaled)(C a, T s) { return (C){a.re * s, a.im * s}; }
+static inline C NAME(turned)(C a) { return (C){a.im, -a.re}; } /* times -i */
+#define plus   NAME(plus)
+#define minus  NAME(minus)
+#define times  NAME(times)
+#define scaled NAME(scaled)
+#define turned NAME(turned)
+
+/* One pass: n numbers still to transform in each of s interleaved sequences, factor r, m = n / r; w: roots of the whole length,
+ * of which every s-th is one of n's. */
+#define PASS(name) static void NAME(name)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w)
+#define IN(j)      x[q + s * (p + (j) * m)]
+#define OUT(r, k)  y[q + s * ((r) * p + (k))]
+
+PASS(pass2)
+{
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = w[p * s];
+        for (int64_t q = 0; q < s; q++) {
+            C a = IN(0), b = IN(1);
+            OUT(2, 0) = plus(a, b);
+            OUT(2, 1) = times(minus(a, b), w1);
+        }
+    }
+}
+
+PASS(pass3)
+{
+    const T half = (T)0.5, sine = (T)0.86602540378443864676;
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = w[p * s], w2 = w[2 * p * s];
+        for (int64_t q = 0; q < s; q++) {
+            C a = IN(0), b = plus(IN(1), IN(2)), d = scaled(turned(minus(IN(1), IN(2))), sine);
+            C mid = minus(a, scaled(b, half));
+            OUT(3, 0) = plus(a, b);
+            OUT(3, 1) = times(plus(mid, d), w1);
+            OUT(3, 2) = times(minus(mid, d), w2);
+        }
+    }
+}
+
+PASS(pass4)
+{
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = w[p * s], w2 = w[2 * p * s], w3 = w[3 * p * s];
+        for (int64_t q = 0; q < s; q++) {
+            C a = plus(IN(0), IN(2)), b = minus(IN(0), IN(2)), c = plus(IN(1), IN(3)), d = turned(minus(IN(1), IN(3)));
+            OUT(4, 0) = plus(a, c);
+            OUT(4, 1) = times(plus(b, d), w1);
+            OUT(4, 2) = times(minus(a, c), w2);
+            OUT(4, 3) = times(minus(b, d), w3);
+        }
+    }
+}
+
+PASS(pass5)
+{
+    const T c1 = (T)0.30901699437494742410, s1 = (T)0.95105651629515357212;
+    const T c2 = (T)-0.80901699437494742410, s2 = (T)0.58778525229247312917;
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = w[p * s], w2 = w[2 * p * s], w3 = w[3 * p * s], w4 = w[4 * p * s];
+        for (int64_t q = 0; q < s; q++) {
+            C a = IN(0), b = plus(IN(1), IN(4)), c = plus(IN(2), IN(3));
+            C d = turned(minus(IN(1), IN(4))), e = turned(minus(IN(2), IN(3)));
+            C f = plus(a, plus(scaled(b, c1), scaled(c, c2))), g = plus(a, plus(scaled(b, c2), scaled(c, c1)));
+            C h = plus(scaled(d, s1), scaled(e, s2)), i = minus(scaled(d, s2), scaled(e, s1));
+            OUT(5, 0) = plus(a, plus(b, c));
+            OUT(5, 1) = times(plus(f, h), w1);
+            OUT(5, 2) = times(plus(g, i), w2);
+            OUT(5, 3) = times(minus(g, i), w3);
+            OUT(5, 4) = times(minus(f, h), w4);
+        }
+    }
+}
+
+/* Any factor r, by its definition; `step`: the whole length over r. */
+static void NAME(pass_any)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w, int r, int64_t step)
+{
+    for (int64_t p = 0; p < m; p++)
+        for (int64_t q = 0; q < s; q++)
+            for (int k = 0; k < r; k++) {
+                C sum = IN(0);
+                for (int j = 1, t = k; j < r; j++, t = t + k >= r ? t + k - r : t + k)
+                    sum = plus(sum, times(IN(j), w[t * step]));
+                OUT(r, k) = times(sum, w[k * p * s]);
+            }
+}
+
+/* Of `length` numbers in x, with y as a second buffer; where the result is. */
+static C *NAME(transform)(const tn__fft_plan *plan, const C *w, C *x, C *y)
+{
+    int64_t n = plan->length, s = 1;
+    for (int f = 0; f < plan->factors; f++) {
+        int r = plan->factor[f];
+        int64_t m = n / r;
+        if (r == 4)
+            NAME(pass4)(y, x, m, s, w);
+        else if (r == 2)
+            NAME(pass2)(y, x, m, s, w);
+        else if (r == 3)
+            NAME(pass3)(y, x, m, s, w);
+        else if (r == 5)
+            NAME(pass5)(y, x, m, s, w);
+        else
+            NAME(pass_any)(y, x, m, s, w, r, plan->length / r);
+        C *swap = x;
+        x = y;
+        y = swap;
+        n = m;
+        s *= r;
+    }
+    return x;
+}
+
+/* exp(-2 pi i k / n), with the angle brought near 0 in integers. */
+static C NAME(root)(int64_t k, int64_t n)
+{
+    int64_t eighth = 8 * (k % n) / n, turn = 8 * (k % n) - eighth * n; /* angle = pi/4 (eighth + turn / n) */
+    bool odd = eighth & 1;
+    double angle = 0.78539816339744830962 * (double)(odd ? n - turn : turn) / (double)n;
+    double c = cos(angle), s = sin(angle);
+    int quarter = (int)((eighth + 1) / 2); /* the axis that the angle is measured from, forwards or backwards */
+    double x = c, y = odd ? -s : s;
+    double re = quarter % 4 == 0 ? x : quarter % 4 == 1 ? -y : quarter % 4 == 2 ? -x : y;
+    double im = quarter % 4 == 0 ? y : quarter % 4 == 1 ? x : quarter % 4 == 2 ? -y : -x;
+    return (C){(T)re, (T)-im};
+}
+
+static bool NAME(make)(tn__fft_plan *plan)
+{
+    C *w = (C *)plan->tables;
+    for (int64_t k = 0; k < plan->length; k++)
+        w[k] = NAME(root)(k, plan->length);
+    if (plan->length == plan->n)
+        return true;
+    /* k²/2 n-ths of a turn; the filter is its conjugate, both ways round */
+    C *chirp = w + plan->length, *filter = chirp + plan->n, *other = tn__alloc((size_t)plan->length * sizeof(C));
+    if (!other)
+        return false;
+    for (int64_t k = 0; k < plan->length; k++)
+        filter[k] = (C){0, 0};
+    int64_t square = 0; /* k² modulo 2n */
+    for (int64_t k = 0; k < plan->n; k++) {
+        chirp[k] = NAME(root)(square, 2 * plan->n);
+        C back = {chirp[k].re, -chirp[k].im};
+        filter[k] = back;
+        if (k)
+            filter[plan->length - k] = back;
+        square = (square + 2 * k + 1) % (2 * plan->n);
+    }
+    C *result = NAME(transform)(plan, w, filter, other);
+    if (result != filter)
+        memcpy(filter, result, (size_t)plan->length * sizeof(C));
+    tn__free(other);
+    return true;
+}
+
+/* mode[0]: inverse, without the division: real and imaginary parts change places before and after. */
+static int NAME(fft)(tn__library *l, char *const *p, tn__carver *carver)
+{
+    const tn__fft_plan *plan = l->plan;
+    bool swap = l->mode[0], chirped = plan->length != plan->n;
+    C *x = tn__carve(carver, plan->length, sizeof(C)), *y = tn__carve(carver, plan->length, sizeof(C));
+    if (!x)
+        return 0;
+    const C *w = (const C *)plan->tables, *chirp = w + plan->length, *filter = chirp + plan->n;
+    int64_t step = l->layout[1].column, to = l->layout[0].column;
+    for (int64_t k = 0; k < plan->n; k++) {
+        C a = *(const C *)(p[1] + k * step);
+        x[k] = swap ? (C){a.im, a.re} : a;
+    }
+    if (chirped) {
+        for (int64_t k = 0; k < plan->n; k++)
+            x[k] = times(x[k], chirp[k]);
+        memset(x + plan->n, 0, (size_t)(plan->length - plan->n) * sizeof(C));
+    }
+    C *result = NAME(transform)(plan, w, x, y);
+    if (chirped) {
+        /* back by the conjugates; the division by the length comes with the chirp */
+        for (int64_t k = 0; k < plan->length; k++) {
+            C product = times(result[k], filter[k]);
+            result[k] = (C){product.re, -product.im};
+        }
+        result = NAME(transform)(plan, w, result, result == x ? y : x);
+        for (int64_t k = 0; k < plan->n; k++)
+            result[k] = scaled(times((C){result[k].re, -result[k].im}, chirp[k]), (T)1 / (T)plan->length);
+    }
+    for (int64_t k = 0; k < plan->n; k++)
+        *(C *)(p[0] + k * to) = swap ? (C){result[k].im, result[k].re} : result[k];
+    return 0;
+}
+
+#undef T
+#undef SUFFIX
+#undef NAME_
+#undef NAME2
+#undef NAME
+#undef C
+#undef plus
+#undef minus
+#undef times
+#undef scaled
+#undef turned
+#undef PASS
+#undef IN
+#undef OUT

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of libraries: their places are gone through one after another, or shared out to threads. */
+#include "backends/cpu/library.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "backends/cpu/parallel.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+typedef struct library_run {
+    tn__library *library;
+    char *base[3];
+    _Atomic int info;
+    _Atomic bool no_memory;
+} library_run;
+
+static void run_places(void *context, int64_t begin, int64_t end)
+{
+    library_run *run = context;
+    tn__carver memory = {.base = tn__alloc(run->library->scratch)};
+    if (!memory.base) {
+        run->no_memory = true;
+        return;
+    }
+    tn__cpu_cursor at;
+    tn__cpu_cursor_set(&at, &run->library->places, run->base, begin);
+    for (; begin < end && run->info == 0; begin++) {
+        memory.used = 0;
+        int info = run->library->function(run->library, at.p, &memory);
+        if (info)
+            run->info = info;
+        tn__cpu_cursor_move(&at, 1);
+    }
+    tn__free(memory.base);
+}
+
+static tn_status run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)
+{
+    (void)scalars;
+    const char *name = tn__cpu_ops[step->step->op].name;
+    library_run run = {.library = step->data};
+    tn__cpu_addresses(step, step->step->operand_count, buffers, run.base);
+    if (run.library->serial)
+        run_places(&run, 0, run.library->places.size);
+    else
+        tn__cpu_for(run.library->places.size, run.library->cost, run_places, &run);
+    if (run.no_memory)
+        return tn__fail_memory(name, run.library->scratch);
+    if (run.info)
+        return tn__fail(TN_ERR_VALUE, name, "%s", run.library->failed);
+    return TN_OK;
+}
+
+static tn__matrix_layout layout_of(const tn__operand *o)
+{
+    int64_t size = tn__dtypes[o->dtype].size;
+    bool matrix = o->ndim > 1;
+    return (tn__matrix_layout){matrix ? o->dim[o->ndim - 2] : 1, o->dim[o->ndim - 1], matrix ? o->stride[o->ndim - 2] * size : 0,
+                               o->stride[o->ndim - 1] * size};
+}
+
+tn_status tn__cpu_prepare_library(tn__cpu_step *step)
+{
+    const tn__step *s = step->step;
+    const char *name = tn__cpu_ops[s->op].name;
+    bool rows = s->op == TN__CPU_OP_FFT; /* of the last axis alone */
+    const tn__library_functions *functions = rows ? tn__fft_functions(s->op) : tn__lapack_functions(s->op);
+    if (!functions)
+        return tn__fail(TN_ERR_UNSUPPORTED, name,
+                        "needs LAPACK, which this build has not: install the package libopenblas-dev (or liblapack-dev) and "
+                        "build again");
+    if (!functions->of[s->compute])
+        return tn__cpu_no_such_operation(step);
+    size_t head = (sizeof(tn__library) + 15) / 16 * 16;
+    int64_t n = s->operand[0].dim[s->operand[0].ndim - 1];
+    size_t bytes = head + (rows ? tn__fft_plan_bytes(n, s->compute) : 0);
+    tn__library *library = tn__calloc(1, bytes);
+    if (!library)
+        return tn__fail_memory(name, bytes);
+    if (rows) {
+        library->plan = (tn__fft_plan *)((char *)library + head);
+        if (!tn__fft_plan_make(library->plan, n, s->compute)) {
+            tn__free(library);
+            return tn__fail_memory(name, bytes);
+        }
+    }
+    library->function = functions->of[s->compute];
+    library->failed = functions->failed;
+    library->mode = s->param;
+    library->mode_count = s->param_count;
+    library->serial = !rows;
+    int64_t itemsize[3];
+    const int64_t *strides[3];
+    for (int k = 0; k < s->operand_count; k++) {
+        library->layout[k] = layout_of(&s->operand[k]);
+        itemsize[k] = tn__dtypes[s->operand[k].dtype].size;
+        strides[k] = s->operand[k].stride;
+        if (library->layout[k].rows > INT_MAX || library->layout[k].columns > INT_MAX) {
+            tn__free(library);
+            return tn__fail(TN_ERR_UNSUPPORTED, name, "takes extents up to %d", INT_MAX);
+        }
+        library->cost += 16 * library->layout[k].rows * library->layout[k].columns;
+    }
+    uint32_t inner = rows || s->operand[0].ndim < 2 ? 1u : 3u;
+    uint32_t leading = (1u << s->operand[0].ndim) - 1;
+    leading &= ~(inner << (s->operand[0].ndim - (inner == 1 ? 1 : 2)));
+    if (rows)
+        for (int k = 0; k < s->operand_count; k++)
+            library->layout[k].rows = 1;
+    tn__cpu_space_make(&library->places, leading, s->operand[0].ndim, s->operand[0].dim, s->operand_count, strides, itemsize);
+    tn__carver count = {.base = NULL};
+    char *nothing[3] = {NULL};
+    library->function(library, nothing, &count);
+    library->scratch = count.used ? count.used : 1;
+    step->data = library;
+    step->run = run_step;
+    return TN_OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What the functions of linear algebra and Fourier transforms share. */
+#ifndef TN_LINALG_MATRIX_H
+#define TN_LINALG_MATRIX_H
+
+#include "array/build_library.h"
+#include "array/build_parts.h"
+
+/* The operand as LAPACK takes it: at least `ndim` axes, integers as float64. Refuses float16 and bfloat16, as NumPy the first. */
+tn__node *tn__matrix_operand(const char *operation, tn__node *a, int ndim);
+/* The same for square matrices. */
+tn__node *tn__square_operand(const char *operation, tn__node *a);
+
+static inline int64_t tn__row_count(const tn__node *a) { return a->shape->dim[a->shape->ndim - 2]; }
+static inline int64_t tn__column_count(const tn__node *a) { return a->shape->dim[a->shape->ndim - 1]; }
+
+/* A library operation whose results are `n` numbers a matrix, packed: shape (..., 1, n). */
+tn__node *tn__packed(tn__op op, tn_dtype dtype, tn__node *a, int64_t n, int modes, const int64_t *mode);
+/* x of a x = b; leading axes broadcast. With `loose`, singular matrices give NaN instead of an error. */
+tn__node *tn__solve(const char *operation, tn__node *a, tn__node *b, bool loose);
+tn__node *tn__inverse(const char *operation, tn__node *a, bool loose);
+/* Singular values, (..., min(m, n)), largest first; of a Hermitian matrix by its eigenvalues. */
+tn__node *tn__singular_values(tn__node *a, bool hermitian);
+/* Reduced u, s as a row (..., 1, k), vh. */
+void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3]);
+/* The square of the size of each element, real. */
+tn__node *tn__squared_size(tn__node *a);
+/* Ones on the diagonal of n x n, in a's dtype, device and leading axes. */
+tn__node *tn__eye_like(tn__node *a, int64_t n);
+
+/* Ends a call with several results: handles for all; an error if one is. */
+tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array **const *out);
+/* True if all elements are finite, evaluated; an error is latched, and false, if that fails or one is not. */
+bool tn__check_finite(const char *operation, tn__node *a);
+
+#endif

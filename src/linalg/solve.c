@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Equations, inverses, determinants, least squares, and what is told by singular values: ranks, conditions, pseudo-inverses. */
+#include <tanso/linalg.h>
+
+#include <float.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "linalg/matrix.h"
+
+static tn__node *solve(tn__node *a, tn__node *b)
+{
+    a = tn__square_operand("solve", a);
+    b = tn__matrix_operand("solve", b, 1);
+    TN__PASS_ERROR(a);
+    TN__PASS_ERROR(b);
+    if (b->shape->ndim > 1)
+        return tn__solve("solve", a, b, false);
+    tn__node *column = tn__insert_axis("solve", b, 1), *x = tn__solve("solve", a, column, false);
+    TN__PASS_ERROR(x);
+    return tn__drop_axes(x, 1u << (x->shape->ndim - 1));
+}
+
+tn_array *tn_linalg_solve(const tn_array *a, const tn_array *b)
+{
+    TN__RETURN(solve(tn__node_of(a, "solve"), tn__node_of(b, "solve")));
+}
+
+tn_array *tn_linalg_inv(const tn_array *a)
+{
+    TN__RETURN(tn__inverse("inv", tn__square_operand("inv", tn__node_of(a, "inv")), false));
+}
+
+/* ---- determinants ---- */
+
+/* Sign and logarithm of the size, each without the matrix's axes. */
+static void determinant(const char *operation, tn__node *a, tn__node *part[2])
+{
+    a = tn__square_operand(operation, a);
+    tn__node *both = tn__node_is_error(a) ? a : tn__packed(TN__OP_SLOGDET, (tn_dtype)a->dtype, a, 2, 0, NULL);
+    for (int i = 0; i < 2; i++) {
+        tn__node *one = tn__part(both, i, 1, 1);
+        part[i] = tn__node_is_error(one) ? one : tn__drop_axes(one, 3u << (a->shape->ndim - 2));
+    }
+}
+
+tn_status tn_linalg_slogdet(const tn_array *a, tn_array **sign, tn_array **logdet)
+{
+    tn__call call = tn__enter();
+    tn__node *part[2];
+    determinant("slogdet", tn__node_of(a, "slogdet"), part);
+    part[1] = tn__real(part[1]);
+    return tn__give_all(call, 2, part, (tn_array **const[]){sign, logdet});
+}
+
+static tn__node *det(tn__node *a)
+{
+    tn__node *part[2];
+    determinant("det", a, part);
+    TN__PASS_ERROR(part[0]);
+    return tn__binary(TN__OP_MULTIPLY, part[0], tn__cast(tn__unary(TN__OP_EXP, tn__real(part[1])), (tn_dtype)part[0]->dtype));
+}
+
+tn_array *tn_linalg_det(const tn_array *a)
+{
+    TN__RETURN(det(tn__node_of(a, "det")));
+}
+
+/* ---- singular values tell ---- */
+
+static double epsilon(const tn__node *a)
+{
+    return tn__dtypes[a->dtype].component == TN_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON;
+}
+
+static tn__node *largest(tn__node *row)
+{
+    TN__PASS_ERROR(row);
+    return tn__reduce(TN__OP_MAX, row, 1u << (row->shape->ndim - 1));
+}
+
+static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
+{
+    a = tn__matrix_operand("pinv", a, 2);
+    if (opts && opts->hermitian)
+        a = tn__square_operand("pinv", a);
+    TN__PASS_ERROR(a);
+    if (a->shape->size == 0) {
+        tn__node *turned = tn__swap_last(a);
+        return tn__node_is_error(turned) ? turned : tn__const_like(turned, 0);
+    }
+    double rcond = opts && opts->rcond != 0 ? opts->rcond : 1e-15;
+    tn__node *part[3];
+    tn__singular_vectors(a, opts && opts->hermitian, part);
+    tn__node *s = part[1], *most = largest(s);
+    TN__PASS_ERROR(most);
+    tn__node *kept = tn__binary(TN__OP_GREATER, s, tn__with(TN__OP_MULTIPLY, most, rcond));
+    tn__node *safe = tn__where(kept, s, tn__const_like(s, 1));
+    tn__node *inverse = tn__where(kept, tn__unary(TN__OP_RECIPROCAL, safe), tn__const_like(s, 0));
+    TN__PASS_ERROR(inverse);
+    inverse = tn__cast(inverse, (tn_dtype)a->dtype);
+    return tn__matmul_node(tn__binary(TN__OP_MULTIPLY, tn__adjoint(part[2]), inverse), tn__adjoint(part[0]));
+}
+
+tn_array *tn_linalg_pinv_with(const tn_array *a, const tn_pinv_opts *opts)
+{
+    TN__RETURN(pinv(tn__node_of(a, "pinv"), opts));
+}
+
+static tn__node *matrix_rank(tn__node *a, const tn_pinv_opts *opts)
+{
+    a = tn__matrix_operand("matrix_rank", a, 0);
+    TN__PASS_ERROR(a);
+    int ndim = a->shape->ndim;
+    if (ndim < 2) { /* of a vector: whether it has an element other than 0 */
+        tn__node *any = tn__reduce(TN__OP_ANY, tn__with(TN__OP_NOT_EQUAL, a, 0), (1u << ndim) - 1);
+        return tn__cast(tn__drop_axes(any, (1u << ndim) - 1), TN_INT64);
+    }
+    if (opts && opts->hermitian)
+        a = tn__square_operand("matrix_rank", a);
+    TN__PASS_ERROR(a);
+    int64_t m = tn__row_count(a), n = tn__column_count(a);
+    tn__node *s = tn__singular_values(a, opts && opts->hermitian);
+    TN__PASS_ERROR(s);
+    int last = s->shape->ndim - 1;
+    tn__node *above;
+    if (opts && opts->tol != 0)
+        above = tn__with(TN__OP_GREATER, s, opts->tol);
+    else if (s->shape->size == 0 && s->shape->dim[last] == 0)
+        TN__REFUSE(TN_ERR_SHAPE, "matrix_rank", "an empty matrix has no largest singular value; give .tol");
+    else
+        above = tn__binary(TN__OP_GREATER, s,
+                           tn__with(TN__OP_MULTIPLY, largest(s),
+                                    (opts && opts->rcond != 0 ? opts->rcond : (double)(m > n ? m : n) * epsilon(s))));
+    TN__PASS_ERROR(above);
+    return tn__drop_axes(tn__reduce(TN__OP_SUM, tn__cast(above, TN_INT64), 1u << last), 1u << last);
+}
+
+tn_array *tn_linalg_matrix_rank_with(const tn_array *a, const tn_pinv_opts *opts)
+{
+    TN__RETURN(matrix_rank(tn__node_of(a, "matrix_rank"), opts));
+}
+
+/* ---- least squares ---- */
+
+/* How many residuals there are depends on the rank, so that this evaluates. */
+static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
+{
+    a = tn__matrix_operand("lstsq", a, 2);
+    b = tn__matrix_operand("lstsq", b, 1);
+    tn__node *failed = tn__node_is_error(a) ? a : tn__node_is_error(b) ? b : NULL;
+    bool vector = !failed && b->shape->ndim == 1;
+    if (vector) {
+        b = tn__insert_axis("lstsq", b, 1);
+        failed = tn__node_is_error(b) ? b : NULL;
+    }
+    if (!failed && (a->shape->ndim != 2 || b->shape->ndim != 2 || tn__row_count(a) != tn__row_count(b)))
+        failed = tn__node_error(tn__error_new(TN_ERR_SHAPE, "lstsq",
+                                              "expected a matrix and a right-hand side of as many rows, of one or two axes"));
+    tn__node *in[] = {a, b};
+    tn__device *device = failed ? NULL : tn__common_device("lstsq", 2, in);
+    if (!failed && !device)
+        failed = tn__failed();
+    for (int i = 0; i < 4; i++)
+        part[i] = failed;
+    if (failed)
+        return;
+    bool weak;
+    tn_dtype dtype = tn__common_dtype(2, in, &weak), real = (tn_dtype)tn__dtypes[dtype].component;
+    int64_t m = tn__row_count(a), n = tn__column_count(a), k = m < n ? m : n, nrhs = tn__column_count(b);
+    for (int i = 0; i < 2; i++)
+        in[i] = tn__adapt(in[i], dtype, in[i]->shape, device);
+    if (rcond == 0)
+        rcond = (double)(m > n ? m : n) * (real == TN_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON);
+    int64_t bits;
+    memcpy(&bits, &rcond, sizeof bits);
+    const tn__ints *modes = tn__ints_intern(1, &bits);
+    tn_shape shape = {.ndim = 2, .dim = {1, n * nrhs + k + 1 + nrhs}};
+    tn__node *all = modes ? tn__library(TN__OP_LSTSQ, dtype, shape, 2, in, modes) : tn__failed();
+    tn__node *rank = tn__cast(tn__real(tn__part(all, n * nrhs + k, 1, 1)), TN_INT32);
+    int32_t found = 0;
+    tn__node *roots[] = {all, rank};
+    if (tn__node_is_error(rank) || tn__evaluate(2, roots) != TN_OK || tn__read(rank, &found) != TN_OK) {
+        part[0] = part[1] = part[2] = part[3] = tn__node_is_error(rank) ? rank : tn__failed();
+        return;
+    }
+    part[0] = tn__part(all, 0, n, nrhs);
+    if (vector)
+        part[0] = tn__drop_axes(part[0], 2);
+    part[1] = tn__drop_row(tn__real(tn__part(all, n * nrhs + k + 1, 1, found == n && m > n ? nrhs : 0)));
+    part[2] = tn__drop_axes(rank, 3);
+    part[3] = tn__drop_row(tn__real(tn__part(all, n * nrhs, 1, k)));
+}
+
+tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals, tn_array **rank,
+                               tn_array **s, const tn_pinv_opts *opts)
+{
+    tn__call call = tn__enter();
+    tn__node *part[4];
+    lstsq(tn__node_of(a, "lstsq"), tn__node_of(b, "lstsq"), opts ? opts->rcond : 0, part);
+    return tn__give_all(call, 4, part, (tn_array **const[]){x, residuals, rank, s});
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fourier transforms, made of one operation: the complex transform of the last axis. A real one is the first half of the complex
+ * one; back, the second half is put behind as the conjugate of the first.
+ */
+#include <tanso/fft.h>
+
+#include <math.h>
+
+#include "linalg/matrix.h"
+
+typedef enum transform { FFT, IFFT, RFFT, IRFFT, HFFT, IHFFT } transform;
+
+static const char *const names[] = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"};
+
+static tn__node *operand(const char *operation, tn__node *a)
+{
+    TN__PASS_ERROR(a);
+    a = tn__strong(a);
+    TN__PASS_ERROR(a);
+    if (a->shape->ndim == 0)
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected an array of at least 1 axis");
+    if (tn_dtype_is_complex((tn_dtype)a->dtype))
+        return a;
+    return tn__cast(a, tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && a->dtype != TN_FLOAT64 ? TN_FLOAT32 : TN_FLOAT64);
+}
+
+static tn__node *to_complex(tn__node *a)
+{
+    TN__PASS_ERROR(a);
+    return tn__cast(a, tn__dtype_to_complex((tn_dtype)a->dtype));
+}
+
+/* The last axis cropped, or padded with zeros, to n elements. */
+static tn__node *resized(tn__node *a, int64_t n)
+{
+    TN__PASS_ERROR(a);
+    int ndim = a->shape->ndim;
+    int64_t extent = a->shape->dim[ndim - 1];
+    if (n <= extent)
+        return n == extent ? a : tn__last_slice(a, 0, n);
+    tn_shape value = tn__shape_value(a->shape);
+    value.dim[ndim - 1] = n;
+    const tn__shape *shape = tn__shape_make("fft", value, (tn_dtype)a->dtype);
+    int64_t window[2 * TN_MAX_NDIM];
+    for (int i = 0; i < ndim; i++) {
+        window[2 * i] = 0;
+        window[2 * i + 1] = 1;
+    }
+    const tn__ints *ints = shape ? tn__ints_intern(2 * ndim, window) : NULL;
+    if (!shape)
+        return tn__failed();
+    if (!ints) {
+        tn__fail_memory("fft", sizeof(tn__ints));
+        return tn__failed();
+    }
+    return tn__update(tn__const(0, (tn_dtype)a->dtype, shape, a->device), a, ints);
+}
+
+/* x[0], ..., x[n / 2] with the conjugates of x[n - k] behind them. */
+static tn__node *completed(tn__node *a, int64_t n)
+{
+    TN__PASS_ERROR(a);
+    int ndim = a->shape->ndim;
+    int64_t half = n / 2 + 1, rest = n - half, start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM], window[2 * TN_MAX_NDIM];
+    if (rest == 0)
+        return a;
+    for (int i = 0; i < ndim; i++) {
+        bool last = i == ndim - 1;
+        step[i] = last ? -1 : 1;
+        dim[i] = last ? rest : a->shape->dim[i];
+        window[2 * i] = last ? half : 0;
+        window[2 * i + 1] = 1;
+    }
+    start[ndim - 1] = rest;
+    tn__node *tail = a->shape->size ? tn__conjugate(tn__slice_node(a, start, step, dim)) : NULL;
+    tn__node *whole = resized(a, n);
+    const tn__ints *ints = tn__ints_intern(2 * ndim, window);
+    if (!ints) {
+        tn__fail_memory("fft", sizeof(tn__ints));
+        return tn__failed();
+    }
+    return tail ? tn__update(whole, tail, ints) : whole;
+}
+
+static tn__node *library(tn__node *a, bool inverse)
+{
+    TN__PASS_ERROR(a);
+    const tn__ints *modes = tn__ints_intern(1, (int64_t[]){inverse});
+    if (!modes) {
+        tn__fail_memory("fft", sizeof(tn__ints));
+        return tn__failed();
+    }
+    return tn__library(TN__OP_FFT, (tn_dtype)a->dtype, tn__shape_value(a->shape), 1, &a, modes);
+}
+
+/* The first number of a real signal's transform, and of an even one the last, are real. */
+static tn__node *without_rounding(tn__node *a, int64_t n)
+{
+    TN__PASS_ERROR(a);
+    tn__node *i = tn__iota(a->shape, a->shape->ndim - 1, a->device), *edge = tn__with(TN__OP_EQUAL, i, 0);
+    if (n % 2 == 0)
+        edge = tn__binary(TN__OP_LOGICAL_OR, edge, tn__with(TN__OP_EQUAL, i, (double)(n / 2)));
+    return tn__where(edge, tn__cast(tn__real(a), (tn_dtype)a->dtype), a);
+}
+
+/* One transform of the last axis; n <= 0: the default length. */
+static tn__node *last_axis(transform kind, tn__node *a, int64_t n, tn_fft_norm norm)
+{
+    TN__PASS_ERROR(a);
+    int64_t extent = a->shape->dim[a->shape->ndim - 1];
+    bool inverse = kind == IFFT || kind == IRFFT || kind == IHFFT, to_real = kind == IRFFT || kind == HFFT;
+    bool of_real = kind == RFFT || kind == IHFFT;
+    if (n <= 0)
+        n = to_real ? 2 * (extent - 1) : extent;
+    if (n < 1)
+        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld", (long long)n);
+    if (of_real && tn_dtype_is_complex((tn_dtype)a->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, names[kind], "takes real numbers, got %s; use tn_fft_fft, or tn_real first",
+                   tn_dtype_name((tn_dtype)a->dtype));
+    a = to_complex(a);
+    if (kind == HFFT)
+        a = tn__conjugate(a);
+    a = to_real ? completed(resized(a, n / 2 + 1), n) : resized(a, n);
+    /* the library's direction: irfft's for hfft, rfft's for ihfft */
+    tn__node *result = library(a, kind == IFFT || to_real);
+    if (to_real)
+        result = tn__real(result);
+    if (of_real)
+        result = without_rounding(tn__last_slice(result, 0, n / 2 + 1), n);
+    if (kind == IHFFT)
+        result = tn__conjugate(result);
+    bool scaled = norm == TN_FFT_ORTHO || (norm == TN_FFT_FORWARD) != inverse;
+    TN__PASS_ERROR(result);
+    return scaled ? tn__with(TN__OP_MULTIPLY, result, norm == TN_FFT_ORTHO ? 1 / sqrt((double)n) : 1 / (double)n) : result;
+}
+
+static tn__node *along(transform kind, tn__node *a, int axis, int64_t n, tn_fft_norm norm)
+{
+    TN__PASS_ERROR(a);
+    if (axis == a->shape->ndim - 1)
+        return last_axis(kind, a, n, norm);
+    return tn__axis_from_last(last_axis(kind, tn__axis_to_last(a, axis), n, norm), axis);
+}
+
+static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
+{
+    static const tn_fft_opts defaults = {.n = 0};
+    opts = opts ? opts : &defaults;
+    a = operand(names[kind], a);
+    TN__PASS_ERROR(a);
+    if (opts->n < 0)
+        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld", (long long)opts->n);
+    int axis = tn__axis_check(names[kind], opts->axis ? *opts->axis : -1, a->shape->ndim);
+    return axis < 0 ? tn__failed() : along(kind, a, axis, opts->n, opts->norm);
+}
+
+/* Over several axes: `kind` over the last one, `others` over the rest. */
+static tn__node *several(const char *operation, transform kind, transform others, bool two, tn__node *a, const tn_fft_opts *opts)
+{
+    static const tn_fft_opts defaults = {.n = 0};
+    opts = opts ? opts : &defaults;
+    a = operand(operation, a);
+    TN__PASS_ERROR(a);
+    int axis[TN_MAX_NDIM], ndim = a->shape->ndim;
+    int count = opts->axes.count ? opts->axes.count : opts->s.ndim ? opts->s.ndim : two ? 2 : ndim;
+    if (count < 1 || count > TN_MAX_NDIM || (opts->s.ndim && opts->s.ndim != count) || (!opts->axes.count && count > ndim))
+        TN__REFUSE(TN_ERR_VALUE, operation, "%d lengths for %d axes of an array of %d: they must agree", opts->s.ndim, count, ndim);
+    for (int i = 0; i < count; i++) {
+        axis[i] = tn__axis_check(operation, opts->axes.count ? opts->axes.axis[i] : ndim - count + i, ndim);
+        if (axis[i] < 0)
+            return tn__failed();
+        if (opts->s.ndim && (opts->s.dim[i] == 0 || opts->s.dim[i] < -1))
+            TN__REFUSE(TN_ERR_VALUE, operation, "expected a transform of at least 1 number, got %lld", (long long)opts->s.dim[i]);
+    }
+#define LENGTH(i) (opts->s.ndim ? opts->s.dim[i] : 0)
+    if (kind == RFFT)
+        a = along(kind, a, axis[count - 1], LENGTH(count - 1), opts->norm);
+    for (int i = kind == others ? count - 1 : count - 2; i >= 0; i--)
+        a = along(others, a, axis[i], LENGTH(i), opts->norm);
+    return kind == IRFFT ? along(kind, a, axis[count - 1], LENGTH(count - 1), opts->norm) : a;
+}
+
+#define ONE(name, KIND) \
+    tn_array *tn_fft_##name##_with(const tn_array *x, const tn_fft_opts *opts) \
+    { \
+        TN__RETURN(one(KIND, tn__node_of(x, #name), opts)); \
+    }
+ONE(fft, FFT)
+ONE(ifft, IFFT)
+ONE(rfft, RFFT)
+ONE(irfft, IRFFT)
+ONE(hfft, HFFT)
+ONE(ihfft, IHFFT)
+
+#define SEVERAL(name, KIND, OTHERS) \
+    tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts) \
+    { \
+        TN__RETURN(several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts)); \
+    } \
+    tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts) \
+    { \
+        TN__RETURN(several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts)); \
+    }
+SEVERAL(fft, FFT, FFT)
+SEVERAL(ifft, IFFT, IFFT)
+SEVERAL(rfft, RFFT, FFT)
+SEVERAL(irfft, IRFFT, IFFT)
+
+/* ---- frequencies ---- */
+
+/* 0, 1, ... below n, from `negative` on less n; each over n d. */
+static tn__node *frequencies(const char *operation, int64_t n, int64_t count, int64_t negative, double d, const tn_create_opts *opts)
+{
+    if (n < 1)
+        TN__REFUSE(TN_ERR_VALUE, operation, "expected at least 1 number, got %lld", (long long)n);
+    tn_dtype dtype = opts && opts->dtype ? opts->dtype : TN_FLOAT64;
+    tn__device *device = tn__device_get(opts ? opts->device : (tn_device){0, 0});
+    const tn__shape *shape = device ? tn__shape_make(operation, (tn_shape){.ndim = 1, .dim = {count}}, dtype) : NULL;
+    if (!shape)
+        return tn__failed();
+    if (!tn__dtype_valid(dtype) || !tn_dtype_is_float(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "gives floats, and the dtype asked for is %s", tn_dtype_name(dtype));
+    tn__node *i = tn__iota(shape, 0, device);
+    if (negative < count)
+        i = tn__where(tn__with(TN__OP_GREATER_EQUAL, i, (double)negative), tn__with(TN__OP_SUBTRACT, i, (double)n), i);
+    return tn__cast(tn__with(TN__OP_MULTIPLY, tn__cast(i, TN_FLOAT64), 1 / ((double)n * d)), dtype);
+}
+
+tn_array *tn_fft_fftfreq_with(int64_t n, double d, const tn_create_opts *opts)
+{
+    TN__RETURN(frequencies("fftfreq", n, n, (n + 1) / 2, d, opts));
+}
+
+tn_array *tn_fft_rfftfreq_with(int64_t n, double d, const tn_create_opts *opts)
+{
+    TN__RETURN(frequencies("rfftfreq", n, n / 2 + 1, n / 2 + 1, d, opts));
+}
+
+/* The last axis turned by `shift` places: its end comes to the front. */
+static tn__node *turned(tn__node *a, int64_t shift)
+{
+    TN__PASS_ERROR(a);
+    int ndim = a->shape->ndim;
+    int64_t n = a->shape->dim[ndim - 1];
+    if (shift == 0 || a->shape->size == 0)
+        return a;
+    tn__node *part[2] = {tn__last_slice(a, n - shift, shift), tn__last_slice(a, 0, n - shift)};
+    tn__node *result = tn__const_like(a, 0);
+    for (int k = 0; k < 2; k++) {
+        int64_t window[2 * TN_MAX_NDIM];
+        for (int i = 0; i < ndim; i++) {
+            window[2 * i] = i == ndim - 1 && k ? shift : 0;
+            window[2 * i + 1] = 1;
+        }
+        const tn__ints *ints = tn__ints_intern(2 * ndim, window);
+        if (!ints) {
+            tn__fail_memory("fftshift", sizeof(tn__ints));
+            return tn__failed();
+        }
+        result = tn__update(result, part[k], ints);
+    }
+    return result;
+}
+
+static tn__node *shifted(const char *operation, tn__node *a, tn_axes axes, bool back)
+{
+    TN__PASS_ERROR(a);
+    a = tn__strong(a);
+    TN__PASS_ERROR(a);
+    uint32_t set;
+    if (!tn__axes_set(operation, axes, a->shape->ndim, &set))
+        return tn__failed();
+    for (int axis = 0; axis < TN_MAX_NDIM; axis++) {
+        if (!(set >> axis & 1))
+            continue;
+        int64_t n = a->shape->dim[axis];
+        a = tn__axis_from_last(turned(tn__axis_to_last(a, axis), back ? n - n / 2 : n / 2), axis);
+        TN__PASS_ERROR(a);
+    }
+    return a;
+}
+
+tn_array *tn_fft_fftshift(const tn_array *x, tn_axes axes)
+{
+    TN__RETURN(shifted("fftshift", tn__node_of(x, "fftshift"), axes, false));
+}
+
+tn_array *tn_fft_ifftshift(const tn_array *x, tn_axes axes)
+{
+    TN__RETURN(shifted("ifftshift", tn__node_of(x, "ifftshift"), axes, true));
+}
