@@ -375,6 +375,34 @@ static CUresult fake_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_create_graph(CUgraph *graph, unsigned flags)
+{
+    if (fake.no_capture || flags)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *graph = (CUgraph)calloc(1, sizeof(fake_graph));
+    fake.count.graphs++;
+    fake.edges = fake.roots = 0;
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult fake_add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *wait, size_t waits,
+                              const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    fake_graph *graph = (fake_graph *)to;
+    if (graph->count == MOST_NODES)
+        abort();
+    for (size_t i = 0; i < waits; i++) /* for nodes of this graph, each once */
+        for (size_t k = 0; k <= i; k++)
+            if ((work *)wait[i] < graph->node || (work *)wait[i] >= graph->node + graph->count || (k < i && wait[k] == wait[i]))
+                return CUDA_ERROR_INVALID_VALUE;
+    fake.count.launches++;
+    fake.edges += (int)waits;
+    fake.roots += waits == 0;
+    graph->node[graph->count] = launched(params->func, params->kernelParams);
+    *node = (CUgraphNode)&graph->node[graph->count++];
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_graph_end(CUgraph graph)
 {
     fake.count.graphs_gone++;
@@ -498,7 +526,8 @@ static tn__cuda_libraries libraries = {
                .cuModuleGetFunction = fake_function, .cuFuncSetAttribute = fake_function_set,
                .cuLaunchKernel = fake_launch},
     .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
-               .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphInstantiate = fake_instantiate,
+               .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphCreate = fake_create_graph,
+               .cuGraphAddKernelNode = fake_add_node, .cuGraphInstantiate = fake_instantiate,
                .cuGraphDestroy = fake_graph_end, .cuGraphExecDestroy = fake_exec_end, .cuGraphLaunch = fake_graph_launch,
                .cuGraphExecKernelNodeSetParams = fake_patch},
     .compiler = {.nvrtcVersion = fake_compiler_version, .nvrtcGetErrorString = fake_compiler_error,

@@ -22,7 +22,8 @@ typedef struct fake_driver {
     unsigned blocks, threads, shared; /* of the last launch */
     char kernel[64];           /* its name */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
-    bool no_capture;           /* streams cannot be captured */
+    bool no_capture;           /* no graph can be made, no stream captured */
+    int edges, roots;          /* of the graph made last: what its nodes wait for, and nodes that wait for nothing */
     void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
 } fake_driver;
 

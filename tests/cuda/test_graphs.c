@@ -112,6 +112,9 @@ static void finish(two_steps *t)
 
 /* ---- graphs ---- */
 
+/* Each is made, then instantiated. */
+static int graphs_made(void) { return fake.count.graphs / 2; }
+
 static void test_steady_loop(void **state)
 {
     (void)state;
@@ -119,13 +122,16 @@ static void test_steady_loop(void **state)
     load(&t, false, false);
     for (int i = 0; i < 40; i++)
         run(&t, i % 3, 5);
-    assert_int_equal(fake.count.captures, 3); /* results that alternate between places have a graph each */
+    assert_int_equal(graphs_made(), 3); /* results that alternate between places have a graph each */
+    assert_int_equal(fake.count.captures, 0);
+    assert_int_equal(fake.roots, 1);
+    assert_int_equal(fake.edges, 1);
     assert_int_equal(fake.count.graph_launches, 39);
     assert_int_equal(fake.count.patches, 0);
     for (int i = 0; i < 10; i++)
         run(&t, 0, 100 + i);
     assert_int_equal(fake.count.patches, 20); /* new scalars are put in place */
-    assert_int_equal(fake.count.captures, 3);
+    assert_int_equal(graphs_made(), 3);
     finish(&t);
 }
 
@@ -136,7 +142,7 @@ static void test_many_places(void **state)
     load(&t, false, false);
     for (int i = 0; i < 60; i++)
         run(&t, (i * 5) % 13, i);
-    assert_int_equal(fake.count.captures, TN__CUDA_GRAPHS_KEPT); /* the rest by patching */
+    assert_int_equal(graphs_made(), TN__CUDA_GRAPHS_KEPT); /* the rest by patching */
     finish(&t);
 }
 
@@ -160,14 +166,16 @@ static void test_no_capture(void **state)
 {
     (void)state;
     two_steps t;
-    load(&t, false, false);
     fake.no_capture = true;
-    for (int i = 0; i < 10; i++)
-        run(&t, i % 3, i);
-    assert_int_equal(fake.count.captures, 1); /* asked once */
-    assert_int_equal(fake.count.graph_launches, 0);
-    assert_string_equal(tn_error(), "");
-    finish(&t);
+    for (int copies = 0; copies < 2; copies++) {
+        load(&t, copies, false);
+        for (int i = 0; i < 10; i++)
+            run(&t, i % 3, i);
+        assert_int_equal(fake.count.captures, copies); /* asked once */
+        assert_int_equal(fake.count.graph_launches, 0);
+        assert_string_equal(tn_error(), "");
+        finish(&t);
+    }
 }
 
 /* Once some program may fail, those that overwrite look at the latch; their graphs learn it. */
@@ -190,6 +198,73 @@ static void test_guards(void **state)
     }
     device->ops->unload(other.executable);
     finish(&t);
+}
+
+/* ---- what waits for what ---- */
+
+enum { LONG = 20, PLACES = 9 };
+
+static bool meet(const tn__program *p, const tn__step *a, const tn__step *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            const tn__buffer *x = &p->buffer[a->operand[i].buffer], *y = &p->buffer[b->operand[k].buffer];
+            if (i && k) /* operand 0 is written */
+                continue;
+            if (x == y || (x->kind == TN__BUFFER_DONATED && &p->buffer[x->donor] == y) ||
+                (y->kind == TN__BUFFER_DONATED && &p->buffer[y->donor] == x))
+                return true;
+            if (x->kind == TN__BUFFER_TEMPORARY && y->kind == TN__BUFFER_TEMPORARY)
+                for (size_t at = x->offset; at < x->offset + x->bytes; at++)
+                    if (at >= y->offset && at < y->offset + y->bytes)
+                        return true;
+        }
+    return false;
+}
+
+/* Random programs: whoever touches what another writes comes after it, and nobody waits twice for the same. */
+static void test_order(void **state)
+{
+    (void)state;
+    const char *given = getenv("TANSO_TEST_SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("TANSO_TEST_SEED=%u\n", seed);
+    srand(seed);
+    for (int round = 0; round < 300; round++) {
+        tn__buffer buffer[PLACES] = {{.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_OUTPUT},
+                                     {.kind = TN__BUFFER_DONATED, .donor = 1}};
+        tn__operand operand[LONG][3];
+        tn__step part[LONG];
+        tn__program program = {.buffer_count = PLACES, .buffer = buffer, .step_count = LONG, .step = part};
+        tn__cuda_step step[LONG];
+        uint64_t waits[LONG], after[LONG];
+        int count = 1 + rand() % LONG;
+        for (int b = 4; b < PLACES; b++)
+            buffer[b] = (tn__buffer){.kind = TN__BUFFER_TEMPORARY, .offset = (size_t)(rand() % 8) * 64,
+                                     .bytes = (size_t)(1 + rand() % 128)};
+        for (int i = 0; i < count; i++) {
+            for (int k = 0; k < 3; k++)
+                operand[i][k] = (tn__operand){.buffer = k ? rand() % PLACES : 2 + rand() % (PLACES - 2)};
+            part[i] = (tn__step){.kind = rand() % 6 ? TN__STEP_KERNEL : TN__STEP_OP, .operand_count = 3, .output_count = 1,
+                                 .operand = operand[i]};
+            step[i] = (tn__cuda_step){.step = &part[i], .program = &program, .may_fail = rand() % 9 == 0,
+                                      .overwrites = operand[i][0].buffer == 3};
+        }
+        tn__cuda_order(step, count, waits);
+        for (int i = 0; i < count; i++) {
+            after[i] = 0;
+            assert_int_equal(waits[i] >> i, 0);
+            for (int k = 0; k < i; k++)
+                if (waits[i] >> k & 1)
+                    after[i] |= after[k];
+            assert_int_equal(after[i] & waits[i], 0);
+            after[i] |= waits[i];
+            for (int k = 0; k < i; k++)
+                if (meet(&program, &part[k], &part[i]) || (step[k].may_fail && step[i].overwrites) ||
+                    (part[i].kind == TN__STEP_OP && part[k].kind == TN__STEP_OP))
+                    assert_true(after[i] >> k & 1);
+        }
+    }
 }
 
 /* ---- transfers ---- */
@@ -264,7 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_steady_loop, setup),  cmocka_unit_test_setup(test_many_places, setup),
         cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
-        cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test_setup(test_transfers, setup),
+        cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test(test_order),
+        cmocka_unit_test_setup(test_transfers, setup),
         cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

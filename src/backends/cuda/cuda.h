@@ -126,11 +126,16 @@ extern _Atomic unsigned long tn__cuda_compilations;
 
 /* ---- programs ---- */
 
-/* The launches of a run when they are not just put on the stream: captured, or put in the place of captured ones. */
+#define TN__CUDA_ORDERED 64 /* steps of a program that may run beside each other; longer ones run one after another */
+
+/* The launches of a run when they are not just put on the stream: made nodes of a graph, captured, or put in the place of nodes. */
 typedef struct tn__cuda_recording {
     CUgraphNode *node;         /* of each launch by tn__cuda_launch, in order */
     size_t count, capacity;
-    CUgraphExec patched;       /* the graph whose nodes are replaced; NULL while they are captured */
+    CUgraph made;              /* the graph that nodes are added to, NULL while they are captured */
+    CUgraphNode *wait;         /* what the next node waits for then: TN__CUDA_ORDERED at most */
+    size_t waits;
+    CUgraphExec patched;       /* the graph whose nodes are replaced, else NULL */
     size_t next;               /* the node that comes next then */
 } tn__cuda_recording;
 
@@ -198,6 +203,9 @@ typedef struct tn__cuda_walk {
 void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int64_t *dim, int count,
                         const int64_t *const *stride);
 
+/* struct walk and places() for texts; LOAD and STORE between float16 or bfloat16 and float32. */
+extern const char tn__cuda_walk_text[];
+const char *tn__cuda_conversions(tn_dtype dtype);
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
 char *tn__cuda_text_move(size_t itemsize);
 char *tn__cuda_text_fill(size_t itemsize);
@@ -214,6 +222,9 @@ tn_status tn__cuda_start(const tn__cuda_run *run, CUfunction function, int64_t s
 /* Factors of a library's product on the device: alpha and beta, or 0 and 1 after a failure, each of `bytes` 4 or 8. */
 tn_status tn__cuda_factors(const tn__cuda_step *step, const tn__cuda_run *run, const void *alpha, const void *beta,
                            size_t bytes, CUdeviceptr *factors);
+
+/* For each of TN__CUDA_ORDERED steps at most: the set of those before it that it waits for itself, not through others. */
+void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* ---- graphs of programs (graph.c) ---- */
 

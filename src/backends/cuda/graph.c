@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as CUDA graphs. What the steps start is captured on a stream of its own, with the addresses of one run; a later run
- * with the same addresses is one launch. Scalars lie by value in the parameters of kernels: those that have changed since are
+ * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch. Kernels become
+ * nodes that wait for those whose memory they touch, so that others may run beside them; where a step does something else, all
+ * that the steps start is captured on a stream of its own. Scalars lie by value in the parameters of kernels: those that have changed since are
  * put into the nodes of the kernels that use them, which costs the host half a microsecond each and the GPU nothing, where
  * a copy to the device before each launch would cost the GPU two microseconds.
  *
@@ -15,7 +16,7 @@
 #include "core/memory.h"
 
 struct tn__cuda_graph {
-    CUgraph captured;    /* whose nodes name those of the executable one */
+    CUgraph made;        /* whose nodes name those of the executable one */
     CUgraphExec exec;
     tn__cuda_recording recording;
     uint64_t used;
@@ -31,8 +32,8 @@ static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
         return;
     if (graph->exec)
         device->libraries->graphs.cuGraphExecDestroy(graph->exec);
-    if (graph->captured)
-        device->libraries->graphs.cuGraphDestroy(graph->captured);
+    if (graph->made)
+        device->libraries->graphs.cuGraphDestroy(graph->made);
     tn__free(graph->recording.node);
     tn__free(graph->first);
     tn__free(graph->scalars);
@@ -46,7 +47,7 @@ void tn__cuda_graphs_free(tn__cuda_graph_cache *cache, tn__cuda_device *device)
     *cache = (tn__cuda_graph_cache){.refused = cache->refused};
 }
 
-/* ---- capturing ---- */
+/* ---- making ---- */
 
 static tn__cuda_graph *graph_new(const tn__program *program, int count)
 {
@@ -64,31 +65,79 @@ static bool open_recorder(tn__cuda_device *device)
            device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
+/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. */
+static bool record(tn__cuda_graph *graph, const tn__cuda_step *step, int count, tn__cuda_run *run, uint64_t *waits)
+{
+    tn__cuda_recording *recording = run->recording = &graph->recording;
+    CUgraphNode wait[TN__CUDA_ORDERED];
+    bool done = true;
+    recording->wait = wait;
+    for (int i = 0; i < count && done; i++) {
+        graph->first[i] = recording->count;
+        recording->waits = 0;
+        for (int k = i - 1; k >= 0 && waits; k--) { /* for the last node of a step; for what it waits for if it has none */
+            bool empty = graph->first[k + 1] == graph->first[k];
+            if (waits[i] >> k & 1 && empty)
+                waits[i] |= waits[k];
+            else if (waits[i] >> k & 1)
+                wait[recording->waits++] = recording->node[graph->first[k + 1] - 1];
+        }
+        done = step[i].start(&step[i], run) == TN_OK;
+        graph->first[i + 1] = recording->count;
+    }
+    recording->wait = NULL;
+    return done;
+}
+
+static bool only_kernels(const tn__cuda_step *step, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (step[i].opaque)
+            return false;
+    return count <= TN__CUDA_ORDERED;
+}
+
+/* Kernels as nodes. */
+static bool assemble(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
+{
+    const tn__cuda_graphs *api = &given->device->libraries->graphs;
+    tn__cuda_run run = *given;
+    uint64_t waits[TN__CUDA_ORDERED];
+    tn__cuda_order(step, count, waits);
+    if (api->cuGraphCreate(&graph->made, 0) != CUDA_SUCCESS)
+        return false;
+    graph->recording.made = graph->made;
+    bool done = record(graph, step, count, &run, waits);
+    graph->recording.made = NULL;
+    return done;
+}
+
 /* False if something cannot be captured; what went wrong is latched then, or not. */
 static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given)
 {
     const tn__cuda_graphs *api = &given->device->libraries->graphs;
     tn__cuda_run run = *given;
+    if (!open_recorder(run.device))
+        return false;
     run.stream = run.device->recorder;
-    run.recording = &graph->recording;
     if (api->cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
         return false;
-    bool done = true;
-    for (int i = 0; i < count && done; i++) {
-        graph->first[i] = graph->recording.count;
-        done = step[i].start(&step[i], &run) == TN_OK;
-    }
-    graph->first[count] = graph->recording.count;
-    done = api->cuStreamEndCapture(run.stream, &graph->captured) == CUDA_SUCCESS && done;
-    return done && api->cuGraphInstantiate(&graph->exec, graph->captured, 0) == CUDA_SUCCESS;
+    bool done = record(graph, step, count, &run, NULL);
+    return api->cuStreamEndCapture(run.stream, &graph->made) == CUDA_SUCCESS && done;
+}
+
+static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
+{
+    return device->libraries->graphs.cuGraphInstantiate(&graph->exec, graph->made, 0) == CUDA_SUCCESS;
 }
 
 static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     const tn__program *program = step->program;
     bool clean = tn_ok();
-    tn__cuda_graph *graph = open_recorder(run->device) ? graph_new(program, count) : NULL;
-    bool done = graph && graph->first && graph->scalars && capture(graph, step, count, run);
+    tn__cuda_graph *graph = graph_new(program, count);
+    bool done = graph && graph->first && graph->scalars &&
+                (only_kernels(step, count) ? assemble : capture)(graph, step, count, run) && instantiate(graph, run->device);
     if (!done) {
         graph_free(graph, run->device);
         if (clean)

@@ -26,6 +26,27 @@ CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand
 
 /* ---- launching ---- */
 
+static bool room_for_node(tn__cuda_recording *recording)
+{
+    return tn__grow((void **)&recording->node, &recording->capacity, recording->count + 1, sizeof *recording->node);
+}
+
+/* Adds a node behind what it waits for; the next one of its step waits for it. */
+static CUresult add_node(const tn__cuda_run *run, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    tn__cuda_recording *recording = run->recording;
+    CUgraphNode node;
+    if (!room_for_node(recording))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = run->device->libraries->graphs.cuGraphAddKernelNode(&node, recording->made, recording->wait,
+                                                                          recording->waits, params);
+    if (result != CUDA_SUCCESS)
+        return result;
+    recording->node[recording->count++] = recording->wait[0] = node;
+    recording->waits = 1;
+    return CUDA_SUCCESS;
+}
+
 /* Of a launch that has just been captured. */
 static CUresult note_node(const tn__cuda_run *run)
 {
@@ -37,8 +58,7 @@ static CUresult note_node(const tn__cuda_run *run)
         run->device->libraries->graphs.cuStreamGetCaptureInfo(run->stream, &status, NULL, NULL, &last, NO_EDGES &count);
     if (result != CUDA_SUCCESS)
         return result;
-    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 ||
-        !tn__grow((void **)&recording->node, &recording->capacity, recording->count + 1, sizeof *recording->node))
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || count != 1 || !room_for_node(recording))
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     recording->node[recording->count++] = last[0];
     return CUDA_SUCCESS;
@@ -48,18 +68,20 @@ tn_status tn__cuda_launch(const tn__cuda_run *run, CUfunction function, int64_t 
                           void **params, const char *label)
 {
     tn__cuda_device *device = run->device;
-    if (tn__cuda_patching(run)) {
+    tn__cuda_recording *recording = run->recording;
+    if (recording && (recording->patched || recording->made)) {
         CUDA_KERNEL_NODE_PARAMS node = {.func = function, .gridDimX = (unsigned)blocks, .gridDimY = 1, .gridDimZ = 1,
                                         .blockDimX = (unsigned)threads, .blockDimY = 1, .blockDimZ = 1,
                                         .sharedMemBytes = (unsigned)shared, .kernelParams = params};
-        return tn__cuda_check(device,
-                              device->libraries->graphs.cuGraphExecKernelNodeSetParams(
-                                  run->recording->patched, run->recording->node[run->recording->next++], &node),
-                              label);
+        CUresult result = recording->patched
+                              ? device->libraries->graphs.cuGraphExecKernelNodeSetParams(
+                                    recording->patched, recording->node[recording->next++], &node)
+                              : add_node(run, &node);
+        return tn__cuda_check(device, result, label);
     }
     CUresult result = device->driver->cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1,
                                                      (unsigned)shared, run->stream, params, NULL);
-    if (run->recording && result == CUDA_SUCCESS)
+    if (recording && result == CUDA_SUCCESS)
         return tn__cuda_check(device, note_node(run), label);
     return tn__cuda_started(run, result, label);
 }
