@@ -72,6 +72,8 @@ void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
 void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
+/* A load that a tile turns: the tile is named tile<access>, and read at [j][i]. */
+bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e);
 bool tn__cu_has_gathers(const tn__nest *nest);
 
 /* ---- emit_cuda_combine.c ---- */

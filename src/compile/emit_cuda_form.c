@@ -232,7 +232,7 @@ static void combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_
     int64_t kept = tn__nest_rows(n);
     f->kind = TN__CUDA_COMBINE;
     f->loop = -1;
-    f->rows = n->segments;
+    f->rows = f->segments = n->segments;
     f->threads = TN__CUDA_THREADS;
     f->lanes = lanes_across(chip, kept);
     f->groups = up(kept, f->lanes);

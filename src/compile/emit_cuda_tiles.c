@@ -7,29 +7,20 @@
 
 #define AT_ONCE 4 /* elements of a thread whose other loads are under way together */
 
-static bool turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e)
-{
-    if (e->kind != TN__EXPR_LOAD || e->arity)
-        return false;
-    const tn__access *a = &p->nest->access[e->access];
-    int64_t along = a->stride[f->tiled], across = a->stride[f->loop];
-    return (along == 1 || along == -1) && (across > 1 || across < -1);
-}
-
 static void load_tiles(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
     for (int e = 0; e < n->expr_count; e++)
-        if (turned(p, f, &n->expr[e]))
+        if (tn__cu_is_turned(p, f, &n->expr[e]))
             tn__line(p, "__shared__ %s tile%d[%d][%d];", tn__dtypes[n->access[n->expr[e].access].dtype].ctype,
                      n->expr[e].access, f->tile, f->tile + 1);
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int k = 0; k < %d; k++) {", f->tile * f->tile / TN__CUDA_THREADS);
     tn__line(p, "const int i = threadIdx.x %% %d, j = threadIdx.x / %d + k * %d;", f->tile, f->tile, TN__CUDA_THREADS / f->tile);
-    tn__line(p, "const ix x%d = r0 + i, x%d = c0 + j;", f->tiled, f->loop);
+    tn__line(p, "const ix x%d = top + i, x%d = left + j;", f->tiled, f->loop);
     tn__line(p, "if (x%d < (ix)n[%d] && x%d < (ix)n[%d]) {", f->tiled, EXTENT(f->tiled), f->loop, EXTENT(f->loop));
     for (int e = 0; e < n->expr_count; e++) {
-        if (!turned(p, f, &n->expr[e]))
+        if (!tn__cu_is_turned(p, f, &n->expr[e]))
             continue;
         int i = n->expr[e].access;
         tn__emit_indent(p);
@@ -48,7 +39,7 @@ static void open_element(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "for (int q = 0; q < %d; q++) {", AT_ONCE);
     tn__line(p, "const int j = threadIdx.x %% %d, i = threadIdx.x / %d + (k + q) * %d;", f->tile, f->tile,
              TN__CUDA_THREADS / f->tile);
-    tn__line(p, "const ix x%d = r0 + i, b%d = c0 + j;", f->tiled, f->loop);
+    tn__line(p, "const ix x%d = top + i, b%d = left + j;", f->tiled, f->loop);
     tn__line(p, "const int live = x%d < (ix)n[%d] && b%d < (ix)n[%d];", f->tiled, EXTENT(f->tiled), f->loop, EXTENT(f->loop));
 }
 
@@ -64,8 +55,8 @@ void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "const ix down = ((ix)n[%d] + %d) / %d, across = ((ix)n[%d] + %d) / %d;", EXTENT(f->tiled), f->tile - 1, f->tile,
              EXTENT(f->loop), f->tile - 1, f->tile);
     tn__line(p, "for (ix item = block; item < (ix)n[0]; item += blocks) {");
-    tn__line(p, "const ix over = item / across, c0 = (item - over * across) * %d;", f->tile);
-    tn__line(p, "const ix rest = over / down, r0 = (over - rest * down) * %d;", f->tile);
+    tn__line(p, "const ix over = item / across, left = (item - over * across) * %d;", f->tile);
+    tn__line(p, "const ix rest = over / down, top = (over - rest * down) * %d;", f->tile);
     tn__line(p, "(void)rest;");
     tn__cu_decode(p, f, all & ~inner, "rest");
     for (int s = 0; s < n->store_count; s++)

@@ -142,6 +142,15 @@ void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass)
     }
 }
 
+bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e)
+{
+    if (f->kind != TN__CUDA_TILES || e->kind != TN__EXPR_LOAD || e->arity)
+        return false;
+    const tn__access *a = &p->nest->access[e->access];
+    int64_t along = a->stride[f->tiled], across = a->stride[f->loop];
+    return (along == 1 || along == -1) && (across > 1 || across < -1);
+}
+
 static void load_access(tn__printer *p, const tn__cu_form *f, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
@@ -158,6 +167,8 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
         if (rounds)
             tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, i, p->chunk,
                      tn__dtypes[e->dtype].suffix, i, p->chunk);
+    } else if (tn__cu_is_turned(p, f, e)) {
+        tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->chunk, i);
     } else if (chunk_width(p, f, a) == 1) {
         tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->chunk, i);
         tn__print_position(p, a);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every form of loop that kernels for GPUs have, at its edges: what a thread takes at once and what is left over, rows of a few
+ * elements and of too many for registers, columns of any number, reductions in pieces, tiles. A GPU gives what the CPU gives,
+ * sums within rounding. Skipped without a GPU.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+enum { MOST_RESULTS = 8 };
+
+static uint64_t seed;
+
+typedef int (*results_fn)(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS]);
+
+/* The same numbers on every device. */
+static tn_array *drawn(tn_device device, tn_shape shape, tn_dtype dtype)
+{
+    return tn_to(tn_cast(tn_random_uniform(shape, .low = -4, .high = 4, .device = tn_cpu()), dtype), device);
+}
+
+static int elementwise(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *row = drawn(device, TN_SHAPE(m), TN_FLOAT32);
+    tn_array *column = drawn(device, TN_SHAPE(n, 1), TN_FLOAT32), *half = drawn(device, TN_SHAPE(n, m), TN_FLOAT16);
+    tn_array *whole = drawn(device, TN_SHAPE(n, m), TN_INT8), *flat = tn_flatten(x);
+    result[0] = tn_exp(tn_multiply(x, -0.5));
+    result[1] = tn_add(tn_multiply(x, row), column);
+    result[2] = tn_multiply(half, half);
+    result[3] = tn_where(tn_greater(whole, 0), x, row);
+    result[4] = tn_negative(tn_slice_axis(flat, 0, n * m > 1, n * m, 1)); /* one element off 16 bytes */
+    result[5] = tn_add(tn_flip(x, TN_AXES(1)), x);
+    result[6] = tn_cast(whole, TN_FLOAT64);
+    result[7] = tn_add(tn_slice_axis(x, 1, 0, m, 3), tn_slice_axis(row, 0, 0, m, 3));
+    return 8;
+}
+
+static int turned(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *y = drawn(device, TN_SHAPE(m, n), TN_FLOAT32);
+    tn_array *t = tn_transpose(x, (tn_axes){0}), *z = drawn(device, TN_SHAPE(3, n, m), TN_INT16);
+    result[0] = tn_negative(t);
+    result[1] = tn_add(tn_multiply(t, y), drawn(device, TN_SHAPE(n), TN_FLOAT32));
+    result[2] = tn_negative(tn_transpose(z, TN_AXES(2, 0, 1)));
+    result[3] = tn_negative(tn_transpose(z, TN_AXES(0, 2, 1)));
+    result[4] = tn_add(tn_flip(t, TN_AXES(0, 1)), y);
+    return 5;
+}
+
+static int by_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32);
+    result[0] = tn_sum(x, .axis = TN_AXES(1));
+    result[1] = tn_softmax(x, 1);
+    result[2] = tn_var(x, .axis = TN_AXES(1));
+    result[3] = tn_argmax(x, .axis = TN_AXES(1));
+    result[4] = tn_max(tn_cast(x, TN_FLOAT16), .axis = TN_AXES(1));
+    result[5] = tn_sum(tn_cast(x, TN_INT32), .axis = TN_AXES(1));
+    result[6] = tn_layer_norm_function(x, drawn(device, TN_SHAPE(m), TN_FLOAT32), drawn(device, TN_SHAPE(m), TN_FLOAT32), 1e-3);
+    result[7] = tn_sum(tn_square(x));
+    return 8;
+}
+
+static int by_columns(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *z = drawn(device, TN_SHAPE(3, n, m), TN_FLOAT32);
+    result[0] = tn_sum(x, .axis = TN_AXES(0));
+    result[1] = tn_softmax(x, 0);
+    result[2] = tn_argmin(x, .axis = TN_AXES(0));
+    result[3] = tn_var(tn_cast(x, TN_FLOAT64), .axis = TN_AXES(0));
+    result[4] = tn_sum(z, .axis = TN_AXES(1));
+    result[5] = tn_mean(z, .axis = TN_AXES(0, 2));
+    result[6] = tn_sum(tn_transpose(x, (tn_axes){0}), .axis = TN_AXES(1));
+    result[7] = tn_max(tn_cast(x, TN_INT8), .axis = TN_AXES(0));
+    return 8;
+}
+
+static int random_numbers(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_seed(seed);
+    tn_set_device(device);
+    result[0] = tn_random_normal(TN_SHAPE(n, m));
+    result[1] = tn_random_uniform(TN_SHAPE(n * m), .dtype = TN_FLOAT64);
+    result[2] = tn_multiply(tn_random_normal(TN_SHAPE(n, m), .dtype = TN_FLOAT16), tn_cast(tn_arange(0, m, 1), TN_FLOAT16));
+    for (int i = 0; i < 3; i++)
+        if (tn_eval(result[i]) != TN_OK)
+            fail_msg("%s", tn_error());
+    tn_set_device(tn_cpu());
+    return 3;
+}
+
+static double *values(const tn_array *x)
+{
+    size_t size = (size_t)tn_size(x);
+    double *copy = malloc((size + 1) * sizeof *copy);
+    assert_non_null(copy);
+    TN_SCOPE {
+        tn_array *y = tn_cast(tn_to(x, tn_cpu()), TN_FLOAT64);
+        if (tn_to_host(y, copy, size * sizeof *copy) != TN_OK)
+            fail_msg("%s", tn_error());
+    }
+    return copy;
+}
+
+static void check(results_fn results, int64_t n, int64_t m)
+{
+    TN_SCOPE {
+        tn_array *here[MOST_RESULTS], *there[MOST_RESULTS];
+        tn_seed(seed);
+        int count = results(tn_cpu(), n, m, here);
+        tn_seed(seed);
+        results(tn_cuda(0), n, m, there);
+        const tn_array *all[MOST_RESULTS];
+        for (int i = 0; i < count; i++)
+            all[i] = there[i];
+        if (tn_eval_all(count, all) != TN_OK)
+            fail_msg("%s", tn_error());
+        for (int i = 0; i < count; i++) {
+            double *expected = values(here[i]), *got = values(there[i]), largest = 0;
+            for (int64_t k = 0; k < tn_size(here[i]); k++)
+                largest = fmax(largest, fabs(expected[k]));
+            for (int64_t k = 0; k < tn_size(here[i]); k++)
+                if (!(fabs(expected[k] - got[k]) <= 2e-5 * largest) && !(isnan(expected[k]) && isnan(got[k])))
+                    fail_msg("result %d of %lld x %lld, element %lld: %.9g, the CPU gives %.9g", i, (long long)n, (long long)m,
+                             (long long)k, got[k], expected[k]);
+            free(expected);
+            free(got);
+        }
+    }
+}
+
+static void check_all(results_fn results, const int64_t (*shape)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        check(results, shape[i][0], shape[i][1]);
+}
+#define CHECK(results, ...) \
+    do { \
+        static const int64_t shapes[][2] = {__VA_ARGS__}; \
+        check_all(results, shapes, sizeof shapes / sizeof *shapes); \
+    } while (0)
+
+static void test_elementwise(void **state)
+{
+    (void)state;
+    CHECK(elementwise, {1, 1}, {1, 4}, {3, 5}, {7, 8}, {64, 1000}, {37, 1023}, {1, 70001}, {0, 5}, {5, 0});
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    CHECK(turned, {5, 3}, {300, 257}, {65, 1031}, {16, 5000}, {4099, 17}, {0, 9});
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    CHECK(by_rows, {1, 1}, {9, 2}, {100, 10}, {33, 31}, {5, 127}, {70, 128}, {3, 1000}, {40, 2051}, {3, 8192}, {2, 17000}, {2, 50257},
+          {1, 150000}, {6, 60000}, {0, 7});
+}
+
+static void test_columns(void **state)
+{
+    (void)state;
+    CHECK(by_columns, {1, 1}, {2, 9}, {10, 100}, {31, 33}, {127, 5}, {100, 1000}, {3, 8200}, {70000, 1}, {40000, 3}, {5000, 40},
+          {900, 258}, {7, 0});
+}
+
+static void test_random_numbers(void **state)
+{
+    (void)state;
+    CHECK(random_numbers, {1, 1}, {3, 5}, {64, 64}, {33, 1001});
+}
+
+int main(void)
+{
+    const char *why = "", *given = getenv("TANSO_TEST_SEED");
+    if (!tn_device_available(tn_cuda(0), &why)) {
+        printf("no GPU: %s\n", why);
+        return 77;
+    }
+    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
