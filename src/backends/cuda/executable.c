@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/rows.h"
 #include "core/memory.h"
 
 #define FACTORS 16 /* bytes a step: tn__cuda_factors */
@@ -26,24 +27,33 @@ struct tn__executable {
 
 /* ---- loading ---- */
 
+static bool adds(tn_dtype dtype) { return dtype != TN_BOOL; }
+
 static const struct {
     int op;
     tn_status (*prepare)(tn__cuda_step *step, tn__cuda_device *device);
+    bool (*takes)(tn_dtype dtype); /* NULL: every one */
 } operations[] = {
-    {TN__CUDA_OP_COPY, tn__cuda_prepare_move},
-    {TN__CUDA_OP_CONST, tn__cuda_prepare_move},
-    {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter},
-    {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul},
+    {TN__CUDA_OP_COPY, tn__cuda_prepare_move, NULL},
+    {TN__CUDA_OP_CONST, tn__cuda_prepare_move, NULL},
+    {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds},
+    {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL},
+    {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order},
+    {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order},
+    {TN__CUDA_OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order},
+    {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order},
+    {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order},
+    {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order},
+    {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order},
+    {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 {
     (void)device;
-    if (op == TN__CUDA_OP_SCATTER_ADD && dtype == TN_BOOL) /* which nothing adds */
-        return false;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
-            return true;
+            return operations[i].takes == NULL || operations[i].takes(dtype);
     return false;
 }
 

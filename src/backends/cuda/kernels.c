@@ -9,7 +9,7 @@
 #include "core/memory.h"
 
 /* Places of one index space, as tn__cuda_walk describes it. */
-static const char walk_text[] =
+const char tn__cuda_walk_text[] =
     "typedef long long i64;\n"
     "struct walk { i64 size; int ndim, unused; i64 dim[8]; i64 stride[3][8]; };\n"
     "__device__ inline void places(const walk &w, i64 i, i64 *at)\n"
@@ -144,6 +144,29 @@ static const char matmul_text[] =
 #define PLAIN "#define LOAD(x) (x)\n#define STORE(x) (x)\n"
 #define ARITHMETIC "#define PLUS(a, b) ((a) + (b))\n#define TIMES(a, b) ((a) * (b))\n"
 
+#define HALF "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
+#define FLOAT16_CONVERSIONS \
+    "__device__ inline float LOAD(unsigned short x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n" \
+    "__device__ inline unsigned short STORE(float x)\n" \
+    "{\n" \
+    "    unsigned short y;\n" \
+    "    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x));\n" \
+    "    return y;\n" \
+    "}\n"
+/* The upper half of a float32, rounded to nearest, ties to even; NaN stays NaN. */
+#define BFLOAT16_CONVERSIONS \
+    "__device__ inline float LOAD(unsigned short x) { return __uint_as_float((unsigned)x << 16); }\n" \
+    "__device__ inline unsigned short STORE(float x)\n" \
+    "{\n" \
+    "    unsigned u = __float_as_uint(x);\n" \
+    "    return (unsigned short)(x != x ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);\n" \
+    "}\n"
+
+const char *tn__cuda_conversions(tn_dtype dtype)
+{
+    return dtype == TN_FLOAT16 ? FLOAT16_CONVERSIONS : BFLOAT16_CONVERSIONS;
+}
+
 /* Two parts. */
 #define PARTS(R, bytes) \
     "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R " y = 0) : re(x), im(y) {} };\n" \
@@ -165,26 +188,15 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_FLOAT64] = WHOLE("double") ARITHMETIC,
     [TN_COMPLEX64] = PARTS("float", "8"),
     [TN_COMPLEX128] = PARTS("double", "16"),
-    [TN_FLOAT16] =
-        "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
-        "__device__ inline float LOAD(S x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"
-        "__device__ inline S STORE(float x) { S y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n",
-    /* The upper half of a float32, rounded to nearest, ties to even; NaN stays NaN. */
-    [TN_BFLOAT16] =
-        "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
-        "__device__ inline float LOAD(S x) { return __uint_as_float((unsigned)x << 16); }\n"
-        "__device__ inline S STORE(float x)\n"
-        "{\n"
-        "    unsigned u = __float_as_uint(x);\n"
-        "    return (S)(x != x ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);\n"
-        "}\n",
+    [TN_FLOAT16] = HALF FLOAT16_CONVERSIONS,
+    [TN_BFLOAT16] = HALF BFLOAT16_CONVERSIONS,
 };
 
 static char *text_of_words(size_t itemsize, const char *text)
 {
     static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
                                        [8] = "unsigned long long", [16] = "ulonglong2"};
-    return tn__format("typedef %s S;\n%s%s", word[itemsize], walk_text, text);
+    return tn__format("typedef %s S;\n%s%s", word[itemsize], tn__cuda_walk_text, text);
 }
 
 char *tn__cuda_text_move(size_t itemsize) { return text_of_words(itemsize, move_text); }
@@ -195,10 +207,10 @@ char *tn__cuda_text_factors(void) { return tn__format("%s", factors_text); }
 
 char *tn__cuda_text_scatter(tn_dtype dtype)
 {
-    return tn__format("%s%s%s%s", dtype_text[dtype], walk_text, FAILURE_TEXT, scatter_text);
+    return tn__format("%s%s%s%s", dtype_text[dtype], tn__cuda_walk_text, FAILURE_TEXT, scatter_text);
 }
 
 char *tn__cuda_text_matmul(tn_dtype dtype)
 {
-    return tn__format("%s%s%s", dtype_text[dtype], walk_text, matmul_text);
+    return tn__format("%s%s%s", dtype_text[dtype], tn__cuda_walk_text, matmul_text);
 }

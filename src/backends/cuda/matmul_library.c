@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by cuBLASLt. It counts matrices by columns, so a product of rows is handed over as out' = b' a': what lies
- * in memory as a matrix of rows is the transpose of a matrix of columns. float32 is computed in float32, never in TF32.
+ * in memory as a matrix of rows is the transpose of a matrix of columns. float32 is computed in float32 unless TF32 is asked
+ * for.
  */
 #include <limits.h>
 #include <string.h>
@@ -144,15 +145,21 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, uint32
     return status;
 }
 
-static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, tn_dtype dtype, const shape_of *shape)
+static cublasComputeType_t compute_type(tn_dtype dtype, int precision)
+{
+    return dtype == TN_FLOAT32 && precision == TN_MATMUL_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[dtype].compute;
+}
+
+static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape)
 {
     const tn__cuda_blas *blas = &device->libraries->blas;
     const tn__cuda_product *p = &data->product;
+    tn_dtype dtype = step->operand[0].dtype;
     const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
     cublasOperation_t first = shape[TN__CUDA_B].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = shape[TN__CUDA_A].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t status =
-        blas->cublasLtMatmulDescCreate(&data->operation, types[dtype].compute, types[dtype].scale);
+        blas->cublasLtMatmulDescCreate(&data->operation, compute_type(dtype, step->precision), types[dtype].scale);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -273,7 +280,7 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
         data->outer *= product.batch.dim[d];
     step->data = data;
     step->free = free_library;
-    cublasStatus_t result = make_operation(device, data, step->step->operand[0].dtype, shape);
+    cublasStatus_t result = make_operation(device, data, step->step, shape);
     if (data->found[UNALIGNED] && result == CUBLAS_STATUS_SUCCESS) {
         step->start = start_library;
         step->opaque = true;

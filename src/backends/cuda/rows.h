@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, scan.cuh, search.cuh. */
+#ifndef TN_BACKENDS_CUDA_ROWS_H
+#define TN_BACKENDS_CUDA_ROWS_H
+
+#include "backends/cuda/cuda.h"
+
+/* The rows of a step: a walk over all axes but the last, and how many elements a row has and their distance. */
+typedef struct tn__cuda_rows {
+    tn__cuda_walk walk;
+    int64_t count[TN__CUDA_WALK_OPERANDS], step[TN__CUDA_WALK_OPERANDS];
+} tn__cuda_rows;
+/* False for a step without an axis. */
+bool tn__cuda_rows_of(const tn__step *step, tn__cuda_rows *rows);
+
+tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device);   /* SORT, ARGSORT */
+tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device);   /* CUMSUM, CUMPROD, CUMMAX, CUMMIN */
+tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device); /* SEARCH_LEFT, SEARCH_RIGHT */
+
+/* Texts, for tn__free; NULL without memory. */
+char *tn__cuda_text_sort(tn_dtype dtype, bool positions);
+char *tn__cuda_text_scan(tn_dtype dtype, int op);
+char *tn__cuda_text_search(tn_dtype dtype, bool right);
+bool tn__cuda_has_order(tn_dtype dtype);
+
+#endif

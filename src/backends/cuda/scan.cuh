@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scans of rows in one pass: each element is read once and written once, and sums are always made of the same parts in the same
+ * order, so that the bits do not depend on what ran when.
+ *
+ * A warp takes SPAN elements at a time, each lane FOUR neighbours. A tile is what a block's warps take together. Each tile
+ * publishes its total, waits for those of the tiles before it in its group of GROUP tiles and for the total of the groups before,
+ * and the last tile of a group publishes the latter for the next group. Tiles are numbered in the order in which blocks
+ * begin, so that whoever is waited for is running or done.
+ *
+ * In front of it: S stored, W computed in, LOAD, STORE, IDENTITY and COMBINE(a, b), and struct walk of the rows.
+ */
+#define FOUR 4
+#define SPAN (32 * FOUR)
+#define SPANS 8
+#define THREADS 256
+#define WARPS (THREADS / 32)
+#define TILE (WARPS * SPANS * SPAN)
+#define GROUP 128
+
+struct __align__(4 * sizeof(S) < 16 ? 4 * sizeof(S) : 16) four {
+    S s[FOUR];
+};
+
+struct scan_state {
+    u64 value, flag;      /* flag: the value is there */
+};
+
+struct scan_work {
+    const S *from;
+    S *to;
+    i64 n, tiles, groups; /* of a row */
+    i64 from_step, to_step;
+    u64 *ticket;
+    scan_state *totals, *before; /* of tiles; of what comes before each group */
+    const u64 *guard;
+};
+
+static __device__ __forceinline__ W combine(W a, W b) { return (W)COMBINE(a, b); }
+
+static __device__ void publish(scan_state *state, W value)
+{
+    const union { W value; u64 bits; } word = {value};
+    *(volatile u64 *)&state->value = word.bits;
+    __threadfence();
+    *(volatile u64 *)&state->flag = 1;
+}
+
+static __device__ W wait_for(scan_state *state)
+{
+    while (*(volatile u64 *)&state->flag == 0)
+        ;
+    __threadfence();
+    union { u64 bits; W value; } word;
+    word.bits = *(volatile u64 *)&state->value;
+    return word.value;
+}
+
+/* Everything up to this lane. */
+static __device__ __forceinline__ W warp_scan(W x)
+{
+    const int lane = threadIdx.x & 31;
+    for (int by = 1; by < 32; by *= 2) {
+        const W lower = __shfl_up_sync(~0u, x, by);
+        if (lane >= by)
+            x = combine(lower, x);
+    }
+    return x;
+}
+
+/* A lane's four elements from `at` on, what lies behind the end as the identity. */
+static __device__ __forceinline__ void load_four(W *v, const S *from, i64 step, i64 at, i64 n, bool whole)
+{
+    if (whole && at + FOUR <= n) {
+        const four given = *(const four *)(from + at);
+        for (int k = 0; k < FOUR; k++)
+            v[k] = LOAD(given.s[k]);
+        return;
+    }
+    for (int k = 0; k < FOUR; k++)
+        v[k] = at + k < n ? (W)LOAD(from[(at + k) * step]) : (W)IDENTITY;
+}
+
+static __device__ __forceinline__ void store_four(const W *v, S *to, i64 step, i64 at, i64 n, bool whole)
+{
+    if (whole && at + FOUR <= n) {
+        four result;
+        for (int k = 0; k < FOUR; k++)
+            result.s[k] = (S)STORE(v[k]);
+        *(four *)(to + at) = result;
+        return;
+    }
+    for (int k = 0; k < FOUR; k++)
+        if (at + k < n)
+            to[(at + k) * step] = (S)STORE(v[k]);
+}
+
+/* Scans the warp's elements from `begin` on, in registers; returns their total, to every lane. */
+static __device__ __forceinline__ W scan_warp(W (*v)[FOUR], const S *from, i64 step, i64 begin, i64 n, bool whole)
+{
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < SPANS; i++)
+        load_four(v[i], from, step, begin + i * SPAN + lane * FOUR, n, whole);
+    W before = IDENTITY;
+#pragma unroll
+    for (int i = 0; i < SPANS; i++) {
+        for (int k = 1; k < FOUR; k++)
+            v[i][k] = combine(v[i][k - 1], v[i][k]);
+        const W upto = warp_scan(v[i][FOUR - 1]);
+        W lower = __shfl_up_sync(~0u, upto, 1);
+        lower = lane ? combine(before, lower) : before;
+        for (int k = 0; k < FOUR; k++)
+            v[i][k] = combine(lower, v[i][k]);
+        before = combine(before, __shfl_sync(~0u, upto, 31));
+    }
+    return before;
+}
+
+static __device__ __forceinline__ bool aligned(const void *p, i64 step)
+{
+    return step == 1 && (u64)p % alignof(four) == 0;
+}
+
+/* Rows of one warp each. */
+extern "C" __global__ void __launch_bounds__(THREADS, 2) scan_short(const __grid_constant__ walk w,
+                                                                 const __grid_constant__ scan_work work)
+{
+    if (work.guard && *(const volatile u64 *)work.guard)
+        return;
+    const int lane = threadIdx.x & 31;
+    for (i64 row = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5); row < w.size; row += (i64)gridDim.x * WARPS) {
+        i64 at[3];
+        places(w, row, at);
+        const S *from = work.from + at[1];
+        S *to = work.to + at[0];
+        W v[SPANS][FOUR];
+        scan_warp(v, from, work.from_step, 0, work.n, aligned(from, work.from_step));
+#pragma unroll
+        for (int i = 0; i < SPANS; i++)
+            store_four(v[i], to, work.to_step, i * SPAN + lane * FOUR, work.n, aligned(to, work.to_step));
+    }
+}
+
+/* What comes before a tile: the groups before its own, then the tiles before it in the group; by the block's first warp. */
+static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
+{
+    const int lane = threadIdx.x & 31, in_group = (int)(tile % GROUP);
+    scan_state *totals = work.totals + row * work.tiles + (tile - in_group);
+    W sum = IDENTITY;
+    for (int k = 0; k < GROUP / 32; k++) {
+        const int i = lane * (GROUP / 32) + k;
+        if (i < in_group)
+            sum = combine(sum, wait_for(&totals[i]));
+    }
+    sum = __shfl_sync(~0u, warp_scan(sum), 31);
+    return tile < GROUP ? sum : combine(wait_for(&work.before[row * work.groups + tile / GROUP]), sum);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w, const __grid_constant__ scan_work work)
+{
+    __shared__ W total[WARPS];
+    __shared__ W before_block;
+    __shared__ u64 number;
+    if (work.guard && *(const volatile u64 *)work.guard)
+        return;
+    if (threadIdx.x == 0)
+        number = atomicAdd(work.ticket, 1ull);
+    __syncthreads();
+    const i64 row = (i64)number / work.tiles, tile = (i64)number % work.tiles;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    i64 at[3];
+    places(w, row, at);
+    const S *from = work.from + at[1];
+    S *to = work.to + at[0];
+    const i64 begin = tile * TILE + warp * (SPANS * SPAN);
+    W v[SPANS][FOUR];
+    const W own = scan_warp(v, from, work.from_step, begin, work.n, aligned(from, work.from_step));
+    if (lane == 0)
+        total[warp] = own;
+    __syncthreads();
+    W before = IDENTITY, all = IDENTITY;
+    for (int i = 0; i < WARPS; i++) {
+        before = i < warp ? combine(before, total[i]) : before;
+        all = combine(all, total[i]);
+    }
+    if (warp == 0) {
+        if (lane == 0)
+            publish(&work.totals[row * work.tiles + tile], all);
+        const W earlier = before_tile(work, row, tile);
+        if (lane == 0) {
+            before_block = earlier;
+            if (tile % GROUP == GROUP - 1 && tile + 1 < work.tiles)
+                publish(&work.before[row * work.groups + tile / GROUP + 1], combine(earlier, all));
+        }
+    }
+    __syncthreads();
+    before = combine(before_block, before);
+#pragma unroll
+    for (int i = 0; i < SPANS; i++) {
+        for (int k = 0; k < FOUR; k++)
+            v[i][k] = combine(before, v[i][k]);
+        store_four(v[i], to, work.to_step, begin + i * SPAN + lane * FOUR, work.n, aligned(to, work.to_step));
+    }
+}
+
+/* Before a scan: nobody has a ticket, nothing is published. */
+extern "C" __global__ void scan_clear(const __grid_constant__ scan_work work, i64 rows)
+{
+    const i64 totals = rows * work.tiles, all = totals + rows * work.groups;
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += (i64)gridDim.x * blockDim.x)
+        (i < totals ? work.totals + i : work.before + (i - totals))->flag = 0;
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *work.ticket = 0;
+}
