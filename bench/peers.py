@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Times NumPy, PyTorch and CuPy, where they are installed, on the rows of bench/run: a line of JSON each, as the programs
-in C print them. The same shapes, dtypes and repetitions; times are of calls that return new arrays."""
+"""Times NumPy, PyTorch and, on a GPU, CuPy and JAX, where they are installed, on the rows of bench/run: a line of JSON each,
+as the programs in C print them. The same shapes, dtypes and repetitions; times are of calls that return new arrays. A library's
+users may write a row in several ways (compiled, as a graph): each is a line of its own."""
 import argparse
 import importlib
 import json
@@ -11,8 +12,8 @@ import time
 REPETITIONS = 400
 
 
-def measure(call, finish, budget, shortest=5e-3):
-    for _ in range(3):
+def measure(call, finish, budget, shortest=5e-3, warm=3):
+    for _ in range(warm):
         call()
     finish()
     began = time.perf_counter()
@@ -51,8 +52,22 @@ def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
     yield "sum-axis-0", lambda: (normal(square, square),), lambda x: x.sum(0)
     yield "sum-axis-1", lambda: (normal(square, square),), lambda x: x.sum(1)
     yield "transpose", lambda: (normal(square, square),), lambda x: copy(x.T)
-    yield "add-1e5", lambda: (normal(10**5), normal(10**5)), lambda x, y: x + y
+    if gpu:
+        yield "softmax-1000", lambda: (normal(65536, 1000),), softmax
+        yield "softmax-50257", lambda: (normal(2048, 50257),), softmax
+        yield "sum-short", lambda: (normal(8388608, 10),), lambda x: x.sum(1)
+        yield "sum-long", lambda: (normal(16, 5000000),), lambda x: x.sum(1)
+        yield "sum-tall", lambda: (normal(5000000, 16),), lambda x: x.sum(0)
+        yield "argmax", lambda: (normal(10**8),), lambda x: x.argmax()
+        yield "chain-20", lambda: (normal(square, square), normal(square), normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
+    yield "add-1e5", lambda: (normal(10**5), normal(10**5), normal(10**5)), lambda x, y, z: xp.add(x, y, out=z)
     yield "normals", lambda: (), lambda: normal(10**8 if gpu else 10**7)
+
+
+def chain_20(xp, x, row, column):
+    for _ in range(5):
+        x = xp.sqrt(xp.abs(x * row + column))
+    return x
 
 
 def chain(length, multiply, exp, x, y):
@@ -162,55 +177,57 @@ TRAINING = {
 }
 
 
-def emit(peer, row, best=None, median=None, **more):
-    line = {"row": row, "by": peer.name, "version": peer.version, **more}
-    if best is not None:
-        line.update(best=best, median=median, unit="s")
-    print(json.dumps(line), flush=True)
+def emit(by, version, row, way="", **more):
+    print(json.dumps({"row": row, "by": by, "version": version, "way": way, **more}), flush=True)
 
 
-def run(peer, only, budget):
+def plain_rows(peer):
+    """A library's rows as its users would write them first: name, what makes the operands, the call, calls in a call."""
     for row, make, call in peer.arrays():
-        if only and only not in row:
-            continue
-        operands = make()
-        per = 100 if row == "record-node" else 1
-        best, median = measure(lambda: call(*operands), peer.finish, budget)
-        emit(peer, row, best / per, median / per)
-        del operands
+        yield row, make, call, 100 if row == "record-node" else 1
     for row, shape in TRAINING.items():
+        yield row, lambda shape=shape: (peer.train(**shape),), lambda epoch: epoch(), 1
+
+
+def time_rows(peer, way, rows, only, budget):
+    for row, make, call, per in rows:
         if only and only not in row:
             continue
-        epoch = peer.train(**shape)
-        epoch()
-        seconds = []
-        for _ in range(3):
-            began = time.perf_counter()
-            epoch()
-            peer.finish()
-            seconds.append(time.perf_counter() - began)
-        emit(peer, row, min(seconds), sorted(seconds)[1])
+        try:
+            operands = make()
+            best, median = measure(lambda: call(*operands), peer.finish, budget, warm=1 if row in TRAINING else 3)
+            more = {"note": peer.note(row, call, operands)} if hasattr(peer, "note") else {}
+            emit(peer.name, peer.version, row, way, best=best / per, median=median / per, unit="s", **more)
+            del operands
+        except Exception as problem:  # a way that breaks leaves the others' rows whole
+            emit(peer.name, peer.version, row, way, broken=str(problem).split("\n")[0][:200])
+
+
+def cpu_ways():
+    yield "numpy", "", lambda: NumPy(), plain_rows
+    yield "pytorch", "", lambda: Torch(), plain_rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu", help="cpu, or cuda:N: then PyTorch and CuPy run there")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda:N")
     parser.add_argument("--only", help="rows with this in their name")
+    parser.add_argument("--by", help="this library alone")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each row")
     options = parser.parse_args()
-    makers = {"numpy": NumPy, "pytorch": Torch}
+    ways = cpu_ways()
     if options.device.startswith("cuda"):
-        makers = {"cupy": lambda: NumPy("cupy"), "pytorch": lambda: Torch(options.device)}
-    for name, make in makers.items():
+        import gpu_peers
+        ways = gpu_peers.ways(options.device)
+    for name, way, make, rows in ways:
+        if options.by and options.by != name:
+            continue
         try:
             peer = make()
         except ImportError as problem:
             print(json.dumps({"by": name, "missing": str(problem)}), flush=True)
             continue
-        try:
-            run(peer, options.only, options.seconds)
-        except Exception as problem:  # a peer that breaks leaves the others' rows whole
-            print(json.dumps({"by": name, "missing": f"stopped: {problem}"}), flush=True)
+        time_rows(peer, way, rows(peer), options.only, options.seconds)
 
 
 if __name__ == "__main__":

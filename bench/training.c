@@ -58,19 +58,27 @@ static timing measure_training(const bench *b, training *t)
     return count ? timing_of(seconds, count) : (timing){0};
 }
 
-static void mnist_run(const bench *b)
+/* MNIST, or what has its shape; *note says which. */
+static tn_dataset *mnist(const char **note)
 {
-    if (!wanted(b, "mnist-epoch"))
-        return;
-    const char *note = "MNIST";
+    *note = "MNIST";
     tn_dataset *data = tn_mnist(TN_TRAIN);
     if (tn_dataset_status(data) != TN_OK) {
         tn_dataset_free(data);
         tn_clear_error();
-        note = "random data of MNIST's shape";
+        *note = "random data of MNIST's shape";
         TN_SCOPE data = tn_dataset_arrays(tn_random_uniform(TN_SHAPE(60000, 784)),
                                           tn_random_integers(0, 10, TN_SHAPE(60000)));
     }
+    return data;
+}
+
+static void mnist_run(const bench *b)
+{
+    if (!wanted(b, "mnist-epoch"))
+        return;
+    const char *note;
+    tn_dataset *data = mnist(&note);
     training t = {.net = tn_sequential(tn_linear(1000), tn_sigmoid_layer(), tn_linear(10)), .epochs = 1};
     tn_layer_to(t.net, b->device);
     t.optimizer = tn_sgd(t.net, .lr = 0.01);
@@ -97,11 +105,30 @@ static void digits_run(const bench *b)
     training_free(&t);
 }
 
+static void relu3_run(const bench *b)
+{
+    if (b->device.kind == TN_DEVICE_CPU || !wanted(b, "relu3-adam")) /* minutes on two cores */
+        return;
+    const char *note;
+    tn_dataset *data = mnist(&note);
+    training t = {.net = tn_mlp(3, (int64_t[]){1024, 1024, 10}, "relu"), .epochs = 1};
+    tn_layer_to(t.net, b->device);
+    t.optimizer = tn_adam(t.net, .lr = 0.001);
+    t.batches = tn_loader_new(data, .batch = 128, .shuffle = true, .drop_last = true, .device = b->device);
+    t.mean = tn_meter_new(b->device);
+    timing time = measure_training(b, &t);
+    double operations = 468 * (step_operations(128, 784, 1024, 1024) + 6 * 128.0 * 1024 * 10);
+    report(b, (row_facts){.row = "relu3-adam", .work = "MLP 784-1024-1024-10, relu, batch 128, Adam: 468 steps",
+                          .operations = operations, .note = note}, time);
+    training_free(&t);
+}
+
 int main(int argc, char **argv)
 {
     bench b = bench_flags(argc, argv);
     tn_seed(1);
     mnist_run(&b);
     digits_run(&b);
+    relu3_run(&b);
     return 0;
 }
