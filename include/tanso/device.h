@@ -106,6 +106,15 @@ TN_API int tn_threads(void);
 TN_API char *tn_kernel_compiler(void);
 TN_API char *tn_kernel_cache(void);
 
+/* How a GPU multiplies float32 matrices, see tn_set_matmul_precision in engine.h. */
+typedef enum tn_matmul_precision {
+    TN_MATMUL_FLOAT32 = 0, /* float32 throughout: relative errors near 1e-6 */
+    TN_MATMUL_TF32,        /* factors rounded to TF32 (10 bits of fraction), sums in float32: errors near 3e-4, several times
+                              as fast on tensor cores */
+    TN_MATMUL_TF32X3       /* each factor as the sum of two TF32 numbers, three products of them: float32's errors at a part
+                              of the speed of TF32; float32 where a GPU or a shape has no such kernel */
+} tn_matmul_precision;
+
 #ifndef TN_NO_MACROS
 #define tn_to(x, device) TN_AT(tn_to)(x, device)
 #define tn_to_cpu(x) TN_AT(tn_to_cpu)(x)

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <tanso/base.h>
+#include <tanso/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +65,12 @@ typedef enum tn_compile_mode {
 TN_API void tn_set_compile(tn_compile_mode mode);
 TN_API void tn_set_fusion(bool on);
 TN_API void tn_set_memory_planning(bool on);
+
+/* How GPUs multiply float32 matrices, in the whole process; TN_MATMUL_FLOAT32 unless set. Setting another one drops cached
+ * plans. The CPU always multiplies in float32, whatever is set, and so do a GPU's kernels for small products, which gain
+ * nothing; other dtypes are not concerned (products of float16 and bfloat16 add in float32). */
+TN_API void tn_set_matmul_precision(tn_matmul_precision precision);
+TN_API tn_matmul_precision tn_get_matmul_precision(void);
 
 #ifndef TN_NO_MACROS
 #define tn_eval(x) TN_AT(tn_eval)(x)

@@ -81,6 +81,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     dump_graph("rewritten", graph);
     if (!tn__draft_init(draft, graph))
         return tn__fail_memory("compile", 0);
+    draft->precision = options->precision;
     if (options->fusion)
         tn__find_folds(draft);
     if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||

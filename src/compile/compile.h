@@ -13,6 +13,7 @@ typedef struct tn__compile_options {
     bool kernels;        /* emit fused kernels; else operations one by one (the reference evaluator) */
     bool fusion;         /* with kernels: fuse; else a kernel an operation */
     bool plan_memory;    /* reuse arena space and donated storages; else every value has its own */
+    int precision;       /* a tn_matmul_precision, for the steps that multiply float32 */
 } tn__compile_options;
 
 /* Where a result of the evaluation lies: a window of a buffer. */
@@ -76,6 +77,7 @@ typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_PART } tn__fold
 
 typedef struct tn__draft {
     tn__graph *graph;
+    int precision;       /* as in the options */
     int *home;           /* for each value, the value in whose buffer it lives (itself, mostly) */
     uint8_t *fold;       /* a tn__fold for each value */
     bool *stored;        /* views that have been given memory of their own; constants that are stored whole */

@@ -173,6 +173,7 @@ bool tn__lower_value(tn__draft *draft, int v)
         if (!operand(draft, step, value->in[i]))
             return false;
     step = &draft->step[draft->step_count - 1];
+    step->step.precision = draft->precision;
     if (tn__value_kind(value) == TN__KIND_REDUCE) {
         step->step.axes = value->attr.axes;
         step->step.compute = tn__dtypes[draft->graph->value[value->in[0]].dtype].compute;

@@ -119,7 +119,7 @@ bool tn__make_items(tn__fuser *f)
             done = unblock(f, v);
         if (kind == TN__KIND_VIEW || !f->base.stored[v] || f->base.draft->fold[v] == TN__FOLD_PART)
             ;
-        else if ((kind == TN__KIND_MATMUL && !tn__product_own(graph, v, f->device)) || kind == TN__KIND_SCATTER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
+        else if ((kind == TN__KIND_MATMUL && !tn__product_own(f->base.draft, v, f->device)) || kind == TN__KIND_SCATTER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
                  kind == TN__KIND_UPDATE || kind == TN__KIND_CONST ||
                  f->base.draft->fold[v] == TN__FOLD_UPDATE)
             done = single(f, v);

@@ -3,17 +3,20 @@
 #include "compile/product.h"
 
 #define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */
+#define MOST_WORK_BESIDE_TENSOR_CORES ((int64_t)1 << 23)
 #define SHORT_ROW 32    /* columns of a result whose rows one block reduces */
 #define SHORT_COLUMN 128 /* rows of a result whose columns one block reduces, if their sums over k are short, too */
 #define SHORT_DEPTH 64
 
-bool tn__product_own(const tn__graph *graph, int v, const tn__device *device)
+bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
+    const tn__graph *graph = draft->graph;
     const tn__value *value = &graph->value[v];
+    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision != TN_MATMUL_FLOAT32;
     const tn__shape *a = graph->value[value->in[0]].shape;
     if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
         return false;
-    return value->shape->size * a->dim[a->ndim - 1] <= MOST_WORK;
+    return value->shape->size * a->dim[a->ndim - 1] <= (tensor_cores ? MOST_WORK_BESIDE_TENSOR_CORES : MOST_WORK);
 }
 
 void tn__product_unfold(tn__draft *draft, const tn__device *device)
@@ -23,7 +26,7 @@ void tn__product_unfold(tn__draft *draft, const tn__device *device)
         if (draft->fold[v] != TN__FOLD_UPDATE)
             continue;
         int product = tn__folded_product(graph, v);
-        if (tn__product_own(graph, product, device))
+        if (tn__product_own(draft, product, device))
             draft->fold[v] = draft->fold[product] = draft->fold[graph->value[v].in[1]] = TN__FOLD_NONE;
     }
 }

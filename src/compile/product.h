@@ -15,7 +15,7 @@ typedef struct tn__product_extents {
 } tn__product_extents;
 
 /* Is the product v computed by a kernel of our own on this device? Else it is a library's. */
-bool tn__product_own(const tn__graph *graph, int v, const tn__device *device);
+bool tn__product_own(const tn__draft *draft, int v, const tn__device *device);
 /* Updates that were to be folded into such products are none: they are computed after the product like anything else. */
 void tn__product_unfold(tn__draft *draft, const tn__device *device);
 /* May these two nests, at least one with a product, share loops? Whether they do share values is not asked. */

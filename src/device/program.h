@@ -54,6 +54,7 @@ typedef struct tn__step {
     int alpha;                /* MATMUL: scalar slot of a factor, -1: 1. out = alpha a b + beta out */
     bool negate_alpha;        /* MATMUL: the factor is minus the scalar */
     int beta;                 /* MATMUL: 0 or 1 */
+    int precision;            /* MATMUL of float32: a tn_matmul_precision */
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */

@@ -37,6 +37,16 @@ void tn_set_memory_planning(bool on)
     tn__plans_clear();
 }
 
+void tn_set_matmul_precision(tn_matmul_precision precision)
+{
+    if ((int)precision == tn__engine_switches.precision)
+        return;
+    tn__engine_switches.precision = precision;
+    tn__plans_clear();
+}
+
+tn_matmul_precision tn_get_matmul_precision(void) { return (tn_matmul_precision)tn__engine_switches.precision; }
+
 void tn_string_free(char *string) { tn__free(string); }
 
 static tn__plan *plan_for(tn__collection *c)
@@ -50,7 +60,8 @@ static tn__plan *plan_for(tn__collection *c)
                                               (tn__engine_switches.compile != TN_COMPILE_NEVER || c->users ||
                                                !c->device->capabilities.operations),
                                    .fusion = tn__engine_switches.fusion,
-                                   .plan_memory = tn__engine_switches.plan_memory};
+                                   .plan_memory = tn__engine_switches.plan_memory,
+                                   .precision = tn__engine_switches.precision};
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
     return plan;

@@ -46,7 +46,7 @@ static tn__cached *newest, *oldest;
 static int plan_count;
 static uint64_t acquisitions;
 
-tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true};
+tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true, TN_MATMUL_FLOAT32};
 tn__counters tn__engine_counters;
 
 /* ---- the table; all under the lock ---- */
@@ -137,7 +137,8 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
         return false;
     }
     tn__compile_options options = {.kernels = kernels, .fusion = tn__engine_switches.fusion,
-                                   .plan_memory = tn__engine_switches.plan_memory};
+                                   .plan_memory = tn__engine_switches.plan_memory,
+                                   .precision = tn__engine_switches.precision};
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
     if (!plan)

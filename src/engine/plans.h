@@ -28,6 +28,7 @@ void tn__plans_clear(void);
 typedef struct tn__switches {
     _Atomic int compile; /* a tn_compile_mode */
     _Atomic bool fusion, plan_memory;
+    _Atomic int precision; /* a tn_matmul_precision */
 } tn__switches;
 extern tn__switches tn__engine_switches;
 
