@@ -38,10 +38,9 @@ static void wrapped(void **state)
         tn_array *y = tn_add(x, 1);
         assert_int_equal(tn_add_assign(x, 5), TN_OK);
         assert_true(tn_item(tn_sum(y)) == 78);
-        assert_int_equal(tn_eval(x), TN_OK);
         assert_true(tn_item(tn_sum(x)) == 66 + 60);
         assert_true(data[0] == 0);
-        assert_int_equal(released, 1); /* x is another value by now */
+        assert_int_equal(released, 0); /* arrays of this scope may still need it */
     }
     assert_int_equal(released, 2);
     assert_ptr_equal(released_memory, data); /* the lowest address */
