@@ -12,6 +12,8 @@
 #define SKIP_COPY         ~, NOTHING
 #define SKIP_CAST         ~, NOTHING
 #define SKIP_WHERE        ~, NOTHING
+#define SKIP_LDEXP        ~, NOTHING
+#define SKIP_RECIPROCAL   ~, NOTHING
 #define SKIP_IMAGINARY    ~, NOTHING
 #define SKIP_PACK         ~, NOTHING
 #define NOTHING(ID, name)
@@ -27,6 +29,40 @@
     }
 #define TN_MAP(ID, name, arity, ...) CHOOSE(SKIP_##ID, FUNCTION_##arity)(ID, name)
 #include "array/ops.def"
+
+/* The exponents are integers, and the dtype is the first operand's. */
+static tn__node *ldexp_of(tn__node *a, tn__node *b)
+{
+    TN__PASS_ERROR(a);
+    TN__PASS_ERROR(b);
+    a = tn__strong(a);
+    if (!tn_dtype_is_integer((tn_dtype)b->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, "ldexp", "exponents must be integers, got %s", tn_dtype_name((tn_dtype)b->dtype));
+    tn_dtype dtype = tn__dtype_to_float((tn_dtype)a->dtype);
+    return tn__binary(TN__OP_LDEXP, tn__cast(a, dtype), tn__cast(b, dtype));
+}
+
+tn_array *tn_ldexp(const tn_array *a, const tn_array *b)
+{
+    TN__RETURN(ldexp_of(tn__node_of(a, "ldexp"), tn__node_of(b, "ldexp")));
+}
+
+/* Of integers NumPy's quotient is whole: not 0 for 1 and -1 only. */
+static tn__node *reciprocal(tn__node *a)
+{
+    TN__PASS_ERROR(a);
+    a = a->dtype == TN_BOOL ? tn__cast(a, TN_INT8) : a;
+    TN__PASS_ERROR(a);
+    if (!tn_dtype_is_integer((tn_dtype)a->dtype) || a->flags & TN__NODE_WEAK)
+        return tn__unary(TN__OP_RECIPROCAL, a);
+    tn__node *unit = tn__with(TN__OP_EQUAL, tn__unary(TN__OP_ABS, a), 1);
+    return tn__where(unit, a, tn__const_like(a, 0));
+}
+
+tn_array *tn_reciprocal(const tn_array *x)
+{
+    TN__RETURN(reciprocal(tn__node_of(x, "reciprocal")));
+}
 
 tn_array *tn_cast(const tn_array *x, tn_dtype dtype)
 {

@@ -16,6 +16,23 @@ static int one_axis(const char *operation, const tn_axis_opts *opts, int absent,
 
 /* ---- sorting ---- */
 
+/* Complex numbers by their real parts, those of equal ones by their imaginary parts: the latter first, then stably the
+ * former. One with a NaN in it comes last. */
+static tn__node *complex_order(tn__node *rows)
+{
+    int last = rows->shape->ndim - 1;
+    tn__node *re = tn__real(rows), *im = tn__imaginary(rows);
+    TN__PASS_ERROR(re);
+    TN__PASS_ERROR(im);
+    tn__node *nan = tn__unary(TN__OP_ISNAN, re);
+    tn__node *order = tn__rows(TN__OP_ARGSORT, im, NULL);
+    if (rows->shape->size == 0)
+        return order;
+    order = tn__gather(order, tn__rows(TN__OP_ARGSORT, tn__gather(re, order, last), NULL), last);
+    tn__node *broken = tn__cast(tn__binary(TN__OP_LOGICAL_OR, nan, tn__unary(TN__OP_ISNAN, im)), TN_UINT8);
+    return tn__gather(order, tn__rows(TN__OP_ARGSORT, tn__gather(broken, order, last), NULL), last);
+}
+
 static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_opts *opts, bool positions)
 {
     tn__node *a = tn__strong(tn__node_of(x, operation));
@@ -24,8 +41,9 @@ static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_op
     if (axis < 0)
         return tn__failed();
     tn__node *rows = tn__axis_to_last(a, axis);
-    if (positions || a->flags & TN__NODE_NEEDS_GRAD) {
-        tn__node *order = tn__rows(TN__OP_ARGSORT, rows, NULL);
+    bool complex = tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX;
+    if (positions || complex || a->flags & TN__NODE_NEEDS_GRAD) {
+        tn__node *order = complex ? complex_order(rows) : tn__rows(TN__OP_ARGSORT, rows, NULL);
         rows = positions || rows->shape->size == 0 ? order : tn__gather(rows, order, rows->shape->ndim - 1);
     } else {
         rows = tn__rows(TN__OP_SORT, rows, NULL);

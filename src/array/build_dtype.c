@@ -29,6 +29,8 @@ static const bool_rule bool_rules[TN__OP_COUNT] = {
     [TN__OP_RIGHT_SHIFT] = {.int8 = true},
     [TN__OP_SUBTRACT] = {.refused = "use tn_logical_xor or tn_not_equal, or tn_cast to a number"},
     [TN__OP_NEGATIVE] = {.refused = "use tn_logical_not, or tn_cast to a number"},
+    [TN__OP_GCD] = {.refused = "tn_cast it to a number"},
+    [TN__OP_LCM] = {.refused = "tn_cast it to a number"},
     [TN__OP_SIGN] = {.refused = "tn_cast it to a number"},
 };
 

@@ -31,6 +31,10 @@ const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype 
 tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
                     tn__node *const *in, tn__attr attr);
 
+/* The same, or, for an operation that the device does not have, its value computed on the CPU at once. */
+tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
+                             tn__node *const *in, tn__attr attr);
+
 /* True for a constant that may be made anew with another dtype, shape or device: one that is no
  * leaf of backward. */
 static inline bool tn__foldable(const tn__node *a)

@@ -244,5 +244,5 @@ tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__nod
     in[2] = tn__adapt(values, base->dtype, shape, device);
     for (int i = 0; i < 3; i++)
         TN__PASS_ERROR(in[i]);
-    return tn__apply(op, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis});
+    return tn__apply_anywhere(op, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis});
 }

@@ -9,13 +9,7 @@ static bool native(const tn__device *device, tn__op op, tn_dtype dtype)
            (device->ops->supports && device->ops->supports((tn__device *)device, (int)op, dtype));
 }
 
-static tn__node *apply_rows(tn__op op, const tn__shape *shape, int arity, tn__node *const *in)
-{
-    tn_dtype dtype = tn__ops[op].props & TN_ARG ? TN_INT64 : (tn_dtype)in[0]->dtype;
-    return tn__apply(op, dtype, shape, arity, in, (tn__attr){.raw = {0}});
-}
-
-static tn__node *on_host(tn__op op, const tn__shape *shape, int arity, tn__node *const *in)
+static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
 {
     tn__device *device = in[0]->device, *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
     if (!host || !tn__transfer_hook)
@@ -25,9 +19,15 @@ static tn__node *on_host(tn__op op, const tn__shape *shape, int arity, tn__node 
         there[i] = tn__transfer_hook(in[i], host);
         TN__PASS_ERROR(there[i]);
     }
-    tn__node *result = apply_rows(op, shape, arity, there);
+    tn__node *result = tn__apply(op, dtype, shape, arity, there, attr);
     TN__PASS_ERROR(result);
     return tn__transfer_hook(result, device);
+}
+
+tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
+{
+    bool here = native(in[0]->device, op, (tn_dtype)in[0]->dtype);
+    return (here ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
 }
 
 tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
@@ -36,9 +36,8 @@ tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
     tn__node *in[] = {tn__strong(a), b ? tn__strong(b) : NULL};
     for (int i = 0; i < tn__ops[op].arity; i++)
         TN__PASS_ERROR(in[i]);
-    const tn__shape *shape = (b ? in[1] : in[0])->shape;
-    return native(in[0]->device, op, (tn_dtype)in[0]->dtype) ? apply_rows(op, shape, tn__ops[op].arity, in)
-                                                               : on_host(op, shape, tn__ops[op].arity, in);
+    tn_dtype dtype = tn__ops[op].props & TN_ARG ? TN_INT64 : (tn_dtype)in[0]->dtype;
+    return tn__apply_anywhere(op, dtype, in[b != NULL]->shape, tn__ops[op].arity, in, (tn__attr){.raw = {0}});
 }
 
 tn__node *tn__reverse_rows(tn__node *a)

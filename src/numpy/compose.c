@@ -51,6 +51,15 @@ tn_array *tn__array_of(const tn_array *x)
     return tn__leave_array(call, tn__node_is_error(node) ? node : tn__strong(node));
 }
 
+bool tn__is_weak(const tn_array *x)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, "asarray");
+    bool weak = !tn__node_is_error(node) && node->flags & TN__NODE_WEAK;
+    tn__leave(call);
+    return weak;
+}
+
 int tn__axis_of(const char *operation, const tn_array *x, int axis)
 {
     return tn_is_error(x) ? -1 : tn__axis_check(operation, axis, tn_ndim(x));
@@ -93,6 +102,9 @@ tn_dtype tn__float_of(const tn_array *x)
 
 tn_array *tn__as_float(const tn_array *x)
 {
+    tn_dtype dtype = tn_dtype_of(x);
+    if (dtype && tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
+        return tn__refused(TN_ERR_DTYPE, "float", "takes real numbers, got %s; see tn_real, tn_imag, tn_abs", tn_dtype_name(dtype));
     return tn_cast(x, tn__float_of(x));
 }
 

@@ -3,6 +3,7 @@
 #ifndef TN_NUMPY_COMPOSE_H
 #define TN_NUMPY_COMPOSE_H
 
+#include <tanso/complex.h>
 #include <tanso/engine.h>
 #include <tanso/index.h>
 #include <tanso/manipulate.h>
@@ -30,6 +31,8 @@ tn_array *tn__refused(tn_status code, const char *operation, const char *format,
 tn_array *tn__again(const tn_array *x);
 /* A weak scalar as an ordinary array, anything else as it is. */
 tn_array *tn__array_of(const tn_array *x);
+/* Is it a C number given as an operand? */
+bool tn__is_weak(const tn_array *x);
 /* The axis, counted from the start; -1 and a latched failure if the array has no such axis. */
 int tn__axis_of(const char *operation, const tn_array *x, int axis);
 /* x with its axes in the order of a permutation, written as a list. */

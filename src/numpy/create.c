@@ -145,10 +145,7 @@ static tn_dtype space_dtype(const tn_array *start, const tn_array *stop)
 /* C numbers are float64 here, as in NumPy. */
 static tn_array *end_of(const tn_array *x)
 {
-    tn__call call = tn__enter();
-    tn__node *node = tn__node_of(x, "linspace");
-    bool weak = !tn__node_is_error(node) && node->flags & TN__NODE_WEAK;
-    return tn__leave_array(call, weak ? tn__cast(node, TN_FLOAT64) : node);
+    return tn__is_weak(x) ? tn_cast(x, TN_FLOAT64) : tn__again(x);
 }
 
 static tn_array *spaced(tn_array *start, tn_array *stop, int64_t count, const tn_space_opts *opts)

@@ -128,7 +128,7 @@ static tn_array *gradient(const tn_array *x, double spacing, const tn_array *coo
     if (edge_order < 1 || edge_order > 2 || tn_dim(x, along) < edge_order + 1)
         return tn__refused(TN_ERR_VALUE, "gradient", "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more",
                            edge_order, (long long)tn_dim(x, along));
-    tn_array *y = tn_dtype_is_float(tn_dtype_of(x)) ? tn__again(x) : tn_cast(x, TN_FLOAT64);
+    tn_array *y = tn__dtype_inexact(tn_dtype_of(x)) ? tn__again(x) : tn_cast(x, TN_FLOAT64);
     if (!coordinates)
         return even_gradient(y, spacing, along, edge_order);
     if (tn_ndim(coordinates) != 1 || tn_size(coordinates) != tn_dim(x, along))

@@ -35,7 +35,7 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
         int64_t largest = tn_item_int(tn_max_with(places, NULL));
         count = largest + 1 > minlength ? largest + 1 : minlength;
     }
-    if (weights)
+    if (weights && tn_size(x))
         return sums_of(places, tn_cast(tn_ravel(weights), TN_FLOAT64), count);
     return tn_size(x) ? counts_of(places, count) : tn_zeros_like(tn__count_up(x, count));
 }
@@ -65,8 +65,8 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
         high += 0.5;
     }
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
-    const tn_create_opts scalar = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
-    return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL), dtype);
+    const tn_create_opts scalar = {.dtype = dtype, .device = tn_device_of(x)};
+    return tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL);
 }
 
 static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)

@@ -320,7 +320,8 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
     plan p;
     if (tn_is_error(value))
         return tn__again(value);
-    if (add && !tn_is_error(x) && !tn_can_cast(tn_dtype_of(value), tn_dtype_of(x)))
+    bool kind_counts = add && !tn_is_error(x) && !(tn__is_weak(value) && tn_dtype_is_integer(tn_dtype_of(value)));
+    if (kind_counts && !tn_can_cast(tn_dtype_of(value), tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, "add_at", "values of %s cannot be added to %s; cast the array or the values",
                            tn_dtype_name(tn_dtype_of(value)), tn_dtype_name(tn_dtype_of(x)));
     tn_array *error = make_plan(&p, x, count, keys);

@@ -103,7 +103,7 @@ static tn_array *digitize(const tn_array *x, const tn_array *bins, bool right)
     bool descends = !ascends && tn_item(tn_all_with(tn_less_equal(high, low), NULL)) != 0;
     if (!ascends && !descends)
         return tn__refused(TN_ERR_VALUE, "digitize", "the bins must ascend or descend");
-    const tn_search_opts opts = {.right = ascends ? !right : right};
+    const tn_search_opts opts = {.right = !right};
     if (ascends)
         return tn_searchsorted_with(bins, x, &opts);
     return tn_subtract(tn_weak_int(n), tn_searchsorted_with(tn_flip(bins, (tn_axes){0}), x, &opts));

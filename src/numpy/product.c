@@ -107,7 +107,7 @@ tn_array *tn_dot(const tn_array *a, const tn_array *b)
 
 tn_array *tn_vdot(const tn_array *a, const tn_array *b)
 {
-    TN__COMPOSE(tn_matmul(tn_ravel(a), tn_ravel(b)));
+    TN__COMPOSE(tn_matmul(tn_conjugate(tn_ravel(a)), tn_ravel(b)));
 }
 
 /* Row times column for each pair of vectors, so that what is summed is never stored. */
@@ -122,7 +122,7 @@ static tn_array *vecdot(const tn_array *a, const tn_array *b, int axis)
     if (tn_dim(x, -1) != tn_dim(y, -1))
         return tn__refused(TN_ERR_SHAPE, "vecdot", "extents %lld and %lld along the axis; expected equal ones",
                            (long long)tn_dim(x, -1), (long long)tn_dim(y, -1));
-    tn_array *product = tn_matmul(tn_expand_dims(x, -2), tn_expand_dims(y, -1));
+    tn_array *product = tn_matmul(tn_expand_dims(tn_conjugate(x), -2), tn_expand_dims(y, -1));
     return tn_squeeze(product, tn__axes_of(2, (int[]){-2, -1}));
 }
 

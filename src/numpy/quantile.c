@@ -165,15 +165,6 @@ static tn_dtype quantile_dtype(const tn_array *x, const tn_array *q, bool weak)
     return weak || !tn_dtype_is_float(tn_dtype_of(q)) ? dtype : tn_dtype_promote(dtype, tn_dtype_of(q));
 }
 
-static bool is_weak(const tn_array *x)
-{
-    tn__call call = tn__enter();
-    tn__node *node = tn__node_of(x, "quantile");
-    bool weak = !tn__node_is_error(node) && node->flags & TN__NODE_WEAK;
-    tn__leave(call);
-    return weak;
-}
-
 static bool within(const tn_array *q, double high)
 {
     tn_array *outside = tn_logical_or(tn_less(q, tn_weak_int(0)), tn_greater(q, tn_weak_float(high)));
@@ -192,7 +183,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
         return failure(x);
     if (tn_is_error(q) || !within(q, unit))
         return tn_is_error(q) ? tn__again(q) : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
-    tn_dtype dtype = quantile_dtype(x, q, is_weak(q));
+    tn_dtype dtype = quantile_dtype(x, q, tn__is_weak(q));
     bool floating = tn_dtype_is_float(tn_dtype_of(x));
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);

@@ -23,7 +23,7 @@ static tn_reduce_opts plain(const tn_reduce_opts *opts)
 
 static bool holds_nan(const tn_array *x)
 {
-    return tn_dtype_is_float(tn_dtype_of(x));
+    return tn__dtype_inexact(tn_dtype_of(x));
 }
 
 tn_array *tn_ptp_with(const tn_array *x, const tn_reduce_opts *opts)
@@ -225,7 +225,7 @@ static tn_array *covariance(const tn_array *x, bool by_columns, int ddof)
     int64_t count = tn_dim(rows, 1), divisor = count - (ddof < 0 ? 1 : ddof);
     const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
     tn_array *deviation = tn_subtract(rows, tn_mean_with(rows, &along));
-    tn_array *products = tn_matmul(deviation, tn_transpose(deviation, (tn_axes){0}));
+    tn_array *products = tn_matmul(deviation, tn_conjugate(tn_transpose(deviation, (tn_axes){0})));
     return tn_squeeze(tn_divide(products, tn_weak_float((double)(divisor < 0 ? 0 : divisor))), (tn_axes){0});
 }
 

@@ -159,7 +159,7 @@ def choosing(w):
         w.case("choose", np.choose, [which, [array(dtype, (4,)), array(dtype, (1,)), array(dtype, ())]])
         w.case("choose", np.choose, [which - 1, [array(dtype, (4,)), array(dtype, (1,))]], dict(mode=pick(["wrap", "clip"])))
         x = array(dtype, (3, 4))
-        w.case("select", np.select, [[values("bool", (3, 4)), values("bool", (4,))], [x, array(dtype, (4,))]], pick([{}, dict(default=np.dtype(dtype).type(1))]))
+        w.case("select", np.select, [[values("bool", (3, 4)), values("bool", (4,))], [x, array(dtype, (4,))]], dict(default=np.dtype(dtype).type(1)))
         shape = pick([(3, 4), (2, 3, 4), (7,)])
         flat = rng.integers(0, int(np.prod(shape)), pick([(5,), (2, 2), ()]))
         w.case("unravel_index", np.unravel_index, [flat, shape])

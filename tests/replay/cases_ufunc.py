@@ -49,13 +49,19 @@ def unary(w):
     for name in UNARY_EXACT:
         for dtype in REALS:
             for _ in range(3):
-                w.case(name, getattr(np, name), [array(dtype, pick(SHAPES))])
+                x = array(dtype, pick(SHAPES))
+                if name == "reciprocal" and x.dtype.kind in "iub":
+                    x = np.where(x == 0, x.dtype.type(1), x) # undefined
+                w.case(name, getattr(np, name), [x])
     for name, (low, high) in UNARY_NEAR.items():
         for dtype in REALS:
             if name in ("log", "log2", "log10", "arccosh", "log1p") and dtype == "bool":
                 continue
             for _ in range(3):
-                w.case(name, getattr(np, name), [uniform(dtype, pick(SHAPES), low, high)], rtol=tolerance(floats_like(dtype)),
+                shape = pick(SHAPES)
+                if name == "sinc" and dtype in ("float16", "float32"):
+                    continue # float64 in older NumPys
+                w.case(name, getattr(np, name), [uniform(dtype, shape, low, high)], rtol=tolerance(floats_like(dtype)),
                        atol=tolerance(floats_like(dtype)) / 8)
     for dtype in FLOATS:
         for _ in range(6):
@@ -166,7 +172,7 @@ def choosing(w):
         x, y = array(pick(REALS), a), array(pick(REALS), b)
         shape = np.broadcast_shapes(a, b)
         w.case("where", np.where, [values("bool", shape), x, y])
-        w.case("where", np.where, [values("bool", shape), x, pick([1.5, 2.0]) if x.dtype.kind == "f" else True])
+        w.case("where", np.where, [values("bool", shape), x, x.dtype.type(1)])
         z = array(pick(REALS), a, False)
         low, high = (2, 5) if z.dtype.kind in "iu" else (-1.0, 2.0) if z.dtype.kind == "f" else (False, True)
         w.case("clip", np.clip, [z, low, high])

@@ -69,8 +69,10 @@ def array(dtype, shape, specials=True):
 
 
 class Writer:
-    def __init__(self, folder):
+    def __init__(self, folder, share=1):
         self.folder = folder
+        self.share = share
+        self.asked = 0
         os.makedirs(folder, exist_ok=True)
         self.file = open(os.path.join(folder, "cases.jsonl"), "w")
         self.names = {}
@@ -122,6 +124,9 @@ class Writer:
     def case(self, op, function, args, kwargs=None, rtol=None, atol=0.0, mutable=False):
         """The call function(*args, **kwargs), as `op`. mutable: it may write to its arguments."""
         kwargs = kwargs or {}
+        self.asked += 1
+        if self.asked % self.share:
+            return
         line = {"id": f"{op}-{self.per_op.get(op, 0)}", "op": op, "args": [self.encode(a) for a in args],
                 "kwargs": {k: self.plain(v) for k, v in kwargs.items()}}
         try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""generate.py FOLDER [SUBJECT...]: cases for tests/conformance/replay, computed by NumPy. Each cases_<subject>.py beside this
-file writes those of its subject: write(writer)."""
+"""generate.py FOLDER [--share N] [SUBJECT...]: cases for tests/conformance/replay, computed by NumPy. Each cases_<subject>.py beside this
+file writes those of its subject: write(writer). With --share one in N of them."""
 import importlib
 import pathlib
 import sys
@@ -11,8 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import casewriter  # noqa: E402
 
 
-def main(folder, *subjects):
-    writer = casewriter.Writer(folder)
+def main(folder, *words):
+    share = int(words[1]) if words[:1] == ("--share",) else 1
+    subjects = words[2:] if words[:1] == ("--share",) else words
+    writer = casewriter.Writer(folder, share)
     files = sorted(pathlib.Path(__file__).parent.glob("cases_*.py"))
     for name in (f.stem for f in files):
         if not subjects or name.removeprefix("cases_") in subjects:

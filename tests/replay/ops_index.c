@@ -42,8 +42,6 @@ static tn_key key_of(call *c, const value *v)
 /* The values as keys; a single list that holds slices and such stands for a tuple. */
 static int keys_of(call *c, const value *const *v, int count, tn_key *keys)
 {
-    value *const *items = NULL;
-    (void)items;
     if (count == 1 && holds_keys(v[0])) {
         for EACH(i, v[0]->list.count) keys[i] = key_of(c, &v[0]->list.item[i]);
         return v[0]->list.count;
@@ -82,7 +80,7 @@ static void setitem(call *c, const row *r)
 static void add_at(call *c, const row *r)
 {
     tn_key keys[MAX_ARGUMENTS];
-    tn_array *x = array(c, 0), *y = array(c, 2);
+    tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
     const value *index = c->slot[1];
     bool tuple = index && index->kind == LIST && index->list.count && (index->list.item[0].kind >= LIST || holds_keys(index));
     const value *items[MAX_ARGUMENTS];

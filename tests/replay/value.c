@@ -371,6 +371,7 @@ tn_array *operand(call *c, int i, int first, int last)
     if (v && strong && v->kind == BOOL) return tn_weak_bool(v->i);
     if (v && strong && v->kind == INT) return tn_weak_int(v->i);
     if (v && strong && v->kind == FLOAT) return tn_weak_float(v->f);
+    if (v && strong && v->kind == COMPLEX) return tn_weak_complex_parts(v->complex_parts[0], v->complex_parts[1]);
     return array_of(c, v);
 }
 

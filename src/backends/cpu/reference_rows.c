@@ -200,12 +200,17 @@ SCANS(sum)
 SCANS(product)
 SCANS(largest)
 SCANS(smallest)
+SCAN(sum, c64, tn_c64, tn_c64, SAME, SAME)
+SCAN(sum, c128, tn_c128, tn_c128, SAME, SAME)
+SCAN(product, c64, tn_c64, tn_c64, SAME, SAME)
+SCAN(product, c128, tn_c128, tn_c128, SAME, SAME)
 
 #define ENTRY(dtype, s) [dtype] = {{scan_sum_##s, scan_product_##s, scan_largest_##s, scan_smallest_##s}}
 static const scan_functions scans[TN_DTYPE_COUNT] = {
     ENTRY(TN_BOOL, b8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),     ENTRY(TN_INT64, i64),
     ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),    ENTRY(TN_FLOAT16, f16),
-    ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64)};
+    ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64),
+    [TN_COMPLEX64] = {{scan_sum_c64, scan_product_c64}}, [TN_COMPLEX128] = {{scan_sum_c128, scan_product_c128}}};
 
 static void scan_row(const rows_data *data, char *const *p, void *scratch)
 {
@@ -263,7 +268,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         row = operations[i].op == s->op ? (int)i : row;
     tn_dtype dtype = s->operand_count > 1 ? operand[1].dtype : TN_DTYPE_DEFAULT;
-    if (row < 0 || ndim == 0 || !keys[dtype])
+    bool scans_rows = row >= 0 && operations[row].scan >= 0;
+    if (row < 0 || ndim == 0 || (scans_rows ? scans[dtype].row[operations[row].scan] == NULL : keys[dtype] == NULL))
         return tn__cpu_no_such_operation(step);
     rows_data *data = tn__calloc(1, sizeof *data);
     if (!data)

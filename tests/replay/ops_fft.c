@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying numpy.fft. */
+#include "replay.h"
+
+#include <string.h>
+
+#define NAME(f) (void (*)(void))(f)
+typedef tn_array *transform(const tn_array *x, const tn_fft_opts *opts);
+
+static tn_fft_norm norm(call *c, int i)
+{
+    const char *word = string(c, i, "backward");
+    if (strcmp(word, "ortho") == 0)
+        return TN_FFT_ORTHO;
+    if (strcmp(word, "forward") == 0)
+        return TN_FFT_FORWARD;
+    if (strcmp(word, "backward"))
+        refuse(c, "no such norm: %s", word);
+    return TN_FFT_BACKWARD;
+}
+
+static void one(call *c, const row *r)
+{
+    int axis = (int)integer(c, 2, -1);
+    tn_fft_opts opts = {.n = integer(c, 1, 0), .axis = &axis, .norm = norm(c, 3)};
+    if (given(c, 1) && opts.n < 1)
+        opts.n = -1; /* 0 stands for the default */
+    give(c, ((transform *)r->function)(array(c, 0), &opts));
+}
+
+static void several(call *c, const row *r)
+{
+    tn_fft_opts opts = {.axes = axes(c, 2), .norm = norm(c, 3)};
+    long long lengths[TN_MAX_NDIM];
+    if (given(c, 1)) {
+        opts.s.ndim = integers(c, c->slot[1], lengths, TN_MAX_NDIM);
+        for (int i = 0; i < opts.s.ndim; i++)
+            opts.s.dim[i] = lengths[i];
+    }
+    give(c, ((transform *)r->function)(array(c, 0), &opts));
+}
+
+static void frequencies(call *c, const row *r)
+{
+    tn_array *(*f)(int64_t, double, const tn_create_opts *) = (tn_array * (*)(int64_t, double, const tn_create_opts *)) r->function;
+    give(c, f(integer(c, 0, 0), number(c, 1, 1), NULL));
+}
+
+static void shift(call *c, const row *r)
+{
+    tn_array *(*f)(const tn_array *, tn_axes) = (tn_array * (*)(const tn_array *, tn_axes)) r->function;
+    give(c, f(array(c, 0), axes(c, 1)));
+}
+
+#define ONE(name)     {"fft." #name, "a n axis norm out", one, NAME(tn_fft_##name##_with), 0}
+#define SEVERAL(name) {"fft." #name, "a s axes norm out", several, NAME(tn_fft_##name##_with), 0}
+static const row rows[] = {
+    ONE(fft), ONE(ifft), ONE(rfft), ONE(irfft), ONE(hfft), ONE(ihfft),
+    SEVERAL(fft2), SEVERAL(ifft2), SEVERAL(rfft2), SEVERAL(irfft2), SEVERAL(fftn), SEVERAL(ifftn), SEVERAL(rfftn), SEVERAL(irfftn),
+    {"fft.fftfreq", "n d", frequencies, NAME(tn_fft_fftfreq_with), 0},
+    {"fft.rfftfreq", "n d", frequencies, NAME(tn_fft_rfftfreq_with), 0},
+    {"fft.fftshift", "x axes", shift, NAME((tn_fft_fftshift)), 0},
+    {"fft.ifftshift", "x axes", shift, NAME((tn_fft_ifftshift)), 0},
+};
+REPLAY_ROWS(rows)

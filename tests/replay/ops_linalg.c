@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaying numpy.linalg. */
+#include "replay.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NAME(f) (void (*)(void))(f)
+
+static void of_matrix(call *c, const row *r)
+{
+    tn_array *(*f)(const tn_array *) = (tn_array * (*)(const tn_array *)) r->function;
+    give(c, f(array(c, 0)));
+}
+
+static bool upper(call *c, int i) { return strcmp(string(c, i, "L"), "U") == 0 || strcmp(string(c, i, "L"), "u") == 0; }
+
+static void solve(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_solve(array(c, 0), array(c, 1)));
+}
+
+static void slogdet(call *c, const row *r)
+{
+    (void)r;
+    tn_array *sign, *logdet;
+    if (tn_linalg_slogdet(array(c, 0), &sign, &logdet) != TN_OK) { /* the results tell */
+    }
+    give(c, sign);
+    give(c, logdet);
+}
+
+static void cholesky(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_cholesky(array(c, 0), .upper = boolean(c, 1, false)));
+}
+
+static void qr(call *c, const row *r)
+{
+    (void)r;
+    static const char *const words[] = {"reduced", "complete", "r", "raw"};
+    const char *word = string(c, 1, "reduced");
+    int mode = 0;
+    while (mode < 4 && strcmp(word, words[mode]))
+        mode++;
+    if (mode == 4) {
+        refuse(c, "no such mode: %s", word);
+        return;
+    }
+    tn_array *q, *other;
+    if (tn_linalg_qr(array(c, 0), &q, &other, .mode = (tn_qr_mode)mode) != TN_OK) {
+    }
+    if (mode != TN_QR_R)
+        give(c, q);
+    give(c, other);
+}
+
+static void svd(call *c, const row *r)
+{
+    (void)r;
+    tn_array *u, *s, *vh, *a = array(c, 0);
+    if (!boolean(c, 2, true)) {
+        give(c, tn_linalg_svdvals(a));
+        return;
+    }
+    if (tn_linalg_svd(a, &u, &s, &vh, .reduced = !boolean(c, 1, true), .hermitian = boolean(c, 3, false)) != TN_OK) {
+    }
+    give(c, u);
+    give(c, s);
+    give(c, vh);
+}
+
+static void eigh(call *c, const row *r)
+{
+    (void)r;
+    tn_array *w, *v;
+    if (tn_linalg_eigh(array(c, 0), &w, &v, .upper = upper(c, 1)) != TN_OK) {
+    }
+    give(c, w);
+    give(c, v);
+}
+
+static void eigvalsh(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_eigvalsh(array(c, 0), .upper = upper(c, 1)));
+}
+
+static void eig(call *c, const row *r)
+{
+    (void)r;
+    tn_array *w, *v;
+    if (tn_linalg_eig(array(c, 0), &w, &v) != TN_OK) {
+    }
+    give(c, w);
+    give(c, v);
+}
+
+static void lstsq(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x, *residuals, *rank, *s;
+    if (tn_linalg_lstsq(array(c, 0), array(c, 1), &x, &residuals, &rank, &s, .rcond = number(c, 2, 0)) != TN_OK) {
+    }
+    give(c, x);
+    give(c, residuals);
+    give(c, rank);
+    give(c, s);
+}
+
+/* rcond and rtol are two names of one thing; hermitian may be the third argument or behind them. */
+static void pinv(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_pinv(array(c, 0), .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0), .hermitian = boolean(c, 2, false)));
+}
+
+static void matrix_rank(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_matrix_rank(array(c, 0), .tol = number(c, 1, 0), .hermitian = boolean(c, 2, false), .rcond = number(c, 3, 0)));
+}
+
+static void matrix_power(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_matrix_power(array(c, 0), integer(c, 1, 0)));
+}
+
+static void multi_dot(call *c, const row *r)
+{
+    (void)r;
+    tn_array *part[MAX_ARGUMENTS];
+    int count = arrays(c, c->slot[0], part, MAX_ARGUMENTS);
+    give(c, tn_linalg_multi_dot(count, (const tn_array *const *)part));
+}
+
+static tn_norm_order order(call *c, int i)
+{
+    if (!given(c, i))
+        return (tn_norm_order){0, 0};
+    if (c->slot[i]->kind != STRING)
+        return TN_ORD(number(c, i, 2));
+    const char *word = string(c, i, "");
+    if (strcmp(word, "nuc") == 0)
+        return TN_NUC;
+    if (strcmp(word, "fro") && strcmp(word, "f"))
+        refuse(c, "no such norm: %s", word);
+    return TN_FRO;
+}
+
+static void norm(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_norm(array(c, 0), .ord = order(c, 1), .axis = axes(c, 2), .keepdims = boolean(c, 3, false)));
+}
+
+/* Of the array as a vector, or along an axis. */
+static void vector_norm(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    tn_axes along = axes(c, 1);
+    tn_norm_order ord = given(c, 3) ? order(c, 3) : TN_ORD(2);
+    if (given(c, 1) && along.count == 1) {
+        give(c, tn_linalg_norm(x, .ord = ord, .axis = along, .keepdims = boolean(c, 2, false)));
+    } else if (given(c, 1)) {
+        refuse(c, "several axes as one vector");
+    } else {
+        tn_array *y = tn_linalg_norm(tn_flatten(x), .ord = ord);
+        tn_shape ones = {.ndim = boolean(c, 2, false) ? tn_ndim(x) : 0};
+        for (int i = 0; i < ones.ndim; i++)
+            ones.dim[i] = 1;
+        give(c, tn_reshape(y, ones));
+    }
+}
+
+static void matrix_norm(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_norm(array(c, 0), .ord = given(c, 2) ? order(c, 2) : TN_FRO, .axis = TN_AXES(-2, -1),
+                           .keepdims = boolean(c, 1, false)));
+}
+
+static void cond(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_cond(array(c, 0), order(c, 1)));
+}
+
+static const row rows[] = {
+    {"linalg.solve", "a b", solve, NULL, 0},
+    {"linalg.inv", "a", of_matrix, NAME((tn_linalg_inv)), 0},
+    {"linalg.det", "a", of_matrix, NAME((tn_linalg_det)), 0},
+    {"linalg.slogdet", "a", slogdet, NULL, 0},
+    {"linalg.cholesky", "a upper", cholesky, NULL, 0},
+    {"linalg.qr", "a mode", qr, NULL, 0},
+    {"linalg.svd", "a full_matrices compute_uv hermitian", svd, NULL, 0},
+    {"linalg.svdvals", "x", of_matrix, NAME((tn_linalg_svdvals)), 0},
+    {"linalg.eigh", "a UPLO", eigh, NULL, 0},
+    {"linalg.eigvalsh", "a UPLO", eigvalsh, NULL, 0},
+    {"linalg.eig", "a", eig, NULL, 0},
+    {"linalg.eigvals", "a", of_matrix, NAME((tn_linalg_eigvals)), 0},
+    {"linalg.lstsq", "a b rcond", lstsq, NULL, 0},
+    {"linalg.pinv", "a rcond hermitian rtol", pinv, NULL, 0},
+    {"linalg.matrix_rank", "A tol hermitian rtol", matrix_rank, NULL, 0},
+    {"linalg.matrix_power", "a n", matrix_power, NULL, 0},
+    {"linalg.multi_dot", "arrays", multi_dot, NULL, 0},
+    {"linalg.norm", "x ord axis keepdims", norm, NULL, 0},
+    {"linalg.vector_norm", "x axis keepdims ord", vector_norm, NULL, 0},
+    {"linalg.matrix_norm", "x keepdims ord", matrix_norm, NULL, 0},
+    {"linalg.cond", "x p", cond, NULL, 0},
+};
+REPLAY_ROWS(rows)
