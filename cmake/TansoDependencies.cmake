@@ -63,8 +63,8 @@ endif()
 
 if(TANSO_WITH_LAPACK)
     include(CheckLibraryExists)
-    # The library that CBLAS is from brings LAPACK, if it is OpenBLAS.
-    find_library(LAPACK_LIBRARY NAMES openblas lapack)
+    # The system's choice first, which NumPy has, too; OpenBLAS brings LAPACK with it.
+    find_library(LAPACK_LIBRARY NAMES lapack openblas)
     if(LAPACK_LIBRARY)
         check_library_exists(${LAPACK_LIBRARY} dgesdd_ "" LAPACK_WORKS)
         if(LAPACK_WORKS)

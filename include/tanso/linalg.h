@@ -4,7 +4,7 @@
  *
  * Computed by LAPACK with NumPy's drivers, so that signs and orders agree with it; a build without LAPACK says which package
  * brings it. Dtypes: float32, float64, complex64, complex128; integers and bool as float64; float16 and bfloat16 are
- * TN_ERR_DTYPE. A matrix for which there is no result (singular, not positive definite, values that do not converge) is
+ * TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is no result (singular, not positive definite, values that do not converge) is
  * TN_ERR_VALUE when the result is evaluated. On a device without LAPACK the operands are moved to the CPU at once, and the
  * results back.
  *

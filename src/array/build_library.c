@@ -4,6 +4,7 @@
  * several results gives them packed, one behind the other, as a row a matrix: shape (..., 1, n). tn__part takes them out,
  * which is a view.
  */
+#include "array/build_library.h"
 #include "array/build_parts.h"
 
 static bool native(tn__device *device, tn__op op, tn_dtype dtype)
@@ -12,10 +13,27 @@ static bool native(tn__device *device, tn__op op, tn_dtype dtype)
            (device->ops->supports && device->ops->supports(device, (int)op, dtype));
 }
 
+/* The dtype of twice the precision that holds a dtype of LAPACK's; those of float64 stay. */
+static tn_dtype wide(tn_dtype dtype)
+{
+    return dtype == TN_FLOAT32 ? TN_FLOAT64 : dtype == TN_COMPLEX64 ? TN_COMPLEX128 : dtype;
+}
+
+/* Single precision is computed in double and rounded, as NumPy does: signs of vectors and ranks agree with it. */
+static tn__node *computed_wide(tn__op op, tn_dtype dtype, tn_shape shape, int arity, tn__node *const *in, const tn__ints *modes)
+{
+    tn__node *widened[TN__MAX_ARITY];
+    for (int i = 0; i < arity; i++)
+        widened[i] = tn__cast(in[i], wide((tn_dtype)in[i]->dtype));
+    return tn__cast(tn__library(op, wide(dtype), shape, arity, widened, modes), dtype);
+}
+
 tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape value, int arity, tn__node *const *in, const tn__ints *modes)
 {
     for (int i = 0; i < arity; i++)
         TN__PASS_ERROR(in[i]);
+    if (op != TN__OP_FFT && wide((tn_dtype)in[0]->dtype) != (tn_dtype)in[0]->dtype)
+        return computed_wide(op, dtype, value, arity, in, modes);
     const tn__shape *shape = tn__shape_make(tn__ops[op].name, value, dtype);
     if (!shape)
         return tn__failed();

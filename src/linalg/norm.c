@@ -110,7 +110,7 @@ static tn__node *cond(tn__node *a, tn_norm_order ord)
 {
     a = tn__matrix_operand("cond", a, 2);
     TN__PASS_ERROR(a);
-    if (a->shape->size == 0)
+    if (tn__row_count(a) == 0 || tn__column_count(a) == 0)
         TN__REFUSE(TN_ERR_SHAPE, "cond", "is not defined for empty matrices");
     int ndim = a->shape->ndim;
     tn__node *result;

@@ -166,12 +166,12 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
     if (failed)
         return;
     bool weak;
-    tn_dtype dtype = tn__common_dtype(2, in, &weak), real = (tn_dtype)tn__dtypes[dtype].component;
+    tn_dtype dtype = tn__common_dtype(2, in, &weak);
     int64_t m = tn__row_count(a), n = tn__column_count(a), k = m < n ? m : n, nrhs = tn__column_count(b);
     for (int i = 0; i < 2; i++)
         in[i] = tn__adapt(in[i], dtype, in[i]->shape, device);
     if (rcond == 0)
-        rcond = (double)(m > n ? m : n) * (real == TN_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON);
+        rcond = (double)(m > n ? m : n) * DBL_EPSILON;
     int64_t bits;
     memcpy(&bits, &rcond, sizeof bits);
     const tn__ints *modes = tn__ints_intern(1, &bits);

@@ -39,6 +39,11 @@ def hermitian(dtype, batch, n):
     return laid_out(((a + a.swapaxes(-1, -2).conj()) + np.diag(np.arange(n) * 3.0)).astype(a.dtype))
 
 
+def cond(a, order):
+    """Real, which older versions of NumPy forget where they go by an inverse."""
+    return np.asarray(linalg.cond(a, order)).real
+
+
 def write(w):
     for dtype in DTYPES:
         for batch in BATCHES:
@@ -67,7 +72,7 @@ def write(w):
                 w.case("linalg.eigvals", linalg.eigvals, [h.real.copy()], **tolerance(h))
                 w.case("linalg.cond", linalg.cond, [a], **t)
                 for order in [None, 1, -1, 2, -2, np.inf, -np.inf, "fro"]:
-                    w.case("linalg.cond", linalg.cond, [a, order], **t)
+                    w.case("linalg.cond", cond, [a, order], **t)
         for batch in BATCHES:
             for m, n in [(1, 1), (1, 4), (4, 1), (3, 5), (5, 3), (4, 4)]:
                 a = matrix(dtype, *batch, m, n)

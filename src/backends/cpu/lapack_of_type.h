@@ -270,7 +270,8 @@ static int FUNCTION(eig)(tn__library *l, char *const *p, tn__carver *carver)
     if (!a && n) {
         T answer = 0;
 #if COMPLEX
-        LAPACK(geev)("N", job, &n, NULL, &ld, NULL, NULL, &one, NULL, ldvr, &answer, &query, NULL, &info);
+        R reals = 0; /* written to, though nothing says so */
+        LAPACK(geev)("N", job, &n, NULL, &ld, NULL, NULL, &one, NULL, ldvr, &answer, &query, &reals, &info);
 #else
         LAPACK(geev)("N", job, &n, NULL, &ld, NULL, NULL, NULL, &one, NULL, ldvr, &answer, &query, &info);
 #endif
