@@ -4,6 +4,7 @@
 #include <tanso/complex.h>
 
 #include "array/build_parts.h"
+#include "array/plain.h"
 
 /* A row makes a function of its arity, but for the rows that SKIP_<ID> names: CHOOSE(SKIP_CAST, f)
  * is NOTHING since SKIP_CAST expands to two arguments, and f for every other row. */
@@ -20,12 +21,12 @@
 #define FUNCTION_1(ID, name)                                                                       \
     tn_array *tn_##name(const tn_array *x)                                                         \
     {                                                                                              \
-        TN__RETURN(tn__unary(TN__OP_##ID, tn__node_of(x, #name)));                                 \
+        return tn__map_1(TN__OP_##ID, x);                                                          \
     }
 #define FUNCTION_2(ID, name)                                                                       \
     tn_array *tn_##name(const tn_array *a, const tn_array *b)                                      \
     {                                                                                              \
-        TN__RETURN(tn__binary(TN__OP_##ID, tn__node_of(a, #name), tn__node_of(b, #name)));         \
+        return tn__map_2(TN__OP_##ID, a, b);                                                       \
     }
 #define TN_MAP(ID, name, arity, ...) CHOOSE(SKIP_##ID, FUNCTION_##arity)(ID, name)
 #include "array/ops.def"

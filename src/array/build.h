@@ -78,6 +78,6 @@ bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set);
 int tn__axis_check(const char *operation, int axis, int ndim);
 
 /* Gradient recording on/off for this thread (autograd's switch, read by tn__node_new). */
-extern _Thread_local int tn__no_grad_depth;
+extern _Thread_local int tn__no_grad_depth __attribute__((tls_model("initial-exec")));
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Handles: arrays as users hold them, who owns them, and the list of those whose value is still to be computed. */
 #include "array/build.h"
-#include "array/thread.h"
-#include "core/memory.h"
+#include "array/fresh.h"
 
 /* ---- exhausted memory -------------------------------------------------------------------------------------- */
 
@@ -19,28 +18,12 @@ static tn_array *array_no_memory(void)
 
 static bool is_pending(const tn__node *node) { return !node->storage && !node->error; }
 
-/* Another thread that frees the handle may read `pending` at any time: it posts it to us unless that is 0. */
-static inline void set_position(tn_array *x, size_t position)
-{
-    __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
-}
-
-static inline bool pending_add(tn__thread *self, tn_array *x)
-{
-    if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
-        !tn__grow((void **)&self->pending, &self->pending_capacity, self->pending_count + 1, sizeof *self->pending))
-        return false;
-    self->pending[self->pending_count++] = x;
-    set_position(x, self->pending_count);
-    return true;
-}
-
 static inline void pending_remove(tn__thread *self, tn_array *x)
 {
     tn_array *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
-    set_position(last, x->pending);
-    set_position(x, 0);
+    tn__pending_place(last, x->pending);
+    tn__pending_place(x, 0);
 }
 
 int tn__pending_handles(tn_array *const **handles)
@@ -70,15 +53,6 @@ void tn__pending_end(void)
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
-static inline void scope_add(tn__scope *scope, tn_array *x)
-{
-    x->scope = scope;
-    x->previous = NULL;
-    x->next = scope->first;
-    if (x->next) x->next->previous = x;
-    scope->first = x;
-}
-
 static inline void scope_remove(tn_array *x)
 {
     if (x->previous)
@@ -94,9 +68,9 @@ static inline tn_array *handle_new(tn__thread *self, tn__node *node, tn__scope *
 {
     tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(self, TN__SLAB_ARRAY);
     if (x) {
-        *x = (tn_array){.node = node, .owner = self->number};
-        if (!is_pending(node) || pending_add(self, x)) {
-            if (scope) scope_add(scope, x);
+        tn__handle_begin(self, x, node);
+        if (!is_pending(node) || tn__pending_add(self, x)) {
+            if (scope) tn__scope_add(scope, x);
             tn__thread_count_live(self, 1);
             return x;
         }
@@ -182,7 +156,7 @@ tn_array *tn_keep(tn_array *x)
     tn__scope *scope = tn__self()->innermost;
     if (!x || !scope || x->is_static || x->scope != scope || !scope->outer) return x;
     scope_remove(x);
-    scope_add(scope->outer, x);
+    tn__scope_add(scope->outer, x);
     return x;
 }
 
@@ -240,7 +214,7 @@ static tn__node *relist(tn_array *x, tn__node *node)
     }
     if (!is_pending(node)) {
         if (x->pending) pending_remove(self, x);
-    } else if (!x->pending && !pending_add(self, x)) {
+    } else if (!x->pending && !tn__pending_add(self, x)) {
         tn__fail_memory("array", sizeof *x);
         return tn__node_no_memory();
     }

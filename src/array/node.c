@@ -5,8 +5,7 @@
 #include <pthread.h>
 
 #include "array/build.h"
-#include "array/thread.h"
-#include "core/memory.h"
+#include "array/fresh.h"
 
 tn_status (*tn__evaluate_hook)(tn__node *node);
 
@@ -43,8 +42,7 @@ static __attribute__((noinline)) tn__node *fail_new(void)
     return tn__node_no_memory();
 }
 
-/* A node that only the list of temporaries holds; NULL without memory. All its fields are set one by one: a whole-struct
- * assignment becomes a string instruction, which takes longer than everything else here. */
+/* A node that only the list of temporaries holds; NULL without memory. */
 static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, const tn__shape *shape, tn__device *device,
                                       bool wide)
 {
@@ -53,24 +51,8 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
     tn__node *node = tn__thread_take(self, wide ? TN__SLAB_WIDE_NODE : TN__SLAB_NODE);
     if (__builtin_expect(node == NULL, 0)) return NULL;
     self->temporaries[self->temporary_count++] = node;
-    node->references = 1;
-    node->op = (uint16_t)op;
-    node->dtype = (uint8_t)dtype;
-    node->arity = 0;
-    node->flags = (uint8_t)(flags | TN__NODE_TEMPORARY);
+    tn__node_begin(self, node, op, dtype, flags | TN__NODE_TEMPORARY, shape, device);
     node->wide = wide;
-    node->owner = self->number;
-    node->depth = 0;
-    node->mark = 0;
-    node->shape = shape;
-    node->device = device;
-    for (int i = 0; i < TN__MAX_ARITY; i++) node->in[i] = NULL;
-    node->attr = (tn__attr){.raw = {0}};
-    node->storage = NULL;
-    node->offset = 0;
-    node->strides = NULL;
-    node->error = NULL;
-    node->var = NULL;
     return node;
 }
 

@@ -31,7 +31,8 @@ typedef struct error_state {
     int line;
     bool watched;       /* is cleaned up when the thread ends */
 } error_state;
-static _Thread_local error_state state;
+/* In the static block of thread storage: tn__at is part of every call. */
+static _Thread_local error_state state __attribute__((tls_model("initial-exec")));
 
 static bool is_static(const tn__error *error)
 {

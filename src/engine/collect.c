@@ -96,6 +96,56 @@ static int32_t input(const tn__collection *c, const tn__entry *e, int i)
     return i < TN__MAX_ARITY ? e->in[i] : entry_of(c, e->node->in[i]);
 }
 
+/* ---- the key ---- */
+
+/* Words of one entry at most: operation, inputs, attribute; the number of many inputs and those beyond the third. */
+#define ENTRY_WORDS (4 + TN__MAX_INPUTS)
+
+static uint64_t attribute(const tn__node *n)
+{
+    switch (tn__ops[n->op].kind) {
+    case TN__KIND_REDUCE:
+        return n->attr.axes | (uint64_t)(n->op == TN__OP_USER_REDUCE ? n->attr.user->id : 0) << 32;
+    case TN__KIND_USER:
+        return (uint64_t)n->attr.user->id << 4 | n->attr.output; /* TN__USER_PARAMS outputs at most */
+    case TN__KIND_GATHER:
+        return (uint64_t)n->attr.axis | (uint64_t)n->attr.known << 32;
+    case TN__KIND_SCATTER:
+        return (uint64_t)n->attr.axis;
+    case TN__KIND_VIEW:
+    case TN__KIND_UPDATE:
+    case TN__KIND_LIBRARY:
+        return n->op == TN__OP_PERMUTE ? n->attr.raw[0] : n->attr.ints ? n->attr.ints->id : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool has_attribute(int kind)
+{
+    return kind != TN__KIND_MAP && kind != TN__KIND_CONST && kind != TN__KIND_GENERATE && kind != TN__KIND_MATMUL &&
+           kind != TN__KIND_CUSTOM;
+}
+
+static uint64_t first_word(int op, const tn__node *n)
+{
+    return (uint64_t)op | (uint64_t)n->dtype << 16 | (uint64_t)n->shape->id << 32;
+}
+
+/* The number of a leaf's storage: that of the first leaf that shares it. */
+static int32_t storage_number(const tn__collection *c, int leaf)
+{
+    const tn__node *n = c->entry[c->leaf[leaf]].node;
+    if (atomic_load(&n->storage->references) == 1)
+        return leaf;
+    for (int i = 0; i < leaf; i++)
+        if (c->entry[c->leaf[i]].node->storage == n->storage)
+            return i;
+    return leaf;
+}
+
+/* ---- adding entries ---- */
+
 static bool add_scalars(tn__collection *c, const tn__node *node, int count)
 {
     if (!tn__grow((void **)&c->scalar, &c->scalar_capacity, c->scalar_count + 2, sizeof *c->scalar))
@@ -105,43 +155,86 @@ static bool add_scalars(tn__collection *c, const tn__node *node, int count)
     return true;
 }
 
-static bool add_entry(tn__collection *c, tn__node *node)
+static __attribute__((noinline)) bool grow_entries(tn__collection *c)
 {
-    if (c->count == c->capacity && !tn__grow((void **)&c->entry, &c->capacity, c->count + 1, sizeof *c->entry))
-        return false;
+    return tn__grow((void **)&c->entry, &c->capacity, c->count + 1, sizeof *c->entry) &&
+           tn__grow((void **)&c->key, &c->key_capacity, c->key_count + ENTRY_WORDS, sizeof *c->key);
+}
+
+/* The next entry, with room for its words in the key; NULL without memory. */
+static inline tn__entry *begin_entry(tn__collection *c, tn__node *node)
+{
+    bool full = c->count == c->capacity || c->key_count + ENTRY_WORDS > c->key_capacity;
+    if (__builtin_expect(full, 0) && !grow_entries(c))
+        return NULL;
     tn__entry *e = &c->entry[c->count];
     e->node = node;
     e->leaf = e->scalar = -1;
     e->edges = 0;
     e->root = e->depends = e->survives = e->released = false;
-    if (node->storage) {
-        if (!tn__grow((void **)&c->leaf, &c->leaf_capacity, c->leaf_count + 1, sizeof *c->leaf) || !grow_table(c))
-            return false;
-        e->leaf = (int32_t)c->leaf_count;
-        c->leaf[c->leaf_count++] = (int32_t)c->count;
-        *find_leaf(c, node) = (struct tn__leaf_slot){node, c->stamp, (int32_t)c->count};
-    } else {
-        node->mark = (uint64_t)c->stamp << 32 | (uint32_t)c->count;
-        int kind = tn__ops[node->op].kind;
+    return e;
+}
+
+/* The number of a new entry for a node that has a value; -1 without memory. */
+static int add_leaf(tn__collection *c, tn__node *node)
+{
+    tn__entry *e = begin_entry(c, node);
+    if (!e || !tn__grow((void **)&c->leaf, &c->leaf_capacity, c->leaf_count + 1, sizeof *c->leaf) || !grow_table(c))
+        return -1;
+    int entry = (int)c->count++, leaf = (int)c->leaf_count++;
+    e->leaf = leaf;
+    c->leaf[leaf] = entry;
+    *find_leaf(c, node) = (struct tn__leaf_slot){node, c->stamp, entry};
+    uint64_t *k = c->key + c->key_count;
+    k[0] = first_word(TN__OP_VALUE, node);
+    k[1] = (uint64_t)(node->strides ? node->strides->id + 1 : 0) << 32 | (uint32_t)storage_number(c, leaf);
+    c->key_count += 2;
+    return entry;
+}
+
+/* The inputs beyond the third of a new entry, which are few, and seldom there. */
+static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry *e, uint64_t *k)
+{
+    *k++ = e->node->arity;
+    for (int i = TN__MAX_ARITY; i < e->node->arity; i++) {
+        int32_t in = input(c, e, i);
+        c->entry[in].edges++;
+        *k++ = (uint64_t)in;
+    }
+    return k;
+}
+
+/* The number of a new entry for a pending node, whose first inputs have the entries `in`; -1 without memory. */
+static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *in)
+{
+    tn__entry *e = begin_entry(c, node);
+    if (__builtin_expect(!e, 0))
+        return -1;
+    int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
+    node->mark = (uint64_t)c->stamp << 32 | (uint32_t)entry;
+    for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
+        e->in[i] = in[i];
+        c->entry[in[i]].edges++;
+    }
+    uint64_t *k = c->key + c->key_count;
+    *k++ = first_word(node->op, node);
+    if (arity)
+        *k++ = (uint64_t)(uint32_t)in[0] << 32 | (arity > 1 ? (uint32_t)in[1] : 0);
+    if (arity >= 3 || has_attribute(kind))
+        *k++ = attribute(node) ^ (uint64_t)(arity >= 3 ? (uint32_t)in[2] : 0) << 32;
+    if (__builtin_expect(arity > TN__MAX_ARITY, 0))
+        k = add_wide(c, e, k);
+    c->key_count = (size_t)(k - c->key);
+    c->count++;
+    if (__builtin_expect(kind != TN__KIND_MAP, 0)) {
+        c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
         if (kind == TN__KIND_CONST || (kind == TN__KIND_GENERATE && node->op != TN__OP_IOTA)) {
             e->scalar = (int32_t)c->scalar_count;
             if (!add_scalars(c, node, kind == TN__KIND_CONST ? 1 : 2))
-                return false;
+                return -1;
         }
-        for (int i = 0; i < node->arity; i++) {
-            int32_t in = entry_of(c, node->in[i]);
-            if (i < TN__MAX_ARITY)
-                e->in[i] = in;
-            c->entry[in].edges++;
-        }
-        if (node->arity > TN__MAX_ARITY)
-            c->wide += node->arity;
-        c->users |= node->op == TN__OP_USER || node->op == TN__OP_USER_REDUCE;
-        c->work += (node->arity ? node->in[0]->shape->size : node->shape->size) *
-                   (kind == TN__KIND_VIEW ? 0 : 1);
     }
-    c->count++;
-    return true;
+    return entry;
 }
 
 /* A node that can't be computed: an error, or one that a step released. */
@@ -151,35 +244,56 @@ static tn_status refuse(const tn__node *node)
                        : tn__fail(TN_ERR_INTERNAL, "eval", "an error array without a record; please report this");
 }
 
+/* Puts a node on the stack of those whose inputs are being visited; NULL without memory. */
+static inline struct tn__frame *push(tn__collection *c, size_t depth, tn__node *node)
+{
+    if (__builtin_expect(depth == c->stack_capacity, 0) &&
+        !tn__grow((void **)&c->stack, &c->stack_capacity, depth + 1, sizeof *c->stack))
+        return NULL;
+    struct tn__frame *at = &c->stack[depth];
+    at->node = node;
+    at->next = 0;
+    return at;
+}
+
 /* Depth first from one root; inputs get their entries before what uses them. */
 static tn_status visit(tn__collection *c, tn__node *root)
 {
-    size_t depth = 0;
     if (entry_of(c, root) >= 0)
         return TN_OK;
-    tn__node *node = root;
-    int next = 0;
-    for (;;) {
-        if (node->error || tn__node_is_error(node))
+    size_t depth = 0;
+    for (struct tn__frame *at = push(c, 0, root); at;) {
+        tn__node *node = at->node, *unseen = NULL;
+        if (__builtin_expect(node->error || tn__node_is_error(node), 0))
             return refuse(node);
-        if (!node->storage && next < node->arity) {
-            tn__node *input = node->in[next++];
-            if (entry_of(c, input) >= 0)
-                continue;
-            if (!tn__grow((void **)&c->stack, &c->stack_capacity, depth + 1, sizeof *c->stack))
+        for (int i = at->next; i < node->arity; i++) {
+            tn__node *input = node->in[i];
+            int entry = entry_of(c, input);
+            if (entry < 0 && !input->storage) {
+                at->next = i;
+                unseen = input;
+                break;
+            }
+            if (entry < 0 && (entry = add_leaf(c, input)) < 0)
                 return no_memory();
-            c->stack[depth++] = (struct tn__frame){node, next};
-            node = input;
-            next = 0;
+            if (i < TN__MAX_ARITY)
+                at->in[i] = entry;
+        }
+        if (unseen) {
+            at = push(c, ++depth, unseen);
             continue;
         }
-        if (!add_entry(c, node))
+        int entry = add_pending(c, node, at->in);
+        if (entry < 0)
             return no_memory();
         if (!depth)
             return TN_OK;
-        node = c->stack[--depth].node;
-        next = c->stack[depth].next;
+        at = &c->stack[--depth];
+        if (at->next < TN__MAX_ARITY)
+            at->in[at->next] = entry;
+        at->next++;
     }
+    return no_memory();
 }
 
 static tn_status add_root(tn__collection *c, tn__node *node)
@@ -241,15 +355,26 @@ static bool keeps_inputs(const tn__node *n)
     return n->flags & TN__NODE_NEEDS_GRAD && !(n->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
 }
 
+static bool donatable(const tn__collection *c, int leaf)
+{
+    const tn__entry *e = &c->entry[c->leaf[leaf]];
+    return e->depends && !e->survives;
+}
+
+/* Finds what depends on leaves that may be donated and what is still needed later, which speaks against that. */
 static void mark_survivors(tn__collection *c, bool step)
 {
+    bool any = false;
+    for (size_t i = 0; i < c->leaf_count; i++) {
+        tn__entry *e = &c->entry[c->leaf[i]];
+        any |= e->depends = exclusive(e);
+    }
+    if (!any)
+        return;
     for (size_t i = 0; i < c->count; i++) {
         tn__entry *e = &c->entry[i];
-        if (e->leaf >= 0)
-            e->depends = exclusive(e);
-        else
-            for (int k = 0; k < e->node->arity; k++)
-                e->depends |= c->entry[input(c, e, k)].depends;
+        for (int k = 0; e->leaf < 0 && k < e->node->arity; k++)
+            e->depends |= c->entry[input(c, e, k)].depends;
     }
     for (size_t i = c->count; i-- > 0;) {
         tn__entry *e = &c->entry[i];
@@ -268,83 +393,21 @@ static void mark_survivors(tn__collection *c, bool step)
     }
 }
 
-/* ---- the key ---- */
-
-static uint64_t attribute(const tn__node *n)
+/* Ends the key: the entries' words are there; now the roots, and a bit a leaf that may be donated. */
+static bool finish_key(tn__collection *c)
 {
-    switch (tn__ops[n->op].kind) {
-    case TN__KIND_REDUCE:
-        return n->attr.axes | (uint64_t)(n->op == TN__OP_USER_REDUCE ? n->attr.user->id : 0) << 32;
-    case TN__KIND_USER:
-        return (uint64_t)n->attr.user->id << 4 | n->attr.output; /* TN__USER_PARAMS outputs at most */
-    case TN__KIND_GATHER:
-        return (uint64_t)n->attr.axis | (uint64_t)n->attr.known << 32;
-    case TN__KIND_SCATTER:
-        return (uint64_t)n->attr.axis;
-    case TN__KIND_VIEW:
-    case TN__KIND_UPDATE:
-    case TN__KIND_LIBRARY:
-        return n->op == TN__OP_PERMUTE ? n->attr.raw[0] : n->attr.ints ? n->attr.ints->id : 0;
-    default:
-        return 0;
-    }
-}
-
-static bool has_attribute(const tn__node *n)
-{
-    int kind = tn__ops[n->op].kind;
-    return kind != TN__KIND_MAP && kind != TN__KIND_CONST && kind != TN__KIND_GENERATE && kind != TN__KIND_MATMUL &&
-           kind != TN__KIND_CUSTOM;
-}
-
-/* The number of a leaf's storage: that of the first leaf that shares it. */
-static int32_t storage_number(const tn__collection *c, int leaf)
-{
-    const tn__node *n = c->entry[c->leaf[leaf]].node;
-    if (atomic_load(&n->storage->references) == 1)
-        return leaf;
-    for (int i = 0; i < leaf; i++)
-        if (c->entry[c->leaf[i]].node->storage == n->storage)
-            return i;
-    return leaf;
-}
-
-static bool donatable(const tn__collection *c, int leaf)
-{
-    const tn__entry *e = &c->entry[c->leaf[leaf]];
-    return e->depends && !e->survives;
-}
-
-static bool make_key_words(tn__collection *c)
-{
-    if (!tn__grow((void **)&c->key, &c->key_capacity, c->count * 4 + c->wide + c->root_count + 4, sizeof *c->key))
+    size_t words = c->root_count + c->leaf_count / 64 + 1;
+    if (!tn__grow((void **)&c->key, &c->key_capacity, c->key_count + words, sizeof *c->key))
         return false;
-    uint64_t *k = c->key;
-    *k++ = (uint64_t)c->device->number << 32 | c->count;
-    for (size_t i = 0; i < c->count; i++) {
-        const tn__entry *e = &c->entry[i];
-        const tn__node *n = e->node;
-        if (e->leaf >= 0) {
-            *k++ = TN__OP_VALUE | (uint64_t)n->dtype << 8 | (uint64_t)donatable(c, e->leaf) << 16 |
-                   (uint64_t)n->shape->id << 32;
-            *k++ = (uint64_t)(n->strides ? n->strides->id + 1 : 0) << 32 | (uint32_t)storage_number(c, e->leaf);
-            continue;
-        }
-        *k++ = n->op | (uint64_t)n->dtype << 8 | (uint64_t)n->shape->id << 32;
-        uint32_t in[TN__MAX_ARITY + 1] = {0};
-        for (int a = 0; a < n->arity && a < TN__MAX_ARITY; a++)
-            in[a] = (uint32_t)e->in[a];
-        if (n->arity)
-            *k++ = (uint64_t)in[0] << 32 | in[1];
-        if (n->arity >= 3 || has_attribute(n))
-            *k++ = attribute(n) ^ (uint64_t)in[2] << 32;
-        if (n->arity > TN__MAX_ARITY)
-            *k++ = (uint64_t)n->arity;
-        for (int a = TN__MAX_ARITY; a < n->arity; a++)
-            *k++ = (uint64_t)input(c, e, a);
-    }
+    c->key[0] = (uint64_t)c->device->number << 32 | c->count;
+    uint64_t *k = c->key + c->key_count;
     for (size_t r = 0; r < c->root_count; r++)
         *k++ = (uint64_t)c->root[r];
+    for (size_t leaf = 0; leaf < c->leaf_count; leaf++) {
+        if (leaf % 64 == 0)
+            *k++ = 0;
+        k[-1] |= (uint64_t)donatable(c, (int)leaf) << leaf % 64;
+    }
     c->key_count = (size_t)(k - c->key);
     c->hash = tn__hash(c->key, c->key_count * sizeof *c->key, 0);
     return true;
@@ -354,8 +417,7 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
 {
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
-    c->work = 0;
-    c->wide = 0;
+    c->key_count = 1; /* the first word is written last */
     c->users = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
@@ -375,10 +437,21 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
     if (!c->root_count)
         return TN_OK;
     mark_survivors(c, step);
-    return make_key_words(c) ? TN_OK : no_memory();
+    return finish_key(c) ? TN_OK : no_memory();
 }
 
 /* ---- for the compiler ---- */
+
+int64_t tn__collection_work(const tn__collection *c)
+{
+    int64_t work = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        const tn__node *n = c->entry[i].node;
+        if (c->entry[i].leaf < 0 && tn__ops[n->op].kind != TN__KIND_VIEW)
+            work += (n->arity ? n->in[0] : n)->shape->size;
+    }
+    return work;
+}
 
 static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v)
 {

@@ -34,13 +34,12 @@ typedef struct tn__collection {
     uint64_t *key;
     size_t key_count, key_capacity;
     uint64_t hash;
-    int64_t work;       /* element operations, about: what the reference evaluator would do */
-    size_t wide;        /* inputs of entries beyond their third */
     bool users;         /* has operations of a user's own, which only a compiler can run */
     /* scratch */
     struct tn__frame {
         tn__node *node;
-        int next;
+        int32_t next;
+        int32_t in[TN__MAX_ARITY]; /* entries of the first inputs, as far as visited */
     } *stack;
     size_t stack_capacity;
     struct tn__leaf_slot {
@@ -56,6 +55,8 @@ typedef struct tn__collection {
 tn__collection *tn__collection_get(void);
 /* Collects what `roots` need. step: an optimizer's step (see tn__evaluate_step). Roots that have values are skipped. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool step);
+/* Element operations, about: what the reference evaluator would do. */
+int64_t tn__collection_work(const tn__collection *c);
 /* The collected graph for the compiler. False without memory. */
 bool tn__collection_graph(const tn__collection *c, tn__graph *graph);
 

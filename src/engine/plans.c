@@ -163,7 +163,7 @@ static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool rec
         return false;
     if (!c->device->capabilities.operations || c->users) /* kernels are the only way there is, whatever the mode */
         return true;
-    return mode == TN_COMPILE_ALWAYS || (mode != TN_COMPILE_NEVER && (recurs || c->work > SMALL_WORK));
+    return mode == TN_COMPILE_ALWAYS || (mode != TN_COMPILE_NEVER && (recurs || tn__collection_work(c) > SMALL_WORK));
 }
 
 /* A compiler that fails is no error where operations can run one by one. */
@@ -215,8 +215,9 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
         e->holds++;
         e->recurs |= (e->last && acquisitions - e->last <= SOON) || e->work > PATIENCE;
         e->last = acquisitions;
-        e->work += c->work;
         recurs = e->recurs;
+        if (!recurs)
+            e->work += tn__collection_work(c);
     }
     pthread_mutex_unlock(&lock);
     if (!e) {

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The straight way from a call to its node and handle, which most calls of elementwise functions can go: operands of one float
+ * dtype, shape and device, that this thread may use, and an operation that such operands need no inference for. Nothing is
+ * converted or broadcast and nothing can fail but memory, so the one new node is the result, and it needs no place in the list
+ * of temporaries. Whatever is not so goes through build_map.c, which gives the same node; tests/array/test_plain.c compares.
+ */
+#include "array/plain.h"
+
+#include "array/build.h"
+#include "array/fresh.h"
+
+/* What an operation makes of operands of one float dtype. */
+enum {
+    PLAIN = 1,         /* computes in that dtype, no operand is a condition */
+    TRUTH = 2,         /* gives bool */
+    DIFFERENTIABLE = 4 /* has a gradient rule, and gives that dtype */
+};
+#define TN_MAP(ID, name, arity, TYPES, RESULT, grad, props, EXPR, doc) \
+    [TN__OP_##ID] = ((TN__TYPES_##TYPES == TN__TYPES_FLOATS || TN__TYPES_##TYPES == TN__TYPES_NUMBERS || \
+                      TN__TYPES_##TYPES == TN__TYPES_ALL) && !((props) & TN_CONDITION) && \
+                     TN__RESULT_##RESULT != TN__RESULT_INT64 \
+                         ? PLAIN : 0) | \
+                    (TN__RESULT_##RESULT == TN__RESULT_BOOL ? TRUTH \
+                     : __builtin_strcmp(#grad, "none") ? DIFFERENTIABLE : 0),
+static const unsigned char manners[TN__OP_COUNT] = {
+#include "array/ops.def"
+};
+
+/* An operand that can be recorded as it is. */
+static inline bool is_fit(const tn__thread *self, const tn__node *a)
+{
+    return !a->error && (a->storage || a->owner == self->number) && a->depth < TN__MAX_DEPTH &&
+           !(a->flags & TN__NODE_WEAK);
+}
+
+/* The handle of a new node over one or two fit operands; NULL without memory. */
+static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
+{
+    tn__node *node = tn__thread_take(self, TN__SLAB_NODE);
+    tn_array *x = node ? tn__thread_take(self, TN__SLAB_ARRAY) : NULL;
+    if (__builtin_expect(!x || !tn__pending_add(self, x), 0)) {
+        if (x) tn__thread_put(self, TN__SLAB_ARRAY, x);
+        if (node) tn__thread_put(self, TN__SLAB_NODE, node);
+        return NULL;
+    }
+    int flags = (arity == 2 ? a->flags | b->flags : a->flags) & TN__NODE_NEEDS_GRAD;
+    if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth)) flags = 0;
+    tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
+    node->arity = (uint8_t)arity;
+    node->depth = 1 + (arity == 2 && b->depth > a->depth ? b->depth : a->depth);
+    node->in[0] = tn__node_retain(a);
+    if (arity == 2) node->in[1] = tn__node_retain(b);
+    tn__handle_begin(self, x, node);
+    tn__pending_place(x, self->pending_count);
+    tn__scope_add(self->innermost, x);
+    tn__thread_count_live(self, 1);
+    return x;
+}
+
+tn_array *tn__map_1(tn__op op, const tn_array *x)
+{
+    tn__thread *self = tn__self();
+    if (__builtin_expect(x && tn__thread_ready(self), 1)) {
+        tn__node *a = x->node;
+        int manner = manners[op];
+        if (manner & PLAIN && tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a)) {
+            tn_array *y = record(self, op, manner, 1, a, NULL);
+            if (y) return y;
+        }
+    }
+    tn__call call = tn__enter();
+    return tn__leave_array(call, tn__unary(op, tn__node_of(x, tn__ops[op].name)));
+}
+
+tn_array *tn__map_2(tn__op op, const tn_array *x, const tn_array *y)
+{
+    tn__thread *self = tn__self();
+    if (__builtin_expect(x && y && tn__thread_ready(self), 1)) {
+        tn__node *a = x->node, *b = y->node;
+        int manner = manners[op];
+        if (manner & PLAIN && a->shape == b->shape && a->dtype == b->dtype && a->device == b->device &&
+            tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a) && is_fit(self, b)) {
+            tn_array *z = record(self, op, manner, 2, a, b);
+            if (z) return z;
+        }
+    }
+    const char *name = tn__ops[op].name;
+    tn__call call = tn__enter();
+    return tn__leave_array(call, tn__binary(op, tn__node_of(x, name), tn__node_of(y, name)));
+}
