@@ -68,22 +68,26 @@ static rows_function rows_here(void)
                                                                             : NULL;
 }
 
-#define TRANSPOSED_B 4096  /* elements of a transposed b, which are turned into scratch on the stack */
+#define NEAR         6400  /* elements of a b that stays in the nearest cache; of a transposed one, turned on the stack */
 #define MOST         65536 /* multiplications up to which tiles win */
 #define TINY         4096  /* ... and up to which a library's preparation costs more than any product */
+#define SPARED       4194304 /* ... and up to which tiles of a near b do, although the library may win a little */
 #define ROWS_AT_ONCE 8
 
 /*
  * Where tiles are faster than oneDNN's sgemm on one AVX-512 core, in its microseconds over theirs: 8x8x8 0.68 / 0.06,
  * 32x30x10 1.38 / 0.50, 32x10x30 1.02 / 0.45, 32x32x32 1.18 / 0.62, 32x64x30 1.65 / 1.1, 40x40x40 1.78 / 1.55; at 64x64x64
- * they are even. A narrow result leaves lanes of the vectors idle, and turning b has to pay.
+ * they are even. A narrow result leaves lanes of the vectors idle, and turning b has to pay. Higher products of a near b are
+ * even, too, or a sixth slower at most: 64x64x100 9.1 / 8.0, its transpose's 13.3 / 17.3, 360x64x100 48 / 41. By tiles they
+ * spare programs that multiply nothing larger the library's first call, in which it generates its code for 50 ms and more.
  */
 bool tn__matmul_tile_suits(const tn__matmul_product *p)
 {
     double multiplications = (double)p->m * (double)p->n * (double)p->k;
-    if (multiplications > MOST || rows_here() == NULL)
+    bool near = p->n * p->k <= NEAR;
+    if (multiplications > (near ? SPARED : MOST) || rows_here() == NULL)
         return false;
-    if (p->b.transposed && (p->n * p->k > TRANSPOSED_B || p->m < 4))
+    if (p->b.transposed && (!near || p->m < 4))
         return false;
     return p->n >= 8 || multiplications <= TINY;
 }
@@ -102,7 +106,7 @@ static void tile_part(void *context, int64_t begin, int64_t end)
 
 bool tn__matmul_tile(const tn__matmul_product *p)
 {
-    float turned[TRANSPOSED_B];
+    float turned[NEAR];
     tn__tile tile = {p->m, p->n, p->k, (const float *)p->a.place, (const float *)p->b.place, (float *)p->out.place,
                      p->a.ld, p->b.ld, p->out.ld, p->alpha.f32, p->beta, p->a.transposed};
     if (p->b.transposed) {

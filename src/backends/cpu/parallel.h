@@ -15,11 +15,9 @@
 
 typedef void (*tn__cpu_body)(void *context, int64_t begin, int64_t end);
 
-/* Threads that may work together: tn_threads(), but one in a child by fork() of a process that has used more. */
-int tn__cpu_threads(void);
 /* Threads that a loop of `items` pieces of `cost` element operations is worth. */
 int tn__cpu_team(int64_t items, int64_t cost);
-/* Calls body over [0, items). */
+/* Calls body over [0, items), in pieces and from several threads where that is worth it and they are not busy otherwise. */
 void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context);
 
 #endif
