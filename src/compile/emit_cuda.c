@@ -39,6 +39,7 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "extern \"C\" __global__ void __launch_bounds__(%d) k%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
+                  "    tn_take_over();\n"
                   "    TN_STOP_IF_FAILED(f);\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,

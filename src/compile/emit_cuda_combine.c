@@ -10,6 +10,13 @@
 const char tn__cu_helpers[] =
     "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
     "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
+    /* A kernel may have been started while those before it still run: everything behind this comes after them. */
+    "static __device__ __forceinline__ void tn_take_over(void)\n"
+    "{\n"
+    "#if __CUDA_ARCH__ >= 900\n"
+    "    asm volatile(\"griddepcontrol.launch_dependents;\\n\\tgriddepcontrol.wait;\" ::: \"memory\");\n"
+    "#endif\n"
+    "}\n"
     "#define TN_FAULT(fault, operand, index) tn_fail((const tn_failure *)fault, operand, index)\n"
     "static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand, tn_i64 index)\n"
     "{\n"

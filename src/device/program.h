@@ -43,7 +43,8 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
  * In CUDA:
  *     extern "C" __global__ void name(const __grid_constant__ struct { void *p[]; long long n[]; u64 s[]; } a,
  *                                     const __grid_constant__ struct { u64 guard, latch, report, run, who; } f)
- * launched on `blocks` of `threads`; s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if
+ * launched on `blocks` of `threads`, maybe before those it depends on are done, for which it waits itself (griddepcontrol.wait);
+ * s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if
  * there is one, is not 0; of an index out of range, the word at `latch` is set to 1, and whoever did so writes run, who, the
  * number of the operand and the index to report[1..4], and then 1 to report[0]. */
 typedef struct tn__step {

@@ -397,9 +397,22 @@ static CUresult fake_add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *
                 return CUDA_ERROR_INVALID_VALUE;
     fake.count.launches++;
     fake.edges += (int)waits;
-    fake.roots += waits == 0;
+    fake.last_root = waits == 0;
+    fake.roots += fake.last_root;
     graph->node[graph->count] = launched(params->func, params->kernelParams);
     *node = (CUgraphNode)&graph->node[graph->count++];
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+                               size_t count)
+{
+    (void)graph, (void)from, (void)to;
+    if (data->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC || data->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake.roots -= fake.last_root;
+    fake.last_root = 0;
+    fake.edges += (int)count;
     return CUDA_SUCCESS;
 }
 
@@ -479,6 +492,8 @@ static nvrtcResult fake_compile(nvrtcProgram program, int count, const char *con
     for (int i = 0; i < count; i++)
         fmad = fmad && strcmp(options[i], "--fmad=false") != 0;
     fake.count.compilations++;
+    if (fake.compiles)
+        fake.compiles((const char *)program);
     return fmad || strstr((const char *)program, "#error") ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
 }
 
@@ -527,7 +542,8 @@ static tn__cuda_libraries libraries = {
                .cuLaunchKernel = fake_launch},
     .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
                .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphCreate = fake_create_graph,
-               .cuGraphAddKernelNode = fake_add_node, .cuGraphInstantiate = fake_instantiate,
+               .cuGraphAddKernelNode = fake_add_node,
+               .cuGraphAddDependencies = fake_add_edges, .cuGraphInstantiate = fake_instantiate,
                .cuGraphDestroy = fake_graph_end, .cuGraphExecDestroy = fake_exec_end, .cuGraphLaunch = fake_graph_launch,
                .cuGraphExecKernelNodeSetParams = fake_patch},
     .compiler = {.nvrtcVersion = fake_compiler_version, .nvrtcGetErrorString = fake_compiler_error,
@@ -558,6 +574,14 @@ static tn__device *open_with(bool graphs)
     fake_flush();
     memset(&fake.count, 0, sizeof fake.count);
     return &device;
+}
+
+void fake_use(void)
+{
+    libraries.has_graphs = true;
+    memset(&fake, 0, sizeof fake);
+    fake.memory_left = (size_t)1 << 40;
+    tn__cuda_use(&libraries);
 }
 
 tn__device *fake_open(void) { return open_with(true); }

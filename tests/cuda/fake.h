@@ -23,11 +23,16 @@ typedef struct fake_driver {
     char kernel[64];           /* its name */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
     bool no_capture;           /* no graph can be made, no stream captured */
-    int edges, roots;          /* of the graph made last: what its nodes wait for, and nodes that wait for nothing */
+    int edges, roots, last_root;          /* of the graph made last: what its nodes wait for, and nodes that wait for nothing */
+    void (*compiles)(const char *text); /* is shown each text; may be NULL */
     void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
 } fake_driver;
 
 extern fake_driver fake;
+
+/* Makes this driver the one that cuda:0 is found on, for tests of the whole library: kernels are compiled by nobody, do nothing,
+ * and memory holds what it holds. */
+void fake_use(void);
 
 /* A device of the backend on this driver, fresh counts; with a driver that has graphs, or not. */
 tn__device *fake_open(void);

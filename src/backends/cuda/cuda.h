@@ -135,6 +135,7 @@ typedef struct tn__cuda_recording {
     CUgraph made;              /* the graph that nodes are added to, NULL while they are captured */
     CUgraphNode *wait;         /* what the next node waits for then: TN__CUDA_ORDERED at most */
     size_t waits;
+    bool early;                /* the next node may start before these are done, as its kernel waits itself */
     CUgraphExec patched;       /* the graph whose nodes are replaced, else NULL */
     size_t next;               /* the node that comes next then */
 } tn__cuda_recording;

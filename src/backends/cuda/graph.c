@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch. Kernels become
- * nodes that wait for those whose memory they touch, so that others may run beside them; where a step does something else, all
- * that the steps start is captured on a stream of its own. Scalars lie by value in the parameters of kernels: those that have changed since are
- * put into the nodes of the kernels that use them, which costs the host half a microsecond each and the GPU nothing, where
- * a copy to the device before each launch would cost the GPU two microseconds.
+ * nodes that wait for those whose memory they touch, so that others may run beside them; where the chip can, they are started
+ * while those still run, and wait themselves. Where a step does something else, all that the steps start is captured on a stream
+ * of its own instead.
+ *
+ * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the kernels that use
+ * them, which costs the host half a microsecond each and the GPU nothing, where a copy to the device before each launch would
+ * cost the GPU two microseconds.
  *
  * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one that
  * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible.
@@ -82,6 +85,7 @@ static bool record(tn__cuda_graph *graph, const tn__cuda_step *step, int count, 
             else if (waits[i] >> k & 1)
                 wait[recording->waits++] = recording->node[graph->first[k + 1] - 1];
         }
+        recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
         done = step[i].start(&step[i], run) == TN_OK;
         graph->first[i + 1] = recording->count;
     }

@@ -31,15 +31,34 @@ static bool room_for_node(tn__cuda_recording *recording)
     return tn__grow((void **)&recording->node, &recording->capacity, recording->count + 1, sizeof *recording->node);
 }
 
+/* Edges along which a kernel may start early. */
+static CUresult add_early_edges(const tn__cuda_graphs *api, const tn__cuda_recording *recording, CUgraphNode node)
+{
+    CUresult result = CUDA_SUCCESS;
+#if CUDA_VERSION >= 13000
+    CUgraphEdgeData early = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                             .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    for (size_t i = 0; i < recording->waits && result == CUDA_SUCCESS; i++)
+        result = api->cuGraphAddDependencies(recording->made, &recording->wait[i], &node, &early, 1);
+#else
+    for (size_t i = 0; i < recording->waits && result == CUDA_SUCCESS; i++)
+        result = api->cuGraphAddDependencies(recording->made, &recording->wait[i], &node, 1);
+#endif
+    return result;
+}
+
 /* Adds a node behind what it waits for; the next one of its step waits for it. */
 static CUresult add_node(const tn__cuda_run *run, const CUDA_KERNEL_NODE_PARAMS *params)
 {
     tn__cuda_recording *recording = run->recording;
+    const tn__cuda_graphs *api = &run->device->libraries->graphs;
     CUgraphNode node;
     if (!room_for_node(recording))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = run->device->libraries->graphs.cuGraphAddKernelNode(&node, recording->made, recording->wait,
-                                                                          recording->waits, params);
+    CUresult result = api->cuGraphAddKernelNode(&node, recording->made, recording->wait,
+                                                recording->early ? 0 : recording->waits, params);
+    if (result == CUDA_SUCCESS && recording->early)
+        result = add_early_edges(api, recording, node);
     if (result != CUDA_SUCCESS)
         return result;
     recording->node[recording->count++] = recording->wait[0] = node;
