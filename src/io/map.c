@@ -38,7 +38,7 @@ tn_status tn__file_map(const char *operation, const char *path, tn__mapping *map
 {
     *mapping = (tn__mapping){0};
     if (!path)
-        return tn__fail(TN_ERR_VALUE, operation, "the path is NULL: expected a file's name");
+        return tn__fail(TN_ERR_VALUE, operation, "expected the path of a file, got NULL");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return tn__fail_errno(operation, "read", path, errno);

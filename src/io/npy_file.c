@@ -93,7 +93,7 @@ static tn_status read_npy(const char *operation, const char *path, tn__values *v
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return path ? tn__fail_errno(operation, "read", path, errno)
-                    : tn__fail(TN_ERR_VALUE, operation, "the path is NULL: expected a file's name");
+                    : tn__fail(TN_ERR_VALUE, operation, "expected the path of a file, got NULL");
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
     tn_status status = regular ? read_regular(operation, path, fd, (uint64_t)info.st_size, values) : TN_OK;
     close(fd);
