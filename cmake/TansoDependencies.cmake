@@ -14,7 +14,7 @@ target_link_libraries(tanso_deps INTERFACE
 target_link_options(tanso_deps INTERFACE LINKER:--as-needed)
 
 set(TANSO_FEATURES OPENMP DNNL CBLAS LAPACK CURL PNG)
-set(TANSO_FEATURE_OPENMP_TEXT "OpenMP, threads in the library (comes with gcc)")
+set(TANSO_FEATURE_OPENMP_TEXT "OpenMP, which oneDNN is told its threads by (comes with gcc)")
 set(TANSO_FEATURE_DNNL_TEXT "oneDNN, fast matrix products (package libdnnl-dev)")
 set(TANSO_FEATURE_CBLAS_TEXT "CBLAS, matrix products without oneDNN (package libopenblas-dev)")
 set(TANSO_FEATURE_LAPACK_TEXT "LAPACK, linear algebra (package libopenblas-dev or liblapack-dev)")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loops over several threads. A loop's range is cut into equal pieces, one a thread; no result may depend on the cut.
+ * Loops over several threads. A loop's range is cut into equal pieces, a few a thread; no result may depend on the cut.
  */
 #ifndef TN_BACKENDS_CPU_PARALLEL_H
 #define TN_BACKENDS_CPU_PARALLEL_H
