@@ -3,6 +3,7 @@
  * Steps on a GPU against the same steps on the CPU. Values are small whole numbers, exact in every dtype and order, so that
  * results must be equal, not near. Skipped where there is no GPU.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -199,7 +200,12 @@ static void test_scatter(void **state)
         int axis = (int)between(0, 2);
         memcpy(terms, dim, sizeof dim);
         terms[axis] = between(0, 30);
-        begin(&one, TN__OP_SCATTER_ADD, dtype);
+        if (i % 4 == 0) { /* many terms: other kernels; a vector: others again */
+            terms[axis] = between(65, 900);
+            for (int d = 0; d < 3 && i % 8 == 0; d++)
+                terms[d] = d == axis ? terms[d] : (dim[d] = 1);
+        }
+        begin(&one, i % 3 ? TN__OP_SCATTER_ADD : TN__OP_SCATTER_SET, dtype);
         one.step.axes = 1u << axis;
         bool plain = between(0, 1);
         add(&one, dtype, 3, dim, plain, false);
@@ -238,6 +244,78 @@ static void test_bad_index(void **state)
     for (int k = 0; k < 4; k++) {
         gpu->ops->release(gpu, there[k], one.bytes[k]);
         free(one.memory[k]);
+    }
+}
+
+/* ---- rows ---- */
+
+static int64_t any_length(void)
+{
+    int64_t most[] = {33, 300, 1100, 9000, 20000};
+    return between(0, most[between(0, 4)]);
+}
+
+static void some_nan(one_step *one, int k)
+{
+    tn_dtype dtype = one->operand[k].dtype;
+    int64_t elements = (int64_t)one->bytes[k] / tn__dtypes[dtype].size;
+    for (int64_t i = 0; i < elements && tn_dtype_is_float(dtype); i++)
+        if (between(0, 19) == 0)
+            put(one->memory[k], i, dtype, (double)NAN);
+}
+
+static void test_sort(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        one_step one;
+        int64_t dim[] = {between(1, 3), any_length()};
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        bool positions = between(0, 1), plain = dim[1] > 9000 || between(0, 1);
+        begin(&one, positions ? TN__OP_ARGSORT : TN__OP_SORT, dtype);
+        add(&one, positions ? TN_INT64 : dtype, 2, dim, plain, false);
+        add(&one, dtype, 2, dim, plain, true);
+        some_nan(&one, 1);
+        compare(&one);
+    }
+}
+
+static void test_scan(void **state)
+{
+    (void)state;
+    static const int op[] = {TN__OP_CUMSUM, TN__OP_CUMPROD, TN__OP_CUMMAX, TN__OP_CUMMIN};
+    for (int i = 0; i < 200; i++) {
+        one_step one;
+        int which = (int)between(0, 3);
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1 + (which < 2), TN_FLOAT64);
+        bool half = tn__dtypes[dtype].size == 2 && tn_dtype_is_float(dtype);
+        int64_t length = any_length(), dim[] = {between(1, 3), which == 1 ? length % 12 : half ? length % 1500 : length};
+        bool plain = dim[1] > 9000 || between(0, 1);
+        begin(&one, op[which], dtype);
+        add(&one, dtype, 2, dim, plain, false);
+        add(&one, dtype, 2, dim, plain, true);
+        if (which > 1 && !half)
+            some_nan(&one, 1);
+        compare(&one);
+    }
+}
+
+static void test_search(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        one_step one;
+        int64_t sorted[] = {any_length()}, wanted[] = {any_length()};
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        begin(&one, between(0, 1) ? TN__OP_SEARCH_LEFT : TN__OP_SEARCH_RIGHT, dtype);
+        add(&one, TN_INT64, 1, wanted, true, false);
+        add(&one, dtype, 1, sorted, true, false);
+        add(&one, dtype, 1, wanted, true, false);
+        bool low = dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
+        for (int64_t j = 0; j < sorted[0]; j++)
+            put(one.memory[1], j, dtype, (double)(j * 4 / (sorted[0] + 1)) - (low ? 0 : 2));
+        some_nan(&one, 2);
+        compare(&one);
     }
 }
 
@@ -292,6 +370,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
                                        cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
+                                       cmocka_unit_test(test_sort), cmocka_unit_test(test_scan),
+                                       cmocka_unit_test(test_search),
                                        cmocka_unit_test(test_matmul)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {

@@ -206,6 +206,10 @@ void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int6
 
 /* struct walk and places() for texts; LOAD and STORE between float16 or bfloat16 and float32. */
 extern const char tn__cuda_walk_text[];
+/* struct tn_failure and tn_fail(). */
+extern const char tn__cuda_failure_text[];
+/* S, W, LOAD, STORE, PLUS and TIMES of a dtype. */
+const char *tn__cuda_types(tn_dtype dtype);
 const char *tn__cuda_conversions(tn_dtype dtype);
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
 char *tn__cuda_text_move(size_t itemsize);

@@ -37,6 +37,7 @@ static const struct {
     {TN__CUDA_OP_COPY, tn__cuda_prepare_move, NULL},
     {TN__CUDA_OP_CONST, tn__cuda_prepare_move, NULL},
     {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds},
+    {TN__CUDA_OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL},
     {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL},
     {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order},
     {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order},

@@ -27,20 +27,20 @@ const char tn__cuda_walk_text[] =
     "#define STOP_IF_FAILED(guard) if (guard && *(const volatile unsigned long long *)guard) return\n";
 
 /* tn__cuda_failure as kernels see it, and telling of a failure: the first to set the latch describes it. */
-#define FAILURE_TEXT \
-    "struct tn_failure { unsigned long long guard, latch, report, run, who; };\n" \
-    "static __device__ __noinline__ void tn_fail(const tn_failure *f, long long operand, long long index)\n" \
-    "{\n" \
-    "    if (atomicCAS((unsigned long long *)f->latch, 0ull, 1ull) == 0) {\n" \
-    "        volatile long long *report = (volatile long long *)f->report;\n" \
-    "        report[1] = (long long)f->run;\n" \
-    "        report[2] = (long long)f->who;\n" \
-    "        report[3] = operand;\n" \
-    "        report[4] = index;\n" \
-    "        __threadfence_system();\n" \
-    "        report[0] = 1;\n" \
-    "    }\n" \
-    "}\n"
+const char tn__cuda_failure_text[] =
+    "struct tn_failure { unsigned long long guard, latch, report, run, who; };\n"
+    "static __device__ __noinline__ void tn_fail(const tn_failure *f, long long operand, long long index)\n"
+    "{\n"
+    "    if (atomicCAS((unsigned long long *)f->latch, 0ull, 1ull) == 0) {\n"
+    "        volatile long long *report = (volatile long long *)f->report;\n"
+    "        report[1] = (long long)f->run;\n"
+    "        report[2] = (long long)f->who;\n"
+    "        report[3] = operand;\n"
+    "        report[4] = index;\n"
+    "        __threadfence_system();\n"
+    "        report[0] = 1;\n"
+    "    }\n"
+    "}\n";
 
 static const char move_text[] =
     "extern \"C\" __global__ void move(const __grid_constant__ walk w, S *to, const S *from,\n"
@@ -80,42 +80,6 @@ static const char factors_text[] =
     "    } else {\n"
     "        ((unsigned *)to)[0] = (unsigned)alpha;\n"
     "        ((unsigned *)to)[1] = (unsigned)beta;\n"
-    "    }\n"
-    "}\n";
-
-/* A thread has a position of the axes that are not indexed, and adds along the indexed one in order. Positions are looked at
- * before anything is added where what is added to could not be had again. */
-static const char scatter_text[] =
-    "extern \"C\" __global__ void check(const __grid_constant__ walk w, const i64 *index, i64 count, i64 extent,\n"
-    "    i64 index_step, const __grid_constant__ tn_failure failure)\n"
-    "{\n"
-    "    for EACH(i, w.size) {\n"
-    "        i64 at[3];\n"
-    "        places(w, i, at);\n"
-    "        for (i64 j = 0; j < count; j++) {\n"
-    "            i64 given = index[at[1] + j * index_step];\n"
-    "            if (given < -extent || given >= extent)\n"
-    "                tn_fail(&failure, 1, given);\n"
-    "        }\n"
-    "    }\n"
-    "}\n"
-    "extern \"C\" __global__ void scatter_add(const __grid_constant__ walk w, S *to, const i64 *index, const S *from,\n"
-    "    i64 count, i64 extent, i64 to_step, i64 index_step, i64 from_step,\n"
-    "    const __grid_constant__ tn_failure failure)\n"
-    "{\n"
-    "    STOP_IF_FAILED((const unsigned long long *)failure.guard);\n"
-    "    for EACH(i, w.size) {\n"
-    "        i64 at[3];\n"
-    "        places(w, i, at);\n"
-    "        for (i64 j = 0; j < count; j++) {\n"
-    "            i64 given = index[at[1] + j * index_step], k = given < 0 ? given + extent : given;\n"
-    "            if (k < 0 || k >= extent) {\n"
-    "                tn_fail(&failure, 1, given);\n"
-    "                return;\n"
-    "            }\n"
-    "            S *sum = to + at[0] + k * to_step;\n"
-    "            *sum = STORE((W)PLUS(LOAD(*sum), LOAD(from[at[2] + j * from_step])));\n"
-    "        }\n"
     "    }\n"
     "}\n";
 
@@ -205,10 +169,7 @@ char *tn__cuda_text_fill(size_t itemsize) { return text_of_words(itemsize, fill_
 
 char *tn__cuda_text_factors(void) { return tn__format("%s", factors_text); }
 
-char *tn__cuda_text_scatter(tn_dtype dtype)
-{
-    return tn__format("%s%s%s%s", dtype_text[dtype], tn__cuda_walk_text, FAILURE_TEXT, scatter_text);
-}
+const char *tn__cuda_types(tn_dtype dtype) { return dtype_text[dtype]; }
 
 char *tn__cuda_text_matmul(tn_dtype dtype)
 {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* COPY, CONST and SCATTER_ADD: elements moved between strided windows, and added to them. */
-#include <string.h>
-
+/* COPY and CONST: elements moved between strided windows, and windows filled. */
 #include "backends/cuda/cuda.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
-
-/* ---- moving ---- */
 
 typedef struct move_data {
     tn__cuda_walk walk;
@@ -69,78 +65,4 @@ tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device)
         return TN_OK;
     }
     return tn__cuda_own_kernel(step, device, tn__cuda_text_move(itemsize), "move");
-}
-
-/* ---- adding at positions ---- */
-
-typedef struct scatter_data {
-    tn__cuda_walk walk; /* over all axes but the indexed one: output, positions, terms */
-    long long count, extent, step[3];
-    CUfunction check;   /* of positions, before anything is overwritten */
-    tn__cuda_step base; /* of copying the base to the output */
-} scatter_data;
-
-static tn_status start_scatter(const tn__cuda_step *step, const tn__cuda_run *run)
-{
-    const tn__operand *operand = step->step->operand;
-    scatter_data *data = step->data;
-    CUdeviceptr to = tn__cuda_address(run, &operand[0]), base = tn__cuda_address(run, &operand[1]);
-    CUdeviceptr index = tn__cuda_address(run, &operand[2]), from = tn__cuda_address(run, &operand[3]);
-    tn__cuda_failure failure = tn__cuda_failure_of(step, run);
-    tn__cuda_run guarded = *run;
-    tn_status status = TN_OK;
-    if (step->overwrites && data->count) {
-        void *params[] = {&data->walk, &index, &data->count, &data->extent, &data->step[1], &failure};
-        status = tn__cuda_start(run, data->check, data->walk.size, params, "scatter_add");
-        guarded.failure.guard = failure.guard = failure.latch;
-    }
-    bool in_place = to == base && memcmp(operand[0].stride, operand[1].stride,
-                                         operand[0].ndim * sizeof *operand[0].stride) == 0;
-    if (status == TN_OK && !in_place)
-        status = data->base.start(&data->base, &guarded);
-    if (status != TN_OK || data->count == 0)
-        return status;
-    void *params[] = {&data->walk, &to,  &index, &from, &data->count, &data->extent, &data->step[0], &data->step[1],
-                      &data->step[2], &failure};
-    return tn__cuda_start(run, step->function, data->walk.size, params, "scatter_add");
-}
-
-static void free_scatter(const tn__cuda_step *step, tn__cuda_device *device)
-{
-    scatter_data *data = step->data;
-    tn__cuda_module_release(device, data->base.module);
-    tn__free(data->base.data);
-}
-
-tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
-{
-    const tn__step *s = step->step;
-    const tn__operand *out = &s->operand[0], *index = &s->operand[2], *from = &s->operand[3];
-    if (index->dtype != TN_INT64 || s->axes == 0 || s->axes >> out->ndim != 0 || from->dtype != out->dtype)
-        return tn__fail(TN_ERR_INTERNAL, "scatter_add",
-                        "a step needs int64 positions along one of %d axes, and has %s, axes 0x%x", out->ndim,
-                        tn_dtype_name(index->dtype), (unsigned)s->axes);
-    scatter_data *data = tn__calloc(1, sizeof *data);
-    if (data == NULL)
-        return tn__fail_memory("scatter_add", sizeof *data);
-    step->data = data;
-    step->free = free_scatter;
-    step->start = start_scatter;
-    int axis = __builtin_ctz(s->axes);
-    tn__cuda_walk_make(&data->walk, ~s->axes, index->ndim, index->dim, 3,
-                       (const int64_t *const[]){out->stride, index->stride, from->stride});
-    data->count = index->dim[axis];
-    data->extent = out->dim[axis];
-    data->step[0] = out->stride[axis];
-    data->step[1] = index->stride[axis];
-    data->step[2] = from->stride[axis];
-    step->may_fail = true;
-    step->opaque = true; /* in place or not, it starts this or that */
-    step->fault_extent = data->extent;
-    data->base = (tn__cuda_step){.step = s, .program = step->program, .number = step->number,
-                                 .overwrites = step->overwrites};
-    tn_status status = tn__cuda_prepare_move(&data->base, device);
-    if (status == TN_OK)
-        status = tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(out->dtype), "scatter_add");
-    return status == TN_OK ? tn__cuda_module_function(device, step->module, "check", &data->check) : status;
 }

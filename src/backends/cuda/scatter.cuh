@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SCATTER_ADD and SCATTER_SET: terms at positions along one axis. `w` walks all other axes, its places are of the output, the
+ * positions and the terms; along the axis there are `count` positions. Which kernels run, scatter.c decides:
+ *
+ *     check                   positions are looked at before anything is overwritten that could not be had again
+ *     in_order                a thread a place of the walk, term after term: any dtype, few terms
+ *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for few
+ *                             positions in shared memory first
+ *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written
+ *
+ * In front of it: S, W, LOAD, STORE and PLUS of the dtype, struct walk, tn_failure; ATOMIC where S can be added atomically.
+ */
+struct scatter {
+    S *to;
+    const i64 *index;
+    const S *from;
+    unsigned *last;        /* 1 + the last term of each place of the output; SCATTER_SET */
+    i64 count, extent;
+    i64 to_step, index_step, from_step;
+    i64 add;               /* else the terms are written */
+};
+
+/* Position number j from `index` on: within the extent, or -1 and a failure. */
+static __device__ __forceinline__ i64 position(const scatter &s, const i64 *index, i64 j, const tn_failure &failure)
+{
+    const i64 given = index[j * s.index_step], k = given < 0 ? given + s.extent : given;
+    if (k >= 0 && k < s.extent)
+        return k;
+    tn_fail(&failure, 1, given);
+    return -1;
+}
+
+extern "C" __global__ void check(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                 const __grid_constant__ tn_failure failure)
+{
+    for EACH(i, w.size * s.count) {
+        i64 at[3];
+        places(w, i % w.size, at);
+        position(s, s.index + at[1], i / w.size, failure);
+    }
+}
+
+extern "C" __global__ void in_order(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                    const __grid_constant__ tn_failure failure)
+{
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    for EACH(i, w.size) {
+        i64 at[3];
+        places(w, i, at);
+        for (i64 j = 0; j < s.count; j++) {
+            const i64 k = position(s, s.index + at[1], j, failure);
+            if (k < 0)
+                return;
+            S *place = s.to + at[0] + k * s.to_step;
+            const S term = s.from[at[2] + j * s.from_step];
+            *place = s.add ? STORE((W)PLUS(LOAD(*place), LOAD(term))) : term;
+        }
+    }
+}
+
+extern "C" __global__ void clear(const __grid_constant__ walk w, const __grid_constant__ scatter s)
+{
+    for EACH(i, w.size * s.extent)
+        s.last[i] = 0;
+}
+
+extern "C" __global__ void choose(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                  const __grid_constant__ tn_failure failure)
+{
+    for EACH(i, w.size * s.count) {
+        const i64 place = i % w.size, j = i / w.size;
+        i64 at[3];
+        places(w, place, at);
+        const i64 k = position(s, s.index + at[1], j, failure);
+        if (k >= 0)
+            atomicMax(s.last + place * s.extent + k, (unsigned)j + 1);
+    }
+}
+
+extern "C" __global__ void write(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                 const __grid_constant__ tn_failure failure)
+{
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    for EACH(i, w.size * s.count) {
+        const i64 place = i % w.size, j = i / w.size;
+        i64 at[3];
+        places(w, place, at);
+        const i64 given = s.index[at[1] + j * s.index_step], k = given < 0 ? given + s.extent : given;
+        if (k >= 0 && k < s.extent && s.last[place * s.extent + k] == (unsigned)j + 1)
+            s.to[at[0] + k * s.to_step] = s.from[at[2] + j * s.from_step];
+    }
+}
+
+#ifdef ATOMIC
+extern "C" __global__ void at_once(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                   const __grid_constant__ tn_failure failure)
+{
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    for EACH(i, w.size * s.count) {
+        const i64 j = i / w.size;
+        i64 at[3];
+        places(w, i % w.size, at);
+        const i64 k = position(s, s.index + at[1], j, failure);
+        if (k >= 0)
+            atomicAdd(s.to + at[0] + k * s.to_step, s.from[at[2] + j * s.from_step]);
+    }
+}
+
+/* One place of the walk, up to FEW positions: each block adds up what it sees, in words of 32 bits with a carry. */
+#define FEW 4096
+extern "C" __global__ void in_block(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                    const __grid_constant__ tn_failure failure)
+{
+    __shared__ unsigned low[FEW];
+#if ATOMIC == 8
+    __shared__ unsigned high[FEW];
+#endif
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    for (int k = threadIdx.x; k < (int)s.extent; k += blockDim.x) {
+        low[k] = 0;
+#if ATOMIC == 8
+        high[k] = 0;
+#endif
+    }
+    __syncthreads();
+    i64 at[3];
+    places(w, 0, at);
+    for EACH(j, s.count) {
+        const i64 k = position(s, s.index + at[1], j, failure);
+        if (k < 0)
+            continue;
+        const S term = s.from[at[2] + j * s.from_step];
+        const unsigned word = (unsigned)term, before = atomicAdd(&low[k], word);
+#if ATOMIC == 8
+        const unsigned upper = (unsigned)((unsigned long long)term >> 32) + (before + word < before);
+        if (upper)
+            atomicAdd(&high[k], upper);
+#else
+        (void)before;
+#endif
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < (int)s.extent; k += blockDim.x) {
+#if ATOMIC == 8
+        const S sum = (S)high[k] << 32 | low[k];
+#else
+        const S sum = low[k];
+#endif
+        if (sum)
+            atomicAdd(s.to + at[0] + k * s.to_step, sum);
+    }
+}
+#endif
