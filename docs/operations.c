@@ -42,6 +42,9 @@ static const char *const recorded_by[][2] = {
     {"random_uniform", "`tn_random_uniform`, `tn_random_bernoulli`, dropout"},
     {"random_normal", "`tn_random_normal`, `tn_initialize`"},
     {"random_bits", "`tn_random_integers`"},
+    {"draw_log_gamma", "`tn_random_gamma`, `tn_random_beta` and others"},
+    {"draw_poisson", "`tn_random_poisson`, `tn_random_negative_binomial`"},
+    {"draw_binomial", "`tn_random_binomial`, `tn_random_multinomial`"},
     {"imaginary", "`tn_imag`"},
     {"pack", "`tn_complex`"},
     {"error", "every failed check"},
@@ -54,6 +57,12 @@ static const char *const recorded_by[][2] = {
     {"update", "`tn_slice_update`, `tn_concatenate`, `tn_stack`"},
     {"gather", "`tn_take`, `tn_take_along_axis`, embedding, `tn_softmax_cross_entropy`"},
     {"transfer", "`tn_to`, `tn_layer_to`"},
+    {"sort", "`tn_sort`, `tn_partition`, `tn_median`, `tn_unique`"},
+    {"argsort", "`tn_argsort`, `tn_topk`, `tn_lexsort`, and `tn_sort` where a gradient is wanted"},
+    {"search_left", "`tn_searchsorted`, `tn_nonzero`, `tn_histogram`, masks as indices"},
+    {"search_right", "`tn_searchsorted`, `tn_digitize`, `tn_interp`"},
+    {"scatter_set", "`tn_scatter_set`, `tn_setitem`, `tn_put`, `tn_put_along_axis`"},
+    {"cumsum", "`tn_cumsum`, `tn_nonzero`"},
 };
 
 static const char *const composites[][2] = {
