@@ -8,7 +8,7 @@
 #ifndef TANSO_RANDOM_H
 #define TANSO_RANDOM_H
 
-#include <tanso/base.h>
+#include <tanso/array.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,6 +47,66 @@ TN_API tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opt
  * TN_ERR_VALUE. */
 TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_random_opts *opts);
 
+/*
+ * Distributions with parameters. A parameter is an array or a C number; they broadcast to `shape`, and TN_FIT as the shape stands
+ * for what they broadcast to. Parameters given as numbers are checked (TN_ERR_VALUE); where an array's element is out of range,
+ * the result is NaN (0 for integers). Floats are float32 by default, whole numbers int64. opts: dtype, device, generator.
+ */
+#define TN_FIT ((tn_shape){.ndim = -1})
+
+/* Density exp(-x / scale) / scale. */
+TN_API tn_array *tn_random_exponential_with(const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+/* Density proportional to x^(k - 1) exp(-x / scale), of shape k. */
+TN_API tn_array *tn_random_gamma_with(const tn_array *k, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+/* Density proportional to x^(a - 1) (1 - x)^(b - 1). */
+TN_API tn_array *tn_random_beta_with(const tn_array *a, const tn_array *b, tn_shape shape, const tn_random_opts *opts);
+/* The sum of df squared normals. */
+TN_API tn_array *tn_random_chisquare_with(const tn_array *df, tn_shape shape, const tn_random_opts *opts);
+/* The ratio of two such over their degrees of freedom. */
+TN_API tn_array *tn_random_f_with(const tn_array *numerator, const tn_array *denominator, tn_shape shape, const tn_random_opts *opts);
+/* Student's t. */
+TN_API tn_array *tn_random_standard_t_with(const tn_array *df, tn_shape shape, const tn_random_opts *opts);
+/* exp of a normal with that mean and deviation. */
+TN_API tn_array *tn_random_lognormal_with(const tn_array *mean, const tn_array *sigma, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_laplace_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_logistic_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_gumbel_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_cauchy_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_rayleigh_with(const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+/* (-log U)^(1 / a); U^(-1 / a) - 1 (Lomax); U^(1 / a), of uniform U. */
+TN_API tn_array *tn_random_weibull_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_pareto_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_power_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
+/* A density that rises from left to mode and falls to right. */
+TN_API tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right, tn_shape shape,
+                                           const tn_random_opts *opts);
+/* Inverse Gaussian. */
+TN_API tn_array *tn_random_wald_with(const tn_array *mean, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+/* The number of trials up to the first success, of chance p each. */
+TN_API tn_array *tn_random_geometric_with(const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_poisson_with(const tn_array *mean, tn_shape shape, const tn_random_opts *opts);
+/* Successes in n trials of chance p. */
+TN_API tn_array *tn_random_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+/* Failures before the n-th success. */
+TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+/* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,), int64. */
+TN_API tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+/* Fractions that sum to 1: shape + (extent of alpha,). */
+TN_API tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts);
+
+typedef struct tn_choice_opts {
+    char _;
+    bool once;               /* no position twice (NumPy's replace=False) */
+    const tn_array *p;       /* their weights, a vector; default: all equal */
+    tn_device device;        /* default: current */
+    tn_generator *generator; /* default: the thread's */
+} tn_choice_opts;
+/* Positions from 0 to n - 1, int64: tn_take(x, tn_random_choice(tn_dim(x, 0), TN_SHAPE(5)), 0) chooses elements of x. */
+TN_API tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choice_opts *opts);
+/* x with its first axis in random order; and the same, in place: the handle is pointed at it. */
+TN_API tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts);
+TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts);
+
 #if !defined(__cplusplus) && !defined(TN_NO_MACROS)
 #define tn_random_uniform(shape, ...) TN_AT(tn_random_uniform_with)(shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_normal(shape, ...) TN_AT(tn_random_normal_with)(shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
@@ -55,6 +115,55 @@ TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_ran
 #define tn_random_permutation(n, ...) TN_AT(tn_random_permutation_with)(n, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_bernoulli(p, shape, ...) \
     TN_AT(tn_random_bernoulli_with)(p, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_exponential(a, shape, ...) \
+    TN_AT(tn_random_exponential_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_chisquare(a, shape, ...) \
+    TN_AT(tn_random_chisquare_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_standard_t(a, shape, ...) \
+    TN_AT(tn_random_standard_t_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_rayleigh(a, shape, ...) \
+    TN_AT(tn_random_rayleigh_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_weibull(a, shape, ...) \
+    TN_AT(tn_random_weibull_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_pareto(a, shape, ...) \
+    TN_AT(tn_random_pareto_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_power(a, shape, ...) \
+    TN_AT(tn_random_power_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_geometric(a, shape, ...) \
+    TN_AT(tn_random_geometric_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_poisson(a, shape, ...) \
+    TN_AT(tn_random_poisson_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_gamma(a, b, shape, ...) \
+    TN_AT(tn_random_gamma_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_beta(a, b, shape, ...) \
+    TN_AT(tn_random_beta_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_f(a, b, shape, ...) \
+    TN_AT(tn_random_f_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_lognormal(a, b, shape, ...) \
+    TN_AT(tn_random_lognormal_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_laplace(a, b, shape, ...) \
+    TN_AT(tn_random_laplace_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_logistic(a, b, shape, ...) \
+    TN_AT(tn_random_logistic_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_gumbel(a, b, shape, ...) \
+    TN_AT(tn_random_gumbel_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_cauchy(a, b, shape, ...) \
+    TN_AT(tn_random_cauchy_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_wald(a, b, shape, ...) \
+    TN_AT(tn_random_wald_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_binomial(a, b, shape, ...) \
+    TN_AT(tn_random_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_negative_binomial(a, b, shape, ...) \
+    TN_AT(tn_random_negative_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_triangular(left, mode, right, shape, ...) \
+    TN_AT(tn_random_triangular_with)(TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_multinomial(n, p, shape, ...) \
+    TN_AT(tn_random_multinomial_with)(n, p, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_dirichlet(alpha, shape, ...) \
+    TN_AT(tn_random_dirichlet_with)(alpha, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_choice(n, shape, ...) TN_AT(tn_random_choice_with)(n, shape, TN_OPTS(tn_choice_opts, __VA_ARGS__))
+#define tn_random_permuted(x, ...) TN_AT(tn_random_permuted_with)(x, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_shuffle(x, ...) TN_AT(tn_random_shuffle_with)(x, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

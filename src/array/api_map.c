@@ -17,6 +17,9 @@
 #define SKIP_RECIPROCAL   ~, NOTHING
 #define SKIP_IMAGINARY    ~, NOTHING
 #define SKIP_PACK         ~, NOTHING
+#define SKIP_DRAW_LOG_GAMMA ~, NOTHING
+#define SKIP_DRAW_POISSON ~, NOTHING
+#define SKIP_DRAW_BINOMIAL ~, NOTHING
 #define NOTHING(ID, name)
 #define FUNCTION_1(ID, name)                                                                       \
     tn_array *tn_##name(const tn_array *x)                                                         \

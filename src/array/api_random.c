@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "array/build_parts.h"
+#include "array/draw.h"
 #include "array/scalar.h"
 #include "core/memory.h"
 
@@ -26,20 +26,10 @@ tn_generator *tn_default_generator(void)
     return &thread_generator;
 }
 
-/* What a call draws: checked options, the shape and device. shape is NULL, with a latched failure,
- * when it cannot. */
-typedef struct draw {
-    tn_random_opts opts;
-    tn_generator *generator;
-    const tn__shape *shape;
-    tn__device *device;
-    tn_dtype dtype;
-} draw;
-
-static draw new_draw(const char *operation, tn_shape shape, tn_dtype default_dtype,
+tn__draw tn__draw_new(const char *operation, tn_shape shape, tn_dtype default_dtype,
                      const tn_random_opts *opts)
 {
-    draw d = {.opts = opts ? *opts : (tn_random_opts){.dtype = TN_DTYPE_DEFAULT}};
+    tn__draw d = {.opts = opts ? *opts : (tn_random_opts){.dtype = TN_DTYPE_DEFAULT}};
     d.dtype = d.opts.dtype ? d.opts.dtype : default_dtype;
     d.generator = d.opts.generator ? d.opts.generator : &thread_generator;
     if (!tn__dtype_valid(d.dtype)) {
@@ -52,7 +42,7 @@ static draw new_draw(const char *operation, tn_shape shape, tn_dtype default_dty
     return d;
 }
 
-static bool is_float_draw(const char *operation, const draw *d)
+static bool is_float_draw(const char *operation, const tn__draw *d)
 {
     if (!d->shape)
         return false;
@@ -64,8 +54,7 @@ static bool is_float_draw(const char *operation, const draw *d)
     return false;
 }
 
-/* A node of the generator's next numbers in `dtype`; advances it past them. */
-static tn__node *next(const draw *d, tn__op op, tn_dtype dtype)
+tn__node *tn__draw_next(const tn__draw *d, tn__op op, tn_dtype dtype)
 {
     uint64_t size = (uint64_t)d->shape->size;
     tn__node *node =
@@ -90,7 +79,7 @@ static tn__scalar below(double x, tn_dtype dtype)
 
 static tn__node *uniform(tn_shape shape, const tn_random_opts *opts)
 {
-    draw d = new_draw("random_uniform", shape, TN_FLOAT32, opts);
+    tn__draw d = tn__draw_new("random_uniform", shape, TN_FLOAT32, opts);
     if (!is_float_draw("random_uniform", &d))
         return tn__failed();
     double low = d.opts.low, high = d.opts.high;
@@ -100,7 +89,7 @@ static tn__node *uniform(tn_shape shape, const tn_random_opts *opts)
         TN__REFUSE(TN_ERR_VALUE, "random_uniform",
                    "low %g, high %g: expected finite numbers with low <= high", low, high);
     tn_dtype compute = (tn_dtype)tn__dtypes[d.dtype].compute;
-    tn__node *u = next(&d, TN__OP_RANDOM_UNIFORM, compute);
+    tn__node *u = tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, compute);
     if (low == 0 && high == 1 && compute == d.dtype)
         return u;
     u = tn__with(TN__OP_ADD, tn__with(TN__OP_MULTIPLY, u, high - low), low);
@@ -117,14 +106,14 @@ tn_array *tn_random_uniform_with(tn_shape shape, const tn_random_opts *opts)
 
 static tn__node *normal(tn_shape shape, const tn_random_opts *opts)
 {
-    draw d = new_draw("random_normal", shape, TN_FLOAT32, opts);
+    tn__draw d = tn__draw_new("random_normal", shape, TN_FLOAT32, opts);
     if (!is_float_draw("random_normal", &d))
         return tn__failed();
     double loc = d.opts.loc, scale = d.opts.scale == 0 ? 1 : d.opts.scale;
     if (!isfinite(loc) || !(scale > 0 && isfinite(scale)))
         TN__REFUSE(TN_ERR_VALUE, "random_normal",
                    "loc %g, scale %g: expected finite numbers, scale not negative", loc, scale);
-    tn__node *z = next(&d, TN__OP_RANDOM_NORMAL, (tn_dtype)tn__dtypes[d.dtype].compute);
+    tn__node *z = tn__draw_next(&d, TN__OP_RANDOM_NORMAL, (tn_dtype)tn__dtypes[d.dtype].compute);
     if (scale != 1)
         z = tn__with(TN__OP_MULTIPLY, z, scale);
     if (loc != 0)
@@ -161,6 +150,11 @@ static tn__node *multiply_high(tn__node *bits, uint64_t n)
     return tn__binary(TN__OP_ADD, result, u64(TN__OP_RIGHT_SHIFT, rest, 32));
 }
 
+tn__node *tn__draw_below(const tn__draw *d, uint64_t n)
+{
+    return multiply_high(tn__draw_next(d, TN__OP_RANDOM_BITS, TN_UINT64), n);
+}
+
 /* True if all of low .. last are values of the integer dtype. */
 static bool holds(tn_dtype dtype, int64_t low, int64_t last)
 {
@@ -171,7 +165,7 @@ static bool holds(tn_dtype dtype, int64_t low, int64_t last)
 
 static tn__node *integers(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts)
 {
-    draw d = new_draw("random_integers", shape, TN_INT64, opts);
+    tn__draw d = tn__draw_new("random_integers", shape, TN_INT64, opts);
     if (!d.shape)
         return tn__failed();
     if (!tn_dtype_is_integer(d.dtype))
@@ -187,7 +181,7 @@ static tn__node *integers(int64_t low, int64_t high, tn_shape shape, const tn_ra
                    "%lld to %lld do not all fit %s; give a wider dtype", (long long)low,
                    (long long)high - 1, tn_dtype_name(d.dtype));
     tn__node *value =
-        multiply_high(next(&d, TN__OP_RANDOM_BITS, TN_UINT64), (uint64_t)high - (uint64_t)low);
+        tn__draw_below(&d, (uint64_t)high - (uint64_t)low);
     if (low != 0)
         value = u64(TN__OP_ADD, value, (uint64_t)low);
     return tn__cast(value, d.dtype);
@@ -204,7 +198,7 @@ tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape,
 tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
 {
     tn__call call = tn__enter();
-    draw d = new_draw("random_permutation", (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, opts);
+    tn__draw d = tn__draw_new("random_permutation", (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, opts);
     if (!d.shape)
         return tn__leave_error(call);
     if (d.dtype != TN_INT64)
@@ -234,13 +228,13 @@ tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
 
 static tn__node *bernoulli(double p, tn_shape shape, const tn_random_opts *opts)
 {
-    draw d = new_draw("random_bernoulli", shape, TN_BOOL, opts);
+    tn__draw d = tn__draw_new("random_bernoulli", shape, TN_BOOL, opts);
     if (!d.shape)
         return tn__failed();
     if (!(p >= 0 && p <= 1))
         TN__REFUSE(TN_ERR_VALUE, "random_bernoulli", "p is %g, expected a probability from 0 to 1",
                    p);
-    tn__node *u = next(&d, TN__OP_RANDOM_UNIFORM, TN_FLOAT32);
+    tn__node *u = tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, TN_FLOAT32);
     return tn__cast(tn__with(TN__OP_LESS, u, p), d.dtype);
 }
 

@@ -21,5 +21,6 @@
 #include "scalar_random.h"
 #include "scalar_reduce.h"
 #include "scalar_complex.h"
+#include "scalar_draw.h"
 
 #endif

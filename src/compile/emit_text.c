@@ -55,6 +55,9 @@ static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
     bool calls = strstr(expression, "F(") != NULL || strstr(tn__op_identity(op, dtype), "F(") != NULL;
     emitter->math |= calls;
     emitter->complex |= type->class == TN__CLASS_COMPLEX;
+    bool draws = strstr(expression, "F(draw_") != NULL;
+    emitter->draws |= draws;
+    emitter->random |= draws;
     emitter->integers |= calls && type->class < TN__CLASS_FLOAT;
     emitter->random |= info->kind == TN__KIND_GENERATE && op != TN__OP_IOTA;
 }
@@ -400,6 +403,8 @@ char *tn__emit_finish(tn__emitter *emitter)
         EMBEDDED(random);
     if (emitter->complex)
         EMBEDDED(complex);
+    if (emitter->draws)
+        EMBEDDED(draw);
     tn__text_add(&text, emitter->target->helpers);
     if (emitter->random)
         tn__text_add(&text, emitter->target->random_helpers);

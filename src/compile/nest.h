@@ -196,7 +196,7 @@ typedef struct tn__emitter {
     int user_count;
     size_t user_capacity;
     bool products;             /* product.cuh is needed */
-    bool math, integers, random, complex; /* parts of the scalar prelude that are needed */
+    bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 
 /* Appends a kernel that runs the nests one after another (or, for a single one, a share of its items), and fills in the

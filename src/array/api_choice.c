@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Choosing among elements, shuffling them, and distributions over several categories. */
+#include <tanso/array.h>
+
+#include "array/draw.h"
+
+#define map2(OP, a, b) tn__binary(TN__OP_##OP, a, b)
+
+/* ---- categories ---- */
+
+/* A vector of float64 probabilities on the draw's device; their last axis is `last` further ones. */
+static tn__node *categories(const char *operation, const tn_array *p, tn__device *device)
+{
+    tn__node *node = tn__strong(tn__node_of(p, operation));
+    TN__PASS_ERROR(node);
+    if (node->shape->ndim != 1 || node->shape->size < 1 || tn_dtype_is_complex((tn_dtype)node->dtype))
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a vector of at least one real number, got %d axes of %s", node->shape->ndim,
+                   tn_dtype_name((tn_dtype)node->dtype));
+    if (node->device != device && !tn__foldable(node))
+        TN__REFUSE(TN_ERR_DEVICE, operation, "the probabilities are on %s, the result on %s; move them with tn_to", node->device->name,
+                   device->name);
+    return tn__adapt(node, TN_FLOAT64, node->shape, device);
+}
+
+/* shape with one axis more, of n. */
+static bool longer(const char *operation, tn_shape *shape, int64_t n)
+{
+    if (shape->ndim < 0 || shape->ndim >= TN_MAX_NDIM) {
+        tn__fail(TN_ERR_SHAPE, operation, "expected a shape of 0 to %d axes, got %d: the categories are one more", TN_MAX_NDIM - 1,
+                 shape->ndim);
+        return false;
+    }
+    shape->dim[shape->ndim++] = n;
+    return true;
+}
+
+/* Element i of a vector, in a shape. */
+static tn__node *element(tn__node *vector, int64_t i, const tn__shape *shape)
+{
+    tn__node *one = tn__slice_node(vector, &i, (int64_t[]){1}, (int64_t[]){1});
+    TN__PASS_ERROR(one);
+    return tn__expand(tn__reshape(one, 0, NULL), shape);
+}
+
+/* `column` as element i of the last axis. */
+static tn__node *put_column(tn__node *all, tn__node *column, int64_t i)
+{
+    TN__PASS_ERROR(all);
+    TN__PASS_ERROR(column);
+    int ndim = all->shape->ndim;
+    int64_t window[2 * TN_MAX_NDIM], dim[TN_MAX_NDIM];
+    for (int k = 0; k < ndim; k++) {
+        window[2 * k] = k == ndim - 1 ? i : 0;
+        window[2 * k + 1] = 1;
+        dim[k] = k == ndim - 1 ? 1 : all->shape->dim[k];
+    }
+    const tn__ints *ints = tn__ints_intern(2 * ndim, window);
+    if (!ints) {
+        tn__fail_memory("random_multinomial", sizeof(tn__ints));
+        return tn__failed();
+    }
+    return tn__update(all, tn__reshape(column, ndim, dim), ints);
+}
+
+/* Category by category: how many of those left, with its probability among the rest. */
+static tn__node *multinomial(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts)
+{
+    const char *operation = "random_multinomial";
+    tn__draw d = tn__draw_new(operation, shape, TN_INT64, opts);
+    if (!d.shape)
+        return tn__failed();
+    tn__node *chances = categories(operation, p, d.device);
+    TN__PASS_ERROR(chances);
+    int64_t count = chances->shape->size;
+    if (n < 0 || !tn_dtype_is_integer(d.dtype))
+        TN__REFUSE(TN_ERR_VALUE, operation, "%lld experiments, dtype %s: expected at least 0, and integers", (long long)n,
+                   tn_dtype_name(d.dtype));
+    tn_shape whole = shape;
+    if (!longer(operation, &whole, count))
+        return tn__failed();
+    const tn__shape *result_shape = tn__shape_make(operation, whole, TN_FLOAT64);
+    if (!result_shape)
+        return tn__failed();
+    tn__node *result = tn__const(0, TN_FLOAT64, result_shape, d.device), *left = tn__const((double)n, TN_FLOAT64, d.shape, d.device);
+    tn__node *rest = tn__const(1, TN_FLOAT64, d.shape, d.device);
+    for (int64_t i = 0; i < count; i++) {
+        tn__node *chance = element(chances, i, d.shape), *taken = left;
+        if (i < count - 1) {
+            tn__node *share = map2(DIVIDE, chance, map2(MAXIMUM, rest, tn__const_like(rest, 1e-300)));
+            share = map2(MINIMUM, map2(MAXIMUM, share, tn__const_like(rest, 0)), tn__const_like(rest, 1));
+            taken = tn__draw_binomial(&d, left, share);
+            left = map2(SUBTRACT, left, taken);
+            rest = map2(SUBTRACT, rest, chance);
+        }
+        result = put_column(result, taken, i);
+        TN__PASS_ERROR(result);
+    }
+    return tn__cast(result, d.dtype);
+}
+
+tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts)
+{
+    TN__RETURN(multinomial(n, p, shape, opts));
+}
+
+/* Gamma variates over their sum. */
+static tn__node *dirichlet(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts)
+{
+    const char *operation = "random_dirichlet";
+    tn__device *device = tn__device_get(opts ? opts->device : (tn_device){0, 0});
+    tn__node *a = device ? categories(operation, alpha, device) : tn__failed();
+    TN__PASS_ERROR(a);
+    if (!longer(operation, &shape, a->shape->size))
+        return tn__failed();
+    tn__draw d = tn__draw_new(operation, shape, TN_FLOAT32, opts);
+    if (!d.shape)
+        return tn__failed();
+    tn__node *x = tn__draw_gamma(&d, tn__expand(a, d.shape));
+    TN__PASS_ERROR(x);
+    return tn__cast(map2(DIVIDE, x, tn__reduce(TN__OP_SUM, x, 1u << (d.shape->ndim - 1))), d.dtype);
+}
+
+tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts)
+{
+    TN__RETURN(dirichlet(alpha, shape, opts));
+}
+
+/* ---- choice ---- */
+
+/* Each time anew: where a uniform number falls among the sums of the probabilities. */
+static tn__node *weighted(const tn__draw *d, tn__node *p)
+{
+    tn__node *sums = tn__rows(TN__OP_CUMSUM, p, NULL);
+    TN__PASS_ERROR(sums);
+    int64_t n = p->shape->size, last = n - 1, size = d->shape->size;
+    tn__node *total = element(sums, last, d->shape);
+    tn__node *u = map2(MULTIPLY, tn__draw_next(d, TN__OP_RANDOM_UNIFORM, TN_FLOAT64), total);
+    tn__node *at = tn__rows(TN__OP_SEARCH_RIGHT, sums, tn__reshape(u, 1, &size));
+    TN__PASS_ERROR(at);
+    return tn__reshape_like(map2(MINIMUM, at, tn__const_like(at, (double)last)), d->shape);
+}
+
+/* Without putting back: those whose exponential variates over their probabilities come first (P. Efraimidis, P. Spirakis, 2006). */
+static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, tn__node *p)
+{
+    int64_t size = d->shape->size;
+    if (size > n)
+        TN__REFUSE(TN_ERR_VALUE, operation, "%lld of %lld cannot be chosen without putting back; leave out .once", (long long)size,
+                   (long long)n);
+    tn__draw keys = *d;
+    keys.shape = tn__shape_intern(1, &n);
+    if (!keys.shape) {
+        tn__fail_memory(operation, sizeof(tn__shape));
+        return tn__failed();
+    }
+    tn__node *key = tn__draw_exponential(&keys);
+    if (p)
+        key = map2(DIVIDE, key, p);
+    tn__node *order = tn__rows(TN__OP_ARGSORT, key, NULL);
+    TN__PASS_ERROR(order);
+    int64_t start = 0, step = 1;
+    return tn__reshape_like(tn__slice_node(order, &start, &step, &size), d->shape);
+}
+
+static tn__node *choice(int64_t n, tn_shape shape, const tn_choice_opts *opts)
+{
+    const char *operation = "random_choice";
+    tn_random_opts random = {.device = opts ? opts->device : (tn_device){0, 0}, .generator = opts ? opts->generator : NULL};
+    tn__draw d = tn__draw_new(operation, shape, TN_INT64, &random);
+    if (!d.shape)
+        return tn__failed();
+    if (n < 1 && d.shape->size > 0)
+        TN__REFUSE(TN_ERR_VALUE, operation, "there are %lld to choose from, expected at least 1", (long long)n);
+    tn__node *p = opts && opts->p ? categories(operation, opts->p, d.device) : NULL;
+    if (p) {
+        TN__PASS_ERROR(p);
+        if (p->shape->size != n)
+            TN__REFUSE(TN_ERR_SHAPE, operation, "%lld probabilities for %lld elements: they must be as many",
+                       (long long)p->shape->size, (long long)n);
+    }
+    if (opts && opts->once)
+        return distinct(operation, &d, n, p);
+    return p ? weighted(&d, p) : tn__cast(tn__draw_below(&d, (uint64_t)n), TN_INT64);
+}
+
+tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choice_opts *opts)
+{
+    TN__RETURN(choice(n, shape, opts));
+}
+
+/* ---- shuffling ---- */
+
+tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts)
+{
+    int64_t n = tn_ndim(x) > 0 ? tn_dim(x, 0) : 0;
+    if (tn_ndim(x) == 0)
+        TN__RETURN(tn__node_error(tn__error_new(TN_ERR_SHAPE, "random_permuted", "expected an array of at least 1 axis")));
+    tn_random_opts where = {.device = tn_device_of(x), .generator = opts ? opts->generator : NULL};
+    tn_array *order = tn_random_permutation_with(n, &where), *result = tn_take(x, order, 0);
+    tn_free(order);
+    return result;
+}
+
+tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts)
+{
+    tn_array *shuffled = tn_random_permuted_with(x, opts);
+    tn_status status = tn_assign(x, shuffled);
+    tn_free(shuffled);
+    return status;
+}

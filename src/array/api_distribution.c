@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distributions with parameters: a table of their parameters' ranges and how they are made of uniform and normal numbers. Most are
+ * the inverse of the distribution function at a uniform number; gamma, Poisson and binomial are operations of their own
+ * (scalar_draw.h), in float64. All is elementwise, so that parameters broadcast and every device gives the same numbers.
+ */
+#include <tanso/array.h>
+
+#include <math.h>
+
+#include "array/draw.h"
+
+#define map(OP, x)     tn__unary(TN__OP_##OP, x)
+#define map2(OP, a, b) tn__binary(TN__OP_##OP, a, b)
+#define scale(x, c)    tn__with(TN__OP_MULTIPLY, x, c)
+#define plus(x, c)     tn__with(TN__OP_ADD, x, c)
+#define minus(x)       map(NEGATIVE, x)
+
+enum { PARAMETERS = 3 };
+#define PI 3.14159265358979323846
+
+/* [0, 1), and (0, 1) */
+static tn__node *uniform(const tn__draw *d, tn_dtype dtype) { return tn__draw_next(d, TN__OP_RANDOM_UNIFORM, dtype); }
+static tn__node *open_uniform(const tn__draw *d, tn_dtype dtype)
+{
+    tn__node *u = uniform(d, dtype);
+    return tn_dtype_is_float(dtype) ? map2(MAXIMUM, u, tn__const_like(u, dtype == TN_FLOAT64 ? 0x1p-54 : 0x1p-25)) : u;
+}
+static tn__node *normal(const tn__draw *d, tn_dtype dtype) { return tn__draw_next(d, TN__OP_RANDOM_NORMAL, dtype); }
+/* -log(1 - u) */
+static tn__node *standard_exponential(const tn__draw *d, tn_dtype dtype)
+{
+    return minus(map(LOG1P, minus(uniform(d, dtype))));
+}
+static tn__node *log_gamma(const tn__draw *d, tn__node *shape)
+{
+    return map2(DRAW_LOG_GAMMA, tn__cast(shape, TN_FLOAT64), uniform(d, TN_FLOAT64));
+}
+static tn__node *gamma_of(const tn__draw *d, tn__node *shape) { return map(EXP, log_gamma(d, shape)); }
+
+/* A distribution: of parameters p, already in dtype t and the result's shape. */
+typedef tn__node *recipe(const tn__draw *d, tn_dtype t, tn__node *const *p);
+#define RECIPE(name) static tn__node *draw_##name(const tn__draw *d, tn_dtype t, tn__node *const *p)
+#define UNUSED       (void)d, (void)t, (void)p
+
+RECIPE(exponential) { return map2(MULTIPLY, standard_exponential(d, t), p[0]); }
+RECIPE(gamma) { UNUSED; return map2(MULTIPLY, gamma_of(d, p[0]), p[1]); }
+/* x / (x + y) of two gamma variates */
+RECIPE(beta) { UNUSED; return map(SIGMOID, map2(SUBTRACT, log_gamma(d, p[0]), log_gamma(d, p[1]))); }
+RECIPE(chisquare) { UNUSED; return scale(gamma_of(d, scale(p[0], 0.5)), 2); }
+RECIPE(f)
+{
+    UNUSED;
+    tn__node *over = map2(DIVIDE, gamma_of(d, scale(p[0], 0.5)), gamma_of(d, scale(p[1], 0.5)));
+    return map2(MULTIPLY, over, map2(DIVIDE, p[1], p[0]));
+}
+RECIPE(standard_t)
+{
+    tn__node *z = normal(d, t), *half = scale(p[0], 0.5);
+    return map2(MULTIPLY, z, map(SQRT, map2(DIVIDE, half, gamma_of(d, half))));
+}
+RECIPE(lognormal) { return map(EXP, map2(ADD, map2(MULTIPLY, normal(d, t), p[1]), p[0])); }
+RECIPE(laplace)
+{
+    tn__node *u = open_uniform(d, t), *low = map(LOG, scale(u, 2)), *high = minus(map(LOG, scale(minus(plus(u, -1)), 2)));
+    return map2(ADD, map2(MULTIPLY, tn__where(tn__with(TN__OP_LESS, u, 0.5), low, high), p[1]), p[0]);
+}
+RECIPE(logistic)
+{
+    tn__node *u = open_uniform(d, t);
+    return map2(ADD, map2(MULTIPLY, map2(SUBTRACT, map(LOG, u), map(LOG1P, minus(u))), p[1]), p[0]);
+}
+RECIPE(gumbel)
+{
+    tn__node *u = open_uniform(d, t);
+    return map2(SUBTRACT, p[0], map2(MULTIPLY, map(LOG, minus(map(LOG, u))), p[1]));
+}
+RECIPE(cauchy)
+{
+    return map2(ADD, map2(MULTIPLY, map(TAN, scale(plus(open_uniform(d, t), -0.5), PI)), p[1]), p[0]);
+}
+RECIPE(rayleigh) { return map2(MULTIPLY, map(SQRT, scale(standard_exponential(d, t), 2)), p[0]); }
+RECIPE(weibull) { return map2(POWER, standard_exponential(d, t), map(RECIPROCAL, p[0])); }
+RECIPE(pareto) { return map(EXPM1, map2(DIVIDE, standard_exponential(d, t), p[0])); }
+RECIPE(power) { return map2(POWER, open_uniform(d, t), map(RECIPROCAL, p[0])); }
+RECIPE(triangular)
+{
+    tn__node *u = uniform(d, t), *width = map2(SUBTRACT, p[2], p[0]), *left = map2(SUBTRACT, p[1], p[0]);
+    tn__node *right = map2(SUBTRACT, p[2], p[1]), *turn = map2(DIVIDE, left, width);
+    tn__node *low = map2(ADD, p[0], map(SQRT, map2(MULTIPLY, u, map2(MULTIPLY, width, left))));
+    tn__node *high = map2(SUBTRACT, p[2], map(SQRT, map2(MULTIPLY, minus(plus(u, -1)), map2(MULTIPLY, width, right))));
+    return tn__where(map2(LESS, u, turn), low, high);
+}
+/* J. Michael, W. Schucany, R. Haas, "Generating Random Variates Using Transformations with Multiple Roots" (1976) */
+RECIPE(wald)
+{
+    tn__node *z = normal(d, t), *mean = p[0], *y = map2(MULTIPLY, mean, map(SQUARE, z)), *u = uniform(d, t);
+    tn__node *root = map(SQRT, map2(ADD, scale(map2(MULTIPLY, p[1], y), 4), map(SQUARE, y)));
+    tn__node *x = map2(ADD, mean, map2(MULTIPLY, map2(DIVIDE, mean, scale(p[1], 2)), map2(SUBTRACT, y, root)));
+    tn__node *first = map2(LESS_EQUAL, u, map2(DIVIDE, mean, map2(ADD, mean, x)));
+    return tn__where(first, x, map2(DIVIDE, map(SQUARE, mean), x));
+}
+/* ceil(log(1 - u) / log(1 - p)), at least 1 */
+RECIPE(geometric)
+{
+    tn__node *x = map2(DIVIDE, standard_exponential(d, t), minus(map(LOG1P, minus(p[0]))));
+    return map2(MAXIMUM, map(CEIL, x), tn__const_like(x, 1));
+}
+RECIPE(poisson) { UNUSED; return map2(DRAW_POISSON, p[0], uniform(d, TN_FLOAT64)); }
+static tn__node *binomial_of(const tn__draw *d, tn__node *n, tn__node *p)
+{
+    tn__node *in[] = {n, p, uniform(d, TN_FLOAT64)};
+    for (int i = 0; i < 3; i++)
+        TN__PASS_ERROR(in[i]);
+    return tn__apply(TN__OP_DRAW_BINOMIAL, TN_FLOAT64, d->shape, 3, in, (tn__attr){.raw = {0}});
+}
+RECIPE(binomial) { UNUSED; return binomial_of(d, map(FLOOR, p[0]), p[1]); }
+/* Poisson with a gamma distributed mean */
+RECIPE(negative_binomial)
+{
+    UNUSED;
+    tn__node *mean = map2(MULTIPLY, gamma_of(d, p[0]), map2(DIVIDE, minus(plus(p[1], -1)), p[1]));
+    return map2(DRAW_POISSON, mean, uniform(d, TN_FLOAT64));
+}
+
+/* What a parameter must be. */
+typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART } range;
+static const char *const range_text[] = {"a finite number", "a number above 0", "a number not below 0", "from 0 to 1", "above 0, at most 1"};
+
+static bool in_range(range r, double x)
+{
+    switch (r) {
+    case ANY: return isfinite(x);
+    case POSITIVE: return x > 0 && isfinite(x);
+    case NOT_NEGATIVE: return x >= 0 && isfinite(x);
+    case FRACTION: return x >= 0 && x <= 1;
+    default: return x > 0 && x <= 1;
+    }
+}
+
+typedef struct distribution {
+    const char *name;
+    recipe *f;
+    bool whole;                /* int64 by default, computed in float64 */
+    bool wide;                 /* floats computed in float64 */
+    int parameters;
+    range range[PARAMETERS];
+} distribution;
+
+/* The result's shape: as given, or what the parameters broadcast to. */
+static bool result_shape(const distribution *row, tn__node *const *p, tn_shape *shape)
+{
+    if (shape->ndim >= 0)
+        return true;
+    const tn__shape *common = tn__common_shape(row->name, row->parameters, p, TN_FLOAT64);
+    if (common)
+        *shape = tn__shape_value(common);
+    return common != NULL;
+}
+
+static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape, const tn_random_opts *opts)
+{
+    tn__node *p[PARAMETERS];
+    for (int i = 0; i < row->parameters; i++) {
+        p[i] = tn__node_of(parameters[i], row->name);
+        TN__PASS_ERROR(p[i]);
+        if (tn_dtype_is_complex((tn_dtype)p[i]->dtype))
+            TN__REFUSE(TN_ERR_DTYPE, row->name, "parameter %d is complex, expected real numbers", i + 1);
+        double value = tn__foldable(p[i]) ? tn__scalar_to_double(p[i]->attr.scalar, (tn_dtype)p[i]->dtype) : 1;
+        if (tn__foldable(p[i]) && !in_range(row->range[i], value))
+            TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value, range_text[row->range[i]]);
+    }
+    if (!result_shape(row, p, &shape))
+        return tn__failed();
+    tn__draw d = tn__draw_new(row->name, shape, row->whole ? TN_INT64 : TN_FLOAT32, opts);
+    if (!d.shape)
+        return tn__failed();
+    if (d.dtype == TN_BOOL || tn_dtype_is_complex(d.dtype) || (!row->whole && !tn_dtype_is_float(d.dtype)))
+        TN__REFUSE(TN_ERR_DTYPE, row->name, "draws %s, and the dtype asked for is %s", row->whole ? "whole numbers" : "floats",
+                   tn_dtype_name(d.dtype));
+    tn_dtype t = row->whole || row->wide || d.dtype == TN_FLOAT64 ? TN_FLOAT64 : TN_FLOAT32;
+    for (int i = 0; i < row->parameters; i++) {
+        p[i] = tn__foldable(p[i]) || p[i]->device == d.device ? tn__adapt(p[i], t, d.shape, d.device) : p[i];
+        TN__PASS_ERROR(p[i]);
+        if (p[i]->device != d.device)
+            TN__REFUSE(TN_ERR_DEVICE, row->name, "parameter %d is on %s, the result on %s; move it with tn_to, or give .device",
+                       i + 1, p[i]->device->name, d.device->name);
+    }
+    return tn__cast(row->f(&d, t, p), d.dtype);
+}
+
+#define DISTRIBUTION1(name, whole, wide, r0) \
+    tn_array *tn_random_##name##_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts) \
+    { \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 1, {r0}}; \
+        TN__RETURN(drawn(&row, (const tn_array *const[]){a}, shape, opts)); \
+    }
+#define DISTRIBUTION2(name, whole, wide, r0, r1) \
+    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape, const tn_random_opts *opts) \
+    { \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}}; \
+        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts)); \
+    }
+DISTRIBUTION1(exponential, false, false, NOT_NEGATIVE)
+DISTRIBUTION2(gamma, false, true, NOT_NEGATIVE, NOT_NEGATIVE)
+DISTRIBUTION2(beta, false, true, POSITIVE, POSITIVE)
+DISTRIBUTION1(chisquare, false, true, POSITIVE)
+DISTRIBUTION2(f, false, true, POSITIVE, POSITIVE)
+DISTRIBUTION1(standard_t, false, true, POSITIVE)
+DISTRIBUTION2(lognormal, false, false, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(laplace, false, false, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(logistic, false, false, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(gumbel, false, false, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(cauchy, false, false, ANY, NOT_NEGATIVE)
+DISTRIBUTION1(rayleigh, false, false, NOT_NEGATIVE)
+DISTRIBUTION1(weibull, false, false, POSITIVE)
+DISTRIBUTION1(pareto, false, false, POSITIVE)
+DISTRIBUTION1(power, false, false, POSITIVE)
+DISTRIBUTION2(wald, false, true, POSITIVE, POSITIVE)
+DISTRIBUTION1(geometric, true, true, PART)
+DISTRIBUTION1(poisson, true, true, NOT_NEGATIVE)
+DISTRIBUTION2(binomial, true, true, NOT_NEGATIVE, FRACTION)
+DISTRIBUTION2(negative_binomial, true, true, POSITIVE, PART)
+
+tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right, tn_shape shape,
+                                    const tn_random_opts *opts)
+{
+    static const distribution row = {"random_triangular", draw_triangular, false, false, 3, {ANY, ANY, ANY}};
+    TN__RETURN(drawn(&row, (const tn_array *const[]){left, mode, right}, shape, opts));
+}
+
+tn__node *tn__draw_binomial(const tn__draw *d, tn__node *n, tn__node *p) { return binomial_of(d, n, p); }
+tn__node *tn__draw_exponential(const tn__draw *d) { return standard_exponential(d, TN_FLOAT64); }
+tn__node *tn__draw_gamma(const tn__draw *d, tn__node *shape) { return gamma_of(d, shape); }
