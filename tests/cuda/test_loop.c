@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a training loop asks of the driver once it is under way, on a fake one: a launch of a graph a step, scalars that have changed
+ * put in its place, and nothing else; no copy, no wait, no allocation, no new graph.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "cuda/fake.h"
+
+enum { SAMPLES = 230, FEATURES = 12, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 8 };
+
+static tn_dataset *samples(void)
+{
+    static float x[SAMPLES * FEATURES];
+    static int64_t t[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++)
+        t[i] = i % 4;
+    tn_dataset *dataset = NULL;
+    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(SAMPLES, FEATURES), TN_FLOAT32), tn_from_int64s(t, SAMPLES));
+    return dataset;
+}
+
+typedef struct training {
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    tn_loader *batches;
+    tn_meter *mean;
+} training;
+
+static void epoch(training *t)
+{
+    for (tn_batch b; tn_loader_next(t->batches, &b);)
+        TN_SCOPE {
+            tn_array *loss = tn_softmax_cross_entropy(tn_forward(t->net, b.x), b.t);
+            assert_int_equal(tn_backward(loss), TN_OK);
+            assert_int_equal(tn_step(t->optimizer), TN_OK);
+            tn_meter_add(t->mean, loss, (double)b.size);
+        }
+}
+
+/* patches: nodes with scalars that change in a step. */
+static void steady(tn_optimizer *(*make)(tn_layer *net), int patches)
+{
+    training t = {.net = tn_sequential(tn_linear(6), tn_tanh_layer(), tn_linear(4)), .mean = tn_meter_new(tn_cuda(0))};
+    t.optimizer = make(t.net);
+    t.batches = tn_loader_new(samples(), .batch = BATCH, .shuffle = true, .device = tn_cuda(0));
+    assert_int_equal(tn_layer_to(t.net, tn_cuda(0)), TN_OK);
+    for (int e = 0; e < EPOCHS; e++) {
+        tn__cuda_device *cuda = tn__cuda_of(tn__device_get(tn_cuda(0)));
+        unsigned long long waits = cuda->wait_count;
+        fake_counts before = fake.count;
+        epoch(&t);
+        if (e >= EPOCHS / 2) {
+            assert_int_equal(fake.count.graph_launches - before.graph_launches, STEPS);
+            assert_int_equal(fake.count.launches, before.launches);
+            assert_int_equal(fake.count.graphs, before.graphs);
+            assert_int_equal(fake.count.allocations, before.allocations);
+            assert_int_equal(fake.count.host_to_device - before.host_to_device, 2); /* the next order, the mean's zero */
+            assert_int_equal(fake.count.device_to_host, before.device_to_host);
+            assert_int_equal(cuda->wait_count, waits);
+            assert_true(fake.count.patches - before.patches <= patches * STEPS);
+        }
+        tn_meter_take(t.mean);
+    }
+    assert_string_equal(tn_error(), "");
+    tn_meter_free(t.mean);
+    tn_loader_free(t.batches);
+    tn_optimizer_free(t.optimizer);
+    tn_layer_free(t.net);
+}
+
+static tn_optimizer *sgd(tn_layer *net) { return tn_sgd(net, .lr = 0.1); }
+static tn_optimizer *adam(tn_layer *net) { return tn_adam(net); }
+
+/* The rows of x and the labels, each at a position of its own. */
+static void test_sgd(void **state)
+{
+    (void)state;
+    steady(sgd, 2);
+}
+
+/* And the corrections of the first moments: of each of four updates at most. */
+static void test_adam(void **state)
+{
+    (void)state;
+    steady(adam, 6);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (fake_open() == NULL)
+        return -1;
+    fake.words = fake.scalars = 0;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adam)};
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
