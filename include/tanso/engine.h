@@ -5,6 +5,11 @@
  * An array's value is computed when it is read, by tn_eval, at the end of an optimizer's step, or when a recording
  * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape
  * of the graph, so a loop compiles in its first rounds and then only looks its plan up.
+ *
+ * On a GPU evaluation only starts the work and returns; reading waits for it. What fails there, an index out of range, is
+ * told of by the first call after it that evaluates, reads or synchronizes (tn_synchronize). Arrays that the failed evaluation,
+ * or one started after it, would have computed give the error whenever they are used; what was to be overwritten in place,
+ * such as parameters, is as the failed evaluation found it.
  */
 #ifndef TANSO_ENGINE_H
 #define TANSO_ENGINE_H
