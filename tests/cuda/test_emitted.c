@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernels that the library emits for a GPU are compiled by NVRTC for three generations, which needs no GPU: cases of every
+ * operation, random graphs, training steps. They are evaluated on a driver whose kernels do nothing; the texts are collected
+ * and then compiled. A compilation takes seconds, so each run takes another share of the cases, and another generation for
+ * each text; TANSO_TEST_EVERY=1 takes all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "conformance/cases.h"
+#include "core/memory.h"
+#include "cuda/fake.h"
+#include "engine/random_graph.h"
+#include "support/random.h"
+
+#define MOST 4096
+#define TOGETHER 40 /* cases in a plan: a compilation costs more than its kernels */
+#define EVERY 80    /* of the cases */
+#define GRAPHS 4
+
+static const int generations[] = {80, 90, 100};
+static tn__cuda_libraries compiler;
+static char *texts[MOST];
+static int count;
+static test_random chance;
+
+static int share(void)
+{
+    const char *wanted = getenv("TANSO_TEST_EVERY");
+    return wanted && atoi(wanted) > 0 ? atoi(wanted) : EVERY;
+}
+
+static void collect(const char *text)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(texts[i], text) == 0)
+            return;
+    assert_true(count < MOST);
+    texts[count++] = strdup(text);
+}
+
+/* Evaluation of what cannot fail but for want of memory; values are whatever they are. */
+static void emit(int roots, const tn_array **x)
+{
+    if (tn_eval_all(roots, x) != TN_OK && tn_error_code() != TN_ERR_INDEX)
+        fail_msg("%s", tn_error());
+    tn_clear_error();
+    (void)!tn_synchronize(tn_cuda(0));
+    tn_clear_error();
+}
+
+static void test_operations(void **state)
+{
+    (void)state;
+    case_file file = {0};
+    char path[4096];
+    const char *folder = getenv("TANSO_TEST_DATA");
+    snprintf(path, sizeof path, "%s/conformance.bin", folder ? folder : ".");
+    if (!cases_read(path, &file))
+        skip();
+    int every = share(), before = count;
+    const tn_array *roots[TOGETHER];
+    for (int i = (int)(file.seed % (unsigned)every); i < file.count;)
+        TN_SCOPE {
+            int n = 0;
+            for (; i < file.count && n < TOGETHER; i += every) {
+                tn_array *x = file.cases[i].mode == REFUSED ? NULL : case_array(&file.cases[i]);
+                tn_clear_error();
+                if (x && !tn_is_error(x))
+                    roots[n++] = x;
+            }
+            emit(n, roots);
+        }
+    cases_free(&file);
+    assert_true(count > before);
+}
+
+static void test_graphs(void **state)
+{
+    (void)state;
+    int before = count;
+    for (int g = 0; g < (share() == 1 ? 20 * GRAPHS : GRAPHS); g++)
+        TN_SCOPE {
+            random_graph graph;
+            const tn_array *roots[GRAPH_MAX];
+            int n = 0;
+            random_graph_build(&graph, test_random_bits(&chance));
+            for (int k = 0; k < graph.count; k++)
+                if (graph.x[k])
+                    roots[n++] = graph.x[k];
+            emit(n, roots);
+            random_graph_free(&graph);
+        }
+    assert_true(count > before);
+}
+
+static void test_training(void **state)
+{
+    (void)state;
+    static const char *const nets[] = {"linear:30 relu linear:10", "linear:1000 sigmoid linear:10",
+                                       "layer_norm dropout:0.2 linear:100 gelu linear:10"};
+    static const char *const optimizers[] = {"sgd:lr=0.1", "momentum:lr=0.1", "nesterov:lr=0.1", "adam:clip_norm=1",
+                                             "adamw:weight_decay=0.1"};
+    int before = count;
+    for (int i = 0; i < 5; i++) {
+        tn_layer *net = tn_layer_parse(nets[i % 3]);
+        tn_optimizer *optimizer = tn_optimizer_parse(optimizers[i], net);
+        tn_loader *batches = tn_loader_new(tn_digits(TN_TRAIN), .batch = 32 + i, .shuffle = true, .device = tn_cuda(0));
+        tn_meter *mean = tn_meter_new(tn_cuda(0));
+        tn_batch b;
+        for (int step = 0; step < 3 && tn_loader_next(batches, &b); step++)
+            TN_SCOPE {
+                tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, b.x), b.t);
+                assert_int_equal(tn_backward(loss), TN_OK);
+                assert_int_equal(tn_step(optimizer), TN_OK);
+                tn_meter_add(mean, loss, (double)b.size);
+            }
+        tn_meter_take(mean);
+        if (!tn_ok())
+            fail_msg("%s", tn_error());
+        tn_meter_free(mean);
+        tn_loader_free(batches);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(net);
+    }
+    assert_true(count > before);
+}
+
+static int compile_share(int first, int step)
+{
+    int bad = 0;
+    for (int i = first; i < count * 3; i += step) {
+        if (share() > 1 && (uint64_t)(i % 3) != ((uint64_t)(i / 3) + chance.state) % 3)
+            continue;
+        char *image = NULL;
+        size_t length = 0;
+        if (tn__cuda_compile(&compiler, generations[i % 3], texts[i / 3], &image, &length) != TN_OK && bad++ < 3) {
+            print_error("TANSO_TEST_SEED=%llu, text %d, sm_%d: %s\n", (unsigned long long)chance.state, i / 3,
+                        generations[i % 3], tn_error());
+            tn_clear_error();
+        }
+        tn__free(image);
+    }
+    return bad;
+}
+
+/* By a process a core: the compiler uses one. */
+static void test_all_compile(void **state)
+{
+    (void)state;
+    long workers = sysconf(_SC_NPROCESSORS_ONLN);
+    workers = workers < 1 ? 1 : workers > 16 ? 16 : workers;
+    print_message("%d texts for %d generations\n", count, 3);
+    fflush(NULL);
+    for (long w = 0; w < workers; w++)
+        if (fork() == 0)
+            _exit(compile_share((int)w, (int)workers) ? 1 : 0);
+    int status, bad = 0;
+    while (wait(&status) > 0)
+        bad += status != 0;
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_training),
+        cmocka_unit_test(test_all_compile),
+    };
+    if (!tn__cuda_open_compiler(&compiler, CUDA_VERSION / 1000)) {
+        printf("libnvrtc is not here\n");
+        return 77;
+    }
+    char folder[] = "/tmp/tanso-emitted-XXXXXX";
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    setenv("TANSO_CACHE_DIR", folder, 1); /* an empty cache: what it held would not be compiled */
+    chance = test_random_new();
+    tn_seed(chance.state);
+    fake_use();
+    fake.compiles = collect;
+    if (tn_set_device(tn_cuda(0)) != TN_OK) {
+        fprintf(stderr, "%s\n", tn_error());
+        return 1;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) == 0 ? failed : 1;
+}
