@@ -183,12 +183,38 @@ static void add_extras(operands *o, const tn__user_part *part, const tn__shape *
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
+/* Operands of one dtype, shape and device for parameters of one letter, as most are, need no inference. */
+static bool is_plain(const tn__user_part *part, int count, tn__node *const *in, const tn__shape *wanted)
+{
+    const tn__node *first = in[0];
+    if (!part->plain || count != part->in_count || (wanted && wanted != first->shape))
+        return false;
+    for (int k = 0; k < count; k++)
+        if (in[k]->dtype != first->dtype || in[k]->shape != first->shape || in[k]->device != first->device ||
+            in[k]->flags & TN__NODE_WEAK || tn__node_is_error(in[k]))
+            return false;
+    return true;
+}
+
 /* Finds dtypes and shape, and makes the operands fit. */
 static bool prepare(operands *o, int which, int count, tn__node *const *in, const tn__user_wish *wish, int64_t reduced,
                     const tn__shape **shape)
 {
     const tn_kernel *kernel = o->kernel;
     const tn__user_part *part = &kernel->part[which];
+    if (count && is_plain(part, count, in, wish->shape)) {
+        o->device = in[0]->device;
+        o->user.in_count = count;
+        o->user.out_count = part->out_count;
+        for (int k = 0; k < count; k++) {
+            o->in[k] = in[k];
+            o->user.in[k] = (tn_dtype)in[k]->dtype;
+        }
+        for (int k = 0; k < part->out_count; k++)
+            o->user.out[k] = (tn_dtype)in[0]->dtype;
+        *shape = in[0]->shape;
+        return true;
+    }
     if (count != part->in_count)
         return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected %d", count, part->in_count), false;
     for (int k = 0; k < count; k++)
@@ -209,7 +235,10 @@ static bool prepare(operands *o, int which, int count, tn__node *const *in, cons
 static bool apply_part(const tn_kernel *kernel, int which, int count, tn__node *const *in, const tn__user_wish *wish,
                        int64_t reduced, tn__node **fitted, tn__node **out)
 {
-    operands o = {.kernel = kernel};
+    operands o;
+    memset(&o.user, 0, sizeof o.user);
+    o.kernel = kernel;
+    o.failed = false;
     const tn__shape *shape;
     if (!prepare(&o, which, count, in, wish, reduced, &shape))
         return false;

@@ -136,6 +136,11 @@ void tn__user_scan(tn__user_part *part)
         snprintf(word, sizeof word, "%s_ndim", part->in[k].name);
         part->shapes |= (uint32_t)(shape || tn__user_mentions(part->text, word)) << k;
     }
+    part->plain = part->in_count > 0 && !part->extras && part->in[0].letter;
+    for (int k = 0; k < part->in_count; k++)
+        part->plain = part->plain && !part->in[k].raw && part->in[k].letter == part->in[0].letter;
+    for (int k = 0; k < part->out_count; k++)
+        part->plain = part->plain && part->out[k].letter == part->in[0].letter;
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */

@@ -50,6 +50,7 @@ typedef struct tn__user_part {
     tn__user_param in[TN__USER_PARAMS], out[TN__USER_PARAMS];
     int in_count, out_count;
     unsigned extras;      /* a set of tn__user_extra */
+    bool plain;           /* no extras, nothing raw, one letter everywhere */
     uint32_t sizes, shapes; /* bit k: the text mentions NAME_size, NAME_shape of raw input k */
     const char *identity; /* of a combination, else NULL */
     tn__user *_Atomic instances;
