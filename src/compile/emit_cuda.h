@@ -61,6 +61,9 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
 /* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the last. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
+/* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a nest in
+ * pieces, number `part`. */
+void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name);
 /* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not vary
  * with `inner` stay where they are used. */
 void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);

@@ -139,13 +139,7 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
         print_kept(p);
     tn__cu_find(p, f, inner);
     open_groups(p);
-    if (pieces)
-        tn__line(p, "const ix part = item / (ix)n[%d], group = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), TN__CUDA_GROUPS(n));
-    else
-        tn__line(p, "const ix part = 0, group = item;");
-    tn__line(p, "const ix begin = part * (ix)n[%d];", TN__CUDA_SEGMENT(n));
-    tn__line(p, "const ix end = begin + (ix)n[%d] < (ix)n[%d] ? begin + (ix)n[%d] : (ix)n[%d];", TN__CUDA_SEGMENT(n),
-             TN__CUDA_ROWS_AT(n), TN__CUDA_SEGMENT(n), TN__CUDA_ROWS_AT(n));
+    tn__cu_open_segment(p, pieces, "group");
     tn__line(p, "const ix number = group * across + cx;");
     tn__cu_decode(p, f, kept, "number");
     tn__emit_indent(p);

@@ -113,16 +113,8 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
     tn__line(p, "const bool there = mine < (ix)n[0];");
     tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
-    if (pieces) {
-        tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), TN__CUDA_GROUPS(n));
-        tn__line(p, "const ix begin = part * (ix)n[%d];", TN__CUDA_SEGMENT(n));
-        tn__line(p, "const ix end = begin + (ix)n[%d] < (ix)n[%d] ? begin + (ix)n[%d] : (ix)n[%d];", TN__CUDA_SEGMENT(n),
-                 TN__CUDA_ROWS_AT(n), TN__CUDA_SEGMENT(n), TN__CUDA_ROWS_AT(n));
-    } else {
-        tn__line(p, "const ix begin = 0, end = (ix)n[%d];", TN__CUDA_ROWS_AT(n));
-        tn__line(p, "(void)begin;");
-    }
-    tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, pieces ? "row" : "item");
+    tn__cu_open_segment(p, pieces, "row");
+    tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
         tn__cu_start(p, level, 0);

@@ -72,6 +72,18 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
     }
 }
 
+void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name)
+{
+    const tn__nest *n = p->nest;
+    if (!pieces) {
+        tn__line(p, "const ix %s = item, begin = 0, end = (ix)n[%d];", name, TN__CUDA_ROWS_AT(n));
+        return;
+    }
+    tn__line(p, "const ix part = item / (ix)n[%d], %s = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), name, TN__CUDA_GROUPS(n));
+    tn__line(p, "const ix begin = part * (ix)n[%d], left = (ix)n[%d] - begin;", TN__CUDA_SEGMENT(n), TN__CUDA_ROWS_AT(n));
+    tn__line(p, "const ix end = begin + (left < (ix)n[%d] ? left : (ix)n[%d]);", TN__CUDA_SEGMENT(n), TN__CUDA_SEGMENT(n));
+}
+
 /* ---- what passes compute ---- */
 
 /* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. */

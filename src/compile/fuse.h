@@ -33,6 +33,9 @@ bool tn__apart(const tn__fuser *fuser, const tn__nest *a, const tn__nest *b);
 bool tn__make_items(tn__fuser *fuser);
 bool tn__merge_nests(tn__fuser *fuser);
 
+/* pieces.c: true if a nest goes through few long rows more than once, which steps of their own do with more workers. */
+bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest);
+
 static inline bool tn__set_has(const uint64_t *set, int i) { return set[i / 64] >> (i % 64) & 1; }
 static inline void tn__set_add(uint64_t *set, int i) { set[i / 64] |= (uint64_t)1 << (i % 64); }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
+#define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
 #define MAX_TOGETHER 16
 
 static void free_fuser(tn__fuser *f)
@@ -81,9 +82,10 @@ static bool drop_unneeded(tn__fuser *f)
 
 /* ---- order ---- */
 
-static bool is_small(const tn__item *item)
+static bool is_small(const tn__fuser *f, const tn__item *item)
 {
-    return item->nest && !item->nest->product.there && tn__nest_points(item->nest) <= SMALL_POINTS;
+    int64_t most = f->device->capabilities.multiprocessors ? SMALL_POINTS_GPU : SMALL_POINTS;
+    return item->nest && !item->nest->product.there && tn__nest_points(item->nest) <= most;
 }
 
 static bool ready(const tn__fuser *f, int i, const uint64_t *done)
@@ -102,7 +104,7 @@ static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
     for (int i = 0; i < f->item_count; i++) {
         if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
             continue;
-        if (is_small(&f->item[i]) == after_small)
+        if (is_small(f, &f->item[i]) == after_small)
             return i;
         if (other < 0)
             other = i;
@@ -148,7 +150,7 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
         f->base.stored = draft->stored;
         tn__item *item = &f->item[i];
         tn__set_add(done, i);
-        bool together = fusion && is_small(item);
+        bool together = fusion && is_small(f, item);
         if (!together || g.count == MAX_TOGETHER || apart_from(f, &g, item->nest))
             good = flush(draft, emitter, &g, &kernels);
         if (!good)

@@ -90,42 +90,49 @@ static bool nest_item(tn__fuser *f, int v)
     return true;
 }
 
-/* A reshape that no strides express: its input is stored by a nest that copies; a leaf's input has its place already, so then
- * the reshape itself is a copy. */
-static bool unblock(tn__fuser *f, int v)
+/* Reshapes that no strides express: the input is stored by a nest that copies; a leaf has its place already, so then the reshape
+ * itself is a copy. All of them are found before anything is made that reads one. */
+static void unblock(tn__fuser *f)
 {
-    tn__window w;
-    int blocked;
-    if (tn__window_of(f->graph, v, f->base.stored, &w, &blocked))
-        return true;
-    if (tn__value_is_leaf(&f->graph->value[blocked])) {
-        f->base.stored[v] = true;
-        return single(f, v);
+    const tn__graph *graph = f->graph;
+    for (int v = 0; v < graph->count; v++) {
+        tn__window w;
+        int blocked;
+        if (graph->value[v].uses && graph->value[v].op == TN__OP_RESHAPE && f->base.stored[tn__view_base(graph, v)] &&
+            !tn__window_of(graph, v, f->base.stored, &w, &blocked))
+            f->base.stored[tn__value_is_leaf(&graph->value[blocked]) ? v : blocked] = true;
     }
-    f->base.stored[blocked] = true;
-    return nest_item(f, blocked);
+}
+
+/* Does one operation, by a library or in memory, make the value? */
+static bool is_single(const tn__fuser *f, int v)
+{
+    const tn__value *value = &f->graph->value[v];
+    switch (tn__value_kind(value)) {
+    case TN__KIND_MATMUL:
+        return !tn__product_own(f->base.draft, v, f->device) || f->base.draft->fold[v] == TN__FOLD_UPDATE;
+    case TN__KIND_VIEW:
+        return value->op == TN__OP_RESHAPE && tn__value_is_leaf(&f->graph->value[value->in[0]]);
+    case TN__KIND_SCATTER:
+    case TN__KIND_ROWS:
+    case TN__KIND_LIBRARY:
+    case TN__KIND_UPDATE:
+    case TN__KIND_CONST:
+        return true;
+    default:
+        return f->base.draft->fold[v] == TN__FOLD_UPDATE;
+    }
 }
 
 bool tn__make_items(tn__fuser *f)
 {
     const tn__graph *graph = f->graph;
+    unblock(f);
     for (int v = 0; v < graph->count; v++) {
         const tn__value *value = &graph->value[v];
-        if (!value->uses || tn__value_is_leaf(value))
+        if (!value->uses || tn__value_is_leaf(value) || !f->base.stored[v] || f->base.draft->fold[v] == TN__FOLD_PART)
             continue;
-        int kind = tn__value_kind(value);
-        bool done = true;
-        if (value->op == TN__OP_RESHAPE && f->base.stored[tn__view_base(graph, v)])
-            done = unblock(f, v);
-        if (kind == TN__KIND_VIEW || !f->base.stored[v] || f->base.draft->fold[v] == TN__FOLD_PART)
-            ;
-        else if ((kind == TN__KIND_MATMUL && !tn__product_own(f->base.draft, v, f->device)) || kind == TN__KIND_SCATTER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY ||
-                 kind == TN__KIND_UPDATE || kind == TN__KIND_CONST ||
-                 f->base.draft->fold[v] == TN__FOLD_UPDATE)
-            done = single(f, v);
-        else
-            done = nest_item(f, v);
-        if (!done)
+        if (!(is_single(f, v) ? single(f, v) : nest_item(f, v)))
             return false;
     }
     return true;
@@ -235,7 +242,8 @@ static tn__built merge(tn__fuser *f, int into, int nest)
     if (added) {
         own(f, b, into);
         built = tn__nest_build(&f->base, both);
-        if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES))
+        if (built == TN__BUILT && (both->expr_count > MAX_EXPRESSIONS || both->access_count > MAX_ACCESSES ||
+                                   tn__pieces_rather(&f->device->capabilities, both)))
             built = TN__BUILT_MISFIT;
     }
     if (built != TN__BUILT) {

@@ -94,8 +94,7 @@ typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__
 
 /* How a block of threads computes a part of a product: the constants of product.cuh. */
 typedef struct tn__product_tile {
-    int rows, columns;              /* columns 0: the thin core, which has all of them */
-    int rows_each, columns_each, lanes_down, slices, step, stages;
+    int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
     int threads;
 } tn__product_tile;
 
