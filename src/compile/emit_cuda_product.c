@@ -66,12 +66,9 @@ static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
-    if (t->columns)
-        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
-                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
-                 tn__product_along_k(n, 0) ? "true" : "false", tn__product_along_k(n, 1) ? "true" : "false");
-    else
-        tn__line(p, "typedef tn_thin<%s, %d, %d> core;", element_type(n), t->rows, t->threads);
+    tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
+             t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
+             tn__product_along_k(n, 0) ? "true" : "false", tn__product_along_k(n, 1) ? "true" : "false");
 }
 
 /* Which tile is the block's; the tile into shared memory. */
@@ -85,12 +82,8 @@ static void emit_core(tn__printer *p)
     const char *all_rows = product->row_loop < 0 ? "1" : rows, *all_columns = product->column_loop < 0 ? "1" : columns;
     emit_type(p);
     tn__line(p, "unsigned q = (unsigned)block;");
-    if (product->tile.columns) {
-        tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
-        tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
-    } else {
-        tn__line(p, "const tn_i64 left = 0;");
-    }
+    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
     tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
     tn__line(p, "q /= (unsigned)n[%d];", product->param);
     for (int l = n->loop_count - 1; l >= 0; l--)
@@ -99,7 +92,7 @@ static void emit_core(tn__printer *p)
             tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
         }
     tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", all_rows);
-    tn__line(p, "const int columns = tn_within(%s - left, %s);", all_columns, product->tile.columns ? "core::COLUMNS" : "32");
+    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", all_columns);
     tn__line(p, "%s *const tile = (%s *)tn_shared;", element_type(n), element_type(n));
     tn__line(p, "{");
     if (product->row_loop >= 0)
@@ -110,7 +103,7 @@ static void emit_core(tn__printer *p)
     emit_factor(p, 1);
     tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", k_param(n, &n->access[product->access[0]]) + 1);
     tn__line(p, "}");
-    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column, columns); };");
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
 }
 
 /* ---- elements ---- */
@@ -176,14 +169,9 @@ static void store_kept(tn__printer *p, int level)
 
 static void emit_elementwise(tn__printer *p)
 {
-    bool thin = !p->nest->product.tile.columns;
-    tn__line(p, "const int across = %s, down = core::THREADS / across, column = threadIdx.x %% across;",
-             thin ? "columns" : "core::COLUMNS");
-    if (thin)
-        tn__line(p, "constexpr int each = 1;");
-    else
-        tn__line(p, "constexpr int every = core::ROWS * core::COLUMNS / core::THREADS, each = every < 1 ? 1 : every < %d ? every : %d;",
-                 AT_ONCE, AT_ONCE);
+    tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, every = core::ROWS / down;");
+    tn__line(p, "constexpr int each = every < 1 ? 1 : every < %d ? every : %d;", AT_ONCE, AT_ONCE);
+    tn__line(p, "const int column = threadIdx.x %% across;");
     tn__line(p, "for (int first = threadIdx.x / across; first < core::ROWS; first += each * down) {");
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
@@ -311,7 +299,7 @@ static void emit_rows(tn__printer *p)
     tn__line(p, "for (int row = threadIdx.x / 32; row < rows; row += core::THREADS / 32) {");
     if (product->row_loop >= 0)
         tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
-    tn__line(p, "const %s own = lane < columns ? core::at(tile, row, lane, columns) : 0;", element_type(p->nest));
+    tn__line(p, "const %s own = lane < columns ? core::at(tile, row, lane) : 0;", element_type(p->nest));
     tn__line(p, "const auto product = [&](int, int) { return own; };");
     tn__emit_extent(p);
     for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {

@@ -7,6 +7,7 @@
 #define SHORT_ROW 32    /* columns of a result whose rows one block reduces */
 #define SHORT_COLUMN 128 /* rows of a result whose columns one block reduces, if their sums over k are short, too */
 #define SHORT_DEPTH 64
+#define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
@@ -88,84 +89,90 @@ bool tn__product_along_k(const tn__nest *nest, int factor)
     return (k < 0 ? -k : k) < (line < 0 ? -line : line);
 }
 
-/* Tiles by size, most of them for both halves of a multiprocessor's warps. */
+/* Tiles for any result: rows, columns, rows and columns of a thread, lanes down, slices, step, stages. */
 static const tn__product_tile tiles[] = {
-    {.rows = 16, .columns = 16, .rows_each = 2, .columns_each = 4, .lanes_down = 8, .slices = 8, .step = 8, .stages = 2},
-    {.rows = 16, .columns = 32, .rows_each = 4, .columns_each = 4, .lanes_down = 4, .slices = 8, .step = 8, .stages = 3},
-    {.rows = 28, .columns = 32, .rows_each = 7, .columns_each = 4, .lanes_down = 4, .slices = 8, .step = 16, .stages = 3},
-    {.rows = 32, .columns = 32, .rows_each = 4, .columns_each = 8, .lanes_down = 8, .slices = 8, .step = 8, .stages = 3},
-    {.rows = 32, .columns = 64, .rows_each = 8, .columns_each = 8, .lanes_down = 4, .slices = 4, .step = 8, .stages = 3},
-    {.rows = 64, .columns = 64, .rows_each = 8, .columns_each = 8, .lanes_down = 8, .slices = 2, .step = 8, .stages = 3},
-    {.rows = 64, .columns = 64, .rows_each = 8, .columns_each = 8, .lanes_down = 8, .slices = 4, .step = 8, .stages = 3},
-    {.rows = 128, .columns = 64, .rows_each = 8, .columns_each = 8, .lanes_down = 4, .slices = 2, .step = 8, .stages = 3},
+    {2, 16, 1, 1, 2, 8, 32, 4, 0},   {4, 8, 1, 1, 4, 8, 32, 4, 0},    {4, 32, 1, 4, 4, 8, 16, 4, 0},
+    {8, 16, 1, 4, 8, 4, 16, 2, 0},   {16, 16, 2, 4, 8, 4, 28, 2, 0},  {16, 32, 4, 4, 4, 8, 8, 4, 0},
+    {32, 32, 4, 4, 8, 2, 8, 2, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0},
+    {32, 64, 8, 8, 4, 8, 8, 3, 0},   {64, 64, 8, 4, 4, 1, 20, 3, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0},
+    {128, 64, 8, 4, 4, 1, 20, 3, 0},
 };
-/* For short sums over whole columns: a few columns at a time. */
+/* For sums over whole columns: few of them at a time. */
 static const tn__product_tile tall_tiles[] = {
-    {.rows = 32, .columns = 16, .rows_each = 2, .columns_each = 2, .lanes_down = 4, .slices = 2, .step = 8, .stages = 2},
-    {.rows = 64, .columns = 8, .rows_each = 2, .columns_each = 2, .lanes_down = 8, .slices = 2, .step = 8, .stages = 2},
-    {.rows = 128, .columns = 8, .rows_each = 2, .columns_each = 2, .lanes_down = 8, .slices = 1, .step = 16, .stages = 2},
+    {32, 16, 2, 2, 4, 2, 8, 2, 0},
+    {64, 8, 2, 2, 8, 2, 8, 2, 0},
+    {128, 8, 2, 2, 8, 1, 16, 2, 0},
 };
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
-static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+int tn__product_tile_count(void) { return COUNT(tiles) + COUNT(tall_tiles); }
 
-static tn__product_tile complete(tn__product_tile tile)
+tn__product_tile tn__product_tile_of(int i)
 {
-    if (tile.columns)
-        tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices;
+    tn__product_tile tile = i < COUNT(tiles) ? tiles[i] : tall_tiles[i - COUNT(tiles)];
+    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices;
     return tile;
 }
 
+static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+
 /*
- * About how many cycles a tile takes: the multiply-adds of the busiest multiprocessor at the rate its register tile allows,
- * the bytes that all blocks read at what the second-level cache gives (2,800 a cycle on an H200, 21 for each
- * multiprocessor), and, per stage, what the first copies and barriers cost when nothing else goes on.
+ * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights fitted to
+ * 60 timings of 9 shapes on an H200 (within 13% of the best tile for each of them, see bench/README.md): multiply-adds, which
+ * run at 55% of the chip's peak; reads from shared memory; bytes that all blocks fetch at what the second-level cache gives, 21
+ * a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; what every
+ * warp of every block costs before and after; what every kernel costs.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
     double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
-    double each = (double)parts((int64_t)blocks, multiprocessors);
-    double stages = (double)parts(e->depth, t->step * t->slices), depth = stages * t->step * t->slices;
-    double loads = 0.5 / t->rows_each + 0.5 / t->columns_each; /* reads from shared memory for each multiply-add */
-    double fma = each * t->rows * t->columns * depth / 128 * (1 + 2.5 * loads) * (size / 4);
+    double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
+    double depth = (double)(parts(e->depth, t->step * t->slices) * t->step * t->slices);
+    double fma = each * t->rows * t->columns * depth / 128 * wide;
+    double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + t->columns) * (double)e->depth * size / (21.0 * multiprocessors);
-    double epilogue = each * t->rows * t->columns / t->threads * (20 + 2 * t->slices);
-    double wait = stages * 250 + 900;
-    return (fma > bytes ? fma + 0.3 * bytes : bytes + 0.3 * fma) + epilogue + wait;
+    double busy = 1.8 * fma + 0.85 * reads + 0.3 * bytes;
+    double waits = depth / (t->step * t->slices) * 1000 / (t->stages - 1);
+    return 3600 + (busy > waits ? busy : waits) + 190 * each * t->threads / 32;
 }
 
-static tn__product_tile choose(const tn__nest *nest, int multiprocessors)
+static int shared(const tn__nest *nest, const tn__product_tile *t)
 {
-    tn__product_extents e = tn__product_extents_of(nest);
-    const tn__nest_product *p = &nest->product;
-    int size = (int)tn_dtype_size(p->dtype);
-    if (p->row_loop >= 0 && nest->reduced == 1u << p->row_loop) {
-        int i = 0;
-        while (i < COUNT(tall_tiles) - 1 && tall_tiles[i].rows < e.rows)
-            i++;
-        return complete(tall_tiles[i]);
+    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0;
+    for (int k = 0; k < 2; k++) {
+        int lines = k ? t->columns : t->rows;
+        bool along_k = tn__product_along_k(nest, k);
+        int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
+        stage += (inner + (inner / quad % 2 ? 0 : quad)) * outer;
     }
-    bool rows = nest->reduced != 0;
-    if (e.columns > 0 && e.columns <= SHORT_ROW && e.batch * e.rows <= 4 * multiprocessors && e.depth >= 256) {
-        int each = (int)parts(e.batch * e.rows, multiprocessors);
-        return (tn__product_tile){.rows = each > 2 ? 4 : each > 1 ? 2 : 1, .threads = 512};
-    }
-    tn__product_tile best = complete(tiles[rows && e.columns > 16 ? 1 : 0]);
-    double least = cycles(&best, &e, multiprocessors, size);
-    for (int i = 1; i < COUNT(tiles); i++) {
-        tn__product_tile tile = complete(tiles[i]);
-        double time = cycles(&tile, &e, multiprocessors, size);
-        if (time < least && (!rows || tile.columns >= e.columns)) {
-            best = tile;
-            least = time;
-        }
-    }
-    return best;
+    int result = t->slices * t->rows * (t->columns + quad);
+    return size * (t->stages * stage > result ? t->stages * stage : result);
+}
+
+/* May tile number i compute the nest? The smallest ones fit any GPU. */
+static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i)
+{
+    tn__product_tile tile = tn__product_tile_of(i);
+    bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
+    size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
+    if ((size_t)shared(nest, &tile) + RESERVED > limit || (i >= COUNT(tiles)) != whole_columns)
+        return false;
+    return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }
 
 void tn__product_settle(tn__nest *nest, const tn__device *device)
 {
-    nest->product.tile = choose(nest, device->capabilities.threads);
+    tn__product_extents e = tn__product_extents_of(nest);
+    double least = 0;
+    nest->product.tile.threads = 0;
+    for (int i = 0; i < tn__product_tile_count(); i++) {
+        tn__product_tile tile = tn__product_tile_of(i);
+        double time = cycles(&tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
+        if (fits(nest, &e, device, i) && (!nest->product.tile.threads || time < least)) {
+            nest->product.tile = tile;
+            least = time;
+        }
+    }
 }
 
 int64_t tn__product_tiles_down(const tn__nest *nest)
@@ -177,23 +184,8 @@ int64_t tn__product_tiles_down(const tn__nest *nest)
 int64_t tn__product_tiles_across(const tn__nest *nest)
 {
     const tn__product_tile *t = &nest->product.tile;
-    int64_t tiles = t->columns ? parts(tn__product_extents_of(nest).columns, t->columns) : 1;
+    int64_t tiles = parts(tn__product_extents_of(nest).columns, t->columns);
     return tiles ? tiles : 1;
 }
 
-int tn__product_shared(const tn__nest *nest)
-{
-    const tn__product_tile *t = &nest->product.tile;
-    /* As BYTES of product.cuh. */
-    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0;
-    if (!t->columns)
-        return t->rows * t->threads * size;
-    for (int k = 0; k < 2; k++) {
-        int lines = k ? t->columns : t->rows;
-        bool along_k = tn__product_along_k(nest, k);
-        int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
-        stage += (inner + (inner / quad % 2 ? 0 : quad)) * outer;
-    }
-    int result = t->slices * t->rows * (t->columns + quad);
-    return size * (t->stages * stage > result ? t->stages * stage : result);
-}
+int tn__product_shared(const tn__nest *nest) { return shared(nest, &nest->product.tile); }

@@ -169,21 +169,29 @@ struct tn_product {
         const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH + lane / LANES_ACROSS * side_a::PIECE;
         const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH + lane % LANES_ACROSS * side_b::PIECE;
         T sum[ROWS_EACH][COLUMNS_EACH] = {};
-        tn_i64 coming = extent; /* positions of k that are not yet on their way */
-#pragma unroll
-        for (int s = 0; s < STAGES - 1; s++, coming -= DEPTH)
-            copy_stage(shared + s * STAGE, from_a, from_b, a, b, coming);
-        int use = 0, fill = STAGES - 1;
-        for (tn_i64 left = extent; left > 0; left -= DEPTH, coming -= DEPTH) {
-            tn_copies_wait<STAGES - 2>();
-            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
-            copy_stage(shared + fill * STAGE, from_a, from_b, a, b, coming);
-            const T *const stage = shared + use * STAGE;
-            if (slice * STEP < left)
-                accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
-                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
-            use = use + 1 == STAGES ? 0 : use + 1;
-            fill = fill + 1 == STAGES ? 0 : fill + 1;
+        /* A round starts the copies of a stage and multiplies the one that was started STAGES - 1 rounds before: one place in the
+         * code for all copies, since a short kernel's time is also that of fetching its code. */
+        int use = 0, fill = 0;
+        for (tn_i64 left = extent + (STAGES - 1) * DEPTH, coming = extent; left > 0; left -= DEPTH, coming -= DEPTH) {
+            const bool ready = left <= extent;
+            if (ready) {
+                tn_copies_wait<STAGES - 2>();
+                __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
+            }
+            if (coming > 0) {
+                const int depth = coming < DEPTH ? (int)coming : DEPTH;
+                from_a.copy(shared + fill * STAGE, depth, a);
+                from_b.copy(shared + fill * STAGE + side_a::SIZE, depth, b);
+                fill = fill + 1 == STAGES ? 0 : fill + 1;
+            }
+            tn_copies_are_a_stage();
+            if (ready) {
+                const T *const stage = shared + use * STAGE;
+                if (slice * STEP < left)
+                    accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
+                               side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
+                use = use + 1 == STAGES ? 0 : use + 1;
+            }
         }
         __syncthreads();
         T *const to = shared + slice * ROWS * PITCH + row * PITCH + column;
@@ -194,16 +202,6 @@ struct tn_product {
                 *(tn_span<T, side_b::PIECE> *)(to + side_a::line(i) * PITCH + side_b::line(j)) =
                     *(tn_span<T, side_b::PIECE> *)&sum[i][j];
         __syncthreads();
-    }
-
-    TN_HOT void copy_stage(T *to, side_a &from_a, side_b &from_b, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 coming)
-    {
-        if (coming > 0) {
-            const int depth = coming < DEPTH ? (int)coming : DEPTH;
-            from_a.copy(to, depth, a);
-            from_b.copy(to + side_a::SIZE, depth, b);
-        }
-        tn_copies_are_a_stage();
     }
 
     TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b)
@@ -223,63 +221,12 @@ struct tn_product {
         }
     }
 
-    TN_HOT T at(const T *shared, int row, int column, int)
+    TN_HOT T at(const T *shared, int row, int column)
     {
         T sum = shared[row * PITCH + column];
 #pragma unroll
         for (int s = 1; s < SLICES; s++)
             sum += shared[s * ROWS * PITCH + row * PITCH + column];
-        return sum;
-    }
-};
-
-/*
- * The same for a result of few columns, up to 32, and few rows, whose k is long: no stages. A thread has one column, and every
- * so-manieth position of k of it; the numbers of b go from memory to registers, in the order in which they lie there. Groups
- * of `columns` threads are what slices are above.
- */
-template <typename T, int ROWS_, int THREADS_> struct tn_thin {
-    static constexpr int ROWS = ROWS_, THREADS = THREADS_, AHEAD = 16 / ROWS;
-
-    TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
-    {
-        const int columns = b.lines, groups = THREADS / columns;
-        const bool along_k = b.k_step == 1;
-        const int column = along_k ? threadIdx.x / groups : threadIdx.x % columns;
-        const int group = along_k ? threadIdx.x % groups : threadIdx.x / columns;
-        T sum[ROWS] = {};
-        if (group < groups && column < columns) {
-            const T *x = a.from + group * a.k_step, *y = b.from + group * b.k_step + column * b.step;
-            const tn_i64 x_hop = groups * a.k_step, y_hop = groups * b.k_step;
-            int steps = (int)((extent - group + groups - 1) / groups);
-            for (; steps > 0; steps -= AHEAD, x += AHEAD * x_hop, y += AHEAD * y_hop) {
-                T u[AHEAD][ROWS], v[AHEAD];
-#pragma unroll
-                for (int s = 0; s < AHEAD; s++) {
-                    v[s] = s < steps ? y[s * y_hop] : (T)0;
-#pragma unroll
-                    for (int i = 0; i < ROWS; i++)
-                        u[s][i] = s < steps && i < a.lines ? x[s * x_hop + i * a.step] : (T)0;
-                }
-#pragma unroll
-                for (int s = 0; s < AHEAD; s++)
-#pragma unroll
-                    for (int i = 0; i < ROWS; i++)
-                        sum[i] = tn_multiply_add(u[s][i], v[s], sum[i]);
-            }
-#pragma unroll
-            for (int i = 0; i < ROWS; i++)
-                shared[(group * ROWS + i) * columns + column] = sum[i];
-        }
-        __syncthreads();
-    }
-
-    TN_HOT T at(const T *shared, int row, int column, int columns)
-    {
-        T sum = shared[row * columns + column];
-#pragma unroll 8
-        for (int g = 1; g < THREADS / columns; g++)
-            sum += shared[(g * ROWS + row) * columns + column];
         return sum;
     }
 };

@@ -22,6 +22,9 @@ void tn__product_unfold(tn__draft *draft, const tn__device *device);
 bool tn__product_joins(const tn__nest *a, const tn__nest *b);
 
 tn__product_extents tn__product_extents_of(const tn__nest *nest);
+/* The tiles there are. */
+int tn__product_tile_count(void);
+tn__product_tile tn__product_tile_of(int i);
 /* Chooses the tile of a nest whose loops have been collapsed: by its shape, the layout of its factors and the device alone. */
 void tn__product_settle(tn__nest *nest, const tn__device *device);
 int64_t tn__product_tiles_down(const tn__nest *nest);

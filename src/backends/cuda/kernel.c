@@ -9,7 +9,7 @@
 #include "core/memory.h"
 
 #define FEW 128           /* words of parameters that fit on the stack */
-#define USUAL_SHARED (48 << 10)
+#define USUAL_SHARED (40 << 10) /* that need not be asked for, beside 8 KiB of a kernel's own */
 #define BLOCK 256
 
 /* Newer headers ask for the kinds of edges, too. */

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "backends/cuda/matmul.h"
+#include "backends/cuda/matmul_choice.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -116,16 +116,46 @@ static cublasStatus_t make_layout(const tn__cuda_blas *blas, library_data *data,
                                                   &stride, sizeof stride);
 }
 
-/* The library's first choice for matrices that lie at multiples of `alignment`; its own heuristics never vary. */
-static cublasStatus_t choose(tn__cuda_device *device, library_data *data, uint32_t alignment, int which)
+/* Bytes from the first to behind the last element of a matrix, and of the last axis of its batch. */
+static size_t span(const library_data *data, int which, const shape_of *shape, long long rows, long long columns, size_t itemsize)
+{
+    const tn__cuda_walk *batch = &data->product.batch;
+    long long lines = shape->by_columns ? columns : rows, last = batch->ndim - 1;
+    long long stride = batch->ndim ? batch->stride[which][last] : 0, more = batch->ndim ? batch->dim[last] - 1 : 0;
+    return ((size_t)(lines * shape->lead) + (size_t)((stride < 0 ? -stride : stride) * more)) * itemsize;
+}
+
+/* All that the fastest algorithm depends on. */
+static char *key_of(tn__cuda_device *device, const library_data *data, const tn__step *step, const shape_of *shape,
+                    uint32_t alignment)
+{
+    const tn__cuda_product *p = &data->product;
+    tn__text key = {0};
+    tn__text_addf(&key, "cuBLASLt %zu, %s: %s, precision %d, %lld x %lld x %lld, beta %d, alignment %u",
+                  device->libraries->blas.cublasLtGetVersion(), device->product, tn_dtype_name(step->operand[0].dtype),
+                  step->precision, p->m, p->k, p->n, step->beta, alignment);
+    for (int i = 0; i < TN__CUDA_FACTORS; i++) {
+        tn__text_addf(&key, ", %s %lld", shape[i].by_columns ? "columns" : "rows", shape[i].lead);
+        if (p->batch.ndim)
+            tn__text_addf(&key, " batch %lld step %lld", p->batch.dim[p->batch.ndim - 1],
+                          p->batch.stride[i][p->batch.ndim - 1]);
+    }
+    return tn__text_take(&key);
+}
+
+/* Proposals of the library for matrices that lie at multiples of `alignment`; those in which every product spends its time are
+ * chosen by timing. */
+static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape,
+                             uint32_t alignment, int which)
 {
     static const cublasLtMatmulPreferenceAttributes_t sides[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const tn__cuda_blas *blas = &device->libraries->blas;
+    const tn__cuda_product *p = &data->product;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t result;
-    size_t workspace = WORKSPACE;
+    cublasLtMatmulHeuristicResult_t result[TN__CUDA_ALGORITHMS];
+    size_t workspace = WORKSPACE, itemsize = tn__dtypes[step->operand[0].dtype].size;
     int count = 0;
     cublasStatus_t status = blas->cublasLtMatmulPreferenceCreate(&preference);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -136,12 +166,26 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, uint32
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas->cublasLtMatmulAlgoGetHeuristic(device->blas, data->operation, data->layout[TN__CUDA_B],
                                                       data->layout[TN__CUDA_A], data->layout[TN__CUDA_OUT],
-                                                      data->layout[TN__CUDA_OUT], preference, 1, &result, &count);
+                                                      data->layout[TN__CUDA_OUT], preference, TN__CUDA_ALGORITHMS, result,
+                                                      &count);
     if (preference)
         blas->cublasLtMatmulPreferenceDestroy(preference);
     data->found[which] = status == CUBLAS_STATUS_SUCCESS && count > 0;
-    if (data->found[which])
-        data->algorithm[which] = result.algo;
+    if (!data->found[which])
+        return status;
+    const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
+    long long batches = p->batch.ndim ? p->batch.dim[p->batch.ndim - 1] : 1;
+    tn__cuda_trial trial = {.operation = data->operation, .layout = data->layout, .beta = step->beta, .workspace = WORKSPACE,
+                            .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
+                            .wide = types[step->operand[0].dtype].scale == CUDA_R_64F, .count = count, .result = result};
+    for (int i = 0; i < TN__CUDA_FACTORS; i++)
+        trial.bytes[i] = span(data, i, &shape[i], rows[i], columns[i], itemsize);
+    char *key = which == ALIGNED ? key_of(device, data, step, shape, alignment) : NULL;
+    if (key)
+        tn__cuda_choose_algorithm(device, key, &trial, &data->algorithm[which]);
+    else
+        data->algorithm[which] = result[0].algo;
+    tn__free(key);
     return status;
 }
 
@@ -168,9 +212,9 @@ static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data
     for (int i = 0; i < TN__CUDA_FACTORS && status == CUBLAS_STATUS_SUCCESS; i++)
         status = make_layout(blas, data, i, types[dtype].data, rows[i], columns[i], &shape[i]);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose(device, data, ALIGNMENT, ALIGNED);
+        status = choose(device, data, step, shape, ALIGNMENT, ALIGNED);
     if (status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED)
-        status = choose(device, data, tn__dtypes[dtype].size, UNALIGNED);
+        status = choose(device, data, step, shape, tn__dtypes[dtype].size, UNALIGNED);
     return status;
 }
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Choosing an algorithm of cuBLASLt by timing. The library proposes algorithms in the order it thinks best, which is now and
+ * then wrong by a factor. Each is timed on scratch memory when a program is loaded, and the fastest is remembered in the
+ * folder of compiled kernels, so that the next process takes the same one and its sums have the same order.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/matmul_choice.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "device/kernel_cache.h"
+
+#define WORTH_OPERATIONS 1e8  /* of a smaller product any algorithm takes microseconds */
+#define PATIENCE 300.0        /* milliseconds for all algorithms of a product */
+#define LEAST 0.2             /* milliseconds of runs that are timed together */
+#define MOST_RUNS 20
+
+/* ---- what is remembered ---- */
+
+typedef struct place {
+    tn__kernel_folder folder;
+    char file[48], path[PATH_MAX];
+} place;
+
+static bool find_place(const char *key, place *p)
+{
+    char name[33];
+    if (tn__kernel_folder_open(&p->folder) != TN_OK) {
+        tn_clear_error();
+        return false;
+    }
+    tn__hash_name(key, strlen(key), name);
+    snprintf(p->file, sizeof p->file, "%s.algorithm", name);
+    snprintf(p->path, sizeof p->path, "%s/%s", p->folder.path, p->file);
+    return true;
+}
+
+static bool recall(const place *p, cublasLtMatmulAlgo_t *algorithm)
+{
+    size_t length = 0;
+    char *data = p->folder.temporary ? NULL : tn__kernel_read(p->path, &length);
+    bool found = data && length == sizeof *algorithm;
+    if (found)
+        memcpy(algorithm, data, sizeof *algorithm);
+    tn__free(data);
+    return found;
+}
+
+static void remember(const place *p, const cublasLtMatmulAlgo_t *algorithm)
+{
+    if (!p->folder.temporary && tn__kernel_write(&p->folder, p->file, (const char *)algorithm, sizeof *algorithm) != TN_OK)
+        tn_clear_error(); /* the next process times again */
+}
+
+/* ---- timing ---- */
+
+typedef struct stopwatch {
+    tn__cuda_device *device;
+    CUevent start, stop;
+    CUdeviceptr memory[TN__CUDA_FACTORS];
+} stopwatch;
+
+/* Milliseconds of `runs` products, negative if the algorithm cannot do it. */
+static double time_runs(const stopwatch *w, const tn__cuda_trial *t, const cublasLtMatmulAlgo_t *algorithm, int runs)
+{
+    const tn__cuda_driver *driver = w->device->driver;
+    const float one = 1, some = (float)t->beta;
+    const double wide_one = 1, wide_some = t->beta;
+    float elapsed = 0;
+    bool done = driver->cuEventRecord(w->start, w->device->stream) == CUDA_SUCCESS;
+    for (int i = 0; i < runs && done; i++)
+        done = w->device->libraries->blas.cublasLtMatmul(
+                   w->device->blas, t->operation, t->wide ? (const void *)&wide_one : &one,
+                   (const void *)w->memory[TN__CUDA_B], t->layout[TN__CUDA_B], (const void *)w->memory[TN__CUDA_A],
+                   t->layout[TN__CUDA_A], t->wide ? (const void *)&wide_some : &some, (const void *)w->memory[TN__CUDA_OUT],
+                   t->layout[TN__CUDA_OUT], (void *)w->memory[TN__CUDA_OUT], t->layout[TN__CUDA_OUT], algorithm,
+                   (void *)w->device->workspace, t->workspace, w->device->stream) == CUBLAS_STATUS_SUCCESS;
+    done = driver->cuEventRecord(w->stop, w->device->stream) == CUDA_SUCCESS && done;
+    done = driver->cuEventSynchronize(w->stop) == CUDA_SUCCESS && done;
+    return done && driver->cuEventElapsedTime(&elapsed, w->start, w->stop) == CUDA_SUCCESS ? elapsed : -1;
+}
+
+/* The number of the fastest. */
+static int fastest(const stopwatch *w, const tn__cuda_trial *t, double *least)
+{
+    double spent = 0;
+    int best = 0;
+    *least = -1;
+    for (int i = 0; i < t->count && spent < PATIENCE; i++) {
+        double first = time_runs(w, t, &t->result[i].algo, 1), each = first;
+        spent += first > 0 ? first : 0;
+        if (first < 0)
+            continue;
+        int runs = first > 0 && LEAST / first < MOST_RUNS ? 1 + (int)(LEAST / first) : MOST_RUNS;
+        for (int k = 0; k < 2 && spent < PATIENCE; k++) { /* the first run may have loaded code */
+            double all = time_runs(w, t, &t->result[i].algo, runs);
+            spent += all > 0 ? all : 0;
+            if (all > 0 && (k == 0 || all / runs < each))
+                each = all / runs;
+        }
+        if (*least < 0 || each < *least * 0.99) { /* what is hardly faster is not worth another order of sums */
+            *least = each;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Scratch matrices of small numbers, neither zeros nor NaN. */
+static bool set_up(stopwatch *w, const tn__cuda_trial *t)
+{
+    const tn__cuda_driver *driver = w->device->driver;
+    bool done = driver->cuEventCreate(&w->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+                driver->cuEventCreate(&w->stop, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
+    for (int i = 0; i < TN__CUDA_FACTORS && done; i++)
+        done = driver->cuMemAlloc(&w->memory[i], t->bytes[i]) == CUDA_SUCCESS &&
+               driver->cuMemsetD8Async(w->memory[i], 0x3c, t->bytes[i], w->device->stream) == CUDA_SUCCESS;
+    return done;
+}
+
+static void tear_down(const stopwatch *w)
+{
+    const tn__cuda_driver *driver = w->device->driver;
+    for (int i = 0; i < TN__CUDA_FACTORS; i++)
+        if (w->memory[i])
+            driver->cuMemFree(w->memory[i]);
+    if (w->start)
+        driver->cuEventDestroy(w->start);
+    if (w->stop)
+        driver->cuEventDestroy(w->stop);
+}
+
+void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
+                               cublasLtMatmulAlgo_t *algorithm)
+{
+    place p;
+    *algorithm = trial->result[0].algo;
+    if (trial->count < 2 || trial->operations < WORTH_OPERATIONS || !find_place(key, &p))
+        return;
+    if (!recall(&p, algorithm)) {
+        stopwatch w = {.device = device};
+        double least = -1;
+        pthread_mutex_lock(&device->lock);
+        int best = set_up(&w, trial) ? fastest(&w, trial, &least) : 0;
+        tear_down(&w);
+        pthread_mutex_unlock(&device->lock);
+        *algorithm = trial->result[best].algo;
+        if (least > 0) {
+            remember(&p, algorithm);
+            tn__log(TN__LOG_INFO, "cuda", "cuBLASLt's proposal %d of %d is fastest, %.1f us: %s", best + 1, trial->count,
+                    1e3 * least, key);
+        }
+    }
+    tn__kernel_folder_close(&p.folder);
+}
