@@ -154,6 +154,7 @@ TN_API tn_array *tn_divide(const tn_array *a, const tn_array *b);       /* true 
 TN_API tn_array *tn_floor_divide(const tn_array *a, const tn_array *b); /* integers: by 0 gives 0, as the next two */
 TN_API tn_array *tn_remainder(const tn_array *a, const tn_array *b);    /* sign of b */
 TN_API tn_array *tn_fmod(const tn_array *a, const tn_array *b);         /* sign of a */
+/* Integers to a negative integer power are TN_ERR_VALUE; integer exponents in an array are read for that. */
 TN_API tn_array *tn_power(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_maximum(const tn_array *a, const tn_array *b); /* NaN wins */
 TN_API tn_array *tn_minimum(const tn_array *a, const tn_array *b);

@@ -71,6 +71,8 @@ def sums(w):
         w.case("any", np.any, [x], dict(axis=axis, where=mask))
         w.case("all", np.all, [x], dict(axis=axis, where=mask))
         w.case("sum", np.sum, [x.astype("float64")], dict(axis=0, out=np.zeros(x.shape[1:])), **exact)
+        w.case("sum", np.sum, [x], dict(axis=()), **exact)
+        w.case("mean", np.mean, [x], dict(axis=()), **exact)
         mask[...] |= np.arange(x.shape[-1]) == 0
         w.case("mean", np.mean, [x.astype("float64")], dict(axis=-1, where=mask), **exact)
 

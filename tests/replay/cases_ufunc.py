@@ -121,6 +121,8 @@ def binary(w):
         a, b = two_shapes()
         x, y = uniform(pick(REALS), a, 0, 4), uniform(pick(REALS), b, 0, 4)
         w.case("power", np.power, [x, y], rtol=tolerance(floats_like(np.result_type(x, y).name)))
+    for _ in range(12):
+        w.case("power", np.power, [array(pick(INTEGERS), (5,), False), array(pick(INTEGERS), (5,), False) % 4 - 1])
     for _ in range(40):
         a, b = two_shapes()
         x, y = array(pick(["float32", "float64"]), a), array(pick(["float32", "float64"]), b)

@@ -12,11 +12,15 @@ typedef tn_array *scan(const tn_array *x, const tn_axis_opts *opts);
 
 static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
 
-/* axis=() reduces nothing: not what an empty list of axes says here. */
-static bool no_axes(const call *c, int i) { return given(c, i) && c->slot[i]->kind == LIST && c->slot[i]->list.count == 0; }
+/* axis=() reduces nothing, which an empty list of axes does not say here: over a new axis of extent 1, then. */
+static void over_nothing(call *c, int i, tn_array **x, tn_axes *list)
+{
+    if (!given(c, i) || c->slot[i]->kind != LIST || c->slot[i]->list.count != 0) return;
+    *x = tn_expand_dims(*x, 0);
+    *list = (tn_axes){1, {0}};
+}
 
-/* What stands for an element left out by `where`; NAN: there is none. */
-enum { WITH_DTYPE = 1, NONE_LEFT = 2, ZERO = 4, ONE = 8 };
+enum { WITH_DTYPE = 1 };
 
 /* a axis dtype out keepdims initial where */
 static void reduce(call *c, const row *r)
@@ -26,10 +30,7 @@ static void reduce(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = typed ? dtype(c, 2, TN_DTYPE_DEFAULT) : TN_DTYPE_DEFAULT,
                         .keepdims = boolean(c, at + 1, false)};
-    if (no_axes(c, 1)) {
-        refuse(c, "axis=() is not replayed");
-        return;
-    }
+    over_nothing(c, 1, &x, &o.axis);
     o.where = given(c, at + 3) ? array(c, at + 3) : NULL;
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
     o.out = given(c, at) ? array(c, at) : NULL;
@@ -41,6 +42,7 @@ static void mean(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false)};
+    over_nothing(c, 1, &x, &o.axis);
     o.where = given(c, 5) ? array(c, 5) : NULL;
     o.out = given(c, 3) ? array(c, 3) : NULL;
     give(c, ((reduction *)r->function)(x, &o));
@@ -52,6 +54,8 @@ static void variance(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .ddof = (int)integer(c, 4, 0), .keepdims = boolean(c, 5, false),
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
+    over_nothing(c, 1, &x, &o.axis);
+    if (given(c, 8)) o.ddof = (int)integer(c, 8, 0);
     o.where = given(c, 6) ? array(c, 6) : NULL;
     o.out = given(c, 3) ? array(c, 3) : NULL;
     give(c, ((reduction *)r->function)(x, &o));
@@ -62,6 +66,7 @@ static void whether(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
+    over_nothing(c, 1, &x, &o.axis);
     o.where = given(c, 4) ? array(c, 4) : NULL;
     o.out = given(c, 2) ? array(c, 2) : NULL;
     give(c, ((reduction *)r->function)(x, &o));

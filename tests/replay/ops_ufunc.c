@@ -74,7 +74,9 @@ static void round_off(call *c, const row *r)
 static void clip(call *c, const row *r)
 {
     (void)r;
-    tn_array *x = operand(c, 0, 0, 2), *low = given(c, 1) ? operand(c, 1, 0, 2) : NULL, *high = given(c, 2) ? operand(c, 2, 0, 2) : NULL;
+    int first = given(c, 1) ? 1 : 4, second = given(c, 2) ? 2 : 5; /* newer NumPys: min, max */
+    tn_array *x = operand(c, 0, 0, 2);
+    tn_array *low = given(c, first) ? operand(c, first, 0, 2) : NULL, *high = given(c, second) ? operand(c, second, 0, 2) : NULL;
     if (!low && !high) refuse(c, "neither a lower nor an upper limit");
     tn_array *y = c->refused ? x : low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : tn_minimum(x, high);
     give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
