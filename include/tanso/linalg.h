@@ -144,7 +144,7 @@ TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);
 #define tn_linalg_matrix_power(a, n) TN_AT(tn_linalg_matrix_power)(a, n)
 #define tn_linalg_multi_dot(...) TN_AT(tn_linalg_multi_dot)(__VA_ARGS__)
 #define tn_linalg_norm(x, ...) TN_AT(tn_linalg_norm_with)(TN_ARG(x), TN_OPTS(tn_norm_opts, __VA_ARGS__))
-#define tn_linalg_cond(a, ord) TN_AT(tn_linalg_cond)(a, ord)
+#define tn_linalg_cond(...) TN_AT(tn_linalg_cond)(__VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -161,7 +161,7 @@ void tn__grad_svd(tn__chain *c)
         c->in[0] = dot(mul(u, gs), vh);
     } else {
         c->in[0] = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "svd", "of full matrices has no gradient unless they are "
-                                                "square; give .full_matrices = TN_NO"));
+                                                "square; give .reduced = true"));
     }
 }
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Distributions: means and deviations, and the largest distance between the distribution function and what was drawn (Kolmogorov
+ * and Smirnov). Seeds are fixed: a test either always passes or never. Of n = 40,000 numbers, the distance is above 1.95 / sqrt(n)
+ * with a chance of 1 in 1,000; the mean is further than 4 deviations of its own away with one of 1 in 16,000.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "array/scalar.h"
+#include "support/device.h"
+
+#define N 40000
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* ---- continuous: the distribution function ---- */
+
+static double of_exponential(double x) { return x < 0 ? 0 : 1 - exp(-x / 2); }
+static double of_normal(double x) { return 0.5 * erfc(-x / sqrt(2)); }
+static double of_lognormal(double x) { return x <= 0 ? 0 : of_normal((log(x) - 1) / 0.5); }
+static double of_laplace(double x) { return x < 1 ? 0.5 * exp((x - 1) / 2) : 1 - 0.5 * exp(-(x - 1) / 2); }
+static double of_logistic(double x) { return 1 / (1 + exp(-(x - 1) / 2)); }
+static double of_gumbel(double x) { return exp(-exp(-(x - 1) / 2)); }
+static double of_cauchy(double x) { return 0.5 + atan((x - 1) / 2) / 3.14159265358979323846; }
+static double of_rayleigh(double x) { return 1 - exp(-x * x / 8); }
+static double of_weibull(double x) { return 1 - exp(-pow(x, 1.5)); }
+static double of_pareto(double x) { return 1 - pow(1 + x, -3); }
+static double of_power(double x) { return pow(x, 2.5); }
+static double of_triangular(double x) { return x < 1 ? x * x / 4 : 1 - (4 - x) * (4 - x) / 12; }
+/* shapes for which the function is elementary: 3, 1/2 */
+static double of_gamma3(double x) { double y = x / 2; return 1 - exp(-y) * (1 + y + y * y / 2); }
+static double of_gamma_half(double x) { return erf(sqrt(x)); }
+static double of_chisquare4(double x) { return 1 - exp(-x / 2) * (1 + x / 2); }
+static double of_beta23(double x) { return x * x * (6 - 8 * x + 3 * x * x); }
+static double of_beta_half(double x) { return 2 / 3.14159265358979323846 * asin(sqrt(x)); }
+static double of_t2(double x) { return 0.5 + x / (2 * sqrt(2 + x * x)); }
+static double of_f22(double x) { return x / (1 + x); }
+static double of_wald(double x)
+{
+    double r = sqrt(3 / x); /* mean 2, scale 3 */
+    return of_normal(r * (x / 2 - 1)) + exp(3) * of_normal(-r * (x / 2 + 1));
+}
+static double of_uniform(double x) { return x; }
+
+static void check_continuous(const char *name, tn_array *x, double (*function)(double))
+{
+    double *v = malloc(N * sizeof *v), worst = 0;
+    assert_non_null(v);
+    assert_int_equal(tn_to_host(tn_cast(x, TN_FLOAT64), v, N * sizeof *v), TN_OK);
+    qsort(v, N, sizeof *v, compare);
+    for (int i = 0; i < N; i++) {
+        double p = function(v[i]);
+        worst = fmax(worst, fmax(p - (double)i / N, (i + 1.0) / N - p));
+    }
+    free(v);
+    if (!(worst < 1.95 / sqrt(N)))
+        fail_msg("%s (%s): the distribution functions are %g apart", name, tn_dtype_name(tn_dtype_of(x)), worst);
+}
+
+#define CONTINUOUS(function, name, ...) \
+    check_continuous(#name, tn_random_##name(__VA_ARGS__, TN_SHAPE(N), .dtype = d ? TN_FLOAT64 : TN_FLOAT32), function)
+
+static void test_continuous(void **state)
+{
+    (void)state;
+    tn_seed(20240615);
+    for (int d = 0; d < 2; d++)
+        TN_SCOPE {
+            CONTINUOUS(of_exponential, exponential, 2);
+            CONTINUOUS(of_lognormal, lognormal, 1, 0.5);
+            CONTINUOUS(of_laplace, laplace, 1, 2);
+            CONTINUOUS(of_logistic, logistic, 1, 2);
+            CONTINUOUS(of_gumbel, gumbel, 1, 2);
+            CONTINUOUS(of_cauchy, cauchy, 1, 2);
+            CONTINUOUS(of_rayleigh, rayleigh, 2);
+            CONTINUOUS(of_weibull, weibull, 1.5);
+            CONTINUOUS(of_pareto, pareto, 3);
+            CONTINUOUS(of_power, power, 2.5);
+            CONTINUOUS(of_triangular, triangular, 0, 1, 4);
+            CONTINUOUS(of_gamma3, gamma, 3, 2);
+            CONTINUOUS(of_gamma_half, gamma, 0.5, 1);
+            CONTINUOUS(of_chisquare4, chisquare, 4);
+            CONTINUOUS(of_beta23, beta, 2, 3);
+            CONTINUOUS(of_beta_half, beta, 0.5, 0.5);
+            CONTINUOUS(of_t2, standard_t, 2);
+            CONTINUOUS(of_f22, f, 2, 2);
+            CONTINUOUS(of_wald, wald, 2, 3);
+        }
+}
+
+/* ---- discrete: the chance of each value, by a ratio to the one before ---- */
+
+typedef struct discrete {
+    const char *name;
+    double first;                                     /* the chance of value `low` */
+    int low;
+    double (*ratio)(const struct discrete *, int k);  /* of the chances of k + 1 and k */
+    double n, p;
+} discrete;
+
+static double poisson_ratio(const discrete *d, int k) { return d->p / (k + 1); }
+static double binomial_ratio(const discrete *d, int k) { return (d->n - k) / (k + 1) * d->p / (1 - d->p); }
+static double geometric_ratio(const discrete *d, int k) { (void)k; return 1 - d->p; }
+static double negative_ratio(const discrete *d, int k) { return (d->n + k) / (k + 1) * (1 - d->p); }
+
+/* The distance of the sums, which for steps is a bound of the same chance. */
+static void check_discrete(const discrete *d, tn_array *x)
+{
+    int64_t *v = malloc(N * sizeof *v);
+    int *count = calloc(200000, sizeof *count);
+    assert_true(v && count);
+    assert_int_equal(tn_dtype_of(x), TN_INT64);
+    assert_int_equal(tn_to_host(x, v, N * sizeof *v), TN_OK);
+    for (int i = 0; i < N; i++) {
+        assert_true(v[i] >= d->low && v[i] < 200000);
+        count[v[i]]++;
+    }
+    double chance = d->first, expected = 0, found = 0, worst = 0;
+    for (int k = d->low; k < 199999; k++) {
+        expected += chance;
+        found += count[k] / (double)N;
+        worst = fmax(worst, fabs(expected - found));
+        chance *= d->ratio(d, k);
+    }
+    free(v);
+    free(count);
+    if (!(worst < 1.95 / sqrt(N)))
+        fail_msg("%s(%g, %g): the distribution functions are %g apart", d->name, d->n, d->p, worst);
+}
+
+static void test_discrete(void **state)
+{
+    (void)state;
+    tn_seed(7);
+    static const double means[] = {0.5, 5, 9.99, 10, 30, 500};
+    static const double trials[][2] = {{1, 0.5}, {10, 0.3}, {10, 0.9}, {60, 0.5}, {1000, 0.02}, {400, 0.75}};
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++)
+        TN_SCOPE check_discrete(&(discrete){"poisson", exp(-means[i]), 0, poisson_ratio, 0, means[i]},
+                                tn_random_poisson(means[i], TN_SHAPE(N)));
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++)
+        TN_SCOPE
+        {
+            double n = trials[i][0], p = trials[i][1];
+            check_discrete(&(discrete){"binomial", pow(1 - p, n), 0, binomial_ratio, n, p}, tn_random_binomial(n, p, TN_SHAPE(N)));
+        }
+    TN_SCOPE
+    {
+        check_discrete(&(discrete){"geometric", 0.3, 1, geometric_ratio, 0, 0.3}, tn_random_geometric(0.3, TN_SHAPE(N)));
+        check_discrete(&(discrete){"negative_binomial", pow(0.4, 5), 0, negative_ratio, 5, 0.4},
+                       tn_random_negative_binomial(5, 0.4, TN_SHAPE(N)));
+    }
+}
+
+static void assert_about(const char *what, tn_array *x, double expected, double deviation)
+{
+    double found = tn_item(tn_mean(tn_cast(x, TN_FLOAT64)));
+    if (!(fabs(found - expected) < 4 * deviation / sqrt((double)tn_size(x))))
+        fail_msg("%s: mean %g, expected %g", what, found, expected);
+}
+
+static void test_categories(void **state)
+{
+    (void)state;
+    tn_seed(11);
+    TN_SCOPE
+    {
+        static const double p[] = {0.2, 0.5, 0.3};
+        tn_array *chances = tn_from_doubles(p, 3), *counts = tn_random_multinomial(20, chances, TN_SHAPE(N));
+        assert_true(tn_item(tn_all(tn_equal(tn_sum(counts, .axis = TN_AXES(1)), 20))) == 1);
+        tn_array *chosen = tn_random_choice(3, TN_SHAPE(N), .p = chances);
+        tn_array *pairs = tn_random_choice(3, TN_SHAPE(2), .p = chances, .once = true);
+        assert_int_equal(tn_item_int(tn_equal(tn_index(pairs, 0), tn_index(pairs, 1))), 0);
+        for (int i = 0; i < 3; i++) {
+            tn_array *column = tn_slice_axis(counts, 1, i, i + 1, 1);
+            assert_about("multinomial", column, 20 * p[i], sqrt(20 * p[i] * (1 - p[i])));
+            assert_about("choice", tn_equal(chosen, i), p[i], sqrt(p[i] * (1 - p[i])));
+        }
+        tn_array *fractions = tn_random_dirichlet(chances, TN_SHAPE(N), .dtype = TN_FLOAT64);
+        assert_about("dirichlet", tn_slice_axis(fractions, 1, 1, 2, 1), 0.5, sqrt(0.5 * 0.5 / 2));
+        assert_about("dirichlet", tn_sum(fractions, .axis = TN_AXES(1)), 1, 1e-12);
+        tn_array *evenly = tn_random_choice(10, TN_SHAPE(N));
+        check_continuous("choice", tn_divide(tn_add(evenly, tn_random_uniform(TN_SHAPE(N), .dtype = TN_FLOAT64)), 10), of_uniform);
+    }
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    TN_SCOPE
+    {
+        tn_array *x = tn_arange(0, 100, 1), *all = tn_random_choice(100, TN_SHAPE(100), .once = true);
+        assert_int_equal(tn_random_shuffle(x), TN_OK);
+        assert_int_equal(tn_item_int(tn_sum(x)), 4950);
+        assert_int_equal(tn_item_int(tn_sum(tn_square(x))), 328350);
+        assert_int_equal(tn_item_int(tn_sum(tn_square(all))), 328350);
+        assert_int_equal(tn_item_int(tn_all(tn_equal(x, tn_arange(0, 100, 1)))), 0);
+        tn_array *rows = tn_random_permuted(tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)));
+        assert_int_equal(tn_item_int(tn_sum(tn_subtract(tn_slice_axis(rows, 1, 2, 3, 1), tn_slice_axis(rows, 1, 0, 1, 1)))), 8);
+    }
+}
+
+/* A named generator gives the same numbers again, and successive calls others; parameters broadcast. */
+static void test_generators(void **state)
+{
+    (void)state;
+    TN_SCOPE
+    {
+        tn_generator first = {.key = 5}, second = {.key = 5};
+        tn_array *a = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &first), *b = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &second);
+        assert_int_equal(tn_item_int(tn_all(tn_equal(a, b))), 1);
+        assert_int_equal(first.counter, second.counter);
+        tn_array *c = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &first);
+        assert_int_equal(tn_item_int(tn_any(tn_equal(a, c))), 0);
+        tn_array *means = tn_from_doubles((const double[]){1, 100, 10000}, 3), *fit = tn_random_poisson(means, TN_FIT);
+        assert_int_equal(tn_size(fit), 3);
+        assert_true(tn_item(tn_index(fit, 2)) > 9000);
+        tn_array *rows = tn_random_normal(TN_SHAPE(2, 1));
+        assert_int_equal(tn_size(tn_random_binomial(10, tn_sigmoid(rows), TN_SHAPE(2, 7))), 14);
+        assert_int_equal(tn_item_int(tn_random_binomial(tn_scalar(-3), tn_scalar(0.5), TN_SHAPE(1))), 0); /* known when drawn only */
+        tn_array *edges = tn_random_binomial(tn_from_doubles((const double[]){0, 5, 5}, 3), tn_from_doubles((const double[]){0.5, 0, 1}, 3), TN_FIT);
+        assert_int_equal(tn_item_int(tn_index(edges, 0)), 0);
+        assert_int_equal(tn_item_int(tn_index(edges, 1)), 0);
+        assert_int_equal(tn_item_int(tn_index(edges, 2)), 5);
+    }
+    tn_clear_error();
+}
+
+static void refused(tn_array *x, tn_status code)
+{
+    assert_int_equal(tn_status_of(x), code);
+    tn_clear_error();
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    TN_SCOPE
+    {
+        refused(tn_random_gamma(-1, 1, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_binomial(3, 1.5, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_geometric(0, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_beta(1, NAN, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_exponential(1, TN_SHAPE(3), .dtype = TN_INT32), TN_ERR_DTYPE);
+        refused(tn_random_normal(TN_SHAPE(3), .dtype = TN_COMPLEX64), TN_ERR_DTYPE);
+        refused(tn_random_choice(3, TN_SHAPE(4), .once = true), TN_ERR_VALUE);
+        refused(tn_random_choice(0, TN_SHAPE(4)), TN_ERR_VALUE);
+        refused(tn_random_choice(3, TN_SHAPE(4), .p = tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE);
+        refused(tn_random_multinomial(-1, tn_ones(TN_SHAPE(1)), TN_SHAPE(2)), TN_ERR_VALUE);
+        refused(tn_random_permuted(tn_scalar(1)), TN_ERR_SHAPE);
+    }
+}
+
+static void test_log_factorial(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 400; n += n < 20 ? 1 : 17)
+        assert_float_equal(tns__log_factorial(n), lgamma(n + 1.0), 1e-11 * (1 + lgamma(n + 1.0)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_continuous), cmocka_unit_test(test_discrete),   cmocka_unit_test(test_categories),
+        cmocka_unit_test(test_orders),     cmocka_unit_test(test_generators), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_log_factorial)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Linear algebra: what decompositions and solutions promise, for random matrices of all shapes, batches and dtypes; refusals;
+ * and allocations that fail. Values against NumPy's are replayed (tests/replay). */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "support/starve.h"
+
+static uint64_t seed;
+static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64, TN_COMPLEX128};
+static const tn_shape shapes[] = {{2, {1, 1}}, {2, {3, 3}}, {2, {5, 2}}, {2, {2, 5}}, {3, {2, 4, 4}}, {4, {2, 1, 3, 6}},
+                                  {2, {0, 3}}, {2, {3, 0}}, {3, {0, 2, 2}}};
+
+static tn_array *matrix(tn_shape shape, tn_dtype dtype)
+{
+    tn_array *re = tn_random_normal(shape, .dtype = TN_FLOAT64);
+    return tn_cast(tn_dtype_is_complex(dtype) ? tn_complex(re, tn_random_normal(shape, .dtype = TN_FLOAT64)) : re, dtype);
+}
+
+static tn_array *adjoint(const tn_array *a) { return tn_conjugate(tn_swapaxes(a, -1, -2)); }
+
+static void assert_near(const char *what, tn_array *a, tn_array *b)
+{
+    tn_array *gap = tn_sum(tn_abs(tn_subtract(a, b)));
+    double bound = (tn_dtype_of(a) == TN_FLOAT32 || tn_dtype_of(a) == TN_COMPLEX64 ? 1e-4 : 1e-11) * (1 + (double)tn_size(a));
+    double found = tn_item(gap);
+    if (!(found <= bound))
+        fail_msg("%s: off by %g in all (%s), %s; seed %llu", what, found, tn_dtype_name(tn_dtype_of(a)), tn_error(),
+                 (unsigned long long)seed);
+    assert_int_equal(tn_dtype_of(a), tn_dtype_of(b));
+}
+
+static tn_array *eye_like(tn_array *a) { return tn_multiply(tn_eye(tn_dim(a, -1), -1, .dtype = tn_dtype_of(a)), tn_ones_like(a)); }
+
+static void each_shape(void (*check)(tn_array *a, int64_t m, int64_t n))
+{
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            TN_SCOPE {
+                tn_array *a = matrix(shapes[s], dtypes[d]);
+                check(a, tn_dim(a, -2), tn_dim(a, -1));
+            }
+}
+
+static void check_qr(tn_array *a, int64_t m, int64_t n)
+{
+    tn_array *q, *r;
+    for (int mode = TN_QR_REDUCED; mode <= TN_QR_COMPLETE; mode++) {
+        assert_int_equal(tn_linalg_qr(a, &q, &r, .mode = (tn_qr_mode)mode), TN_OK);
+        assert_int_equal(tn_dim(q, -1), mode == TN_QR_COMPLETE ? m : m < n ? m : n);
+        assert_near("q r", tn_matmul(q, r), a);
+        tn_array *unit = tn_matmul(adjoint(q), q);
+        assert_near("q^H q", unit, eye_like(unit));
+    }
+    tn_array *alone;
+    assert_int_equal(tn_linalg_qr(a, NULL, &alone, .mode = TN_QR_R), TN_OK);
+    assert_int_equal(tn_linalg_qr(a, NULL, &r), TN_OK);
+    assert_near("r", alone, r);
+}
+
+static void check_svd(tn_array *a, int64_t m, int64_t n)
+{
+    tn_array *u, *s, *vh;
+    assert_int_equal(tn_linalg_svd(a, &u, &s, &vh, .reduced = true), TN_OK);
+    assert_near("u s vh", tn_matmul(tn_multiply(u, tn_cast(tn_expand_dims(s, -2), tn_dtype_of(a))), vh), a);
+    assert_near("svdvals", tn_linalg_svdvals(a), s);
+    tn_array *full_u, *full_vh;
+    assert_int_equal(tn_linalg_svd(a, &full_u, NULL, &full_vh), TN_OK);
+    assert_int_equal(tn_dim(full_u, -1), m);
+    assert_int_equal(tn_dim(full_vh, -2), n);
+    tn_array *unit = tn_matmul(full_vh, adjoint(full_vh));
+    assert_near("vh vh^H", unit, eye_like(unit));
+    tn_array *p = tn_linalg_pinv(a);
+    assert_near("a a+ a", tn_matmul(tn_matmul(a, p), a), a);
+}
+
+static void check_square(tn_array *a, int64_t m, int64_t n)
+{
+    if (m != n)
+        return;
+    tn_array *inverse = tn_linalg_inv(a), *unit = tn_matmul(a, inverse);
+    assert_near("a a^-1", unit, eye_like(a));
+    tn_array *h = tn_add(a, adjoint(a)), *w, *v;
+    assert_int_equal(tn_linalg_eigh(h, &w, &v), TN_OK);
+    assert_near("v w v^H", tn_matmul(tn_multiply(v, tn_cast(tn_expand_dims(w, -2), tn_dtype_of(a))), adjoint(v)), h);
+    assert_near("eigvalsh", tn_linalg_eigvalsh(h, .upper = true), w);
+    tn_array *p = tn_add(tn_matmul(a, adjoint(a)), eye_like(a)), *l = tn_linalg_cholesky(p);
+    assert_near("l l^H", tn_matmul(l, adjoint(l)), p);
+    tn_array *upper = tn_linalg_cholesky(p, .upper = true);
+    assert_near("u", upper, adjoint(l));
+    tn_array *sign, *logdet;
+    assert_int_equal(tn_linalg_slogdet(a, &sign, &logdet), TN_OK);
+    assert_near("det", tn_multiply(sign, tn_cast(tn_exp(logdet), tn_dtype_of(a))), tn_linalg_det(a));
+    assert_int_equal(tn_linalg_eig(a, &w, &v), TN_OK);
+    tn_dtype whole = tn_dtype_promote(tn_dtype_of(a), TN_COMPLEX64);
+    assert_near("a v = v w", tn_cast(tn_matmul(a, v), whole), tn_cast(tn_multiply(v, tn_expand_dims(w, -2)), whole));
+}
+
+static void test_qr(void **state) { (void)state; each_shape(check_qr); }
+static void test_svd(void **state) { (void)state; each_shape(check_svd); }
+static void test_square(void **state) { (void)state; each_shape(check_square); }
+
+static void refused(tn_array *x, tn_status code, const char *word)
+{
+    tn_status status = tn_is_error(x) ? tn_status_of(x) : tn_eval(x);
+    assert_int_equal(status, code);
+    if (!strstr(tn_error(), word))
+        fail_msg("expected '%s' in '%s'", word, tn_error());
+    tn_clear_error();
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *wide = tn_ones(TN_SHAPE(2, 3)), *zero = tn_zeros(TN_SHAPE(2, 2));
+        refused(tn_linalg_inv(wide), TN_ERR_SHAPE, "square");
+        refused(tn_linalg_det(tn_ones(TN_SHAPE(3))), TN_ERR_SHAPE, "at least 2 axes");
+        refused(tn_linalg_inv(tn_cast(zero, TN_FLOAT16)), TN_ERR_DTYPE, "float32");
+        refused(tn_linalg_solve(zero, wide), TN_ERR_VALUE, "singular");
+        refused(tn_linalg_solve(zero, tn_ones(TN_SHAPE(3))), TN_ERR_SHAPE, "rows");
+        refused(tn_linalg_cholesky(tn_negative(tn_eye(2, 2))), TN_ERR_VALUE, "positive definite");
+        refused(tn_linalg_norm(wide, .ord = TN_ORD(3)), TN_ERR_VALUE, "order");
+        refused(tn_linalg_norm(tn_ones(TN_SHAPE(2, 2, 2)), .ord = TN_ORD(1)), TN_ERR_VALUE, "axis");
+        refused(tn_linalg_norm(wide, .ord = TN_NUC, .axis = TN_AXES(0)), TN_ERR_VALUE, "nuc");
+        refused(tn_linalg_eigvals(tn_full(TN_SHAPE(2, 2), NAN)), TN_ERR_VALUE, "NaN");
+        refused(tn_linalg_multi_dot(1, (const tn_array *const[]){wide}), TN_ERR_VALUE, "2 to");
+        refused(tn_linalg_cond(tn_zeros(TN_SHAPE(0, 0)), (tn_norm_order){0, 0}), TN_ERR_SHAPE, "empty");
+    }
+}
+
+static tn_status everything(void *user)
+{
+    tn_array *a = user, *q, *r, *x, *s, *rank, *res;
+    tn_status status = TN_OK;
+    TN_SCOPE {
+        status = tn_linalg_qr(a, &q, &r);
+        if (status == TN_OK)
+            status = tn_linalg_lstsq(a, tn_ones(TN_SHAPE(3)), &x, &res, &rank, &s);
+        tn_array *all[] = {q, r, tn_linalg_inv(a), tn_linalg_norm(a, .ord = TN_NUC), tn_fft_rfft(a), tn_fft_irfft(a), tn_linalg_eigvals(a)};
+        for (int i = 0; i < 7 && status == TN_OK; i++)
+            status = tn_is_error(all[i]) ? tn_status_of(all[i]) : tn_eval(all[i]);
+    }
+    return status;
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    tn_array *a = tn_add(tn_random_normal(TN_SHAPE(3, 3), .dtype = TN_FLOAT64), tn_eye(3, 3));
+    assert_int_equal(tn_eval(a), TN_OK);
+    tn_set_compile(TN_COMPILE_NEVER);
+    starve("linear algebra", everything, a);
+    tn_free(a);
+}
+
+int main(void)
+{
+    const char *given = getenv("TANSO_TEST_SEED");
+    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    tn_seed(seed);
+    tn_array *probe = tn_linalg_inv(tn_ones(TN_SHAPE(1, 1)));
+    bool without = tn_eval(probe) == TN_ERR_UNSUPPORTED;
+    tn_free(probe);
+    if (without) {
+        print_message("skipped: %s\n", tn_error());
+        return TEST_SKIPPED;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_square),
+                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
