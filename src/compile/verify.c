@@ -76,10 +76,10 @@ static const char *check_buffers(const tn__program *p, const span *spans)
             return "a donated input is read after it is overwritten";
         if (x->kind == TN__BUFFER_OUTPUT && spans[a].last < 0)
             return "a result that no step writes";
+        if (x->kind != TN__BUFFER_INPUT && !first_touch_writes(p, a, spans[a]))
+            return "what no step has written yet is read";
         if (x->kind != TN__BUFFER_TEMPORARY)
             continue;
-        if (!first_touch_writes(p, a, spans[a]))
-            return "a temporary is read before it is written";
         if (x->offset + x->bytes > p->arena_bytes)
             return "a temporary lies outside the arena";
         for (int b = a + 1; b < p->buffer_count; b++) {

@@ -192,7 +192,7 @@ static void test_planted_faults(void **state)
     } faults[] = {
         {share_memory, "two live temporaries overlap"},
         {shrink_arena, "a temporary lies outside the arena"},
-        {consume_first, "a temporary is read before it is written"},
+        {consume_first, "what no step has written yet is read"},
         {read_late, "a donated input is read after it is overwritten"},
         {skip_result, "a result that no step writes"},
         {write_input, "a step writes to an input"},

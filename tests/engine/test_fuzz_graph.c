@@ -266,13 +266,37 @@ static void a_window_keeps_its_values(void **state)
         }
 }
 
+/* A transpose that is copied, because something flattens it, is read only after the copy, by products as well. */
+static void a_copied_window_is_read_later(void **state)
+{
+    (void)state;
+    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1}, {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            use(&ways[i]);
+            tn_array *x = tn_cast(tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)), TN_INT64);
+            assert_int_equal(tn_eval(x), TN_OK);
+            tn_array *turned = tn_swapaxes(x, 0, 1);
+            tn_array *product = tn_matmul(x, turned), *sign = tn_negative(product), *flat = tn_flatten(turned);
+            const tn_array *all[] = {product, sign, flat};
+            assert_int_equal(tn_eval_all(3, all), TN_OK);
+            const int64_t *p = test_data(product), *f = test_data(flat);
+            for (int k = 0; k < 16; k++) {
+                int64_t r = k / 4 * 3, c = k % 4 * 3;
+                assert_int_equal(p[k], r * c + (r + 1) * (c + 1) + (r + 2) * (c + 2));
+            }
+            for (int k = 0; k < 12; k++)
+                assert_int_equal(f[k], k % 4 * 3 + k / 4);
+        }
+}
+
 /* An argument picks tests by name. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_agrees_with_itself), cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(folded_update_is_near),        cmocka_unit_test(whole_numbers_have_no_negative_zero),
-        cmocka_unit_test(a_window_keeps_its_values),
+        cmocka_unit_test(a_window_keeps_its_values),    cmocka_unit_test(a_copied_window_is_read_later),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
