@@ -76,7 +76,9 @@ endif()
 if(TANSO_WITH_CURL)
     find_package(CURL QUIET)
     if(CURL_FOUND)
-        tanso_feature(CURL CURL::libcurl)
+        # Loaded when first needed (src/data/download.c), not linked.
+        target_include_directories(tanso_deps SYSTEM INTERFACE ${CURL_INCLUDE_DIRS})
+        tanso_feature(CURL)
     endif()
 endif()
 

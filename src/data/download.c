@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One download with libcurl; without libcurl, the reason why there is none. */
+/* One download with libcurl, which is loaded for the first one; without libcurl, the reason why there is none. */
 #include "data/download.h"
 
 #include <errno.h>
@@ -25,10 +25,27 @@ tn_status tn__download_run(const char *url, int fd, const char *path, const tn__
 
 #else
 
+#define CURL_DISABLE_TYPECHECK /* whose macros take functions of libcurl only by their own names */
 #include <curl/curl.h>
+#include <dlfcn.h>
 
 #define CONNECT_SECONDS 30L
 #define STALL_SECONDS 60L
+
+/*
+ * Loaded, not linked: libcurl and the thirty libraries below it take 10 ms to load, and of a hundred runs one downloads.
+ */
+#define FILE_NAME "libcurl.so.4"
+static struct {
+    CURLcode (*global_init)(long flags);
+    CURL *(*easy_init)(void);
+    CURLcode (*easy_setopt)(CURL *curl, CURLoption option, ...);
+    CURLcode (*easy_getinfo)(CURL *curl, CURLINFO info, ...);
+    CURLcode (*easy_perform)(CURL *curl);
+    void (*easy_cleanup)(CURL *curl);
+    const char *(*easy_strerror)(CURLcode code);
+    bool complete;
+} lib;
 
 typedef struct transfer {
     CURL *curl;
@@ -46,7 +63,7 @@ static void begin(transfer *t)
 {
     long code = 0;
     t->begun = true;
-    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
+    lib.easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
     if (t->have > 0 && code == 200) {
         t->have = t->size = 0;
         if (ftruncate(t->fd, 0) != 0)
@@ -91,11 +108,11 @@ static int report(void *user, curl_off_t total, curl_off_t done, curl_off_t up_t
 static void set_protocols(CURL *curl)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    lib.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+    lib.easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 #else
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    lib.easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
+    lib.easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
@@ -103,55 +120,64 @@ static tn_status perform(transfer *t, const char *url)
 {
     char range[32], reason[CURL_ERROR_SIZE] = "";
     CURL *curl = t->curl;
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, reason);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "tanso");
+    lib.easy_setopt(curl, CURLOPT_URL, url);
+    lib.easy_setopt(curl, CURLOPT_ERRORBUFFER, reason);
+    lib.easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    lib.easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    lib.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    lib.easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
+    lib.easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+    lib.easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    lib.easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
+    lib.easy_setopt(curl, CURLOPT_USERAGENT, "tanso");
     set_protocols(curl);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, report);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+    lib.easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    lib.easy_setopt(curl, CURLOPT_WRITEDATA, t);
+    lib.easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    lib.easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, report);
+    lib.easy_setopt(curl, CURLOPT_XFERINFODATA, t);
     if (t->have > 0) {
         snprintf(range, sizeof range, "%lld-", (long long)t->have);
-        curl_easy_setopt(curl, CURLOPT_RANGE, range);
+        lib.easy_setopt(curl, CURLOPT_RANGE, range);
     }
-    CURLcode result = curl_easy_perform(curl);
+    CURLcode result = lib.easy_perform(curl);
     if (t->status != TN_OK || result == CURLE_OK)
         return t->status;
     long code = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    lib.easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
     /* The file has every byte already, or more: the checksum tells. file: URLs say so by these two codes. */
     if (t->have > 0 && (code == 416 || result == CURLE_BAD_DOWNLOAD_RESUME || result == CURLE_RANGE_ERROR))
         return TN_OK;
     return tn__fail(TN_ERR_IO, OPERATION, "cannot fetch %s: %s; check the network, and call this again to go on where it "
-                    "stopped", url, *reason ? reason : curl_easy_strerror(result));
+                    "stopped", url, *reason ? reason : lib.easy_strerror(result));
 }
 
-static void initialize(void)
+static void load(void)
 {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    void *handle = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return;
+#define LOAD(name) (*(void **)&lib.name = dlsym(handle, "curl_" #name))
+    lib.complete = LOAD(global_init) && LOAD(easy_init) && LOAD(easy_setopt) && LOAD(easy_getinfo) && LOAD(easy_perform) &&
+                   LOAD(easy_cleanup) && LOAD(easy_strerror) && lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+#undef LOAD
 }
 
 tn_status tn__download_run(const char *url, int fd, const char *path, const tn__download *how)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialize);
+    pthread_once(&once, load);
+    if (!lib.complete)
+        return tn__fail(TN_ERR_UNSUPPORTED, OPERATION, "cannot load " FILE_NAME " (package libcurl4): install it, or fetch %s by "
+                        "other means, put it in the folder of '%s', and call this again to check it", url, path);
     int64_t have = lseek(fd, 0, SEEK_END);
     if (have < 0)
         return tn__fail_errno(OPERATION, "write", path, errno);
-    transfer t = {.curl = curl_easy_init(), .path = path, .fd = fd, .have = have, .size = have, .how = how};
+    transfer t = {.curl = lib.easy_init(), .path = path, .fd = fd, .have = have, .size = have, .how = how};
     if (!t.curl)
         return tn__fail_memory(OPERATION, 0);
     tn_status status = perform(&t, url);
-    curl_easy_cleanup(t.curl);
+    lib.easy_cleanup(t.curl);
     return status;
 }
 
