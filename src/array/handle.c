@@ -113,17 +113,36 @@ static void var_free(tn__var *var)
     tn__free(var);
 }
 
-void tn__array_free(tn_array *x)
+/* Takes a handle out of its lists. */
+static inline tn__node *withdraw(tn__thread *self, tn_array *x)
 {
-    tn__thread *self = tn__self();
-    tn__node *node = x->node;
-    tn__var *var = x->var;
     if (x->scope) scope_remove(x);
     if (x->pending) pending_remove(self, x);
+    return x->node;
+}
+
+/* With a gradient's record, or to a full list of free handles. */
+static __attribute__((noinline)) void free_slowly(tn__thread *self, tn_array *x)
+{
+    tn__node *node = withdraw(self, x);
+    tn__var *var = x->var;
     if (var && node->var == var) node->var = NULL;
     tn__thread_put(self, TN__SLAB_ARRAY, x);
     tn__thread_count_live(self, -1);
     if (var) var_free(var);
+    tn__node_release(node);
+}
+
+void tn__array_free(tn_array *x)
+{
+    tn__thread *self = tn__self();
+    if (__builtin_expect(x->var || self->slabs[TN__SLAB_ARRAY].room == 0, 0)) {
+        free_slowly(self, x);
+        return;
+    }
+    tn__node *node = withdraw(self, x);
+    tn__slab_put_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY, x);
+    tn__thread_count_live(self, -1);
     tn__node_release(node);
 }
 

@@ -48,7 +48,8 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 {
     tn__thread *self = tn__self();
     if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
-    tn__node *node = tn__thread_take(self, wide ? TN__SLAB_WIDE_NODE : TN__SLAB_NODE);
+    tn__node *node =
+        __builtin_expect(wide, 0) ? tn__thread_take(self, TN__SLAB_WIDE_NODE) : tn__thread_take(self, TN__SLAB_NODE);
     if (__builtin_expect(node == NULL, 0)) return NULL;
     self->temporaries[self->temporary_count++] = node;
     tn__node_begin(self, node, op, dtype, flags | TN__NODE_TEMPORARY, shape, device);
@@ -177,10 +178,15 @@ static bool is_foreign(const tn__thread *self, const tn__node *in)
            !__atomic_load_n(&in->error, __ATOMIC_ACQUIRE);
 }
 
-static bool drop_reference(tn__node *node)
+enum dropped { STILL_HELD, DEAD, FOREIGN };
+
+/* Drops a reference to an input, if this thread may. */
+static inline enum dropped drop_reference(const tn__thread *self, tn__node *in)
 {
-    if (node->storage || node->error) return __atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL) == 0;
-    return --node->references == 0;
+    if (__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) || __atomic_load_n(&in->error, __ATOMIC_ACQUIRE))
+        return __atomic_sub_fetch(&in->references, 1, __ATOMIC_ACQ_REL) == 0 ? DEAD : STILL_HELD;
+    if (__builtin_expect(in->owner != self->acting, 0)) return FOREIGN;
+    return --in->references == 0 ? DEAD : STILL_HELD;
 }
 
 void tn__node_free(tn__node *node)
@@ -196,12 +202,13 @@ void tn__node_free(tn__node *node)
         for (int i = 0; i < node->arity; i++) {
             tn__node *in = node->in[i];
             if (!in) continue; /* dropped before the node was posted here */
-            if (__builtin_expect(is_foreign(self, in), 0)) {
+            enum dropped dropped = drop_reference(self, in);
+            if (__builtin_expect(dropped == FOREIGN, 0)) {
                 elsewhere = in->owner;
                 continue;
             }
             node->in[i] = NULL;
-            if (drop_reference(in)) {
+            if (dropped == DEAD) {
                 in->mark = (uintptr_t)dead;
                 dead = in;
             }
@@ -212,8 +219,10 @@ void tn__node_free(tn__node *node)
             node->storage = NULL;
             node->error = NULL;
             tn__thread_post_node(node, elsewhere);
+        } else if (__builtin_expect(node->wide, 0)) {
+            tn__thread_put(self, TN__SLAB_WIDE_NODE, node);
         } else {
-            tn__thread_put(self, node->wide ? TN__SLAB_WIDE_NODE : TN__SLAB_NODE, node);
+            tn__thread_put(self, TN__SLAB_NODE, node);
         }
         if (storage) tn__storage_release(storage);
         if (error) tn__error_release(error);

@@ -2,8 +2,8 @@
 /*
  * The straight way from a call to its node and handle, which most calls of elementwise functions can go: operands of one float
  * dtype, shape and device, that this thread may use, and an operation that such operands need no inference for. Nothing is
- * converted or broadcast and nothing can fail but memory, so the one new node is the result, and it needs no place in the list
- * of temporaries. Whatever is not so goes through build_map.c, which gives the same node; tests/array/test_plain.c compares.
+ * converted or broadcast and nothing can fail, so the one new node is the result, and it needs no place in the list of
+ * temporaries. Whatever is not so goes through build_map.c, which gives the same node; tests/array/test_plain.c compares.
  */
 #include "array/plain.h"
 
@@ -34,16 +34,18 @@ static inline bool is_fit(const tn__thread *self, const tn__node *a)
            !(a->flags & TN__NODE_WEAK);
 }
 
-/* The handle of a new node over one or two fit operands; NULL without memory. */
+/* Nothing is posted, and there is memory at hand: what follows then calls nothing and needs no stack. */
+static inline bool is_ready(const tn__thread *self)
+{
+    return __atomic_load_n(&self->calm, __ATOMIC_RELAXED) && self->slabs[TN__SLAB_NODE].list &&
+           self->slabs[TN__SLAB_ARRAY].list && self->pending_count < self->pending_capacity;
+}
+
+/* The handle of a new node over one or two fit operands. */
 static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
 {
-    tn__node *node = tn__thread_take(self, TN__SLAB_NODE);
-    tn_array *x = node ? tn__thread_take(self, TN__SLAB_ARRAY) : NULL;
-    if (__builtin_expect(!x || !tn__pending_add(self, x), 0)) {
-        if (x) tn__thread_put(self, TN__SLAB_ARRAY, x);
-        if (node) tn__thread_put(self, TN__SLAB_NODE, node);
-        return NULL;
-    }
+    tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
+    tn_array *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
     int flags = (arity == 2 ? a->flags | b->flags : a->flags) & TN__NODE_NEEDS_GRAD;
     if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth)) flags = 0;
     tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
@@ -52,40 +54,48 @@ static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arit
     node->in[0] = tn__node_retain(a);
     if (arity == 2) node->in[1] = tn__node_retain(b);
     tn__handle_begin(self, x, node);
+    self->pending[self->pending_count++] = x;
     tn__pending_place(x, self->pending_count);
     tn__scope_add(self->innermost, x);
     tn__thread_count_live(self, 1);
     return x;
 }
 
+static __attribute__((noinline)) tn_array *map_1(tn__op op, const tn_array *x)
+{
+    tn__call call = tn__enter();
+    return tn__leave_array(call, tn__unary(op, tn__node_of(x, tn__ops[op].name)));
+}
+
+static __attribute__((noinline)) tn_array *map_2(tn__op op, const tn_array *x, const tn_array *y)
+{
+    const char *name = tn__ops[op].name;
+    tn__call call = tn__enter();
+    return tn__leave_array(call, tn__binary(op, tn__node_of(x, name), tn__node_of(y, name)));
+}
+
 tn_array *tn__map_1(tn__op op, const tn_array *x)
 {
     tn__thread *self = tn__self();
-    if (__builtin_expect(x && tn__thread_ready(self), 1)) {
+    int manner = manners[op];
+    if (__builtin_expect(x && manner & PLAIN && is_ready(self), 1)) {
         tn__node *a = x->node;
-        int manner = manners[op];
-        if (manner & PLAIN && tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a)) {
-            tn_array *y = record(self, op, manner, 1, a, NULL);
-            if (y) return y;
-        }
+        if (__builtin_expect(tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a), 1))
+            return record(self, op, manner, 1, a, NULL);
     }
-    tn__call call = tn__enter();
-    return tn__leave_array(call, tn__unary(op, tn__node_of(x, tn__ops[op].name)));
+    return map_1(op, x);
 }
 
 tn_array *tn__map_2(tn__op op, const tn_array *x, const tn_array *y)
 {
     tn__thread *self = tn__self();
-    if (__builtin_expect(x && y && tn__thread_ready(self), 1)) {
+    int manner = manners[op];
+    if (__builtin_expect(x && y && manner & PLAIN && is_ready(self), 1)) {
         tn__node *a = x->node, *b = y->node;
-        int manner = manners[op];
-        if (manner & PLAIN && a->shape == b->shape && a->dtype == b->dtype && a->device == b->device &&
-            tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a) && is_fit(self, b)) {
-            tn_array *z = record(self, op, manner, 2, a, b);
-            if (z) return z;
-        }
+        if (__builtin_expect(a->shape == b->shape && a->dtype == b->dtype && a->device == b->device &&
+                                 tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a) && is_fit(self, b),
+                             1))
+            return record(self, op, manner, 2, a, b);
     }
-    const char *name = tn__ops[op].name;
-    tn__call call = tn__enter();
-    return tn__leave_array(call, tn__binary(op, tn__node_of(x, name), tn__node_of(y, name)));
+    return map_2(op, x, y);
 }

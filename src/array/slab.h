@@ -64,25 +64,39 @@ void tn__slab_flush(tn__slab_cache *cache, tn__slab_kind kind);
 /* Frees every chunk of which all objects are in the pool: at the process's end. */
 void tn__slab_trim(void);
 
-/* Uninitialised memory for an object. */
-static inline void *tn__slab_take(tn__slab_cache *cache, tn__slab_kind kind)
+/* Uninitialised memory for an object; of a list that is not empty, which calls nothing. */
+static inline void *tn__slab_take_listed(tn__slab_cache *cache, tn__slab_kind kind)
 {
     tn__slab_free *object = cache->list;
-    if (__builtin_expect(object == NULL, 0)) return tn__slab_refill(cache, kind);
     TN__SLAB_UNPOISON(object, tn__slab_sizes[kind]);
+    (void)kind;
     cache->list = object->next;
     cache->room++;
     return object;
 }
 
-static inline void tn__slab_put(tn__slab_cache *cache, tn__slab_kind kind, void *memory)
+/* Uninitialised memory for an object. */
+static inline void *tn__slab_take(tn__slab_cache *cache, tn__slab_kind kind)
+{
+    if (__builtin_expect(cache->list == NULL, 0)) return tn__slab_refill(cache, kind);
+    return tn__slab_take_listed(cache, kind);
+}
+
+/* To a list that still has room. */
+static inline void tn__slab_put_listed(tn__slab_cache *cache, tn__slab_kind kind, void *memory)
 {
     tn__slab_free *object = memory;
-    if (__builtin_expect(cache->room == 0, 0) && !tn__slab_spill(cache, kind, object)) return;
     object->next = cache->list;
     cache->list = object;
     cache->room--;
     TN__SLAB_POISON(object, tn__slab_sizes[kind]);
+    (void)kind;
+}
+
+static inline void tn__slab_put(tn__slab_cache *cache, tn__slab_kind kind, void *memory)
+{
+    if (__builtin_expect(cache->room == 0, 0) && !tn__slab_spill(cache, kind, memory)) return;
+    tn__slab_put_listed(cache, kind, memory);
 }
 
 #endif

@@ -18,8 +18,17 @@ uint64_t tn__hash(const void *bytes, size_t count, uint64_t seed)
     /* Odd constants without structure: the fractional parts of square roots of 2, 3 and 5, and of the golden ratio. */
     const uint64_t k0 = 0x6A09E667F3BCC909u, k1 = 0xBB67AE8584CAA73Bu, k2 = 0x3C6EF372FE94F82Bu;
     const unsigned char *p = bytes;
-    uint64_t h = fold(seed ^ k0, 0x9E3779B97F4A7C15u ^ count), word[2];
-    for (size_t left = count; left >= 16; left -= 16, p += 16) {
+    uint64_t h = fold(seed ^ k0, 0x9E3779B97F4A7C15u ^ count), word[4];
+    size_t left = count;
+    /* Two chains: a fold waits for the one before it. */
+    for (uint64_t other = h ^ k2; left >= 32; left -= 32, p += 32) {
+        memcpy(word, p, 32);
+        h = fold(word[0] ^ k1, word[1] ^ h);
+        other = fold(word[2] ^ k2, word[3] ^ other);
+        if (left < 64)
+            h ^= fold(other, k0);
+    }
+    for (; left >= 16; left -= 16, p += 16) {
         memcpy(word, p, 16);
         h = fold(word[0] ^ k1, word[1] ^ h);
     }

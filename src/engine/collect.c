@@ -81,13 +81,18 @@ static bool grow_table(tn__collection *c)
     return true;
 }
 
-/* The entry of a node, or -1 if it has none yet. */
-static int entry_of(const tn__collection *c, const tn__node *node)
+static __attribute__((noinline)) int leaf_entry(const tn__collection *c, const tn__node *node)
 {
-    if (!node->storage)
-        return node->mark >> 32 == c->stamp ? (int)(uint32_t)node->mark : -1;
     struct tn__leaf_slot *slot = find_leaf(c, node);
     return slot->stamp == c->stamp ? slot->entry : -1;
+}
+
+/* The entry of a node, or -1 if it has none yet. */
+static inline int entry_of(const tn__collection *c, const tn__node *node)
+{
+    if (node->storage)
+        return leaf_entry(c, node);
+    return node->mark >> 32 == c->stamp ? (int)(uint32_t)node->mark : -1;
 }
 
 /* The entry of an entry's input. */

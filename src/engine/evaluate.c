@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tanso/engine.h>
 
-#define ON_STACK 64
+#define ON_STACK 256 /* buffers: most plans have fewer, even of single operations */
 
 /* The addresses of one run. */
 typedef struct binding {
@@ -43,8 +43,7 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
             return false;
         atomic_store_explicit(&storage->run, TN__STARTING, memory_order_relaxed);
         break;
-    case TN__BUFFER_TEMPORARY:
-        bind->address[b] = (char *)bind->arena + buffer->offset;
+    case TN__BUFFER_TEMPORARY: /* bound by bind_all */
         return true;
     }
     bind->storage[b] = storage;
@@ -53,12 +52,14 @@ static bool bind_buffer(const tn__collection *c, const tn__program *p, int b, bi
 }
 
 /* Notes which run computes what is fresh, should it fail after it has returned. */
-static void note_run(const tn__collection *c, const tn__program *p, const binding *bind)
+static void note_run(const tn__collection *c, const tn__plan *plan, const binding *bind)
 {
     uint64_t run = atomic_load_explicit(&c->device->runs, memory_order_relaxed);
-    for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffer[b].kind == TN__BUFFER_OUTPUT)
+    for (size_t r = 0; r < c->root_count; r++) {
+        int b = plan->result[r].buffer;
+        if (plan->program.buffer[b].kind == TN__BUFFER_OUTPUT)
             atomic_store_explicit(&bind->storage[b]->run, run, memory_order_relaxed);
+    }
 }
 
 static void unbind(const tn__collection *c, const tn__program *p, binding *bind)
@@ -92,7 +93,10 @@ static tn_status bind_all(const tn__collection *c, const tn__program *p, binding
     memset(bind->storage, 0, n * sizeof *bind->storage);
     bool done = !p->arena_bytes || (bind->arena = tn__device_allocate(c->device, p->arena_bytes));
     for (int b = 0; b < p->buffer_count && done; b++)
-        done = bind_buffer(c, p, b, bind);
+        if (p->buffer[b].kind == TN__BUFFER_TEMPORARY)
+            bind->address[b] = (char *)bind->arena + p->buffer[b].offset;
+        else
+            done = bind_buffer(c, p, b, bind);
     if (done)
         return TN_OK;
     unbind(c, p, bind);
@@ -159,7 +163,7 @@ static tn_status run(tn__collection *c, bool step)
         if (program->step_count)
             status = loaded->ops->run(loaded->executable, bind.address, c->scalar);
         if (status == TN_OK) {
-            note_run(c, program, &bind);
+            note_run(c, loaded->plan, &bind);
             tn__error *released = step ? released_record(c) : NULL;
             publish(c, loaded->plan, &bind, released);
             if (released)
