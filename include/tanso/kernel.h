@@ -18,7 +18,8 @@
  * compiled, as TN_ERR_COMPILE with the compiler's words and the text's numbered lines. User texts can't be run by the
  * reference evaluator, so they need a compiler whatever tn_set_compile says.
  *
- * Texts are in the common part of C and CUDA C. In them:
+ * Texts are in the common part of C and CUDA C. Numbers are C's: 0.5 is a double, and makes float into double; write (T)0.5.
+ * In them:
  *
  *     T, U, ...      a capital letter in a parameter list stands for a dtype: inputs with one letter promote to one
  *                    dtype, as NumPy's operands do, and the letter is that C type in the text. Other parameters name

@@ -17,6 +17,8 @@
 /* Deflate cannot pack tighter than this (zlib's technical details: 1032 to 1). */
 #define DEFLATE_MOST 1032
 #define MAX_TEXT (64 << 20)
+/* Read at a time: still in the cache when libzip computes its checksum. */
+#define PIECE (256 << 10)
 /* What a file may unpack to without being asked: a bomb packs a thousand times as tight. */
 #define USUAL_LIMIT ((uint64_t)1 << 30)
 #define USUAL_RATIO 100
@@ -43,7 +45,7 @@ static tn_status read_exactly(const source *s, const char *entry, zip_file_t *fi
 {
     uint8_t *to = out;
     while (bytes > 0) {
-        zip_int64_t got = zip_fread(file, to, bytes < (1u << 30) ? bytes : 1u << 30);
+        zip_int64_t got = zip_fread(file, to, bytes < PIECE ? bytes : PIECE);
         if (got < 0)
             return bad_entry(s, entry, zip_error_strerror(zip_file_get_error(file)));
         if (got == 0)
