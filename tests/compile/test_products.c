@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans of matrix products for a device with kernels of its own for them: what becomes one kernel, and what does not. */
+#include <tanso.h>
+
+#include "compile/product.h"
+#include "graphs.h"
+
+/* A GPU that nobody runs anything on. */
+static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .threads = 132,
+                                          .multiprocessors = 132, .shared_memory = 227 << 10}};
+
+static tn__plan *plan_of(tn__graph *graph)
+{
+    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
+    tn__plan *plan = tn__compile(graph, &gpu, &options);
+    if (!plan)
+        fail_msg("%s", tn_error());
+    assert_null(tn__plan_verify(plan));
+    tn__graph_free(graph);
+    return plan;
+}
+
+static int kernels_of(const tn__plan *plan)
+{
+    int count = 0;
+    for (int i = 0; i < plan->program.step_count; i++)
+        count += plan->program.step[i].kind == TN__STEP_KERNEL;
+    return count;
+}
+
+static int expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
+
+/* sigmoid(x w + b) is one kernel, whatever way w lies. */
+static void test_layer(void **state)
+{
+    (void)state;
+    for (int across = 0; across < 2; across++) {
+        tn__graph graph = {0};
+        const tn__shape *out = shape(2, 100, 1000);
+        int x = graph_leaf(&graph, shape(2, 100, 784), false), b = graph_leaf(&graph, shape(2, 1, 1000), false);
+        int w = graph_leaf(&graph, across ? shape(2, 1000, 784) : shape(2, 784, 1000), false);
+        if (across)
+            w = graph_permute(&graph, w, (uint8_t[]){1, 0});
+        int sum = graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), expand(&graph, b, out));
+        graph_result(&graph, graph_op(&graph, TN__OP_SIGMOID, out, sum, -1));
+        tn__plan *plan = plan_of(&graph);
+        assert_int_equal(plan->program.step_count, 1);
+        assert_int_equal(plan->program.step[0].kind, TN__STEP_KERNEL);
+        assert_int_equal(plan->program.arena_bytes, 0);
+        assert_true(plan->program.step[0].blocks >= 64 && plan->program.step[0].shared > 0);
+        tn__plan_free(plan);
+    }
+}
+
+/* p - c a^T b in the memory of p. */
+static void test_update_in_place(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *out = shape(2, 784, 1000);
+    int a = graph_permute(&graph, graph_leaf(&graph, shape(2, 100, 784), false), (uint8_t[]){1, 0});
+    int b = graph_leaf(&graph, shape(2, 100, 1000), false), p = graph_leaf(&graph, out, true);
+    int step = graph_op(&graph, TN__OP_MULTIPLY, out, graph_const(&graph, out), graph_op(&graph, TN__OP_MATMUL, out, a, b));
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, out, p, step));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(plan->program.step_count, 1);
+    assert_int_equal(plan->program.buffer[plan->program.step[0].operand[0].buffer].kind, TN__BUFFER_DONATED);
+    tn__plan_free(plan);
+}
+
+/* A factor's memory is not overwritten by blocks that others still read it in. */
+static void test_factor_stays(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *out = shape(2, 64, 64);
+    int p = graph_leaf(&graph, out, true), b = graph_leaf(&graph, out, false);
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, out, p, graph_op(&graph, TN__OP_MATMUL, out, p, b)));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(plan->program.buffer[plan->program.step[0].operand[0].buffer].kind, TN__BUFFER_OUTPUT);
+    tn__plan_free(plan);
+}
+
+/* Sums over short rows are in the product's kernel, over long ones not; over columns where k is short, too. */
+static void test_reductions(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, columns, depth;
+        uint32_t axes;
+        int kernels;
+    } cases[] = {{100, 10, 1000, 2, 1},   {100, 32, 1000, 2, 1}, {100, 33, 1000, 2, 2},
+                 {100, 1000, 10, 1, 1},   {129, 1000, 10, 1, 2}, {100, 1000, 65, 1, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        const tn__shape *out = shape(2, (int)cases[i].rows, (int)cases[i].columns);
+        int a = graph_leaf(&graph, shape(2, (int)cases[i].rows, (int)cases[i].depth), false);
+        int b = graph_leaf(&graph, shape(2, (int)cases[i].depth, (int)cases[i].columns), false);
+        int product = graph_op(&graph, TN__OP_MATMUL, out, a, b);
+        graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_SQUARE, out, product, -1), cases[i].axes));
+        graph_result(&graph, product);
+        tn__plan *plan = plan_of(&graph);
+        assert_int_equal(kernels_of(plan), cases[i].kernels);
+        tn__plan_free(plan);
+    }
+}
+
+/* Two products of one shape are two kernels, and their sum is in the later one. */
+static void test_one_product_a_kernel(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *s = shape(2, 48, 48);
+    int a = graph_leaf(&graph, s, false), b = graph_leaf(&graph, s, false), c = graph_leaf(&graph, s, false);
+    int first = graph_op(&graph, TN__OP_MATMUL, s, a, b), second = graph_op(&graph, TN__OP_MATMUL, s, a, c);
+    graph_result(&graph, graph_op(&graph, TN__OP_ADD, s, first, second));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(kernels_of(plan), 2);
+    assert_int_equal(plan->program.step_count, 2);
+    tn__plan_free(plan);
+}
+
+/* A product of a product's result waits for it, though the shapes agree. */
+static void test_chain(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *s = shape(2, 48, 48);
+    int a = graph_leaf(&graph, s, false), b = graph_leaf(&graph, s, false);
+    int first = graph_op(&graph, TN__OP_RELU, s, graph_op(&graph, TN__OP_MATMUL, s, a, b), -1);
+    graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, s, first, b));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(kernels_of(plan), 2);
+    tn__plan_free(plan);
+}
+
+static void test_large_products_are_a_librarys(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *s = shape(2, 1024, 1024);
+    int a = graph_leaf(&graph, s, false), b = graph_leaf(&graph, s, false);
+    graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, s, a, b));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(kernels_of(plan), 0);
+    assert_int_equal(plan->program.step[0].op, TN__OP_MATMUL);
+    tn__plan_free(plan);
+}
+
+/* The text of a layer does not depend on the number of rows, as long as the same tile serves them. */
+static void test_text_of_another_batch(void **state)
+{
+    (void)state;
+    char *text[2];
+    for (int i = 0; i < 2; i++) {
+        tn__graph graph = {0};
+        const tn__shape *out = shape(2, 100 - i, 1000);
+        int x = graph_leaf(&graph, shape(2, 100 - i, 784), false), w = graph_leaf(&graph, shape(2, 784, 1000), false);
+        graph_result(&graph, graph_op(&graph, TN__OP_RELU, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), -1));
+        tn__plan *plan = plan_of(&graph);
+        text[i] = tn__strdup(plan->program.source);
+        tn__plan_free(plan);
+    }
+    assert_string_equal(text[0], text[1]);
+    tn__free(text[0]);
+    tn__free(text[1]);
+}
+
+/* Whatever the graph: the verifier finds nothing to object to. */
+static void test_random_graphs(void **state)
+{
+    (void)state;
+    test_random chance = test_random_new();
+    int products = 0;
+    for (int i = 0; i < 200; i++) {
+        tn__graph graph = {0};
+        graph_random(&graph, &chance);
+        tn__plan *plan = plan_of(&graph);
+        products += strstr(plan->program.source, "tn_product<") != NULL;
+        tn__plan_free(plan);
+    }
+    assert_true(products > 20);
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    for (int i = 0; i < tn__product_tile_count(); i++) {
+        tn__product_tile t = tn__product_tile_of(i);
+        assert_true(t.threads % 32 == 0 && t.threads <= 512 && t.threads % t.columns == 0);
+        assert_int_equal(t.rows % (t.rows_each * t.lanes_down), 0);
+        assert_int_equal(t.columns % (t.columns_each * 32 / t.lanes_down), 0);
+        assert_int_equal(t.step % 4, 0);
+        assert_true(t.stages >= 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layer),
+        cmocka_unit_test(test_update_in_place),
+        cmocka_unit_test(test_factor_stays),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_one_product_a_kernel),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_large_products_are_a_librarys),
+        cmocka_unit_test(test_text_of_another_batch),
+        cmocka_unit_test(test_random_graphs),
+        cmocka_unit_test(test_tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
