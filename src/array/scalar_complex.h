@@ -123,20 +123,20 @@ TNS__COMPLEX(c128, tn_c128, f64, tn_f64, TNS_INF_F64, fabs)
 /* ---- elementary functions of complex128 ---- */
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(TNS_COMPLEX_FORMULAS)
-#define TNS__PARTS(z) tn_f64 x = tns_re_c128(z), y = tns_im_c128(z);
+#define TNS__REAL_IMAGINARY(z) tn_f64 x = tns_re_c128(z), y = tns_im_c128(z);
 /* i z, and w / i */
 TN_HOT tn_c128 tns__turn(tn_c128 z) { return tns_make_c128(-tns_im_c128(z), tns_re_c128(z)); }
 TN_HOT tn_c128 tns__turn_back(tn_c128 w) { return tns_make_c128(tns_im_c128(w), -tns_re_c128(w)); }
 
 TN_FN tn_c128 tns_exp_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     tn_f64 e = tns_exp_f64(x);
     return y == 0 ? tns_make_c128(e, y) : tns_make_c128(e * tns_cos_f64(y), e * tns_sin_f64(y));
 }
 TN_FN tn_c128 tns_log_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     tn_f64 h = tns_hypot_f64(x, y), a = TNS_LIBM(fabs)(x), b = TNS_LIBM(fabs)(y);
     tn_f64 most = a > b ? a : b, least = a > b ? b : a;
     /* near the unit circle, log h = log1p(h² - 1) / 2 */
@@ -145,7 +145,7 @@ TN_FN tn_c128 tns_log_c128(tn_c128 z)
 }
 TN_FN tn_c128 tns_sqrt_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     if (x == 0 && y == 0) return tns_make_c128(0, y);
     if (TNS_LIBM(fabs)(y) == TNS_INF_F64) return tns_make_c128(TNS_INF_F64, y);
     tn_f64 t = tns_sqrt_f64(0.5 * TNS_LIBM(fabs)(x) + 0.5 * tns_hypot_f64(x, y));
@@ -154,27 +154,27 @@ TN_FN tn_c128 tns_sqrt_c128(tn_c128 z)
 }
 TN_FN tn_c128 tns_sin_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     return tns_make_c128(tns_sin_f64(x) * tns_cosh_f64(y), tns_cos_f64(x) * tns_sinh_f64(y));
 }
 TN_FN tn_c128 tns_cos_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     return tns_make_c128(tns_cos_f64(x) * tns_cosh_f64(y), -(tns_sin_f64(x) * tns_sinh_f64(y)));
 }
 TN_FN tn_c128 tns_sinh_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     return tns_make_c128(tns_sinh_f64(x) * tns_cos_f64(y), tns_cosh_f64(x) * tns_sin_f64(y));
 }
 TN_FN tn_c128 tns_cosh_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     return tns_make_c128(tns_cosh_f64(x) * tns_cos_f64(y), tns_sinh_f64(x) * tns_sin_f64(y));
 }
 TN_FN tn_c128 tns_tanh_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     if (TNS_LIBM(fabs)(x) > 22) { /* beyond, tanh x is 1 */
         tn_f64 e = tns_exp_f64(-2 * TNS_LIBM(fabs)(x));
         return tns_make_c128(TNS_LIBM(copysign)(1.0, x), 4 * tns_sin_f64(y) * tns_cos_f64(y) * e);
@@ -185,28 +185,28 @@ TN_FN tn_c128 tns_tanh_c128(tn_c128 z)
 TN_FN tn_c128 tns_tan_c128(tn_c128 z) { return tns__turn_back(tns_tanh_c128(tns__turn(z))); }
 TN_FN tn_c128 tns_asin_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     tn_c128 m = tns_sqrt_c128(tns_make_c128(1 - x, -y)), p = tns_sqrt_c128(tns_make_c128(1 + x, y));
     return tns_make_c128(tns_atan2_f64(x, tns_re_c128(tns_mul_c128(m, p))),
                          tns_asinh_f64(tns_im_c128(tns_mul_c128(tns_conjugate_c128(m), p))));
 }
 TN_FN tn_c128 tns_acos_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     tn_c128 m = tns_sqrt_c128(tns_make_c128(1 - x, -y)), p = tns_sqrt_c128(tns_make_c128(1 + x, y));
     return tns_make_c128(2 * tns_atan2_f64(tns_re_c128(m), tns_re_c128(p)),
                          tns_asinh_f64(tns_im_c128(tns_mul_c128(tns_conjugate_c128(p), m))));
 }
 TN_FN tn_c128 tns_acosh_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     tn_c128 m = tns_sqrt_c128(tns_make_c128(x - 1, y)), p = tns_sqrt_c128(tns_make_c128(x + 1, y));
     return tns_make_c128(tns_asinh_f64(tns_re_c128(tns_mul_c128(tns_conjugate_c128(m), p))),
                          2 * tns_atan2_f64(tns_im_c128(m), tns_re_c128(p)));
 }
 TN_FN tn_c128 tns_atanh_c128(tn_c128 z)
 {
-    TNS__PARTS(z)
+    TNS__REAL_IMAGINARY(z)
     return tns_make_c128(0.25 * tns_log1p_f64(4 * x / ((1 - x) * (1 - x) + y * y)),
                          0.5 * tns_atan2_f64(2 * y, (1 - x) * (1 + x) - y * y));
 }

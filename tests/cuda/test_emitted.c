@@ -104,6 +104,64 @@ static void test_graphs(void **state)
     assert_true(count > before);
 }
 
+/* Complex numbers of both precisions: C++ has classes for them where C has its own. */
+static void test_complex(void **state)
+{
+    (void)state;
+    static tn_array *(*const functions[])(const tn_array *) = {
+        (tn_negative), (tn_abs), (tn_sign), (tn_square), (tn_reciprocal), (tn_exp), (tn_exp2), (tn_expm1), (tn_log), (tn_log2),
+        (tn_log10), (tn_log1p), (tn_sqrt), (tn_rsqrt), (tn_sin), (tn_cos), (tn_tan), (tn_arcsin), (tn_arccos), (tn_arctan), (tn_sinh),
+        (tn_cosh), (tn_tanh), (tn_arcsinh), (tn_arccosh), (tn_arctanh), (tn_rint), (tn_isnan), (tn_isinf), (tn_isfinite),
+        (tn_conjugate), (tn_real), (tn_imag), (tn_angle), (tn_logical_not)};
+    static tn_array *(*const pairs[])(const tn_array *, const tn_array *) = {
+        (tn_add), (tn_subtract), (tn_multiply), (tn_divide), (tn_power), (tn_maximum), (tn_minimum), (tn_fmax), (tn_fmin), (tn_equal),
+        (tn_less), (tn_greater_equal), (tn_matmul)};
+    static tn_array *(*const reductions[])(const tn_array *, const tn_reduce_opts *) = {
+        (tn_sum_with), (tn_prod_with), (tn_mean_with), (tn_var_with), (tn_max_with), (tn_min_with), (tn_argmax_with), (tn_any_with)};
+    int before = count;
+    for (int wide = 0; wide < 2; wide++)
+        TN_SCOPE {
+            tn_dtype part = wide ? TN_FLOAT64 : TN_FLOAT32;
+            tn_array *a = tn_complex(tn_random_normal(TN_SHAPE(8, 8), .dtype = part), tn_random_normal(TN_SHAPE(8, 8), .dtype = part));
+            tn_array *b = tn_multiply(tn_complex(tn_random_uniform(TN_SHAPE(8, 1), .dtype = part), 2), tn_weak_complex_parts(1, -1));
+            const tn_array *roots[128];
+            int n = 0;
+            for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+                roots[n++] = functions[i](a);
+            for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+                roots[n++] = pairs[i](a, b);
+            for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+                for (int axis = 0; axis < 2; axis++)
+                    roots[n++] = reductions[i](a, &(tn_reduce_opts){.axis = TN_AXES(axis)});
+            for (int dtype = TN_BOOL; dtype < TN_DTYPE_COUNT; dtype++) {
+                roots[n++] = tn_cast(a, (tn_dtype)dtype);
+                roots[n++] = tn_cast(tn_cast(tn_random_uniform(TN_SHAPE(8, 8)), (tn_dtype)dtype), wide ? TN_COMPLEX128 : TN_COMPLEX64);
+            }
+            roots[n++] = tn_where(tn_greater(tn_abs(a), 1), a, 0);
+            roots[n++] = tn_transpose(a, (tn_axes){0});
+            for (int i = 0; i < n; i++)
+                if (tn_is_error(roots[i]))
+                    fail_msg("root %d: %s", i, tn_message_of(roots[i]));
+            emit(n, roots);
+        }
+    assert_true(count > before);
+}
+
+static void test_draws(void **state)
+{
+    (void)state;
+    int before = count;
+    TN_SCOPE {
+        tn_shape shape = TN_SHAPE(100);
+        const tn_array *roots[] = {tn_random_gamma(0.5, 1, shape), tn_random_beta(2, 3, shape), tn_random_poisson(20, shape),
+                                   tn_random_binomial(50, 0.4, shape), tn_random_standard_t(3, shape), tn_random_wald(1, 2, shape),
+                                   tn_random_laplace(0, 1, shape), tn_random_geometric(0.2, shape),
+                                   tn_random_gamma(3, 1, shape, .dtype = TN_FLOAT16)};
+        emit((int)(sizeof roots / sizeof *roots), roots);
+    }
+    assert_true(count > before);
+}
+
 static void test_training(void **state)
 {
     (void)state;
@@ -176,7 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_training),
+        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_training),
         cmocka_unit_test(test_all_compile),
     };
     if (!tn__cuda_open_compiler(&compiler, CUDA_VERSION / 1000)) {
