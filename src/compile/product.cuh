@@ -113,8 +113,9 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
     /* Starts the copies of the next stage, of which `depth` positions of k are left. */
     __device__ __forceinline__ void copy(T *to, int depth, const tn_factor<T> &f)
     {
+        constexpr int MOST = INNER % QUAD ? 1 : QUAD;
         if (quads)
-            copy_pieces<QUAD>(to, depth, 1);
+            copy_pieces<MOST>(to, depth, 1);
         else
             copy_pieces<1>(to, depth, ALONG_K ? f.k_step : f.step);
         from += advance;

@@ -10,8 +10,10 @@
 #include <tanso/base.h>
 
 #include "backends/cuda/rows.h"
+#include "compile/product.h"
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "tn_embed.h"
 
 static tn__cuda_libraries libraries;
 
@@ -60,6 +62,37 @@ static void test_every_generation(void **state)
     }
 }
 
+/* A kernel for each tile of products: the prelude of every text, the core, an entry that calls it. */
+static char *text_of_tiles(const char *type, int first, int count, int step)
+{
+    tn__text text = {0};
+    tn__text_addn(&text, (const char *)tn__embed_scalar_base, tn__embed_scalar_base_size);
+    tn__text_addn(&text, (const char *)tn__embed_product, tn__embed_product_size);
+    for (int i = first; i < count; i += step) {
+        tn__product_tile t = tn__product_tile_of(i);
+        tn__text_addf(&text,
+                      "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
+                      "    typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n"
+                      "    %s *const tile = (%s *)tn_shared;\n"
+                      "    core::run(tile, tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m),\n"
+                      "              tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n), k);\n"
+                      "    c[threadIdx.x] = core::at(tile, threadIdx.x %% core::ROWS, 0);\n}\n",
+                      i, type, type, type, type, t.rows, t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step,
+                      t.stages, i % 2, i / 2 % 2, type, type, type, i % 2, type, i / 2 % 2);
+    }
+    return tn__text_take(&text);
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    int count = tn__product_tile_count();
+    compiles(90, text_of_tiles("tn_f32", 0, count, 1), "tile0");
+    compiles(80, text_of_tiles("tn_f32", 1, count, 5), "tile1");
+    compiles(100, text_of_tiles("tn_f32", 2, count, 5), "tile2");
+    compiles(90, text_of_tiles("tn_f64", 0, count, 5), "tile0");
+}
+
 static void test_unknown_generation(void **state)
 {
     (void)state;
@@ -85,7 +118,7 @@ static void test_error(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_every_generation),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_every_generation), cmocka_unit_test(test_tiles),
                                        cmocka_unit_test(test_unknown_generation), cmocka_unit_test(test_error)};
     if (!tn__cuda_open_compiler(&libraries, CUDA_VERSION / 1000)) {
         printf("libnvrtc is not here\n");
