@@ -30,7 +30,8 @@ static tn_status compile_text(const char *source)
 /* The kernels that would compute x on an H200. */
 static tn_status compile_for_gpu(const tn_array *x)
 {
-    tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA}};
+    tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .multiprocessors = 132,
+                                       .shared_memory = 227 << 10}};
     tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "test");
@@ -81,18 +82,29 @@ static void positions(void **state)
     tn_kernel *f = tn_elementwise("T x, raw T r", "T z, int64 n",
                                   "z = r[(i + 1) % r_size] * x + r_shape[0] * r_ndim; n = _ind[0] * _shape[1] + _ind[1] + size + _ndim",
                                   "positions");
-    tn_array *x = tn_ones(TN_SHAPE(4, 5)), *results[2] = {NULL, NULL};
-    assert_int_equal(tn_call_into(f, TN_ARGS(tn_exp(x), tn_exp(x)), 2, results), TN_OK);
-    assert_compiles(tn_add(results[0], results[1]));
+    const tn_shape shapes[] = {TN_SHAPE(4, 5), TN_SHAPE(512, 4096), TN_SHAPE(3, 1)};
+    for (int k = 0; k < 3; k++) {
+        tn_array *x = tn_ones(shapes[k]), *results[2] = {NULL, NULL};
+        assert_int_equal(tn_eval(x), TN_OK);
+        assert_int_equal(tn_call_into(f, TN_ARGS(tn_exp(x), tn_exp(x)), 2, results), TN_OK);
+        assert_compiles(tn_add(results[0], results[1]));
+        tn_kernel *g = tn_elementwise("T x, raw T r", "T z", "z = x * r[0]", "scaled");
+        assert_compiles(tn_exp(tn_call(g, TN_ARGS(x, x))));
+        assert_compiles(tn_exp(tn_call(g, TN_ARGS(tn_transpose(x, (tn_axes){0}), x))));
+        assert_compiles(tn_sum(tn_call(g, TN_ARGS(x, x)), .axis = TN_AXES(0)));
+    }
 }
 
 static void reductions(void **state)
 {
     (void)state;
     tn_kernel *f = tn_reduction("T x, T y", "T z", "x * y", "max(a, b)", "z = a / _count", "0", "best");
-    tn_array *x = tn_ones(TN_SHAPE(40, 50)), *y = tn_ones(TN_SHAPE(50));
+    tn_array *x = tn_ones(TN_SHAPE(2048, 1536)), *y = tn_ones(TN_SHAPE(1536));
+    assert_int_equal(tn_eval(x), TN_OK);
     for (int axis = 0; axis < 2; axis++)
         assert_compiles(tn_exp(tn_call(f, TN_ARGS(tn_exp(x), y), .axis = TN_AXES(axis))));
+    assert_compiles(tn_call(f, TN_ARGS(tn_exp(x), y)));
+    assert_compiles(tn_subtract(x, tn_call(f, TN_ARGS(x, y), .axis = TN_AXES(1), .keepdims = true)));
     assert_compiles(tn_call(f, TN_ARGS(tn_cast(x, TN_FLOAT16), tn_cast(y, TN_FLOAT16))));
 }
 
