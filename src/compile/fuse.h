@@ -29,6 +29,9 @@ bool tn__choose_stored(tn__fuser *fuser, bool fusion);
 bool tn__mark_updates(tn__fuser *fuser);
 /* Whether two nests must not share a kernel: one may fail, the other overwrites. */
 bool tn__apart(const tn__fuser *fuser, const tn__nest *a, const tn__nest *b);
+/* Whether items that may fail are not done yet, and whether an item overwrites and such do not need it. */
+bool tn__failing_left(const tn__fuser *fuser, const uint64_t *done);
+bool tn__must_wait(const tn__fuser *fuser, int item, const uint64_t *done);
 /* merge.c: items in topological order, then nests merged into one another. False without memory. */
 bool tn__make_items(tn__fuser *fuser);
 bool tn__merge_nests(tn__fuser *fuser);

@@ -12,6 +12,7 @@
 #define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
 #define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
 #define MAX_TOGETHER 16
+#define MOST_WORDS 480     /* of parameters together, on a GPU: 4 KiB, with what the backend adds */
 
 static void free_fuser(tn__fuser *f)
 {
@@ -96,20 +97,25 @@ static bool ready(const tn__fuser *f, int i, const uint64_t *done)
     return true;
 }
 
-/* The next item: small nests wait until nothing else can go on, and then come together; otherwise in recording order. -1 at the
- * end. */
+/* The next item: small nests wait until nothing else can go on, and then come together; what overwrites waits for what may fail;
+ * otherwise in recording order. -1 at the end. */
 static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
 {
-    int other = -1;
+    int other = -1, waiting = -1;
+    bool failing = tn__failing_left(f, done);
     for (int i = 0; i < f->item_count; i++) {
         if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
             continue;
+        if (failing && tn__must_wait(f, i, done)) {
+            waiting = waiting < 0 ? i : waiting;
+            continue;
+        }
         if (is_small(f, &f->item[i]) == after_small)
             return i;
         if (other < 0)
             other = i;
     }
-    return other;
+    return other < 0 ? waiting : other;
 }
 
 /* ---- emission ---- */
@@ -117,7 +123,24 @@ static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
 typedef struct group {
     tn__nest *nest[MAX_TOGETHER];
     int count;
+    int words; /* of parameters, about */
 } group;
+
+/* What a nest asks of a kernel's parameter block: addresses, extents and strides, scalars and where they are. */
+static int words_of(const tn__nest *nest)
+{
+    int words = 3 + nest->loop_count + nest->access_count * (5 + nest->loop_count);
+    for (int e = 0; e < nest->expr_count; e++)
+        words += nest->expr[e].kind == TN__EXPR_SCALAR ? 2 : nest->expr[e].kind == TN__EXPR_INDEX ? 4 : 0;
+    return words;
+}
+
+/* On a GPU parameters come by value, and there is only so much room. */
+static bool is_full(const tn__fuser *f, const group *g, const tn__nest *nest)
+{
+    bool by_value = f->device->capabilities.target == TN__TARGET_CUDA;
+    return g->count == MAX_TOGETHER || (by_value && g->count && nest && g->words + words_of(nest) > MOST_WORDS);
+}
 
 static bool apart_from(const tn__fuser *f, const group *g, const tn__nest *nest)
 {
@@ -133,7 +156,7 @@ static bool flush(tn__draft *draft, tn__emitter *emitter, group *g, int *kernels
     if (!g->count)
         return true;
     int count = g->count;
-    g->count = 0;
+    g->count = g->words = 0;
     if (count == 1 && emitter->target->splits && emitter->target->splits(emitter, g->nest[0]))
         return tn__emit_in_pieces(draft, emitter, g->nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
@@ -151,7 +174,7 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
         tn__item *item = &f->item[i];
         tn__set_add(done, i);
         bool together = fusion && is_small(f, item);
-        if (!together || g.count == MAX_TOGETHER || apart_from(f, &g, item->nest))
+        if (!together || is_full(f, &g, item->nest) || apart_from(f, &g, item->nest))
             good = flush(draft, emitter, &g, &kernels);
         if (!good)
             break;
@@ -164,6 +187,7 @@ static bool emit_items(tn__fuser *f, tn__draft *draft, tn__emitter *emitter, boo
         if (item->nest->product.there)
             tn__product_settle(item->nest, f->device);
         g.nest[g.count++] = item->nest;
+        g.words += words_of(item->nest);
         if (!together)
             good = flush(draft, emitter, &g, &kernels);
     }

@@ -2,7 +2,7 @@
 /*
  * Keeping what may fail apart from what overwrites, for devices whose runs fail after they have returned. By then whoever
  * started the run has let go of the old values, so a result that is to take over a leaf's memory must do so even where indices
- * may be out of range: it must not come from a kernel that reads through such indices.
+ * may be out of range: it must not come from a kernel that reads through such indices, and it comes after all of these.
  */
 #include "compile/fuse.h"
 
@@ -65,4 +65,33 @@ static bool overwrites(const tn__fuser *f, const tn__nest *nest)
 bool tn__apart(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
 {
     return f->updates && ((may_fail(a) && overwrites(f, b)) || (overwrites(f, a) && may_fail(b)));
+}
+
+static bool item_may_fail(const tn__fuser *f, const tn__item *item)
+{
+    return item->nest ? may_fail(item->nest) : tn__value_kind(&f->graph->value[item->value]) == TN__KIND_SCATTER;
+}
+
+static bool failing(const tn__fuser *f, int i, const uint64_t *done)
+{
+    return !f->item[i].dead && !tn__set_has(done, i) && item_may_fail(f, &f->item[i]);
+}
+
+bool tn__failing_left(const tn__fuser *f, const uint64_t *done)
+{
+    for (int i = 0; i < f->item_count && f->updates; i++)
+        if (failing(f, i, done))
+            return true;
+    return false;
+}
+
+bool tn__must_wait(const tn__fuser *f, int item, const uint64_t *done)
+{
+    const tn__item *own = &f->item[item];
+    if (!(own->nest ? overwrites(f, own->nest) : f->updates[own->value]))
+        return false;
+    for (int i = 0; i < f->item_count; i++)
+        if (i != item && failing(f, i, done) && !tn__set_has(f->item[i].needs, item))
+            return true;
+    return false;
 }

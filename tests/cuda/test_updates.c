@@ -25,9 +25,13 @@ static tn_status look_and_load(tn__device *device, const tn__program *program, t
         seen.updated += program->buffer[b].kind == TN__BUFFER_DONATED;
         seen.fresh += program->buffer[b].kind == TN__BUFFER_OUTPUT;
     }
+    bool updated = false; /* by a step so far: what may fail comes first */
     for (int i = 0; i < program->step_count; i++) {
         const tn__step *s = &program->step[i];
         seen.failing += s->may_fail;
+        assert_false(s->may_fail && updated);
+        for (int k = 0; k < s->output_count; k++)
+            updated = updated || program->buffer[s->operand[k].buffer].kind == TN__BUFFER_DONATED;
         for (int k = 0; k < s->output_count && s->may_fail; k++)
             assert_int_not_equal(program->buffer[s->operand[k].buffer].kind, TN__BUFFER_DONATED);
     }
