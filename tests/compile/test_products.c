@@ -147,6 +147,29 @@ static void test_large_products_are_a_librarys(void **state)
     tn__plan_free(plan);
 }
 
+/* Where tensor cores are asked for, the library has the middling ones, too, and is told so; small ones stay float32. */
+static void test_precision(void **state)
+{
+    (void)state;
+    for (int n = 64; n <= 512; n *= 8) {
+        tn__graph graph = {0};
+        const tn__shape *s = shape(2, n, n);
+        graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, s, graph_leaf(&graph, s, false), graph_leaf(&graph, s, false)));
+        tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true, .precision = TN_MATMUL_TF32};
+        tn__plan *plan = tn__compile(&graph, &gpu, &options);
+        assert_non_null(plan);
+        assert_int_equal(kernels_of(plan), n == 64);
+        if (n == 512)
+            assert_int_equal(plan->program.step[0].precision, TN_MATMUL_TF32);
+        tn__plan_free(plan);
+        tn__graph_free(&graph);
+    }
+    assert_int_equal(tn_get_matmul_precision(), TN_MATMUL_FLOAT32);
+    tn_set_matmul_precision(TN_MATMUL_TF32X3);
+    assert_int_equal(tn_get_matmul_precision(), TN_MATMUL_TF32X3);
+    tn_set_matmul_precision(TN_MATMUL_FLOAT32);
+}
+
 /* The text of a layer does not depend on the number of rows, as long as the same tile serves them. */
 static void test_text_of_another_batch(void **state)
 {
@@ -205,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_one_product_a_kernel),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_large_products_are_a_librarys),
+        cmocka_unit_test(test_precision),
         cmocka_unit_test(test_text_of_another_batch),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_tiles),
