@@ -87,14 +87,14 @@ static int by_columns(tn_device device, int64_t n, int64_t m, tn_array *result[M
 static int random_numbers(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
 {
     tn_seed(seed);
-    tn_set_device(device);
+    assert_int_equal(tn_set_device(device), TN_OK);
     result[0] = tn_random_normal(TN_SHAPE(n, m));
     result[1] = tn_random_uniform(TN_SHAPE(n * m), .dtype = TN_FLOAT64);
     result[2] = tn_multiply(tn_random_normal(TN_SHAPE(n, m), .dtype = TN_FLOAT16), tn_cast(tn_arange(0, m, 1), TN_FLOAT16));
     for (int i = 0; i < 3; i++)
         if (tn_eval(result[i]) != TN_OK)
             fail_msg("%s", tn_error());
-    tn_set_device(tn_cpu());
+    assert_int_equal(tn_set_device(tn_cpu()), TN_OK);
     return 3;
 }
 
