@@ -244,7 +244,7 @@ typedef struct tn_reduce_opts {
     bool keepdims;  /* keep reduced axes with extent 1 */
     tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64) */
     int ddof;       /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
-    tn_array *out;  /* receives the result, as tn_write does (tanso/ufunc.h) */
+    tn_array *out;  /* receives the result, as tn_assign does */
     const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;

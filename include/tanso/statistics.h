@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Statistics, differences, histograms and interpolation, as NumPy has them. Differentiable but for counts and positions.
- * Functions that take tn_reduce_opts reduce all axes by default and honour axis, keepdims, dtype and ddof as tn_sum and tn_var do.
+ * Functions that take tn_reduce_opts reduce all axes by default and honour axis, keepdims, dtype, ddof and out as tn_sum and tn_var
+ * do; `where` and `initial` are not read here.
  */
 #ifndef TANSO_STATISTICS_H
 #define TANSO_STATISTICS_H
@@ -25,6 +26,7 @@ typedef struct tn_quantile_opts {
     const char *method; /* NumPy's: "linear" (default), "lower", "higher", "midpoint", "nearest", "inverted_cdf",
                            "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
                            "median_unbiased", "normal_unbiased" (Hyndman and Fan 1996) */
+    tn_array *out;      /* receives the result, as tn_assign does */
 } tn_quantile_opts;
 
 /* The quantiles q (of any shape, in [0, 1]; percentile: in [0, 100]): q's axes come first. q is read, so it is evaluated. A NaN in

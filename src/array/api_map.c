@@ -55,9 +55,11 @@ tn_array *tn_ldexp(const tn_array *a, const tn_array *b)
 /* The smallest element, as an integer; 0, too, where there is none or it cannot be computed. */
 static int64_t smallest(tn__node *a)
 {
-    tn__node *least = tn__reduce(TN__OP_MIN, tn__cast(a, TN_INT64), (1u << a->shape->ndim) - 1);
     int64_t value = 0;
-    if (a->shape->size == 0 || tn__node_is_error(least) || !tn__evaluate_hook || tn__evaluate_hook(least) != TN_OK)
+    if (a->shape->size == 0)
+        return 0;
+    tn__node *least = tn__reduce(TN__OP_MIN, tn__cast(a, TN_INT64), (1u << a->shape->ndim) - 1);
+    if (tn__node_is_error(least) || !tn__evaluate_hook || tn__evaluate_hook(least) != TN_OK)
         return 0;
     const tn__device *device = least->device;
     const char *memory = (const char *)least->storage->memory + least->offset * (int64_t)sizeof value;
@@ -67,8 +69,8 @@ static int64_t smallest(tn__node *a)
 /* Integers to a negative integer power are refused, as NumPy does it: exponents in an array are looked at for that. */
 static tn__node *power(tn__node *a, tn__node *b)
 {
-    bool integers = tn_dtype_is_integer((tn_dtype)b->dtype) && !tn__node_is_error(a) && !tn__node_is_error(b) &&
-                    (tn_dtype_is_integer((tn_dtype)a->dtype) || a->dtype == TN_BOOL);
+    bool integers = !tn__node_is_error(a) && !tn__node_is_error(b) &&
+                    tn_dtype_is_integer(tn_dtype_promote((tn_dtype)a->dtype, (tn_dtype)b->dtype));
     if (integers && tn__dtypes[b->dtype].class == TN__CLASS_SIGNED && !(b->flags & TN__NODE_WEAK) && smallest(b) < 0)
         TN__REFUSE(TN_ERR_VALUE, "power", "integers to negative integer powers are fractions; cast the base to a float dtype");
     return tn__binary(TN__OP_POWER, a, b);

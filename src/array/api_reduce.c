@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reductions, and the functions composed of them: mean, variance, softmax, logsumexp. */
-#include <tanso/ufunc.h>
+#include <tanso/array.h>
 
 #include "array/build_parts.h"
 
@@ -65,12 +65,7 @@ static tn_array *delivered(const char *operation, tn__op op, const tn_array *x,
                            const tn_reduce_opts *opts, reduction rule)
 {
     tn__call call = tn__enter();
-    tn_array *result = tn__leave_array(call, reduced(operation, op, x, opts, rule));
-    if (!opts || !opts->out)
-        return result;
-    tn_array *written = tn_write(opts->out, result, NULL);
-    tn_free(result);
-    return written;
+    return tn__deliver(call, reduced(operation, op, x, opts, rule), opts ? opts->out : NULL);
 }
 
 /* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others

@@ -2,6 +2,7 @@
 /* Sorting, scans and searching along an axis. */
 #include <tanso/sort.h>
 
+
 #include "array/build_parts.h"
 
 /* The axis that options name: `absent` if none; -1 and a latched failure if it is none of the array's. */
@@ -53,12 +54,14 @@ static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_op
 
 tn_array *tn_sort_with(const tn_array *x, const tn_axis_opts *opts)
 {
-    TN__RETURN(sort("sort", x, opts, false));
+    tn__call call = tn__enter();
+    return tn__deliver(call, sort("sort", x, opts, false), opts ? opts->out : NULL);
 }
 
 tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts)
 {
-    TN__RETURN(sort("argsort", x, opts, true));
+    tn__call call = tn__enter();
+    return tn__deliver(call, sort("argsort", x, opts, true), opts ? opts->out : NULL);
 }
 
 /* ---- scans ---- */
@@ -122,7 +125,8 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
 #define SCAN(name, ID)                                                                             \
     tn_array *tn_##name##_with(const tn_array *x, const tn_axis_opts *opts)                        \
     {                                                                                              \
-        TN__RETURN(scan(TN__OP_##ID, x, opts));                                                    \
+        tn__call call = tn__enter();                                                               \
+        return tn__deliver(call, scan(TN__OP_##ID, x, opts), opts ? opts->out : NULL);             \
     }
 SCAN(cumsum, CUMSUM)
 SCAN(cumprod, CUMPROD)

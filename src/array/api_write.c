@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The option `out`: results into arrays that exist, if NumPy's casting rule 'same_kind' allows it. */
+/* The option `out`: results into arrays that exist; those of elementwise functions if NumPy's casting rule 'same_kind' allows it. */
 #include <tanso/ufunc.h>
 
 #include "array/build_parts.h"
@@ -29,6 +29,16 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
                    tn_dtype_name((tn_dtype)value->dtype), tn_dtype_name((tn_dtype)old->dtype));
     value = tn__expand(tn__cast(value, (tn_dtype)old->dtype), old->shape);
     return where ? tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old) : value;
+}
+
+tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out)
+{
+    if (!out)
+        return tn__leave_array(call, result);
+    tn__node *value = tn__assignable("out", tn__strong(tn__node_of(out, "out")), result);
+    if (!tn__node_is_error(value))
+        tn__array_set(out, value);
+    return tn__leave_array(call, value);
 }
 
 tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where)

@@ -31,7 +31,10 @@ const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype 
 tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
                     tn__node *const *in, tn__attr attr);
 
-/* The same, or, for an operation that the device does not have, its value computed on the CPU at once. */
+/* Ends a public call whose option `out` may name an array for the result: that is cast to its dtype, whatever kinds they are,
+ * as NumPy's reductions do it. */
+tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out);
+/* Records an operation, or, for one that the device does not have, its value computed on the CPU at once. */
 tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
                              tn__node *const *in, tn__attr attr);
 

@@ -27,6 +27,14 @@ tn_status tn__composed_all(int count, tn_array **results)
     return status;
 }
 
+tn_array *tn__into(tn_array *out, tn_array *result)
+{
+    if (!out)
+        return result;
+    tn__call call = tn__enter();
+    return tn__deliver(call, tn__node_of(result, "out"), out);
+}
+
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...)
 {
     char reason[512];

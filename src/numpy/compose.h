@@ -25,6 +25,9 @@ tn_array *tn__composed(tn_array *result);
 /* The same for several results. */
 tn_status tn__composed_all(int count, tn_array **results);
 
+/* What a call returns: the result, written into `out` unless that is NULL. */
+tn_array *tn__into(tn_array *out, tn_array *result);
+
 /* A failed check, as an error array: tn__refused(TN_ERR_SHAPE, "roll", "expected ..., got ..."). */
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* Another handle to x's value. */

@@ -24,7 +24,7 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
         if (kth[i] < -extent || kth[i] >= extent)
             return tn__refused(TN_ERR_VALUE, operation, "place %lld is out of range for an axis of extent %lld",
                                (long long)kth[i], (long long)extent);
-    const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
+    const tn_axis_opts own = {.axis = tn__axes_of(1, &axis), .out = opts ? opts->out : NULL};
     return positions ? tn_argsort_with(x, &own) : tn_sort_with(x, &own);
 }
 
@@ -60,7 +60,7 @@ tn_array *tn_topk_with(const tn_array *x, int64_t k, tn_array **positions, const
     if (positions)
         *positions = NULL;
     tn_scope_push();
-    tn_array *largest = tn__composed(topk(x, k, positions, opts));
+    tn_array *largest = tn__composed(tn__into(opts ? opts->out : NULL, topk(x, k, positions, opts)));
     if (positions && !*positions)
         *positions = tn__again(largest);
     return largest;
@@ -85,7 +85,7 @@ static tn_array *lexsort(int count, const tn_array *const *keys, const tn_axis_o
 
 tn_array *tn_lexsort_with(int count, const tn_array *const *keys, const tn_axis_opts *opts)
 {
-    TN__COMPOSE(lexsort(count, keys, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, lexsort(count, keys, opts)));
 }
 
 /* ---- bins ---- */

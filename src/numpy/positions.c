@@ -39,7 +39,7 @@ static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_
 
 tn_array *tn_take_with(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
 {
-    TN__COMPOSE(take(x, indices, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, take(x, indices, opts)));
 }
 
 /* values again and again until there are n. */

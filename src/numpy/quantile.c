@@ -220,7 +220,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
 #define QUANTILES(name, unit, skip_nan)                                                            \
     tn_array *tn_##name##_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts) \
     {                                                                                              \
-        TN__COMPOSE(quantiles(#name, x, q, unit, skip_nan, opts));                                 \
+        TN__COMPOSE(tn__into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts))); \
     }
 QUANTILES(quantile, 1, false)
 QUANTILES(percentile, 100, false)
@@ -272,10 +272,10 @@ static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *
 
 tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(median(x, false, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, median(x, false, opts)));
 }
 
 tn_array *tn_nanmedian_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(median(x, true, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, median(x, true, opts)));
 }

@@ -29,7 +29,7 @@ static bool holds_nan(const tn_array *x)
 tn_array *tn_ptp_with(const tn_array *x, const tn_reduce_opts *opts)
 {
     const tn_reduce_opts own = plain(opts);
-    TN__COMPOSE(tn_subtract(tn_max_with(x, &own), tn_min_with(x, &own)));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, tn_subtract(tn_max_with(x, &own), tn_min_with(x, &own))));
 }
 
 static tn_array *count_nonzero(const tn_array *x, const tn_reduce_opts *opts)
@@ -41,7 +41,7 @@ static tn_array *count_nonzero(const tn_array *x, const tn_reduce_opts *opts)
 
 tn_array *tn_count_nonzero_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(count_nonzero(x, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, count_nonzero(x, opts)));
 }
 
 /* ---- without NaN ---- */
@@ -71,9 +71,11 @@ tn_array *tn_nanprod_with(const tn_array *x, const tn_reduce_opts *opts)
 
 static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
 {
-    if (!holds_nan(x))
-        return tn_mean_with(x, opts);
     tn_reduce_opts own = plain(opts);
+    if (!holds_nan(x)) {
+        own.dtype = opts ? opts->dtype : TN_DTYPE_DEFAULT;
+        return tn_mean_with(x, &own);
+    }
     own.dtype = opts && opts->dtype ? opts->dtype : tn_dtype_of(x);
     tn_dtype wide = own.dtype == TN_FLOAT64 ? TN_FLOAT64 : own.dtype;
     return tn_divide(tn_sum_with(instead_of_nan(x, 0), &own), count_of(x, &own, wide));
@@ -81,15 +83,16 @@ static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
 
 tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nanmean(x, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nanmean(x, opts)));
 }
 
 static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
 {
+    tn_reduce_opts keep = kept(opts), own = plain(opts);
+    own.ddof = opts ? opts->ddof : 0;
     if (!holds_nan(x))
-        return tn_var_with(x, opts);
+        return tn_var_with(x, &own);
     tn_dtype dtype = tn_dtype_of(x);
-    const tn_reduce_opts keep = kept(opts), own = plain(opts);
     tn_array *deviation = tn_subtract(x, tn_divide(tn_sum_with(instead_of_nan(x, 0), &keep), count_of(x, &keep, dtype)));
     tn_array *squares = tn_sum_with(instead_of_nan(tn_square(deviation), 0), &own);
     tn_array *divisor = tn_subtract(count_of(x, &own, dtype), tn_weak_int(opts ? opts->ddof : 0));
@@ -99,12 +102,12 @@ static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
 
 tn_array *tn_nanvar_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nanvar(x, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nanvar(x, opts)));
 }
 
 tn_array *tn_nanstd_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(tn_sqrt(nanvar(x, opts)));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, tn_sqrt(nanvar(x, opts))));
 }
 
 static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool largest)
@@ -118,12 +121,12 @@ static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool
 
 tn_array *tn_nanmax_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nan_extreme(x, opts, true));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nan_extreme(x, opts, true)));
 }
 
 tn_array *tn_nanmin_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nan_extreme(x, opts, false));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nan_extreme(x, opts, false)));
 }
 
 static tn_array *nan_position(const char *operation, const tn_array *x, const tn_reduce_opts *opts, bool largest)
@@ -140,12 +143,12 @@ static tn_array *nan_position(const char *operation, const tn_array *x, const tn
 
 tn_array *tn_nanargmax_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nan_position("nanargmax", x, opts, true));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nan_position("nanargmax", x, opts, true)));
 }
 
 tn_array *tn_nanargmin_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(nan_position("nanargmin", x, opts, false));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, nan_position("nanargmin", x, opts, false)));
 }
 
 tn_array *tn_nancumsum_with(const tn_array *x, const tn_axis_opts *opts)
@@ -207,7 +210,7 @@ static tn_array *average(const tn_array *x, const tn_array *weights, tn_array **
 
 tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(average(x, weights, total, opts));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, average(x, weights, total, opts)));
 }
 
 /* ---- pairs of variables ---- */

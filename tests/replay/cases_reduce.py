@@ -185,6 +185,19 @@ def counts(w):
             w.case(name, getattr(np, name), [a, b], pick([{}, dict(mode="same"), dict(mode="valid"), dict(mode="full")]), rtol=1e-9, atol=1e-9)
 
 
+def outs(w):
+    """Results into arrays that exist."""
+    for _ in range(12):
+        x = values("float64", (3, 4), False)
+        for name in ("sum", "max", "mean", "var", "median", "ptp", "nansum", "nanmax", "cumsum", "prod", "nanmean"):
+            shape = (3, 4) if name == "cumsum" else (3,)
+            w.case(name, getattr(np, name), [x], dict(axis=1, out=np.zeros(shape)), rtol=1e-12, atol=1e-12)
+        w.case("argmax", np.argmax, [x], dict(axis=0, out=np.zeros(4, "int64")))
+        w.case("any", np.any, [x > 2], dict(axis=0, out=np.zeros(4, bool)))
+        w.case("quantile", np.quantile, [x, 0.25], dict(axis=0, out=np.zeros(4)), rtol=1e-12)
+        w.case("sum", np.sum, [x], dict(axis=1, out=np.zeros(3, pick(["int64", "float32"]))), rtol=1e-5)
+
+
 def refused(w):
     x = values("float64", (3, 4), False)
     for name in ("sum", "max", "argmax", "mean", "cumsum", "median", "sort"):
@@ -203,5 +216,5 @@ def refused(w):
 
 
 def write(w):
-    for part in (sums, extremes, order_statistics, scans, counts, refused):
+    for part in (sums, extremes, order_statistics, scans, counts, outs, refused):
         part(w)

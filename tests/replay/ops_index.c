@@ -99,11 +99,11 @@ static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_w
 static void take(call *c, const row *r)
 {
     (void)r;
-    tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL)};
+    tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
     tn_array *i = array(c, 1);
     if (c->slot[1] && c->slot[1]->kind == LIST && tn_size(i) == 0) refuse(c, "an empty list is an array of float64");
     if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
-    if (!c->refused) give(c, out_or(c, 3, tn_take_with(array(c, 0), i, &o)));
+    if (!c->refused) give(c, tn_take_with(array(c, 0), i, &o));
 }
 
 static void take_along_axis(call *c, const row *r)

@@ -10,8 +10,6 @@
 typedef tn_array *reduction(const tn_array *x, const tn_reduce_opts *opts);
 typedef tn_array *scan(const tn_array *x, const tn_axis_opts *opts);
 
-static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
-
 /* axis=() reduces nothing, which an empty list of axes does not say here: over a new axis of extent 1, then. */
 static void over_nothing(call *c, int i, tn_array **x, tn_axes *list)
 {
@@ -75,15 +73,15 @@ static void whether(call *c, const row *r)
 /* a axis out keepdims */
 static void position(call *c, const row *r)
 {
-    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
-    give(c, out_or(c, 2, ((reduction *)r->function)(array(c, 0), &o)));
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false), .out = given(c, 2) ? array(c, 2) : NULL};
+    give(c, ((reduction *)r->function)(array(c, 0), &o));
 }
 
 /* a axis out overwrite_input keepdims */
 static void median(call *c, const row *r)
 {
-    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
-    give(c, out_or(c, 2, ((reduction *)r->function)(array(c, 0), &o)));
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false), .out = given(c, 2) ? array(c, 2) : NULL};
+    give(c, ((reduction *)r->function)(array(c, 0), &o));
 }
 
 static void count_nonzero(call *c, const row *r)
@@ -96,13 +94,14 @@ static void count_nonzero(call *c, const row *r)
 /* a q axis out overwrite_input method keepdims interpolation */
 static void quantile(call *c, const row *r)
 {
-    tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false)};
+    tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false),
+                          .out = given(c, 3) ? array(c, 3) : NULL};
     typedef tn_array *function(const tn_array *, const tn_array *, const tn_quantile_opts *);
     tn_array *x = array(c, 0);
     const value *v = c->slot[1];
     tn_array *q = v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
                       ? tn_weak_float(number(c, 1, 0)) : array(c, 1);
-    give(c, out_or(c, 3, ((function *)r->function)(x, q, &o)));
+    give(c, ((function *)r->function)(x, q, &o));
 }
 
 static void average(call *c, const row *r)
@@ -118,8 +117,8 @@ static void average(call *c, const row *r)
 
 static void scan_along(call *c, const row *r)
 {
-    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
-    give(c, out_or(c, 3, ((scan *)r->function)(array(c, 0), &o)));
+    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .out = given(c, 3) ? array(c, 3) : NULL};
+    give(c, ((scan *)r->function)(array(c, 0), &o));
 }
 
 static void diff(call *c, const row *r)
