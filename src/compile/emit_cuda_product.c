@@ -108,11 +108,19 @@ static void emit_core(tn__printer *p)
 
 /* ---- elements ---- */
 
-/* Opens the scope of the tile's element (row, column): the loops' variables. */
-static void open_element(tn__printer *p)
+/* Opens the scope of the tile's element at `row` and `column`, which are expressions: variables of those names, and the loops'.
+ * Values are computed without a condition, at the nearest element that there is, so that the loads of several elements are under
+ * way together; what is done with them asks whether the element is there. */
+static void open_element(tn__printer *p, bool values, const char *row, const char *column)
 {
     const tn__nest_product *product = &p->nest->product;
-    tn__line(p, "if (row < rows && column < columns) {");
+    if (values) {
+        tn__line(p, "{");
+        tn__line(p, "const int row = min(%s, rows - 1), column = min(%s, columns - 1);", row, column);
+    } else {
+        tn__line(p, "if (%s < rows && %s < columns) {", row, column);
+        tn__line(p, "const int row = %s, column = %s;", row, column);
+    }
     if (product->row_loop >= 0)
         tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
     if (product->column_loop >= 0)
@@ -171,14 +179,13 @@ static void emit_elementwise(tn__printer *p)
 {
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, every = core::ROWS / down;");
     tn__line(p, "constexpr int each = every < 1 ? 1 : every < %d ? every : %d;", AT_ONCE, AT_ONCE);
-    tn__line(p, "const int column = threadIdx.x %% across;");
+    tn__line(p, "const int own_column = threadIdx.x %% across;");
     tn__line(p, "for (int first = threadIdx.x / across; first < core::ROWS; first += each * down) {");
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int u = 0; u < each; u++) {");
-        tn__line(p, "const int row = first + u * down;");
-        open_element(p);
+        open_element(p, pass == 0, "first + u * down", "own_column");
         if (pass == 0)
             keep_values(p, 0);
         else
@@ -192,20 +199,19 @@ static void emit_elementwise(tn__printer *p)
 /* ---- reductions over the tile's rows or columns ---- */
 
 /* A pass over an item's elements: the thread's are at lane, lane + lanes, ... */
-static void emit_pass(tn__printer *p, int level, const char *inner)
+static void emit_pass(tn__printer *p, int level, const char *row, const char *column, const char *inner)
 {
     tn__nest *n = p->nest;
     EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
     EACH_POSITION(p, r, level)
         tn__line(p, "%s t%d = %s; tn_i64 at%d = R;", tn__emit_type(p, r), r, tn__emit_identity(p, r), r);
-    tn__line(p, "{");
+    tn__line(p, "if (rows > 0 && columns > 0) {");
     declare_kept(p, level);
     for (int pass = 0; pass < 2; pass++) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int u = 0; u < each; u++) {");
-        tn__line(p, "const int %s = lane + u * lanes;", inner);
-        open_element(p);
+        open_element(p, pass == 0, row, column);
         if (pass == 0) {
             keep_values(p, level);
         } else {
@@ -257,7 +263,7 @@ static void combine_column(tn__printer *p, int level)
                  tn__emit_function(p, r));
         tn__line(p, "__syncthreads();");
         tn__line(p, "}");
-        tn__line(p, "t%d = part[column];", r);
+        tn__line(p, "t%d = part[own_column];", r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "}");
     }
@@ -296,14 +302,14 @@ static void emit_rows(tn__printer *p)
     const tn__nest_product *product = &p->nest->product;
     tn__line(p, "const int lane = threadIdx.x %% 32, lanes = 32;");
     tn__line(p, "constexpr int each = 1;");
-    tn__line(p, "for (int row = threadIdx.x / 32; row < rows; row += core::THREADS / 32) {");
+    tn__line(p, "for (int own_row = threadIdx.x / 32; own_row < rows; own_row += core::THREADS / 32) {");
     if (product->row_loop >= 0)
-        tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
-    tn__line(p, "const %s own = lane < columns ? core::at(tile, row, lane) : 0;", element_type(p->nest));
+        tn__line(p, "const tn_i64 x%d = top + own_row;", product->row_loop);
+    tn__line(p, "const %s own = core::at(tile, own_row, min(lane, core::COLUMNS - 1));", element_type(p->nest));
     tn__line(p, "const auto product = [&](int, int) { return own; };");
     tn__emit_extent(p);
     for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {
-        emit_pass(p, level, "column");
+        emit_pass(p, level, "own_row", "lane + u * lanes", "column");
         combine_row(p, level);
         finish(p, level);
     }
@@ -314,17 +320,17 @@ static void emit_rows(tn__printer *p)
 static void emit_columns(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
-    tn__line(p, "const int column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
+    tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
     if (product->column_loop >= 0)
-        tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
+        tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);
     tn__emit_extent(p);
     for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {
-        emit_pass(p, level, "row");
+        emit_pass(p, level, "lane + u * lanes", "own_column", "row");
         combine_column(p, level);
         finish(p, level);
     }
-    tn__line(p, "if (column >= columns) return;");
+    tn__line(p, "if (own_column >= columns) return;");
     store_items(p);
 }
 
