@@ -111,7 +111,7 @@ class NumPy:
 
         def epoch():
             for _ in range(epochs):
-                order = self.generator.permutation(samples)
+                order = np.random.permutation(samples)
                 for i in range(0, samples - (batch - 1 if drop_last else 0), batch):
                     part = order[i:i + batch]
                     xs, ts = x[part], t[part]
