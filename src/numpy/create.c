@@ -139,7 +139,7 @@ tn_array *tn_trace(const tn_array *x, int offset, int axis1, int axis2, tn_dtype
 static tn_dtype space_dtype(const tn_array *start, const tn_array *stop)
 {
     tn_dtype both = tn_dtype_promote(tn_dtype_of(start), tn_dtype_of(stop));
-    return tn_dtype_is_float(both) ? both : TN_FLOAT64;
+    return tn__dtype_inexact(both) ? both : TN_FLOAT64;
 }
 
 /* C numbers are float64 here, as in NumPy. */

@@ -174,7 +174,8 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
     int64_t n = tn_size(xp);
     if (tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(fp) != n || n == 0)
         return tn__refused(TN_ERR_SHAPE, "interp", "expected two vectors of the same extent, not empty");
-    tn_array *v = tn_cast(x, TN_FLOAT64), *px = tn_cast(xp, TN_FLOAT64), *py = tn_cast(fp, TN_FLOAT64);
+    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(fp), TN_FLOAT64); /* complex128 of complex values */
+    tn_array *v = tn_cast(x, TN_FLOAT64), *px = tn_cast(xp, TN_FLOAT64), *py = tn_cast(fp, dtype);
     const tn_search_opts behind = {.right = true};
     tn_array *i = tn_clip(tn_subtract(tn_searchsorted_with(px, v, &behind), tn_weak_int(1)), tn_weak_int(0),
                           tn_weak_int(n > 1 ? n - 2 : 0));

@@ -159,8 +159,15 @@ static tn_array *rounded(const tn_array *x, int decimals)
     return decimals > 0 ? tn_divide(tn_rint(tn_multiply(x, scale)), scale) : tn_multiply(tn_rint(tn_divide(x, scale)), scale);
 }
 
+static bool is_complex(const tn_array *x)
+{
+    return !tn_is_error(x) && tn__dtypes[tn_dtype_of(x)].class == TN__CLASS_COMPLEX;
+}
+
 tn_array *tn_round(const tn_array *x, int decimals)
 {
+    if (is_complex(x))
+        TN__COMPOSE(tn_complex(rounded(tn_real(x), decimals), rounded(tn_imag(x), decimals)));
     TN__COMPOSE(rounded(x, decimals));
 }
 
@@ -182,6 +189,8 @@ static tn_array *nan_to_num(const tn_array *x, double nan, double posinf, double
 
 tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neginf)
 {
+    if (is_complex(x))
+        TN__COMPOSE(tn_complex(nan_to_num(tn_real(x), nan, posinf, neginf), nan_to_num(tn_imag(x), nan, posinf, neginf)));
     TN__COMPOSE(nan_to_num(x, nan, posinf, neginf));
 }
 

@@ -22,6 +22,7 @@ rng = np.random.default_rng(SEED)
 
 INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 FLOATS = "float16 float32 float64".split()
+COMPLEXES = ["complex64", "complex128"]
 REALS = ["bool", *INTEGERS, *FLOATS]
 SHAPES = [(), (1,), (7,), (33,), (3, 5), (1, 9), (2, 3, 4), (5, 1, 3), (0,), (2, 0), (2, 1, 2, 3), (4, 4)]
 TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13, "complex64": 4e-6, "complex128": 1e-13}
@@ -49,6 +50,9 @@ def values(dtype, shape, specials=True):
         if specials and chance(0.3):
             return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
         return integers(dtype, shape)
+    if dtype in COMPLEXES:
+        part = "float32" if dtype == "complex64" else "float64"
+        return (values(part, shape, specials) + 1j * values(part, shape, False)).astype(dtype)
     x = rng.standard_normal(shape) * 3
     if specials and chance(0.3):
         x = np.where(rng.random(shape) < 0.3, rng.choice([0.0, -0.0, 1, -1, 0.5, 2.5, np.nan, np.inf, -np.inf], shape), x)
