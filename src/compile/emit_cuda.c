@@ -5,7 +5,10 @@
  */
 #include "compile/emit_cuda.h"
 
+#include <stdio.h>
+
 #define MOST_BLOCKS ((int64_t)1 << 30)
+#define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several chunks prepare once */
 
 static void loops(tn__printer *p)
 {
@@ -34,16 +37,19 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
  * nothing after a failure (see program.h). */
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
 {
+    char resident[16] = "";
+    if (step->resident)
+        snprintf(resident, sizeof resident, ", %d", step->resident);
     tn__text_addf(text,
                   "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
-                  "extern \"C\" __global__ void __launch_bounds__(%d) k%d(const __grid_constant__ tn_k%d a, "
+                  "extern \"C\" __global__ void __launch_bounds__(%d%s) k%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
                   "    tn_take_over();\n"
                   "    TN_STOP_IF_FAILED(f);\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  step->most_threads, number, number);
+                  step->most_threads, resident, number, number);
     for (int i = 0; i < count; i++)
         tn__text_addf(text, "%s    nest%d(a.p, a.n + %d, a.s, blockIdx.x, gridDim.x, fault);\n",
                       i ? "    __syncthreads();\n" : "", call[i].function, call[i].param);
@@ -57,6 +63,14 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
     while (threads > 32 && threads > f->lanes && f->groups * f->segments * f->lanes <= (int64_t)threads / 2 * chip->multiprocessors)
         threads /= 2;
     return threads;
+}
+
+static bool makes_random(const tn__nest *n)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kind == TN__EXPR_INDEX && n->expr[e].op != TN__OP_IOTA)
+            return true;
+    return false;
 }
 
 /* A block for each group of a single nest; for several nests, one block that runs through them. */
@@ -78,11 +92,13 @@ static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count,
         }
         step->threads = f.kind == TN__CUDA_ROWS ? threads_of_rows(emitter->chip, &f) : f.threads;
         step->most_threads = f.threads;
+        step->resident = f.resident;
         int64_t each = f.kind == TN__CUDA_ROWS          ? step->threads / f.lanes
                        : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)step->threads * f.batch
                                                         : 1;
         int64_t blocks = (items(emitter, nest[0]) + each - 1) / each;
-        step->blocks = blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks < 1 ? 1 : blocks;
+        int64_t most = makes_random(nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
+        step->blocks = blocks > most ? most : blocks < 1 ? 1 : blocks;
     }
 }
 

@@ -38,6 +38,7 @@ typedef struct tn__cu_form {
     int64_t segments, segment; /* pieces that a reduction is cut in, and their length */
     int64_t groups;       /* of rows, chunks, tiles: a block takes one at a time (of each segment) */
     int threads;
+    int resident;         /* blocks that a multiprocessor should have room for; 0: as may be */
 } tn__cu_form;
 
 tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *nest);

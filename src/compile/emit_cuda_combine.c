@@ -30,8 +30,8 @@ const char tn__cu_helpers[] =
     "    __threadfence_system();\n"
     "    report[0] = 1;\n"
     "}\n"
-    "__shared__ __align__(16) unsigned char tn_parts[1024];\n" /* of rows: two stretches, an element a warp */
-    "__shared__ tn_i64 tn_places[64];\n"
+    "__shared__ __align__(16) unsigned char tn_parts[2][512];\n" /* of rows: two stretches, an element a warp */
+    "__shared__ tn_i64 tn_places[2][32];\n"
     "__shared__ __align__(16) unsigned char tn_down_parts[16384];\n" /* of columns: a chunk a thread */
     "__shared__ __align__(16) tn_i64 tn_down_places[1024];\n"
     "template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };\n"
@@ -199,19 +199,19 @@ static void shuffle(tn__printer *p, int r, bool position, int lanes)
  * turn use two stretches of it, so that one barrier is enough. */
 static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
 {
-    int warps = f->lanes / 32, at = *used % 2 * 32;
+    int warps = f->lanes / 32, half = *used % 2;
     const char *type = tn__emit_type(p, r);
     tn__line(p, "{");
     tn__line(p, "if (threadIdx.x %% 32 == 0) {");
-    tn__line(p, "((%s *)tn_parts)[%d + threadIdx.x / 32] = t%d;", type, at, r);
+    tn__line(p, "((%s *)tn_parts[%d])[threadIdx.x / 32] = t%d;", type, half, r);
     if (position)
-        tn__line(p, "tn_places[%d + threadIdx.x / 32] = at%d;", at, r);
+        tn__line(p, "tn_places[%d][threadIdx.x / 32] = at%d;", half, r);
     tn__line(p, "}");
     tn__line(p, "__syncthreads();");
-    tn__line(p, "const int w = %d + threadIdx.x / %d * %d + threadIdx.x %% %d;", at, f->lanes, warps, warps);
-    tn__line(p, "t%d = ((%s *)tn_parts)[w];", r, type);
+    tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
+    tn__line(p, "t%d = ((%s *)tn_parts[%d])[w];", r, type, half);
     if (position)
-        tn__line(p, "at%d = tn_places[w];", r);
+        tn__line(p, "at%d = tn_places[%d][w];", r, half);
     tn__line(p, "}");
     shuffle(p, r, position, warps);
     ++*used;

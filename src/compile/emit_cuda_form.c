@@ -167,7 +167,8 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
  */
 
 #define WIDTH   4  /* elements of a chunk, where extents allow */
-#define EACH    8  /* chunks of a row that a thread takes before more threads take part */
+#define EACH    4  /* chunks of a row that a thread takes before more threads take part */
+#define ALONE   16 /* elements of a row that a single thread takes */
 #define MANY    65536
 
 /* Registers that the values of a chunk take which are loaded or computed in one pass and used in another. */
@@ -193,11 +194,13 @@ static void rows(const tn__nest *n, tn__cu_form *f)
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
-    f->lanes = (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
+    f->lanes = reduced <= ALONE ? 1 : (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
                             TN__CUDA_MOST);
-    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 4 * EACH);
+    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
+    int64_t words = f->batch * held_words(n, f->width);
     f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
-              (tn__nest_passes(n) == 1 ? f->batch <= each : f->batch * held_words(n, f->width) <= HELD_REGISTERS);
+              (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= HELD_REGISTERS);
+    f->resident = f->held && f->lanes > 32 && words <= 16 ? 1536 / f->lanes : 0;
     if (!f->held)
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
@@ -285,7 +288,7 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 {
     const tn__capabilities *chip = emitter->chip;
     n->part = TN__PART_WHOLE;
-    if (!n->reduction_count || tn__nest_passes(n) > 1 || n->reduction_count > TN__MAX_PIECES)
+    if (!n->reduction_count || tn__nest_points(n) < MANY || tn__nest_passes(n) > 1 || n->reduction_count > TN__MAX_PIECES)
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
     int64_t wanted = 16 * (int64_t)chip->multiprocessors * TN__CUDA_THREADS; /* threads that keep the memory busy */
