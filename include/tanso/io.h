@@ -4,7 +4,8 @@
  * version 0.x), and IDX (the format of the MNIST files), plain or gzipped.
  *
  * Writers write a temporary file beside the target, sync it and rename it: the final name never holds half a file.
- * Readers trust nothing: every length and offset is checked against the file before memory is taken for it.
+ * Readers trust nothing: every length and offset is checked against the file before memory is taken for it. What they read
+ * is on the CPU, whatever the current device: tn_to moves it. Writers take arrays of any device.
  */
 #ifndef TANSO_IO_H
 #define TANSO_IO_H

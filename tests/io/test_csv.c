@@ -136,7 +136,7 @@ static void saved(void **state)
         for (int d = TN_BOOL; d <= TN_FLOAT64; d++) { /* every number is read back as it was */
             tn_array *y = tn_reshape(random_array(&random, (tn_dtype)d), TN_SHAPE(-1, 1));
             assert_int_equal(tn_save_csv(y, path), TN_OK);
-            tn_array *back = tn_load_csv(path, .dtype = (tn_dtype)d);
+            tn_array *back = tn_to(tn_load_csv(path, .dtype = (tn_dtype)d), test_device());
             if (!tn_size(y))
                 continue;
             tn_array *same = tn_logical_or(tn_equal(back, y), tn_logical_and(tn_not_equal(back, back), tn_not_equal(y, y)));
