@@ -11,6 +11,7 @@
 #include <tanso.h>
 
 #include "cuda/fake.h"
+#include "support/device.h"
 
 enum { SAMPLES = 230, FEATURES = 12, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 8 };
 
@@ -103,5 +104,7 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adam)};
+    if (test_about_cpu("a fake driver, which a device that is open already would not use"))
+        return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, setup, NULL);
 }

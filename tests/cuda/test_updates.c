@@ -11,6 +11,7 @@
 #include <tanso.h>
 
 #include "cuda/fake.h"
+#include "support/device.h"
 
 typedef struct facts {
     int programs, failing, updated, fresh; /* programs loaded; of the last: steps that may fail, buffers by kind */
@@ -103,5 +104,7 @@ static void test_lookup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_training), cmocka_unit_test(test_lookup)};
+    if (test_about_cpu("a fake driver, which a device that is open already would not use"))
+        return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, setup, NULL);
 }
