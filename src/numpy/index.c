@@ -73,6 +73,17 @@ static tn_array *add_mask(plan *p, int axis, const tn_array *mask)
     return NULL;
 }
 
+/* A mask of no axes is a mask of an axis of extent 1 in its place. */
+static tn_array *add_truth(plan *p, int *axis, const tn_array *mask)
+{
+    if (tn_ndim(p->x) == TN_MAX_NDIM)
+        return too_many(p);
+    p->x = tn_expand_dims(p->x, *axis);
+    p->array[*axis] = tn__count_up(p->x, tn_item_int(mask));
+    add_item(p, (*axis)++);
+    return NULL;
+}
+
 static tn_array *add_key(plan *p, int *axis, const tn_key *key, int missing)
 {
     tn_array *error = NULL;
@@ -97,7 +108,7 @@ static tn_array *add_key(plan *p, int *axis, const tn_key *key, int missing)
         if (tn_is_error(key->array))
             return tn__again(key->array);
         if (tn_dtype_of(key->array) == TN_BOOL) {
-            error = add_mask(p, *axis, key->array);
+            error = tn_ndim(key->array) ? add_mask(p, *axis, key->array) : add_truth(p, axis, key->array);
         } else if (!tn_dtype_is_integer(tn_dtype_of(key->array))) {
             return tn__refused(TN_ERR_INDEX, "getitem", "an array of %s cannot be an index; expected integers or bool",
                                tn_dtype_name(tn_dtype_of(key->array)));
@@ -162,14 +173,14 @@ static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *
         return too_many(p);
     if (ellipses > 1)
         return tn__refused(TN_ERR_INDEX, "getitem", "%d ellipses; expected one at most", ellipses);
-    for (int d = 0; d < ndim; d++)
+    for (int d = 0; d < TN_MAX_NDIM; d++)
         p->range[d] = (tn_slice_range){TN_NONE, TN_NONE, 1};
     for (int i = 0; i < count; i++) {
         tn_array *error = add_key(p, &axis, &keys[i], ndim - taken);
         if (error)
             return error;
     }
-    while (axis < ndim)
+    while (axis < tn_ndim(p->x))
         add_item(p, axis++);
     if (p->item_count > 2 * TN_MAX_NDIM - 1)
         return too_many(p);
@@ -359,7 +370,8 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
         turned.dim[d] = tn_dim(window, order.axis[d]);
         back.axis[order.axis[d]] = d;
     }
-    return tn_slice_update(x, tn_ndim(x), p.range, tn_transpose(tn_reshape(flat, turned), back));
+    result = tn_slice_update(p.x, tn_ndim(p.x), p.range, tn_transpose(tn_reshape(flat, turned), back));
+    return tn_reshape(result, tn_shape_of(x));
 }
 
 tn_array *tn_index_update(const tn_array *x, const tn_array *value, int count, const tn_key *keys)

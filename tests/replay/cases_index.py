@@ -72,6 +72,8 @@ def reading(w):
             n = x.shape[0]
             w.case("getitem", get, [x, [int(i) for i in rng.integers(-n, n, 3)]])
             w.case("getitem", get, [x, Ellipsis, rng.integers(0, x.shape[-1], (2, 2))])
+        w.case("getitem", get, [x, *pick([[True], [False], [True, 0], [Ellipsis, False], [0, True]])])
+        w.case("setitem", set_, [array(dtype, (2, 3)), *pick([[True], [False], [0, True]]), 1], mutable=True)
 
 
 def writing(w):

@@ -44,7 +44,7 @@ static char *string_of(const json_t *object, const char *key)
 
 static void add_line(cases *all, const char *line, const options *o)
 {
-    json_t *object = json_loads(line, 0, NULL);
+    json_t *object = json_loads(line, JSON_DECODE_INT_AS_REAL, NULL);
     char *op = string_of(object, "op");
     if (o->op && strcmp(op, o->op)) {
         free(op);
