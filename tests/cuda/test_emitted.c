@@ -162,6 +162,34 @@ static void test_draws(void **state)
     assert_true(count > before);
 }
 
+/* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows, columns,
+ * pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
+static void test_forms(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_INT8};
+    static const int64_t shapes[][2] = {{100, 10}, {4, 50257}, {1, 300000}, {3000, 128}};
+    int before = count;
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        TN_SCOPE {
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                tn_array *x = tn_zeros(TN_SHAPE(shapes[i][0], shapes[i][1]), .dtype = dtypes[d]);
+                emit(1, (const tn_array *[]){x});
+                const tn_array *simple[] = {tn_negative(tn_transpose(x, (tn_axes){0})), tn_sum(x, .axis = TN_AXES(0)),
+                                            tn_sum(x, .axis = TN_AXES(1)),
+                                            tn_add(tn_random_normal(TN_SHAPE(shapes[i][0], shapes[i][1])), x)};
+                const tn_array *others[] = {tn_argmax(x), tn_softmax(tn_cast(x, TN_BFLOAT16), 0),
+                                            tn_softmax(tn_cast(x, TN_FLOAT32), 1), tn_var(tn_cast(x, TN_FLOAT64))};
+                emit(4, simple);
+                emit(4, others);
+            }
+            tn_array *huge = tn_broadcast_to(tn_zeros(TN_SHAPE(1, 1), .dtype = dtypes[d]), TN_SHAPE(70000, 70001));
+            const tn_array *wide[] = {tn_sum(huge, .axis = TN_AXES(0)), tn_max(tn_multiply(huge, huge), .axis = TN_AXES(1))};
+            emit(2, wide);
+        }
+    assert_true(count > before);
+}
+
 static void test_training(void **state)
 {
     (void)state;
@@ -234,7 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_forms), cmocka_unit_test(test_training),
         cmocka_unit_test(test_all_compile),
     };
     if (!tn__cuda_open_compiler(&compiler, CUDA_VERSION / 1000)) {
