@@ -29,6 +29,11 @@ static tn_array *f_sum_0(tn_array *const *x) { return tn_sum(x[0], .axis = TN_AX
 static tn_array *f_sum_1(tn_array *const *x) { return tn_sum(x[0], .axis = TN_AXES(1)); }
 static tn_array *f_transpose(tn_array *const *x) { return tn_transpose(x[0], (tn_axes){0}); }
 static tn_array *f_argmax(tn_array *const *x) { return tn_argmax(x[0]); }
+static tn_array *f_sort(tn_array *const *x) { return tn_sort(x[0]); }
+static tn_array *f_argsort(tn_array *const *x) { return tn_argsort(x[0]); }
+static tn_array *f_cumsum(tn_array *const *x) { return tn_cumsum(x[0]); }
+static tn_array *f_histogram(tn_array *const *x) { return tn_histogram(x[0], NULL, .bins = 100, .low = -6, .high = 6); }
+static tn_array *f_unique(tn_array *const *x) { return tn_unique(tn_floor(tn_multiply(x[0], 100))); }
 static tn_array *f_chain(tn_array *const *x)
 {
     tn_array *y = x[0];
@@ -50,6 +55,14 @@ static tn_array *f_add_into(tn_array *const *x)
 /* The transposed copy is made by an operation on a transposed view: views themselves move nothing. */
 static tn_array *f_transposed_negative(tn_array *const *x) { return tn_negative(f_transpose(x)); }
 
+/* What sorts and counts moves more than once over; its floor is one reading and one writing. */
+#define ORDER_ROWS(n, size) \
+    {"sort", size " float32", f_sort, n, n, {VECTOR((int64_t)n)}}, \
+    {"argsort", size " float32", f_argsort, n, 2 * n, {VECTOR((int64_t)n)}}, \
+    {"cumsum", size " float32", f_cumsum, n, n, {VECTOR((int64_t)n)}}, \
+    {"histogram", size " float32, 100 bins", f_histogram, n, 1, {VECTOR((int64_t)n)}}, \
+    {"unique", size " float32, about 1000 different ones", f_unique, n, 1, {VECTOR((int64_t)n)}}
+
 /* Sizes for a CPU, and for a GPU, whose memory is a hundred times as fast. */
 static const array_row cpu_rows[] = {
     {"exp", "exp(-0.5 x^2), 2e7 float32", f_gauss, 2e7, 2e7, {VECTOR(20000000)}},
@@ -61,6 +74,7 @@ static const array_row cpu_rows[] = {
     SQUARES("sum-axis-0", 4096, f_sum_0, 4096, {0}),
     SQUARES("sum-axis-1", 4096, f_sum_1, 4096, {0}),
     SQUARES("transpose", 4096, f_transposed_negative, 4096.0 * 4096, {0}),
+    ORDER_ROWS(1e7, "1e7"),
     {"add-1e5", "z = x + y into z, 1e5 float32, evaluated at once", f_add_into, 2e5, 1e5,
      {VECTOR(100000), VECTOR(100000), VECTOR(100000)}},
 };
@@ -81,6 +95,7 @@ static const array_row gpu_rows[] = {
     {"sum-long", "16 x 5000000 float32, axis 1", f_sum_1, 8e7, 16, {MATRIX(16, 5000000)}},
     {"sum-tall", "5000000 x 16 float32, axis 0", f_sum_0, 8e7, 16, {MATRIX(5000000, 16)}},
     {"argmax", "1e8 float32", f_argmax, 1e8, 1, {VECTOR(100000000)}},
+    ORDER_ROWS(1e8, "1e8"),
     {"chain-20", "20 operations over 8192 x 8192, a row and a column, float32", f_chain, 8192.0 * 8192, 8192.0 * 8192,
      {MATRIX(8192, 8192), VECTOR(8192), MATRIX(8192, 1)}},
     {"add-1e5", "z = x + y into z, 1e5 float32, evaluated at once", f_add_into, 2e5, 1e5,

@@ -60,6 +60,13 @@ def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
         yield "sum-tall", lambda: (normal(5000000, 16),), lambda x: x.sum(0)
         yield "argmax", lambda: (normal(10**8),), lambda x: x.argmax()
         yield "chain-20", lambda: (normal(square, square), normal(square), normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
+    if xp.__name__ != "torch": # whose functions have other names and results
+        many = 10**8 if gpu else 10**7
+        yield "sort", lambda: (normal(many),), xp.sort
+        yield "argsort", lambda: (normal(many),), xp.argsort
+        yield "cumsum", lambda: (normal(many),), xp.cumsum
+        yield "histogram", lambda: (normal(many),), lambda x: xp.histogram(x, bins=100, range=(-6, 6))
+        yield "unique", lambda: (xp.floor(100 * normal(many)),), xp.unique
     yield "add-1e5", lambda: (normal(10**5), normal(10**5), normal(10**5)), lambda x, y, z: xp.add(x, y, out=z)
     yield "normals", lambda: (), lambda: normal(10**8 if gpu else 10**7)
 
