@@ -76,7 +76,7 @@ typedef tn_array *(*tn_function)(int count, tn_array *const *xs, void *user);
 
 typedef struct tn_check_opts {
     char _;
-    double eps;    /* step of the central difference; default 1e-3 (inputs are cast to float64) */
+    double eps;    /* step of the central differences, eps and eps/2, extrapolated; default 1e-3 (inputs are cast to float64) */
     double rtol;   /* default 1e-4 */
     double atol;   /* default 1e-5 */
     uint64_t seed; /* of the random directions */
