@@ -96,7 +96,7 @@ static inline int entry_of(const tn__collection *c, const tn__node *node)
 }
 
 /* The entry of an entry's input. */
-static int32_t input(const tn__collection *c, const tn__entry *e, int i)
+int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)
 {
     return i < TN__MAX_ARITY ? e->in[i] : entry_of(c, e->node->in[i]);
 }
@@ -137,8 +137,7 @@ static uint64_t first_word(int op, const tn__node *n)
     return (uint64_t)op | (uint64_t)n->dtype << 16 | (uint64_t)n->shape->id << 32;
 }
 
-/* The number of a leaf's storage: that of the first leaf that shares it. */
-static int32_t storage_number(const tn__collection *c, int leaf)
+int32_t tn__collection_storage(const tn__collection *c, int leaf)
 {
     const tn__node *n = c->entry[c->leaf[leaf]].node;
     if (atomic_load(&n->storage->references) == 1)
@@ -192,7 +191,7 @@ static int add_leaf(tn__collection *c, tn__node *node)
     *find_leaf(c, node) = (struct tn__leaf_slot){node, c->stamp, entry};
     uint64_t *k = c->key + c->key_count;
     k[0] = first_word(TN__OP_VALUE, node);
-    k[1] = (uint64_t)(node->strides ? node->strides->id + 1 : 0) << 32 | (uint32_t)storage_number(c, leaf);
+    k[1] = (uint64_t)(node->strides ? node->strides->id + 1 : 0) << 32 | (uint32_t)tn__collection_storage(c, leaf);
     c->key_count += 2;
     return entry;
 }
@@ -202,7 +201,7 @@ static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry
 {
     *k++ = e->node->arity;
     for (int i = TN__MAX_ARITY; i < e->node->arity; i++) {
-        int32_t in = input(c, e, i);
+        int32_t in = tn__collection_input(c, e, i);
         c->entry[in].edges++;
         *k++ = (uint64_t)in;
     }
@@ -360,12 +359,6 @@ static bool keeps_inputs(const tn__node *n)
     return n->flags & TN__NODE_NEEDS_GRAD && !(n->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
 }
 
-static bool donatable(const tn__collection *c, int leaf)
-{
-    const tn__entry *e = &c->entry[c->leaf[leaf]];
-    return e->depends && !e->survives;
-}
-
 /* Finds what depends on leaves that may be donated and what is still needed later, which speaks against that. */
 static void mark_survivors(tn__collection *c, bool step)
 {
@@ -379,7 +372,7 @@ static void mark_survivors(tn__collection *c, bool step)
     for (size_t i = 0; i < c->count; i++) {
         tn__entry *e = &c->entry[i];
         for (int k = 0; e->leaf < 0 && k < e->node->arity; k++)
-            e->depends |= c->entry[input(c, e, k)].depends;
+            e->depends |= c->entry[tn__collection_input(c, e, k)].depends;
     }
     for (size_t i = c->count; i-- > 0;) {
         tn__entry *e = &c->entry[i];
@@ -394,7 +387,7 @@ static void mark_survivors(tn__collection *c, bool step)
             keeps = (held && !e->released) || e->survives;
         }
         for (int k = 0; k < e->node->arity && keeps; k++)
-            c->entry[input(c, e, k)].survives = true;
+            c->entry[tn__collection_input(c, e, k)].survives = true;
     }
 }
 
@@ -411,7 +404,7 @@ static bool finish_key(tn__collection *c)
     for (size_t leaf = 0; leaf < c->leaf_count; leaf++) {
         if (leaf % 64 == 0)
             *k++ = 0;
-        k[-1] |= (uint64_t)donatable(c, (int)leaf) << leaf % 64;
+        k[-1] |= (uint64_t)tn__collection_donatable(c, (int)leaf) << leaf % 64;
     }
     c->key_count = (size_t)(k - c->key);
     c->hash = tn__hash(c->key, c->key_count * sizeof *c->key, 0);
@@ -443,89 +436,4 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
         return TN_OK;
     mark_survivors(c, step);
     return finish_key(c) ? TN_OK : no_memory();
-}
-
-/* ---- for the compiler ---- */
-
-int64_t tn__collection_work(const tn__collection *c)
-{
-    int64_t work = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        const tn__node *n = c->entry[i].node;
-        if (c->entry[i].leaf < 0 && tn__ops[n->op].kind != TN__KIND_VIEW)
-            work += (n->arity ? n->in[0] : n)->shape->size;
-    }
-    return work;
-}
-
-static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v)
-{
-    const tn__node *n = e->node;
-    *v = (tn__value){.op = e->leaf >= 0 ? TN__OP_VALUE : n->op, .dtype = n->dtype, .shape = n->shape, .leaf = e->leaf,
-                     .scalar = e->scalar, .strides = e->leaf >= 0 ? n->strides : NULL};
-    if (e->leaf >= 0)
-        return;
-    v->arity = n->arity;
-    for (int i = 0; i < n->arity; i++)
-        v->in[i] = input(c, e, i);
-    switch (tn__ops[n->op].kind) {
-    case TN__KIND_REDUCE:
-        v->attr.axes = n->attr.axes;
-        v->attr.user = n->op == TN__OP_USER_REDUCE ? n->attr.user : NULL;
-        break;
-    case TN__KIND_USER:
-        v->attr.user = n->attr.user;
-        v->attr.output = (int)n->attr.output;
-        break;
-    case TN__KIND_GATHER:
-        v->attr.known = n->attr.known;
-        v->attr.axis = n->attr.axis;
-        break;
-    case TN__KIND_SCATTER:
-        v->attr.axis = n->attr.axis;
-        break;
-    case TN__KIND_VIEW:
-    case TN__KIND_UPDATE:
-    case TN__KIND_LIBRARY:
-        if (n->op == TN__OP_PERMUTE)
-            memcpy(v->attr.perm, n->attr.perm, sizeof v->attr.perm);
-        else if (n->op != TN__OP_RESHAPE && n->op != TN__OP_EXPAND)
-            v->attr.ints = n->attr.ints;
-        break;
-    default:
-        break;
-    }
-}
-
-bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
-{
-    memset(graph, 0, sizeof *graph);
-    graph->leaf = tn__calloc(c->leaf_count + 1, sizeof *graph->leaf);
-    graph->result = tn__alloc(sizeof *graph->result * (c->root_count + 1));
-    graph->scalar_dtype = tn__calloc(c->scalar_count + 1, sizeof *graph->scalar_dtype);
-    bool done = graph->leaf && graph->result && graph->scalar_dtype;
-    for (size_t i = 0; i < c->count && done; i++) {
-        const tn__entry *e = &c->entry[i];
-        tn__value v;
-        fill_value(c, e, &v);
-        done = tn__graph_add(graph, &v) >= 0;
-        if (done && e->scalar >= 0) {
-            bool constant = e->node->op == TN__OP_CONST;
-            graph->scalar_dtype[e->scalar] = constant ? (tn_dtype)e->node->dtype : TN_UINT64;
-            if (!constant)
-                graph->scalar_dtype[e->scalar + 1] = TN_UINT64;
-        }
-    }
-    if (!done) {
-        tn__graph_free(graph);
-        return false;
-    }
-    graph->leaf_count = (int)c->leaf_count;
-    for (int i = 0; i < graph->leaf_count; i++)
-        graph->leaf[i] = (tn__leaf){storage_number(c, i), donatable(c, i), c->entry[c->leaf[i]].node->storage->bytes};
-    graph->result_count = (int)c->root_count;
-    for (int i = 0; i < graph->result_count; i++)
-        graph->result[i] = c->root[i];
-    graph->scalar_count = (int)c->scalar_count;
-    return true;
 }

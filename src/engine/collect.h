@@ -55,6 +55,16 @@ typedef struct tn__collection {
 tn__collection *tn__collection_get(void);
 /* Collects what `roots` need. step: an optimizer's step (see tn__evaluate_step). Roots that have values are skipped. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool step);
+/* Entry of an entry's input. */
+int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i);
+/* The number of a leaf's storage: that of the first leaf that shares it. */
+int32_t tn__collection_storage(const tn__collection *c, int leaf);
+/* May a result take over the leaf's memory? */
+static inline bool tn__collection_donatable(const tn__collection *c, int leaf)
+{
+    const tn__entry *e = &c->entry[c->leaf[leaf]];
+    return e->depends && !e->survives;
+}
 /* Element operations, about: what the reference evaluator would do. */
 int64_t tn__collection_work(const tn__collection *c);
 /* The collected graph for the compiler. False without memory. */
