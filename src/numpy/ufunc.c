@@ -68,24 +68,32 @@ tn_array *tn_positive(const tn_array *x)
     return tn__again(x);
 }
 
+/* x in a floating dtype; complex numbers have no order, and NumPy refuses them here. */
+static tn_array *real_float(const char *operation, const tn_array *x)
+{
+    if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
+        return tn__refused(TN_ERR_DTYPE, operation, "does not take complex numbers; pass tn_abs, tn_real or tn_imag of them");
+    return tn__as_float(x);
+}
+
 tn_array *tn_fabs(const tn_array *x)
 {
-    TN__COMPOSE(tn_abs(tn__as_float(x)));
+    TN__COMPOSE(tn_abs(real_float("fabs", x)));
 }
 
 tn_array *tn_fix(const tn_array *x)
 {
-    TN__COMPOSE(tn_trunc(tn__as_float(x)));
+    TN__COMPOSE(tn_trunc(real_float("fix", x)));
 }
 
 tn_array *tn_deg2rad(const tn_array *x)
 {
-    TN__COMPOSE(tn_multiply(tn__as_float(x), tn_weak_float(M_PI / 180)));
+    TN__COMPOSE(tn_multiply(real_float("deg2rad", x), tn_weak_float(M_PI / 180)));
 }
 
 tn_array *tn_rad2deg(const tn_array *x)
 {
-    TN__COMPOSE(tn_multiply(tn__as_float(x), tn_weak_float(180 / M_PI)));
+    TN__COMPOSE(tn_multiply(real_float("rad2deg", x), tn_weak_float(180 / M_PI)));
 }
 
 /* NumPy's sinc: 0 is replaced by a number so small that the quotient is 1. Integers are of float64. */
