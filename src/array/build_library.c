@@ -7,12 +7,6 @@
 #include "array/build_library.h"
 #include "array/build_parts.h"
 
-static bool native(tn__device *device, tn__op op, tn_dtype dtype)
-{
-    return device->capabilities.operations || device->capabilities.shapes_only ||
-           (device->ops->supports && device->ops->supports(device, (int)op, dtype));
-}
-
 /* The dtype of twice the precision that holds a dtype of LAPACK's; those of float64 stay. */
 static tn_dtype wide(tn_dtype dtype)
 {
@@ -37,24 +31,7 @@ tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape value, int arity, tn__
     const tn__shape *shape = tn__shape_make(tn__ops[op].name, value, dtype);
     if (!shape)
         return tn__failed();
-    tn__device *device = in[0]->device;
-    tn__attr attr = {.ints = modes};
-    if (native(device, op, (tn_dtype)in[0]->dtype))
-        return tn__apply(op, dtype, shape, arity, in, attr);
-    tn__device *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
-    if (!host)
-        return tn__failed();
-    if (!tn__transfer_hook)
-        TN__REFUSE(TN_ERR_UNSUPPORTED, tn__ops[op].name, "is computed on the CPU, and moving operands from %s needs the engine",
-                   device->name);
-    tn__node *there[TN__MAX_ARITY];
-    for (int i = 0; i < arity; i++) {
-        there[i] = tn__transfer_hook(in[i], host);
-        TN__PASS_ERROR(there[i]);
-    }
-    tn__node *result = tn__apply(op, dtype, shape, arity, there, attr);
-    TN__PASS_ERROR(result);
-    return tn__transfer_hook(result, device);
+    return tn__apply_anywhere(op, dtype, shape, arity, in, (tn__attr){.ints = modes});
 }
 
 tn__node *tn__last_slice(tn__node *a, int64_t start, int64_t count)

@@ -5,15 +5,18 @@
 /* Does the device compute it, or is it for the CPU? */
 static bool native(const tn__device *device, tn__op op, tn_dtype dtype)
 {
-    return device->capabilities.operations ||
+    return device->capabilities.operations || device->capabilities.shapes_only ||
            (device->ops->supports && device->ops->supports((tn__device *)device, (int)op, dtype));
 }
 
 static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
 {
     tn__device *device = in[0]->device, *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
-    if (!host || !tn__transfer_hook)
+    if (!host)
         return tn__failed();
+    if (!tn__transfer_hook)
+        TN__REFUSE(TN_ERR_UNSUPPORTED, tn__ops[op].name, "is computed on the CPU, and moving operands from %s needs the engine",
+                   device->name);
     tn__node *there[TN__MAX_ARITY];
     for (int i = 0; i < arity; i++) {
         there[i] = tn__transfer_hook(in[i], host);
