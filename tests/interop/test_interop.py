@@ -157,7 +157,8 @@ def cupy_capsules(tanso, folder, random):
         z = tanso.from_dlpack(y)
         cupy.cuda.Device().synchronize()
         same(cupy.asnumpy(cupy.from_dlpack(z)), x)
-        same(cupy.asnumpy(cupy.asarray(z)), x)  # by __cuda_array_interface__
+        if x.size:  # CuPy does not take the null pointer that the interface asks for where there are no elements
+            same(cupy.asnumpy(cupy.asarray(z)), x)  # by __cuda_array_interface__
         assert x.size == 0 or z.interface()["data"][0] == y.data.ptr
         count += 2
     z = tanso.from_dlpack(np.arange(8.0)).to(CUDA)
