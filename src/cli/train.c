@@ -6,6 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/command.h"
+#include "tn_build_config.h"
+
+#ifdef TN_HAVE_JANSSON
+#define WRITTEN "model, log and learning curve"
+#else
+#define WRITTEN "log and learning curve"
+#endif
 
 static const tn__flag flags[] = {
     {"--model", "WORDS",
@@ -110,7 +117,7 @@ static int run(const tn__options *options)
         printf("test accuracy %.2f%%", 100 * last.test_accuracy);
     else
         printf("test loss %.6g", last.test_loss);
-    printf(" after %d epoch%s; model, log and learning curve are in %s\n", last.epoch, last.epoch == 1 ? "" : "s", out);
+    printf(" after %d epoch%s; " WRITTEN " are in %s\n", last.epoch, last.epoch == 1 ? "" : "s", out);
     return TN__EXIT_DONE;
 }
 

@@ -6,6 +6,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 #include "io/formats.h"
+#include "tn_build_config.h"
 
 static tn_archive out_of_memory = {.is_static = true};
 
@@ -236,27 +237,50 @@ void tn__archive_views_end(const tn_archive *archive, tn__host_view *views)
     tn__free(views);
 }
 
+#ifdef TN_HAVE_JANSSON
+#define SAFETENSORS tn__safetensors_save, tn__safetensors_read
+#else
+#define SAFETENSORS NULL, NULL
+#endif
+#ifdef TN_HAVE_LIBZIP
+#define NPZ tn__npz_save, tn__npz_read
+#else
+#define NPZ NULL, NULL
+#endif
+
 static const struct {
-    const char *ending;
+    const char *ending, *package; /* what a build needs to know the format */
     tn_status (*save)(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
     tn_status (*read)(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
 } formats[] = {
-    {".safetensors", tn__safetensors_save, tn__safetensors_read},
-    {".npz", tn__npz_save, tn__npz_read},
+    {".safetensors", "libjansson-dev", SAFETENSORS},
+    {".npz", "libzip-dev", NPZ},
 };
 
-/* The index of a path's format; -1 with a latched error. */
-static int format_of(const char *operation, const char *path)
+/* The index of a path's format; -1 with a latched error in `*status`. */
+static int format_of(const char *operation, const char *path, tn_status *status)
 {
     size_t length = path ? strlen(path) : 0;
     for (int i = 0; i < 2; i++) {
         size_t ending = strlen(formats[i].ending);
-        if (length > ending && strcmp(path + length - ending, formats[i].ending) == 0)
+        if (length <= ending || strcmp(path + length - ending, formats[i].ending) != 0)
+            continue;
+        if (formats[i].save)
             return i;
+        *status = tn__fail(TN_ERR_UNSUPPORTED, operation, "'%s': this build of Tanso knows no %s files: install %s and build again",
+                           path, formats[i].ending, formats[i].package);
+        return -1;
     }
-    tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'",
-             path ? path : "NULL");
+    *status = tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'",
+                       path ? path : "NULL");
     return -1;
+}
+
+tn_status tn__archive_known(const char *operation, const char *path)
+{
+    tn_status status = TN_OK;
+    format_of(operation, path, &status);
+    return status;
 }
 
 static const tn_archive_opts defaults;
@@ -268,8 +292,8 @@ tn_status tn_archive_save_with(const tn_archive *archive, const char *path, cons
     tn_status status = raise(archive);
     if (status != TN_OK)
         return status;
-    int format = format_of("archive_save", path);
-    return format < 0 ? TN_ERR_VALUE : formats[format].save(archive, path, opts ? opts : &defaults);
+    int format = format_of("archive_save", path, &status);
+    return format < 0 ? status : formats[format].save(archive, path, opts ? opts : &defaults);
 }
 
 tn_archive *tn_archive_load(const char *path) { return tn_archive_load_with(path, NULL); }
@@ -279,7 +303,8 @@ tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts)
     tn_archive *archive = tn_archive_new();
     if (archive->is_static)
         return archive;
-    int format = format_of("archive_load", path);
+    tn_status status;
+    int format = format_of("archive_load", path, &status);
     if (format < 0 || formats[format].read("archive_load", path, opts ? opts : &defaults, archive) != TN_OK) {
         tn__error *error = tn__error_retain(tn__error_last());
         drop_contents(archive);

@@ -32,6 +32,8 @@ struct tn_archive {
 /* Adds an array, which it takes over in any case. TN_ERR_FORMAT if the name is there already (`file` in the message). */
 tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
                            tn__values *values);
+/* Whether this build saves and loads archives of the path's ending: TN_ERR_UNSUPPORTED or TN_ERR_VALUE if not. */
+tn_status tn__archive_known(const char *operation, const char *path);
 /* Views of all arrays' elements on the host, to be ended and given to tn__free by the caller. */
 tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views);
 void tn__archive_views_end(const tn_archive *archive, tn__host_view *views);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "io/file.h"
 #include "train/run.h"
@@ -38,6 +39,11 @@ tn_status tn__output_open(tn__run *run)
     tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
     if (status != TN_OK)
         return status;
+    run->saves = tn__archive_known("train", run->snapshot_path) == TN_OK;
+    if (!run->saves) {
+        tn__log(TN__LOG_WARN, "train", "the network will not be saved: %s", tn_error());
+        tn_clear_error();
+    }
     char *probe;
     status = tn__file_temporary("train", run->snapshot_path, &probe);
     if (status == TN_OK)
@@ -110,8 +116,8 @@ static tn_status save_log(const tn__run *run, bool anew)
 static tn_status checkpoint(tn__run *run)
 {
     double began = tn__clock();
-    tn_status status = save_snapshot(run);
-    if (status == TN_OK)
+    tn_status status = run->saves ? save_snapshot(run) : TN_OK;
+    if (status == TN_OK && run->saves)
         status = save_model(run);
     if (status == TN_OK)
         status = save_curve(run);

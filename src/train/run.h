@@ -25,6 +25,7 @@ typedef struct tn__run {
     volatile const int *stop;
     const char *out;                          /* NULL: nothing is written */
     char *snapshot_path;                      /* NULL without `out` */
+    bool saves;                               /* whether this build can write archives */
     int snapshot_epoch;                       /* the epoch after which the snapshot was made, 0: none */
     double checkpoint_ended, checkpoint_cost; /* seconds of tn__clock */
 } tn__run;
