@@ -18,6 +18,7 @@
 #include "core/memory.h"
 
 #define LARGEST (256 << 20) /* bytes of a kernel file; more is no kernel file */
+#define MOST    ((uint64_t)512 << 20) /* bytes of all of them */
 
 /* ---- folders ---- */
 
@@ -162,8 +163,21 @@ static tn_status read_whole(const char *path, char **data, size_t *length)
     return TN_ERR_IO;
 }
 
+/* Once a process, when a kernel is added: looking through thousands of files takes milliseconds, compiling takes longer. */
+static void prune_around(const char *path)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    char folder[PATH_MAX];
+    const char *end = strrchr(path, '/');
+    if (end == NULL || atomic_flag_test_and_set(&done))
+        return;
+    snprintf(folder, sizeof folder, "%.*s", (int)(end - path), path);
+    tn__kernel_prune(folder, MOST);
+}
+
 tn_status tn__kernel_seal(const char *path)
 {
+    prune_around(path);
     size_t length;
     char *data;
     tn_status status = read_whole(path, &data, &length);

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <tanso/base.h>
 #include "core/plugin.h"
 
@@ -25,6 +26,12 @@ tn_status tn__kernel_folder_open(tn__kernel_folder *folder);
 tn_status tn__kernel_folder_private(tn__kernel_folder *folder);
 /* Removes a temporary folder, which must be empty. */
 void tn__kernel_folder_close(tn__kernel_folder *folder);
+
+/*
+ * Where a folder's files take more than `most` bytes, removes those not used for longest until half of that is left; and
+ * what processes that were killed left behind. A kernel that is loaded stays so; one that is missed is compiled anew.
+ */
+void tn__kernel_prune(const char *path, uint64_t most);
 
 /* Adds the seal to a finished file and brings it to the disk. */
 tn_status tn__kernel_seal(const char *path);
