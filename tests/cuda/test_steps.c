@@ -289,7 +289,10 @@ static void test_scan(void **state)
         int which = (int)between(0, 3);
         tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1 + (which < 2), TN_FLOAT64);
         bool half = tn__dtypes[dtype].size == 2 && tn_dtype_is_float(dtype);
-        int64_t length = any_length(), dim[] = {between(1, 3), which == 1 ? length % 12 : half ? length % 1500 : length};
+        /* the GPU rounds sums and products once, the CPU after each element: lengths for which both are exact */
+        int64_t exact[2][2] = {{680, 6}, {80, 5}}, length = any_length(), dim[] = {between(1, 3), length};
+        if (which < 2 && (half || which == 1))
+            dim[1] = length % (half ? exact[dtype == TN_BFLOAT16][which] : 12);
         bool plain = dim[1] > 9000 || between(0, 1);
         begin(&one, op[which], dtype);
         add(&one, dtype, 2, dim, plain, false);

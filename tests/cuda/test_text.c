@@ -41,7 +41,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_scatter((tn_dtype)dtype), "in_order");
         if (!tn__cuda_has_order((tn_dtype)dtype))
             continue;
-        compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2), "sort_move");
+        compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2, dtype % 3 == 0), "sort_move");
         compiles(90, tn__cuda_text_search((tn_dtype)dtype, dtype % 3 == 0), "search");
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4]), "scan_clear");
     }
@@ -57,7 +57,7 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_matmul(TN_FLOAT16), "matmul");
         compiles(architectures[i], tn__cuda_text_scatter(TN_BFLOAT16), "in_order");
         compiles(architectures[i], tn__cuda_text_move(4), "move");
-        compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true), "sort_move");
+        compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM), "scan_short");
     }
 }

@@ -18,7 +18,7 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device);  
 tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device); /* SEARCH_LEFT, SEARCH_RIGHT */
 
 /* Texts, for tn__free; NULL without memory. */
-char *tn__cuda_text_sort(tn_dtype dtype, bool positions);
+char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide);
 char *tn__cuda_text_scan(tn_dtype dtype, int op);
 char *tn__cuda_text_search(tn_dtype dtype, bool right);
 bool tn__cuda_has_order(tn_dtype dtype);

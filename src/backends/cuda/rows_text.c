@@ -27,10 +27,11 @@ static const char *const order_text[TN_DTYPE_COUNT] = {
 
 bool tn__cuda_has_order(tn_dtype dtype) { return order_text[dtype] != NULL; }
 
-char *tn__cuda_text_sort(tn_dtype dtype, bool positions)
+char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide)
 {
-    return tn__format(WORDS "%s%s%s%s%s", order_text[dtype], positions ? "#define POSITIONS\n" : "", tn__cuda_walk_text,
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_sort);
+    return tn__format(WORDS "%s%s%s%s%s%s", order_text[dtype], positions ? "#define POSITIONS\n" : "",
+                      wide ? "#define WIDE\n" : "", tn__cuda_walk_text, (const char *)tn__embed_cuda_rows,
+                      (const char *)tn__embed_cuda_sort);
 }
 
 char *tn__cuda_text_search(tn_dtype dtype, bool right)

@@ -5,6 +5,7 @@
  *
  *     sort_clear   before everything: no tile has published anything
  *     sort_count   how often each value of each byte occurs in each row
+ *     sort_plan    where each value's elements begin, and which bytes differ within a row: only those take a pass
  *     sort_move    a pass: ranks a tile's elements, puts them in order in shared memory, learns from the tiles before it where
  *                  each digit's elements go, and writes them as one piece a digit
  *
@@ -12,77 +13,111 @@
  * adds up the former until it meets the latter. Tiles are numbered in the order in which blocks begin, so that whoever is waited
  * for is running or done.
  *
- * Elements move as they are and their keys are made again in each pass. With POSITIONS, the positions that sort are wanted: each
- * element has a 32-bit position beside it, and the last pass writes only those.
+ * The first pass makes keys of the elements, the last one elements of the keys: a pass costs instructions more than memory, so
+ * that each one counts. With POSITIONS, the positions that sort are wanted: each key has a 32-bit position beside it, and the last
+ * pass writes only those.
+ *
+ * WIDE is for rows of 2^30 elements and more.
  */
 #define DIGITS 256
 #define THREADS 512
 #define WARPS (THREADS / 32)
 #ifdef POSITIONS /* they want registers, too */
-#define EACH_THREAD (E_BITS == 64 ? 8 : 12)
-#else
 #define EACH_THREAD (E_BITS == 64 ? 8 : 16)
+#else
+#define EACH_THREAD (E_BITS == 64 ? 10 : 20)
 #endif
 #define TILE (THREADS * EACH_THREAD)
 #define BYTES (E_BITS / 8)
 #define TILES_AT_ONCE 8     /* of one block of sort_count */
+#define BACK 4              /* tiles that are asked at once how many elements they have */
+
+/* What a tile publishes: a number of elements below two bits that say of what. */
+#ifdef WIDE
+typedef u64 word;
+#else
+typedef u32 word;
+#endif
+#define OWN  ((word)1 << (sizeof(word) * 8 - 2)) /* of the tile */
+#define UPTO ((word)2 << (sizeof(word) * 8 - 2)) /* of it and all before it */
+#define ELEMENTS (OWN - 1)
 
 struct sort_pass {
-    const E *from;
-    E *to;
-    const u32 *positions;   /* of `from`, NULL: 0, 1, 2 ... */
-    void *positions_to;     /* int64 in the last pass */
-    u64 *published;         /* by row, tile and digit: what, << 48, and a number of elements */
-    u32 *totals;            /* by row, byte and digit */
+    const E *in;
+    E *out;
+    E *between[2];          /* elements between passes: the last pass but one writes the first, the one before it the second */
+    u32 *positions[2];      /* likewise beside them */
+    word *published[2];     /* by row, tile and digit; passes take them by turns and clear the other one's */
+    u32 *starts;            /* by row, byte and digit: how many; then how many of lower digits */
+    u32 *differs;           /* by row: the passes that it takes, as bits */
     u64 *ticket;            /* one a pass */
-    i64 n, tiles;
+    i64 n, tiles, rows;
     i64 from_step, to_step;
-    int number, shift, first, last; /* the first pass reads, the last one writes where the walk says */
-    const u64 *guard;       /* of a pass that overwrites: NULL, or not 0 after a failure */
+    int passes, number;
+    int even;               /* passes are even in number: the first one must not write where it reads */
+    int unused;
+    const u64 *guard;       /* NULL, or not 0 after a failure */
 };
 
-/* What pass number p publishes; what an earlier pass has left is less than either. */
-#define OWN(p)  (2 * (p) + 1)
-#define UPTO(p) (2 * (p) + 2)
-
-static __device__ __forceinline__ u32 digit_of(E x, int shift)
+/* What moves: for SORT a number in the order of the elements that they can be had back from; NaN is positive, -0 before 0. */
+static __device__ __forceinline__ E moved(E x)
 {
-    return (u32)(key_of(x) >> shift) & (DIGITS - 1);
+#if defined(KEY_FLOAT) && !defined(POSITIONS)
+    constexpr E top = (E)((E)1 << (E_BITS - 1));
+    const E size = (E)(x & (E)(top - 1));
+    return x & top && size <= (E)INFINITE_BITS ? (E)~x : (E)(size | top);
+#else
+    return key_of(x);
+#endif
 }
 
-/* The lanes of the warp that have this digit, by a vote on each of its bits: faster than __match_any_sync. */
+static __device__ __forceinline__ E moved_back(E key)
+{
+#if defined(KEY_FLOAT) && !defined(POSITIONS)
+    constexpr E top = (E)((E)1 << (E_BITS - 1));
+    return key & top ? (E)(key ^ top) : (E)~key;
+#elif defined(KEY_SIGNED)
+    return (E)(key ^ (E)((E)1 << (E_BITS - 1)));
+#else
+    return key;
+#endif
+}
+
+static __device__ __forceinline__ u32 digit_of(E key, int byte)
+{
+#if E_BITS == 64
+    return __byte_perm((u32)key, (u32)(key >> 32), (u32)byte) & (DIGITS - 1);
+#else
+    return __byte_perm((u32)key, 0, 0x4440u | (u32)byte);
+#endif
+}
+
+/* The lanes of the warp that have this digit, by a vote on each of its bits: faster than __match_any_sync. In PTX, as the compiler
+ * makes four instructions a bit of it, and nearly twice as many of the same in C. */
 static __device__ __forceinline__ u32 lanes_of(u32 digit)
 {
     u32 lanes = ~0u;
 #pragma unroll
     for (int bit = 0; bit < 8; bit++) {
-        const bool set = digit >> bit & 1;
-        const u32 votes = __ballot_sync(~0u, set);
-        lanes &= set ? votes : ~votes;
+        u32 votes;
+        asm("{ .reg .pred p; .reg .b32 b; and.b32 b, %1, %2; setp.ne.u32 p, b, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; "
+            "@!p not.b32 %0, %0; }" : "=r"(votes) : "r"(digit), "r"(1u << bit));
+        lanes &= votes;
     }
     return lanes;
 }
 
-static __device__ __forceinline__ const E *row_of(const walk &w, const sort_pass &pass, i64 row, i64 *step)
-{
-    if (!pass.first) {
-        *step = 1;
-        return pass.from + row * pass.n;
-    }
-    i64 at[3];
-    places(w, row, at);
-    *step = pass.from_step;
-    return pass.from + at[1];
-}
-
-extern "C" __global__ void sort_clear(const __grid_constant__ sort_pass pass, i64 rows, int passes)
+extern "C" __global__ void sort_clear(const __grid_constant__ sort_pass pass)
 {
     const i64 first = (i64)blockIdx.x * blockDim.x + threadIdx.x, all = (i64)gridDim.x * blockDim.x;
-    for (i64 i = first; i < rows * pass.tiles * DIGITS; i += all)
-        pass.published[i] = 0;
-    for (i64 i = first; i < rows * BYTES * DIGITS; i += all)
-        pass.totals[i] = 0;
-    if (first < passes)
+    const i64 words = pass.rows * pass.tiles * DIGITS;
+    for (i64 i = first; i < words; i += all) {
+        pass.published[0][i] = 0;
+        pass.published[1][i] = 0;
+    }
+    for (i64 i = first; i < pass.rows * BYTES * DIGITS; i += all)
+        pass.starts[i] = 0;
+    if (first < pass.passes)
         pass.ticket[first] = 0;
 }
 
@@ -92,8 +127,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_count(const __grid_co
     __shared__ u32 count[BYTES * DIGITS];
     const i64 shares = (pass.tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE;
     const i64 row = blockIdx.x / shares, share = blockIdx.x % shares;
-    i64 step;
-    const E *from = row_of(w, pass, row, &step);
+    i64 at[3];
+    places(w, row, at);
+    const E *from = pass.in + at[1];
     for (int i = threadIdx.x; i < BYTES * DIGITS; i += THREADS)
         count[i] = 0;
     __syncthreads();
@@ -102,16 +138,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_count(const __grid_co
         E x[EACH_THREAD];
 #pragma unroll
         for (int i = 0; i < EACH_THREAD; i++)
-            x[i] = begin + i * THREADS < pass.n ? from[(begin + i * THREADS) * step] : (E)0;
+            x[i] = begin + i * THREADS < pass.n ? from[(begin + i * THREADS) * pass.from_step] : (E)0;
 #pragma unroll
-        for (int i = 0; i < EACH_THREAD; i++)
+        for (int i = 0; i < EACH_THREAD; i++) {
+            const E key = moved(x[i]);
             for (int byte = 0; byte < BYTES && begin + i * THREADS < pass.n; byte++)
-                atomicAdd(&count[byte * DIGITS + digit_of(x[i], 8 * byte)], 1u);
+                atomicAdd(&count[byte * DIGITS + digit_of(key, byte)], 1u);
+        }
     }
     __syncthreads();
     for (int i = threadIdx.x; i < BYTES * DIGITS; i += THREADS)
         if (count[i])
-            atomicAdd(&pass.totals[row * BYTES * DIGITS + i], count[i]);
+            atomicAdd(&pass.starts[row * BYTES * DIGITS + i], count[i]);
 }
 
 /* For the first DIGITS threads, the sum of x over the threads before this one. */
@@ -129,23 +167,47 @@ static __device__ u32 sum_before(u32 x, u32 *sums)
     return lower + upto - x;
 }
 
-static __device__ __forceinline__ void publish(const sort_pass &pass, i64 tile, int digit, u64 what, u64 elements)
+/* A block a row, a thread a digit. */
+extern "C" __global__ void __launch_bounds__(DIGITS) sort_plan(const __grid_constant__ sort_pass pass)
 {
-    *(volatile u64 *)&pass.published[tile * DIGITS + digit] = what << 48 | elements;
+    __shared__ u32 sums[DIGITS / 32];
+    for (i64 row = blockIdx.x; row < pass.rows; row += gridDim.x) {
+        u32 differs = 0;
+        for (int byte = 0; byte < BYTES; byte++) {
+            u32 *start = &pass.starts[(row * BYTES + byte) * DIGITS + threadIdx.x];
+            const u32 count = *start;
+            if (!__syncthreads_or(count == (u32)pass.n))
+                differs |= 1u << byte;
+            *start = sum_before(count, sums);
+        }
+        if (differs == 0)
+            differs = 1;
+        if (pass.even && __popc(differs) % 2)
+            differs |= ~differs & (differs + 1);
+        if (threadIdx.x == 0)
+            pass.differs[row] = differs;
+    }
 }
 
-/* How many elements of a digit the tiles before this one of the row have. */
-static __device__ __forceinline__ u64 elements_before(const sort_pass &pass, i64 tile, i64 first_tile, int digit)
+/* How many elements of a digit the tiles before `tile` of the row have, from what they have published. */
+static __device__ __forceinline__ word elements_before(const word *published, i64 tile, int digit)
 {
-    u64 sum = 0;
-    while (tile-- > first_tile) {
-        u64 word;
-        do
-            word = *(volatile u64 *)&pass.published[tile * DIGITS + digit];
-        while (word >> 48 < OWN(pass.number));
-        sum += word & ((1ull << 48) - 1);
-        if (word >> 48 == UPTO(pass.number))
-            break;
+    word sum = 0;
+    while (tile > 0) {
+        word said[BACK];
+#pragma unroll
+        for (int k = 0; k < BACK; k++)
+            said[k] = tile - 1 - k < 0 ? UPTO : *(const volatile word *)&published[(tile - 1 - k) * DIGITS + digit];
+        int k = 0;
+#pragma unroll
+        for (; k < BACK; k++) {
+            if (said[k] == 0)
+                break;
+            sum += said[k] & ELEMENTS;
+            if (said[k] & UPTO)
+                return sum;
+        }
+        tile -= k;
     }
     return sum;
 }
@@ -153,110 +215,157 @@ static __device__ __forceinline__ u64 elements_before(const sort_pass &pass, i64
 extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_constant__ walk w,
                                                                    const __grid_constant__ sort_pass pass)
 {
-    __shared__ __align__(16) unsigned char moving[TILE * (E_BITS < 32 ? 4 : E_BITS / 8)];
-    __shared__ unsigned short count[WARPS][DIGITS]; /* of the digits in each warp; then where its first one goes in the tile */
+    extern __shared__ __align__(16) unsigned char memory[];
+    u32 (*count)[DIGITS] = (u32 (*)[DIGITS])memory; /* of the digits in each warp; then where the next one of it goes in the tile */
+    unsigned char *moving = memory + sizeof(u32) * WARPS * DIGITS;
     __shared__ u32 target[DIGITS];                  /* where a digit's elements go in the row, less their place in the tile */
     __shared__ u32 sums[WARPS];
     __shared__ u64 number;
     if (pass.guard && *(const volatile u64 *)pass.guard)
+        return;
+    if (pass.rows == 1 && !(pass.differs[0] >> pass.number & 1))
         return;
     if (threadIdx.x == 0)
         number = atomicAdd(&pass.ticket[pass.number], 1ull);
     for (int i = threadIdx.x; i < WARPS * DIGITS; i += THREADS)
         (&count[0][0])[i] = 0;
     __syncthreads();
-    const i64 row = (i64)number / pass.tiles, tile = (i64)number % pass.tiles;
+    const i64 row = pass.rows == 1 ? 0 : (i64)number / pass.tiles, tile = (i64)number - row * pass.tiles;
+    const u32 differs = pass.differs[row];
+    if (!(differs >> pass.number & 1))
+        return;
+    const int passed = __popc(differs & ((1u << pass.number) - 1)), left = __popc(differs) - 1 - passed;
+    const int byte = pass.number < BYTES ? pass.number : 0;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const i64 begin = tile * TILE + warp * (32 * EACH_THREAD) + lane;
-    i64 step;
-    const E *from = row_of(w, pass, row, &step);
+    const int begin = warp * (32 * EACH_THREAD) + lane; /* within the tile */
+    const int rest = pass.n - tile * TILE < TILE ? (int)(pass.n - tile * TILE) : TILE;
+    i64 at[3] = {row * pass.n, row * pass.n, 0};
+    if (passed == 0 || left == 0) {
+        i64 outside[3];
+        places(w, row, outside);
+        if (passed == 0)
+            at[1] = outside[1];
+        if (left == 0)
+            at[0] = outside[0];
+    }
+
+    /* What lies behind the row's end counts as the highest key, and so comes after everything. */
     E x[EACH_THREAD];
-    unsigned short place[EACH_THREAD];
+    if (passed == 0) {
+        const E *from = pass.in + at[1] + (tile * TILE + begin) * pass.from_step;
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++)
+            x[i] = begin + i * 32 < rest ? moved(from[i * 32 * pass.from_step]) : (E)~(E)0;
+    } else {
+        const E *from = pass.between[left & 1] + at[1] + tile * TILE + begin;
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++)
+            x[i] = begin + i * 32 < rest ? from[i * 32] : (E)~(E)0;
+    }
 #pragma unroll
     for (int i = 0; i < EACH_THREAD; i++)
-        x[i] = begin + i * 32 < pass.n ? from[(begin + i * 32) * step] : (E)0;
+        atomicAdd(&count[warp][digit_of(x[i], byte)], 1u);
+    __syncthreads();
 
-    /* The rank of each element among those of its digit in the warp. What lies behind the row's end counts as the highest digit,
-     * and so comes after everything. */
+    word *published = pass.published[passed & 1] + row * pass.tiles * DIGITS;
+    const int d = threadIdx.x;
+    u32 own = 0, real = 0;
+    if (d < DIGITS) {
+        u32 here[WARPS];
+#pragma unroll
+        for (int i = 0; i < WARPS; i++)
+            here[i] = count[i][d];
+#pragma unroll
+        for (int i = 0; i < WARPS; i++)
+            own += here[i];
+        real = d == DIGITS - 1 ? own - (u32)(TILE - rest) : own;
+        *(volatile word *)&published[tile * DIGITS + d] = (tile ? OWN : UPTO) | real;
+        pass.published[~passed & 1][number * DIGITS + d] = 0;
+    }
+    const u32 start = sum_before(own, sums);
+    if (d < DIGITS) {
+        u32 here[WARPS], upto = start;
+#pragma unroll
+        for (int i = 0; i < WARPS; i++)
+            here[i] = count[i][d];
+#pragma unroll
+        for (int i = 0; i < WARPS; i++) {
+            count[i][d] = upto;
+            upto += here[i];
+        }
+    }
+    __syncthreads();
+
+    /* An element comes after those of its digit in the lanes below. */
+    E *ordered = (E *)moving;
+    const u32 below = (1u << lane) - 1;
+#ifdef POSITIONS
+    unsigned short place[EACH_THREAD];
+#endif
 #pragma unroll
     for (int i = 0; i < EACH_THREAD; i++) {
-        const u32 digit = begin + i * 32 < pass.n ? digit_of(x[i], pass.shift) : DIGITS - 1;
-        const u32 same = lanes_of(digit), lower = __popc(same & ((1u << lane) - 1));
-        place[i] = (unsigned short)(count[warp][digit] + lower);
+        u32 *next = &count[warp][digit_of(x[i], byte)];
+        const u32 same = lanes_of(digit_of(x[i], byte)), lower = __popc(same & below), first = *next;
         __syncwarp();
         if (lower == 0)
-            count[warp][digit] += (unsigned short)__popc(same);
+            *next = first + __popc(same);
         __syncwarp();
-    }
-    __syncthreads();
-    const int d = threadIdx.x;
-    const i64 left = pass.n - tile * TILE;
-    u32 own = 0, total = 0, real = 0;
-    if (d < DIGITS) {
-        total = pass.totals[(row * BYTES + pass.shift / 8) * DIGITS + d];
-        for (int i = 0; i < WARPS; i++) {
-            const u32 here = count[i][d];
-            count[i][d] = (unsigned short)own;
-            own += here;
-        }
-        real = d == DIGITS - 1 && left < TILE ? own - (u32)(TILE - left) : own;
-        publish(pass, number, d, tile ? OWN(pass.number) : UPTO(pass.number), real);
-    }
-    const u32 start = sum_before(own, sums), digits_start = sum_before(total, sums);
-    for (int i = 0; i < WARPS && d < DIGITS; i++)
-        count[i][d] += (unsigned short)start;
-    __syncthreads();
-
-    E *ordered = (E *)moving;
-#pragma unroll
-    for (int i = 0; i < EACH_THREAD; i++) {
-        const u32 digit = begin + i * 32 < pass.n ? digit_of(x[i], pass.shift) : DIGITS - 1;
-        place[i] += count[warp][digit];
-        ordered[place[i]] = x[i];
+        ordered[first + lower] = x[i];
+#ifdef POSITIONS
+        place[i] = (unsigned short)(first + lower);
+#endif
     }
     if (d < DIGITS) {
-        const u64 before = elements_before(pass, number, number - tile, d);
+        const word before = elements_before(published, tile, d);
         if (tile)
-            publish(pass, number, d, UPTO(pass.number), before + real);
-        target[d] = digits_start + (u32)before - start;
+            *(volatile word *)&published[tile * DIGITS + d] = UPTO | (before + real);
+        target[d] = pass.starts[(row * BYTES + byte) * DIGITS + d] + (u32)before - start;
     }
     __syncthreads();
-    i64 at[3] = {row * pass.n, 0, 0}, to_step = 1;
-    if (pass.last) {
-        places(w, row, at);
-        to_step = pass.to_step;
-    }
+#ifdef POSITIONS
     u32 goes[EACH_THREAD];
 #pragma unroll
     for (int i = 0; i < EACH_THREAD; i++) {
         const int j = i * THREADS + threadIdx.x;
-        if (j >= left)
-            break;
-        const E y = ordered[j];
-        goes[i] = target[digit_of(y, pass.shift)] + j;
-#ifdef POSITIONS
-        if (!pass.last)
-#endif
-            pass.to[at[0] + goes[i] * to_step] = y;
+        const E y = j < rest ? ordered[j] : (E)0;
+        goes[i] = target[digit_of(y, byte)] + j;
+        if (left && j < rest)
+            pass.between[~left & 1][at[0] + goes[i]] = y;
     }
-#ifdef POSITIONS
     __syncthreads();
     u32 *positions = (u32 *)moving;
+    const u32 *given = passed ? pass.positions[left & 1] + row * pass.n + tile * TILE + begin : NULL;
 #pragma unroll
-    for (int i = 0; i < EACH_THREAD; i++) {
-        const i64 k = begin + i * 32;
-        positions[place[i]] = k >= pass.n ? 0 : pass.positions ? pass.positions[row * pass.n + k] : (u32)k;
-    }
+    for (int i = 0; i < EACH_THREAD; i++)
+        positions[place[i]] = begin + i * 32 >= rest ? 0 : given ? given[i * 32] : (u32)(tile * TILE) + begin + i * 32;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < EACH_THREAD; i++) {
         const int j = i * THREADS + threadIdx.x;
-        if (j >= left)
+        if (j >= rest)
             break;
-        if (pass.last)
-            ((i64 *)pass.positions_to)[at[0] + goes[i] * to_step] = positions[j];
+        if (left == 0)
+            ((i64 *)pass.out)[at[0] + goes[i] * pass.to_step] = positions[j];
         else
-            ((u32 *)pass.positions_to)[row * pass.n + goes[i]] = positions[j];
+            pass.positions[~left & 1][row * pass.n + goes[i]] = positions[j];
+    }
+#else
+    if (left == 0) {
+        E *to = pass.out + at[0];
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++) {
+            const int j = i * THREADS + threadIdx.x;
+            if (j < rest)
+                to[(target[digit_of(ordered[j], byte)] + j) * pass.to_step] = moved_back(ordered[j]);
+        }
+    } else {
+        E *to = pass.between[~left & 1] + at[0];
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++) {
+            const int j = i * THREADS + threadIdx.x;
+            if (j < rest)
+                to[target[digit_of(ordered[j], byte)] + j] = ordered[j];
+        }
     }
 #endif
 }
@@ -272,7 +381,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_short(const __grid_co
         i64 at[3];
         places(w, row, at);
         const bool here = lane < pass.n;
-        const E x = here ? pass.from[at[1] + lane * pass.from_step] : (E)0, key = key_of(x);
+        const E x = here ? pass.in[at[1] + lane * pass.from_step] : (E)0, key = key_of(x);
         int before = 0;
         for (int i = 0; i < (int)pass.n; i++) {
             const E other = (E)__shfl_sync(~0u, key, i);
@@ -281,9 +390,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_short(const __grid_co
         if (!here)
             continue;
 #ifdef POSITIONS
-        ((i64 *)pass.positions_to)[at[0] + before * pass.to_step] = lane;
+        ((i64 *)pass.out)[at[0] + before * pass.to_step] = lane;
 #else
-        pass.to[at[0] + before * pass.to_step] = x;
+        pass.out[at[0] + before * pass.to_step] = x;
 #endif
     }
 }
