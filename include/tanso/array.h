@@ -82,7 +82,8 @@ TN_API tn_array *tn_eye_with(int64_t n, int64_t m, const tn_create_opts *opts);
 /* A 0-d array of the value; float32 by default. Unlike a weak scalar it promotes like any array. */
 TN_API tn_array *tn_scalar_with(double value, const tn_create_opts *opts);
 /* A copy of host memory: shape's product of elements of `dtype` (not a default) in C order at `data`, which may be
- * freed afterwards. opts: the device; its dtype is not read. */
+ * freed afterwards. opts: the device; its dtype is not read. A compound literal needs parentheses around it, since a macro
+ * stands before the function: tn_from_host(((float[]){1, 2}), TN_SHAPE(2), TN_FLOAT32). */
 TN_API tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype, const tn_create_opts *opts);
 /* A copy of `count` floats / doubles / 64-bit integers as a vector of float32 / float64 / int64. */
 TN_API tn_array *tn_from_floats(const float *data, int64_t count);
