@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh, which leaves
- * it in shared memory. The rest of the nest is computed from there, element by element at the place where it belongs:
+ * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh or
+ * product_tensor.cuh, which leaves it in shared memory. The rest of the nest is computed from there, element by element at the place where it belongs:
  *
  *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then all
  *                   their stores, so that the loads do not wait for each other
@@ -66,9 +66,14 @@ static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
-    tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
-             t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
-             tn__product_along_k(n, 0) ? "true" : "false", tn__product_along_k(n, 1) ? "true" : "false");
+    const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
+    p->emitter->tensor_products |= t->tensor;
+    if (t->tensor)
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s> core;", t->rows, t->columns, t->rows_each,
+                 t->columns_each, t->slices, t->step, t->stages, a_along, b_along);
+    else
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along);
 }
 
 /* Which tile is the block's; the tile into shared memory. */

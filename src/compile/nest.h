@@ -92,10 +92,11 @@ typedef struct tn__memo {
 /* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
 typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
 
-/* How a block of threads computes a part of a product: the constants of product.cuh. */
+/* How a block of threads computes a part of a product: the constants of product.cuh, or of product_tensor.cuh. */
 typedef struct tn__product_tile {
     int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
     int threads;
+    bool tensor;
 } tn__product_tile;
 
 /* The matrix product of a nest: its elements are sums over k of products of two factors (product.h). */
@@ -194,7 +195,7 @@ typedef struct tn__emitter {
     const struct tn__user **user; /* users' functions used so far */
     int user_count;
     size_t user_capacity;
-    bool products;             /* product.cuh is needed */
+    bool products, tensor_products; /* product.cuh is needed; product_tensor.cuh, too */
     bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 

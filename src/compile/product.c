@@ -90,7 +90,7 @@ bool tn__product_along_k(const tn__nest *nest, int factor)
 }
 
 /* Tiles for any result: rows, columns, rows and columns of a thread, lanes down, slices, step, stages. */
-static const tn__product_tile tiles[] = {
+static const tn__product_tile plain_tiles[] = {
     {2, 16, 1, 1, 2, 8, 32, 4, 0},   {4, 8, 1, 1, 4, 8, 32, 4, 0},    {4, 32, 1, 4, 4, 8, 16, 4, 0},
     {8, 16, 1, 4, 8, 4, 16, 2, 0},   {16, 16, 2, 4, 8, 4, 28, 2, 0},  {16, 32, 4, 4, 4, 8, 8, 4, 0},
     {32, 32, 4, 4, 8, 2, 8, 2, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0},
@@ -103,14 +103,37 @@ static const tn__product_tile tall_tiles[] = {
     {64, 8, 2, 2, 8, 2, 8, 2, 0},
     {128, 8, 2, 2, 8, 1, 16, 2, 0},
 };
+/* For any result of float32, on tensor cores: rows and columns of a warp, and there are no lanes down. */
+static const tn__product_tile tensor_tiles[] = {
+    {32, 32, 32, 32, 0, 8, 16, 3, 0}, {32, 64, 32, 32, 0, 4, 16, 3, 0},  {64, 32, 32, 32, 0, 4, 16, 3, 0},
+    {64, 64, 32, 32, 0, 2, 16, 3, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0},
+};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
-int tn__product_tile_count(void) { return COUNT(tiles) + COUNT(tall_tiles); }
+static const struct {
+    const tn__product_tile *tile;
+    int count;
+    bool tensor, whole_columns;
+} lists[] = {{plain_tiles, COUNT(plain_tiles), false, false},
+             {tall_tiles, COUNT(tall_tiles), false, true},
+             {tensor_tiles, COUNT(tensor_tiles), true, false}};
+
+static int list_of(int *i)
+{
+    int list = 0;
+    while (*i >= lists[list].count)
+        *i -= lists[list++].count;
+    return list;
+}
+
+int tn__product_tile_count(void) { return COUNT(plain_tiles) + COUNT(tall_tiles) + COUNT(tensor_tiles); }
 
 tn__product_tile tn__product_tile_of(int i)
 {
-    tn__product_tile tile = i < COUNT(tiles) ? tiles[i] : tall_tiles[i - COUNT(tiles)];
-    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices;
+    int list = list_of(&i);
+    tn__product_tile tile = lists[list].tile[i];
+    tile.tensor = lists[list].tensor;
+    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices * (tile.tensor ? 32 : 1);
     return tile;
 }
 
@@ -118,20 +141,20 @@ static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) 
 
 /*
  * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights fitted to
- * 60 timings of 9 shapes on an H200 (within 13% of the best tile for each of them, see bench/README.md): multiply-adds, which
- * run at 55% of the chip's peak; reads from shared memory; bytes that all blocks fetch at what the second-level cache gives, 21
- * a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; what every
- * warp of every block costs before and after; what every kernel costs.
+ * timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak, or pieces on tensor
+ * cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at what the second-level cache
+ * gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; what
+ * every warp of every block costs before and after; what every kernel costs.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
     double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
     double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
     double depth = (double)(parts(e->depth, t->step * t->slices) * t->step * t->slices);
-    double fma = each * t->rows * t->columns * depth / 128 * wide;
+    double terms = each * t->rows * t->columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + t->columns) * (double)e->depth * size / (21.0 * multiprocessors);
-    double busy = 1.8 * fma + 0.85 * reads + 0.3 * bytes;
+    double busy = t->tensor ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
     double waits = depth / (t->step * t->slices) * 1000 / (t->stages - 1);
     return 3600 + (busy > waits ? busy : waits) + 190 * each * t->threads / 32;
 }
@@ -142,10 +165,10 @@ static int shared(const tn__nest *nest, const tn__product_tile *t)
     for (int k = 0; k < 2; k++) {
         int lines = k ? t->columns : t->rows;
         bool along_k = tn__product_along_k(nest, k);
-        int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
-        stage += (inner + (inner / quad % 2 ? 0 : quad)) * outer;
+        int inner = along_k ? depth : lines, outer = along_k ? lines : depth, odd = t->tensor && !along_k ? 2 * quad : quad;
+        stage += (inner + (inner / odd % 2 ? 0 : odd)) * outer;
     }
-    int result = t->slices * t->rows * (t->columns + quad);
+    int result = t->slices * t->rows * (t->columns + (t->tensor ? 8 : quad));
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }
 
@@ -153,9 +176,11 @@ static int shared(const tn__nest *nest, const tn__product_tile *t)
 static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i)
 {
     tn__product_tile tile = tn__product_tile_of(i);
+    int list = list_of(&i);
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
-    if ((size_t)shared(nest, &tile) + RESERVED > limit || (i >= COUNT(tiles)) != whole_columns)
+    if ((size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
+        (tile.tensor && nest->product.dtype != TN_FLOAT32))
         return false;
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }

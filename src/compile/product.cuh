@@ -73,10 +73,11 @@ TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i
 
 /* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and LANES say
  * how many lines a thread multiplies, and how many threads share the lines of a warp. */
-template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K> struct tn_side {
+template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool TENSOR = false> struct tn_side {
     static constexpr int QUAD = 16 / sizeof(T);
     static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
-    static constexpr int PITCH = INNER + (INNER / QUAD % 2 ? 0 : QUAD); /* an odd number of pieces: no two lines share banks */
+    /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share banks. */
+    static constexpr int ODD = TENSOR && !ALONG_K ? 2 * QUAD : QUAD, PITCH = INNER + (INNER / ODD % 2 ? 0 : ODD);
     static constexpr int SIZE = PITCH * OUTER;
     static constexpr int PIECE = ALONG_K ? 1 : tn_piece(EACH, QUAD); /* neighbouring lines that a thread reads at once */
 
@@ -124,6 +125,9 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
     /* The i-th line of a thread, relative to the lane's first. */
     static __device__ constexpr int line(int i) { return i / PIECE * PIECE * LANES + i % PIECE; }
 
+    /* A line and a position of k relative to others. */
+    static __device__ constexpr int place(int line, int k) { return ALONG_K ? line * PITCH + k : k * PITCH + line; }
+
     /* QUAD positions of k of a thread's lines. */
     TN_HOT void read(T (&x)[QUAD][EACH], const T *lines, int k)
     {
@@ -143,7 +147,7 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
                     *(tn_span<T, PIECE> *)&x[q][i] = *(const tn_span<T, PIECE> *)(lines + (k + q) * PITCH + line(i));
         }
     }
-    TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + (ALONG_K ? line * PITCH + k : k * PITCH + line); }
+    TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + place(line, k); }
 };
 
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
