@@ -103,6 +103,7 @@ typedef struct tn__product_tile {
 typedef struct tn__nest_product {
     bool there;
     tn_dtype dtype;
+    bool tensor;                    /* on tensor cores, by tn_set_matmul_precision */
     int access[2];                  /* its factors */
     int row_loop, column_loop;      /* -1: of extent 1 */
     tn__product_tile tile;          /* of tn__product_settle */
@@ -199,9 +200,15 @@ typedef struct tn__emitter {
     bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 
-/* Appends a kernel that runs the nests one after another (or, for a single one, a share of its items), and fills in the
- * step: operands, parameters, scalars, items, costs, label. False without memory. */
-bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step);
+/* Nests that a kernel runs one after another; or a single one, of which each worker has a share. */
+typedef struct tn__kernel_part {
+    tn__nest *const *nest;
+    int count;
+} tn__kernel_part;
+
+/* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in the step:
+ * operands, parameters, scalars, items, costs, label. False without memory. */
+bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, int number, tn__draft_step *step);
 /* Two steps for a nest that the target splits. */
 bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels);
 /* The whole text: the prelude that is needed, the functions, the kernels. NULL without memory. Frees the parts. */

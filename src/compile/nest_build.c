@@ -281,6 +281,7 @@ static int product(builder *b, const tn__value *v, const tn__map *map)
         return MISFIT;
     p->there = true;
     p->dtype = v->dtype;
+    p->tensor = v->dtype == TN_FLOAT32 && b->fusion->draft->precision == TN_MATMUL_TF32X3;
     p->row_loop = map->loop[axes - 2];
     p->column_loop = map->loop[axes - 1];
     return add_expr(b, &(tn__expr){.kind = TN__EXPR_PRODUCT, .op = v->op, .dtype = v->dtype,

@@ -13,7 +13,7 @@ bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
     const tn__graph *graph = draft->graph;
     const tn__value *value = &graph->value[v];
-    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision != TN_MATMUL_FLOAT32;
+    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
     const tn__shape *a = graph->value[value->in[0]].shape;
     if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
         return false;
@@ -180,7 +180,7 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
     if ((size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
-        (tile.tensor && nest->product.dtype != TN_FLOAT32))
+        (tile.tensor && !nest->product.tensor))
         return false;
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }
@@ -211,6 +211,11 @@ int64_t tn__product_tiles_across(const tn__nest *nest)
     const tn__product_tile *t = &nest->product.tile;
     int64_t tiles = parts(tn__product_extents_of(nest).columns, t->columns);
     return tiles ? tiles : 1;
+}
+
+int64_t tn__product_blocks(const tn__nest *nest)
+{
+    return tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
 }
 
 int tn__product_shared(const tn__nest *nest) { return shared(nest, &nest->product.tile); }
