@@ -43,6 +43,24 @@ tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
     return tn__apply_anywhere(op, dtype, in[b != NULL]->shape, tn__ops[op].arity, in, (tn__attr){.raw = {0}});
 }
 
+tn__node *tn__histogram(tn__node *edges, tn__node *values)
+{
+    TN__PASS_ERROR(edges);
+    TN__PASS_ERROR(values);
+    tn__node *in[] = {edges, values};
+    bool weak;
+    tn_dtype dtype = tn__common_dtype(2, in, &weak);
+    tn__device *device = tn__common_device("histogram", 2, in);
+    if (!device)
+        return tn__failed();
+    in[0] = tn__adapt(edges, dtype, edges->shape, device);
+    in[1] = tn__reshape(tn__adapt(values, dtype, values->shape, device), 1, &values->shape->size);
+    for (int i = 0; i < 2; i++)
+        TN__PASS_ERROR(in[i]);
+    const tn__shape *shape = tn__shape_make("histogram", (tn_shape){.ndim = 1, .dim = {edges->shape->dim[0] - 1}}, TN_INT64);
+    return shape ? tn__apply_anywhere(TN__OP_HISTOGRAM, TN_INT64, shape, 2, in, (tn__attr){.raw = {0}}) : tn__failed();
+}
+
 tn__node *tn__reverse_rows(tn__node *a)
 {
     TN__PASS_ERROR(a);

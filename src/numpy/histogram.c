@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting: bincount and histograms. Counts come from sorting, sums of weights from scatter_add. */
+/* Counting: bincount and histograms. Sums of weights come from scatter_add, and so do counts in very many bins. */
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
 
-/* How many elements of a sorted vector are each of 0 ... count - 1. */
+#define FEW_BINS 2048 /* whose counters have room near each processor */
+
+static tn_array *counts_between(const tn_array *edges, const tn_array *x)
+{
+    TN__RETURN(tn__histogram(tn__node_of(edges, "histogram"), tn__node_of(x, "histogram")));
+}
+
+/* How many elements of a vector of integers are each of 0 ... count - 1. */
 static tn_array *counts_of(const tn_array *x, int64_t count)
 {
-    tn_array *sorted = tn_sort_with(x, NULL);
-    return tn_diff(tn_searchsorted_with(sorted, tn__count_up(x, count + 1), NULL), 1, 0);
+    tn_dtype dtype = tn_dtype_of(x);
+    if (count <= FEW_BINS) {
+        tn_dtype wide = tn_dtype_size(dtype) < 4 ? TN_INT32 : dtype;
+        return counts_between(tn_cast(tn__count_up(x, count + 1), wide), tn_cast(x, wide));
+    }
+    tn_array *zeros = tn_zeros_like(tn__count_up(x, count)), *places = tn_cast(x, TN_INT64);
+    return tn_scatter_add(zeros, places, tn_ones_like(places), 0);
 }
 
 static tn_array *sums_of(const tn_array *places, const tn_array *weights, int64_t count)
@@ -27,17 +39,20 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
                            tn_ndim(x));
     if (minlength < 0 || (weights && tn_size(weights) != tn_size(x)))
         return tn__refused(TN_ERR_VALUE, "bincount", "expected a minlength of 0 or more, and as many weights as elements");
-    tn_array *places = tn_cast(x, TN_INT64);
     int64_t count = minlength;
     if (tn_size(x) > 0) {
-        if (tn_item_int(tn_min_with(places, NULL)) < 0)
+        tn_array *whole = dtype == TN_BOOL ? tn_cast(x, TN_UINT8) : tn__again(x);
+        tn_array *ends[] = {tn_min_with(whole, NULL), tn_max_with(whole, NULL)};
+        if (tn_eval_all(2, (const tn_array *const *)ends) != TN_OK)
+            return tn__again(ends[0]);
+        if (tn_item_int(ends[0]) < 0)
             return tn__refused(TN_ERR_VALUE, "bincount", "an element is negative");
-        int64_t largest = tn_item_int(tn_max_with(places, NULL));
-        count = largest + 1 > minlength ? largest + 1 : minlength;
+        count = tn_item_int(ends[1]) + 1 > minlength ? tn_item_int(ends[1]) + 1 : minlength;
+        if (!weights)
+            return counts_of(whole, count);
+        return sums_of(tn_cast(whole, TN_INT64), tn_cast(tn_ravel(weights), TN_FLOAT64), count);
     }
-    if (weights && tn_size(x))
-        return sums_of(places, tn_cast(tn_ravel(weights), TN_FLOAT64), count);
-    return tn_size(x) ? counts_of(places, count) : tn_zeros_like(tn__count_up(x, count));
+    return tn_zeros_like(tn__count_up(x, count));
 }
 
 tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t minlength)
@@ -55,8 +70,14 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
     if (bins < 1)
         return tn__refused(TN_ERR_VALUE, "histogram", "expected 1 or more bins, got %lld", (long long)bins);
     if (low == 0 && high == 0) {
-        low = tn_size(x) ? tn_item(tn_min_with(x, NULL)) : 0;
-        high = tn_size(x) ? tn_item(tn_max_with(x, NULL)) : 1;
+        high = 1;
+        if (tn_size(x)) {
+            tn_array *ends[] = {tn_min_with(x, NULL), tn_max_with(x, NULL)};
+            if (tn_eval_all(2, (const tn_array *const *)ends) != TN_OK)
+                return tn__again(ends[0]);
+            low = tn_item(ends[0]);
+            high = tn_item(ends[1]);
+        }
     }
     if (!(low <= high) || low - low != 0 || high - high != 0)
         return tn__refused(TN_ERR_VALUE, "histogram", "limits %g and %g: expected finite ones, in order", low, high);
@@ -106,12 +127,7 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
     if (bins == 0 || (tn_size(x) == 0 && !weights)) {
         counts = tn_zeros_like(tn__count_up(x, bins));
     } else if (!weights) {
-        /* elements before each edge; the last edge belongs to the last bin */
-        tn_array *sorted = tn_sort_with(flat, NULL);
-        const tn_search_opts right = {.right = true};
-        tn_array *before = tn_searchsorted_with(sorted, tn__cut(edges, 0, 0, bins), NULL);
-        tn_array *end = tn_searchsorted_with(sorted, tn__cut(edges, 0, bins, 1), &right);
-        counts = tn_diff(tn_concatenate(2, (const tn_array *const[]){before, end}, 0), 1, 0);
+        counts = counts_between(edges, flat);
     } else {
         const tn_search_opts right = {.right = true};
         tn_array *bin = tn_subtract(tn_searchsorted_with(edges, flat, &right), tn_weak_int(1));

@@ -136,6 +136,10 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
         return flat;
     tn_array *order = order_needed ? tn_argsort_with(flat, NULL) : NULL;
     tn_array *sorted = order ? tn_take(flat, order, 0) : tn_sort_with(flat, NULL);
+    /* several evaluations read them */
+    const tn_array *const read[] = {sorted, order};
+    if (tn_eval_all(order ? 2 : 1, read) != TN_OK)
+        return tn__again(sorted);
     tn_array *starts = run_starts(sorted), *places = tn_flatnonzero(starts);
     if (opts && opts->index)
         *opts->index = tn_keep(tn_take(order, places, 0));

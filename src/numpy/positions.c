@@ -140,15 +140,23 @@ tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *values)
 
 /* ---- what is not zero ---- */
 
+/* How many there are up to each place, in a dtype that is as small as that allows. */
+static tn_array *running_count(const tn_array *mask)
+{
+    tn_array *ones = tn_cast(mask, tn_size(mask) <= INT32_MAX ? TN_INT32 : TN_INT64);
+    TN__RETURN(tn__rows(TN__OP_CUMSUM, tn__node_of(ones, "nonzero"), NULL));
+}
+
 /* The k-th is the first place up to which there are k of them. */
 static tn_array *flatnonzero(const tn_array *x)
 {
-    if (tn_is_error(x))
-        return tn__again(x);
-    tn_array *mask = tn_cast(tn_ravel(x), TN_BOOL), *total = tn_sum_with(mask, NULL);
-    int64_t count = tn_item_int(total);
-    tn_array *wanted = tn_add(tn__count_up(x, count), tn_weak_int(1));
-    return tn_searchsorted_with(tn_cumsum_with(mask, NULL), wanted, NULL);
+    if (tn_is_error(x) || tn_size(x) == 0)
+        return tn_is_error(x) ? tn__again(x) : tn__count_up(x, 0);
+    tn_array *running = running_count(tn_cast(tn_ravel(x), TN_BOOL));
+    if (tn_eval(running) != TN_OK)
+        return tn__again(running);
+    tn_array *wanted = tn_add(tn__count_up(x, tn_item_int(tn_index(running, -1))), tn_weak_int(1));
+    return tn_searchsorted_with(running, tn_cast(wanted, tn_dtype_of(running)), NULL);
 }
 
 tn_array *tn_flatnonzero(const tn_array *x)

@@ -41,6 +41,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_scatter((tn_dtype)dtype), "in_order");
         if (!tn__cuda_has_order((tn_dtype)dtype))
             continue;
+        compiles(90, tn__cuda_text_histogram((tn_dtype)dtype), dtype % 2 ? "histogram" : "histogram_many");
         compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2, dtype % 3 == 0), "sort_move");
         compiles(90, tn__cuda_text_search((tn_dtype)dtype, dtype % 3 == 0), "search");
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4]), "scan_clear");

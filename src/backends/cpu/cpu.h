@@ -32,6 +32,7 @@ tn_status tn__cpu_prepare_position(tn__cpu_step *step);
 tn_status tn__cpu_prepare_gather(tn__cpu_step *step);
 tn_status tn__cpu_prepare_scatter(tn__cpu_step *step);
 tn_status tn__cpu_prepare_rows(tn__cpu_step *step);
+tn_status tn__cpu_prepare_histogram(tn__cpu_step *step); /* of rows, one that gives as many numbers as there are bins */
 tn_status tn__cpu_prepare_library(tn__cpu_step *step);
 tn_status tn__cpu_prepare_matmul(tn__cpu_step *step);
 /* Of an operation step: checks its operands and calls one of those. */

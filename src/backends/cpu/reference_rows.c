@@ -263,6 +263,8 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
 tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
 {
     const tn__step *s = step->step;
+    if (s->op == TN__CPU_OP_HISTOGRAM)
+        return tn__cpu_prepare_histogram(step);
     const tn__operand *operand = s->operand;
     int ndim = operand[0].ndim, row = -1;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)

@@ -47,6 +47,7 @@ static const struct {
     {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order},
     {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order},
     {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order},
+    {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)

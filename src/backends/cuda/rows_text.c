@@ -40,6 +40,13 @@ char *tn__cuda_text_search(tn_dtype dtype, bool right)
                       (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_search);
 }
 
+char *tn__cuda_text_histogram(tn_dtype dtype)
+{
+    bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16;
+    return tn__format(WORDS "typedef long long i64;\n%s%s%s%s", order_text[dtype], half ? tn__cuda_conversions(dtype) : "",
+                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_histogram);
+}
+
 /* ---- elements that combine: whole numbers wrap around, so they are added as unsigned ones ---- */
 
 #define INFINITY_TEXT "#define LOWEST (-__int_as_float(0x7f800000))\n#define HIGHEST __int_as_float(0x7f800000)\n"
