@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "array/ops.h"
+#include "backends/cpu/matmul.h"
 #include "core/dtype.h"
 #include "cpu_steps.h"
 
@@ -166,6 +167,50 @@ static void test_shapes(void **state)
     check(TN_FLOAT32, 1, 100, 784, 100, (layout[]){ROWS, ROWS, COLUMNS}, 1, false, false);
 }
 
+/* Products that are packed, with several stretches of k and parts of vectors. */
+static void test_packed(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        layout how[3] = {round % 2, step_between(0, LAYOUTS - 1), step_between(0, LAYOUTS - 1)};
+        check(TN_FLOAT32, 1, step_between(48, 60), step_between(1000, 2100), step_between(64, 70), how, 1, round % 3 == 0, false);
+        check(TN_FLOAT32, 1, step_between(48, 700), step_between(48, 70), step_between(64, 130), how, -2, round % 2, false);
+    }
+    check(TN_FLOAT32, 1, 1100, 1030, 9, (layout[]){ROWS, ROWS, ROWS}, 1, false, false);
+    check(TN_FLOAT32, 1, 65, 1030, 1100, (layout[]){ROWS, COLUMNS, COLUMNS}, 1, true, false);
+}
+
+/* Every height and width of a tile: an element has the bits of one sum in the order of k, whatever its tile. */
+static void test_tiles(void **state)
+{
+    (void)state;
+    enum { MOST = 70 };
+    static float a[MOST * MOST], b[MOST * MOST], out[MOST * MOST + 1];
+    for (int i = 0; i < MOST * MOST; i++) {
+        a[i] = (float)step_uniform(-1, 1);
+        b[i] = (float)step_uniform(-1, 1);
+    }
+    for (int64_t m = 1; m <= MOST; m++) {
+        int64_t n = step_between(1, MOST), k = step_between(1, MOST);
+        tn__matmul_product p = {.m = m, .n = n, .k = k, .a = {(char *)a, MOST, m % 2}, .b = {(char *)b, MOST, m % 3 == 0},
+                                .out = {(char *)out, n, false}, .alpha = {.f32 = 1}};
+        if (!tn__matmul_packed_can(&(tn__matmul_product){.m = 1000, .n = 1000, .k = 1000}))
+            skip(); /* no vectors here */
+        out[m * n] = 7;
+        assert_true(tn__matmul_packed(&p));
+        assert_true(out[m * n] == 7);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                float sum = 0;
+                for (int64_t q = 0; q < k; q++)
+                    sum = fmaf(a[p.a.transposed ? q * MOST + i : i * MOST + q], b[p.b.transposed ? j * MOST + q : q * MOST + j],
+                               sum);
+                if (out[i * n + j] != sum)
+                    fail_msg("%dx%dx%d: %a at (%d, %d), not %a", (int)m, (int)k, (int)n, out[i * n + j], (int)i, (int)j, sum);
+            }
+    }
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -255,7 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts),          cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_empty),   cmocka_unit_test(test_accumulates_wide), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_packed),  cmocka_unit_test(test_empty),            cmocka_unit_test(test_accumulates_wide),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by a library: float32 by oneDNN's sgemm, else CBLAS's; float64 by CBLAS's dgemm; float16 and bfloat16
- * converted to float32. An operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else
+ * converted to float32. float32 products that tiles of our own multiply faster, or that no library does, go the same way. An operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else
  * through scratch.
  *
  * oneDNN's sgemm and its matmul primitive run the same code; without a primitive to look up and arguments to set, sgemm is
@@ -304,6 +304,9 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     tn__matmul_product p = product_of(&plan, operand);
     if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
         plan.multiply = tn__matmul_tile;
+    else if (mm->work == TN_FLOAT32 &&
+             (tn__matmul_packed_suits(&p) || (plan.multiply == NULL && tn__matmul_packed_can(&p))))
+        plan.multiply = tn__matmul_packed;
     if (plan.multiply == NULL || !fits(&plan))
         return tn__matmul_prepare_plain(step);
     plan.shared = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&

@@ -25,47 +25,24 @@ typedef struct tn__tile {
     bool by_columns; /* a is a transpose: its columns are dense */
 } tn__tile;
 
-#define TARGET            __attribute__((target("avx512f,fma")))
-#define ISA(name)         name##_avx512
-#define V                 __m512
-#define MASK              __mmask16
-#define WIDTH             16
-#define ZERO()            _mm512_setzero_ps()
-#define SPREAD(x)         _mm512_set1_ps(x)
-#define FMA(a, b, c)      _mm512_fmadd_ps(a, b, c)
-#define FIRST(n)          ((__mmask16)((n) >= 16 ? 0xffff : (1u << (n)) - 1))
-#define LOAD(p, mask)     _mm512_maskz_loadu_ps(mask, p)
-#define STORE(p, mask, v) _mm512_mask_storeu_ps(p, mask, v)
-#define TALLEST_1         8
-#define TALLEST_2         8
+#define TALLEST_1 8
+#define TALLEST_2 8
+#include "backends/cpu/isa_avx512.h"
 #include "backends/cpu/matmul_tile_kernel.h"
+#include "backends/cpu/isa_end.h"
 
-#define TARGET            __attribute__((target("avx2,fma")))
-static inline TARGET __m256i first_avx2(int64_t n)
-{
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n > 8 ? 8 : n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-#define ISA(name)         name##_avx2
-#define V                 __m256
-#define MASK              __m256i
-#define WIDTH             8
-#define ZERO()            _mm256_setzero_ps()
-#define SPREAD(x)         _mm256_set1_ps(x)
-#define FMA(a, b, c)      _mm256_fmadd_ps(a, b, c)
-#define FIRST(n)          first_avx2(n)
-#define LOAD(p, mask)     _mm256_maskload_ps(p, mask)
-#define STORE(p, mask, v) _mm256_maskstore_ps(p, mask, v)
-#define TALLEST_1         8
-#define TALLEST_2         4
+#define TALLEST_1 8
+#define TALLEST_2 4
+#include "backends/cpu/isa_avx2.h"
 #include "backends/cpu/matmul_tile_kernel.h"
+#include "backends/cpu/isa_end.h"
 
 typedef void (*rows_function)(const tn__tile *t, int64_t begin, int64_t end);
 
 static rows_function rows_here(void)
 {
-    return __builtin_cpu_supports("avx512f")                               ? rows_avx512
-           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? rows_avx2
-                                                                            : NULL;
+    tn__simd simd = tn__matmul_simd();
+    return simd == TN__SIMD_AVX512 ? rows_avx512 : simd == TN__SIMD_AVX2 ? rows_avx2 : NULL;
 }
 
 #define NEAR         6400  /* elements of a b that stays in the nearest cache; of a transposed one, turned on the stack */

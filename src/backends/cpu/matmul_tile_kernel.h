@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tiles of a float32 product for one instruction set; included once for each. The includer defines
- *     TARGET                          the attribute of functions that use it
- *     ISA(name)                       name with the instruction set's suffix
- *     V, MASK, WIDTH                  a vector of WIDTH floats, and what selects some of them
- *     ZERO(), SPREAD(x), FMA(a, b, c), FIRST(n)
- *     LOAD(p, mask), STORE(p, mask, v)
- *     TALLEST_1, TALLEST_2            rows of tiles of one and of two vectors: as many sums as there are registers
+ * Tiles of a float32 product for one instruction set; included once for each, behind isa_*.h. The includer also defines
+ * TALLEST_1 and TALLEST_2, the rows of tiles of one and of two vectors: as many sums as there are registers.
  */
 
 /* The sums of `rows` rows and `vectors` vectors; constants, so that every sum is a register. */
@@ -73,16 +68,5 @@ static TARGET void ISA(rows)(const tn__tile *t, int64_t begin, int64_t end)
     }
 }
 
-#undef TARGET
-#undef ISA
-#undef V
-#undef MASK
-#undef WIDTH
-#undef ZERO
-#undef SPREAD
-#undef FMA
-#undef FIRST
-#undef LOAD
-#undef STORE
 #undef TALLEST_1
 #undef TALLEST_2

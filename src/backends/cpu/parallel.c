@@ -8,6 +8,7 @@
 
 /* More pieces than threads, so that a thread that comes late, or goes away to another program, leaves less undone. */
 #define PIECES_A_THREAD 4
+#define MOST_PIECES     65536
 
 typedef struct loop {
     tn__cpu_body body;
@@ -31,11 +32,20 @@ int tn__cpu_team(int64_t items, int64_t cost)
     return items < team ? (int)items : team;
 }
 
-void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context)
+static void run(int team, int64_t items, int64_t pieces, tn__cpu_body body, void *context)
 {
-    int team = tn__cpu_team(items, cost);
-    int64_t pieces = (int64_t)team * PIECES_A_THREAD;
     loop l = {body, context, items, items < pieces ? items : pieces};
     if (items > 0 && (team == 1 || !tn__pool_run(team, (int)l.pieces, piece, &l)))
         body(context, 0, items);
+}
+
+void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context)
+{
+    int team = tn__cpu_team(items, cost);
+    run(team, items, (int64_t)team * PIECES_A_THREAD, body, context);
+}
+
+void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context)
+{
+    run(team, items, MOST_PIECES, body, context);
 }

@@ -19,5 +19,7 @@ typedef void (*tn__cpu_body)(void *context, int64_t begin, int64_t end);
 int tn__cpu_team(int64_t items, int64_t cost);
 /* Calls body over [0, items), in pieces and from several threads where that is worth it and they are not busy otherwise. */
 void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context);
+/* The same by a team of that many, an item at a time, for few and costly ones. */
+void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context);
 
 #endif
