@@ -2,7 +2,8 @@
 /*
  * Kernel dialect, part 3: arithmetic, comparison, bits and shifts, with NumPy's semantics. Integers wrap around
  * (computed unsigned, so nothing is undefined), x / 0 and x % 0 are 0, floor division and rem follow the divisor's
- * sign, fmod the dividend's. max and min pass NaN on, fmax and fmin skip it; of two equal operands they give b.
+ * sign, fmod the dividend's. max and min pass NaN on, fmax and fmin skip it; of two equal operands they give b (on a GPU max
+ * gives +0 of two zeros, min -0).
  * A kernel that computes in floats and bool only defines TNS_NO_INTEGERS before this text, and compiles sooner.
  */
 #ifndef TN_SCALAR_ARITH_H
@@ -137,8 +138,8 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
     TN_HOT T tns_abs_##s(T a) { return TNS_LIBM(fabs)(a); } \
     TN_HOT T tns_sign_##s(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a == 0 ? (T)0 : a; } \
     TN_HOT T tns_relu_##s(T a) { return a <= 0 ? (T)0 : a; /* NaN stays */ } \
-    TN_HOT T tns_max_##s(T a, T b) { return a > b || a != a ? a : b; } \
-    TN_HOT T tns_min_##s(T a, T b) { return a < b || a != a ? a : b; } \
+    TN_HOT T tns_max_##s(T a, T b) { return tns__above_##s(a, b); } \
+    TN_HOT T tns_min_##s(T a, T b) { return tns__below_##s(a, b); } \
     TN_HOT T tns_fmax_##s(T a, T b) { return a > b || b != b ? a : b; } \
     TN_HOT T tns_fmin_##s(T a, T b) { return a < b || b != b ? a : b; } \
     TN_HOT T tns_copysign_##s(T a, T b) { return TNS_LIBM(copysign)(a, b); } \

@@ -36,6 +36,46 @@ TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { union { tn_f64 f; tn_u64 u; } v = {.f = x
 TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u}; return v.f; }
 #endif
 
+/*
+ * What a GPU has instructions for, exact to 1 ulp; elsewhere the plain expression.
+ *   TNS_FMA_F32(a, b, c)   a b + c, rounded once on a GPU, twice elsewhere
+ *   tns__root_f32(x)       the square root of x >= 0
+ *   tns__ratio_f32(a, b)   a / b, where neither b nor the quotient is near the ends of the range
+ *   tns__above_f32(a, b)   the larger one, tns__below_f32 the smaller one; NaN wins
+ *   tns__wide_u32(a, b)    the product in 64 bits
+ */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TNS_FMA_F32(a, b, c) fmaf(a, b, c)
+#define TNS__PTX1(name, instruction) \
+    TN_HOT tn_f32 name(tn_f32 x) { tn_f32 y; asm(instruction " %0, %1;" : "=f"(y) : "f"(x)); return y; }
+TNS__PTX1(tns__root_f32, "sqrt.approx.ftz.f32")
+TNS__PTX1(tns__inverse_f32, "rcp.approx.ftz.f32")
+TNS__PTX1(tns__inverse_root_f32, "rsqrt.approx.ftz.f32")
+TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
+{
+    tn_f32 y = tns__inverse_f32(b), q = a * y;
+    return fmaf(fmaf(-b, q, a), y, q);
+}
+TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)__umulhi(a, b) << 32 | a * b; }
+#else
+#define TNS_FMA_F32(a, b, c) ((a) * (b) + (c))
+TN_HOT tn_f32 tns__root_f32(tn_f32 x) { return __builtin_sqrtf(x); }
+TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b) { return a / b; }
+TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)a * b; }
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define TNS__PTX2(name, instruction) \
+    TN_HOT tn_f32 name(tn_f32 a, tn_f32 b) { tn_f32 y; asm(instruction " %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+TNS__PTX2(tns__above_f32, "max.NaN.f32")
+TNS__PTX2(tns__below_f32, "min.NaN.f32")
+#else
+TN_HOT tn_f32 tns__above_f32(tn_f32 a, tn_f32 b) { return a > b || a != a ? a : b; }
+TN_HOT tn_f32 tns__below_f32(tn_f32 a, tn_f32 b) { return a < b || a != a ? a : b; }
+#endif
+TN_HOT tn_f64 tns__ratio_f64(tn_f64 a, tn_f64 b) { return a / b; }
+TN_HOT tn_f64 tns__above_f64(tn_f64 a, tn_f64 b) { return a > b || a != a ? a : b; }
+TN_HOT tn_f64 tns__below_f64(tn_f64 a, tn_f64 b) { return a < b || a != a ? a : b; }
+
 #define TNS_INF_F32 tns_f32_bits(0x7f800000u)
 #define TNS_NAN_F32 tns_f32_bits(0x7fc00000u)
 #define TNS_INF_F64 tns_f64_bits(0x7ff0000000000000ull)

@@ -55,9 +55,9 @@ TN_HOT tn_f64 tns__scale_f64(tn_f64 p, tn_f64 t)
 /* e^r - 1 on [-0.347, 0.347]: relative errors 1.5e-8 and 1e-17 */
 TN_HOT tn_f32 tns__expm1_poly_f32(tn_f32 r)
 {
-    tn_f32 q = 8.36669747e-3f + r * 1.38639414e-3f;
-    q = 0.166665420f + r * (4.16675098e-2f + r * q);
-    return r + r * r * (0.499999970f + r * q);
+    tn_f32 q = TNS_FMA_F32(r, 1.38639414e-3f, 8.36669747e-3f);
+    q = TNS_FMA_F32(r, TNS_FMA_F32(r, q, 4.16675098e-2f), 0.166665420f);
+    return TNS_FMA_F32(r * r, TNS_FMA_F32(r, q, 0.499999970f), r);
 }
 TN_HOT tn_f64 tns__expm1_poly_f64(tn_f64 r)
 {
@@ -68,14 +68,22 @@ TN_HOT tn_f64 tns__expm1_poly_f64(tn_f64 r)
     return r + r2 * ((a + r2 * b) + r4 * ((c + r2 * d) + r4 * e));
 }
 
+/* x / ln 2 + TNS__ROUND; x - n ln 2 */
+TN_HOT tn_f32 tns__exponent_f32(tn_f32 x) { return TNS_FMA_F32(x, 0x1.715476p+0f, TNS__ROUND_F32); }
+TN_HOT tn_f32 tns__rest_f32(tn_f32 x, tn_f32 n)
+{ return TNS_FMA_F32(n, -TNS__LN2_LO_F32, TNS_FMA_F32(n, -TNS__LN2_HI_F32, x)); }
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+TN_HOT tn_f32 tns_exp_f32(tn_f32 x) { return expf(x); } /* 8 instructions, to 1 ulp */
+#else
 TN_HOT tn_f32 tns_exp_f32(tn_f32 x)
 {
     x = x < -104.0f ? -104.0f : x;
     x = x > 89.0f ? 89.0f : x;
-    tn_f32 t = x * 0x1.715476p+0f + TNS__ROUND_F32, n = t - TNS__ROUND_F32;
-    tn_f32 r = x - n * TNS__LN2_HI_F32 - n * TNS__LN2_LO_F32;
-    return tns__scale_f32(1.0f + tns__expm1_poly_f32(r), t);
+    tn_f32 t = tns__exponent_f32(x);
+    return tns__scale_f32(1.0f + tns__expm1_poly_f32(tns__rest_f32(x, t - TNS__ROUND_F32)), t);
 }
+#endif
 TN_HOT tn_f64 tns_exp_f64(tn_f64 x)
 {
     x = x < -746.0 ? -746.0 : x;
@@ -104,8 +112,7 @@ TN_HOT tn_f32 tns_expm1_f32(tn_f32 a)
 {
     tn_f32 x = a < -20.0f ? -20.0f : a;
     x = x > 89.0f ? 89.0f : x;
-    tn_f32 t = x * 0x1.715476p+0f + TNS__ROUND_F32, n = t - TNS__ROUND_F32;
-    tn_f32 p = tns__expm1_poly_f32(x - n * TNS__LN2_HI_F32 - n * TNS__LN2_LO_F32);
+    tn_f32 t = tns__exponent_f32(x), p = tns__expm1_poly_f32(tns__rest_f32(x, t - TNS__ROUND_F32));
     tn_f32 s = tns_f32_bits((tns_bits_f32(t) << 23) + (126u << 23));
     return TNS__ABS_F32(a) < 0x1p-25f ? a : 2.0f * (s * p + (s - 0.5f));
 }
@@ -124,10 +131,11 @@ TN_HOT tn_f64 tns_expm1_f64(tn_f64 a)
 /* log(1 + f) + k ln 2 + c, c small: f - f^2/2 + f^3 P(f) to 5e-9 */
 TN_HOT tn_f32 tns__log_poly_f32(tn_f32 f, tn_f32 k, tn_f32 c)
 {
-    tn_f32 p = 0.116328061f + f * (-0.116638266f + f * 7.34171495e-2f);
-    p = 0.200006813f + f * (-0.166691869f + f * (0.142513186f + f * (-0.123960316f + f * p)));
-    p = f * (0.333333313f + f * (-0.249999806f + f * p)) - 0.5f;
-    return k * TNS__LN2_HI_F32 + (f + (f * f * p + (k * TNS__LN2_LO_F32 + c)));
+    tn_f32 p = TNS_FMA_F32(f, TNS_FMA_F32(f, 7.34171495e-2f, -0.116638266f), 0.116328061f);
+    p = TNS_FMA_F32(f, TNS_FMA_F32(f, TNS_FMA_F32(f, p, -0.123960316f), 0.142513186f), -0.166691869f);
+    p = TNS_FMA_F32(f, TNS_FMA_F32(f, TNS_FMA_F32(f, p, 0.200006813f), -0.249999806f), 0.333333313f);
+    p = TNS_FMA_F32(f, p, -0.5f);
+    return TNS_FMA_F32(k, TNS__LN2_HI_F32, f + TNS_FMA_F32(f * f, p, TNS_FMA_F32(k, TNS__LN2_LO_F32, c)));
 }
 /* s = f / (2 + f): log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)), R / s^2 on [0, 0.0295] to 3e-16 */
 TN_HOT tn_f64 tns__log_poly_f64(tn_f64 f, tn_f64 k, tn_f64 c)
@@ -194,7 +202,7 @@ TNS__LOG1P(f64, tn_f64, TNS_INF_F64, TNS_NAN_F64)
     TN_HOT T tns_sigmoid_##s(T x) \
     { \
         T e = tns_exp_##s(-TNS_LIBM(fabs)(x)); \
-        return (x < 0 ? e : (T)1) / ((T)1 + e); \
+        return tns__ratio_##s(x < 0 ? e : (T)1, (T)1 + e); \
     } \
     TN_HOT T tns_softplus_##s(T x) \
     { return (x > 0 ? x : (T)0) + tns__log1p_unit_##s(tns_exp_##s(-TNS_LIBM(fabs)(x))); } \
@@ -216,11 +224,10 @@ TNS__ACTIVATIONS(f64, tn_f64, fabs)
 TN_HOT tn_f32 tns_tanh_f32(tn_f32 x)
 {
     tn_f32 a = TNS__ABS_F32(x), b = a > 10.0f ? 20.0f : 2.0f * a, z = a * a;
-    tn_f32 t = b * 0x1.715476p+0f + TNS__ROUND_F32, n = t - TNS__ROUND_F32;
-    tn_f32 p = 1.0f + tns__expm1_poly_f32(b - n * TNS__LN2_HI_F32 - n * TNS__LN2_LO_F32);
-    tn_f32 big = 1.0f - 2.0f / (p * tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23)) + 1.0f);
-    tn_f32 q = -5.38513288e-2f + z * (2.10006870e-2f + z * -6.10243995e-3f);
-    q = a + a * (z * (-0.333333284f + z * (0.133327648f + z * q)));
+    tn_f32 t = tns__exponent_f32(b), p = 1.0f + tns__expm1_poly_f32(tns__rest_f32(b, t - TNS__ROUND_F32));
+    tn_f32 big = 1.0f - tns__ratio_f32(2.0f, TNS_FMA_F32(p, tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23)), 1.0f));
+    tn_f32 q = TNS_FMA_F32(z, TNS_FMA_F32(z, -6.10243995e-3f, 2.10006870e-2f), -5.38513288e-2f);
+    q = TNS_FMA_F32(a, z * TNS_FMA_F32(z, TNS_FMA_F32(z, q, 0.133327648f), -0.333333284f), a);
     return TNS_LIBM(copysignf)(a < 0.625f ? q : big, x);
 }
 TN_HOT tn_f64 tns_tanh_f64(tn_f64 x)
@@ -322,12 +329,13 @@ TN_HOT tn_u32 tns__reduce_f32(tn_f32 x, tn_f64 *r)
 TN_HOT tn_f32 tns__sin_poly_f32(tn_f32 r)
 {
     tn_f32 z = r * r;
-    return r + r * (z * (-0.166666642f + z * (8.33271723e-3f + z * -1.95838657e-4f)));
+    return TNS_FMA_F32(r, z * TNS_FMA_F32(z, TNS_FMA_F32(z, -1.95838657e-4f, 8.33271723e-3f), -0.166666642f), r);
 }
 TN_HOT tn_f32 tns__cos_poly_f32(tn_f32 r)
 {
     tn_f32 z = r * r;
-    return 1.0f - (0.5f * z - z * z * (4.16666642e-2f + z * (-1.38882722e-3f + z * 2.45439478e-5f)));
+    tn_f32 p = TNS_FMA_F32(z, TNS_FMA_F32(z, 2.45439478e-5f, -1.38882722e-3f), 4.16666642e-2f);
+    return TNS_FMA_F32(z, TNS_FMA_F32(z, p, -0.5f), 1.0f);
 }
 TN_HOT tn_f32 tns_sin_f32(tn_f32 x)
 {

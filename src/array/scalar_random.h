@@ -11,7 +11,7 @@
 #define TN_SCALAR_RANDOM_H
 
 #define TNS__PHILOX_ROUND \
-    p = (tn_u64)0xd2511f53u * c0; q = (tn_u64)0xcd9e8d57u * c2; \
+    p = tns__wide_u32(0xd2511f53u, c0); q = tns__wide_u32(0xcd9e8d57u, c2); \
     c0 = (tn_u32)(q >> 32) ^ c1 ^ k0; c1 = (tn_u32)q; c2 = (tn_u32)(p >> 32) ^ c3 ^ k1; c3 = (tn_u32)p; \
     k0 += 0x9e3779b9u; k1 += 0xbb67ae85u;
 
@@ -68,14 +68,13 @@ TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n
  */
 TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
 {
-    tn_f32 u = (tn_f32)a * 0x1p-32f + 0x1p-33f;
-    tn_f32 r = tns_sqrt_f32(-2.0f * tns__log_f32(u, 0, 0.0f));
-    tn_u32 quadrant = (b + 0x20000000u) >> 30;
-    tn_f32 t = (tn_f32)(tn_i32)(b - (quadrant << 30)) * 0x1.921fb6p-30f; /* 2 pi / 2^32 */
+    tn_f32 u = TNS_FMA_F32((tn_f32)a, 0x1p-32f, 0x1p-33f);
+    tn_f32 r = tns__root_f32(-2.0f * tns__log_f32(u, 0, 0.0f));
+    tn_u32 turn = b + 0x20000000u, odd = (turn >> 30 ^ second) & 1u;
+    tn_f32 t = (tn_f32)(tn_i32)(b << 2) * 0x1.921fb6p-32f; /* what is left of the quadrant: 2 pi / 2^34 */
     tn_f32 s = tns__sin_poly_f32(t), c = tns__cos_poly_f32(t);
-    tn_u32 q = quadrant - second; /* sin t = cos(t - pi / 2) */
-    tn_u32 sign = ((q + 1u) & 2u) << 30;
-    return r * tns_f32_bits(tns_bits_f32((q & 1u) ? s : c) ^ sign);
+    tn_u32 sign = second ? turn : b + 0x60000000u; /* sin t = cos(t - pi / 2) */
+    return r * tns_f32_bits(tns_bits_f32(odd ? s : c) ^ (sign & 0x80000000u));
 }
 TN_HOT tn_f64 tns__box_muller_f64(tn_u64 a, tn_u64 b, tn_u64 second)
 {

@@ -22,6 +22,7 @@ typedef struct tn__printer {
     const char *index; /* cast of what positions are made of, "": none is needed */
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
+    bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     int scope, scopes, depth, pass;
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
@@ -93,6 +94,8 @@ int tn__emit_scope(tn__printer *p);
 void tn__emit_need(tn__printer *p, int index);
 /* Gives the parts of e that do not vary with the inner loops their variables at the item's level. */
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
+/* A division or square root in float32. */
+bool tn__is_divided(const tn__expr *e);
 void tn__emit_store(tn__printer *p, const tn__store *s);
 /* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input that
  * another value is loaded from at the same place. */

@@ -65,14 +65,6 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
     return threads;
 }
 
-static bool makes_random(const tn__nest *n)
-{
-    for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kind == TN__EXPR_INDEX && n->expr[e].op != TN__OP_IOTA)
-            return true;
-    return false;
-}
-
 /* A block for each group of a single nest; for several nests, one block that runs through them. */
 static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step)
 {
@@ -85,6 +77,7 @@ static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count,
     step->threads = step->most_threads = TN__CUDA_TOGETHER;
     for (int i = 0; i < count; i++) {
         tn__cu_form f = tn__cu_form_of(emitter->chip, nest[i]);
+        step->shared = f.shared > step->shared ? (int)f.shared : step->shared;
         if (count > 1) {
             if (f.threads > step->threads)
                 step->threads = step->most_threads = f.threads;
@@ -97,7 +90,7 @@ static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count,
                        : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)step->threads * f.batch
                                                         : 1;
         int64_t blocks = (items(emitter, nest[0]) + each - 1) / each;
-        int64_t most = makes_random(nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
+        int64_t most = tn__cu_makes_random(nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
         step->blocks = blocks > most ? most : blocks < 1 ? 1 : blocks;
     }
 }

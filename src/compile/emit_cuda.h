@@ -31,6 +31,7 @@ typedef struct tn__cu_form {
     int width;            /* elements of a chunk */
     int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
     bool held;            /* ROWS: values stay in registers from pass to pass */
+    int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
     int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
     int64_t chunks;       /* along `loop`; ROWS: of a row */
@@ -72,7 +73,21 @@ void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
  * the stores of row values instead. The caller has opened a scope in which the chunk's places and `live` are known. */
 void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
+/* ROWS: what all rows have in common, in front of tn__cu_elements. */
+void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
+bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
+/* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass needs it. */
+int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks);
+void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
+void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
+/* Random numbers are loaded as if each chunk began with a block of the generator: this mends those that do not. */
+void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass);
+bool tn__cu_makes_random(const tn__nest *nest);
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
+/* Inverses of divisors that are the same for all elements of a pass: in front of tn__cu_elements. */
+void tn__cu_declare_inverses(tn__printer *p, int pass);
+/* A pass's work on a chunk: its elements go into the accumulators and into what is stored. */
+void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);

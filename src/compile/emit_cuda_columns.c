@@ -21,15 +21,13 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
     tn__cu_declare(p, f, level);
     open_row(p, f);
     tn__cu_load(p, f, level);
+    tn__cu_mend_random(p, f, level);
     tn__line(p, "}");
     open_row(p, f);
     tn__line(p, "if (live <= 0) continue;");
     tn__cu_declare_stores(p, f, false, level);
-    tn__cu_open_elements(p, f);
-    tn__cu_accumulate(p, f, level, true);
-    tn__cu_values(p, f, false, level);
-    tn__line(p, "}");
-    p->lane = NULL;
+    tn__cu_declare_inverses(p, level);
+    tn__cu_elements(p, f, level);
     tn__cu_store(p, f, false, level);
     tn__line(p, "}");
     tn__line(p, "}");

@@ -65,6 +65,33 @@ const char tn__cu_helpers[] =
     "#pragma unroll\n"
     "    for (int u = 0; u < V; u++) if (u < live) p[u * stride] = from.e[u];\n"
     "}\n"
+    /* Correctly rounded (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) while
+     * nothing on the way is subnormal or infinite, else `sure` is cleared. */
+    "TN_HOT tn_f32 tn_careless_sqrt(tn_f32 x, bool &sure)\n"
+    "{\n"
+    "    const tn_f32 y = tns__inverse_root_f32(x), s = x * y, r = fmaf(fmaf(-s, s, x), 0.5f * fabsf(y), s);\n"
+    "    sure &= r >= 0x1p-50f;\n"
+    "    return r;\n"
+    "}\n"
+    "TN_HOT tn_f32 tn_inverse(tn_f32 b) { const tn_f32 x = tns__inverse_f32(b); return fmaf(fmaf(-b, x, 1.0f), x, x); }\n"
+    "TN_HOT bool tn_divides(tn_f32 b) { return (fabsf(b) >= 0x1p-40f) & (fabsf(b) <= 0x1p60f); }\n"
+    /* y: the inverse of b, which divides */
+    "TN_HOT tn_f32 tn_careless_divide_by(tn_f32 a, tn_f32 b, tn_f32 y, bool &sure)\n"
+    "{\n"
+    "    const tn_f32 q = a * y, r = fmaf(fmaf(-b, q, a), y, q);\n"
+    "    sure &= (fabsf(r) >= 0x1p-60f) | (tns_bits_f32(a) == 0);\n"
+    "    return r;\n"
+    "}\n"
+    "TN_HOT tn_f32 tn_careless_divide(tn_f32 a, tn_f32 b, bool &sure)\n"
+    "{\n"
+    "    sure &= tn_divides(b);\n"
+    "    return tn_careless_divide_by(a, b, tn_inverse(b), sure);\n"
+    "}\n"
+    "TN_HOT tn_f32 tn_careless_reciprocal(tn_f32 b, bool &sure)\n"
+    "{\n"
+    "    sure &= (fabsf(b) >= 0x1p-100f) & (fabsf(b) <= 0x1p100f);\n"
+    "    return tn_inverse(b);\n"
+    "}\n"
     "TN_HOT tn_i32 tn_quotient(tn_i32 x, tn_i64 d, tn_i64 m, tn_i64 shift)\n"
     "{ return (tn_i32)((__umulhi((tn_u32)x, (tn_u32)m) + (tn_u32)x) >> (int)shift); }\n"
     "TN_HOT tn_i64 tn_quotient(tn_i64 x, tn_i64 d, tn_i64 m, tn_i64 shift) { return x / d; }\n"
@@ -88,24 +115,33 @@ const char tn__cu_helpers[] =
     "TN_SHUFFLE(tn_down(T x, int h, int width), __shfl_down_sync(0xffffffffu, word, h, width))\n"
     "TN_SHUFFLE(tn_first(T x, int width), __shfl_sync(0xffffffffu, word, 0, width))\n";
 
-/* Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. */
+/*
+ * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is for an i
+ * that a block begins at; tn_<name>_apart mends what it gave for another one, out of line as that is rare.
+ */
 const char tn__cu_random_helpers[] =
-    "#define TN_RANDOM(name, suffix, T, each) \\\n"
+    "#define TN_WIDE(w, u) (w[2 * (u)] | (tn_u64)w[2 * (u) + 1] << 32)\n"
+    "#define TN_RANDOM(name, suffix, T, each, of) \\\n"
     "    template <int V> TN_HOT void tn_##name(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i) \\\n"
     "    { \\\n"
-    "        const tn_u64 b = i / each; \\\n"
-    "        if (i % each == 0) { \\\n"
-    "            _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tns_##name##_##suffix(k, o, b * each + u); \\\n"
-    "        } else { \\\n"
-    "            _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tns_##name##_##suffix(k, o, i + u); \\\n"
+    "        tn_u32 w[4]; \\\n"
+    "        _Pragma(\"unroll\") for (int u = 0; u < V; u++) { \\\n"
+    "            if (u % each == 0) tns_philox(k, o + (i / each + u / each), 0, w); \\\n"
+    "            to.e[u] = of; \\\n"
     "        } \\\n"
+    "    } \\\n"
+    "    static __device__ __noinline__ __attribute__((unused)) T tn_##name##_at(tn_u64 k, tn_u64 o, tn_u64 i, T) { return tns_##name##_##suffix(k, o, i); } \\\n"
+    "    template <int V> TN_HOT void tn_##name##_apart(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i) \\\n"
+    "    { \\\n"
+    "        if (i % each == 0) return; \\\n"
+    "        _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tn_##name##_at(k, o, i + u, T()); \\\n"
     "    }\n"
-    "TN_RANDOM(random_uniform, f32, tn_f32, 4)\n"
-    "TN_RANDOM(random_uniform, f64, tn_f64, 2)\n"
-    "TN_RANDOM(random_normal, f32, tn_f32, 4)\n"
-    "TN_RANDOM(random_normal, f64, tn_f64, 2)\n"
-    "TN_RANDOM(random_bits, u32, tn_u32, 4)\n"
-    "TN_RANDOM(random_bits, u64, tn_u64, 2)\n";
+    "TN_RANDOM(random_uniform, f32, tn_f32, 4, tns__uniform_f32(w[u % 4]))\n"
+    "TN_RANDOM(random_uniform, f64, tn_f64, 2, tns__uniform_f64(TN_WIDE(w, u % 2)))\n"
+    "TN_RANDOM(random_normal, f32, tn_f32, 4, tns__box_muller_f32(w[u % 4 / 2 * 2], w[u % 4 / 2 * 2 + 1], u % 2))\n"
+    "TN_RANDOM(random_normal, f64, tn_f64, 2, tns__box_muller_f64(TN_WIDE(w, 0), TN_WIDE(w, 1), u % 2))\n"
+    "TN_RANDOM(random_bits, u32, tn_u32, 4, w[u % 4])\n"
+    "TN_RANDOM(random_bits, u64, tn_u64, 2, TN_WIDE(w, u % 2))\n";
 
 /* ---- accumulators ---- */
 

@@ -29,15 +29,19 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
     open_chunk(p, f);
     tn__cu_load(p, f, 0);
     tn__line(p, "}");
+    if (tn__cu_makes_random(n)) { /* apart from the above, where nothing branches */
+        open_chunk(p, f);
+        tn__line(p, "(void)live;");
+        tn__cu_mend_random(p, f, 0);
+        tn__line(p, "}");
+    }
     open_chunk(p, f);
     tn__line(p, "if (live <= 0) continue;");
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
     tn__cu_declare_stores(p, f, false, 0);
-    tn__cu_open_elements(p, f);
-    tn__cu_values(p, f, false, 0);
-    tn__line(p, "}");
-    p->lane = NULL;
+    tn__cu_declare_inverses(p, 0);
+    tn__cu_elements(p, f, 0);
     tn__cu_store(p, f, false, 0);
     tn__line(p, "}");
     tn__line(p, "}");

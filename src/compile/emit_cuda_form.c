@@ -10,7 +10,9 @@
 #define MOST_POSITION   ((int64_t)1 << 30) /* that 32 bits are used for: sums of two fit, too */
 #define MOST_WIDTH      8
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
-#define HELD_REGISTERS  64   /* for values that stay from pass to pass */
+#define HELD_REGISTERS  64   /* for values that stay from pass to pass; half of them where a block has all its threads */
+#define OTHER_SHARED    2048 /* bytes that a reduction needs of shared memory besides */
+#define MOST_EXPRS      512
 #define STREAMED        4    /* chunks under way where rows are longer than that */
 #define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
 #define TILE_BYTES      40000
@@ -100,13 +102,17 @@ static int natural_width(const tn__nest *n, int loop)
     return width > MOST_WIDTH ? MOST_WIDTH : width;
 }
 
-/* Bytes that are loaded for a chunk. */
+/* Bytes that are loaded for a chunk. What other chunks load as well comes from caches and does not count. */
 static int64_t loaded_bytes(const tn__nest *n, int loop, int width)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < n->access_count; i++)
-        if (n->access[i].kind == TN__ACCESS_LOAD && loop >= 0 && n->access[i].stride[loop])
+    for (int i = 0; i < n->access_count; i++) {
+        bool all = true;
+        for (int l = 0; l < n->loop_count; l++)
+            all = all && (n->access[i].stride[l] || n->extent[l] == 1);
+        if (n->access[i].kind == TN__ACCESS_LOAD && loop >= 0 && n->access[i].stride[loop] && all)
             bytes += (int64_t)tn_dtype_size(n->access[i].dtype) * width;
+    }
     return bytes;
 }
 
@@ -153,7 +159,7 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     f->kind = TN__CUDA_ELEMENTWISE;
     f->width = natural_width(n, last);
     int64_t loaded = loaded_bytes(n, last, f->width);
-    f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
+    f->batch = tn__cu_makes_random(n) || (loaded && loaded * 2 <= IN_FLIGHT) ? 2 : 1; /* random: keys are made ready for both */
     f->chunks = last >= 0 ? up(n->extent[last], f->width) : 1;
     f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->chunks : 1;
 }
@@ -179,13 +185,37 @@ static int64_t held_words(const tn__nest *n, int width)
         bool varies = false;
         for (int l = 0; l < n->loop_count; l++)
             varies = varies || (n->reduced >> l & 1 && n->access[i].stride[l]);
-        if (n->access[i].kind == TN__ACCESS_LOAD && varies)
+        if (n->access[i].kind == TN__ACCESS_LOAD && varies && !tn__cu_same_in_rows(n, &n->access[i]))
             words += at_least(width * (int64_t)tn_dtype_size(n->access[i].dtype) / 4, 1);
     }
     return at_least(words, width);
 }
 
-static void rows(const tn__nest *n, tn__cu_form *f)
+/* Bytes of the loads of a row that several passes need: see tn__cu_find. */
+static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
+{
+    uint32_t passes[MOST_EXPRS] = {0};
+    int64_t bytes = 0;
+    if (n->expr_count > MOST_EXPRS || tn__nest_passes(n) > 31)
+        return 0;
+    for (int r = 0; r < n->reduction_count; r++)
+        passes[n->reduction[r].arg] |= 1u << n->reduction[r].level;
+    for (int s = 0; s < n->store_count; s++)
+        if (!n->store[s].row)
+            passes[n->store[s].expr] |= 1u << n->store[s].level;
+    for (int e = n->expr_count - 1; e >= 0; e--) { /* what an expression is made of comes before it */
+        const tn__expr *x = &n->expr[e];
+        if (x->kind == TN__EXPR_REDUCED || !(x->loops & n->reduced))
+            continue;
+        for (int i = 0; i < x->arity; i++)
+            passes[x->arg[i]] |= passes[e];
+        if (x->kind == TN__EXPR_LOAD && !x->arity && (passes[e] & (passes[e] - 1)))
+            bytes += tn__cu_shared_bytes(f, &n->access[x->access], f->rows);
+    }
+    return bytes;
+}
+
+static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
     int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
     int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
@@ -193,17 +223,22 @@ static void rows(const tn__nest *n, tn__cu_form *f)
     for (f->width = 1; f->width < WIDTH && extent % (2 * f->width) == 0;)
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
-    int64_t each = f->width == 1 ? 2 * EACH : EACH;
+    int64_t each = f->width == 1 || f->chunks <= 64 * EACH ? 2 * EACH : EACH; /* a warp alone needs no barriers */
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
                             TN__CUDA_MOST);
-    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
-    int64_t words = f->batch * held_words(n, f->width);
-    f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
-              (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= HELD_REGISTERS);
-    f->resident = f->held && f->lanes > 32 && words <= 16 ? 1536 / f->lanes : 0;
-    if (!f->held)
-        f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
+    f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
+    int64_t words = f->batch * held_words(n, f->width), room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 2 : HELD_REGISTERS;
+    f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
+              (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
+    if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
+        f->resident = (words <= 16 ? 1536 : words <= 32 ? 1024 : 0) / f->threads;
+    if (!f->held) {
+        f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
+        f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
+        f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
+        f->batch *= f->shared && f->width == 1 ? 2 : 1; /* few threads fit, with all the more registers */
+    }
     f->groups = tn__nest_rows(n);
 }
 
@@ -256,7 +291,7 @@ static void reduction(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     if (down)
         columns(chip, n, f);
     else
-        rows(n, f);
+        rows(chip, n, f);
 }
 
 /* ---- a nest's form ---- */
@@ -277,6 +312,7 @@ tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
         f.segment = up(f.rows, n->segments);
         if (f.kind == TN__CUDA_ROWS) {
             f.held = false;
+            f.shared = 0;
             f.lanes = f.threads = TN__CUDA_THREADS;
             f.batch = f.width == 1 ? 2 * STREAMED : STREAMED;
         }

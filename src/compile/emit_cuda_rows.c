@@ -1,49 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short row, so
- * that a warp has several; a whole block for a long one. Where a row fits, what passes have in common stays in registers;
- * else each pass reads the row again.
+ * that a warp has several; a whole block for a long one. What passes have in common stays in registers where a row fits; else
+ * its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
  */
 #include "compile/emit_cuda.h"
 
-/* The chunks of a thread: those it holds, or the next few. */
-static void open_chunk(tn__printer *p, const tn__cu_form *f)
+/* The chunks of a thread: those it holds, or the next few; `full`: all of them are there. */
+static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
 {
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
     tn__line(p, "const ix id = at + q * %d;", f->lanes);
     tn__cu_decode(p, f, p->nest->reduced, "id");
-    tn__line(p, "const int live = id < end ? %d : 0;", f->width);
+    if (full)
+        tn__line(p, "const int live = %d;", f->width);
+    else
+        tn__line(p, "const int live = id < end ? %d : 0;", f->width);
 }
 
-static void pass(tn__printer *p, const tn__cu_form *f, int level)
+static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
 {
-    p->pass = level;
-    if (f->held)
-        tn__cu_declare(p, f, level);
-    tn__line(p, f->held ? "{" : "for (ix at = begin + lane; at < end; at += %d) {", f->batch * f->lanes);
-    if (f->held)
-        tn__line(p, "const ix at = lane;");
-    else
-        tn__cu_declare(p, f, level);
-    open_chunk(p, f);
+    open_chunk(p, f, full);
     tn__cu_load(p, f, level);
+    tn__cu_mend_random(p, f, level);
     tn__line(p, "}");
-    open_chunk(p, f);
-    tn__line(p, "if (!live) continue;");
+    open_chunk(p, f, full);
+    if (!full)
+        tn__line(p, "if (!live) continue;");
+    tn__cu_load_late(p, f, level);
+    tn__cu_keep(p, f, level);
     tn__cu_declare_stores(p, f, false, level);
-    tn__cu_open_elements(p, f);
-    tn__cu_accumulate(p, f, level, false);
-    tn__cu_values(p, f, false, level);
-    tn__line(p, "}");
-    p->lane = NULL;
+    tn__cu_elements(p, f, level);
     if (tn__nest_has_stores(p->nest, level)) {
         tn__line(p, "if (there) {");
         tn__cu_store(p, f, false, level);
         tn__line(p, "}");
     }
     tn__line(p, "}");
-    tn__line(p, "}");
+}
+
+static void pass(tn__printer *p, const tn__cu_form *f, int level)
+{
+    p->pass = level;
+    tn__cu_declare_inverses(p, level);
+    if (f->held) {
+        tn__cu_declare(p, f, level);
+        tn__line(p, "{");
+        tn__line(p, "const ix at = lane;");
+        chunks(p, f, level, false);
+        tn__line(p, "}");
+        return;
+    }
+    tn__line(p, "ix at = begin + lane;");
+    for (int full = 1; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one another */
+        tn__line(p, "for (; at < end - %d; at += %d) {", full ? (f->batch - 1) * f->lanes : 0, f->batch * f->lanes);
+        tn__cu_declare(p, f, level);
+        chunks(p, f, level, full);
+        tn__line(p, "}");
+    }
 }
 
 /* The results as variables of the row. */
@@ -108,6 +123,7 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
         if (!n->store[s].row)
             hoist_constants(p, n->store[s].expr);
     tn__cu_find(p, f, n->reduced);
+    tn__cu_declare_shared(p, f);
     tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
     tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
     tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
@@ -118,7 +134,11 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
         tn__cu_start(p, level, 0);
+        if (!f->held)
+            tn__line(p, "{");
         pass(p, f, level);
+        if (!f->held)
+            tn__line(p, "}");
         tn__cu_combine_lanes(p, f, level, &combinations);
         if (!pieces)
             finish(p, level);

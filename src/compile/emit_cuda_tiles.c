@@ -73,10 +73,8 @@ void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f)
     open_element(p, f);
     tn__line(p, "if (!live) continue;");
     tn__cu_declare_stores(p, &batch, false, 0);
-    tn__cu_open_elements(p, &batch);
-    tn__cu_values(p, &batch, false, 0);
-    tn__line(p, "}");
-    p->lane = NULL;
+    tn__cu_declare_inverses(p, 0);
+    tn__cu_elements(p, &batch, 0);
     tn__cu_store(p, &batch, false, 0);
     tn__line(p, "}");
     tn__line(p, "}");

@@ -129,9 +129,8 @@ static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pa
 
 /* ---- chunks ---- */
 
-static int chunk_width(const tn__printer *p, const tn__cu_form *f, const tn__access *a)
+static int chunk_width(const tn__cu_form *f, const tn__access *a)
 {
-    (void)p;
     return f->loop >= 0 && a->stride[f->loop] ? f->width : 1;
 }
 
@@ -147,7 +146,7 @@ void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass)
     for (int e = 0; e < n->expr_count; e++) {
         const tn__expr *x = &n->expr[e];
         if (brings(p, f, e, pass))
-            tn__line(p, "tn_pack<%s, %d> c%d[%d];", stored_type(p, x), chunk_width(p, f, &n->access[x->access]), x->access,
+            tn__line(p, "tn_pack<%s, %d> c%d[%d];", stored_type(p, x), chunk_width(f, &n->access[x->access]), x->access,
                      f->batch);
         if (x->kept && x->passes >> (pass < 31 ? pass : 31) & 1)
             tn__line(p, "%s k%d[%d][%d];", tn__dtypes[tn__dtypes[x->dtype].compute].ctype, e, f->batch, f->width);
@@ -163,25 +162,80 @@ bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr
     return (along == 1 || along == -1) && (across > 1 || across < -1);
 }
 
+/* ---- rows in shared memory: each thread finds what it has put there itself ---- */
+
+static bool stays(const tn__cu_form *f, const tn__expr *e)
+{
+    return f->shared && e->kind == TN__EXPR_LOAD && !e->arity && (e->passes & (e->passes - 1));
+}
+
+static bool later(const tn__cu_form *f, const tn__expr *e, int pass) { return stays(f, e) && e->passes & ((1u << pass) - 1); }
+
+int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks)
+{
+    return (chunk_width(f, a) * (int64_t)tn_dtype_size(a->dtype) * chunks + 15) / 16 * 16;
+}
+
+void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f)
+{
+    const tn__nest *n = p->nest;
+    if (!f->shared)
+        return;
+    tn__line(p, "extern __shared__ __align__(16) unsigned char tn_shared[];");
+    tn__line(p, "unsigned char *free = tn_shared;");
+    for (int e = 0; e < n->expr_count; e++) {
+        if (!stays(f, &n->expr[e]))
+            continue;
+        const tn__access *a = &n->access[n->expr[e].access];
+        int width = chunk_width(f, a), bytes = width * (int)tn_dtype_size(a->dtype), i = n->expr[e].access;
+        const char *type = tn__dtypes[a->dtype].ctype;
+        tn__line(p, "tn_pack<%s, %d> *const h%d = (tn_pack<%s, %d> *)free;", type, width, i, type, width);
+        tn__line(p, "free += (%d * (int)n[%d] + 15) / 16 * 16;", bytes, TN__CUDA_ROWS_AT(n));
+    }
+}
+
+void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    const tn__nest *n = p->nest;
+    for (int e = 0; e < n->expr_count; e++)
+        if (stays(f, &n->expr[e]) && brings(p, f, e, pass) && !later(f, &n->expr[e], pass))
+            tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->chunk);
+}
+
+static void print_random(tn__printer *p, const tn__expr *e, const char *apart)
+{
+    const tn__access *a = &p->nest->access[e->access];
+    tn__text_addf(p->text, "tn_%s%s(c%d%s, s[n[%d]], s[n[%d]], (tn_u64)(", tn__ops[e->op].name, apart, e->access, p->chunk,
+                  tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
+    tn__print_position(p, a);
+    tn__text_add(p->text, "));\n");
+}
+
+static void round_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e)
+{
+    if (tn__dtypes[e->dtype].compute != e->dtype)
+        tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access, p->chunk,
+                 tn__dtypes[e->dtype].suffix, e->access, p->chunk);
+}
+
 static void load_access(tn__printer *p, const tn__cu_form *f, int index)
 {
     const tn__expr *e = &p->nest->expr[index];
     tn__access *a = &p->nest->access[e->access];
     int i = e->access;
+    if (later(f, e, p->pass)) {
+        tn__line(p, "if (live) c%d%s = h%d[id];", i, p->chunk, i);
+        a->staged = true;
+        return;
+    }
     tn__emit_indent(p);
     if (is_random(e)) {
-        bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
-        tn__text_addf(p->text, "tn_%s(c%d%s, s[n[%d]], s[n[%d]], (tn_u64)(", tn__ops[e->op].name, i, p->chunk,
-                      tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
-        tn__print_position(p, a);
-        tn__text_add(p->text, "));\n");
-        if (rounds)
-            tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, i, p->chunk,
-                     tn__dtypes[e->dtype].suffix, i, p->chunk);
+        print_random(p, e, "");
+        round_random(p, f, e);
     } else if (tn__cu_is_turned(p, f, e)) {
         tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->chunk, i);
-    } else if (chunk_width(p, f, a) == 1) {
+    } else if (chunk_width(f, a) == 1) {
         tn__text_addf(p->text, "if (live > 0) c%d%s.e[0] = p%d[", i, p->chunk, i);
         tn__print_position(p, a);
         tn__text_add(p->text, "];\n");
@@ -200,20 +254,72 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
     a->staged = true;
 }
 
+static void open_places(tn__printer *p, const tn__cu_form *f)
+{
+    tn__line(p, "{");
+    if (f->loop >= 0) {
+        tn__line(p, "const ix x%d = b%d;", f->loop, f->loop);
+        tn__line(p, "(void)x%d;", f->loop);
+    }
+}
+
+void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    tn__nest *n = p->nest;
+    if (!tn__cu_makes_random(n))
+        return;
+    open_places(p, f);
+    for (int e = 0; e < n->expr_count; e++)
+        if (is_random(&n->expr[e]) && brings(p, f, e, pass)) {
+            tn__emit_indent(p);
+            print_random(p, &n->expr[e], "_apart");
+            round_random(p, f, &n->expr[e]);
+        }
+    tn__line(p, "}");
+}
+
+bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a)
+{
+    bool varies = false, kept = false;
+    for (int l = 0; l < n->loop_count; l++) {
+        kept = kept || !(n->reduced >> l & 1);
+        varies = varies || (!(n->reduced >> l & 1) && a->stride[l]);
+    }
+    return kept && !varies;
+}
+
+/* Loads that a chunk does just before it uses them: what all rows have in common comes from a cache, and registers are for
+ * what does not. */
+static bool comes_late(const tn__printer *p, const tn__cu_form *f, int e)
+{
+    const tn__nest *n = p->nest;
+    return (f->held || f->shared) && n->expr[e].kind == TN__EXPR_LOAD && tn__cu_same_in_rows(n, &n->access[n->expr[e].access]);
+}
+
+static void load(tn__printer *p, const tn__cu_form *f, int pass, bool late)
+{
+    open_places(p, f);
+    for (int e = 0; e < p->nest->expr_count; e++)
+        if (brings(p, f, e, pass) && comes_late(p, f, e) == late)
+            load_access(p, f, e);
+    tn__line(p, "}");
+}
+
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass)
 {
     tn__nest *n = p->nest;
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = n->access[i].staged && f->held;
-    tn__line(p, "{");
-    if (f->loop >= 0)
-        tn__line(p, "const ix x%d = b%d;", f->loop, f->loop);
-    if (f->loop >= 0)
-        tn__line(p, "(void)x%d;", f->loop);
-    for (int e = 0; e < n->expr_count; e++)
-        if (brings(p, f, e, pass))
-            load_access(p, f, e);
-    tn__line(p, "}");
+    load(p, f, pass, false);
+}
+
+void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    bool any = false;
+    for (int e = 0; e < p->nest->expr_count; e++)
+        any = any || (brings(p, f, e, pass) && comes_late(p, f, e));
+    if (any)
+        load(p, f, pass, true);
 }
 
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f)
@@ -259,14 +365,70 @@ void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
     }
 }
 
+/* Is e a division or square root of the pass, which accumulates nothing? */
+static bool is_careless(const tn__nest *n, int e, int pass)
+{
+    const tn__expr *x = &n->expr[e];
+    bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
+    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != ITEM && tn__is_divided(x);
+}
+
+/* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
+static int common_divisor(const tn__nest *n, int e, int pass)
+{
+    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_careless(n, e, pass) ? n->expr[e].arg[1] : -1;
+    if (divisor < 0 || n->expr[divisor].printed != ITEM)
+        return -1;
+    for (int i = 0; i < e; i++)
+        if (n->expr[i].op == TN__OP_DIVIDE && is_careless(n, i, pass) && n->expr[i].arg[1] == divisor)
+            return -1;
+    return divisor;
+}
+
+void tn__cu_declare_inverses(tn__printer *p, int pass)
+{
+    for (int e = 0; e < p->nest->expr_count; e++) {
+        int d = common_divisor(p->nest, e, pass);
+        if (d >= 0)
+            tn__line(p, "const tn_f32 y%d = tn_inverse(v%d); const bool divides%d = tn_divides(v%d);", d, d, d, d);
+    }
+}
+
+/* IEEE's divisions and square roots take a few instructions unless operands are at the ends of the range. All elements of a
+ * chunk are computed so, without a branch; where the results say that an operand was there, once more with all care. */
+void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    const tn__nest *n = p->nest;
+    bool careless = false;
+    for (int e = 0; e < n->expr_count; e++)
+        careless = careless || is_careless(n, e, pass);
+    if (careless) {
+        tn__emit_indent(p);
+        tn__text_add(p->text, "bool sure = true");
+        for (int e = 0; e < n->expr_count; e++)
+            if (common_divisor(n, e, pass) >= 0)
+                tn__text_addf(p->text, " & divides%d", common_divisor(n, e, pass));
+        tn__text_add(p->text, ";\n");
+    }
+    for (int careful = !careless; careful < 2; careful++) {
+        p->careless = !careful;
+        if (careful && careless)
+            tn__line(p, "if (!sure) {");
+        tn__cu_open_elements(p, f);
+        if (n->reduced)
+            tn__cu_accumulate(p, f, pass, f->kind == TN__CUDA_COLUMNS);
+        tn__cu_values(p, f, false, pass);
+        tn__line(p, "}");
+    }
+    if (careless)
+        tn__line(p, "}");
+    p->lane = NULL;
+}
+
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
-    tn__line(p, "{");
-    if (f->loop >= 0) {
-        tn__line(p, "const ix x%d = b%d;", f->loop, f->loop);
-        tn__line(p, "(void)x%d;", f->loop);
-    }
+    open_places(p, f);
     for (int s = 0; s < n->store_count; s++) {
         int i = n->store[s].access;
         const tn__access *a = &n->access[i];
@@ -287,6 +449,14 @@ void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
             tn__text_add(p->text, "), live, (ix)1);\n");
     }
     tn__line(p, "}");
+}
+
+bool tn__cu_makes_random(const tn__nest *nest)
+{
+    for (int e = 0; e < nest->expr_count; e++)
+        if (is_random(&nest->expr[e]))
+            return true;
+    return false;
 }
 
 bool tn__cu_has_gathers(const tn__nest *nest)

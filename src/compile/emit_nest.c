@@ -75,6 +75,12 @@ static void print_scalar(tn__printer *p, tn_dtype dtype, int slot)
     }
 }
 
+bool tn__is_divided(const tn__expr *e)
+{
+    bool divided = e->op == TN__OP_DIVIDE || e->op == TN__OP_RECIPROCAL || e->op == TN__OP_SQRT;
+    return e->kind == TN__EXPR_OP && !e->user && divided && tn__dtypes[e->dtype].compute == TN_FLOAT32;
+}
+
 static void print_operation(tn__printer *p, const tn__expr *e)
 {
     if (e->user) {
@@ -89,10 +95,20 @@ static void print_operation(tn__printer *p, const tn__expr *e)
     bool rounds = tn__dtypes[e->dtype].compute != e->dtype && e->op != TN__OP_COPY && e->op != TN__OP_WHERE;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
-    tn__print_function(p, e->op, last->dtype);
+    bool careless = p->careless && tn__is_divided(e);
+    if (careless)
+        tn__text_addf(p->text, "tn_careless_%s", tn__ops[e->op].name);
+    else
+        tn__print_function(p, e->op, last->dtype);
+    bool by = careless && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == ITEM;
+    tn__text_add(p->text, by ? "_by" : "");
     for (int i = 0; i < e->arity; i++)
         tn__text_addf(p->text, "%sv%d", i ? ", " : "(", e->arg[i]);
-    tn__text_add(p->text, rounds ? "))" : ")");
+    if (by)
+        tn__text_addf(p->text, ", y%d", e->arg[1]);
+    tn__text_add(p->text, careless ? ", sure)" : ")");
+    if (rounds)
+        tn__text_add(p->text, ")");
 }
 
 static void print_single(tn__printer *p, const tn__expr *e)
