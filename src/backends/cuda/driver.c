@@ -38,8 +38,7 @@ static const entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
 /* ---- opening by name ---- */
 
-/* Opens <stem>.<major>, newest first, by name and then where toolkits are installed. */
-static void *open_versioned(const char *stem, int newest, int oldest)
+void *tn__cuda_open_versioned(const char *stem, int newest, int oldest)
 {
     static const char *const places[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
     const char *root = getenv("CUDA_HOME");
@@ -126,8 +125,8 @@ static bool count_devices(void)
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
 {
     int found = 0, minor = 0;
-    void *handle = open_versioned("libnvrtc.so", major, OLDEST_DRIVER / 1000);
-    if (handle == NULL && open_versioned("libnvrtc.so", major + 1, major + 1))
+    void *handle = tn__cuda_open_versioned("libnvrtc.so", major, OLDEST_DRIVER / 1000);
+    if (handle == NULL && tn__cuda_open_versioned("libnvrtc.so", major + 1, major + 1))
         return absent("the driver is too old: it serves CUDA %d, and the toolkit here (libnvrtc.so.%d) needs %d.0", major,
                       major + 1, major + 1);
     if (handle == NULL)
@@ -144,7 +143,7 @@ bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
 static void open_blas(void)
 {
     int major = opened.driver_version / 1000;
-    void *handle = open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
+    void *handle = tn__cuda_open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
     opened.has_blas = handle && fill(handle, blas_entries, COUNT(blas_entries), &opened) == NULL;
     if (!opened.has_blas)
         tn__log(TN__LOG_WARN, "cuda", "libcublasLt.so.%d not found: matrix products will be slow", major);
@@ -155,6 +154,7 @@ static void open_all(void)
     if (libraries == NULL && open_driver() && count_devices() &&
         tn__cuda_open_compiler(&opened, opened.driver_version / 1000)) {
         open_blas();
+        opened.has_others = true;
         libraries = &opened;
     }
 }

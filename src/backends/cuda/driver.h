@@ -56,6 +56,7 @@ typedef struct tn__cuda_libraries {
     tn__cuda_compiler compiler;
     tn__cuda_blas blas;
     bool has_graphs;            /* else every step is a launch of its own */
+    bool has_others;            /* more libraries may be looked for (tn__cuda_open_versioned): not beside a test's own driver */
     bool has_blas;              /* else products are the backend's own kernel's */
     int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
     int compiler_version;
@@ -66,6 +67,8 @@ typedef struct tn__cuda_libraries {
 const tn__cuda_libraries *tn__cuda_open(const char **why);
 /* The compiler alone, which needs no GPU, of a major version or an older one; false if there is none. */
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major);
+/* Opens <stem>.<major>, newest first, by name and then where toolkits are installed; NULL if there is none. */
+void *tn__cuda_open_versioned(const char *stem, int newest, int oldest);
 /* For tests: these in their place (which must stay), before anything has asked for them. */
 void tn__cuda_use(const tn__cuda_libraries *libraries);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/library.h"
 #include "backends/cuda/rows.h"
 #include "core/memory.h"
 
@@ -48,11 +49,13 @@ static const struct {
     {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order},
     {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order},
     {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order},
+    {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 {
-    (void)device;
+    if (op == TN__CUDA_OP_FFT)
+        return tn__cuda_fft_takes(tn__cuda_of(device), dtype);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
             return operations[i].takes == NULL || operations[i].takes(dtype);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row to the next;
+ * others are gathered first. What must survive a failure of the run is written by a copy that looks for one.
+ */
+#include "backends/cuda/library.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+typedef struct side {
+    long long step, distance;     /* along a row, from row to row */
+    bool direct;                  /* else through memory of its own */
+    tn__cuda_moving copy;
+    CUdeviceptr memory;
+} side;
+
+typedef struct fft_data {
+    const tn__cufft *library;
+    int plan, direction;
+    bool wide, planned;           /* complex128; there is a plan */
+    side side[2];                 /* output, input */
+    void *memory;                 /* the sides', then cuFFT's */
+    size_t bytes;
+} fft_data;
+
+static tn_status check(int result, const char *what)
+{
+    return result == 0 ? TN_OK : tn__fail(TN_ERR_DEVICE, "fft", "cuFFT's %s failed with status %d", what, result);
+}
+
+static void free_fft(const tn__cuda_step *step, tn__cuda_device *device)
+{
+    fft_data *data = step->data;
+    if (data->planned)
+        data->library->cufftDestroy(data->plan);
+    for (int i = 0; i < 2; i++)
+        tn__cuda_moving_free(&data->side[i].copy, device);
+    if (data->memory)
+        tn__device_release(device->owner, data->memory, data->bytes);
+}
+
+static tn_status execute(fft_data *data, const tn__cuda_run *run, CUdeviceptr to, CUdeviceptr from)
+{
+    tn_status status = check(data->library->cufftSetStream(data->plan, run->stream), "choice of a stream");
+    if (status != TN_OK)
+        return status;
+    return check((data->wide ? data->library->cufftExecZ2Z : data->library->cufftExecC2C)(data->plan, (void *)from, (void *)to,
+                                                                                          data->direction), "transform");
+}
+
+static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    fft_data *data = step->data;
+    const tn__operand *operand = step->step->operand;
+    CUdeviceptr buffer[2], address[2];
+    for (int i = 0; i < 2; i++) {
+        buffer[i] = (CUdeviceptr)run->buffers[operand[i].buffer];
+        address[i] = data->side[i].direct ? tn__cuda_address(run, &operand[i]) : data->side[i].memory;
+    }
+    tn_status status = TN_OK;
+    if (!data->planned) /* there is nothing to transform */
+        return status;
+    if (!data->side[1].direct)
+        status = tn__cuda_moving_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
+    if (status == TN_OK && !tn__cuda_patching(run))
+        status = execute(data, run, address[0], address[1]);
+    if (status == TN_OK && !data->side[0].direct)
+        status = tn__cuda_moving_start(&data->side[0].copy, run, buffer[0], data->side[0].memory);
+    return status;
+}
+
+/* Whether cuFFT can take the operand where it lies; else a copy to or from memory. */
+static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_data *data, int i)
+{
+    const tn__operand *operand = &step->step->operand[i];
+    side *at = &data->side[i];
+    int last = operand->ndim - 1;
+    tn__cuda_walk rows;
+    tn__cuda_walk_make(&rows, ~(1u << last), operand->ndim, operand->dim, 1, (const int64_t *const[]){operand->stride});
+    at->step = operand->dim[last] > 1 ? operand->stride[last] : 1;
+    at->distance = rows.ndim ? rows.stride[0][0] : 1;
+    at->direct = rows.ndim < 2 && at->step > 0 && at->distance > 0 && !(i == 0 && step->overwrites);
+    if (at->direct)
+        return TN_OK;
+    at->step = 1;
+    at->distance = operand->dim[last];
+    tn__operand dense = tn__cuda_dense(operand);
+    return tn__cuda_moving_make(&at->copy, step, device, i ? &dense : operand, i ? operand : &dense);
+}
+
+static tn_status make_plan(fft_data *data, tn__cuda_device *device, long long n, long long rows, size_t itemsize)
+{
+    const tn__cufft *library = data->library;
+    const side *out = &data->side[0], *in = &data->side[1];
+    size_t own = 0, each = ((size_t)(n * rows) * itemsize + 255) / 256 * 256;
+    tn_status status = check(library->cufftCreate(&data->plan), "start");
+    data->planned = status == TN_OK;
+    if (status == TN_OK)
+        status = check(library->cufftSetAutoAllocation(data->plan, 0), "preparation");
+    long long extent[1] = {n};
+    if (status == TN_OK)
+        status = check(library->cufftMakePlanMany64(data->plan, 1, extent, extent, in->step, in->distance, extent, out->step,
+                                                    out->distance, data->wide ? TN__CUFFT_Z2Z : TN__CUFFT_C2C, rows, &own),
+                       "plan");
+    if (status != TN_OK)
+        return status;
+    data->bytes = (!out->direct + !in->direct) * each + own;
+    data->memory = data->bytes ? tn__device_allocate(device->owner, data->bytes) : NULL;
+    if (data->bytes && data->memory == NULL)
+        return tn__error_status(tn__error_last());
+    CUdeviceptr at = (CUdeviceptr)data->memory;
+    for (int i = 0; i < 2; i++) {
+        data->side[i].memory = at;
+        at += data->side[i].direct ? 0 : each;
+    }
+    return own ? check(library->cufftSetWorkArea(data->plan, (void *)at), "memory") : TN_OK;
+}
+
+bool tn__cuda_fft_takes(const tn__cuda_device *device, tn_dtype dtype)
+{
+    return (dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128) && tn__cuda_fft_library(device);
+}
+
+tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
+{
+    const tn__step *s = step->step;
+    const tn__operand *out = &s->operand[0];
+    fft_data *data = tn__calloc(1, sizeof *data);
+    if (data == NULL)
+        return tn__fail_memory("fft", sizeof *data);
+    step->data = data;
+    step->free = free_fft;
+    step->start = start_fft;
+    step->opaque = true;
+    data->library = tn__cuda_fft_library(device);
+    data->wide = out->dtype == TN_COMPLEX128;
+    data->direction = s->param_count > 0 && s->param[0] ? TN__CUFFT_INVERSE : TN__CUFFT_FORWARD;
+    long long n = out->ndim ? out->dim[out->ndim - 1] : 0, rows = 1;
+    for (int d = 0; d < out->ndim - 1; d++)
+        rows *= out->dim[d];
+    if (n == 0 || rows == 0)
+        return TN_OK;
+    if (data->library == NULL || s->operand_count != 2 || s->operand[1].dim[out->ndim - 1] != n)
+        return tn__fail(TN_ERR_INTERNAL, "fft", "a step of %d operands that cuFFT cannot do", s->operand_count);
+    tn_status status = place_side(step, device, data, 0);
+    if (status == TN_OK)
+        status = place_side(step, device, data, 1);
+    return status == TN_OK ? make_plan(data, device, n, rows, tn__dtypes[out->dtype].size) : status;
+}

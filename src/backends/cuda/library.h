@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations of libraries on a GPU: cuFFT's and cuSOLVER's functions, found by dlopen when an operation is first asked for, so that
+ * neither the build nor the plug-in needs them; where one is absent the operation is computed on the CPU. Their types and numbers
+ * are declared here as NVIDIA's manuals of version 13.0 have them.
+ */
+#ifndef TN_BACKENDS_CUDA_LIBRARY_H
+#define TN_BACKENDS_CUDA_LIBRARY_H
+
+#include "backends/cuda/cuda.h"
+
+/* ---- cuFFT ---- */
+
+enum { TN__CUFFT_C2C = 0x29, TN__CUFFT_Z2Z = 0x69, TN__CUFFT_FORWARD = -1, TN__CUFFT_INVERSE = 1 };
+
+typedef struct tn__cufft {
+    int (*cufftCreate)(int *plan);
+    int (*cufftDestroy)(int plan);
+    int (*cufftSetAutoAllocation)(int plan, int allocates);
+    int (*cufftMakePlanMany64)(int plan, int rank, long long *n, long long *in_extent, long long in_stride, long long in_distance,
+                               long long *out_extent, long long out_stride, long long out_distance, int type, long long batch,
+                               size_t *bytes);
+    int (*cufftSetWorkArea)(int plan, void *memory);
+    int (*cufftSetStream)(int plan, CUstream stream);
+    int (*cufftExecC2C)(int plan, void *from, void *to, int direction);
+    int (*cufftExecZ2Z)(int plan, void *from, void *to, int direction);
+} tn__cufft;
+
+/* NULL if it is absent. */
+const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device);
+bool tn__cuda_fft_takes(const tn__cuda_device *device, tn_dtype dtype);
+tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device);
+
+/* ---- moving operands to where a library wants them, and results from there ---- */
+
+typedef struct tn__cuda_moving {
+    tn__operand operand[2];
+    tn__step step;                /* both point into this struct, which must stay where it is */
+    tn__cuda_step inner;
+} tn__cuda_moving;
+
+/* Their buffers do not matter, as addresses are given when it starts. */
+tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device, const tn__operand *to,
+                             const tn__operand *from);
+/* `to` and `from`: of the buffers that the operands' offsets count from. */
+tn_status tn__cuda_moving_start(const tn__cuda_moving *copy, const tn__cuda_run *run, CUdeviceptr to, CUdeviceptr from);
+void tn__cuda_moving_free(tn__cuda_moving *copy, tn__cuda_device *device);
+/* The same extents without gaps, in C order, from offset 0. */
+tn__operand tn__cuda_dense(const tn__operand *operand);
+
+#endif

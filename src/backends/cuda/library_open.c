@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening cuFFT: once a process, when it is first asked for. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "backends/cuda/library.h"
+#include "core/log.h"
+
+#define OLDEST 11 /* of CUDA 12 */
+
+typedef struct entry {
+    const char *name;
+    size_t offset;
+} entry;
+
+/* Fills in the functions of a table; false if one is not there. Their numbers are one below CUDA's. */
+static bool open_table(const char *stem, int cuda, const entry *entries, size_t count, void *table)
+{
+    void *handle = tn__cuda_open_versioned(stem, cuda - 1, OLDEST);
+    for (size_t i = 0; i < count && handle; i++) {
+        void *function = dlsym(handle, entries[i].name);
+        if (function == NULL)
+            handle = NULL;
+        else
+            memcpy((char *)table + entries[i].offset, &function, sizeof function);
+    }
+    if (handle == NULL)
+        tn__log(TN__LOG_INFO, "cuda", "%s.%d not found: what it would do is computed on the CPU", stem, cuda - 1);
+    return handle != NULL;
+}
+
+#define FFT(name) {#name, offsetof(tn__cufft, name)}
+static const entry fft_entries[] = {FFT(cufftCreate),         FFT(cufftDestroy),     FFT(cufftSetAutoAllocation),
+                                    FFT(cufftMakePlanMany64), FFT(cufftSetWorkArea), FFT(cufftSetStream),
+                                    FFT(cufftExecC2C),        FFT(cufftExecZ2Z)};
+static tn__cufft fft;
+static bool fft_there;
+static int cuda_major;
+
+static void open_fft(void) { fft_there = open_table("libcufft.so", cuda_major, fft_entries, sizeof fft_entries / sizeof *fft_entries, &fft); }
+
+const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!device->libraries->has_others)
+        return NULL;
+    cuda_major = device->libraries->driver_version / 1000;
+    pthread_once(&once, open_fft);
+    return fft_there ? &fft : NULL;
+}
