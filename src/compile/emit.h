@@ -23,6 +23,7 @@ typedef struct tn__printer {
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool whole;        /* the care of divisions is the pass's, not each chunk's */
     int scope, scopes, depth, pass;
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
@@ -31,7 +32,16 @@ typedef struct tn__printer {
 typedef struct tn__nest_call {
     int function;      /* its number */
     int param;         /* where its stretch of n[] begins */
+    int part;          /* of the kernel */
 } tn__nest_call;
+
+/* The share that a part has of its kernel's launch. */
+typedef struct tn__part_launch {
+    int64_t blocks;
+    int threads, shared, most_threads, resident; /* as of a step */
+    bool all_threads;  /* of a block may be more than that */
+    int param;         /* where the number of blocks is in n[]; parts of a kernel with others only */
+} tn__part_launch;
 
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
@@ -45,14 +55,16 @@ typedef struct tn__emit_target {
     int64_t (*items)(const tn__emitter *emitter, const tn__nest *nest);
     /* What stands in n[] behind the extents; its length, at most TN__MAX_EXTRAS. */
     int (*extras)(const tn__emitter *emitter, const tn__nest *nest, int64_t *extra);
-    void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call);
-    void (*launch)(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step); /* fills in the geometry */
+    void (*entry)(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+                  const tn__part_launch *launch);
+    /* The geometry of a part, alone or beside others; NULL: the backend shares out the items. */
+    void (*launch)(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *launch);
 } tn__emit_target;
 extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
 /* In CUDA, a nest around a product (emit_cuda_product.c). */
 void tn__emit_cuda_product(tn__printer *p);
-void tn__launch_cuda_product(const tn__nest *nest, tn__step *step);
+void tn__launch_cuda_product(const tn__nest *nest, tn__part_launch *launch);
 
 /* Functions of operations in the kernel's text: declared on first use. */
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);

@@ -367,9 +367,10 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
     return n->last_kept ? rows / last * column_blocks(n, last) : rows;
 }
 
-static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
+static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+                  const tn__part_launch *launch)
 {
-    (void)step;
+    (void)step, (void)launch;
     tn__text_addf(text, "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
                   number);
     if (count == 1) {
@@ -394,11 +395,6 @@ static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
     return 2;
 }
 
-static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step)
-{
-    (void)emitter, (void)nest, (void)count, (void)step; /* the backend shares out the items */
-}
-
 const tn__emit_target tn__emit_target_c = {
     .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n",
     .helpers = "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
@@ -410,5 +406,4 @@ const tn__emit_target tn__emit_target_c = {
     .items = items,
     .extras = extras,
     .entry = entry,
-    .launch = launch,
 };

@@ -33,9 +33,38 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
     return f.kind == TN__CUDA_COMBINE ? f.groups : f.groups * f.segments;
 }
 
+/* Calls of a part's nests, one after another. */
+static void call_part(tn__text *text, int count, const tn__nest_call *call, int part, const char *block, const char *blocks)
+{
+    bool first = true;
+    for (int i = 0; i < count; i++) {
+        if (call[i].part != part)
+            continue;
+        tn__text_addf(text, "%s    nest%d(a.p, a.n + %d, a.s, %s, %s, fault);\n", first ? "" : "    __syncthreads();\n",
+                      call[i].function, call[i].param, block, blocks);
+        first = false;
+    }
+}
+
+/* Parts that lie beside one another: which one the block is of. */
+static void call_parts(tn__text *text, int count, const tn__nest_call *call, const tn__part_launch *launch, int threads)
+{
+    char blocks[24];
+    tn__text_add(text, "    unsigned block = blockIdx.x;\n");
+    for (int part = 0; part <= call[count - 1].part; part++) {
+        snprintf(blocks, sizeof blocks, "a.n[%d]", launch[part].param);
+        tn__text_addf(text, "    if (block < (unsigned)%s) {\n", blocks);
+        if (!launch[part].all_threads && launch[part].threads < threads)
+            tn__text_addf(text, "    if (threadIdx.x >= %d) return;\n", launch[part].threads);
+        call_part(text, count, call, part, "block", blocks);
+        tn__text_addf(text, "    return;\n    }\n    block -= (unsigned)%s;\n", blocks);
+    }
+}
+
 /* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites does
  * nothing after a failure (see program.h). */
-static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call)
+static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
+                  const tn__part_launch *launch)
 {
     char resident[16] = "";
     if (step->resident)
@@ -50,9 +79,10 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
                   step->most_threads, resident, number, number);
-    for (int i = 0; i < count; i++)
-        tn__text_addf(text, "%s    nest%d(a.p, a.n + %d, a.s, blockIdx.x, gridDim.x, fault);\n",
-                      i ? "    __syncthreads();\n" : "", call[i].function, call[i].param);
+    if (call[count - 1].part)
+        call_parts(text, count, call, launch, step->threads);
+    else
+        call_part(text, count, call, 0, "blockIdx.x", "gridDim.x");
     tn__text_add(text, "}\n\n");
 }
 
@@ -65,33 +95,35 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
     return threads;
 }
 
-/* A block for each group of a single nest; for several nests, one block that runs through them. */
-static void launch(const tn__emitter *emitter, tn__nest *const *nest, int count, tn__step *step)
+/* A block for each group of a single nest; for several nests, one block that runs through them. Beside others all threads of the
+ * block take part, but for products', whose number is part of their text. */
+static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
 {
-    if (nest[0]->product.there) {
-        tn__launch_cuda_product(nest[0], step);
-        step->most_threads = step->threads;
+    if (part->nest[0]->product.there) {
+        tn__launch_cuda_product(part->nest[0], to);
+        to->most_threads = to->threads;
         return;
     }
-    step->blocks = 1;
-    step->threads = step->most_threads = TN__CUDA_TOGETHER;
-    for (int i = 0; i < count; i++) {
-        tn__cu_form f = tn__cu_form_of(emitter->chip, nest[i]);
-        step->shared = f.shared > step->shared ? (int)f.shared : step->shared;
-        if (count > 1) {
-            if (f.threads > step->threads)
-                step->threads = step->most_threads = f.threads;
+    to->blocks = 1;
+    to->all_threads = true;
+    to->threads = to->most_threads = alone ? TN__CUDA_TOGETHER : TN__CUDA_THREADS;
+    for (int i = 0; i < part->count; i++) {
+        tn__cu_form f = tn__cu_form_of(emitter->chip, part->nest[i]);
+        to->shared = f.shared > to->shared ? (int)f.shared : to->shared;
+        if (part->count > 1) {
+            if (f.threads > to->threads)
+                to->threads = to->most_threads = f.threads;
             continue;
         }
-        step->threads = f.kind == TN__CUDA_ROWS ? threads_of_rows(emitter->chip, &f) : f.threads;
-        step->most_threads = f.threads;
-        step->resident = f.resident;
-        int64_t each = f.kind == TN__CUDA_ROWS          ? step->threads / f.lanes
-                       : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)step->threads * f.batch
+        to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
+        to->most_threads = f.threads;
+        to->resident = f.resident;
+        int64_t each = f.kind == TN__CUDA_ROWS          ? to->threads / f.lanes
+                       : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
                                                         : 1;
-        int64_t blocks = (items(emitter, nest[0]) + each - 1) / each;
-        int64_t most = tn__cu_makes_random(nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
-        step->blocks = blocks > most ? most : blocks < 1 ? 1 : blocks;
+        int64_t blocks = (items(emitter, part->nest[0]) + each - 1) / each;
+        int64_t most = tn__cu_makes_random(part->nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
+        to->blocks = blocks > most ? most : blocks < 1 ? 1 : blocks;
     }
 }
 

@@ -353,11 +353,9 @@ void tn__emit_cuda_product(tn__printer *p)
         emit_columns(p);
 }
 
-void tn__launch_cuda_product(const tn__nest *nest, tn__step *step)
+void tn__launch_cuda_product(const tn__nest *nest, tn__part_launch *launch)
 {
-    step->threads = nest->product.tile.threads;
-    step->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced
-                       ? 0
-                       : tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
-    step->shared = tn__product_shared(nest);
+    launch->threads = nest->product.tile.threads;
+    launch->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced ? 0 : tn__product_blocks(nest);
+    launch->shared = tn__product_shared(nest);
 }

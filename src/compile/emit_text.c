@@ -174,7 +174,7 @@ static bool add_slot_param(filler *f, int slot)
     return add_param(f, at);
 }
 
-static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest_number)
+static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, const tn__nest_call *call, int nest_number)
 {
     tn__window w = {.base = a->value, .ndim = a->raw ? 0 : nest->loop_count, .offset = a->offset};
     if (a->whole)
@@ -192,6 +192,7 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, int nest
         return false;
     tn__draft_operand *o = &f->step->operand[a->operand];
     o->nest = nest_number;
+    o->part = call[nest_number].part;
     o->pointwise = a->pointwise;
     int64_t bytes = (int64_t)tn_dtype_size(a->dtype);
     for (int d = 0; d < w.ndim; d++)
@@ -225,7 +226,7 @@ static bool overwritten_early(const tn__nest *nest, int access)
 }
 
 /* Outputs come first in a step, so operands are added kind by kind. */
-static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind kind)
+static bool add_operands(filler *f, tn__nest *nest, const tn__nest_call *call, int number, tn__access_kind kind)
 {
     for (int i = 0; i < nest->access_count; i++) {
         tn__access *a = &nest->access[i];
@@ -236,7 +237,7 @@ static bool add_operands(filler *f, tn__nest *nest, int number, tn__access_kind 
             continue;
         a->pointwise = a->pointwise && !overwritten_early(nest, i) && !a->whole;
         f->step->may_fail |= a->gathered && !a->known;
-        if (!dropped(a) && kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, number))
+        if (!dropped(a) && kind != TN__ACCESS_INDEX && !add_operand(f, nest, a, call, number))
             return false;
     }
     return true;
@@ -334,22 +335,52 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     return call->function >= 0;
 }
 
-bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int number, tn__draft_step *step)
+/* How the step is launched, from its parts, which lie beside one another; the number of each one's blocks becomes a parameter. */
+static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel_part *part, int parts, tn__part_launch *launch)
+{
+    tn__step *s = &f->step->step;
+    bool done = true;
+    for (int i = 0; i < parts && emitter->target->launch; i++) {
+        tn__part_launch *l = &launch[i];
+        emitter->target->launch(emitter, &part[i], parts == 1, l);
+        s->blocks += l->blocks;
+        s->threads = l->threads > s->threads ? l->threads : s->threads;
+        s->shared = l->shared > s->shared ? l->shared : s->shared;
+        s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
+        s->resident = parts == 1 ? l->resident : 0;
+        l->param = s->param_count;
+        done = done && (parts == 1 || add_param(f, l->blocks));
+    }
+    return done;
+}
+
+bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, int number, tn__draft_step *step)
 {
     filler f = {.step = step, .own_scalars = emitter->target->own_scalars};
     tn__text label = {0};
+    int count = 0;
+    for (int k = 0; k < parts; k++)
+        count += part[k].count;
+    tn__nest *nest[count];
     tn__nest_call call[count];
+    tn__part_launch launch[parts];
+    memset(launch, 0, sizeof launch);
+    for (int k = 0, at = 0; k < parts; k++)
+        for (int i = 0; i < part[k].count; i++, at++) {
+            nest[at] = part[k].nest[i];
+            call[at].part = k;
+        }
     int64_t all_cost = 0;
     bool done = true;
     for (int i = 0; i < count && done; i++)
-        done = add_operands(&f, nest[i], i, TN__ACCESS_STORE);
+        done = add_operands(&f, nest[i], call, i, TN__ACCESS_STORE);
     step->output_count = step->operand_count;
     for (int i = 0; i < count && done; i++)
-        done = add_operands(&f, nest[i], i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], i, TN__ACCESS_INDEX);
+        done = add_operands(&f, nest[i], call, i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], call, i, TN__ACCESS_INDEX);
     for (int i = 0; i < count && done; i++) {
         done = emit_nest(emitter, &f, nest[i], &call[i]);
         all_cost += step->step.items * step->step.item_cost;
-        tn__text_add(&label, i ? "; " : "");
+        tn__text_addf(&label, "%s", !i ? "" : call[i].part == call[i - 1].part ? "; " : " | ");
         add_label(&label, nest[i]);
     }
     tn__free(f.slot);
@@ -358,10 +389,10 @@ bool tn__emit_step(tn__emitter *emitter, tn__nest *const *nest, int count, int n
         step->step.item_cost = all_cost;
     }
     step->step.may_fail = step->may_fail;
-    emitter->target->launch(emitter, nest, count, &step->step);
     step->step.operand_count = step->operand_count;
+    done = done && add_launches(emitter, &f, part, parts, launch);
     if (done)
-        emitter->target->entry(&emitter->body, &step->step, number, count, call);
+        emitter->target->entry(&emitter->body, &step->step, number, count, call, launch);
     step->step.kernel = tn__format("k%d", number);
     step->step.label = tn__text_take(&label);
     return done && step->step.kernel && step->step.label && !emitter->body.failed && !emitter->functions.failed;

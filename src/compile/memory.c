@@ -74,9 +74,9 @@ static bool in_step_legal(const planner *p, const tn__draft_step *s, int leaf, i
     for (int w = 0; w < s->output_count; w++)
         for (int r = s->output_count; r < s->operand_count; r++) {
             const tn__draft_operand *out = &s->operand[w], *in = &s->operand[r];
-            if (home_of(p, out) != home || home_of(p, in) != leaf || in->nest < out->nest)
+            if (home_of(p, out) != home || home_of(p, in) != leaf || (in->nest < out->nest && in->part == out->part))
                 continue;
-            if (in->nest > out->nest || !in->pointwise || !out->pointwise || !same_window(in, out))
+            if (in->nest != out->nest || !in->pointwise || !out->pointwise || !same_window(in, out))
                 return false;
         }
     return true;

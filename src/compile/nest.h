@@ -140,6 +140,7 @@ typedef struct tn__fusion {
     const tn__graph *graph;
     bool *stored;               /* in memory, or the target of a nest: = draft->stored for views and constants too */
     int *owner;                 /* the nest that computes a target, -1: none */
+    bool parallel;              /* reading something again is cheaper than waiting for who has read it */
 } tn__fusion;
 
 /* A nest over the domain of one value that becomes its target. False without memory. */

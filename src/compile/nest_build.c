@@ -327,6 +327,33 @@ static int define(builder *b, int v, const tn__map *map)
     }
 }
 
+#define FEW_GATHERED 8192 /* elements that are gathered again instead of read where they were gathered to */
+#define FEW_STEPS 16
+
+/* Positions, leaves, constants, and what little is computed from them. */
+static bool little(const builder *b, int v, int *steps)
+{
+    const tn__value *value = &b->graph->value[v];
+    int kind = tn__value_kind(value);
+    if (tn__value_is_leaf(value) || kind == TN__KIND_CONST || value->op == TN__OP_IOTA)
+        return true;
+    if (++*steps > FEW_STEPS || (kind != TN__KIND_VIEW && kind != TN__KIND_MAP && !(kind == TN__KIND_GATHER && value->attr.known)))
+        return false;
+    for (int i = 0; i < value->arity; i++)
+        if (!little(b, value->in[i], steps))
+            return false;
+    return true;
+}
+
+/* A minibatch's labels, say: who needs them does not wait for a kernel that has stored them, too. */
+static bool gathered_again(const builder *b, int v)
+{
+    const tn__value *value = &b->graph->value[v];
+    int steps = 0;
+    return b->fusion->parallel && tn__value_kind(value) == TN__KIND_GATHER && value->shape->size <= FEW_GATHERED &&
+           little(b, v, &steps);
+}
+
 static int evaluate(builder *b, int v, const tn__map *map)
 {
     const tn__value *value = &b->graph->value[v];
@@ -339,7 +366,8 @@ static int evaluate(builder *b, int v, const tn__map *map)
     if (tn__value_kind(value) == TN__KIND_VIEW && b->fusion->owner[base] != b->nest->number)
         in_memory = in_memory || ((b->fusion->stored[base] || tn__value_is_leaf(&b->graph->value[base])) &&
                                   b->graph->value[base].op != TN__OP_CONST);
-    expr = in_memory && value->op != TN__OP_CONST ? load(b, v, map) : define(b, v, map);
+    in_memory = in_memory && value->op != TN__OP_CONST && !gathered_again(b, base);
+    expr = in_memory ? load(b, v, map) : define(b, v, map);
     return expr >= 0 && !memoize(b, v, map, expr) ? no_memory(b) : expr;
 }
 

@@ -29,6 +29,7 @@ tn__product_tile tn__product_tile_of(int i);
 void tn__product_settle(tn__nest *nest, const tn__device *device);
 int64_t tn__product_tiles_down(const tn__nest *nest);
 int64_t tn__product_tiles_across(const tn__nest *nest);
+int64_t tn__product_blocks(const tn__nest *nest);
 /* Bytes of shared memory. */
 int tn__product_shared(const tn__nest *nest);
 /* Does a factor's line lie along k in memory? */

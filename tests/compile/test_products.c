@@ -68,6 +68,45 @@ static void test_update_in_place(void **state)
     tn__plan_free(plan);
 }
 
+/* Two updates and a mean that do not need each other: one launch, each in its parameter's memory. */
+static void test_beside(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *first = shape(2, 300, 200), *second = shape(2, 200, 10);
+    int x = graph_permute(&graph, graph_leaf(&graph, shape(2, 50, 300), false), (uint8_t[]){1, 0});
+    int h = graph_permute(&graph, graph_leaf(&graph, shape(2, 50, 200), false), (uint8_t[]){1, 0});
+    int g = graph_leaf(&graph, shape(2, 50, 200), false), k = graph_leaf(&graph, shape(2, 50, 10), false);
+    int p = graph_leaf(&graph, first, true), q = graph_leaf(&graph, second, true), c = graph_leaf(&graph, shape(1, 50), false);
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, first, p, graph_op(&graph, TN__OP_MATMUL, first, x, g)));
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, second, q, graph_op(&graph, TN__OP_MATMUL, second, h, k)));
+    graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, c, 1));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(plan->program.step_count, 1);
+    int donated = 0;
+    for (int i = 0; i < plan->program.buffer_count; i++)
+        donated += plan->program.buffer[i].kind == TN__BUFFER_DONATED;
+    assert_int_equal(donated, 2);
+    assert_non_null(strstr(plan->program.step[0].label, " | "));
+    tn__plan_free(plan);
+}
+
+/* What a product reads is not overwritten beside it. */
+static void test_not_beside(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *s = shape(2, 96, 80);
+    int p = graph_leaf(&graph, s, true), a = graph_leaf(&graph, shape(2, 96, 70), false), b = graph_leaf(&graph, shape(2, 70, 80), false);
+    int other = graph_leaf(&graph, shape(2, 80, 60), false), out = graph_op(&graph, TN__OP_MATMUL, shape(2, 96, 60), p, other);
+    graph_result(&graph, out);
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, s, p, graph_op(&graph, TN__OP_MATMUL, s, a, b)));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(plan->program.step_count, 2);
+    assert_int_equal(plan->program.buffer[plan->program.step[1].operand[0].buffer].kind, TN__BUFFER_DONATED);
+    tn__plan_free(plan);
+}
+
 /* A factor's memory is not overwritten by blocks that others still read it in. */
 static void test_factor_stays(void **state)
 {
@@ -211,9 +250,10 @@ static void test_tiles(void **state)
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile t = tn__product_tile_of(i);
         assert_true(t.threads % 32 == 0 && t.threads <= 512 && t.threads % t.columns == 0);
-        assert_int_equal(t.rows % (t.rows_each * t.lanes_down), 0);
-        assert_int_equal(t.columns % (t.columns_each * 32 / t.lanes_down), 0);
-        assert_int_equal(t.step % 4, 0);
+        assert_int_equal(t.rows % (t.tensor ? t.rows_each : t.rows_each * t.lanes_down), 0);
+        assert_int_equal(t.columns % (t.tensor ? t.columns_each : t.columns_each * 32 / t.lanes_down), 0);
+        assert_int_equal(t.step % (t.tensor ? 8 : 4), 0);
+        assert_true(!t.tensor || (t.rows_each % 16 == 0 && t.columns_each % 8 == 0));
         assert_true(t.stages >= 2);
     }
 }
@@ -223,6 +263,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layer),
         cmocka_unit_test(test_update_in_place),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_not_beside),
         cmocka_unit_test(test_factor_stays),
         cmocka_unit_test(test_reductions),
         cmocka_unit_test(test_one_product_a_kernel),

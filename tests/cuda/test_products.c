@@ -170,6 +170,36 @@ static void test_extents_of_none(void **state)
         }
 }
 
+/* Infinities, NaN and numbers near the ends of the range go where multiplications and additions take them. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    enum { N = 128 };
+    static float a[N * N], b[N * N], c[N * N];
+    static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, 1e-38f};
+    TN_SCOPE
+    {
+        for (int i = 0; i < N * N; i++) {
+            a[i] = (float)(2 * test_random_double(&numbers) - 1);
+            b[i] = (float)(2 * test_random_double(&numbers) - 1);
+        }
+        for (int i = 0; i < 5; i++) /* each in a row of its own */
+            a[(20 * i + 3) * N + test_random_int(&numbers, 0, N - 1)] = odd[i];
+        tn_array *x = tn_to(tn_from_host(a, TN_SHAPE(N, N), TN_FLOAT32), tn_cuda(0));
+        tn_array *y = tn_to(tn_from_host(b, TN_SHAPE(N, N), TN_FLOAT32), tn_cuda(0));
+        assert_int_equal(tn_to_host(tn_matmul(x, y), c, sizeof c), TN_OK);
+        for (int i = 0; i < N * N; i++) {
+            double sum = 0, size = 0;
+            for (int k = 0; k < N; k++) {
+                sum += (double)a[i / N * N + k] * b[k * N + i % N];
+                size += fabs((double)a[i / N * N + k] * b[k * N + i % N]);
+            }
+            if (isnan(sum) ? !isnan(c[i]) : isinf(sum) ? (double)c[i] != sum : !(fabs(c[i] - sum) <= 1e-6 * size))
+                fail_msg("row %d, column %d: %g instead of %g", i / N, i % N, c[i], sum);
+        }
+    }
+}
+
 /* The same again: the same bits. */
 static void test_repeatable(void **state)
 {
@@ -187,7 +217,8 @@ static void test_repeatable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network), cmocka_unit_test(test_extents_of_none),
-                                       cmocka_unit_test(test_random_products), cmocka_unit_test(test_repeatable)};
+                                       cmocka_unit_test(test_random_products), cmocka_unit_test(test_not_finite),
+                                       cmocka_unit_test(test_repeatable)};
     const char *why = "";
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);

@@ -63,23 +63,32 @@ static void test_every_generation(void **state)
     }
 }
 
-/* A kernel for each tile of products: the prelude of every text, the core, an entry that calls it. */
+/* A kernel for each tile of products: the prelude of every text, the cores, an entry that calls one. */
 static char *text_of_tiles(const char *type, int first, int count, int step)
 {
     tn__text text = {0};
     tn__text_addn(&text, (const char *)tn__embed_scalar_base, tn__embed_scalar_base_size);
     tn__text_addn(&text, (const char *)tn__embed_product, tn__embed_product_size);
+    tn__text_addn(&text, (const char *)tn__embed_product_tensor, tn__embed_product_tensor_size);
     for (int i = first; i < count; i += step) {
         tn__product_tile t = tn__product_tile_of(i);
+        if (t.tensor && strcmp(type, "tn_f32"))
+            continue;
         tn__text_addf(&text,
                       "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
-                      "    typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n"
+                      "    typedef ", i, type, type, type);
+        if (t.tensor)
+            tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d", t.rows, t.columns, t.rows_each, t.columns_each);
+        else
+            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d", type, t.rows, t.columns, t.rows_each, t.columns_each,
+                          t.lanes_down);
+        tn__text_addf(&text,
+                      ", %d, %d, %d, %d, %d> core;\n"
                       "    %s *const tile = (%s *)tn_shared;\n"
                       "    core::run(tile, tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m),\n"
                       "              tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n), k);\n"
                       "    c[threadIdx.x] = core::at(tile, threadIdx.x %% core::ROWS, 0);\n}\n",
-                      i, type, type, type, type, t.rows, t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step,
-                      t.stages, i % 2, i / 2 % 2, type, type, type, i % 2, type, i / 2 % 2);
+                      t.slices, t.step, t.stages, i % 2, i / 2 % 2, type, type, type, i % 2, type, i / 2 % 2);
     }
     return tn__text_take(&text);
 }

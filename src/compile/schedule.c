@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From items to steps: their order, and which of them share a kernel. Small nests that follow one another are run through by one
+ * worker. On a GPU products and such groups also lie beside one another in a launch, as different blocks of it, where none needs
+ * another: a training step's last updates and its loss are then one kernel, and a step is a chain of few of them.
+ */
+#include "compile/emit.h"
+#include "compile/fuse.h"
+#include "compile/product.h"
+
+#include <string.h>
+
+#define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
+#define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
+#define MAX_TOGETHER 16
+#define MOST_WORDS 480     /* of parameters together, on a GPU: 4 KiB, with what the backend adds */
+#define BLOCKS_BESIDE 4    /* a multiprocessor, of what shares a launch */
+
+/* Items that come together: nests that one worker runs through, or a single nest, or an operation. */
+typedef struct unit {
+    tn__nest *nest[MAX_TOGETHER];
+    int count;
+    int words;       /* of parameters, about */
+    int value;       /* of an operation, -1: nests */
+    uint64_t *items;
+    bool small;      /* nests for one worker */
+    int launch;      /* the unit in whose launch it lies: itself, or a later one */
+} unit;
+
+typedef struct schedule {
+    tn__fuser *fuser;
+    tn__emitter *emitter;
+    unit *unit;
+    int count;
+    size_t capacity;
+} schedule;
+
+/* ---- order ---- */
+
+static bool is_small(const tn__fuser *f, const tn__item *item)
+{
+    int64_t most = f->device->capabilities.multiprocessors ? SMALL_POINTS_GPU : SMALL_POINTS;
+    return item->nest && !item->nest->product.there && tn__nest_points(item->nest) <= most;
+}
+
+static bool ready(const tn__fuser *f, int i, const uint64_t *done)
+{
+    for (int w = 0; w < f->words; w++)
+        if (f->item[i].needs[w] & ~done[w])
+            return false;
+    return true;
+}
+
+/* The next item: small nests wait until nothing else can go on, and then come together; what overwrites waits for what may fail;
+ * otherwise in recording order. -1 at the end. */
+static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
+{
+    int other = -1, waiting = -1;
+    bool failing = tn__failing_left(f, done);
+    for (int i = 0; i < f->item_count; i++) {
+        if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
+            continue;
+        if (failing && tn__must_wait(f, i, done)) {
+            waiting = waiting < 0 ? i : waiting;
+            continue;
+        }
+        if (is_small(f, &f->item[i]) == after_small)
+            return i;
+        if (other < 0)
+            other = i;
+    }
+    return other < 0 ? waiting : other;
+}
+
+/* ---- units ---- */
+
+/* What a nest asks of a kernel's parameter block: addresses, extents and strides, scalars and where they are. */
+static int words_of(const tn__nest *nest)
+{
+    int words = 3 + nest->loop_count + nest->access_count * (5 + nest->loop_count);
+    for (int e = 0; e < nest->expr_count; e++)
+        words += nest->expr[e].kind == TN__EXPR_SCALAR ? 2 : nest->expr[e].kind == TN__EXPR_INDEX ? 4 : 0;
+    return words;
+}
+
+static bool by_value(const tn__fuser *f) { return f->device->capabilities.target == TN__TARGET_CUDA; }
+
+/* On a GPU parameters come by value, and there is only so much room. */
+static bool is_full(const tn__fuser *f, const unit *u, const tn__nest *nest)
+{
+    return u->count == MAX_TOGETHER || (by_value(f) && u->count && u->words + words_of(nest) > MOST_WORDS);
+}
+
+static bool apart(const tn__fuser *f, const unit *u, const tn__nest *nest)
+{
+    for (int i = 0; i < u->count; i++)
+        if (tn__apart(f, u->nest[i], nest))
+            return true;
+    return false;
+}
+
+/* The number of a new one, -1 without memory. */
+static int add_unit(schedule *s)
+{
+    if (!tn__grow((void **)&s->unit, &s->capacity, (size_t)s->count + 1, sizeof *s->unit))
+        return -1;
+    unit *u = &s->unit[s->count];
+    *u = (unit){.value = -1, .launch = s->count, .items = tn__calloc((size_t)s->fuser->words, sizeof(uint64_t))};
+    return u->items ? s->count++ : -1;
+}
+
+/* Nobody needs it, and it needs nothing of the open unit, if there is one: better beside it than behind it. */
+static bool on_its_own(const tn__fuser *f, const unit *open, int item)
+{
+    for (int w = 0; w < f->words && open; w++)
+        if (f->item[item].needs[w] & open->items[w])
+            return false;
+    for (int i = 0; i < f->item_count; i++)
+        if (i != item && !f->item[i].dead && tn__set_has(f->item[i].needs, item))
+            return false;
+    return by_value(f);
+}
+
+static bool gather(schedule *s, bool fusion)
+{
+    tn__fuser *f = s->fuser;
+    uint64_t *done = tn__calloc((size_t)f->words, sizeof *done);
+    bool good = done != NULL;
+    int open = -1; /* the unit of small nests that others may follow */
+    for (int i; good && (i = next_item(f, done, open >= 0)) >= 0;) {
+        tn__item *item = &f->item[i];
+        tn__set_add(done, i);
+        bool small = fusion && is_small(f, item), joins = small && open >= 0;
+        joins = joins && !is_full(f, &s->unit[open], item->nest) && !apart(f, &s->unit[open], item->nest);
+        bool alone = small && on_its_own(f, open >= 0 ? &s->unit[open] : NULL, i);
+        int at = joins && !alone ? open : add_unit(s);
+        good = at >= 0;
+        if (!good)
+            break;
+        unit *u = &s->unit[at];
+        tn__set_add(u->items, i);
+        u->small = small;
+        u->value = item->nest ? -1 : item->value;
+        if (item->nest) {
+            tn__nest_collapse(item->nest);
+            if (item->nest->product.there)
+                tn__product_settle(item->nest, f->device);
+            u->nest[u->count++] = item->nest;
+            u->words += words_of(item->nest);
+        }
+        if (!alone)
+            open = small ? at : -1;
+    }
+    tn__free(done);
+    return good;
+}
+
+/* ---- beside one another ---- */
+
+static bool needs(const tn__fuser *f, const unit *u, const unit *other)
+{
+    for (int i = 0; i < f->item_count; i++)
+        for (int w = 0; w < f->words && tn__set_has(u->items, i); w++)
+            if (f->item[i].needs[w] & other->items[w])
+                return true;
+    return false;
+}
+
+static bool reads(const tn__nest *nest, int value)
+{
+    for (int i = 0; i < nest->access_count; i++)
+        if (nest->access[i].kind == TN__ACCESS_LOAD && nest->access[i].value == value)
+            return true;
+    return false;
+}
+
+/* May the memory plan let a result of `nest` take over the memory of a leaf that it reads? */
+static bool takes_over(const tn__fuser *f, const tn__nest *nest, int value)
+{
+    const tn__value *v = &f->graph->value[value];
+    if (v->leaf < 0 || !f->graph->leaf[v->leaf].donatable || !reads(nest, value))
+        return false;
+    for (int t = 0; t < nest->target_count; t++)
+        for (int r = 0; r < f->graph->result_count; r++)
+            if (tn__view_base(f->graph, f->graph->result[r]) == nest->target[t])
+                return true;
+    return false;
+}
+
+/* Would `u` come too late, behind or beside something that overwrites what it reads? */
+static bool late(const tn__fuser *f, const unit *u, const unit *other)
+{
+    for (int i = 0; i < u->count; i++)
+        for (int a = 0; a < u->nest[i]->access_count; a++)
+            for (int k = 0; k < other->count; k++)
+                if (u->nest[i]->access[a].kind == TN__ACCESS_LOAD && takes_over(f, other->nest[k], u->nest[i]->access[a].value))
+                    return true;
+    return other->value >= 0; /* operations may overwrite, too */
+}
+
+static bool any_apart(const tn__fuser *f, const unit *u, const unit *other)
+{
+    for (int i = 0; i < u->count; i++)
+        if (apart(f, other, u->nest[i]))
+            return true;
+    return false;
+}
+
+static bool shares_launches(const schedule *s, const unit *u)
+{
+    return u->count && (u->small || (u->nest[0]->product.there &&
+                                     tn__product_blocks(u->nest[0]) <=
+                                         (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors));
+}
+
+/* Whether unit i fits into the launch that `other` lies in, beside all that is there. */
+static bool fits_beside(const schedule *s, int i, int launch)
+{
+    int count = s->unit[i].count, words = s->unit[i].words;
+    for (int k = i + 1; k <= launch; k++)
+        if (s->unit[k].launch == launch) {
+            count += s->unit[k].count;
+            words += s->unit[k].words;
+            if (!shares_launches(s, &s->unit[k]) || late(s->fuser, &s->unit[k], &s->unit[i]))
+                return false;
+        }
+    return count <= MAX_TOGETHER && words <= MOST_WORDS;
+}
+
+/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. */
+static void share_launches(schedule *s)
+{
+    for (int i = s->count - 2; i >= 0; i--) {
+        unit *u = &s->unit[i];
+        for (int k = i + 1; k < s->count && shares_launches(s, u); k++) {
+            const unit *other = &s->unit[k];
+            if (needs(s->fuser, other, u) || late(s->fuser, u, other) || any_apart(s->fuser, u, other))
+                break;
+            if (other->launch == k && fits_beside(s, i, k))
+                u->launch = k;
+        }
+    }
+}
+
+/* ---- emission ---- */
+
+static bool emit_operation(tn__draft *draft, int value)
+{
+    return draft->fold[value] == TN__FOLD_UPDATE ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
+}
+
+/* The units of a launch, the largest first, as the last ones to start are the last to end. */
+static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
+{
+    tn__emitter *emitter = s->emitter;
+    tn__kernel_part part[MAX_TOGETHER];
+    int count = 0;
+    for (int product = 1; product >= 0; product--)
+        for (int i = 0; i <= launch; i++)
+            if (s->unit[i].launch == launch && s->unit[i].nest[0]->product.there == product)
+                part[count++] = (tn__kernel_part){.nest = s->unit[i].nest, .count = s->unit[i].count};
+    if (count == 1 && part[0].count == 1 && emitter->target->splits && emitter->target->splits(emitter, part[0].nest[0]))
+        return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
+    tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+    return step && tn__emit_step(emitter, part, count, (*kernels)++, step);
+}
+
+static bool emit_units(schedule *s, tn__draft *draft)
+{
+    int kernels = 0;
+    for (int i = 0; i < s->count; i++) {
+        s->fuser->base.stored = draft->stored; /* it moves */
+        if (s->unit[i].value >= 0 ? !emit_operation(draft, s->unit[i].value)
+                                  : s->unit[i].launch == i && !emit_launch(s, draft, i, &kernels))
+            return false;
+    }
+    return true;
+}
+
+bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion)
+{
+    schedule s = {.fuser = fuser, .emitter = emitter};
+    bool done = gather(&s, fusion);
+    if (done && fusion && by_value(fuser))
+        share_launches(&s);
+    done = done && emit_units(&s, draft);
+    for (int i = 0; i < s.count; i++)
+        tn__free(s.unit[i].items);
+    tn__free(s.unit);
+    return done;
+}
