@@ -91,6 +91,11 @@ TN_API tn_array *tn_linalg_eigvals(const tn_array *a);
 
 /* a multiplied by itself; n < 0: the inverse's power. */
 TN_API tn_array *tn_linalg_matrix_power(const tn_array *a, int64_t n);
+/* x with tensordot(a, x) = b: b's axes are a's first ones (a's axes named in `axes`, default none, are moved behind the others
+ * first), and the extents of the rest must multiply to as many. */
+TN_API tn_array *tn_linalg_tensorsolve(const tn_array *a, const tn_array *b, tn_axes axes);
+/* The inverse of tensordot(a, x, ind axes): the axes from `ind` on come first, then those before it. */
+TN_API tn_array *tn_linalg_tensorinv(const tn_array *a, int ind);
 /* The product of 2 to 64 matrices in the cheapest order; the first and the last may be vectors. */
 TN_API tn_array *tn_linalg_multi_dot(int count, const tn_array *const *arrays);
 
@@ -116,6 +121,7 @@ typedef struct tn_norm_opts {
     tn_norm_order ord; /* default: the root of the sum of squares */
     tn_axes axis;      /* one: norms of vectors; two: of matrices; default: of the whole array */
     bool keepdims;
+    tn_array *out;     /* receives the result, as tn_assign does */
 } tn_norm_opts;
 /* Vectors: sum(|x|^p)^(1/p); infinity the largest |x|, -infinity the smallest, 0 the number of others than 0. Matrices: 1 and
  * infinity the largest sum of a column, of a row, 2 the largest singular value, their negatives the smallest; TN_FRO, the root
@@ -142,6 +148,8 @@ TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);
 #define tn_linalg_eig(a, w, v) TN_AT(tn_linalg_eig)(a, w, v)
 #define tn_linalg_eigvals(a) TN_AT(tn_linalg_eigvals)(a)
 #define tn_linalg_matrix_power(a, n) TN_AT(tn_linalg_matrix_power)(a, n)
+#define tn_linalg_tensorsolve(a, b, axes) TN_AT(tn_linalg_tensorsolve)(a, b, axes)
+#define tn_linalg_tensorinv(a, ind) TN_AT(tn_linalg_tensorinv)(a, ind)
 #define tn_linalg_multi_dot(...) TN_AT(tn_linalg_multi_dot)(__VA_ARGS__)
 #define tn_linalg_norm(x, ...) TN_AT(tn_linalg_norm_with)(TN_ARG(x), TN_OPTS(tn_norm_opts, __VA_ARGS__))
 #define tn_linalg_cond(...) TN_AT(tn_linalg_cond)(__VA_ARGS__)

@@ -66,11 +66,14 @@ TN_API tn_array *tn_digitize_with(const tn_array *x, const tn_array *bins, const
 typedef struct tn_unique_opts {
     char _;
     tn_array **index;   /* out: int64 positions of the first occurrences in the flat array */
-    tn_array **inverse; /* out: int64 positions in the result that rebuild the flat array */
+    tn_array **inverse; /* out: int64 positions in the result that rebuild x, in x's shape (with an axis: a vector of its extent) */
     tn_array **counts;  /* out: int64 numbers of occurrences */
+    tn_axes axis;       /* one: compares the subarrays along it; default: the elements of the flat array */
+    bool distinct_nan;  /* NumPy's equal_nan=False */
 } tn_unique_opts;
 
-/* The distinct elements in ascending order; NaNs count as one. */
+/* The distinct elements in ascending order; NaNs count as one, but with distinct_nan. With an axis: the distinct subarrays along
+ * it, in the order of their elements; of those, NaNs make all that hold one distinct. */
 TN_API tn_array *tn_unique_with(const tn_array *x, const tn_unique_opts *opts);
 /* Which elements of x are in `set`: bool of x's shape; the other way round with `invert`. */
 TN_API tn_array *tn_isin(const tn_array *x, const tn_array *set, bool invert);

@@ -2,7 +2,7 @@
 /*
  * Statistics, differences, histograms and interpolation, as NumPy has them. Differentiable but for counts and positions.
  * Functions that take tn_reduce_opts reduce all axes by default and honour axis, keepdims, dtype, ddof and out as tn_sum and tn_var
- * do; `where` and `initial` are not read here.
+ * do; the functions of sums, means, variances and extremes read `where` and `initial` too.
  */
 #ifndef TANSO_STATISTICS_H
 #define TANSO_STATISTICS_H
@@ -41,6 +41,15 @@ TN_API tn_array *tn_nanpercentile_with(const tn_array *x, const tn_array *q, con
 /* The mean with weights of x's shape, or a vector along the one axis given (NULL: equal weights); the sums of weights, in the
  * result's shape, into *total unless that is NULL. */
 TN_API tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts);
+typedef struct tn_cov_opts {
+    char _;
+    bool by_columns;          /* variables are columns (NumPy's rowvar=False) */
+    int ddof;                 /* divisor: count - ddof; -1 stands for the usual 1 */
+    const tn_array *fweights; /* vectors: how often each observation occurs, */
+    const tn_array *aweights; /* and how much it weighs */
+    tn_dtype dtype;           /* computed in; default: at least float64 */
+} tn_cov_opts;
+TN_API tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts);
 /* n x n covariances of n variables (rows; one row: a 0-d result) from observations in columns; divisor: count - ddof, ddof -1
  * stands for the usual 1. `by_columns`: variables are columns. */
 TN_API tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof);
@@ -80,6 +89,8 @@ TN_API tn_array *tn_gradient(const tn_array *x, double spacing, const tn_array *
 TN_API tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx, int axis);
 /* Piecewise linear interpolation through (xp, fp), xp ascending; fp's ends beyond them, or `left` and `right` (NULL: fp's ends). */
 TN_API tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right);
+/* The same of a function that repeats itself: x and xp are taken modulo `period` (not 0), in any order. */
+TN_API tn_array *tn_interp_periodic(const tn_array *x, const tn_array *xp, const tn_array *fp, double period);
 
 /* ---- counting ---------------------------------------------------------------------------------------------- */
 
@@ -90,6 +101,8 @@ TN_API tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t
 typedef struct tn_histogram_opts {
     char _;
     int64_t bins;           /* equal bins between the limits; default 10 */
+    const char *rule;       /* or the rule that tells their number: "auto", "fd", "doane", "scott", "stone", "rice", "sturges",
+                               "sqrt" (NumPy 2's); not with weights */
     const tn_array *edges;  /* or an ascending vector of edges */
     double low, high;       /* limits of equal bins; default (both 0): the smallest and the largest element */
     bool density;           /* probability density instead of counts */
@@ -113,6 +126,7 @@ TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogr
     TN_AT(tn_gradient)(TN_ARG(x), spacing, coordinates, axis, edge_order)
 #define tn_trapezoid(y, coordinates, dx, axis) TN_AT(tn_trapezoid)(TN_ARG(y), coordinates, dx, axis)
 #define tn_interp(x, xp, fp, left, right) TN_AT(tn_interp)(TN_ARG(x), TN_ARG(xp), TN_ARG(fp), left, right)
+#define tn_interp_periodic(x, xp, fp, period) TN_AT(tn_interp_periodic)(TN_ARG(x), TN_ARG(xp), TN_ARG(fp), period)
 #define tn_bincount(x, weights, minlength) TN_AT(tn_bincount)(TN_ARG(x), weights, minlength)
 #ifndef __cplusplus
 #define tn_median(x, ...) TN_AT(tn_median_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))

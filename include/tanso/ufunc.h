@@ -10,6 +10,8 @@
 #define TANSO_UFUNC_H
 
 #include <tanso/array.h>
+#include <tanso/index.h>
+#include <tanso/sort.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +24,10 @@ typedef struct tn_ufunc_opts {
     tn_array *out;         /* receives the result: the handle is pointed at it, as tn_assign does; the result must broadcast to
                               its shape, and its dtype be of the same kind or a lower one (float64 into float32, not into int64) */
     const tn_array *where; /* bool: elsewhere the result is what `out` held, or zero without out */
-    tn_dtype dtype;        /* operands are cast to it first, if they are of the same kind or a lower one */
+    tn_dtype dtype;        /* operands are cast to it first, if `casting` allows it; a function that then gives another dtype
+                              (exp of integers) is refused, unless it gives this one anyway (bool of a comparison) */
+    const char *casting;   /* "same_kind" (default: the same kind or a higher one), "safe" (every value), "no", "equiv" (the dtype
+                              itself) or "unsafe" (anything), for operands and out */
 } tn_ufunc_opts;
 
 typedef tn_array *tn_unary_function(const tn_array *x);
@@ -37,6 +42,19 @@ TN_API bool tn_can_cast(tn_dtype from, tn_dtype to);
 
 /* f over pairs: the result has a's axes, then b's (NumPy's ufunc.outer). */
 TN_API tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b);
+/*
+ * NumPy's other methods of ufuncs, for any function of two operands. They record an operation for each element of the axis, in
+ * order; tn_sum, tn_prod, tn_max, tn_min, tn_any, tn_all and the scans of sort.h do the same at once where they apply.
+ *
+ * tn_reduce_by: f(... f(f(x0, x1), x2) ...) over the axes (default: all), from `initial` if given, which an extent of 0 and
+ * `where` need; with keepdims, dtype, out. tn_accumulate_by: all the steps along one axis (default 0). tn_reduceat_by: the
+ * reduction from each of `count` places to the next one, the element alone where that does not lie behind.
+ */
+TN_API tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts);
+TN_API tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts);
+TN_API tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, int axis);
+/* x[keys] = f(x[keys], value), once for each time that a position occurs, cast to x's dtype (ufunc.at); into the handle x. */
+TN_API tn_status tn_apply_at(tn_binary_function *f, tn_array *x, const tn_array *value, int count, const tn_key *keys);
 
 /* ---- functions of one operand ------------------------------------------------------------------------------ */
 

@@ -45,7 +45,7 @@ static tn__node *sort(const char *operation, const tn_array *x, const tn_axis_op
     bool complex = tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX;
     if (positions || complex || a->flags & TN__NODE_NEEDS_GRAD) {
         tn__node *order = complex ? complex_order(rows) : tn__rows(TN__OP_ARGSORT, rows, NULL);
-        rows = positions || rows->shape->size == 0 ? order : tn__gather(rows, order, rows->shape->ndim - 1);
+        rows = positions ? order : rows->shape->size == 0 ? rows : tn__gather(rows, order, rows->shape->ndim - 1);
     } else {
         rows = tn__rows(TN__OP_SORT, rows, NULL);
     }

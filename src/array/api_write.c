@@ -24,7 +24,8 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
 {
     TN__PASS_ERROR(old);
     TN__PASS_ERROR(value);
-    if (!tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
+    bool whole = value->flags & TN__NODE_WEAK && tn_dtype_is_integer((tn_dtype)value->dtype) && old->dtype != TN_BOOL;
+    if (!whole && !tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
         TN__REFUSE(TN_ERR_DTYPE, "out", "a result of %s would lose its kind in an array of %s; expected the same kind or a higher one",
                    tn_dtype_name((tn_dtype)value->dtype), tn_dtype_name((tn_dtype)old->dtype));
     value = tn__expand(tn__cast(value, (tn_dtype)old->dtype), old->shape);

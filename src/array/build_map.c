@@ -127,8 +127,16 @@ static tn__node *map(tn__op op, int arity, tn__node *const *operands)
     return node;
 }
 
+/* Whole numbers already are what rounding makes of them, and keep their dtype (NumPy 2.1 and later; also bool). */
+static bool is_rounding(tn__op op)
+{
+    return op == TN__OP_FLOOR || op == TN__OP_CEIL || op == TN__OP_TRUNC;
+}
+
 tn__node *tn__unary(tn__op op, tn__node *a)
 {
+    if (is_rounding(op) && !tn__node_is_error(a) && !tn__dtype_inexact((tn_dtype)a->dtype))
+        return a;
     return map(op, 1, &a);
 }
 

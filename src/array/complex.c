@@ -74,6 +74,7 @@ tn_array *tn_imag(const tn_array *x)
 static tn__node *angle(tn__node *a)
 {
     TN__PASS_ERROR(a);
+    a = a->dtype == TN_BOOL ? tn__cast(a, TN_INT64) : a; /* NumPy's imaginary part of a bool is an integer */
     return tn__binary(TN__OP_ARCTAN2, tn__imaginary(a), tn__real(a));
 }
 

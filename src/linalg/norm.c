@@ -102,7 +102,8 @@ static tn__node *norm(tn__node *a, const tn_norm_opts *opts)
 
 tn_array *tn_linalg_norm_with(const tn_array *x, const tn_norm_opts *opts)
 {
-    TN__RETURN(norm(tn__node_of(x, "norm"), opts));
+    tn__call call = tn__enter();
+    return tn__deliver(call, norm(tn__node_of(x, "norm"), opts), opts ? opts->out : NULL);
 }
 
 /* By singular values, or by the norms of the matrix and its inverse; of a singular matrix infinite. */

@@ -184,7 +184,8 @@ static tn__node *several(const char *operation, transform kind, transform others
 #define ONE(name, KIND) \
     tn_array *tn_fft_##name##_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
-        TN__RETURN(one(KIND, tn__node_of(x, #name), opts)); \
+        tn__call call = tn__enter(); \
+        return tn__deliver(call, one(KIND, tn__node_of(x, #name), opts), opts ? opts->out : NULL); \
     }
 ONE(fft, FFT)
 ONE(ifft, IFFT)
@@ -196,11 +197,13 @@ ONE(ihfft, IHFFT)
 #define SEVERAL(name, KIND, OTHERS) \
     tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
-        TN__RETURN(several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts)); \
+        tn__call call = tn__enter(); \
+        return tn__deliver(call, several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts), opts ? opts->out : NULL); \
     } \
     tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
-        TN__RETURN(several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts)); \
+        tn__call call = tn__enter(); \
+        return tn__deliver(call, several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts), opts ? opts->out : NULL); \
     }
 SEVERAL(fft, FFT, FFT)
 SEVERAL(ifft, IFFT, IFFT)

@@ -224,9 +224,12 @@ static tn_array *geomspace(const tn_array *start, const tn_array *stop, int64_t 
     tn_dtype dtype = space_dtype(a, b);
     a = tn_cast(a, dtype);
     b = tn_cast(b, dtype);
-    tn_array *sign = tn_sign(a);
+    tn_array *size = tn_abs(a), *nothing = tn_concatenate(2, (const tn_array *const[]){tn_ravel(a), tn_ravel(b)}, 0);
+    if (tn_is_error(nothing) || tn_item(tn_all_with(nothing, NULL)) != 1)
+        return tn_is_error(nothing) ? nothing : tn__refused(TN_ERR_VALUE, "geomspace", "no power leads to 0, or from it");
+    tn_array *sign = tn_divide(a, size); /* of complex numbers the direction: a spiral */
     const tn_space_opts own = {.open = opts && opts->open, .base = 10};
-    tn_array *y = tn_multiply(logspace(tn_log10(tn_multiply(a, sign)), tn_log10(tn_multiply(b, sign)), count, &own), sign);
+    tn_array *y = tn_multiply(logspace(tn_log10(tn_cast(size, dtype)), tn_log10(tn_divide(b, sign)), count, &own), sign);
     if (count > 0) { /* the ends exact */
         tn_shape column = {.ndim = tn_ndim(y), .dim = {count}};
         for (int d = 1; d < column.ndim; d++)

@@ -33,6 +33,12 @@ static tn_array *ediff1d(const tn_array *x, const tn_array *end, const tn_array 
     tn_array *parts[3];
     int count = 0;
     tn_dtype dtype = tn_dtype_of(x);
+    for (int side = 0; side < 2; side++) {
+        const tn_array *given = side ? end : begin;
+        if (given && !tn_is_error(given) && !tn_is_error(x) && !tn__is_weak(given) && !tn_can_cast(tn_dtype_of(given), dtype))
+            return tn__refused(TN_ERR_DTYPE, "ediff1d", "%s does not go with differences of %s", tn_dtype_name(tn_dtype_of(given)),
+                               tn_dtype_name(dtype));
+    }
     if (begin)
         parts[count++] = tn_cast(tn_ravel(begin), dtype);
     parts[count++] = diff(tn_ravel(x), 1, 0);
@@ -128,12 +134,14 @@ static tn_array *gradient(const tn_array *x, double spacing, const tn_array *coo
     if (edge_order < 1 || edge_order > 2 || tn_dim(x, along) < edge_order + 1)
         return tn__refused(TN_ERR_VALUE, "gradient", "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more",
                            edge_order, (long long)tn_dim(x, along));
+    if (tn_dtype_of(x) == TN_BOOL)
+        return tn__refused(TN_ERR_DTYPE, "gradient", "does not take bool; tn_cast it to a number");
     tn_array *y = tn__dtype_inexact(tn_dtype_of(x)) ? tn__again(x) : tn_cast(x, TN_FLOAT64);
     if (!coordinates)
         return even_gradient(y, spacing, along, edge_order);
     if (tn_ndim(coordinates) != 1 || tn_size(coordinates) != tn_dim(x, along))
         return tn__refused(TN_ERR_SHAPE, "gradient", "expected a vector of %lld coordinates", (long long)tn_dim(x, along));
-    return uneven_gradient(y, coordinates, along, edge_order);
+    return tn_cast(uneven_gradient(y, coordinates, along, edge_order), tn_dtype_of(y));
 }
 
 tn_array *tn_gradient(const tn_array *x, double spacing, const tn_array *coordinates, int axis, int edge_order)
@@ -171,6 +179,8 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
 {
     if (tn_is_error(xp) || tn_is_error(fp))
         return tn__again(tn_is_error(xp) ? xp : fp);
+    if (tn_dtype_is_complex(tn_dtype_of(x)) || tn_dtype_is_complex(tn_dtype_of(xp)))
+        return tn__refused(TN_ERR_DTYPE, "interp", "places cannot be complex; values can");
     int64_t n = tn_size(xp);
     if (tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(fp) != n || n == 0)
         return tn__refused(TN_ERR_SHAPE, "interp", "expected two vectors of the same extent, not empty");
@@ -189,7 +199,32 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
     tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0), *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
     y = tn_where(tn_less(v, tn_index(px, 0)), low, y);
     y = tn_where(tn_equal(v, tn_index(px, n - 1)), tn_index(py, n - 1), y);
-    return tn_where(tn_greater(v, tn_index(px, n - 1)), high, tn_where(tn_isnan(v), v, y));
+    y = n == 1 ? y : tn_where(tn_isnan(v), v, y); /* through one point NumPy lays a constant, of NaN too */
+    return tn_where(tn_greater(v, tn_index(px, n - 1)), high, n == 1 ? tn_where(tn_isnan(v), y0, y) : y);
+}
+
+/* The points brought into one period, sorted, and one more at either side. */
+static tn_array *interp_periodic(const tn_array *x, const tn_array *xp, const tn_array *fp, double period)
+{
+    if (!(period > 0 || period < 0))
+        return tn__refused(TN_ERR_VALUE, "interp", "a period of %g; expected another number than 0", period);
+    if (tn_is_error(x) || tn_is_error(xp) || tn_is_error(fp) || tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(xp) == 0 ||
+        tn_size(fp) != tn_size(xp))
+        return interp(x, xp, fp, NULL, NULL);
+    double p = period < 0 ? -period : period;
+    int64_t n = tn_size(xp);
+    tn_array *place = tn_remainder(tn_cast(xp, TN_FLOAT64), tn_weak_float(p)), *order = tn_argsort_with(place, NULL);
+    place = tn_take(place, order, 0);
+    tn_array *value = tn_take(fp, order, 0);
+    tn_array *before = tn_subtract(tn__cut(place, 0, n - 1, 1), tn_weak_float(p)), *behind = tn_add(tn__cut(place, 0, 0, 1), tn_weak_float(p));
+    place = tn_concatenate(3, (const tn_array *const[]){before, place, behind}, 0);
+    value = tn_concatenate(3, (const tn_array *const[]){tn__cut(value, 0, n - 1, 1), value, tn__cut(value, 0, 0, 1)}, 0);
+    return interp(tn_remainder(tn_cast(x, TN_FLOAT64), tn_weak_float(p)), place, value, NULL, NULL);
+}
+
+tn_array *tn_interp_periodic(const tn_array *x, const tn_array *xp, const tn_array *fp, double period)
+{
+    TN__COMPOSE(interp_periodic(x, xp, fp, period));
 }
 
 tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right)

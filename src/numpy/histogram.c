@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "numpy/bins.h"
 
 #define FEW_BINS 2048 /* whose counters have room near each processor */
 
@@ -34,7 +35,7 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
     if (tn_is_error(x))
         return tn__again(x);
     tn_dtype dtype = tn_dtype_of(x);
-    if (tn_ndim(x) != 1 || (tn_size(x) && ((!tn_dtype_is_integer(dtype) && dtype != TN_BOOL) || dtype == TN_UINT64)))
+    if (tn_ndim(x) != 1 || (tn_size(x) && (!tn_dtype_is_integer(dtype) && dtype != TN_BOOL)))
         return tn__refused(TN_ERR_DTYPE, "bincount", "expected a vector of integers, got %s with %d axes", tn_dtype_name(dtype),
                            tn_ndim(x));
     if (minlength < 0 || (weights && tn_size(weights) != tn_size(x)))
@@ -69,9 +70,10 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
     double low = opts ? opts->low : 0, high = opts ? opts->high : 0;
     if (bins < 1)
         return tn__refused(TN_ERR_VALUE, "histogram", "expected 1 or more bins, got %lld", (long long)bins);
+    bool own = low == 0 && high == 0 && tn_size(x) > 0; /* limits of x's dtype; others are float64 */
     if (low == 0 && high == 0) {
         high = 1;
-        if (tn_size(x)) {
+        if (own) {
             tn_array *ends[] = {tn_min_with(x, NULL), tn_max_with(x, NULL)};
             if (tn_eval_all(2, (const tn_array *const *)ends) != TN_OK)
                 return tn__again(ends[0]);
@@ -85,9 +87,12 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
         low -= 0.5;
         high += 0.5;
     }
+    if (opts && opts->rule && !(bins = opts->weights ? 0 : tn__bins_by_rule(x, opts->rule, low, high)))
+        return opts->weights ? tn__refused(TN_ERR_VALUE, "histogram", "no rule tells the number of bins for weighted elements")
+                             : tn__leave_error(tn__enter());
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
-    const tn_create_opts scalar = {.dtype = dtype, .device = tn_device_of(x)};
-    return tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL);
+    const tn_create_opts scalar = {.dtype = own ? dtype : TN_FLOAT64, .device = tn_device_of(x)};
+    return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL), dtype);
 }
 
 static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)

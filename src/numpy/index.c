@@ -15,14 +15,14 @@ typedef struct plan {
     tn_slice_range range[TN_MAX_NDIM]; /* an axis: the window */
     bool number[TN_MAX_NDIM];          /* a source axis that a number drops */
     const tn_array *array[TN_MAX_NDIM]; /* a source axis that positions index, else NULL */
-    int item[2 * TN_MAX_NDIM + 1];     /* a source axis, or NEW */
+    int item[2 * TN_MAX_NDIM + 1];     /* a source axis, NEW, or NOTHING: an ellipsis for no axes, which keeps arrays apart all the same */
     int item_count, arrays;
     bool apart;                        /* something stands between the arrays: their axes come first */
     int first;                         /* the item that the first array is */
     tn_shape positions;                /* the arrays' common shape */
 } plan;
 
-enum { NEW = -1 };
+enum { NEW = -1, NOTHING = -2 };
 
 static tn_array *too_many(const plan *p)
 {
@@ -103,6 +103,8 @@ static tn_array *add_key(plan *p, int *axis, const tn_key *key, int missing)
     case TN_KEY_ELLIPSIS:
         for (int i = 0; i < missing; i++)
             add_item(p, (*axis)++);
+        if (missing == 0)
+            add_item(p, NOTHING);
         break;
     case TN_KEY_ARRAY:
         if (tn_is_error(key->array))
@@ -142,7 +144,7 @@ static tn_array *place_arrays(plan *p)
     tn_array *common = NULL;
     for (int i = 0; i < p->item_count; i++) {
         int axis = p->item[i];
-        if (axis == NEW || !p->array[axis])
+        if (axis < 0 || !p->array[axis])
             continue;
         if (p->first < 0)
             p->first = i;
@@ -182,7 +184,7 @@ static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *
     }
     while (axis < tn_ndim(p->x))
         add_item(p, axis++);
-    if (p->item_count > 2 * TN_MAX_NDIM - 1)
+    if (p->item_count > 2 * TN_MAX_NDIM)
         return too_many(p);
     if (arrays == 0)
         return NULL;
@@ -204,7 +206,7 @@ static tn_shape kept_shape(const plan *p, const tn_array *window, int *before)
     *before = 0;
     for (int i = 0; i < p->item_count; i++) {
         int axis = p->item[i];
-        if (axis != NEW && (p->number[axis] || p->array[axis]))
+        if (axis == NOTHING || (axis != NEW && (p->number[axis] || p->array[axis])))
             continue;
         *before += p->arrays && i < p->first;
         shape.dim[shape.ndim++ % TN_MAX_NDIM] = axis == NEW ? 1 : tn_dim(window, axis);

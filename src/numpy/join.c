@@ -224,12 +224,15 @@ tn_array *tn_insert(const tn_array *x, int count, const int64_t *positions, cons
 
 /* ---- trimming ---- */
 
-static tn_array *trimmed(const tn_array *x, bool front, bool back)
+/* Along one axis: without its ends at which all is zero. */
+static tn_array *trimmed_along(const tn_array *y, int axis, bool front, bool back)
 {
-    if (tn_is_error(x))
-        return tn__again(x);
-    if (tn_ndim(x) != 1)
-        return tn__refused(TN_ERR_SHAPE, "trim_zeros", "expected a vector, got an array of %d axes", tn_ndim(x));
+    tn_axes others = {.count = 0};
+    for (int d = 0; d < tn_ndim(y); d++)
+        if (d != axis)
+            others.axis[others.count++] = d;
+    const tn_reduce_opts opts = {.axis = others};
+    tn_array *x = others.count ? tn_any_with(y, &opts) : tn__again(y);
     int64_t n = tn_size(x), first = 0, last = n;
     unsigned char *set = tn__alloc((size_t)n + 1);
     if (!set || tn_to_host(tn_cast(x, TN_BOOL), set, (size_t)n + 1) != TN_OK) {
@@ -241,7 +244,15 @@ static tn_array *trimmed(const tn_array *x, bool front, bool back)
     while (back && last > first && !set[last - 1])
         last--;
     tn__free(set);
-    return tn__cut(x, 0, first, last - first);
+    return tn__cut(y, axis, first, last - first);
+}
+
+static tn_array *trimmed(const tn_array *x, bool front, bool back)
+{
+    tn_array *y = tn__again(x);
+    for (int axis = 0; !tn_is_error(y) && axis < tn_ndim(y); axis++)
+        y = trimmed_along(y, axis, front, back);
+    return y;
 }
 
 tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back)

@@ -224,6 +224,22 @@ tn_array *tn_extract(const tn_array *condition, const tn_array *x)
 
 /* ---- choosing ---- */
 
+/* The dtype of all choices together, to which C numbers adapt; `otherwise` may be NULL. */
+static tn_dtype dtype_of_choices(int count, const tn_array *const *choices, const tn_array *otherwise)
+{
+    tn_array *all = NULL;
+    for (int weak = 0; weak < 2; weak++)
+        for (int k = 0; k <= count; k++) {
+            const tn_array *x = k < count ? choices[k] : otherwise;
+            if (!x || tn__is_weak(x) != weak)
+                continue;
+            const tn_create_opts opts = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+            tn_array *one = weak ? tn__again(x) : tn_zeros_with((tn_shape){0}, &opts);
+            all = all ? tn_where(tn_weak_bool(true), all, one) : one;
+        }
+    return tn_is_error(all) ? TN_DTYPE_DEFAULT : tn_dtype_of(all);
+}
+
 static tn_array *choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode)
 {
     if (count < 1 || !choices)
@@ -237,9 +253,10 @@ static tn_array *choose(const tn_array *which, int count, const tn_array *const 
     tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(0)), tn_greater_equal(i, tn_weak_int(count)));
     if (raises && tn_size(i) > 0 && tn_item(tn_any_with(out, NULL)) != 0)
         return tn__refused(TN_ERR_INDEX, "choose", "an element of the first array is not from 0 to %d", count - 1);
-    tn_array *y = tn__array_of(choices[count - 1]);
+    tn_dtype dtype = dtype_of_choices(count, choices, NULL);
+    tn_array *y = dtype ? tn_cast(choices[count - 1], dtype) : tn__array_of(choices[count - 1]);
     for (int k = count - 2; k >= 0; k--)
-        y = tn_where(tn_equal(i, tn_weak_int(k)), choices[k], y);
+        y = tn_where(tn_equal(i, tn_weak_int(k)), dtype ? tn_cast(choices[k], dtype) : tn__array_of(choices[k]), y);
     return count == 1 ? tn_where(tn_less(i, tn_weak_int(0)), y, y) : y;
 }
 
@@ -253,12 +270,13 @@ static tn_array *choose_first(int count, const tn_array *const *conditions, cons
 {
     if (count < 1 || !conditions || !choices)
         return tn__refused(TN_ERR_VALUE, "select", "expected 1 or more conditions, got %d", count);
-    tn_array *y = tn__again(otherwise);
+    tn_dtype dtype = dtype_of_choices(count, choices, otherwise);
+    tn_array *y = dtype ? tn_cast(otherwise, dtype) : tn__again(otherwise);
     for (int k = count - 1; k >= 0; k--) {
         if (!tn_is_error(conditions[k]) && tn_dtype_of(conditions[k]) != TN_BOOL)
             return tn__refused(TN_ERR_DTYPE, "select", "condition %d is %s, expected bool", k,
                                tn_dtype_name(tn_dtype_of(conditions[k])));
-        y = tn_where(conditions[k], choices[k], y);
+        y = tn_where(conditions[k], dtype ? tn_cast(choices[k], dtype) : tn__again(choices[k]), y);
     }
     return y;
 }

@@ -162,13 +162,13 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
 static tn_dtype quantile_dtype(const tn_array *x, const tn_array *q, bool weak)
 {
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
-    return weak || !tn_dtype_is_float(tn_dtype_of(q)) ? dtype : tn_dtype_promote(dtype, tn_dtype_of(q));
+    return weak || !tn_dtype_is_float(tn_dtype_of(q)) ? dtype : tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(q));
 }
 
 static bool within(const tn_array *q, double high)
 {
-    tn_array *outside = tn_logical_or(tn_less(q, tn_weak_int(0)), tn_greater(q, tn_weak_float(high)));
-    return tn_size(q) == 0 || tn_item(tn_any_with(outside, NULL)) == 0;
+    tn_array *inside = tn_logical_and(tn_greater_equal(q, tn_weak_int(0)), tn_less_equal(q, tn_weak_float(high)));
+    return tn_size(q) == 0 || tn_item(tn_all_with(inside, NULL)) != 0; /* NaN is not */
 }
 
 /* NaN where the last of a sorted row is NaN, or how many numbers a row has. */
@@ -187,8 +187,18 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     bool floating = tn_dtype_is_float(tn_dtype_of(x));
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);
-    if (n == 0)
+    bool picks = m->weight == DOWN || m->weight == UP || m->weight == NEAREST || m->weight == STEP;
+    if (tn_dtype_is_complex(tn_dtype_of(x)))
+        return tn__refused(TN_ERR_DTYPE, operation, "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
+    if (tn_dtype_of(x) == TN_BOOL && n > 0 && !picks)
+        return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
+    if (n == 0 && !skip_nan)
         return tn__refused(TN_ERR_VALUE, operation, "nothing has no quantiles; check tn_size(x) first");
+    if (n == 0) { /* NaN, one for each slice and quantile: the mean of nothing */
+        const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims, .dtype = dtype};
+        tn_array *nothing = tn_mean_with(x, &all);
+        return tn_is_error(nothing) || tn_ndim(q) == 0 ? nothing : tn_outer_with((tn_binary_function *)tn_add, tn_zeros_like(tn_cast(q, dtype)), nothing);
+    }
     tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
     const tn_axis_opts last = {.axis = {1, {-1}}};
     const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_FLOAT64};
@@ -199,7 +209,6 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
         count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
     tn_array *y = at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
-    bool picks = m->weight == DOWN || m->weight == UP || m->weight == NEAREST || m->weight == STEP;
     if (!picks)
         y = tn_cast(y, dtype);
     if (nan) {
@@ -233,7 +242,7 @@ static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *
     slices s;
     if (!make_slices("median", x, opts ? opts->axis : (tn_axes){0}, &s))
         return failure(x);
-    bool floating = tn_dtype_is_float(tn_dtype_of(x));
+    bool floating = tn__dtype_inexact(tn_dtype_of(x));
     tn_dtype dtype = floating ? tn_dtype_of(x) : TN_FLOAT64;
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);

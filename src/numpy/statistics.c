@@ -11,11 +11,6 @@ static const tn_reduce_opts no_opts = {._ = 0};
 
 /* ---- options of reductions for the steps of a composite ---- */
 
-static tn_reduce_opts kept(const tn_reduce_opts *opts)
-{
-    return (tn_reduce_opts){.axis = opts ? opts->axis : no_opts.axis, .keepdims = true};
-}
-
 static tn_reduce_opts plain(const tn_reduce_opts *opts)
 {
     return (tn_reduce_opts){.axis = opts ? opts->axis : no_opts.axis, .keepdims = opts && opts->keepdims};
@@ -51,14 +46,6 @@ static tn_array *instead_of_nan(const tn_array *x, double value)
     return holds_nan(x) ? tn_where(tn_isnan(x), tn_weak_float(value), x) : tn__array_of(x);
 }
 
-/* How many are numbers, in the dtype. */
-static tn_array *count_of(const tn_array *x, const tn_reduce_opts *opts, tn_dtype dtype)
-{
-    tn_reduce_opts own = *opts;
-    own.dtype = TN_INT64;
-    return tn_cast(tn_sum_with(tn_logical_not(tn_isnan(x)), &own), dtype);
-}
-
 tn_array *tn_nansum_with(const tn_array *x, const tn_reduce_opts *opts)
 {
     TN__COMPOSE(tn_sum_with(instead_of_nan(x, 0), opts));
@@ -69,16 +56,25 @@ tn_array *tn_nanprod_with(const tn_array *x, const tn_reduce_opts *opts)
     TN__COMPOSE(tn_prod_with(instead_of_nan(x, 1), opts));
 }
 
+/* The options of a mean or variance that leaves NaNs out: they become elements that do not count. */
+static tn_reduce_opts without_nan(const tn_array *x, const tn_reduce_opts *opts)
+{
+    tn_reduce_opts own = opts ? *opts : no_opts;
+    tn_array *number = tn_logical_not(tn_isnan(x));
+    own.where = own.where ? tn_logical_and(number, own.where) : number;
+    own.out = NULL;
+    return own;
+}
+
 static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
 {
-    tn_reduce_opts own = plain(opts);
     if (!holds_nan(x)) {
-        own.dtype = opts ? opts->dtype : TN_DTYPE_DEFAULT;
+        tn_reduce_opts own = opts ? *opts : no_opts;
+        own.out = NULL;
         return tn_mean_with(x, &own);
     }
-    own.dtype = opts && opts->dtype ? opts->dtype : tn_dtype_of(x);
-    tn_dtype wide = own.dtype == TN_FLOAT64 ? TN_FLOAT64 : own.dtype;
-    return tn_divide(tn_sum_with(instead_of_nan(x, 0), &own), count_of(x, &own, wide));
+    const tn_reduce_opts own = without_nan(x, opts);
+    return tn_mean_with(instead_of_nan(x, 0), &own);
 }
 
 tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts)
@@ -86,18 +82,19 @@ tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts)
     TN__COMPOSE(tn__into(opts ? opts->out : NULL, nanmean(x, opts)));
 }
 
+/* As the variance, but NaN where no degree of freedom is left. */
 static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
 {
-    tn_reduce_opts keep = kept(opts), own = plain(opts);
-    own.ddof = opts ? opts->ddof : 0;
-    if (!holds_nan(x))
+    if (!holds_nan(x)) {
+        tn_reduce_opts own = opts ? *opts : no_opts;
+        own.out = NULL;
         return tn_var_with(x, &own);
-    tn_dtype dtype = tn_dtype_of(x);
-    tn_array *deviation = tn_subtract(x, tn_divide(tn_sum_with(instead_of_nan(x, 0), &keep), count_of(x, &keep, dtype)));
-    tn_array *squares = tn_sum_with(instead_of_nan(tn_square(deviation), 0), &own);
-    tn_array *divisor = tn_subtract(count_of(x, &own, dtype), tn_weak_int(opts ? opts->ddof : 0));
-    tn_array *good = tn_greater(divisor, tn_weak_int(0));
-    return tn_where(good, tn_divide(squares, tn_where(good, divisor, tn_weak_int(1))), tn_weak_float(NAN));
+    }
+    const tn_reduce_opts own = without_nan(x, opts);
+    const tn_reduce_opts counted = {.axis = own.axis, .keepdims = own.keepdims, .dtype = TN_INT64};
+    tn_array *count = tn_sum_with(tn_broadcast_to(own.where, tn_shape_of(x)), &counted);
+    tn_array *variance = tn_var_with(instead_of_nan(x, 0), &own);
+    return tn_where(tn_greater(count, tn_weak_int(own.ddof)), variance, tn_weak_float(NAN));
 }
 
 tn_array *tn_nanvar_with(const tn_array *x, const tn_reduce_opts *opts)
@@ -112,11 +109,12 @@ tn_array *tn_nanstd_with(const tn_array *x, const tn_reduce_opts *opts)
 
 static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool largest)
 {
-    tn_reduce_opts own = plain(opts);
+    tn_reduce_opts own = opts ? *opts : no_opts, plain_opts = plain(opts);
+    own.out = NULL;
     tn_array *y = largest ? tn_max_with(instead_of_nan(x, -INFINITY), &own) : tn_min_with(instead_of_nan(x, INFINITY), &own);
-    if (!holds_nan(x))
+    if (!holds_nan(x) || own.initial)
         return y;
-    return tn_where(tn_all_with(tn_isnan(x), &own), tn_weak_float(NAN), y);
+    return tn_where(tn_all_with(tn_isnan(x), &plain_opts), tn_weak_float(NAN), y);
 }
 
 tn_array *tn_nanmax_with(const tn_array *x, const tn_reduce_opts *opts)
@@ -215,31 +213,53 @@ tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array *
 
 /* ---- pairs of variables ---- */
 
-static tn_array *covariance(const tn_array *x, bool by_columns, int ddof)
+static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
 {
     if (tn_is_error(x))
         return tn__again(x);
     if (tn_ndim(x) > 2)
         return tn__refused(TN_ERR_SHAPE, "cov", "expected at most 2 axes, got %d", tn_ndim(x));
-    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), TN_FLOAT64);
+    tn_dtype dtype = opts->dtype ? opts->dtype : tn_dtype_promote(tn_dtype_of(x), TN_FLOAT64);
     tn_array *rows = tn_atleast_2d(tn_cast(x, dtype));
-    if (by_columns && tn_dim(rows, 0) != 1)
+    if (opts->by_columns && tn_ndim(x) == 2)
         rows = tn_transpose(rows, (tn_axes){0});
-    int64_t count = tn_dim(rows, 1), divisor = count - (ddof < 0 ? 1 : ddof);
+    int64_t count = tn_dim(rows, 1);
+    int ddof = opts->ddof < 0 ? 1 : opts->ddof;
+    const tn_array *f = opts->fweights, *a = opts->aweights;
+    if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
+        return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation", (long long)count);
     const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
-    tn_array *deviation = tn_subtract(rows, tn_mean_with(rows, &along));
-    tn_array *products = tn_matmul(deviation, tn_conjugate(tn_transpose(deviation, (tn_axes){0})));
-    return tn_squeeze(tn_divide(products, tn_weak_float((double)(divisor < 0 ? 0 : divisor))), (tn_axes){0});
+    tn_array *deviation, *weighted, *divisor;
+    if (!f && !a) {
+        weighted = deviation = tn_subtract(rows, tn_mean_with(rows, &along));
+        divisor = tn_weak_float((double)(count > ddof ? count - ddof : 0));
+    } else {
+        tn_array *w = tn_cast(f && a ? tn_multiply(f, a) : f ? f : a, TN_FLOAT64), *sum = tn_sum_with(w, NULL);
+        deviation = tn_subtract(rows, tn_divide(tn_sum_with(tn_multiply(rows, w), &along), sum));
+        weighted = tn_multiply(deviation, w);
+        tn_array *spent = a ? tn_divide(tn_sum_with(tn_multiply(w, a), NULL), sum) : tn_weak_float(1);
+        divisor = tn_maximum(tn_subtract(sum, tn_multiply(spent, tn_weak_float(ddof))), tn_weak_float(0));
+    }
+    tn_array *products = tn_matmul(deviation, tn_conjugate(tn_transpose(weighted, (tn_axes){0})));
+    return tn_squeeze(tn_cast(tn_divide(products, divisor), dtype), (tn_axes){0});
+}
+
+tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts)
+{
+    static const tn_cov_opts defaults = {.ddof = -1};
+    TN__COMPOSE(covariance(x, opts ? opts : &defaults));
 }
 
 tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof)
 {
-    TN__COMPOSE(covariance(x, by_columns, ddof));
+    const tn_cov_opts opts = {.by_columns = by_columns, .ddof = ddof};
+    TN__COMPOSE(covariance(x, &opts));
 }
 
 static tn_array *correlation(const tn_array *x, bool by_columns)
 {
-    tn_array *c = covariance(x, by_columns, -1);
+    const tn_cov_opts opts = {.by_columns = by_columns, .ddof = -1};
+    tn_array *c = covariance(x, &opts);
     if (tn_ndim(c) == 0)
         return tn_divide(c, c);
     tn_array *deviation = tn_sqrt(tn_diagonal(c, 0, 0, 1));
@@ -264,7 +284,7 @@ static tn_array *convolve(const char *operation, const tn_array *a, const tn_arr
     if (!full && !same && strcmp(mode, "valid") != 0)
         return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are full, same and valid", mode);
     tn_array *x = tn_ravel(a), *y = tn_ravel(b);
-    y = reversed ? tn_flip(y, (tn_axes){0}) : y; /* now: sums of x[i + k] y[i] */
+    y = reversed ? tn_flip(y, (tn_axes){0}) : tn_conjugate(y); /* now: sums of x[i + k] y[i] */
     const int64_t width[1][2] = {{m - 1, m - 1}};
     tn_array *padded = tn_pad_with(x, width, NULL);
     int64_t shifts = n + m - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elementwise functions composed of others, and the options out, where and dtype. */
+/* Elementwise functions composed of others, and comparison of whole arrays. */
 #include "numpy/compose.h"
 
 #include <float.h>
@@ -7,57 +7,6 @@
 #include <stdlib.h>
 
 #include "array/build_parts.h"
-
-/* ---- options ---- */
-
-static tn_array *refused_cast(tn_dtype from, tn_dtype to)
-{
-    return tn__refused(TN_ERR_DTYPE, "dtype", "%s would lose its kind as %s; expected a dtype of the same kind or a higher one",
-                       tn_dtype_name(from), tn_dtype_name(to));
-}
-
-/* An operand in the dtype that the option asks for; a C number always is one of a lower kind or the same. */
-static const tn_array *as_option(const tn_array *x, const tn_ufunc_opts *opts)
-{
-    if (!opts || !opts->dtype || tn_is_error(x))
-        return x;
-    return tn_can_cast(tn_dtype_of(x), opts->dtype) ? tn_cast(x, opts->dtype) : refused_cast(tn_dtype_of(x), opts->dtype);
-}
-
-static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
-{
-    if (opts && opts->out)
-        return tn_write(opts->out, result, opts->where);
-    return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
-}
-
-tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts)
-{
-    TN__COMPOSE(finished(f(as_option(x, opts)), opts));
-}
-
-tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts)
-{
-    TN__COMPOSE(finished(f(as_option(a, opts), as_option(b, opts)), opts));
-}
-
-static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array *b)
-{
-    tn_shape shape = tn_shape_of(a);
-    if (tn_is_error(a) || tn_is_error(b))
-        return tn__again(tn_is_error(a) ? a : b);
-    if (shape.ndim + tn_ndim(b) > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, "outer", "the result would have %d axes, the most is %d", shape.ndim + tn_ndim(b),
-                           TN_MAX_NDIM);
-    for (int i = 0; i < tn_ndim(b); i++)
-        shape.dim[shape.ndim++] = 1;
-    return f(tn_reshape(a, shape), b);
-}
-
-tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b)
-{
-    TN__COMPOSE(outer(f, a, b));
-}
 
 /* ---- of one operand ---- */
 
@@ -83,7 +32,9 @@ tn_array *tn_fabs(const tn_array *x)
 
 tn_array *tn_fix(const tn_array *x)
 {
-    TN__COMPOSE(tn_trunc(real_float("fix", x)));
+    if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
+        return real_float("fix", x);
+    return tn_trunc(x);
 }
 
 tn_array *tn_deg2rad(const tn_array *x)
@@ -99,7 +50,7 @@ tn_array *tn_rad2deg(const tn_array *x)
 /* NumPy's sinc: 0 is replaced by a number so small that the quotient is 1. Integers are of float64. */
 static tn_array *sinc(const tn_array *x)
 {
-    tn_array *y = tn_dtype_is_float(tn_dtype_of(x)) ? tn__array_of(x) : tn_cast(x, TN_FLOAT64);
+    tn_array *y = tn__dtype_inexact(tn_dtype_of(x)) ? tn__array_of(x) : tn_cast(x, TN_FLOAT64);
     tn_array *zero = tn_equal(y, tn_weak_int(0));
     y = tn_multiply(tn_where(zero, tn_weak_float(1), y), tn_weak_float(M_PI));
     return tn_where(zero, tn_weak_float(1), tn_divide(tn_sin(y), y));
@@ -113,6 +64,11 @@ tn_array *tn_sinc(const tn_array *x)
 static tn_array *spacing(const tn_array *x)
 {
     tn_array *y = tn__as_float(x);
+    if (tn_dtype_of(y) == TN_FLOAT16) { /* which computes in float32: from the exponent, 2^-24 at the least */
+        tn_array *wide = tn_cast(y, TN_FLOAT32), *exponent = tn_subtract(tn_cast(tn_frexp_exponent(wide), TN_INT32), tn_weak_int(11));
+        tn_array *step = tn_ldexp(tn_copysign(tn_weak_float(1), wide), tn_maximum(exponent, tn_weak_int(-24)));
+        return tn_cast(tn_where(tn_isfinite(wide), step, tn_weak_float(NAN)), TN_FLOAT16);
+    }
     return tn_subtract(tn_nextafter(y, tn_copysign(tn_weak_float(INFINITY), y)), y);
 }
 
@@ -231,7 +187,9 @@ tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whole)
 
 tn_array *tn_float_power(const tn_array *a, const tn_array *b)
 {
-    TN__COMPOSE(tn_power(tn_cast(a, TN_FLOAT64), tn_cast(b, TN_FLOAT64)));
+    bool parts = tn_dtype_is_complex(tn_dtype_of(a)) || tn_dtype_is_complex(tn_dtype_of(b));
+    tn_dtype dtype = parts ? TN_COMPLEX128 : TN_FLOAT64;
+    TN__COMPOSE(tn_power(tn_cast(a, dtype), tn_cast(b, dtype)));
 }
 
 tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder)

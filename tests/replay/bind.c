@@ -25,6 +25,7 @@ const row *replay_find(const char *name)
 {
     if (!sorted) qsort(table, table_count, sizeof *table, by_name);
     sorted = true;
+    if (!strncmp(name, "numpy.", 6) || !strncmp(name, "np.", 3)) name = strchr(name, '.') + 1;
     row key = {.name = name};
     const row *wanted = &key, **found = bsearch(&wanted, table, table_count, sizeof *table, by_name);
     return found ? *found : NULL;

@@ -36,7 +36,6 @@ outcome replay_line(const char *text, const char *folder, tn_device device, cons
 {
     json_error_t error;
     json_t *line = json_loads(text, 0, &error);
-    if (!line) line = json_loads(text, JSON_DECODE_INT_AS_REAL, &error); /* an integer beyond 64 bits */
     const char *operation = json_string_value(json_object_get(line, "op"));
     static char copy[1024];
     outcome result = FAILED;

@@ -17,6 +17,8 @@ np.seterr(all="ignore")
 if hasattr(np, "_set_promotion_state"):
     np._set_promotion_state("weak")
 
+NEW = np.lib.NumpyVersion(np.__version__) >= "2.2.0"
+
 SEED = int(os.environ.get("TANSO_TEST_SEED") or time.time_ns() % 2**32)
 rng = np.random.default_rng(SEED)
 
@@ -70,6 +72,24 @@ def laid_out(x):
 
 def array(dtype, shape, specials=True):
     return laid_out(values(dtype, shape, specials))
+
+
+def answered_anew(op, args, kwargs):
+    """Whether NumPy 2 answers otherwise than the older one that is running: then its answer is no case."""
+    if NEW or not args:
+        return False
+    x = np.asarray(args[0]) if isinstance(args[0], (np.ndarray, np.generic, int, float)) else np.zeros(0)
+    if op in ("floor", "ceil", "trunc", "fix"):
+        return x.dtype.kind in "biu"  # which keep their dtype
+    if op in ("cov", "corrcoef"):
+        return x.ndim == 2 and len(x) == 1  # one row of several variables
+    if op == "select":
+        return any(isinstance(c, (int, float)) for c in args[1])  # numbers adapt to arrays
+    if op == "unique":
+        return bool(kwargs.get("return_inverse")) and (x.ndim != 1 or "axis" in kwargs)  # its shape
+    if op == "histogram":
+        return kwargs.get("bins") == "auto" or (isinstance(kwargs.get("bins"), str) and x.dtype.kind in "biu")  # at least 1 wide
+    return op == "trim_zeros" and x.ndim != 1
 
 
 class Writer:
@@ -128,6 +148,8 @@ class Writer:
     def case(self, op, function, args, kwargs=None, rtol=None, atol=0.0, mutable=False):
         """The call function(*args, **kwargs), as `op`. mutable: it may write to its arguments."""
         kwargs = kwargs or {}
+        if answered_anew(op, args, kwargs):
+            return
         self.asked += 1
         if self.asked % self.share:
             return

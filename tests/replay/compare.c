@@ -95,7 +95,7 @@ static const char *number_text(const long double *x, int parts)
 static const char *compare_one(tn_array *result, tn_array *expected, bool any_dtype, double rtol, double atol)
 {
     tn_dtype got = tn_dtype_of(result), want = tn_dtype_of(expected);
-    bool same = got == want || (any_dtype && tn_dtype_is_float(got) == tn_dtype_is_float(want) &&
+    bool same = got == want || (any_dtype && tn_dtype_is_float(got) == tn_dtype_is_float(want) && tn_dtype_is_complex(got) == tn_dtype_is_complex(want) &&
                                 (got == TN_BOOL) == (want == TN_BOOL));
     if (!same) return message("dtype %s, expected %s", tn_dtype_name(got), tn_dtype_name(want));
     bool same_shape = tn_ndim(result) == tn_ndim(expected);

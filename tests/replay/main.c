@@ -44,7 +44,7 @@ static char *string_of(const json_t *object, const char *key)
 
 static void add_line(cases *all, const char *line, const options *o)
 {
-    json_t *object = json_loads(line, JSON_DECODE_INT_AS_REAL, NULL);
+    json_t *object = json_loads(line, 0, NULL);
     char *op = string_of(object, "op");
     if (o->op && strcmp(op, o->op)) {
         free(op);
@@ -74,7 +74,11 @@ static bool read_cases(cases *all, const options *o)
         return false;
     }
     while (getline(&line, &capacity, file) > 0)
-        if (line[strspn(line, " \t\r\n")]) add_line(all, line, o);
+        if (line[strspn(line, " \t\r\n")]) {
+            char *strict = checked(strict_json(line));
+            add_line(all, strict, o);
+            free(strict);
+        }
     free(line);
     fclose(file);
     return true;

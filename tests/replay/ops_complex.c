@@ -30,8 +30,6 @@ static void is_complex(call *c, const row *r)
 }
 
 static const row rows[] = {
-    {"conj", "x", plain, NAME((tn_conjugate)), 0},
-    {"conjugate", "x", plain, NAME((tn_conjugate)), 0},
     {"real", "val", plain, NAME((tn_real)), 0},
     {"imag", "val", plain, NAME((tn_imag)), 0},
     {"angle", "z deg", angle, NULL, 0},

@@ -22,7 +22,7 @@ static tn_fft_norm norm(call *c, int i)
 static void one(call *c, const row *r)
 {
     int axis = (int)integer(c, 2, -1);
-    tn_fft_opts opts = {.n = integer(c, 1, 0), .axis = &axis, .norm = norm(c, 3)};
+    tn_fft_opts opts = {.n = integer(c, 1, 0), .axis = &axis, .norm = norm(c, 3), .out = given(c, 4) ? array(c, 4) : NULL};
     if (given(c, 1) && opts.n < 1)
         opts.n = -1; /* 0 stands for the default */
     give(c, ((transform *)r->function)(array(c, 0), &opts));
@@ -30,8 +30,16 @@ static void one(call *c, const row *r)
 
 static void several(call *c, const row *r)
 {
-    tn_fft_opts opts = {.axes = axes(c, 2), .norm = norm(c, 3)};
+    tn_fft_opts opts = {.axes = axes(c, 2), .norm = norm(c, 3), .out = given(c, 4) ? array(c, 4) : NULL};
     long long lengths[TN_MAX_NDIM];
+    bool two = strstr(r->name, "2") != NULL;
+    if (c->slot[2] && !given(c, 2) && two && !given(c, 1)) { /* axes=None: all of them */
+        opts.axes.count = tn_ndim(array(c, 0));
+        for (int i = 0; i < opts.axes.count; i++)
+            opts.axes.axis[i] = i;
+    }
+    if (given(c, 1) && !c->slot[2] && two && c->slot[1]->kind == LIST && c->slot[1]->list.count != 2)
+        refuse(c, "%d lengths for two axes", c->slot[1]->list.count);
     if (given(c, 1)) {
         opts.s.ndim = integers(c, c->slot[1], lengths, TN_MAX_NDIM);
         for (int i = 0; i < opts.s.ndim; i++)

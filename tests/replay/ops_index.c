@@ -72,24 +72,30 @@ static void setitem(call *c, const row *r)
         return;
     }
     tn_array *x = array_of(c, c->rest[0]), *y = array_of(c, c->rest[c->rest_count - 1]);
+    check_assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
     if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK) give(c, x);
 }
 
-/* The index of ufunc.at: one value, a tuple as a list. A list of plain integers is an array, of arrays a tuple. */
+/* A list of plain numbers is an array; one that holds arrays, lists, slices and such is a tuple. */
+int index_keys(call *c, const value *v, tn_key *keys)
+{
+    bool tuple = v->kind == LIST && v->list.count && holds_keys(v);
+    for EACH(i, v->kind == LIST ? v->list.count : 0) tuple |= v->list.item[i].kind >= LIST;
+    const value *items[MAX_ARGUMENTS] = {v};
+    for EACH(i, tuple ? v->list.count : 0) items[i] = &v->list.item[i];
+    return keys_of(c, items, tuple ? v->list.count : 1, keys);
+}
+
 static void add_at(call *c, const row *r)
 {
     tn_key keys[MAX_ARGUMENTS];
     tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
-    const value *index = c->slot[1];
-    bool tuple = index && index->kind == LIST && index->list.count && (index->list.item[0].kind >= LIST || holds_keys(index));
-    const value *items[MAX_ARGUMENTS];
-    int count = 0;
-    for EACH(i, tuple ? index->list.count : 0) items[count++] = &index->list.item[i];
-    if (!tuple) items[count++] = index;
-    count = keys_of(c, items, count, keys);
+    int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
     if (c->refused) return;
-    if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
+    if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
+        if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
+    } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
 }
 
 /* ---- taking and putting ---- */
@@ -101,7 +107,7 @@ static void take(call *c, const row *r)
     (void)r;
     tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
     tn_array *i = array(c, 1);
-    if (c->slot[1] && c->slot[1]->kind == LIST && tn_size(i) == 0) refuse(c, "an empty list is an array of float64");
+    if (c->slot[1] && c->slot[1]->kind == LIST && tn_size(i) == 0) i = tn_cast(i, TN_INT64);
     if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
     if (!c->refused) give(c, tn_take_with(array(c, 0), i, &o));
 }
@@ -136,11 +142,16 @@ static void place(call *c, const row *r)
     if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) == TN_OK) give(c, x);
 }
 
+static tn_array *same(const tn_array *x) { return tn_add(tn_weak_int(0), x); }
+
 static void copyto(call *c, const row *r)
 {
     (void)r;
-    tn_array *x = array(c, 0);
-    give(c, tn_write(x, operand(c, 1, 0, 1), given(c, 3) ? array(c, 3) : NULL));
+    tn_array *x = array(c, 0), *y = operand(c, 1, 0, 1);
+    const char *rule = string(c, 2, "same_kind");
+    if (c->slot[1]) check_assigned(c, c->slot[1], tn_dtype_of(x));
+    tn_ufunc_opts o = {.out = x, .where = mask(c, 3), .casting = strcmp(rule, "same_kind") ? rule : NULL};
+    give(c, o.casting ? tn_unary_with(same, y, &o) : tn_write(x, y, o.where));
 }
 
 static void fill_diagonal(call *c, const row *r)
@@ -176,11 +187,26 @@ static void extract(call *c, const row *r)
 
 /* ---- choosing ---- */
 
+/* As arrays; numbers beside arrays are weak. */
+static int choices(call *c, const value *v, tn_array **out)
+{
+    bool any = false;
+    for EACH(k, v && v->kind == LIST ? v->list.count : 0) any |= v->list.item[k].kind == ARRAY || v->list.item[k].kind == LIST;
+    int count = arrays(c, v, out, MAX_ARGUMENTS);
+    for EACH(k, any && !c->refused && v->kind == LIST ? count : 0) {
+        const value *item = &v->list.item[k];
+        if (item->kind == BOOL) out[k] = tn_weak_bool(item->i);
+        if (item->kind == INT && !item->digits) out[k] = tn_weak_int(item->i);
+        if (item->kind == FLOAT) out[k] = tn_weak_float(item->f);
+    }
+    return count;
+}
+
 static void choose(call *c, const row *r)
 {
     (void)r;
     tn_array *in[MAX_ARGUMENTS];
-    int count = arrays(c, c->slot[1], in, MAX_ARGUMENTS);
+    int count = choices(c, c->slot[1], in);
     if (!c->refused) give(c, out_or(c, 2, tn_choose(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL))));
 }
 
@@ -189,8 +215,8 @@ static void select_first(call *c, const row *r)
     (void)r;
     tn_array *condition[MAX_ARGUMENTS], *choice[MAX_ARGUMENTS];
     int count = arrays(c, c->slot[0], condition, MAX_ARGUMENTS);
-    if (arrays(c, c->slot[1], choice, MAX_ARGUMENTS) != count) refuse(c, "as many conditions as choices");
-    tn_array *otherwise = given(c, 2) ? operand(c, 2, 0, 2) : tn_weak_int(0);
+    if (choices(c, c->slot[1], choice) != count) refuse(c, "as many conditions as choices");
+    tn_array *otherwise = given(c, 2) ? operand(c, 2, 1, 2) : tn_weak_int(0);
     if (!c->refused) give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
 }
 
@@ -200,9 +226,11 @@ static void unravel_index(call *c, const row *r)
 {
     (void)r;
     tn_array *out[TN_MAX_NDIM];
-    tn_shape s = shape(c, 1);
-    if (c->refused || tn_unravel_index(array(c, 0), s, out) != TN_OK) return;
-    for EACH(d, s.ndim) give(c, out[d]);
+    tn_shape s = shape(c, 1), turned = s;
+    bool fortran = string(c, 2, "C")[0] == 'F';
+    for EACH(d, s.ndim) turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
+    if (c->refused || tn_unravel_index(array(c, 0), turned, out) != TN_OK) return;
+    for EACH(d, s.ndim) give(c, out[fortran ? s.ndim - 1 - d : d]);
 }
 
 static void ravel_multi_index(call *c, const row *r)
@@ -210,7 +238,28 @@ static void ravel_multi_index(call *c, const row *r)
     (void)r;
     tn_array *in[TN_MAX_NDIM];
     int count = arrays(c, c->slot[0], in, TN_MAX_NDIM);
-    if (!c->refused) give(c, tn_ravel_multi_index(count, (const tn_array *const *)in, shape(c, 1), string(c, 2, NULL)));
+    tn_shape s = shape(c, 1), turned = s;
+    const char *mode = NULL;
+    if (given(c, 2) && c->slot[2]->kind == LIST) { /* one an axis: the others out of range are an error already */
+        mode = "raise";
+        for EACH(d, c->slot[2]->list.count) {
+            const value *m = &c->slot[2]->list.item[d];
+            if (d >= count || d >= s.ndim || m->kind != STRING) break;
+            tn_array *i = tn_cast(in[d], TN_INT64);
+            if (!strcmp(m->text, "wrap")) in[d] = tn_remainder(i, (double)s.dim[d]);
+            if (!strcmp(m->text, "clip")) in[d] = tn_clip(i, 0, (double)s.dim[d] - 1);
+        }
+    } else {
+        mode = string(c, 2, NULL);
+    }
+    bool fortran = string(c, 3, "C")[0] == 'F';
+    tn_array *order[TN_MAX_NDIM];
+    if (count != s.ndim) refuse(c, "%d arrays for %d axes", count, s.ndim);
+    for EACH(d, c->refused ? 0 : count) {
+        turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
+        order[d] = in[fortran ? count - 1 - d : d];
+    }
+    if (!c->refused) give(c, tn_ravel_multi_index(count, (const tn_array *const *)order, turned, mode));
 }
 
 static void triangle_indices(call *c, const row *r)
@@ -220,6 +269,42 @@ static void triangle_indices(call *c, const row *r)
     if (f(integer(c, 0, 0), (int)integer(c, 1, 0), integer(c, 2, -1), out) != TN_OK) return;
     give(c, out[0]);
     give(c, out[1]);
+}
+
+/* Of an array's two axes. */
+static void triangle_of(call *c, const row *r)
+{
+    tn_array *out[2], *x = array(c, 0);
+    tn_status (*f)(int64_t, int, int64_t, tn_array **) = (tn_status(*)(int64_t, int, int64_t, tn_array **))r->function;
+    if (tn_ndim(x) != 2) refuse(c, "expected two axes");
+    if (c->refused || f(tn_dim(x, 0), (int)integer(c, 1, 0), tn_dim(x, 1), out) != TN_OK) return;
+    give(c, out[0]);
+    give(c, out[1]);
+}
+
+static void diagonal_of(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    if (tn_ndim(x) < 2) refuse(c, "expected two axes");
+    for EACH(d, tn_ndim(x)) if (tn_dim(x, d) != tn_dim(x, 0)) refuse(c, "expected equal extents");
+    for EACH(d, c->refused ? 0 : tn_ndim(x)) give(c, tn_arange(0, (double)tn_dim(x, 0), 1, .dtype = TN_INT64));
+}
+
+/* Vectors (masks: their positions) along axes of their own. */
+static void open_mesh(call *c, const row *r)
+{
+    (void)r;
+    for EACH(i, c->rest_count) {
+        tn_array *x = array_of(c, c->rest[i]);
+        if (tn_ndim(x) != 1) refuse(c, "expected vectors");
+        if (c->refused) return;
+        if (tn_dtype_of(x) == TN_BOOL) x = tn_flatnonzero(x);
+        if (tn_size(x) == 0) x = tn_cast(x, TN_INT64);
+        tn_shape s = {.ndim = c->rest_count};
+        for EACH(d, s.ndim) s.dim[d] = d == i ? tn_size(x) : 1;
+        give(c, tn_reshape(x, s));
+    }
 }
 
 static void diag_indices(call *c, const row *r)
@@ -241,6 +326,8 @@ static const row rows[] = {
     {"unravel_index", "indices shape order", unravel_index},
     {"ravel_multi_index", "multi_index dims mode order", ravel_multi_index},
     {"tril_indices", "n k m", triangle_indices, NAME(tn_tril_indices)},
-    {"triu_indices", "n k m", triangle_indices, NAME(tn_triu_indices)}, {"diag_indices", "n ndim", diag_indices},
+    {"triu_indices", "n k m", triangle_indices, NAME(tn_triu_indices)},
+    {"tril_indices_from", "arr k", triangle_of, NAME(tn_tril_indices)}, {"triu_indices_from", "arr k", triangle_of, NAME(tn_triu_indices)},
+    {"diag_indices_from", "arr", diagonal_of}, {"ix_", "*args", open_mesh}, {"diag_indices", "n ndim", diag_indices},
 };
 REPLAY_ROWS(rows)

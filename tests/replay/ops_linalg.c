@@ -166,8 +166,19 @@ static void vector_norm(call *c, const row *r)
     tn_norm_order ord = given(c, 3) ? order(c, 3) : TN_ORD(2);
     if (given(c, 1) && along.count == 1) {
         give(c, tn_linalg_norm(x, .ord = ord, .axis = along, .keepdims = boolean(c, 2, false)));
-    } else if (given(c, 1)) {
-        refuse(c, "several axes as one vector");
+    } else if (given(c, 1)) { /* several axes as one: behind the others */
+        int ndim = tn_ndim(x);
+        tn_axes last = {.count = along.count};
+        tn_shape flat = {.ndim = ndim - along.count + 1}, ones = tn_shape_of(x);
+        for (int i = 0; i < along.count; i++) {
+            last.axis[i] = ndim - along.count + i;
+            ones.dim[along.axis[i] < 0 ? along.axis[i] + ndim : along.axis[i]] = 1;
+        }
+        x = tn_moveaxis(x, along, last);
+        for (int i = 0; i < flat.ndim; i++)
+            flat.dim[i] = i < flat.ndim - 1 ? tn_dim(x, i) : -1;
+        tn_array *y = tn_linalg_norm(tn_reshape(x, flat), .ord = ord, .axis = TN_AXES(-1));
+        give(c, boolean(c, 2, false) ? tn_reshape(y, ones) : y);
     } else {
         tn_array *y = tn_linalg_norm(tn_flatten(x), .ord = ord);
         tn_shape ones = {.ndim = boolean(c, 2, false) ? tn_ndim(x) : 0};
@@ -190,7 +201,35 @@ static void cond(call *c, const row *r)
     give(c, tn_linalg_cond(array(c, 0), order(c, 1)));
 }
 
+/* number: 0 diagonal, 1 trace, of the last two axes; 2: they change places */
+static void last_two(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    int k = r->number < 2 ? (int)integer(c, 1, 0) : 0;
+    if (tn_ndim(x) < 2) refuse(c, "expected two axes");
+    if (c->refused) return;
+    give(c, r->number == 2 ? tn_swapaxes(x, -1, -2)
+            : r->number ? tn_trace(x, k, -2, -1, dtype(c, 2, TN_DTYPE_DEFAULT)) : tn_diagonal(x, k, -2, -1));
+}
+
+static void tensorsolve(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_tensorsolve(array(c, 0), array(c, 1), axes(c, 2)));
+}
+
+static void tensorinv(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_linalg_tensorinv(array(c, 0), (int)integer(c, 1, 2)));
+}
+
 static const row rows[] = {
+    {"linalg.diagonal", "x offset", last_two, NULL, 0},
+    {"linalg.trace", "x offset dtype", last_two, NULL, 1},
+    {"linalg.matrix_transpose", "x", last_two, NULL, 2},
+    {"linalg.tensorsolve", "a b axes", tensorsolve, NULL, 0},
+    {"linalg.tensorinv", "a ind", tensorinv, NULL, 0},
     {"linalg.solve", "a b", solve, NULL, 0},
     {"linalg.inv", "a", of_matrix, NAME((tn_linalg_inv)), 0},
     {"linalg.det", "a", of_matrix, NAME((tn_linalg_det)), 0},

@@ -2,6 +2,7 @@
 /* Replaying creation and rearrangement. */
 #include "replay.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NAME(f) (void (*)(void))(f)
@@ -23,6 +24,7 @@ static void full(call *c, const row *r)
 {
     (void)r;
     tn_array *v = array(c, 1);
+    if (given(c, 2)) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
     give(c, tn_broadcast_to(tn_cast(v, dtype(c, 2, tn_dtype_of(v))), shape(c, 0)));
 }
 
@@ -33,6 +35,7 @@ static void filled_like(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_create_opts o = {.dtype = dtype(c, 1 + at, tn_dtype_of(x))};
     tn_shape s = given(c, 4 + at) ? shape(c, 4 + at) : tn_shape_of(x);
+    if (at && c->slot[1]) check_assigned(c, c->slot[1], o.dtype);
     give(c, at ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s) : r->number ? tn_ones_with(s, &o) : tn_zeros_with(s, &o));
 }
 
@@ -57,7 +60,8 @@ static void spaced(call *c, const row *r)
             : r->number == 1 ? tn_logspace_with(a, b, count, &o) : tn_geomspace_with(a, b, count, &o));
     if (r->number == 0 && boolean(c, 4, false)) {
         int64_t parts = o.open ? count : count - 1;
-        give(c, tn_divide(tn_subtract(tn_cast(b, TN_FLOAT64), a), (double)(parts > 0 ? parts : 0)));
+        tn_array *whole = tn_subtract(tn_multiply(b, tn_ones((tn_shape){0}, .dtype = TN_FLOAT64)), a);
+        give(c, parts > 0 ? tn_divide(whole, (double)parts) : tn_multiply(whole, NAN));
     }
 }
 
@@ -109,14 +113,24 @@ static void grid_positions(call *c, const row *r)
 {
     (void)r;
     tn_create_opts o = {.dtype = dtype(c, 1, TN_INT64)};
-    give(c, tn_indices_with(shape(c, 0), &o));
+    tn_shape s = shape(c, 0);
+    for EACH(d, boolean(c, 2, false) ? s.ndim : 0) {
+        tn_shape own = {.ndim = s.ndim};
+        for EACH(k, s.ndim) own.dim[k] = k == d ? s.dim[d] : 1;
+        give(c, tn_reshape(tn_arange_with(0, (double)s.dim[d], 1, &o), own));
+    }
+    if (!boolean(c, 2, false)) give(c, tn_indices_with(s, &o));
 }
 
 static void asarray(call *c, const row *r)
 {
-    (void)r;
     tn_array *x = array(c, 0);
-    give(c, tn_cast(x, dtype(c, 1, tn_dtype_of(x))));
+    if (given(c, 1)) check_assigned(c, c->slot[0], dtype(c, 1, TN_FLOAT64));
+    x = tn_cast(x, dtype(c, 1, tn_dtype_of(x)));
+    int least = (int)(strstr(r->name, "contiguous") || strstr(r->name, "fortran") ? 1 : !strcmp(r->name, "array") ? integer(c, 5, 0) : 0);
+    if (strstr(r->name, "chkfinite") && !tn_item(tn_all(tn_isfinite(x)))) refuse(c, "not finite");
+    while (tn_ndim(x) < least && !c->refused) x = tn_expand_dims(x, 0);
+    give(c, x);
 }
 
 /* ---- axes and shapes ---- */
@@ -125,8 +139,9 @@ static void reshape(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    tn_shape s = shape(c, 1);
+    tn_shape s = shape(c, given(c, 3) ? 3 : 1);
     const char *order = string(c, 2, "C");
+    if (!strchr("CFA", order[0])) refuse(c, "order '%s'", order);
     if (order[0] == 'F') { /* the reversed axes in C order */
         tn_shape back = {.ndim = s.ndim};
         for EACH(d, s.ndim) back.dim[d] = s.dim[s.ndim - 1 - d];
@@ -262,7 +277,9 @@ static void repeat(call *c, const row *r)
     (void)r;
     const value *v = c->slot[1];
     bool one = v && (v->kind == INT || v->kind == BOOL);
-    give(c, one ? tn_repeat(array(c, 0), integer(c, 1, 1), axes(c, 2)) : tn_repeat_each(array(c, 0), array(c, 1), axes(c, 2)));
+    tn_array *x = array(c, 0);
+    if (tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
+    give(c, one ? tn_repeat(x, integer(c, 1, 1), axes(c, 2)) : tn_repeat_each(x, array(c, 1), axes(c, 2)));
 }
 
 static void resize(call *c, const row *r)
@@ -304,6 +321,21 @@ static void pad(call *c, const row *r)
 
 /* ---- joining and splitting ---- */
 
+/* The joined array in the dtype asked for, into which each part may be cast. */
+static tn_array *cast_parts(call *c, int count, tn_array *const *in, tn_array *y, int as, int rule)
+{
+    if (!given(c, as)) return y;
+    tn_dtype to = dtype(c, as, TN_FLOAT64);
+    const char *casting = string(c, rule, "same_kind");
+    for EACH(i, count) {
+        tn_dtype from = tn_dtype_of(in[i]);
+        bool may = !strcmp(casting, "unsafe") || from == to || (!strcmp(casting, "same_kind") && tn_can_cast(from, to)) ||
+                   (!strcmp(casting, "safe") && tn_dtype_promote(from, to) == to);
+        if (!may) refuse(c, "%s to %s by %s", tn_dtype_name(from), tn_dtype_name(to), casting);
+    }
+    return tn_cast(y, to);
+}
+
 static void concatenate(call *c, const row *r)
 {
     (void)r;
@@ -312,8 +344,7 @@ static void concatenate(call *c, const row *r)
     bool flat = c->slot[1] && !given(c, 1);
     for EACH(i, flat ? count : 0) in[i] = tn_ravel(in[i]);
     tn_array *y = tn_concatenate(count, (const tn_array *const *)in, flat ? 0 : (int)integer(c, 1, 0));
-    y = given(c, 3) ? tn_cast(y, dtype(c, 3, TN_FLOAT64)) : y;
-    give(c, out_or(c, 2, y));
+    give(c, out_or(c, 2, cast_parts(c, count, in, y, 3, 4)));
 }
 
 static void stack(call *c, const row *r)
@@ -322,15 +353,15 @@ static void stack(call *c, const row *r)
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
     tn_array *y = tn_stack(count, (const tn_array *const *)in, (int)integer(c, 1, 0));
-    y = given(c, 3) ? tn_cast(y, dtype(c, 3, TN_FLOAT64)) : y;
-    give(c, out_or(c, 2, y));
+    give(c, out_or(c, 2, cast_parts(c, count, in, y, 3, 4)));
 }
 
 static void stack_family(call *c, const row *r)
 {
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
-    give(c, ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in));
+    tn_array *y = ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in);
+    give(c, cast_parts(c, count, in, y, 1, 2));
 }
 
 static void append(call *c, const row *r)
@@ -378,6 +409,7 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
         return n;
     }
     tn_array *p = array(c, i);
+    if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || tn_size(p) != extent)) refuse(c, "a mask of another extent");
     if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
     if (!tn_dtype_is_integer(tn_dtype_of(p)) && tn_size(p) > 0) refuse(c, "positions must be integers");
     p = tn_ravel(tn_cast(p, TN_INT64));
@@ -410,7 +442,37 @@ static void trim_zeros(call *c, const row *r)
     give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
 }
 
+static void unstack(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0), *out[MAX_RESULTS];
+    int axis = (int)integer(c, 1, 0), ndim = tn_ndim(x);
+    axis = axis < 0 ? axis + ndim : axis;
+    if (axis < 0 || axis >= ndim || tn_dim(x, axis) > MAX_RESULTS || tn_dim(x, axis) < 1) {
+        refuse(c, "axis");
+        return;
+    }
+    int count = (int)tn_dim(x, axis);
+    if (tn_split(x, count, axis, out) != TN_OK) return;
+    for EACH(i, count) give(c, tn_squeeze(out[i], TN_AXES(axis)));
+}
+
+/* number: 0 ndim, 1 size, 2 shape */
+static void fact(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    tn_shape s = tn_shape_of(x);
+    bool along = given(c, 1);
+    int axis = (int)integer(c, 1, 0);
+    if (along && (axis < -s.ndim || axis >= s.ndim)) refuse(c, "axis");
+    if (c->refused) return;
+    if (r->number == 0) give_integer(c, s.ndim);
+    if (r->number == 1) give_integer(c, along ? tn_dim(x, axis) : tn_size(x));
+    for EACH(d, r->number == 2 ? s.ndim : 0) give_integer(c, s.dim[d]);
+}
+
 static const row rows[] = {
+    {"unstack", "x axis", unstack}, {"ndim", "a", fact, NULL, 0}, {"size", "a axis", fact, NULL, 1}, {"shape", "a", fact, NULL, 2},
     {"zeros", "shape dtype order", filled, NULL, 0}, {"ones", "shape dtype order", filled, NULL, 1},
     {"full", "shape fill_value dtype order", full},
     {"zeros_like", "a dtype order subok shape", filled_like, NULL, 0},
@@ -426,9 +488,9 @@ static const row rows[] = {
     {"diagonal", "a offset axis1 axis2", diagonal, NULL, 0},
     {"trace", "a offset axis1 axis2 dtype out", diagonal, NULL, 1}, {"vander", "x N increasing", vander},
     {"meshgrid", "*xi copy sparse indexing", meshgrid}, {"indices", "dimensions dtype sparse", grid_positions},
-    {"array", "object dtype", asarray}, {"asarray", "a dtype", asarray}, {"ascontiguousarray", "a dtype", asarray},
+    {"array", "object dtype copy order subok ndmin", asarray}, {"asanyarray", "a dtype order", asarray}, {"asarray_chkfinite", "a dtype order", asarray}, {"asarray", "a dtype order", asarray}, {"ascontiguousarray", "a dtype", asarray},
     {"asfortranarray", "a dtype", asarray}, {"copy", "a order", asarray},
-    {"reshape", "a newshape order", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
+    {"reshape", "a newshape order shape copy", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
     {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
     {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
     {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
@@ -442,8 +504,8 @@ static const row rows[] = {
     {"concatenate", "arrays axis out dtype casting", concatenate}, {"concat", "arrays axis out dtype casting", concatenate},
     {"stack", "arrays axis out dtype casting", stack},
     {"vstack", "tup dtype casting", stack_family, NAME(tn_vstack)}, {"row_stack", "tup dtype casting", stack_family, NAME(tn_vstack)},
-    {"hstack", "tup dtype casting", stack_family, NAME(tn_hstack)}, {"dstack", "tup", stack_family, NAME(tn_dstack)},
-    {"column_stack", "tup", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
+    {"hstack", "tup dtype casting", stack_family, NAME(tn_hstack)}, {"dstack", "tup dtype casting", stack_family, NAME(tn_dstack)},
+    {"column_stack", "tup dtype casting", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
     {"split", "ary indices_or_sections axis", split, NULL, 0}, {"array_split", "ary indices_or_sections axis", split, NULL, 1},
     {"hsplit", "ary indices_or_sections", split, NULL, 2}, {"vsplit", "ary indices_or_sections", split, NULL, 3},
     {"dsplit", "ary indices_or_sections", split, NULL, 4},

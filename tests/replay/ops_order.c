@@ -2,6 +2,9 @@
 /* Replaying sorting, searching, sets, and products. */
 #include "replay.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define NAME(f) (void (*)(void))(f)
 #define EACH(i, n) (int i = 0; i < (n); i++)
 
@@ -18,7 +21,13 @@ static tn_array *along(call *c, int x, int axis, tn_axis_opts *o)
 static void sort(call *c, const row *r)
 {
     tn_axis_opts o;
+    static const char *const kinds[] = {"quicksort", "mergesort", "heapsort", "stable"};
+    const char *kind = string(c, 2, "quicksort");
+    bool known = false;
+    for EACH(i, 4) known |= kind[0] == kinds[i][0] || kind[0] == kinds[i][0] - 32; /* NumPy looks at the first letter */
+    if (!known) refuse(c, "kind '%s'", kind);
     tn_array *x = along(c, 0, 1, &o);
+    if (r->number && tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
     give(c, ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o));
 }
 
@@ -40,6 +49,10 @@ static void lexsort(call *c, const row *r)
     tn_array *keys[MAX_ARGUMENTS];
     int count = arrays(c, c->slot[0], keys, MAX_ARGUMENTS);
     tn_axis_opts o = {.axis = given(c, 1) ? axes(c, 1) : (tn_axes){1, {-1}}};
+    if (count > 0 && tn_ndim(keys[0]) == 0) { /* numbers are in order */
+        give_integer(c, 0);
+        return;
+    }
     if (!c->refused) give(c, tn_lexsort_with(count, (const tn_array *const *)keys, &o));
 }
 
@@ -48,9 +61,10 @@ static void searchsorted(call *c, const row *r)
     (void)r;
     const char *side = string(c, 2, "left");
     tn_search_opts o = {.right = side[0] == 'r'};
+    if (!strchr("lrLR", side[0])) refuse(c, "side '%s'", side);
     tn_array *sorted = array(c, 0);
     if (given(c, 3)) sorted = tn_take(sorted, array(c, 3), 0);
-    give(c, tn_searchsorted_with(sorted, operand(c, 1, 0, 1), &o));
+    give(c, tn_searchsorted_with(sorted, array(c, 1), &o));
 }
 
 static void digitize(call *c, const row *r)
@@ -67,7 +81,8 @@ static void unique(call *c, const row *r)
     bool wanted[3];
     for EACH(i, 3) wanted[i] = boolean(c, 1 + i, false);
     tn_unique_opts o = {.index = wanted[0] ? &index : NULL, .inverse = wanted[1] ? &inverse : NULL, .counts = wanted[2] ? &counts : NULL};
-    if (given(c, 4)) refuse(c, "unique along an axis is not replayed");
+    if (given(c, 4)) o.axis = axes(c, 4);
+    o.distinct_nan = !boolean(c, 5, true);
     if (c->refused) return;
     give(c, tn_unique_with(x, &o));
     if (wanted[0]) give(c, index);
@@ -75,10 +90,45 @@ static void unique(call *c, const row *r)
     if (wanted[2]) give(c, counts);
 }
 
+/* unique_all and its kin: number: which of index, inverse, counts. NaNs are distinct. */
+static void unique_parts(call *c, const row *r)
+{
+    tn_array *part[3];
+    tn_unique_opts o = {.index = r->number & 1 ? &part[0] : NULL, .inverse = r->number & 2 ? &part[1] : NULL,
+                        .counts = r->number & 4 ? &part[2] : NULL, .distinct_nan = true};
+    give(c, tn_unique_with(array(c, 0), &o));
+    for EACH(i, 3) if (r->number >> i & 1) give(c, part[i]);
+}
+
 static void isin(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     give(c, tn_isin(r->number ? tn_ravel(x) : x, array(c, 1), boolean(c, 3, false)));
+}
+
+/* The elements of a vector where a mask is true. */
+static tn_array *picked(tn_array *x, tn_array *where) { return tn_take(x, tn_flatnonzero(where), 0); }
+
+static void intersect1d(call *c, const row *r)
+{
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    if (!boolean(c, 3, false)) {
+        give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(a, b));
+        return;
+    }
+    tn_array *i, *j, *x = tn_unique(a, .index = &i), *y = tn_unique(b, .index = &j);
+    tn_array *in = tn_isin(x, y, false);
+    give(c, tn_cast(picked(x, in), tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))));
+    give(c, picked(i, in));
+    give(c, picked(j, tn_isin(y, x, false)));
+}
+
+static void setdiff1d(call *c, const row *r)
+{
+    (void)r;
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    bool unique = boolean(c, 2, false); /* then in the order given */
+    give(c, unique ? picked(tn_ravel(a), tn_isin(tn_ravel(a), b, true)) : tn_setdiff1d(a, b));
 }
 
 static void sets(call *c, const row *r)
@@ -90,9 +140,30 @@ static void sets(call *c, const row *r)
 
 static void product(call *c, const row *r)
 {
-    tn_array *y = ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(array(c, 0), array(c, 1));
-    y = given(c, 3) ? tn_cast(y, dtype(c, 3, TN_FLOAT64)) : y;
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    if (given(c, 3)) {
+        const char *rule = string(c, 4, "same_kind");
+        tn_dtype to = dtype(c, 3, TN_FLOAT64);
+        bool may = !strcmp(rule, "unsafe") || (tn_can_cast(tn_dtype_of(a), to) && tn_can_cast(tn_dtype_of(b), to));
+        if (!may) refuse(c, "casting to %s", tn_dtype_name(to));
+        a = tn_cast(a, to);
+        b = tn_cast(b, to);
+    }
+    if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
+    tn_array *y = ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(a, b);
     give(c, out_or(c, 2, y));
+}
+
+/* Stacks of matrices times stacks of vectors; number: vectors (conjugated) times matrices. */
+static void matvec(call *c, const row *r)
+{
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    if (tn_ndim(a) < (r->number ? 1 : 2) || tn_ndim(b) < (r->number ? 2 : 1)) {
+        refuse(c, "expected a matrix and a vector");
+        return;
+    }
+    tn_array *y = r->number ? tn_matmul(tn_expand_dims(tn_conjugate(a), -2), b) : tn_matmul(a, tn_expand_dims(b, -1));
+    give(c, tn_squeeze(y, TN_AXES(r->number ? -2 : -1)));
 }
 
 static void vecdot(call *c, const row *r)
@@ -124,16 +195,53 @@ static void tensordot(call *c, const row *r)
     if (!c->refused) give(c, tn_tensordot(a, b, p, q));
 }
 
+/* The form operand, list of axes, operand, list, ..., axes of the result: as text. */
+static int listed(call *c, char *text, size_t capacity, tn_array **in)
+{
+    size_t at = 0;
+    int count = 0;
+    for EACH(i, c->rest_count) {
+        bool axes = i % 2 == 1 || i == c->rest_count - 1;
+        if (!axes) {
+            in[count++] = array_of(c, c->rest[i]);
+            at += (size_t)snprintf(text + at, capacity - at, "%s", count > 1 ? "," : "");
+            continue;
+        }
+        if (c->rest[i]->kind != LIST) {
+            refuse(c, "expected a list of axes");
+            return 0;
+        }
+        if (i % 2 == 0) at += (size_t)snprintf(text + at, capacity - at, "->");
+        for EACH(k, c->rest[i]->list.count) {
+            const value *v = &c->rest[i]->list.item[k];
+            if (v->kind != ELLIPSIS && (v->kind != INT || v->i < 0 || v->i > 51)) refuse(c, "expected axes from 0 to 51");
+            if (c->refused) return 0;
+            at += v->kind == ELLIPSIS ? (size_t)snprintf(text + at, capacity - at, "...")
+                                      : (size_t)snprintf(text + at, capacity - at, "%c", (int)(v->i < 26 ? 'A' + v->i : 'a' + v->i - 26));
+        }
+    }
+    return count;
+}
+
 static void einsum(call *c, const row *r)
 {
     (void)r;
     tn_array *in[MAX_ARGUMENTS];
-    if (c->rest_count < 2 || c->rest[0]->kind != STRING) {
+    char lists[1024];
+    const char *text = lists;
+    int count = 0;
+    if (c->rest_count < 1) {
         refuse(c, "expected a string and operands");
         return;
     }
-    for (int i = 1; i < c->rest_count; i++) in[i - 1] = array_of(c, c->rest[i]);
-    tn_array *y = tn_einsum(c->rest[0]->text, c->rest_count - 1, (const tn_array *const *)in);
+    if (c->rest[0]->kind == STRING) {
+        text = c->rest[0]->text;
+        for (int i = 1; i < c->rest_count; i++) in[count++] = array_of(c, c->rest[i]);
+    } else {
+        count = listed(c, lists, sizeof lists, in);
+    }
+    if (c->refused) return;
+    tn_array *y = tn_einsum(text, count, (const tn_array *const *)in);
     y = given(c, 2) ? tn_cast(y, dtype(c, 2, TN_FLOAT64)) : y;
     give(c, out_or(c, 1, y));
 }
@@ -146,22 +254,34 @@ static void cross(call *c, const row *r)
     give(c, tn_cross_with(array(c, 0), array(c, 1), &o));
 }
 
+static void linalg_cross(call *c, const row *r)
+{
+    (void)r;
+    tn_axes axis = given(c, 2) ? axes(c, 2) : TN_AXES(-1);
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    if (tn_ndim(a) < 1 || tn_ndim(b) < 1 || tn_dim(a, axis.axis[0]) != 3 || tn_dim(b, axis.axis[0]) != 3) refuse(c, "expected vectors of 3");
+    if (!c->refused) give(c, tn_cross(a, b, .a = axis, .b = axis, .result = axis));
+}
+
 static const row rows[] = {
     {"sort", "a axis kind order stable", sort, NAME(tn_sort_with)},
-    {"argsort", "a axis kind order stable", sort, NAME(tn_argsort_with)},
+    {"argsort", "a axis kind order stable", sort, NAME(tn_argsort_with), 1},
     {"partition", "a kth axis kind order", partition}, {"argpartition", "a kth axis kind order", partition, NULL, 1},
     {"lexsort", "keys axis", lexsort}, {"searchsorted", "a v side sorter", searchsorted}, {"digitize", "x bins right", digitize},
     {"unique", "ar return_index return_inverse return_counts axis equal_nan", unique},
-    {"isin", "element test_elements assume_unique invert", isin}, {"in1d", "ar1 ar2 assume_unique invert", isin, NULL, 1},
-    {"intersect1d", "ar1 ar2 assume_unique return_indices", sets, NAME(tn_intersect1d)},
+    {"isin", "element test_elements assume_unique invert kind", isin}, {"in1d", "ar1 ar2 assume_unique invert kind", isin, NULL, 1},
+    {"intersect1d", "ar1 ar2 assume_unique return_indices", intersect1d, NAME(tn_intersect1d)},
     {"union1d", "ar1 ar2", sets, NAME(tn_union1d)},
-    {"setdiff1d", "ar1 ar2 assume_unique", sets, NAME(tn_setdiff1d)},
+    {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
-    {"matmul", "x1 x2 out dtype", product, NAME(tn_matmul)}, {"dot", "a b out", product, NAME(tn_dot)},
+    {"matmul", "x1 x2 out dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
+    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2", matvec}, {"vecmat", "x1 x2", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
     {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
     {"vecdot", "x1 x2 axis", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
-    {"tensordot", "a b axes", tensordot}, {"einsum", "*operands out dtype order casting optimize", einsum},
-    {"cross", "a b axisa axisb axisc axis", cross},
+    {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
+    {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
+    {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},
+    {"cross", "a b axisa axisb axisc axis", cross}, {"linalg.cross", "x1 x2 axis", linalg_cross},
 };
 REPLAY_ROWS(rows)

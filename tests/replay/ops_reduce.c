@@ -11,11 +11,30 @@ typedef tn_array *reduction(const tn_array *x, const tn_reduce_opts *opts);
 typedef tn_array *scan(const tn_array *x, const tn_axis_opts *opts);
 
 /* axis=() reduces nothing, which an empty list of axes does not say here: over a new axis of extent 1, then. */
-static void over_nothing(call *c, int i, tn_array **x, tn_axes *list)
+static void over_nothing(call *c, int i, tn_array **x, tn_axes *list, bool *keepdims)
 {
     if (!given(c, i) || c->slot[i]->kind != LIST || c->slot[i]->list.count != 0) return;
     *x = tn_expand_dims(*x, 0);
     *list = (tn_axes){1, {0}};
+    *keepdims = false;
+}
+
+/* An axis of a number: of the vector of one that NumPy makes of it. */
+static tn_array *vector_of(call *c, int x, int axis)
+{
+    tn_array *a = array(c, x);
+    long long k = given(c, axis) && c->slot[axis]->kind == INT ? c->slot[axis]->i : 1;
+    return tn_ndim(a) == 0 && (k == 0 || k == -1) ? tn_reshape(a, TN_SHAPE(1)) : a;
+}
+
+/* ufunc.reduce writes into arrays of the result's shape only. */
+static tn_array *fitting_out(call *c, int i, const tn_array *x, const tn_reduce_opts *o)
+{
+    if (!given(c, i)) return NULL;
+    tn_array *out = array(c, i);
+    int ndim = o->keepdims ? tn_ndim(x) : o->axis.count ? tn_ndim(x) - o->axis.count : 0;
+    if (tn_ndim(out) != ndim) refuse(c, "out has %d axes, the result %d", tn_ndim(out), ndim);
+    return out;
 }
 
 enum { WITH_DTYPE = 1 };
@@ -28,10 +47,14 @@ static void reduce(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = typed ? dtype(c, 2, TN_DTYPE_DEFAULT) : TN_DTYPE_DEFAULT,
                         .keepdims = boolean(c, at + 1, false)};
-    over_nothing(c, 1, &x, &o.axis);
-    o.where = given(c, at + 3) ? array(c, at + 3) : NULL;
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    o.where = mask(c, at + 3);
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
-    o.out = given(c, at) ? array(c, at) : NULL;
+    tn_dtype summed = o.dtype ? o.dtype : !typed ? tn_dtype_of(x) : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64;
+    if (given(c, at + 2) && (!typed || tn_dtype_is_integer(tn_dtype_of(x)))) {
+        if (c->slot[at + 2]->kind == INT) check_assigned(c, c->slot[at + 2], summed);
+    }
+    o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
 
@@ -40,22 +63,31 @@ static void mean(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false)};
-    over_nothing(c, 1, &x, &o.axis);
-    o.where = given(c, 5) ? array(c, 5) : NULL;
-    o.out = given(c, 3) ? array(c, 3) : NULL;
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    o.where = mask(c, 5);
+    o.out = fitting_out(c, 3, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
+}
+
+/* Degrees of freedom, which NumPy takes as a float too. */
+static int whole_number(call *c, int i)
+{
+    double n = number(c, i, 0);
+    if (n != floor(n)) refuse(c, "a fraction of a degree of freedom");
+    return (int)n;
 }
 
 /* a axis dtype out ddof keepdims where */
 static void variance(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    tn_reduce_opts o = {.axis = axes(c, 1), .ddof = (int)integer(c, 4, 0), .keepdims = boolean(c, 5, false),
+    tn_reduce_opts o = {.axis = axes(c, 1), .ddof = whole_number(c, 4), .keepdims = boolean(c, 5, false),
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
-    over_nothing(c, 1, &x, &o.axis);
-    if (given(c, 8)) o.ddof = (int)integer(c, 8, 0);
-    o.where = given(c, 6) ? array(c, 6) : NULL;
-    o.out = given(c, 3) ? array(c, 3) : NULL;
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    if (given(c, 8) && given(c, 4) && number(c, 4, 0) != 0) refuse(c, "ddof and correction");
+    if (given(c, 8)) o.ddof = whole_number(c, 8);
+    o.where = mask(c, 6);
+    o.out = fitting_out(c, 3, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
 
@@ -64,31 +96,39 @@ static void whether(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
-    over_nothing(c, 1, &x, &o.axis);
-    o.where = given(c, 4) ? array(c, 4) : NULL;
-    o.out = given(c, 2) ? array(c, 2) : NULL;
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    o.where = mask(c, 4);
+    o.out = fitting_out(c, 2, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
 
 /* a axis out keepdims */
 static void position(call *c, const row *r)
 {
-    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false), .out = given(c, 2) ? array(c, 2) : NULL};
-    give(c, ((reduction *)r->function)(array(c, 0), &o));
+    tn_array *x = array(c, 0);
+    tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
+    if (!strcmp(r->name, "ptp")) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    if (tn_ndim(x) == 0) x = vector_of(c, 0, 1);
+    o.out = fitting_out(c, 2, x, &o);
+    give(c, ((reduction *)r->function)(x, &o));
 }
 
 /* a axis out overwrite_input keepdims */
 static void median(call *c, const row *r)
 {
+    tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false), .out = given(c, 2) ? array(c, 2) : NULL};
-    give(c, ((reduction *)r->function)(array(c, 0), &o));
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    give(c, ((reduction *)r->function)(x, &o));
 }
 
 static void count_nonzero(call *c, const row *r)
 {
     (void)r;
+    tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 2, false)};
-    give(c, tn_count_nonzero_with(array(c, 0), &o));
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    give(c, tn_count_nonzero_with(x, &o));
 }
 
 /* a q axis out overwrite_input method keepdims interpolation */
@@ -98,6 +138,7 @@ static void quantile(call *c, const row *r)
                           .out = given(c, 3) ? array(c, 3) : NULL};
     typedef tn_array *function(const tn_array *, const tn_array *, const tn_quantile_opts *);
     tn_array *x = array(c, 0);
+    over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
     tn_array *q = v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
                       ? tn_weak_float(number(c, 1, 0)) : array(c, 1);
@@ -109,6 +150,7 @@ static void average(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *total = NULL;
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
+    if (!given(c, 2)) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     give(c, tn_average_with(x, given(c, 2) ? array(c, 2) : NULL, &total, &o));
     if (boolean(c, 3, false)) give(c, total);
 }
@@ -118,7 +160,19 @@ static void average(call *c, const row *r)
 static void scan_along(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .out = given(c, 3) ? array(c, 3) : NULL};
-    give(c, ((scan *)r->function)(array(c, 0), &o));
+    tn_array *x = vector_of(c, 0, 1);
+    if (r->number && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "an axis is needed");
+    tn_array *y = ((scan *)r->function)(x, &o);
+    if (r->number && boolean(c, 4, false)) {
+        int axis = (int)integer(c, 1, 0);
+        tn_array *first = tn_slice_axis(y, axis, 0, 0, 1);
+        tn_shape one = tn_shape_of(first);
+        one.dim[axis < 0 ? axis + one.ndim : axis] = 1;
+        first = r->number == 2 ? tn_ones(one, .dtype = tn_dtype_of(y)) : tn_zeros(one, .dtype = tn_dtype_of(y));
+        tn_array *both[] = {first, y};
+        y = tn_concatenate(2, (const tn_array *const *)both, axis);
+    }
+    give(c, y);
 }
 
 static void diff(call *c, const row *r)
@@ -183,6 +237,10 @@ static void trapezoid(call *c, const row *r)
 static void interp(call *c, const row *r)
 {
     (void)r;
+    if (given(c, 5)) {
+        give(c, tn_interp_periodic(array(c, 0), array(c, 1), array(c, 2), number(c, 5, 0)));
+        return;
+    }
     double left = number(c, 3, 0), right = number(c, 4, 0);
     give(c, tn_interp(array(c, 0), array(c, 1), array(c, 2), given(c, 3) ? &left : NULL, given(c, 4) ? &right : NULL));
 }
@@ -197,12 +255,15 @@ static void cov(call *c, const row *r)
     if (given(c, 1)) {
         tn_array *both[] = {tn_atleast_2d(x), tn_atleast_2d(array(c, 1))};
         for (int i = 0; i < 2; i++)
-            if (by_columns && tn_dim(both[i], 0) != 1) both[i] = tn_transpose(both[i], (tn_axes){0});
+            if (by_columns && tn_ndim(array(c, i)) == 2) both[i] = tn_transpose(both[i], (tn_axes){0});
         x = tn_concatenate(2, (const tn_array *const *)both, 0);
         by_columns = false;
     }
     int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
-    give(c, r->number ? tn_corrcoef(x, by_columns) : tn_cov(x, by_columns, ddof));
+    const tn_cov_opts o = {.by_columns = by_columns, .ddof = ddof, .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
+                           .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
+                           .dtype = r->number ? TN_DTYPE_DEFAULT : dtype(c, 7, TN_DTYPE_DEFAULT)};
+    give(c, r->number ? tn_corrcoef(x, by_columns) : tn_cov_with(x, &o));
 }
 
 static void convolve(call *c, const row *r)
@@ -224,7 +285,9 @@ static void histogram(call *c, const row *r)
 {
     tn_histogram_opts o = {.bins = 10};
     tn_array *x = array(c, 0), *edges = NULL;
-    if (given(c, 1) && (c->slot[1]->kind == INT))
+    if (given(c, 1) && c->slot[1]->kind == STRING)
+        o.rule = c->slot[1]->text;
+    else if (given(c, 1) && (c->slot[1]->kind == INT))
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);
@@ -239,6 +302,7 @@ static void histogram(call *c, const row *r)
         if (!(o.low <= o.high)) refuse(c, "limits in the wrong order");
     }
     if (r->number) {
+        o.weights = given(c, 3) ? array(c, 3) : NULL;
         give(c, tn_histogram_bin_edges_with(x, &o));
         return;
     }
@@ -290,8 +354,8 @@ static const row rows[] = {
     {"cumprod", SCAN, scan_along, NAME(tn_cumprod_with)},
     {"nancumsum", SCAN, scan_along, NAME(tn_nancumsum_with)},
     {"nancumprod", SCAN, scan_along, NAME(tn_nancumprod_with)},
-    {"cumulative_sum", "x axis dtype out", scan_along, NAME(tn_cumsum_with)},
-    {"cumulative_prod", "x axis dtype out", scan_along, NAME(tn_cumprod_with)},
+    {"cumulative_sum", "x axis dtype out include_initial", scan_along, NAME(tn_cumsum_with), 1},
+    {"cumulative_prod", "x axis dtype out include_initial", scan_along, NAME(tn_cumprod_with), 2},
     {"diff", "a n axis prepend append", diff},
     {"ediff1d", "ary to_end to_begin", ediff1d},
     {"gradient", "*varargs axis edge_order", gradient},

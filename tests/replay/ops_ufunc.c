@@ -14,17 +14,16 @@ enum { MAX_OPERANDS = 2 };
 /* Options that stand behind the `operands` first arguments. */
 static tn_ufunc_opts options(call *c, int operands)
 {
-    tn_ufunc_opts opts = {.dtype = dtype(c, operands + 2, TN_DTYPE_DEFAULT)};
+    tn_ufunc_opts opts = {.dtype = dtype(c, operands + 2, TN_DTYPE_DEFAULT), .casting = string(c, operands + 3, NULL)};
     if (given(c, operands)) {
         const value *out = c->slot[operands]; /* an array, or a tuple of one */
         opts.out = array_of(c, out->kind == LIST && out->list.count == 1 ? out->list.item : out);
     }
-    if (given(c, operands + 1) && !(c->slot[operands + 1]->kind == BOOL && c->slot[operands + 1]->i))
-        opts.where = array(c, operands + 1);
+    opts.where = mask(c, operands + 1);
     return opts;
 }
 
-static bool plain(const tn_ufunc_opts *o) { return !o->out && !o->where && !o->dtype; }
+static bool plain(const tn_ufunc_opts *o) { return !o->out && !o->where && !o->dtype && !o->casting; }
 
 static void unary(call *c, const row *r)
 {
@@ -44,9 +43,16 @@ static void binary(call *c, const row *r)
 
 /* ---- functions of two results ---- */
 
+/* Their `out` is a tuple of two. */
+static void no_single_out(call *c, int i)
+{
+    if (given(c, i) && c->slot[i]->kind != LIST) refuse(c, "'out' must be a tuple of arrays");
+}
+
 static void two_of_one(call *c, const row *r)
 {
     tn_array *first, *second;
+    no_single_out(c, 1);
     tn_status (*f)(const tn_array *, tn_array **, tn_array **) = (tn_status(*)(const tn_array *, tn_array **, tn_array **))r->function;
     f(array(c, 0), &first, &second);
     give(c, first);
@@ -57,6 +63,13 @@ static void divmod(call *c, const row *r)
 {
     (void)r;
     tn_array *quotient, *remainder;
+    no_single_out(c, 2);
+    if (given(c, 4)) { /* dtype */
+        tn_ufunc_opts o = {.dtype = dtype(c, 4, TN_DTYPE_DEFAULT)};
+        give(c, tn_binary_with((tn_floor_divide), operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
+        give(c, tn_binary_with((tn_remainder), operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
+        return;
+    }
     tn_divmod(operand(c, 0, 0, 1), operand(c, 1, 0, 1), &quotient, &remainder);
     give(c, quotient);
     give(c, remainder);
@@ -71,14 +84,32 @@ static void round_off(call *c, const row *r)
     give(c, given(c, 2) ? tn_write(array(c, 2), y, NULL) : y);
 }
 
+/* A limit beyond the dtype of integers limits nothing, or all: as NumPy 2 has it, the nearest number there is. */
+static tn_array *limit(call *c, int i, tn_dtype of)
+{
+    const value *v = c->slot[i];
+    if (!v || v->kind == NONE) return NULL;
+    if (v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
+    int bits = 8 * (int)tn_dtype_size(of);
+    bool is_signed = tn_dtype_name(of)[0] == 'i', below = v->digits && *v->digits == '-';
+    long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
+    long long least = is_signed ? -most - 1 : 0, n = v->digits ? (below ? least : most) : v->i;
+    if (v->digits && !below && of == TN_UINT64) return array(c, i);
+    return tn_weak_int(n < least ? least : n > most ? most : n);
+}
+
 static void clip(call *c, const row *r)
 {
     (void)r;
     int first = given(c, 1) ? 1 : 4, second = given(c, 2) ? 2 : 5; /* newer NumPys: min, max */
     tn_array *x = operand(c, 0, 0, 2);
-    tn_array *low = given(c, first) ? operand(c, first, 0, 2) : NULL, *high = given(c, second) ? operand(c, second, 0, 2) : NULL;
-    if (!low && !high) refuse(c, "neither a lower nor an upper limit");
-    tn_array *y = c->refused ? x : low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : tn_minimum(x, high);
+    tn_dtype of = tn_dtype_of(x);
+    tn_array *low = limit(c, first, of), *high = limit(c, second, of);
+    tn_dtype as = dtype(c, 6, TN_DTYPE_DEFAULT);
+    if (as) x = tn_can_cast(of, as) ? tn_cast(x, as) : (refuse(c, "dtype"), x);
+    if (as && low) low = tn_can_cast(tn_dtype_of(low), as) ? tn_cast(low, as) : (refuse(c, "dtype"), low);
+    if (as && high) high = tn_can_cast(tn_dtype_of(high), as) ? tn_cast(high, as) : (refuse(c, "dtype"), high);
+    tn_array *y = c->refused || (!low && !high) ? x : low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : tn_minimum(x, high);
     give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
 }
 
@@ -144,12 +175,52 @@ static void array_equiv(call *c, const row *r)
 
 static void outer(call *c, const row *r) { give(c, tn_outer_with((tn_binary_function *)r->function, array(c, 0), array(c, 1))); }
 
-/* reduce has the first axis by default; None stands for all. */
+/* What nothing reduces to, by the names of those that have it; REORDERABLE ones take several axes. */
+static const struct {
+    const char *name;
+    double identity; /* NAN: none */
+} reorderable[] = {{"add", 0}, {"multiply", 1}, {"maximum", NAN}, {"minimum", NAN}, {"fmax", NAN}, {"fmin", NAN}, {"logical_and", 1},
+                   {"logical_or", 0}, {"logical_xor", 0}, {"bitwise_and", -1}, {"bitwise_or", 0}, {"bitwise_xor", 0}, {"gcd", 0},
+                   {"hypot", 0}, {"logaddexp", -INFINITY}, {"logaddexp2", -INFINITY}};
+
+static int reorderable_of(const row *r)
+{
+    size_t length = strcspn(r->name, ".");
+    for (size_t i = 0; i < sizeof reorderable / sizeof *reorderable; i++)
+        if (strlen(reorderable[i].name) == length && !strncmp(r->name, reorderable[i].name, length)) return (int)i;
+    return -1;
+}
+
+/* reduce has the first axis by default; None stands for all. r->number: by the function of two operands, else a reduction. */
 static void reduce(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    tn_reduce_opts o = {.axis = c->slot[1] ? axes(c, 1) : (tn_axes){1, {0}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT),
-                        .keepdims = boolean(c, 4, false)};
+    bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
+    if (tn_ndim(x) == 0 || nothing) x = tn_expand_dims(x, 0);
+    tn_reduce_opts o = {.axis = nothing || tn_ndim(array(c, 0)) == 0 ? TN_AXES(0) : c->slot[1] ? axes(c, 1) : (tn_axes){1, {0}},
+                        .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false) && !nothing && tn_ndim(array(c, 0)) > 0,
+                        .where = mask(c, 6)};
+    if (given(c, 5)) o.initial = operand(c, 5, 0, 0);
+    int known = reorderable_of(r);
+    if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
+    bool logical = !strncmp(r->name, "logical", 7);
+    if (logical && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
+    if (r->number) {
+        if (logical) x = tn_cast(x, TN_BOOL);
+        if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial && (tn_size(x) == 0 || o.where))
+            o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
+                                                           : tn_weak_int((long long)reorderable[known].identity);
+        give(c, tn_reduce_by((tn_binary_function *)r->function, x, &o));
+        return;
+    }
+    if (logical && o.initial) { /* any and all have no initial value: they are joined to it */
+        tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &(tn_reduce_opts){.axis = o.axis, .keepdims = o.keepdims, .where = o.where});
+        y = r->name[8] == 'a' ? tn_logical_and(y, o.initial) : tn_logical_or(y, o.initial);
+        give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+        return;
+    }
+    bool extreme = known >= 0 && !strncmp(r->name, "m", 1) && r->name[1] != 'u';
+    if (extreme && o.dtype) x = tn_cast(x, o.dtype);
     tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &o);
     give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
 }
@@ -157,12 +228,55 @@ static void reduce(call *c, const row *r)
 static void accumulate(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 1, 0)}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
-    tn_array *y = ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(array(c, 0), &o);
+    tn_array *x = array(c, 0);
+    if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
+    tn_array *y = r->number == 1 ? tn_accumulate_by((tn_binary_function *)r->function, x, &o)
+                                 : ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o);
     give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
 }
 
+static void reduceat(call *c, const row *r)
+{
+    long long read[MAX_ARGUMENTS];
+    int64_t place[MAX_ARGUMENTS];
+    int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;
+    for (int i = 0; i < count; i++) place[i] = read[i];
+    tn_array *x = given(c, 3) ? tn_cast(array(c, 0), dtype(c, 3, TN_FLOAT64)) : array(c, 0);
+    bool sums = !given(c, 3) && (!strncmp(r->name, "add", 3) || !strncmp(r->name, "multiply", 8));
+    if (sums && (tn_dtype_is_integer(tn_dtype_of(x)) || tn_dtype_of(x) == TN_BOOL))
+        x = tn_cast(x, tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64);
+    if (!strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
+    if (!c->refused) give(c, tn_reduceat_by((tn_binary_function *)r->function, x, count, place, (int)integer(c, 2, 0)));
+}
+
+static void at(call *c, const row *r)
+{
+    tn_key keys[MAX_ARGUMENTS];
+    tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
+    int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
+    if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, y, count, keys) == TN_OK) give(c, x);
+}
+
 #define ROW1(name) {#name, UNARY, unary, NAME(tn_##name)}
-#define ROW2(name) {#name, BINARY, binary, NAME(tn_##name)}, {#name ".outer", "A B", outer, NAME(tn_##name)}
+/* NumPy's ufunc knows no bool. */
+static tn_array *conjugate(const tn_array *x) { return tn_conjugate(tn_dtype_of(x) == TN_BOOL ? tn_cast(x, TN_INT8) : x); }
+
+/* Its first operand is not weak, and exponents may be bool. */
+static void ldexp_of(call *c, const row *r)
+{
+    tn_ufunc_opts o = options(c, 2);
+    tn_array *a = array(c, 0), *b = operand(c, 1, 0, 1);
+    if (tn_dtype_of(b) == TN_BOOL) b = tn_cast(b, TN_INT8);
+    give(c, plain(&o) ? tn_ldexp(a, b) : tn_binary_with((tn_binary_function *)r->function, a, b, &o));
+}
+
+#define OUTER(name, f) {#name ".outer", "A B", outer, NAME(tn_##f)}
+#define AT(name, f)    {#name ".at", "a indices b", at, NAME(tn_##f)}
+#define REDUCE_ARGUMENTS "array axis dtype out keepdims initial where"
+#define METHODS(name, f) \
+    {#name ".reduce", REDUCE_ARGUMENTS, reduce, NAME(tn_##f), 1}, {#name ".accumulate", "array axis dtype out", accumulate, NAME(tn_##f), 1}
+#define REDUCEAT(name, f) {#name ".reduceat", "array indices axis dtype out", reduceat, NAME(tn_##f)}
+#define ROW2(name) {#name, BINARY, binary, NAME(tn_##name)}, OUTER(name, name)
 static const row rows[] = {
     ROW1(negative), ROW1(positive), ROW1(sign), ROW1(square), ROW1(reciprocal), ROW1(exp), ROW1(exp2), ROW1(expm1), ROW1(log),
     ROW1(log2), ROW1(log10), ROW1(log1p), ROW1(sqrt), ROW1(cbrt), ROW1(sin), ROW1(cos), ROW1(tan), ROW1(arcsin), ROW1(arccos),
@@ -178,7 +292,7 @@ static const row rows[] = {
     {"atanh", UNARY, unary, NAME(tn_arctanh)},
     ROW2(add), ROW2(subtract), ROW2(multiply), ROW2(divide), ROW2(floor_divide), ROW2(remainder), ROW2(fmod), ROW2(power),
     ROW2(maximum), ROW2(minimum), ROW2(fmax), ROW2(fmin), ROW2(arctan2), ROW2(hypot), ROW2(copysign), ROW2(logaddexp),
-    ROW2(logaddexp2), ROW2(heaviside), ROW2(nextafter), ROW2(ldexp), ROW2(gcd), ROW2(lcm), ROW2(float_power), ROW2(equal),
+    ROW2(logaddexp2), ROW2(heaviside), ROW2(nextafter), {"ldexp", BINARY, ldexp_of, NAME(tn_ldexp)}, OUTER(ldexp, ldexp), ROW2(gcd), ROW2(lcm), ROW2(float_power), ROW2(equal),
     ROW2(not_equal), ROW2(less), ROW2(less_equal), ROW2(greater), ROW2(greater_equal), ROW2(logical_and), ROW2(logical_or),
     ROW2(logical_xor), ROW2(bitwise_and), ROW2(bitwise_or), ROW2(bitwise_xor), ROW2(left_shift), ROW2(right_shift),
     {"true_divide", BINARY, binary, NAME(tn_divide)}, {"mod", BINARY, binary, NAME(tn_remainder)},
@@ -186,10 +300,27 @@ static const row rows[] = {
     {"bitwise_left_shift", BINARY, binary, NAME(tn_left_shift)}, {"bitwise_right_shift", BINARY, binary, NAME(tn_right_shift)},
     {"frexp", UNARY, two_of_one, NAME(tn_frexp)}, {"modf", UNARY, two_of_one, NAME(tn_modf)}, {"divmod", BINARY, divmod},
     {"round", "a decimals out", round_off}, {"around", "a decimals out", round_off}, {"round_", "a decimals out", round_off},
-    {"clip", "a a_min a_max out min max", clip}, {"nan_to_num", "x copy nan posinf neginf", nan_to_num},
+    {"clip", "a a_min a_max out min max dtype", clip}, {"nan_to_num", "x copy nan posinf neginf", nan_to_num},
     {"where", "condition x y", where}, {"astype", "x dtype order casting subok copy", astype},
     {"isclose", "a b rtol atol equal_nan", isclose}, {"allclose", "a b rtol atol equal_nan", allclose},
     {"array_equal", "a1 a2 equal_nan", array_equal}, {"array_equiv", "a1 a2", array_equiv},
+    {"conj", UNARY, unary, NAME(conjugate)}, {"conjugate", UNARY, unary, NAME(conjugate)},
+    OUTER(true_divide, divide), OUTER(mod, remainder), OUTER(pow, power), OUTER(atan2, arctan2),
+    OUTER(bitwise_left_shift, left_shift), OUTER(bitwise_right_shift, right_shift),
+#define ALL_METHODS(name, f) METHODS(name, f), AT(name, f), REDUCEAT(name, f)
+    METHODS(subtract, subtract), REDUCEAT(subtract, subtract), REDUCEAT(add, add), REDUCEAT(multiply, multiply), AT(multiply, multiply),
+    REDUCEAT(maximum, maximum), REDUCEAT(minimum, minimum), AT(maximum, maximum), AT(minimum, minimum),
+    REDUCEAT(logical_and, logical_and), REDUCEAT(logical_or, logical_or), AT(logical_and, logical_and), AT(logical_or, logical_or),
+    {"logical_and.accumulate", "array axis dtype out", accumulate, NAME(tn_logical_and), 1},
+    {"logical_or.accumulate", "array axis dtype out", accumulate, NAME(tn_logical_or), 1},
+    ALL_METHODS(logical_xor, logical_xor), ALL_METHODS(divide, divide), ALL_METHODS(true_divide, divide), ALL_METHODS(floor_divide, floor_divide),
+    ALL_METHODS(remainder, remainder), ALL_METHODS(mod, remainder), ALL_METHODS(fmod, fmod), ALL_METHODS(power, power), ALL_METHODS(pow, power),
+    ALL_METHODS(fmax, fmax), ALL_METHODS(fmin, fmin), ALL_METHODS(arctan2, arctan2), ALL_METHODS(atan2, arctan2), ALL_METHODS(hypot, hypot),
+    ALL_METHODS(copysign, copysign), ALL_METHODS(logaddexp, logaddexp), ALL_METHODS(logaddexp2, logaddexp2), ALL_METHODS(heaviside, heaviside),
+    ALL_METHODS(nextafter, nextafter), ALL_METHODS(gcd, gcd), ALL_METHODS(lcm, lcm), ALL_METHODS(float_power, float_power),
+    ALL_METHODS(bitwise_and, bitwise_and), ALL_METHODS(bitwise_or, bitwise_or), ALL_METHODS(bitwise_xor, bitwise_xor),
+    ALL_METHODS(left_shift, left_shift), ALL_METHODS(right_shift, right_shift), ALL_METHODS(bitwise_left_shift, left_shift),
+    ALL_METHODS(bitwise_right_shift, right_shift), AT(ldexp, ldexp),
     {"add.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_sum_with)},
     {"multiply.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_prod_with)},
     {"maximum.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_max_with)},

@@ -30,6 +30,7 @@ typedef enum kind { NONE, BOOL, INT, FLOAT, COMPLEX, STRING, DTYPE, SLICE, ELLIP
 typedef struct value value;
 struct value {
     kind kind;
+    const char *digits; /* INT beyond int64: as it was written; i is then the nearest end */
     union {
         long long i; /* BOOL, INT */
         double f;
@@ -85,6 +86,12 @@ tn_dtype dtype(call *c, int i, tn_dtype absent);
 /* An integer or a list of them; none: an empty list. */
 tn_axes axes(call *c, int i);
 tn_shape shape(call *c, int i);
+/* A mask: NULL if absent, None or True. */
+tn_array *mask(call *c, int i);
+/* NumPy's index, a tuple of which is a list that holds more than plain numbers; the number of keys. */
+int index_keys(call *c, const value *v, tn_key *keys);
+/* Python's assignment of a number to elements of a dtype: refuses what it refuses. */
+void check_assigned(call *c, const value *v, tn_dtype to);
 /* Integers of a list, or one; their number. */
 int integers(call *c, const value *v, long long *out, int capacity);
 /* The arrays of a list, or along the first axis of one array; their number. */
@@ -114,6 +121,8 @@ const row *replay_find(const char *name);
 /* Memory of the case at hand; freed by case_end. */
 void *case_memory(size_t bytes);
 void case_end(void);
+/* The line with Python's NaN, Infinity and integers beyond int64, which JSON's readers refuse, as strings. */
+char *strict_json(const char *line);
 /* An argument in JSON, or in Python's plain JSON form. NULL after refuse(). */
 const value *value_read(call *c, const json_t *json, const char *folder, tn_device device);
 /* Binds arguments to the row's signature. */

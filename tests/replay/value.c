@@ -2,6 +2,7 @@
 /* Arguments: from JSON to Python's values, and from those to what Tanso's functions take. */
 #include "replay.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,12 +59,40 @@ static tn_array *load(call *c, const char *folder, const char *name, tn_device d
     return tn_to(x, device);
 }
 
+char *strict_json(const char *line)
+{
+    static const char *const words[][2] = {{"-Infinity", "\"-inf\""}, {"Infinity", "\"inf\""}, {"NaN", "\"nan\""}};
+    size_t length = strlen(line), at = 0;
+    char *out = calloc(3 * length + 3, 1);
+    bool quoted = false;
+    for (size_t i = 0; out && i < length;) {
+        size_t w = 0, digits = strspn(line + i + (line[i] == '-'), "0123456789") + (line[i] == '-');
+        while (w < 3 && strncmp(line + i, words[w][0], strlen(words[w][0]))) w++;
+        bool number = !quoted && digits > 18 && !strchr(".eE", line[i + digits]) && (i == 0 || !strchr(".eE+", line[i - 1]));
+        if (!quoted && w < 3) {
+            at += (size_t)sprintf(out + at, "%s", words[w][1]);
+            i += strlen(words[w][0]);
+        } else if (number && (errno = 0, strtoll(line + i, NULL, 10), errno == ERANGE)) {
+            at += (size_t)sprintf(out + at, "\"#%.*s\"", (int)digits, line + i);
+            i += digits;
+        } else {
+            size_t step = quoted && line[i] == '\\' ? 2 : !quoted && digits ? digits : 1;
+            quoted ^= line[i] == '"';
+            memcpy(out + at, line + i, step);
+            at += step;
+            i += step;
+        }
+    }
+    return out;
+}
+
 static value read_number(const json_t *json)
 {
     if (json_is_boolean(json)) return (value){.kind = BOOL, .i = json_is_true(json)};
     if (json_is_integer(json)) return (value){.kind = INT, .i = json_integer_value(json)};
     if (json_is_real(json)) return (value){.kind = FLOAT, .f = json_real_value(json)};
     const char *text = json_string_value(json);
+    if (text && *text == '#') return (value){.kind = INT, .digits = text + 1, .i = strtoll(text + 1, NULL, 10)};
     if (text && !strcmp(text, "nan")) return (value){.kind = FLOAT, .f = NAN};
     if (text && !strcmp(text, "inf")) return (value){.kind = FLOAT, .f = INFINITY};
     if (text && !strcmp(text, "-inf")) return (value){.kind = FLOAT, .f = -INFINITY};
@@ -180,7 +209,7 @@ double number(call *c, int i, double absent)
         mismatch(c, c->slot[i], "a number");
         return absent;
     }
-    return v.kind == FLOAT ? v.f : (double)v.i;
+    return v.kind == FLOAT ? v.f : v.digits ? strtod(v.digits, NULL) : (double)v.i;
 }
 
 bool boolean(call *c, int i, bool absent) { return number(c, i, absent) != 0; }
@@ -323,6 +352,15 @@ static void fill(const value *v, kind as, char **at)
     }
 }
 
+/* An integer beyond int64: of uint64 if it is one. */
+static tn_array *beyond(call *c, const value *v)
+{
+    errno = 0;
+    uint64_t whole = strtoull(v->digits, NULL, 10);
+    if (errno || *v->digits == '-') refuse(c, "%s fits no integer dtype", v->digits);
+    return tn_from_host(&whole, (tn_shape){0}, TN_UINT64);
+}
+
 static tn_array *from_nest(call *c, const value *v)
 {
     nest n = {.kind = NONE};
@@ -358,7 +396,7 @@ tn_array *array_of(call *c, const value *v)
         mismatch(c, v, "an array");
         return tn_zeros(TN_SHAPE(1));
     }
-    return from_nest(c, v);
+    return v->kind == INT && v->digits ? beyond(c, v) : from_nest(c, v);
 }
 
 tn_array *array(call *c, int i) { return array_of(c, c->slot[i]); }
@@ -369,6 +407,14 @@ tn_array *operand(call *c, int i, int first, int last)
     for (int k = first; k <= last; k++) strong |= c->slot[k] && (c->slot[k]->kind == ARRAY || c->slot[k]->kind == LIST);
     const value *v = c->slot[i];
     if (v && strong && v->kind == BOOL) return tn_weak_bool(v->i);
+    if (v && strong && v->kind == INT && v->digits) {
+        tn_dtype other = TN_BOOL;
+        for (int k = first; k <= last; k++)
+            if (c->slot[k] && c->slot[k]->kind == ARRAY) other = tn_dtype_of(c->slot[k]->array);
+        if (other == TN_UINT64) return beyond(c, v);
+        if (tn_dtype_is_float(other) || tn_dtype_is_complex(other)) return tn_weak_float(strtod(v->digits, NULL));
+        refuse(c, "%s does not fit %s", v->digits, tn_dtype_name(other));
+    }
     if (v && strong && v->kind == INT) return tn_weak_int(v->i);
     if (v && strong && v->kind == FLOAT) return tn_weak_float(v->f);
     if (v && strong && v->kind == COMPLEX) return tn_weak_complex_parts(v->complex_parts[0], v->complex_parts[1]);
@@ -390,4 +436,25 @@ int arrays(call *c, const value *v, tn_array **out, int capacity)
     if (v->list.count > capacity) refuse(c, "%d arrays, the tool takes %d", v->list.count, capacity);
     for (int k = 0; k < v->list.count && !c->refused; k++) out[k] = array_of(c, &v->list.item[k]);
     return c->refused ? 0 : v->list.count;
+}
+
+tn_array *mask(call *c, int i)
+{
+    bool all = c->slot[i] && c->slot[i]->kind == BOOL && c->slot[i]->i;
+    return given(c, i) && !all ? array(c, i) : NULL;
+}
+
+void check_assigned(call *c, const value *v, tn_dtype to)
+{
+    bool whole = tn_dtype_is_integer(to);
+    if (v->kind == LIST)
+        for (int k = 0; k < v->list.count; k++) check_assigned(c, &v->list.item[k], to);
+    if (v->kind == FLOAT && whole && !isfinite(v->f)) refuse(c, "%g cannot be an integer", v->f);
+    if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL) refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
+    if (v->kind != INT || !whole) return;
+    int bits = 8 * (int)tn_dtype_size(to);
+    bool is_signed = tn_dtype_name(to)[0] == 'i';
+    long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
+    bool beyond_all = v->digits && (to != TN_UINT64 || *v->digits == '-' || strtod(v->digits, NULL) >= 0x1p64);
+    if (beyond_all || (!v->digits && (v->i > most || v->i < (is_signed ? -most - 1 : 0)))) refuse(c, "%lld does not fit %s", v->i, tn_dtype_name(to));
 }

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* What NumPy hangs on its ufuncs: the options out, where, dtype and casting, and the methods outer, reduce, accumulate and at. */
+#include "numpy/compose.h"
+
+#include <string.h>
+
+#include "array/build_parts.h"
+
+/* ---- options ---- */
+
+static tn_array *refused_cast(tn_dtype from, tn_dtype to)
+{
+    return tn__refused(TN_ERR_DTYPE, "dtype", "%s would lose its kind as %s; expected a dtype of the same kind or a higher one",
+                       tn_dtype_name(from), tn_dtype_name(to));
+}
+
+/* NumPy's casting rules by name; same_kind is the default. */
+static bool may_cast(tn_dtype from, tn_dtype to, const char *rule)
+{
+    if (!rule || strcmp(rule, "same_kind") == 0)
+        return tn_can_cast(from, to);
+    if (strcmp(rule, "safe") == 0)
+        return tn_dtype_promote(from, to) == to;
+    return strcmp(rule, "unsafe") == 0 || from == to;
+}
+
+static bool known_rule(const char *rule)
+{
+    static const char *const rules[] = {"no", "equiv", "safe", "same_kind", "unsafe"};
+    for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(rule, rules[i]) == 0)
+            return true;
+    return !rule;
+}
+
+static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
+{
+    if (opts && opts->out) {
+        if (!opts->casting || tn_is_error(result) || tn__is_weak(result))
+            return tn_write(opts->out, result, opts->where);
+        tn_dtype from = tn_dtype_of(result), to = tn_dtype_of(opts->out);
+        return may_cast(from, to, opts->casting) ? tn_write(opts->out, tn_cast(result, to), opts->where) : refused_cast(from, to);
+    }
+    return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
+}
+
+/* A call of f with one operand or two, b NULL for one. */
+static tn_array *call(tn_unary_function *one, tn_binary_function *two, const tn_array *a, const tn_array *b)
+{
+    return b ? two(a, b) : one(a);
+}
+
+/* With .dtype: operands of that dtype, if they may be cast and the result is of it; else a result that is of it anyway (a
+ * comparison's bool); else there is no such function. */
+static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn_array *a, const tn_array *b,
+                       const tn_ufunc_opts *opts)
+{
+    if (opts && !known_rule(opts->casting))
+        return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe", opts->casting);
+    if (!opts || !opts->dtype || tn_is_error(a) || (b && tn_is_error(b)))
+        return call(one, two, a, b);
+    tn_dtype dtype = opts->dtype, bad = TN_DTYPE_DEFAULT;
+    if (!may_cast(tn_dtype_of(a), dtype, opts->casting))
+        bad = tn_dtype_of(a);
+    if (b && !may_cast(tn_dtype_of(b), dtype, opts->casting))
+        bad = tn_dtype_of(b);
+    tn_array *y = bad ? NULL : call(one, two, tn_cast(a, dtype), b ? tn_cast(b, dtype) : NULL);
+    if (y && (tn_is_error(y) || tn_dtype_of(y) == dtype))
+        return y;
+    if (bad && dtype != TN_BOOL && !tn_dtype_is_float(dtype))
+        return refused_cast(bad, dtype);
+    tn_array *plain = call(one, two, a, b);
+    if (tn_is_error(plain) || tn_dtype_of(plain) == dtype)
+        return plain;
+    return bad ? refused_cast(bad, dtype)
+               : tn__refused(TN_ERR_DTYPE, "dtype", "this function gives no %s", tn_dtype_name(dtype));
+}
+
+tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts)
+{
+    TN__COMPOSE(finished(typed(f, NULL, x, NULL, opts), opts));
+}
+
+tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts)
+{
+    TN__COMPOSE(finished(typed(NULL, f, a, b, opts), opts));
+}
+
+/* ---- outer ---- */
+
+static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array *b)
+{
+    tn_shape shape = tn_shape_of(a);
+    if (tn_is_error(a) || tn_is_error(b))
+        return tn__again(tn_is_error(a) ? a : b);
+    if (shape.ndim + tn_ndim(b) > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "outer", "the result would have %d axes, the most is %d", shape.ndim + tn_ndim(b),
+                           TN_MAX_NDIM);
+    for (int i = 0; i < tn_ndim(b); i++)
+        shape.dim[shape.ndim++] = 1;
+    return f(tn_reshape(a, shape), b);
+}
+
+tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b)
+{
+    TN__COMPOSE(outer(f, a, b));
+}
+
+/* ---- reduce and accumulate: an operation an element, in order ---- */
+
+/* x in the dtype that f gives for it, in which NumPy folds. */
+static tn_array *as_folded(tn_binary_function *f, const tn_array *x, tn_dtype dtype)
+{
+    tn_array *y = dtype ? tn_cast(x, dtype) : tn__array_of(x), *once = f(y, y);
+    return tn_is_error(once) ? once : tn_cast(y, tn_dtype_of(once));
+}
+
+/* x folded along an axis, which stays with extent 1; mask and initial may be NULL. */
+static tn_array *folded(tn_binary_function *f, const tn_array *x, int axis, const tn_array *mask, const tn_array *initial)
+{
+    int64_t n = tn_dim(x, axis);
+    if (n == 0 && !initial)
+        return tn__refused(TN_ERR_VALUE, "reduce", "axis %d has extent 0, and nothing has no result; give `initial`", axis);
+    tn_array *sum = NULL;
+    if (!initial) {
+        sum = tn__cut(x, axis, 0, 1);
+    } else {
+        tn_shape shape = tn_shape_of(x);
+        shape.dim[axis] = 1;
+        sum = tn_broadcast_to(tn_cast(initial, tn_dtype_of(x)), shape);
+    }
+    for (int64_t i = initial ? 0 : 1; i < n && !tn_is_error(sum); i++) {
+        tn_array *next = f(sum, tn__cut(x, axis, i, 1));
+        sum = mask ? tn_where(tn__cut(mask, axis, i, 1), next, sum) : next;
+    }
+    return sum;
+}
+
+static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts)
+{
+    static const tn_reduce_opts defaults = {.dtype = TN_DTYPE_DEFAULT};
+    opts = opts ? opts : &defaults;
+    uint32_t set;
+    if (tn_is_error(x) || !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
+        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    if (opts->where && !opts->initial)
+        return tn__refused(TN_ERR_VALUE, "reduce", "has no value where the mask leaves nothing; give `initial`");
+    tn_array *y = as_folded(f, x, opts->dtype);
+    tn_array *mask = opts->where ? tn_broadcast_to(tn_cast(opts->where, TN_BOOL), tn_shape_of(x)) : NULL;
+    const tn_array *initial = opts->initial;
+    int axis[TN_MAX_NDIM], count = 0;
+    for (int d = 0; d < tn_ndim(x) && !tn_is_error(y); d++)
+        if (set >> d & 1) {
+            y = folded(f, y, d, mask, initial);
+            initial = NULL;
+            mask = NULL;
+            axis[count++] = d;
+        }
+    return opts->keepdims || count == 0 || tn_is_error(y) ? y : tn_squeeze(y, tn__axes_of(count, axis));
+}
+
+tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts)
+{
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, reduce_by(f, x, opts)));
+}
+
+static tn_array *accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts)
+{
+    int axis = tn__axis_of("accumulate", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (axis < 0)
+        return tn__leave_error(tn__enter());
+    tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT);
+    int64_t n = tn_dim(x, axis);
+    tn_array *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, n ? 1 : 0), *sum = result;
+    for (int64_t i = 1; i < n && !tn_is_error(result); i++) {
+        sum = f(sum, tn__cut(y, axis, i, 1));
+        result = tn_concatenate(2, (const tn_array *const[]){result, sum}, axis);
+    }
+    return result;
+}
+
+tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts)
+{
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, accumulate_by(f, x, opts)));
+}
+
+/* From each place to the next one (alone where that does not lie behind), and from the last to the end. */
+static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place, int axis)
+{
+    axis = tn__axis_of("reduceat", x, axis);
+    if (tn_is_error(x))
+        return tn__again(x);
+    if (axis < 0)
+        return tn__leave_error(tn__enter());
+    int64_t n = tn_dim(x, axis);
+    tn_array *y = as_folded(f, x, TN_DTYPE_DEFAULT), *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
+    for (int i = 0; i < count && !tn_is_error(result); i++) {
+        int64_t start = place[i], stop = i + 1 < count ? place[i + 1] : n;
+        if (start < 0 || start >= n)
+            return tn__refused(TN_ERR_INDEX, "reduceat", "place %lld is not from 0 to %lld", (long long)start, (long long)n - 1);
+        tn_array *part = folded(f, tn__cut(y, axis, start, stop > start ? stop - start : 1), axis, NULL, NULL);
+        result = i ? tn_concatenate(2, (const tn_array *const[]){result, part}, axis) : part;
+    }
+    return result;
+}
+
+tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, int axis)
+{
+    TN__COMPOSE(reduceat_by(f, x, count, places, axis));
+}
+
+/* ---- at ---- */
+
+/* Positions that repeat take turns: the k-th time that a position occurs is in round k, so that no round has it twice. */
+static tn_array *at(tn_binary_function *f, const tn_array *x, const tn_array *value, int count, const tn_key *keys)
+{
+    if (tn_is_error(x) || tn_is_error(value))
+        return tn__again(tn_is_error(x) ? x : value);
+    tn_array *all = tn_reshape(tn__count_up(x, tn_size(x)), tn_shape_of(x)), *places = tn_getitem(all, count, keys);
+    bool weak = tn__is_weak(value);
+    tn_array *v = weak ? NULL : tn_ravel(tn_broadcast_to(value, tn_shape_of(places)));
+    if (tn_is_error(places) || (v && tn_is_error(v)))
+        return tn_is_error(places) ? places : v;
+    int64_t n = tn_size(places);
+    if (n == 0)
+        return tn__again(x);
+    tn_array *order = tn_argsort_with(tn_ravel(places), NULL), *sorted = tn_take(tn_ravel(places), order, 0);
+    tn_array *fresh = tn_not_equal(tn__cut(sorted, 0, 1, n - 1), tn__cut(sorted, 0, 0, n - 1)), *up = tn__count_up(x, n);
+    tn_array *start = tn_where(fresh, tn__cut(up, 0, 1, n - 1), tn_weak_int(0));
+    start = tn_cummax_with(tn_concatenate(2, (const tn_array *const[]){tn__cut(up, 0, 0, 1), start}, 0), NULL);
+    tn_array *round = tn_subtract(up, start), *flat = tn_ravel(x);
+    int64_t rounds = tn_item_int(tn_max_with(round, NULL)) + 1;
+    for (int64_t r = 0; r < rounds && !tn_is_error(flat); r++) {
+        tn_array *those = tn_flatnonzero(tn_equal(round, tn_weak_int(r))), *here = tn_take(sorted, those, 0);
+        const tn_array *add = weak ? value : tn_take(v, tn_take(order, those, 0), 0);
+        tn_array *y = f(tn_take(flat, here, 0), add);
+        flat = tn_scatter_set(flat, here, tn_is_error(y) ? y : tn_cast(y, tn_dtype_of(x)), 0);
+    }
+    return tn_is_error(flat) ? flat : tn_reshape(flat, tn_shape_of(x));
+}
+
+tn_status tn_apply_at(tn_binary_function *f, tn_array *x, const tn_array *value, int count, const tn_key *keys)
+{
+    tn_scope_push();
+    tn_array *y = at(f, x, value, count, keys);
+    return tn__replace(x, tn__composed(y));
+}
