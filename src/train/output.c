@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "io/archive.h"
 #include "io/file.h"
 #include "train/run.h"
 #include "train/snapshot.h"
