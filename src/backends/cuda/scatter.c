@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* SCATTER_ADD and SCATTER_SET: the base is copied to the output, then terms go to their positions, by the kernels of
- * scatter.cuh. Sums are made in the order of the terms; those of whole numbers in any order, which is the same. */
+ * scatter.cuh. Few terms are added in their order, those of whole numbers in any order, which is the same, and many others in an
+ * order that follows from their positions (scatter_sorted.c). */
 #include <limits.h>
 #include <string.h>
 
 #include "backends/cuda/rows.h"
+#include "backends/cuda/scatter.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "tn_embed.h"
 
-enum { IN_ORDER_TERMS = 64, IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };
+enum { IN_ORDER_TERMS = 64, IN_ORDER_SUMS = 256,  IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };
 
-typedef enum scatter_way { IN_ORDER, AT_ONCE, IN_BLOCK, LAST_WINS } scatter_way;
-
-typedef struct scatter_args {
-    CUdeviceptr to, index, from, last;
-    long long count, extent, to_step, index_step, from_step, add;
-} scatter_args;
+typedef enum scatter_way { IN_ORDER, AT_ONCE, IN_BLOCK, LAST_WINS, SORTED } scatter_way;
 
 typedef struct scatter_data {
     tn__cuda_walk walk; /* over all axes but the indexed one: output, positions, terms */
-    scatter_args args;
+    tn__cuda_scatter_args args;
     scatter_way way;
     CUfunction check, clear, choose;
     tn__cuda_step base; /* of copying the base to the output */
     void *last;
     size_t last_bytes;
+    tn__cuda_sorted_sums *sums; /* SORTED */
 } scatter_data;
 
 /* Bytes of a dtype that atomics add, else 0. */
@@ -44,7 +42,7 @@ char *tn__cuda_text_scatter(tn_dtype dtype)
                       (const char *)tn__embed_cuda_scatter);
 }
 
-static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const scatter_args *args,
+static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const tn__cuda_scatter_args *args,
                      const tn__cuda_failure *failure)
 {
     const scatter_data *data = step->data;
@@ -53,6 +51,11 @@ static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const s
     void *params[] = {(void *)&data->walk, (void *)args, (void *)failure};
     tn_status status = TN_OK;
     switch (data->way) {
+    case SORTED: {
+        tn__cuda_scatter_args own = *args;
+        tn__cuda_failure own_failure = *failure;
+        return tn__cuda_sorted_sums_start(data->sums, run, &data->walk, &own, &own_failure);
+    }
     case IN_ORDER:
         return tn__cuda_start(run, step->function, lanes, params, label);
     case AT_ONCE:
@@ -75,7 +78,7 @@ static tn_status start_scatter(const tn__cuda_step *step, const tn__cuda_run *ru
 {
     const tn__operand *operand = step->step->operand;
     scatter_data *data = step->data;
-    scatter_args args = data->args;
+    tn__cuda_scatter_args args = data->args;
     CUdeviceptr base = tn__cuda_address(run, &operand[1]);
     args.to = tn__cuda_address(run, &operand[0]);
     args.index = tn__cuda_address(run, &operand[2]);
@@ -100,30 +103,33 @@ static void free_scatter(const tn__cuda_step *step, tn__cuda_device *device)
     scatter_data *data = step->data;
     tn__cuda_module_release(device, data->base.module);
     tn__free(data->base.data);
+    tn__cuda_sorted_sums_free(data->sums, device);
     if (data->last)
         tn__device_release(device->owner, data->last, data->last_bytes);
 }
 
 static scatter_way way_of(const tn__step *step, const scatter_data *data)
 {
-    const scatter_args *args = &data->args;
+    const tn__cuda_scatter_args *args = &data->args;
     bool many = args->count > IN_ORDER_TERMS;
     if (!args->add)
         return many && args->count < UINT_MAX ? LAST_WINS : IN_ORDER;
     if (!many || !atomic_bytes(step->operand[0].dtype))
-        return IN_ORDER;
+        return args->count > IN_ORDER_SUMS && tn__cuda_sorted_sums_take(&data->walk, args) ? SORTED : IN_ORDER;
     return data->walk.size == 1 && args->extent <= IN_BLOCK_EXTENT ? IN_BLOCK : AT_ONCE;
 }
 
 static tn_status load_kernels(tn__cuda_step *step, tn__cuda_device *device)
 {
     static const char *const name[] = {[IN_ORDER] = "in_order", [AT_ONCE] = "at_once", [IN_BLOCK] = "in_block",
-                                       [LAST_WINS] = "write"};
+                                       [LAST_WINS] = "write", [SORTED] = "fold"};
     scatter_data *data = step->data;
     tn_status status =
         tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(step->step->operand[0].dtype), name[data->way]);
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "check", &data->check);
+    if (status == TN_OK && data->way == SORTED)
+        return tn__cuda_sorted_sums_make(step, device, &data->walk, &data->args, &data->sums);
     if (status != TN_OK || data->way != LAST_WINS)
         return status;
     data->last_bytes = (size_t)data->walk.size * (size_t)data->args.extent * sizeof(unsigned);
@@ -151,7 +157,7 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
     int axis = __builtin_ctz(s->axes);
     tn__cuda_walk_make(&data->walk, ~s->axes, index->ndim, index->dim, 3,
                        (const int64_t *const[]){out->stride, index->stride, from->stride});
-    data->args = (scatter_args){.count = index->dim[axis], .extent = out->dim[axis], .to_step = out->stride[axis],
+    data->args = (tn__cuda_scatter_args){.count = index->dim[axis], .extent = out->dim[axis], .to_step = out->stride[axis],
                                 .index_step = index->stride[axis], .from_step = from->stride[axis],
                                 .add = s->op == TN__CUDA_OP_SCATTER_ADD};
     data->way = way_of(s, data);

@@ -7,6 +7,7 @@
  *     in_order                a thread a place of the walk, term after term: any dtype, few terms
  *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for few
  *                             positions in shared memory first
+ *     sorted_keys, fold       sums of any dtype, many terms: positions are sorted, and equal ones added up (scatter_sorted.c)
  *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written
  *
  * In front of it: S, W, LOAD, STORE and PLUS of the dtype, struct walk, tn_failure; ATOMIC where S can be added atomically.
@@ -152,3 +153,81 @@ extern "C" __global__ void in_block(const __grid_constant__ walk w, const __grid
     }
 }
 #endif
+
+/* ---- many terms whose order counts ---- */
+
+#define FOLDED 32       /* of a thread */
+#define NOWHERE (~0u)   /* the position of nothing */
+
+/* Terms in the order of their positions, in `lanes` sequences beside one another. A thread adds up the terms of each position in
+ * a piece of FOLDED terms of one sequence. What lies whole within the piece goes to the output; sums of its first and its last
+ * position, which may go on in other pieces, are two terms of the next, shorter sequence. So the order of additions follows from
+ * the positions alone. */
+struct fold {
+    unsigned *keys;         /* of the terms: by sorted row, or with `values` by term and lane */
+    const i64 *order;       /* the sorted order of the terms, by row; NULL: they are in order */
+    const W *values;        /* then, by term and lane */
+    unsigned *next_keys;    /* by term and lane of the next sequence */
+    W *next_values;
+    i64 terms, pieces, lanes, rows; /* of one sequence; lanes may share one row of positions */
+};
+
+extern "C" __global__ void sorted_keys(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                       const __grid_constant__ fold f, const __grid_constant__ tn_failure failure)
+{
+    for EACH(i, f.rows * f.terms) {
+        const i64 row = i / f.terms;
+        i64 at[3];
+        places(w, row, at);
+        const i64 k = position(s, s.index + at[1], i - row * f.terms, failure);
+        f.keys[i] = k < 0 ? NOWHERE : (unsigned)k;
+    }
+}
+
+extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                const __grid_constant__ struct fold f, const __grid_constant__ tn_failure failure)
+{
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    for EACH(t, f.lanes * f.pieces) {
+        const i64 piece = t / f.lanes, lane = t - piece * f.lanes;
+        const i64 begin = piece * FOLDED, end = begin + FOLDED < f.terms ? begin + FOLDED : f.terms;
+        i64 at[3];
+        places(w, lane, at);
+        const i64 row = f.rows == 1 ? 0 : lane * f.terms;
+        const auto add = [&](unsigned k, W sum) {
+            S *place = s.to + at[0] + (i64)k * s.to_step;
+            *place = STORE((W)PLUS(LOAD(*place), sum));
+        };
+        unsigned now = NOWHERE, first = NOWHERE;
+        W sum = W(), first_sum = W();
+        for (i64 i = begin; i < end; i++) {
+            const i64 j = f.order ? f.order[row + i] : i * f.lanes + lane;
+            const unsigned key = f.keys[f.order ? row + j : j];
+            if (key == NOWHERE)
+                continue;
+            const W term = f.order ? (W)LOAD(s.from[at[2] + j * s.from_step]) : f.values[j];
+            if (key == now) {
+                sum = (W)PLUS(sum, term);
+                continue;
+            }
+            if (f.pieces > 1 && first == NOWHERE) {
+                first = now;
+                first_sum = sum;
+            } else if (now != NOWHERE) {
+                add(now, sum);
+            }
+            now = key;
+            sum = term;
+        }
+        if (f.pieces == 1) {
+            if (now != NOWHERE)
+                add(now, sum);
+            continue;
+        }
+        const i64 next = 2 * piece * f.lanes + lane;
+        f.next_keys[next] = first == NOWHERE ? now : first;
+        f.next_values[next] = first == NOWHERE ? sum : first_sum;
+        f.next_keys[next + f.lanes] = first == NOWHERE ? NOWHERE : now;
+        f.next_values[next + f.lanes] = sum;
+    }
+}
