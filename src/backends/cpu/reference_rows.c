@@ -2,8 +2,8 @@
 /*
  * Operations on whole rows of the last axis: sorting, scans, searching. Rows are shared out to threads.
  *
- * Elements are ordered by keys: unsigned numbers in the order of the elements, where NaN comes last and zeros of either sign are
- * equal. Sorting is by radix, a byte of the keys at a time from the lowest, so that equal elements keep their order.
+ * Elements are searched by keys: unsigned numbers in the order of the elements, where NaN comes last and zeros of either sign are
+ * equal. Sorting itself is in sort.c.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "array/scalar.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/sort.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -31,8 +32,9 @@ struct rows_data {
     tn__cpu_space rest;   /* all axes but the last */
     int64_t count[3];     /* elements of a row of each operand */
     int64_t step[3];      /* along it, in bytes */
-    int itemsize;         /* of input 0 */
     bool right;           /* SEARCH_RIGHT */
+    bool positions;       /* ARGSORT */
+    tn_dtype dtype;       /* of input 0 */
     size_t scratch;       /* bytes a thread needs */
 };
 
@@ -76,74 +78,16 @@ static uint64_t (*const keys[TN_DTYPE_COUNT])(const char *) = {
 
 /* ---- sorting ---- */
 
-typedef struct entry {
-    uint64_t key;
-    int64_t place;
-} entry;
-
-#define FEW 48 /* sorted by insertion */
-
-static void insertion_sort(entry *e, int64_t n)
+static tn__cpu_sort_row sort_of(const rows_data *data, char *const *p)
 {
-    for (int64_t i = 1; i < n; i++) {
-        entry moving = e[i];
-        int64_t j = i;
-        for (; j > 0 && e[j - 1].key > moving.key; j--)
-            e[j] = e[j - 1];
-        e[j] = moving;
-    }
-}
-
-/* The entries in order, in one of the two arrays. Bytes that all keys share take no pass. */
-static entry *radix_sort(entry *from, entry *to, int64_t n)
-{
-    int64_t count[8][256];
-    memset(count, 0, sizeof count);
-    for (int64_t i = 0; i < n; i++)
-        for (int b = 0; b < 8; b++)
-            count[b][from[i].key >> 8 * b & 255]++;
-    for (int b = 0; b < 8; b++) {
-        if (count[b][from[0].key >> 8 * b & 255] == n)
-            continue;
-        int64_t at = 0;
-        for (int v = 0; v < 256; v++) {
-            int64_t next = at + count[b][v];
-            count[b][v] = at;
-            at = next;
-        }
-        for (int64_t i = 0; i < n; i++)
-            to[count[b][from[i].key >> 8 * b & 255]++] = from[i];
-        entry *swap = from;
-        from = to;
-        to = swap;
-    }
-    return from;
-}
-
-static entry *sorted_entries(const rows_data *data, const char *from, void *scratch)
-{
-    int64_t n = data->count[1];
-    entry *e = scratch;
-    for (int64_t i = 0; i < n; i++)
-        e[i] = (entry){data->key(from + i * data->step[1]), i};
-    if (n > FEW)
-        return radix_sort(e, e + n, n);
-    insertion_sort(e, n);
-    return e;
+    return (tn__cpu_sort_row){.dtype = data->dtype, .positions = data->positions, .n = data->count[1], .from = p[1],
+                              .from_step = data->step[1], .to = p[0], .to_step = data->step[0]};
 }
 
 static void sort_row(const rows_data *data, char *const *p, void *scratch)
 {
-    const entry *e = sorted_entries(data, p[1], scratch);
-    for (int64_t i = 0; i < data->count[0]; i++)
-        memcpy(p[0] + i * data->step[0], p[1] + e[i].place * data->step[1], (size_t)data->itemsize);
-}
-
-static void argsort_row(const rows_data *data, char *const *p, void *scratch)
-{
-    const entry *e = sorted_entries(data, p[1], scratch);
-    for (int64_t i = 0; i < data->count[0]; i++)
-        *(int64_t *)(p[0] + i * data->step[0]) = e[i].place;
+    const tn__cpu_sort_row row = sort_of(data, p);
+    tn__cpu_sort(&row, scratch, 1);
 }
 
 /* ---- searching ---- */
@@ -224,13 +168,29 @@ static const struct {
     int op;
     row_function function;
     int scan;     /* of scan_functions; -1: none */
-    bool scratch; /* entries for a row, twice */
+    bool scratch; /* sorts */
 } operations[] = {
-    {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, argsort_row, -1, true},
+    {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, sort_row, -1, true},
     {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
     {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
     {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
 };
+
+/* Rows that are sorted, fewer than threads: all threads sort each. */
+static void sort_together(rows_run *run, int team)
+{
+    const rows_data *data = run->data;
+    void *scratch = tn__alloc(data->scratch);
+    run->no_memory = !scratch;
+    tn__cpu_cursor at;
+    tn__cpu_cursor_set(&at, &data->rest, run->base, 0);
+    for (int64_t i = 0; scratch && i < data->rest.size; i++) {
+        const tn__cpu_sort_row row = sort_of(data, at.p);
+        tn__cpu_sort(&row, scratch, team);
+        tn__cpu_cursor_move(&at, 1);
+    }
+    tn__free(scratch);
+}
 
 static void some_rows(void *context, int64_t begin, int64_t end)
 {
@@ -255,7 +215,11 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
     (void)scalars;
     rows_run run = {.data = step->data};
     tn__cpu_addresses(step, step->step->operand_count, buffers, run.base);
-    if (run.data->count[step->step->operand_count - 1] > 0)
+    int64_t n = run.data->count[1], rows = run.data->rest.size;
+    int team = run.data->scratch && n > 0 ? tn__cpu_team(n, 16) : 1;
+    if (rows > 0 && rows < team)
+        sort_together(&run, team);
+    else if (run.data->count[step->step->operand_count - 1] > 0)
         tn__cpu_for(run.data->rest.size, run.data->count[1] * 16, some_rows, &run);
     return run.no_memory ? tn__fail_memory(tn__cpu_ops[step->step->op].name, run.data->scratch) : TN_OK;
 }
@@ -282,7 +246,6 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     data->scan = operations[row].scan < 0 ? NULL : scans[dtype].row[operations[row].scan];
     data->key = keys[dtype];
     data->right = s->op == TN__CPU_OP_SEARCH_RIGHT;
-    data->itemsize = tn__dtypes[dtype].size;
     const int64_t *stride[3];
     int64_t itemsize[3];
     for (int k = 0; k < s->operand_count; k++) {
@@ -291,7 +254,9 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         data->count[k] = operand[k].dim[ndim - 1];
         data->step[k] = operand[k].stride[ndim - 1] * itemsize[k];
     }
-    data->scratch = operations[row].scratch ? 2 * sizeof(entry) * (size_t)data->count[1] : 0;
+    data->dtype = dtype;
+    data->positions = s->op == TN__CPU_OP_ARGSORT;
+    data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1]) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
     return TN_OK;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Sorting a row by radix. */
+#ifndef TN_BACKENDS_CPU_SORT_H
+#define TN_BACKENDS_CPU_SORT_H
+
+#include <tanso/base.h>
+
+/* A row: n elements of a dtype, `from_step` bytes from one to the next, and where the sorted ones (or with `positions` their int64
+ * places) go. NaN comes last, zeros of either sign are equal, and equal elements keep their order. */
+typedef struct tn__cpu_sort_row {
+    tn_dtype dtype;
+    bool positions;
+    int64_t n;
+    const char *from;
+    int64_t from_step;
+    char *to;
+    int64_t to_step;
+} tn__cpu_sort_row;
+
+bool tn__cpu_sorts(tn_dtype dtype);
+/* Bytes of scratch memory that a row needs. */
+size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n);
+/* By a team of threads; of one within a loop over threads. The result does not depend on the team. */
+void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team);
+
+#endif
