@@ -122,8 +122,10 @@ static bool wants_scientific(tn_dtype dtype, const void *elements, size_t stride
         largest = x > largest ? x : largest;
         smallest = x < smallest ? x : smallest;
     }
+    /* NumPy 2 compares in the dtype, where float32's 1e-4 is not below 1e-4 */
+    double least = dtype == TN_FLOAT32 ? (double)1e-4f : 1e-4;
     return largest > 0 &&
-           (largest >= 1e8 || smallest < 1e-4 || ratio(largest, smallest, dtype) > 1000);
+           (largest >= 1e8 || smallest < least || ratio(largest, smallest, dtype) > 1000);
 }
 
 static void measure_positional(tn__number_format *f, double x)

@@ -17,6 +17,8 @@ rng = np.random.default_rng(SEED)
 np.seterr(all="ignore")
 if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     np.set_printoptions(legacy="1.25") # newer ones name the shape of an array they abridge
+if hasattr(np, "_set_promotion_state"):
+    np._set_promotion_state("weak")  # compares numbers with 1e-4 in their own dtype, as NumPy 2 does
 
 INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 FLOATS = "float16 bfloat16 float32 float64".split()
