@@ -302,10 +302,11 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     }
     plan.swapped = plan.form[TN__MATMUL_OUT].transposed;
     tn__matmul_product p = product_of(&plan, operand);
-    if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
+    if (mm->work == TN_FLOAT32 && tn__matmul_packed_suits(&p))
+        plan.multiply = tn__matmul_packed;
+    else if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
         plan.multiply = tn__matmul_tile;
-    else if (mm->work == TN_FLOAT32 &&
-             (tn__matmul_packed_suits(&p) || (plan.multiply == NULL && tn__matmul_packed_can(&p))))
+    else if (mm->work == TN_FLOAT32 && plan.multiply == NULL && tn__matmul_packed_can(&p))
         plan.multiply = tn__matmul_packed;
     if (plan.multiply == NULL || !fits(&plan))
         return tn__matmul_prepare_plain(step);

@@ -31,6 +31,9 @@
 #define LEAST       4096     /* multiplications of a product that is worth packing where plain loops are the other way */
 #define HIGHEST     16       /* rows of any tile, and one */
 #define LINE        16       /* elements of a cache line */
+#define PACKING     4        /* cost of an element, which may lie in another core's cache */
+#define PIECES      4        /* a thread, at least */
+#define TURN        4        /* rows of a transpose that are packed at a time */
 #define SOONS       5        /* stretches of memory that a tile asks for */
 
 typedef struct tn__packed_tile {
@@ -52,7 +55,7 @@ typedef struct tn__packed_isa {
     int width, tallest;
     tn__packed_function tile[HIGHEST][2][2]; /* by rows, whether it packs b, vectors - 1 */
     void (*pack_rows)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step);
-    void (*pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to);
+    void (*pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step);
 } tn__packed_isa;
 
 #define TALLEST 14
@@ -98,18 +101,36 @@ static const float *element(const tn__matmul_matrix *matrix, int64_t row, int64_
     return (const float *)matrix->place + (matrix->transposed ? column * matrix->ld + row : row * matrix->ld + column);
 }
 
-/* Blocks of rows of a. */
+/* `count` neighbouring rows of a, or columns of b, k elements of each; `apart`: those lie ld apart, not the rows. */
+static void pack(const stretch *s, const float *from, int64_t ld, bool apart, int64_t count, int64_t k, float *to, int64_t step)
+{
+    (apart ? s->isa->pack_columns : s->isa->pack_rows)(from, ld, count, k, to, step);
+}
+
+static int64_t columns_of(const stretch *s, int64_t panel)
+{
+    return least(s->p->n - panel * 2 * s->isa->width, 2 * s->isa->width);
+}
+
+static void pack_panel(const stretch *s, int64_t number, float *panel)
+{
+    int64_t width = s->isa->width, columns = columns_of(s, number), step = columns > width ? 2 * width : width;
+    for (int64_t j = 0; j < columns; j += width)
+        pack(s, element(&s->p->b, s->depth, number * 2 * width + j), s->p->b.ld, !s->p->b.transposed,
+             least(columns - j, width), s->k, panel + j, step);
+}
+
+/* Blocks of rows of a. Of a transpose, some rows of all the blocks and then the next: as they lie one behind the other. */
 static void pack_part(void *context, int64_t begin, int64_t end)
 {
     const stretch *s = context;
-    for (; begin < end; begin++) {
-        int64_t top = top_of(s, begin), rows = top_of(s, begin + 1) - top;
-        const float *from = element(&s->p->a, s->row + top, s->depth);
-        if (s->p->a.transposed)
-            s->isa->pack_columns(from, s->p->a.ld, rows, s->k, s->a + top * s->k);
-        else
-            s->isa->pack_rows(from, s->p->a.ld, rows, s->k, s->a + top * s->k, rows);
-    }
+    int64_t turn = s->p->a.transposed ? TURN : s->k;
+    for (int64_t depth = 0; depth < s->k; depth += turn)
+        for (int64_t block = begin; block < end; block++) {
+            int64_t top = top_of(s, block), rows = top_of(s, block + 1) - top;
+            pack(s, element(&s->p->a, s->row + top, s->depth + depth), s->p->a.ld, s->p->a.transposed, rows,
+                 least(turn, s->k - depth), s->a + top * s->k + depth * rows, rows);
+        }
 }
 
 static void ask(tn__packed_tile *t, int number, const float *place, int64_t step, int64_t count, int64_t *left)
@@ -132,43 +153,42 @@ static void ask_for(tn__packed_tile *t, int64_t rows, const float *next, int64_t
     ask(t, 4, t->out, 0, left, &left);
 }
 
-/* A group of blocks times a panel of columns. */
-static void multiply_piece(const stretch *s, int64_t piece, float *panel)
+/* A group of blocks times a panel of columns, which is packed already, or will be. `next`: the panel after it, if known. */
+static void multiply_panel(const stretch *s, int64_t group, int64_t number, float *panel, bool packed, const float *next)
 {
     const tn__matmul_product *p = s->p;
-    int64_t group = piece / s->panels, number = piece % s->panels, width = s->isa->width, wide = 2 * width;
-    int64_t left = number * wide, columns = p->n - left < wide ? p->n - left : wide;
-    int vectors = columns > width ? 2 : 1;
-    bool packs = !p->b.transposed;
-    tn__packed_tile tile = {.b = element(&p->b, s->depth, left), .panel = panel, .k = s->k, .ldb = p->b.ld,
+    int64_t columns = columns_of(s, number), left = number * 2 * s->isa->width;
+    int vectors = columns > s->isa->width ? 2 : 1;
+    tn__packed_tile tile = {.b = packed ? panel : element(&p->b, s->depth, left), .panel = panel, .k = s->k, .ldb = p->b.ld,
                             .ldo = p->out.ld, .columns = columns, .alpha = p->alpha.f32, .beta = p->beta || s->depth > 0};
-    const float *next = packs && piece + s->team < s->panels * s->groups
-                            ? element(&p->b, s->depth, (piece + s->team) % s->panels * wide) : NULL;
-    if (!packs) {
-        for (int64_t j = 0; j < columns; j += width)
-            s->isa->pack_rows(tile.b + j * p->b.ld, p->b.ld, least(columns - j, width), s->k, panel + j, vectors * width);
-        tile.b = panel;
-    }
     int64_t first = part(s->blocks, group, s->groups), end = part(s->blocks, group + 1, s->groups);
     for (int64_t b = first; b < end; b++) {
         int64_t top = top_of(s, b), rows = top_of(s, b + 1) - top, line = b - first - 1;
         tile.a = s->a + top * s->k;
         tile.out = (float *)p->out.place + (s->row + top) * p->out.ld + left;
         ask_for(&tile, rows, line >= 0 && line * LINE <= columns ? next : NULL, line);
-        s->isa->tile[rows][packs][vectors - 1](&tile);
-        packs = false;
+        s->isa->tile[rows][!packed][vectors - 1](&tile);
+        packed = true;
         tile.b = panel;
     }
 }
 
-static void pieces_part(void *context, int64_t begin, int64_t end)
+static void panels_part(void *context, int64_t begin, int64_t end)
 {
     const stretch *s = context;
-    int64_t memory = 0;
+    int64_t memory = 0, pieces = s->panels * s->groups;
     while (atomic_flag_test_and_set_explicit(&s->taken[memory], memory_order_acquire))
         memory++;
-    for (; begin < end; begin++)
-        multiply_piece(s, begin, s->panel + memory * s->panel_size);
+    float *panel = s->panel + memory * s->panel_size;
+    for (; begin < end; begin++) {
+        int64_t number = begin % s->panels, after = begin + s->team;
+        bool packed = s->p->b.transposed;
+        const float *next = packed || after >= pieces ? NULL
+                                                      : element(&s->p->b, s->depth, after % s->panels * 2 * s->isa->width);
+        if (packed)
+            pack_panel(s, number, panel);
+        multiply_panel(s, begin / s->panels, number, panel, packed, next);
+    }
     atomic_flag_clear_explicit(&s->taken[memory], memory_order_release);
 }
 
@@ -191,7 +211,8 @@ static const tn__packed_isa *isa_here(void)
 bool tn__matmul_packed_suits(const tn__matmul_product *p)
 {
     bool on_lines = p->out.ld % LINE == 0 && p->b.ld % LINE == 0;
-    return isa_here() != NULL && p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines;
+    bool thin = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256;
+    return isa_here() != NULL && (thin || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
 }
 
 bool tn__matmul_packed_can(const tn__matmul_product *p)
@@ -199,35 +220,42 @@ bool tn__matmul_packed_can(const tn__matmul_product *p)
     return isa_here() != NULL && (double)p->m * (double)p->n * (double)p->k >= LEAST;
 }
 
+/* Blocks and groups of this stretch, then packing, then multiplying. */
+static void multiply_stretch(stretch *s)
+{
+    s->blocks = parts_of(s->rows, s->isa->tallest);
+    s->height = s->rows / s->blocks;
+    int64_t least_groups = parts_of(s->rows * s->k * (int64_t)sizeof(float), GROUP_BYTES);
+    int64_t pieces = s->team == 1 ? 1 : PIECES * s->team;
+    s->groups = least(s->blocks, most(least_groups, parts_of(pieces, s->panels)));
+    tn__cpu_for(s->blocks, PACKING * s->height * s->k, pack_part, s);
+    tn__cpu_share((int)s->team, s->groups * s->panels, panels_part, s);
+}
+
 bool tn__matmul_packed(const tn__matmul_product *p)
 {
     stretch s = {.p = p, .isa = isa_here()};
-    int64_t stretches = parts_of(p->k, DEEPEST), deepest = parts_of(p->k, stretches);
-    int64_t most_rows = least(p->m, most(ROWS_BYTES / 4 / deepest, s.isa->tallest));
-    int64_t rounds = parts_of(p->m, most_rows), team;
-    team = s.team = tn__cpu_team(p->m * p->n, p->k);
-    s.panel_size = deepest * 2 * s.isa->width;
-    s.panels = parts_of(p->n, 2 * s.isa->width);
+    int64_t stretches = parts_of(p->k, DEEPEST), deepest = parts_of(p->k, stretches), wide = 2 * s.isa->width;
+    int64_t most_rows = least(p->m, most(ROWS_BYTES / (int64_t)sizeof(float) / deepest, s.isa->tallest));
+    int64_t rounds = parts_of(p->m, most_rows);
+    s.team = tn__cpu_team(p->m * p->n, p->k);
+    s.panels = parts_of(p->n, wide);
+    s.panel_size = deepest * wide;
     atomic_flag taken[TN__POOL_WORKERS + 1];
     for (int i = 0; i < s.team; i++)
         atomic_flag_clear_explicit(&taken[i], memory_order_relaxed);
     s.taken = taken;
-    size_t bytes = (size_t)(team * s.panel_size + (parts_of(p->m, rounds) + HIGHEST) * deepest) * sizeof(float);
-    s.panel = tn__alloc_aligned(bytes);
+    s.panel = tn__alloc_aligned((size_t)(s.team * s.panel_size + (parts_of(p->m, rounds) + HIGHEST) * deepest) * sizeof(float));
     if (s.panel == NULL)
         return false;
-    s.a = s.panel + team * s.panel_size;
+    s.a = s.panel + s.team * s.panel_size;
     for (int64_t i = 0; i < stretches; i++)
         for (int64_t j = 0; j < rounds; j++) {
             s.depth = part(p->k, i, stretches);
             s.k = part(p->k, i + 1, stretches) - s.depth;
             s.row = part(p->m, j, rounds);
             s.rows = part(p->m, j + 1, rounds) - s.row;
-            s.blocks = parts_of(s.rows, s.isa->tallest);
-            s.height = s.rows / s.blocks;
-            s.groups = least(s.blocks, most(parts_of(s.rows * s.k * 4, GROUP_BYTES), parts_of(team == 1 ? 1 : 4 * team, s.panels)));
-            tn__cpu_for(s.blocks, s.rows / s.blocks * s.k, pack_part, &s);
-            tn__cpu_share((int)s.team, s.groups * s.panels, pieces_part, &s);
+            multiply_stretch(&s);
         }
     tn__free(s.panel);
     return true;

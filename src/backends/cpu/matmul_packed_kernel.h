@@ -73,13 +73,13 @@ static inline __attribute__((always_inline)) TARGET void ISA(packed_tile)(const 
 EACH_HEIGHT(TILE)
 #undef TILE
 
-/* to[p * rows + r] = from[p * ld + r]: a block of a transpose. */
-static TARGET void ISA(pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to)
+/* to[p * step + r] = from[p * ld + r] for `rows` rows, at most a vector's, and zeros behind them, up to a vector or to `step`. */
+static TARGET void ISA(pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step)
 {
-    const MASK mask = FIRST(rows);
+    const MASK mask = FIRST(rows), whole = FIRST(step);
     _Static_assert(TALLEST <= WIDTH, "a vector holds a block's rows");
     for (int64_t p = 0; p < k; p++)
-        STORE(to + p * rows, mask, LOAD(from + p * ld, mask));
+        STORE(to + p * step, whole, LOAD(from + p * ld, mask));
 }
 
 /* to[p * step + r] = from[r * ld + p] for `rows` rows, at most a vector's, and each p below k. What lies behind them, up to a
