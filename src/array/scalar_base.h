@@ -51,6 +51,7 @@ TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u
 TNS__PTX1(tns__root_f32, "sqrt.approx.ftz.f32")
 TNS__PTX1(tns__inverse_f32, "rcp.approx.ftz.f32")
 TNS__PTX1(tns__inverse_root_f32, "rsqrt.approx.ftz.f32")
+TNS__PTX1(tns__binary_log_f32, "lg2.approx.ftz.f32") /* to 2^-22, absolutely between 1/2 and 2, else relatively */
 TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
 {
     tn_f32 y = tns__inverse_f32(b), q = a * y;

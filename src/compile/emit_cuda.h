@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c (index
- * arithmetic, chunks), emit_cuda_combine.c (what threads do together), and a file a form.
+ * arithmetic, chunks), emit_cuda_care.c (elements, divisions), emit_cuda_combine.c (what threads do together), and a file a form.
  *
  * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16 bytes
  * where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's first place,
@@ -59,7 +59,7 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 
 /* ---- emit_cuda_walk.c ---- */
 
-/* The type of positions; whether accesses lie so that chunks of them can be moved at once. */
+/* The type of positions; whether accesses lie so that chunks of them can be moved at once; R, how many elements are reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
 /* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the last. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
@@ -75,25 +75,39 @@ void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: what all rows have in common, in front of tn__cu_elements. */
 void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
-bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
 /* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass needs it. */
 int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks);
 void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
 void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
 /* Random numbers are loaded as if each chunk began with a block of the generator: this mends those that do not. */
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass);
-bool tn__cu_makes_random(const tn__nest *nest);
+/* ROWS: does the pass read no memory that it may have overwritten? Then it can be done again. */
+bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
-/* Inverses of divisors that are the same for all elements of a pass: in front of tn__cu_elements. */
-void tn__cu_declare_inverses(tn__printer *p, int pass);
-/* A pass's work on a chunk: its elements go into the accumulators and into what is stored. */
-void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 /* A load that a tile turns: the tile is named tile<access>, and read at [j][i]. */
 bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr *e);
+
+/* ---- emit_cuda_facts.c ---- */
+
+bool tn__cu_is_random(const tn__expr *e);
+bool tn__cu_makes_random(const tn__nest *nest);
 bool tn__cu_has_gathers(const tn__nest *nest);
+/* Does it store values of rows? */
+bool tn__cu_has_row_values(const tn__nest *nest);
+/* An access that does not vary with the kept loops, of which there are some. */
+bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
+
+/* ---- emit_cuda_care.c ---- */
+
+/* Inverses of divisors that are the same for all elements of a pass: in front of tn__cu_elements. */
+void tn__cu_declare_inverses(tn__printer *p, int pass);
+/* Declares `sure` if a pass can do its divisions carelessly. */
+bool tn__cu_begin_careless(tn__printer *p, int pass);
+/* A pass's work on a chunk: its elements go into the accumulators and into what is stored. */
+void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 
 /* ---- emit_cuda_combine.c ---- */
 

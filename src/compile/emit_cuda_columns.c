@@ -21,7 +21,6 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
     tn__cu_declare(p, f, level);
     open_row(p, f);
     tn__cu_load(p, f, level);
-    tn__cu_mend_random(p, f, level);
     tn__line(p, "}");
     open_row(p, f);
     tn__line(p, "if (live <= 0) continue;");
@@ -127,12 +126,10 @@ static void open_groups(tn__printer *p)
 void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
-    bool pieces = n->part == TN__PART_PIECES, any = false;
+    bool pieces = n->part == TN__PART_PIECES;
     uint32_t inner = n->reduced | 1u << f->loop, kept = tn__nest_loops(n) & ~n->reduced;
     p->chunk = "[q]";
     tn__cu_begin(p, f);
-    tn__emit_extent(p);
-    tn__line(p, "(void)R;");
     if (pieces)
         print_kept(p);
     tn__cu_find(p, f, inner);
@@ -154,11 +151,9 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
         if (!pieces)
             finish(p, f, level);
     }
-    for (int s = 0; s < n->store_count; s++)
-        any = any || n->store[s].row;
     if (pieces)
         store_pieces(p, f);
-    else if (any)
+    else if (tn__cu_has_row_values(n))
         store_row_values(p, f);
     tn__line(p, "}");
 }
@@ -171,8 +166,6 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     uint32_t kept = tn__nest_loops(n) & ~n->reduced;
     p->chunk = "";
     tn__cu_begin(p, f);
-    tn__emit_extent(p);
-    tn__line(p, "(void)R;");
     print_kept(p);
     open_groups(p);
     tn__line(p, "const ix number = item * across + cx;");

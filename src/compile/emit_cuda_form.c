@@ -10,13 +10,15 @@
 #define MOST_POSITION   ((int64_t)1 << 30) /* that 32 bits are used for: sums of two fit, too */
 #define MOST_WIDTH      8
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
-#define HELD_REGISTERS  64   /* for values that stay from pass to pass; half of them where a block has all its threads */
+#define RANDOM_CHUNKS   4    /* for which the generator's keys are made ready together */
+#define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
 #define OTHER_SHARED    2048 /* bytes that a reduction needs of shared memory besides */
 #define MOST_EXPRS      512
 #define STREAMED        4    /* chunks under way where rows are longer than that */
 #define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
 #define TILE_BYTES      40000
 #define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
+#define AT_ONCE         6    /* blocks of a multiprocessor */
 #define SPLIT_CHUNKS    16   /* chunks or rows a thread should have to go through at least before a reduction is split */
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -159,7 +161,8 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     f->kind = TN__CUDA_ELEMENTWISE;
     f->width = natural_width(n, last);
     int64_t loaded = loaded_bytes(n, last, f->width);
-    f->batch = tn__cu_makes_random(n) || (loaded && loaded * 2 <= IN_FLIGHT) ? 2 : 1; /* random: keys are made ready for both */
+    f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
+    f->batch = tn__cu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
     f->chunks = last >= 0 ? up(n->extent[last], f->width) : 1;
     f->groups = !points ? 0 : last >= 0 ? points / n->extent[last] * f->chunks : 1;
 }
@@ -223,21 +226,21 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
     for (f->width = 1; f->width < WIDTH && extent % (2 * f->width) == 0;)
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
-    int64_t each = f->width == 1 || f->chunks <= 64 * EACH ? 2 * EACH : EACH; /* a warp alone needs no barriers */
+    int64_t each = f->width == 1 ? 2 * EACH : EACH;
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
                             TN__CUDA_MOST);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
     f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
-    int64_t words = f->batch * held_words(n, f->width), room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 2 : HELD_REGISTERS;
+    int64_t words = f->batch * held_words(n, f->width), room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
     f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
-        f->resident = (words <= 16 ? 1536 : words <= 32 ? 1024 : 0) / f->threads;
+        f->resident = (words <= 16 ? 1536 : words <= 32 ? 768 : 0) / f->threads;
     if (!f->held) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
         f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
-        f->batch *= f->shared && f->width == 1 ? 2 : 1; /* few threads fit, with all the more registers */
+        f->batch = f->shared ? 2 * STREAMED / f->width : f->batch; /* such a block has half as many registers a thread */
     }
     f->groups = tn__nest_rows(n);
 }
@@ -310,6 +313,7 @@ tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
     if (n->part == TN__PART_PIECES) {
         f.segments = n->segments;
         f.segment = up(f.rows, n->segments);
+        f.resident = f.kind == TN__CUDA_COLUMNS ? AT_ONCE : 0;
         if (f.kind == TN__CUDA_ROWS) {
             f.held = false;
             f.shared = 0;
@@ -327,7 +331,8 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
     if (!n->reduction_count || tn__nest_points(n) < MANY || tn__nest_passes(n) > 1 || n->reduction_count > TN__MAX_PIECES)
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
-    int64_t wanted = 16 * (int64_t)chip->multiprocessors * TN__CUDA_THREADS; /* threads that keep the memory busy */
+    /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */
+    int64_t wanted = (f.kind == TN__CUDA_ROWS ? 16 : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
     int64_t each = f.kind == TN__CUDA_ROWS ? f.rows / TN__CUDA_THREADS : f.rows * f.lanes / TN__CUDA_THREADS;
     int64_t segments = at_most(threads ? wanted / threads : 0, each / SPLIT_CHUNKS);

@@ -23,7 +23,6 @@ static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
 {
     open_chunk(p, f, full);
     tn__cu_load(p, f, level);
-    tn__cu_mend_random(p, f, level);
     tn__line(p, "}");
     open_chunk(p, f, full);
     if (!full)
@@ -40,12 +39,9 @@ static void chunks(tn__printer *p, const tn__cu_form *f, int level, bool full)
     tn__line(p, "}");
 }
 
-static void pass(tn__printer *p, const tn__cu_form *f, int level)
+static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_full)
 {
-    p->pass = level;
-    tn__cu_declare_inverses(p, level);
     if (f->held) {
-        tn__cu_declare(p, f, level);
         tn__line(p, "{");
         tn__line(p, "const ix at = lane;");
         chunks(p, f, level, false);
@@ -53,12 +49,32 @@ static void pass(tn__printer *p, const tn__cu_form *f, int level)
         return;
     }
     tn__line(p, "ix at = begin + lane;");
-    for (int full = 1; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one another */
+    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one another */
         tn__line(p, "for (; at < end - %d; at += %d) {", full ? (f->batch - 1) * f->lanes : 0, f->batch * f->lanes);
         tn__cu_declare(p, f, level);
         chunks(p, f, level, full);
         tn__line(p, "}");
     }
+}
+
+static void pass(tn__printer *p, const tn__cu_form *f, int level)
+{
+    p->pass = level;
+    tn__cu_declare_inverses(p, level);
+    if (f->held)
+        tn__cu_declare(p, f, level);
+    tn__line(p, "{");
+    p->whole = tn__cu_repeats(p, f, level) && tn__cu_begin_careless(p, level);
+    p->careless = p->whole;
+    all_chunks(p, f, level, true);
+    p->careless = false;
+    if (p->whole) {
+        tn__line(p, "if (!sure) {");
+        all_chunks(p, f, level, false);
+        tn__line(p, "}");
+    }
+    p->whole = false;
+    tn__line(p, "}");
 }
 
 /* The results as variables of the row. */
@@ -88,14 +104,6 @@ static void store_pieces(tn__printer *p)
     tn__line(p, "}");
 }
 
-static bool has_row_values(const tn__nest *n)
-{
-    for (int s = 0; s < n->store_count; s++)
-        if (n->store[s].row)
-            return true;
-    return false;
-}
-
 /* Gives what is the same everywhere, and known before any pass, its variables at the top. */
 static void hoist_constants(tn__printer *p, int index)
 {
@@ -115,8 +123,6 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     bool pieces = n->part == TN__PART_PIECES;
     p->chunk = "[q]";
     tn__cu_begin(p, f);
-    tn__emit_extent(p);
-    tn__line(p, "(void)R;");
     for (int r = 0; r < n->reduction_count; r++)
         hoist_constants(p, n->reduction[r].arg);
     for (int s = 0; s < n->store_count; s++)
@@ -134,18 +140,14 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
         tn__cu_start(p, level, 0);
-        if (!f->held)
-            tn__line(p, "{");
         pass(p, f, level);
-        if (!f->held)
-            tn__line(p, "}");
         tn__cu_combine_lanes(p, f, level, &combinations);
         if (!pieces)
             finish(p, level);
     }
     if (pieces) {
         store_pieces(p);
-    } else if (has_row_values(n)) {
+    } else if (tn__cu_has_row_values(n)) {
         tn__line(p, "if (there && lane == 0) {");
         p->scope = ITEM;
         tn__emit_stores(p, true, 0);

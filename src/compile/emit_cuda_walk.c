@@ -6,8 +6,6 @@
 
 #define INDEX_OF(f) ((f)->wide ? "tn_i64" : "tn_i32")
 
-static bool is_random(const tn__expr *e) { return e->kind == TN__EXPR_INDEX && e->op != TN__OP_IOTA; }
-
 /* ---- places ---- */
 
 /* Strides of loops other than the form's that an access has, as an expression: whether all are whole multiples. */
@@ -42,6 +40,10 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
             tn__emit_indent(p);
             print_alignment(p, f, i);
         }
+    if (p->nest->reduced) {
+        tn__emit_extent(p);
+        tn__line(p, "(void)R;");
+    }
 }
 
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from)
@@ -124,7 +126,7 @@ static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pa
         return false;
     if (e->kind == TN__EXPR_LOAD)
         return !e->arity;
-    return is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
+    return tn__cu_is_random(e) && f->width > 1 && p->nest->access[e->access].stride[f->loop] == 1;
 }
 
 /* ---- chunks ---- */
@@ -229,7 +231,7 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
         return;
     }
     tn__emit_indent(p);
-    if (is_random(e)) {
+    if (tn__cu_is_random(e)) {
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
         print_random(p, e, "");
         round_random(p, f, e);
@@ -270,22 +272,12 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
         return;
     open_places(p, f);
     for (int e = 0; e < n->expr_count; e++)
-        if (is_random(&n->expr[e]) && brings(p, f, e, pass)) {
+        if (tn__cu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
             tn__emit_indent(p);
             print_random(p, &n->expr[e], "_apart");
             round_random(p, f, &n->expr[e]);
         }
     tn__line(p, "}");
-}
-
-bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a)
-{
-    bool varies = false, kept = false;
-    for (int l = 0; l < n->loop_count; l++) {
-        kept = kept || !(n->reduced >> l & 1);
-        varies = varies || (!(n->reduced >> l & 1) && a->stride[l]);
-    }
-    return kept && !varies;
 }
 
 /* Loads that a chunk does just before it uses them: what all rows have in common comes from a cache, and registers are for
@@ -311,6 +303,8 @@ void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass)
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = n->access[i].staged && f->held;
     load(p, f, pass, false);
+    if (f->kind != TN__CUDA_ELEMENTWISE)
+        tn__cu_mend_random(p, f, pass);
 }
 
 void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
@@ -320,6 +314,15 @@ void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass)
         any = any || (brings(p, f, e, pass) && comes_late(p, f, e));
     if (any)
         load(p, f, pass, true);
+}
+
+bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass)
+{
+    const tn__nest *n = p->nest;
+    bool repeats = f->held || f->shared;
+    for (int e = 0; e < n->expr_count; e++)
+        repeats = repeats && (!brings(p, f, e, pass) || comes_late(p, f, e) || later(f, &n->expr[e], pass));
+    return repeats;
 }
 
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f)
@@ -365,66 +368,6 @@ void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
     }
 }
 
-/* Is e a division or square root of the pass, which accumulates nothing? */
-static bool is_careless(const tn__nest *n, int e, int pass)
-{
-    const tn__expr *x = &n->expr[e];
-    bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
-    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != ITEM && tn__is_divided(x);
-}
-
-/* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
-static int common_divisor(const tn__nest *n, int e, int pass)
-{
-    int divisor = n->expr[e].op == TN__OP_DIVIDE && is_careless(n, e, pass) ? n->expr[e].arg[1] : -1;
-    if (divisor < 0 || n->expr[divisor].printed != ITEM)
-        return -1;
-    for (int i = 0; i < e; i++)
-        if (n->expr[i].op == TN__OP_DIVIDE && is_careless(n, i, pass) && n->expr[i].arg[1] == divisor)
-            return -1;
-    return divisor;
-}
-
-void tn__cu_declare_inverses(tn__printer *p, int pass)
-{
-    for (int e = 0; e < p->nest->expr_count; e++) {
-        int d = common_divisor(p->nest, e, pass);
-        if (d >= 0)
-            tn__line(p, "const tn_f32 y%d = tn_inverse(v%d); const bool divides%d = tn_divides(v%d);", d, d, d, d);
-    }
-}
-
-/* IEEE's divisions and square roots take a few instructions unless operands are at the ends of the range. All elements of a
- * chunk are computed so, without a branch; where the results say that an operand was there, once more with all care. */
-void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass)
-{
-    const tn__nest *n = p->nest;
-    bool careless = false;
-    for (int e = 0; e < n->expr_count; e++)
-        careless = careless || is_careless(n, e, pass);
-    if (careless) {
-        tn__emit_indent(p);
-        tn__text_add(p->text, "bool sure = true");
-        for (int e = 0; e < n->expr_count; e++)
-            if (common_divisor(n, e, pass) >= 0)
-                tn__text_addf(p->text, " & divides%d", common_divisor(n, e, pass));
-        tn__text_add(p->text, ";\n");
-    }
-    for (int careful = !careless; careful < 2; careful++) {
-        p->careless = !careful;
-        if (careful && careless)
-            tn__line(p, "if (!sure) {");
-        tn__cu_open_elements(p, f);
-        if (n->reduced)
-            tn__cu_accumulate(p, f, pass, f->kind == TN__CUDA_COLUMNS);
-        tn__cu_values(p, f, false, pass);
-        tn__line(p, "}");
-    }
-    if (careless)
-        tn__line(p, "}");
-    p->lane = NULL;
-}
-
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
 {
     const tn__nest *n = p->nest;
@@ -449,20 +392,4 @@ void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass)
             tn__text_add(p->text, "), live, (ix)1);\n");
     }
     tn__line(p, "}");
-}
-
-bool tn__cu_makes_random(const tn__nest *nest)
-{
-    for (int e = 0; e < nest->expr_count; e++)
-        if (is_random(&nest->expr[e]))
-            return true;
-    return false;
-}
-
-bool tn__cu_has_gathers(const tn__nest *nest)
-{
-    for (int i = 0; i < nest->access_count; i++)
-        if (nest->access[i].gathered)
-            return true;
-    return false;
 }
