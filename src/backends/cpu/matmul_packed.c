@@ -200,7 +200,6 @@ static const tn__packed_isa *isa_here(void)
     return simd == TN__SIMD_AVX512 ? &packed_isa_avx512 : simd == TN__SIMD_AVX2 ? &packed_isa_avx2 : NULL;
 }
 
-
 /*
  * Against oneDNN's sgemm on one AVX-512 core (152 GFLOP/s at most), in GFLOP/s of these tiles and of the library:
  * 100x784x1000 131 / 113, its transpose's product 784x100x1000 131 / 116, 100x300x300 125 / 119, 1000x256x1000 119 / 110,
@@ -211,7 +210,7 @@ static const tn__packed_isa *isa_here(void)
 bool tn__matmul_packed_suits(const tn__matmul_product *p)
 {
     bool on_lines = p->out.ld % LINE == 0 && p->b.ld % LINE == 0;
-    bool thin = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256;
+    bool thin = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256 && p->k >= 32;
     return isa_here() != NULL && (thin || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
 }
 
