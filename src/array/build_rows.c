@@ -2,11 +2,22 @@
 /* Operations on whole rows: sorting, scans, searching; and the axis that they work along. */
 #include "array/build_parts.h"
 
-/* Does the device compute it, or is it for the CPU? */
-static bool native(const tn__device *device, tn__op op, tn_dtype dtype)
+/* A library of a GPU goes from matrix to matrix: many small ones are done sooner on the CPU, with the way there and back. */
+static bool worth_it(tn__op op, const tn__shape *shape)
 {
+    if (tn__ops[op].kind != TN__KIND_LIBRARY || op == TN__OP_FFT || shape->ndim < 2)
+        return true;
+    int64_t n = shape->dim[shape->ndim - 1];
+    return n >= 128 && shape->size / (n * n) <= 16;
+}
+
+/* Does the device compute it, or is it for the CPU? */
+static bool native(const tn__node *a, tn__op op)
+{
+    const tn__device *device = a->device;
     return device->capabilities.operations || device->capabilities.shapes_only ||
-           (device->ops->supports && device->ops->supports((tn__device *)device, (int)op, dtype));
+           (device->ops->supports && worth_it(op, a->shape) &&
+            device->ops->supports((tn__device *)device, (int)op, (tn_dtype)a->dtype));
 }
 
 static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
@@ -29,8 +40,7 @@ static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int 
 
 tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
 {
-    bool here = native(in[0]->device, op, (tn_dtype)in[0]->dtype);
-    return (here ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
+    return (native(in[0], op) ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
 }
 
 tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)

@@ -50,6 +50,7 @@ typedef struct tn__cuda_device {
     tn__cuda_module *modules;  /* loaded ones */
     cublasLtHandle_t blas;     /* made when first needed */
     CUdeviceptr workspace;     /* of the library of products */
+    void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     char last_label[96];       /* of the work started most recently */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
@@ -164,6 +165,7 @@ struct tn__cuda_step {
     bool may_fail;
     bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
     bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
+    const char *failed;        /* what a failure means, NULL: an index out of range */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */
     CUfunction function;

@@ -50,12 +50,17 @@ static const struct {
     {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order},
     {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order},
     {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL},
+    {TN__CUDA_OP_CHOLESKY, tn__cuda_prepare_solver, NULL},
+    {TN__CUDA_OP_SOLVE, tn__cuda_prepare_solver, NULL},
+    {TN__CUDA_OP_SLOGDET, tn__cuda_prepare_solver, NULL},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 {
     if (op == TN__CUDA_OP_FFT)
         return tn__cuda_fft_takes(tn__cuda_of(device), dtype);
+    if (op == TN__CUDA_OP_CHOLESKY || op == TN__CUDA_OP_SOLVE || op == TN__CUDA_OP_SLOGDET)
+        return tn__cuda_solver_takes(tn__cuda_of(device), op, dtype);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
             return operations[i].takes == NULL || operations[i].takes(dtype);
@@ -200,6 +205,8 @@ tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int
 {
     const tn__step *s = executable->step[step].step;
     const char *name = s->label ? s->label : s->kernel ? s->kernel : "index";
+    if (executable->step[step].failed)
+        return tn__error_record(TN_ERR_VALUE, s->label ? s->label : "linalg", "%s", executable->step[step].failed);
     const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];
     long long extent = at->ndim ? at->dim[at->ndim - 1] : 0;
     if (executable->step[step].fault_extent >= 0)

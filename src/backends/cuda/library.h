@@ -31,6 +31,32 @@ const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device);
 bool tn__cuda_fft_takes(const tn__cuda_device *device, tn_dtype dtype);
 tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device);
 
+/* ---- cuSOLVER ---- */
+
+enum { TN__CUSOLVER_REAL = 1, TN__CUSOLVER_COMPLEX = 5 }; /* of doubles */
+
+typedef struct tn__cusolver {
+    int (*cusolverDnCreate)(void **handle);
+    int (*cusolverDnSetStream)(void *handle, CUstream stream);
+    int (*cusolverDnCreateParams)(void **params);
+    int (*cusolverDnXpotrf_bufferSize)(void *handle, void *params, int upper, int64_t n, int type, const void *a, int64_t lda,
+                                       int compute, size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXpotrf)(void *handle, void *params, int upper, int64_t n, int type, void *a, int64_t lda, int compute,
+                            void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes, int *info);
+    int (*cusolverDnXgetrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a, int64_t lda,
+                                       int compute, size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXgetrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda, int64_t *pivot,
+                            int compute, void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes, int *info);
+    int (*cusolverDnXgetrs)(void *handle, void *params, int transposed, int64_t n, int64_t sides, int type, const void *a,
+                            int64_t lda, const int64_t *pivot, int type_b, void *b, int64_t ldb, int *info);
+} tn__cusolver;
+
+const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device);
+/* CHOLESKY, SOLVE and SLOGDET in double precision. */
+bool tn__cuda_solver_takes(const tn__cuda_device *device, int op, tn_dtype dtype);
+tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device);
+char *tn__cuda_text_solver(tn_dtype dtype);
+
 /* ---- moving operands to where a library wants them, and results from there ---- */
 
 typedef struct tn__cuda_moving {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening cuFFT: once a process, when it is first asked for. */
+/* Opening cuFFT and cuSOLVER: once a process, when they are first asked for. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -47,4 +47,31 @@ const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
     cuda_major = device->libraries->driver_version / 1000;
     pthread_once(&once, open_fft);
     return fft_there ? &fft : NULL;
+}
+
+#define SOLVER(name) {#name, offsetof(tn__cusolver, name)}
+static const entry solver_entries[] = {SOLVER(cusolverDnCreate),
+                                       SOLVER(cusolverDnSetStream),
+                                       SOLVER(cusolverDnCreateParams),
+                                       SOLVER(cusolverDnXpotrf_bufferSize),
+                                       SOLVER(cusolverDnXpotrf),
+                                       SOLVER(cusolverDnXgetrf_bufferSize),
+                                       SOLVER(cusolverDnXgetrf),
+                                       SOLVER(cusolverDnXgetrs)};
+static tn__cusolver solver;
+static bool solver_there;
+
+static void open_solver(void)
+{
+    solver_there = open_table("libcusolver.so", cuda_major, solver_entries, sizeof solver_entries / sizeof *solver_entries, &solver);
+}
+
+const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!device->libraries->has_others)
+        return NULL;
+    cuda_major = device->libraries->driver_version / 1000;
+    pthread_once(&once, open_solver);
+    return solver_there ? &solver : NULL;
 }
