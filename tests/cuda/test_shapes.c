@@ -182,6 +182,68 @@ static void test_random_numbers(void **state)
     CHECK(random_numbers, {1, 1}, {3, 5}, {64, 64}, {33, 1001});
 }
 
+/* Mostly ordinary numbers, of both signs; some at the ends of float32's range, zeros, infinities, NaN. */
+static float ordinary_or_not(void)
+{
+    static const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-140f, 0x1.fffffep127f, 1};
+    float x = ldexpf((float)rand() / (float)RAND_MAX - 0.3f, rand() % 10 ? rand() % 8 : rand() % 300 - 160);
+    return rand() % 40 ? x : special[(size_t)rand() % (sizeof special / sizeof *special)];
+}
+
+static int divided(tn_array *x, tn_array *row, tn_array *result[MOST_RESULTS])
+{
+    result[0] = tn_divide(x, row);
+    result[1] = tn_sqrt(x);
+    result[2] = tn_reciprocal(x);
+    result[3] = tn_sqrt(tn_divide(tn_add(x, 1), x));
+    result[4] = tn_divide(x, tn_max(tn_where(tn_isfinite(x), x, 1), .axis = TN_AXES(1), .keepdims = true));
+    result[5] = tn_divide(x, 3);
+    return 6;
+}
+
+/* IEEE's operations give the CPU's bits, whichever way they are computed. */
+static void check_divisions(int64_t n, int64_t m)
+{
+    float *x = malloc((size_t)(n * m) * sizeof *x), *row = malloc((size_t)m * sizeof *row), *got[2];
+    assert_true(x && row);
+    for (int64_t i = 0; i < n * m; i++)
+        x[i] = ordinary_or_not();
+    for (int64_t i = 0; i < m; i++)
+        row[i] = ordinary_or_not();
+    for (int which = 0; which < 6; which++) {
+        for (int there = 0; there < 2; there++)
+            TN_SCOPE TN_ON_DEVICE(there ? tn_cuda(0) : tn_cpu())
+            {
+                tn_array *result[MOST_RESULTS];
+                size_t bytes = (size_t)(n * m) * sizeof **got;
+                divided(tn_from_host(x, TN_SHAPE(n, m), TN_FLOAT32), tn_from_host(row, TN_SHAPE(m), TN_FLOAT32), result);
+                got[there] = malloc(bytes);
+                assert_non_null(got[there]);
+                if (tn_to_host(result[which], got[there], bytes) != TN_OK)
+                    fail_msg("%s", tn_error());
+            }
+        for (int64_t i = 0; i < n * m; i++)
+            if (memcmp(&got[0][i], &got[1][i], sizeof **got) != 0 && !(isnan(got[0][i]) && isnan(got[1][i])))
+                fail_msg("result %d of %lld x %lld, element %lld of %a and %a: %a, the CPU gives %a", which, (long long)n,
+                         (long long)m, (long long)i, x[i], row[i % m], got[1][i], got[0][i]);
+        free(got[0]);
+        free(got[1]);
+    }
+    free(x);
+    free(row);
+}
+
+static void test_divisions(void **state)
+{
+    (void)state;
+    srand((unsigned)seed);
+    check_divisions(7, 13);
+    check_divisions(300, 1000);
+    check_divisions(3, 8191);
+    check_divisions(5, 20000);
+    check_divisions(2, 50257);
+}
+
 int main(void)
 {
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
@@ -194,7 +256,7 @@ int main(void)
     tn_set_compile(TN_COMPILE_ALWAYS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_divisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
