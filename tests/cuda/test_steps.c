@@ -325,6 +325,27 @@ static void test_search(void **state)
     }
 }
 
+static void test_histogram(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        one_step one;
+        int64_t bins[] = {i % 6 ? between(1, 40) : between(2049, 3000)}, edges[] = {bins[0] + 1}, values[] = {any_length()};
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        bool plain = between(0, 1);
+        begin(&one, TN__OP_HISTOGRAM, dtype);
+        add(&one, TN_INT64, 1, bins, plain, false);
+        tn__operand *o = add(&one, dtype, 1, edges, true, false);
+        bool low = dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
+        int most = dtype == TN_BOOL ? 1 : (int)between(1, 3);
+        for (int64_t j = 0; j < edges[0]; j++) /* some bins are empty, of no width */
+            put(one.memory[1], o->offset + j, dtype, (double)(j * most / edges[0]) - (low ? 0 : 2));
+        add(&one, dtype, 1, values, plain, true);
+        some_nan(&one, 2);
+        compare(&one);
+    }
+}
+
 /* With `wild`, in layouts that no library takes. */
 static void multiply(tn_dtype dtype, int ndim, const int64_t *batch, int64_t m, int64_t k, int64_t n, bool wild)
 {
@@ -377,7 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
                                        cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
                                        cmocka_unit_test(test_sort), cmocka_unit_test(test_scan),
-                                       cmocka_unit_test(test_search),
+                                       cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
                                        cmocka_unit_test(test_matmul)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {
