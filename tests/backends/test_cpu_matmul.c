@@ -230,7 +230,11 @@ static void test_tiles(void **state)
         if (!tn__matmul_packed_can(&(tn__matmul_product){.m = 1000, .n = 1000, .k = 1000}))
             skip(); /* no vectors here */
         out[m * n] = 7;
+        p.team = tn__matmul_packed_team(&p);
+        p.workspace = aligned_alloc(64, (tn__matmul_packed_bytes(&p) + 63) / 64 * 64);
+        assert_non_null(p.workspace);
         assert_true(tn__matmul_packed(&p));
+        free(p.workspace);
         assert_true(out[m * n] == 7);
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {

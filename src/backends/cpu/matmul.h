@@ -39,6 +39,9 @@ typedef struct tn__matmul_product {
     tn__matmul_matrix a, b, out; /* out is never a transpose */
     tn__matmul_factor alpha;
     bool beta;
+    /* Packed tiles: for so many threads, in memory of tn__matmul_packed_bytes. */
+    int team;
+    char *workspace;
 } tn__matmul_product;
 
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
@@ -54,10 +57,11 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step);
  * doing it. */
 bool tn__matmul_tile_suits(const tn__matmul_product *p);
 bool tn__matmul_tile(const tn__matmul_product *p);
-/* float32 by tiles of packed operands, for large products: whether they are faster than oneDNN, or at least than plain loops,
- * and doing it; false where there is no memory for packing. */
+/* float32 by tiles of packed operands, for large products: whether they are faster than oneDNN, or at least than plain loops. */
 bool tn__matmul_packed_suits(const tn__matmul_product *p);
 bool tn__matmul_packed_can(const tn__matmul_product *p);
+int tn__matmul_packed_team(const tn__matmul_product *p); /* threads that it is worth */
+size_t tn__matmul_packed_bytes(const tn__matmul_product *p);
 bool tn__matmul_packed(const tn__matmul_product *p);
 /* Plain loops, for every dtype. */
 tn_status tn__matmul_prepare_plain(tn__cpu_step *step);

@@ -134,6 +134,8 @@ typedef struct library {
     bool (*multiply)(const tn__matmul_product *p);
     form form[TN__MATMUL_OPERANDS];
     bool swapped;           /* out is a transpose: its transpose is computed, of b' and a' */
+    int team;               /* of packed tiles, */
+    size_t workspace;       /* and their memory's offset in scratch */
     bool shared;            /* batches are shared out over threads */
     size_t scratch_bytes;
     char *scratch;          /* behind this struct */
@@ -174,6 +176,8 @@ static void multiply_one(library_run *run, char *const *place)
     }
     tn__matmul_product p = product_of(data, operand);
     p.alpha = run->alpha;
+    p.team = data->team;
+    p.workspace = run->scratch + data->workspace;
     if (!data->multiply(&p))
         run->failed = true;
     const form *out = &data->form[TN__MATMUL_OUT];
@@ -302,16 +306,20 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     }
     plan.swapped = plan.form[TN__MATMUL_OUT].transposed;
     tn__matmul_product p = product_of(&plan, operand);
-    if (mm->work == TN_FLOAT32 && tn__matmul_packed_suits(&p))
-        plan.multiply = tn__matmul_packed;
-    else if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p))
+    bool small_batches = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
+                         (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
+    if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p) && !tn__matmul_packed_suits(&p))
         plan.multiply = tn__matmul_tile;
-    else if (mm->work == TN_FLOAT32 && plan.multiply == NULL && tn__matmul_packed_can(&p))
+    else if (mm->work == TN_FLOAT32 && (plan.multiply == NULL ? tn__matmul_packed_can(&p)
+                                                              : tn__matmul_packed_suits(&p) && !small_batches)) {
         plan.multiply = tn__matmul_packed;
+        plan.team = p.team = tn__matmul_packed_team(&p);
+        plan.workspace = plan.scratch_bytes;
+        plan.scratch_bytes += (tn__matmul_packed_bytes(&p) + 63) / 64 * 64;
+    }
     if (plan.multiply == NULL || !fits(&plan))
         return tn__matmul_prepare_plain(step);
-    plan.shared = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
-                  (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
+    plan.shared = small_batches && plan.multiply != tn__matmul_packed;
 
     size_t head = (sizeof(plan) + 63) / 64 * 64;
     library *data = tn__alloc_aligned(head + plan.scratch_bytes);

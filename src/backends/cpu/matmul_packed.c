@@ -13,7 +13,6 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/pool.h"
-#include "core/memory.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -178,7 +177,7 @@ static void panels_part(void *context, int64_t begin, int64_t end)
     const stretch *s = context;
     int64_t memory = 0, pieces = s->panels * s->groups;
     while (atomic_flag_test_and_set_explicit(&s->taken[memory], memory_order_acquire))
-        memory++;
+        memory = (memory + 1) % s->team; /* a worker of the job before, of a larger team, may be here too */
     float *panel = s->panel + memory * s->panel_size;
     for (; begin < end; begin++) {
         int64_t number = begin % s->panels, after = begin + s->team;
@@ -231,32 +230,51 @@ static void multiply_stretch(stretch *s)
     tn__cpu_share((int)s->team, s->groups * s->panels, panels_part, s);
 }
 
+typedef struct cut {
+    int64_t stretches, rounds; /* of k, and of rows */
+    int64_t deepest, highest;  /* the largest of each */
+} cut;
+
+static cut cut_of(const tn__matmul_product *p, const tn__packed_isa *isa)
+{
+    cut c = {.stretches = parts_of(p->k, DEEPEST)};
+    c.deepest = parts_of(p->k, c.stretches);
+    c.rounds = parts_of(p->m, most(ROWS_BYTES / (int64_t)sizeof(float) / c.deepest, isa->tallest));
+    c.highest = parts_of(p->m, c.rounds);
+    return c;
+}
+
+int tn__matmul_packed_team(const tn__matmul_product *p)
+{
+    int team = tn__cpu_team(p->m * p->n, p->k);
+    return team <= TN__POOL_WORKERS ? team : TN__POOL_WORKERS;
+}
+
+size_t tn__matmul_packed_bytes(const tn__matmul_product *p)
+{
+    const tn__packed_isa *isa = isa_here();
+    cut c = cut_of(p, isa);
+    return (size_t)(p->team * 2 * isa->width + c.highest + HIGHEST) * (size_t)c.deepest * sizeof(float);
+}
+
 bool tn__matmul_packed(const tn__matmul_product *p)
 {
-    stretch s = {.p = p, .isa = isa_here()};
-    int64_t stretches = parts_of(p->k, DEEPEST), deepest = parts_of(p->k, stretches), wide = 2 * s.isa->width;
-    int64_t most_rows = least(p->m, most(ROWS_BYTES / (int64_t)sizeof(float) / deepest, s.isa->tallest));
-    int64_t rounds = parts_of(p->m, most_rows);
-    s.team = tn__cpu_team(p->m * p->n, p->k);
-    s.panels = parts_of(p->n, wide);
-    s.panel_size = deepest * wide;
-    atomic_flag taken[TN__POOL_WORKERS + 1];
+    atomic_flag taken[TN__POOL_WORKERS];
+    stretch s = {.p = p, .isa = isa_here(), .team = p->team, .panel = (float *)p->workspace, .taken = taken};
+    cut c = cut_of(p, s.isa);
+    s.panels = parts_of(p->n, 2 * s.isa->width);
+    s.panel_size = c.deepest * 2 * s.isa->width;
+    s.a = s.panel + s.team * s.panel_size;
     for (int i = 0; i < s.team; i++)
         atomic_flag_clear_explicit(&taken[i], memory_order_relaxed);
-    s.taken = taken;
-    s.panel = tn__alloc_aligned((size_t)(s.team * s.panel_size + (parts_of(p->m, rounds) + HIGHEST) * deepest) * sizeof(float));
-    if (s.panel == NULL)
-        return false;
-    s.a = s.panel + s.team * s.panel_size;
-    for (int64_t i = 0; i < stretches; i++)
-        for (int64_t j = 0; j < rounds; j++) {
-            s.depth = part(p->k, i, stretches);
-            s.k = part(p->k, i + 1, stretches) - s.depth;
-            s.row = part(p->m, j, rounds);
-            s.rows = part(p->m, j + 1, rounds) - s.row;
+    for (int64_t i = 0; i < c.stretches; i++)
+        for (int64_t j = 0; j < c.rounds; j++) {
+            s.depth = part(p->k, i, c.stretches);
+            s.k = part(p->k, i + 1, c.stretches) - s.depth;
+            s.row = part(p->m, j, c.rounds);
+            s.rows = part(p->m, j + 1, c.rounds) - s.row;
             multiply_stretch(&s);
         }
-    tn__free(s.panel);
     return true;
 }
 
@@ -278,6 +296,18 @@ bool tn__matmul_packed(const tn__matmul_product *p)
 {
     (void)p;
     return false;
+}
+
+int tn__matmul_packed_team(const tn__matmul_product *p)
+{
+    (void)p;
+    return 1;
+}
+
+size_t tn__matmul_packed_bytes(const tn__matmul_product *p)
+{
+    (void)p;
+    return 0;
 }
 
 #endif
