@@ -335,7 +335,11 @@ TN_HOT tn_f32 tns__cos_poly_f32(tn_f32 r)
 {
     tn_f32 z = r * r;
     tn_f32 p = TNS_FMA_F32(z, TNS_FMA_F32(z, 2.45439478e-5f, -1.38882722e-3f), 4.16666642e-2f);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     return TNS_FMA_F32(z, TNS_FMA_F32(z, p, -0.5f), 1.0f);
+#else
+    return 1.0f - (0.5f * z - z * z * p); /* more exact where products are rounded */
+#endif
 }
 TN_HOT tn_f32 tns_sin_f32(tn_f32 x)
 {
