@@ -108,7 +108,8 @@ int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double
     if (n > 0 && !tn_is_error(y)) {
         const sample s = {y, (double)n, tn_item(tn_max_with(y, NULL)) - tn_item(tn_min_with(y, NULL)), low, high};
         double width = rules[k].width(&s);
-        width = tn_dtype_is_integer(tn_dtype_of(x)) && width > 0 && width < 1 ? 1 : width;
+        bool whole = tn_dtype_is_integer(tn_dtype_of(x)) || tn_dtype_of(x) == TN_BOOL;
+        width = whole && width > 0 && width < 1 ? 1 : width;
         double count = ceil((high - low) / width);
         bins = width > 0 && count >= 1 && count < 0x1p31 ? (int64_t)count : 1;
     }

@@ -55,7 +55,8 @@ static tn_array *ramp(const tn_array *x, const side *s)
     memmove(&flat.dim[s->axis], &flat.dim[s->axis + 1], sizeof(int64_t) * (size_t)(flat.ndim - 1 - s->axis));
     flat.ndim--;
     tn_array *y = tn_linspace_arrays_with(tn_scalar_with(value_of(s), &scalar),
-                                          tn_cast(tn_reshape(last, flat), TN_FLOAT64), s->width, &opts);
+                                          tn_cast(tn_reshape(last, flat), tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64),
+                                          s->width, &opts);
     if (tn_dtype_is_integer(tn_dtype_of(x)))
         y = tn_floor(y);
     y = tn_cast(y, tn_dtype_of(x));

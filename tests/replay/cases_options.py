@@ -81,6 +81,8 @@ def arrangement(w):
         w.case("trim_zeros", np.trim_zeros, [sparse])
         if np.dtype(dtype).kind != "u":  # of which NumPy 2 refuses a weak number
             w.case("select", np.select, [[rng.random(4) < 0.5, rng.random(4) < 0.5], [values(dtype, (4,)), 1], 0])
+    for mode in ("linear_ramp", "reflect", "mean"):
+        w.case("pad", np.pad, [values("complex128", (3, 4), False), 2], {"mode": mode}, rtol=1e-9, atol=1e-9)
     for op in ("isin", "intersect1d", "setdiff1d", "setxor1d"):
         for _ in range(5):
             a, b = rng.integers(0, 3, 8) + 1j * rng.integers(0, 2, 8), rng.integers(0, 3, 5) + 1j * rng.integers(0, 2, 5)

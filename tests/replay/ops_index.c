@@ -142,7 +142,7 @@ static void place(call *c, const row *r)
     if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) == TN_OK) give(c, x);
 }
 
-static tn_array *same(const tn_array *x) { return tn_add(tn_weak_int(0), x); }
+static tn_array *same(const tn_array *x) { return tn_broadcast_to(x, tn_shape_of(x)); }
 
 static void copyto(call *c, const row *r)
 {

@@ -102,7 +102,9 @@ static void unique_parts(call *c, const row *r)
 
 static void isin(call *c, const row *r)
 {
-    tn_array *x = array(c, 0);
+    tn_array *x = array(c, 0), *set = array(c, 1);
+    bool table = given(c, 4) && !strcmp(string(c, 4, ""), "table"), whole = tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x));
+    if (table && (!whole || !(tn_dtype_of(set) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(set))))) refuse(c, "a table of integers only");
     give(c, tn_isin(r->number ? tn_ravel(x) : x, array(c, 1), boolean(c, 3, false)));
 }
 
