@@ -316,6 +316,7 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
         plan.team = p.team = tn__matmul_packed_team(&p);
         plan.workspace = plan.scratch_bytes;
         plan.scratch_bytes += (tn__matmul_packed_bytes(&p) + 63) / 64 * 64;
+        tn__matmul_packed_prepare(tn__matmul_packed_bytes(&p));
     }
     if (plan.multiply == NULL || !fits(&plan))
         return tn__matmul_prepare_plain(step);

@@ -13,6 +13,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/pool.h"
+#include "core/memory.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -230,6 +231,36 @@ static void multiply_stretch(stretch *s)
     tn__cpu_share((int)s->team, s->groups * s->panels, panels_part, s);
 }
 
+/*
+ * One workspace of the process, which stays in the caches from product to product; who finds it in use, or too small, takes
+ * the step's own, which no run touches otherwise.
+ */
+static struct {
+    atomic_flag busy;
+    char *memory;
+    size_t bytes;
+} common = {.busy = ATOMIC_FLAG_INIT};
+
+void tn__matmul_packed_prepare(size_t bytes)
+{
+    if (atomic_flag_test_and_set_explicit(&common.busy, memory_order_acquire))
+        return;
+    char *memory = bytes > common.bytes ? tn__alloc_aligned(bytes) : NULL;
+    if (memory) {
+        tn__free(common.memory);
+        common.memory = memory;
+        common.bytes = bytes;
+    }
+    atomic_flag_clear_explicit(&common.busy, memory_order_release);
+}
+
+__attribute__((destructor)) static void free_common(void)
+{
+    tn__free(common.memory);
+    common.memory = NULL;
+    common.bytes = 0;
+}
+
 typedef struct cut {
     int64_t stretches, rounds; /* of k, and of rows */
     int64_t deepest, highest;  /* the largest of each */
@@ -260,7 +291,9 @@ size_t tn__matmul_packed_bytes(const tn__matmul_product *p)
 bool tn__matmul_packed(const tn__matmul_product *p)
 {
     atomic_flag taken[TN__POOL_WORKERS];
-    stretch s = {.p = p, .isa = isa_here(), .team = p->team, .panel = (float *)p->workspace, .taken = taken};
+    bool alone = !atomic_flag_test_and_set_explicit(&common.busy, memory_order_acquire);
+    char *memory = alone && common.bytes >= tn__matmul_packed_bytes(p) ? common.memory : p->workspace;
+    stretch s = {.p = p, .isa = isa_here(), .team = p->team, .panel = (float *)memory, .taken = taken};
     cut c = cut_of(p, s.isa);
     s.panels = parts_of(p->n, 2 * s.isa->width);
     s.panel_size = c.deepest * 2 * s.isa->width;
@@ -275,6 +308,8 @@ bool tn__matmul_packed(const tn__matmul_product *p)
             s.rows = part(p->m, j + 1, c.rounds) - s.row;
             multiply_stretch(&s);
         }
+    if (alone)
+        atomic_flag_clear_explicit(&common.busy, memory_order_release);
     return true;
 }
 
@@ -309,5 +344,7 @@ size_t tn__matmul_packed_bytes(const tn__matmul_product *p)
     (void)p;
     return 0;
 }
+
+void tn__matmul_packed_prepare(size_t bytes) { (void)bytes; }
 
 #endif
