@@ -223,7 +223,8 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (result.ndim > TN_MAX_NDIM)
         return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim, TN_MAX_NDIM);
     y = tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0}));
-    return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, TN_BOOL) : y, result);
+    bool ends = unit == 1 && !tn_dtype_is_float(tn_dtype_of(q)) && m == &methods[0]; /* whole q: the least, the largest */
+    return tn_reshape((tn_dtype_of(x) == TN_BOOL && picks) || ends ? tn_cast(y, tn_dtype_of(x)) : y, result);
 }
 
 #define QUANTILES(name, unit, skip_nan)                                                            \

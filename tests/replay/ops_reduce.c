@@ -141,7 +141,7 @@ static void quantile(call *c, const row *r)
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
     tn_array *q = v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
-                      ? tn_weak_float(number(c, 1, 0)) : array(c, 1);
+                      ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0))) : array(c, 1);
     give(c, ((function *)r->function)(x, q, &o));
 }
 
