@@ -118,6 +118,7 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
         to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
         to->most_threads = f.threads;
         to->resident = f.resident;
+        to->all_threads = f.kind != TN__CUDA_TILES;
         int64_t each = f.kind == TN__CUDA_ROWS          ? to->threads / f.lanes
                        : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
                                                         : 1;

@@ -48,6 +48,22 @@ static const char *extent_text(int loop, char *text, size_t size)
     return loop < 0 ? "1" : text;
 }
 
+/* Where the gathered lines of the tile begin, into shared memory. */
+static void emit_places(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]];
+    char step[24];
+    tn__line(p, "__shared__ tn_i64 places[core::ROWS];");
+    tn__line(p, "for (int line = threadIdx.x; line < rows; line += core::THREADS) {");
+    tn__line(p, "const tn_i64 x%d = top + line;", n->product.row_loop);
+    tn__emit_scope(p);
+    tn__emit_need(p, a->lines_at);
+    tn__line(p, "places[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
+    tn__line(p, "}");
+    tn__line(p, "__syncthreads();");
+}
+
 /* The first of the two is that of the rows of a, the second that of the columns of b. */
 static void emit_factor(tn__printer *p, int k)
 {
@@ -55,7 +71,7 @@ static void emit_factor(tn__printer *p, int k)
     const tn__access *a = &n->access[n->product.access[k]];
     int loop = k ? n->product.column_loop : n->product.row_loop;
     char step[24], lines[24];
-    tn__text_addf(p->text, "    const tn_factor<%s> factor%d = tn_factor_of<%s, %s>(p%d + ", element_type(n), k, element_type(n),
+    tn__text_addf(p->text, "    tn_factor<%s> factor%d = tn_factor_of<%s, %s>(p%d + ", element_type(n), k, element_type(n),
                   tn__product_along_k(n, k) ? "true" : "false", n->product.access[k]);
     tn__print_position(p, a);
     tn__text_addf(p->text, ", %s, n[%d], n[%d], %s, %s);\n", stride_text(a, loop, step, sizeof step), k_param(n, a),
@@ -67,13 +83,14 @@ static void emit_type(tn__printer *p)
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
+    const char *gathered = n->access[n->product.access[0]].lines ? ", true" : "";
     p->emitter->tensor_products |= t->tensor;
     if (t->tensor)
-        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s> core;", t->rows, t->columns, t->rows_each,
-                 t->columns_each, t->slices, t->step, t->stages, a_along, b_along);
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
+                 t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
     else
-        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s> core;", element_type(n), t->rows, t->columns,
-                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along);
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", element_type(n), t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along, gathered);
 }
 
 /* Which tile is the block's; the tile into shared memory. */
@@ -99,13 +116,18 @@ static void emit_core(tn__printer *p)
     tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", all_rows);
     tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", all_columns);
     tn__line(p, "%s *const tile = (%s *)tn_shared;", element_type(n), element_type(n));
+    bool gathered = n->access[product->access[0]].lines;
+    if (gathered)
+        emit_places(p);
     tn__line(p, "{");
     if (product->row_loop >= 0)
-        tn__line(p, "const tn_i64 x%d = top;", product->row_loop);
+        tn__line(p, "const tn_i64 x%d = %s;", product->row_loop, gathered ? "0" : "top");
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
     emit_factor(p, 0);
     emit_factor(p, 1);
+    if (gathered)
+        tn__line(p, "factor0.places = places;");
     tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", k_param(n, &n->access[product->access[0]]) + 1);
     tn__line(p, "}");
     tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");

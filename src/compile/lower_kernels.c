@@ -70,6 +70,8 @@ static bool drop_unneeded(tn__fuser *f)
         for (int t = 0; f->item[i].nest && t < f->item[i].nest->target_count; t++)
             if (!needed[f->item[i].nest->target[t]])
                 tn__nest_drop_store(f->item[i].nest, f->item[i].nest->target[t]);
+    for (int i = 0; i < f->item_count; i++) /* what was gathered by all its users, say */
+        f->item[i].dead |= f->item[i].nest && !f->item[i].nest->store_count;
     tn__free(needed);
     return true;
 }

@@ -247,12 +247,45 @@ static int generate(builder *b, const tn__value *v, const tn__map *map)
                                    .scalar = v->scalar, .loops = access_loops(&b->nest->access[access])});
 }
 
+static bool little(const builder *b, int v, int *steps);
+
+/* Rows of a minibatch as a product's first factor: read where they are in the dataset, so that the product does not wait for a
+ * kernel that gathers them. MISFIT: they are nothing of the kind. */
+static int gathered_rows(builder *b, const tn__value *v, const tn__map *map)
+{
+    const tn__value *in = &b->graph->value[v->in[0]];
+    tn__window w;
+    int blocked, steps = 0;
+    if (!b->fusion->parallel || tn__value_kind(in) != TN__KIND_GATHER || !in->attr.known || in->attr.axis != 0 ||
+        v->shape->ndim != 2 || map->loop[0] < 0 || !little(b, v->in[0], &steps) ||
+        !tn__window_of(b->graph, in->in[0], b->fusion->stored, &w, &blocked))
+        return MISFIT;
+    tn__map lines = *map;
+    lines.loop[1] = -1;
+    lines.offset[1] = 0;
+    int index = evaluate(b, in->in[1], &lines), access = index < 0 ? MISFIT : add_access(b, TN__ACCESS_LOAD, w.base, in->dtype, &w, &lines);
+    if (access < 0)
+        return MISFIT;
+    tn__access *a = &b->nest->access[access];
+    a->offset -= lines.offset[0] * w.stride[0];
+    a->stride[map->loop[0]] = w.stride[0];
+    a->lines = w.dim[0];
+    a->lines_at = index;
+    a->factor = true;
+    a->pointwise = false;
+    a->gather_stride = w.stride[1];
+    a->gather_extent = w.dim[1];
+    return access;
+}
+
 /* The factor number k of a product: a window over all loops but the other factor's, and along k. */
 static int factor(builder *b, const tn__value *v, int k, const tn__map *map)
 {
     tn__window w;
     tn__map lines = *map;
-    int blocked, along = v->shape->ndim - 1 - k, in = v->in[k];
+    int blocked, along = v->shape->ndim - 1 - k, in = v->in[k], rows = k ? MISFIT : gathered_rows(b, v, map);
+    if (rows >= 0)
+        return rows;
     if (b->fusion->owner[tn__view_base(b->graph, in)] == b->nest->number ||
         !tn__window_of(b->graph, in, b->fusion->stored, &w, &blocked))
         return MISFIT;

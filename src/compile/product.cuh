@@ -59,6 +59,7 @@ template <typename T> struct tn_factor {
     const T *from;       /* the tile's first line, at k = 0 */
     tn_i64 step, k_step; /* in elements, from line to line and along k */
     int lines;           /* of the tile that there are */
+    const tn_i64 *places; /* of gathered lines, in shared memory: where each begins, instead of a step from the last; else NULL */
     bool quads;          /* may be copied in pieces of 16 bytes: addresses and extents are multiples of them */
 };
 
@@ -68,12 +69,13 @@ TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i
     constexpr int QUAD = 16 / sizeof(T);
     const bool quads = ALONG_K ? k_step == 1 && step % QUAD == 0 && extent % QUAD == 0
                                : step == 1 && k_step % QUAD == 0 && all_lines % QUAD == 0;
-    return {from, step, k_step, lines, quads && (tn_u64)from % 16 == 0};
+    return {from, step, k_step, lines, nullptr, quads && (tn_u64)from % 16 == 0};
 }
 
 /* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and LANES say
  * how many lines a thread multiplies, and how many threads share the lines of a warp. */
-template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool TENSOR = false> struct tn_side {
+template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED, bool TENSOR = false>
+struct tn_side {
     static constexpr int QUAD = 16 / sizeof(T);
     static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
     /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share banks. */
@@ -84,12 +86,24 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
     const T *from;
     tn_i64 outer_step, advance;
     int lines;
+    const tn_i64 *places;
     bool quads;
 
     TN_HOT tn_side make(const tn_factor<T> &f)
     {
-        return {f.from, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines,
-                f.quads && INNER % QUAD == 0};
+        return {f.from, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines, f.places,
+                f.quads && INNER % QUAD == 0 && (ALONG_K || !GATHERED)};
+    }
+
+    /* Where a piece of the stage lies. Lines that are not there have no place. */
+    __device__ __forceinline__ tn_i64 place_of(int outer, int inner, tn_i64 inner_step, bool there) const
+    {
+        if constexpr (!GATHERED)
+            return outer * outer_step + inner * inner_step;
+        else if constexpr (ALONG_K)
+            return (there ? places[outer] : 0) + inner * inner_step;
+        else
+            return outer * outer_step + (there ? places[inner] : 0);
     }
 
     template <int WIDTH> __device__ __forceinline__ void copy_pieces(T *to, int depth, tn_i64 inner_step) const
@@ -103,7 +117,7 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
             if (COUNT % THREADS && at >= COUNT)
                 break;
             const bool there = ALONG_K ? inner < depth && outer < lines : outer < depth && inner < lines;
-            const T *const piece = from + outer * outer_step + inner * inner_step;
+            const T *const piece = from + place_of(outer, inner, inner_step, there);
             if constexpr (WIDTH * sizeof(T) >= 4)
                 tn_copy_async<WIDTH * (int)sizeof(T)>(to + outer * PITCH + inner, piece, there);
             else
@@ -151,7 +165,7 @@ template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bo
 };
 
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
-          bool A_ALONG_K, bool B_ALONG_K>
+          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false>
 struct tn_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
@@ -159,8 +173,8 @@ struct tn_product {
     static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
     static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS, "");
     static_assert(STEP % QUAD == 0, "");
-    typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K> side_a;
-    typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K> side_b;
+    typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED> side_a;
+    typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
     static constexpr int PITCH = COLUMNS + QUAD; /* of the result */
     static constexpr int STAGE = side_a::SIZE + side_b::SIZE, RESULT = SLICES * ROWS * PITCH;
     static constexpr int BYTES = (int)sizeof(T) * (STAGES * STAGE > RESULT ? STAGES * STAGE : RESULT);

@@ -20,15 +20,15 @@ TN_HOT void tn_multiply_pieces(tn_f32 (&c)[4], const tn_u32 (&a)[4], const tn_u3
 }
 
 template <int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int SLICES, int STEP, int STAGES, bool A_ALONG_K,
-          bool B_ALONG_K>
+          bool B_ALONG_K, bool A_GATHERED = false>
 struct tn_tensor_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int WARPS_ACROSS = COLUMNS / COLUMNS_EACH, DOWN = ROWS_EACH / 16, ACROSS = COLUMNS_EACH / 8;
     static constexpr int GROUP = 32 * (ROWS / ROWS_EACH) * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
     static_assert(ROWS_EACH % 16 == 0 && COLUMNS_EACH % 8 == 0 && STEP % 8 == 0, "");
     static_assert(ROWS % ROWS_EACH == 0 && COLUMNS % COLUMNS_EACH == 0, "");
-    typedef tn_side<tn_f32, ROWS, DEPTH, THREADS, 8, 1, A_ALONG_K, true> side_a;
-    typedef tn_side<tn_f32, COLUMNS, DEPTH, THREADS, 8, 1, B_ALONG_K, true> side_b;
+    typedef tn_side<tn_f32, ROWS, DEPTH, THREADS, 8, 1, A_ALONG_K, A_GATHERED, true> side_a;
+    typedef tn_side<tn_f32, COLUMNS, DEPTH, THREADS, 8, 1, B_ALONG_K, false, true> side_b;
     typedef tn_f32 sums[DOWN][ACROSS][4]; /* of a lane */
     static constexpr int PITCH = COLUMNS + 8; /* of the result: no two rows of a piece share banks */
     static constexpr int STAGE = side_a::SIZE + side_b::SIZE;
@@ -134,8 +134,9 @@ struct tn_tensor_product {
         for (int at = threadIdx.x; at < ROWS * COLUMNS; at += THREADS) {
             const int row = at / COLUMNS, column = at % COLUMNS;
             tn_f32 sum = 0;
+            const tn_i64 line = A_GATHERED && row < a.lines ? a.places[row] : row * a.step;
             for (tn_i64 k = 0; k < extent && row < a.lines && column < b.lines; k++)
-                sum = tn_multiply_add(a.from[row * a.step + k * a.k_step], b.from[column * b.step + k * b.k_step], sum);
+                sum = tn_multiply_add(a.from[line + k * a.k_step], b.from[column * b.step + k * b.k_step], sum);
             for (int s = 0; s < SLICES; s++)
                 shared[(s * ROWS + row) * PITCH + column] = s ? 0 : sum;
         }

@@ -14,7 +14,9 @@
 #define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
 #define MAX_TOGETHER 16
 #define MOST_WORDS 480     /* of parameters together, on a GPU: 4 KiB, with what the backend adds */
-#define BLOCKS_BESIDE 4    /* a multiprocessor, of what shares a launch */
+#define BLOCKS_BESIDE 4    /* a multiprocessor, of products that share a launch */
+#define POINTS_BESIDE (1 << 18) /* of what else does */
+#define THREADS_BESIDE 256 /* of a block, so that each has the registers that products need */
 
 /* Items that come together: nests that one worker runs through, or a single nest, or an operation. */
 typedef struct unit {
@@ -24,7 +26,7 @@ typedef struct unit {
     int value;       /* of an operation, -1: nests */
     uint64_t *items;
     bool small;      /* nests for one worker */
-    int launch;      /* the unit in whose launch it lies: itself, or a later one */
+    int launch;      /* the unit in whose launch it lies: itself, or another one */
 } unit;
 
 typedef struct schedule {
@@ -208,35 +210,70 @@ static bool any_apart(const tn__fuser *f, const unit *u, const unit *other)
 
 static bool shares_launches(const schedule *s, const unit *u)
 {
-    return u->count && (u->small || (u->nest[0]->product.there &&
-                                     tn__product_blocks(u->nest[0]) <=
-                                         (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors));
+    const tn__emit_target *target = s->emitter->target;
+    tn__part_launch launch = {0};
+    if (!u->count)
+        return false;
+    target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
+    if (launch.threads > THREADS_BESIDE)
+        return false;
+    if (u->small)
+        return true;
+    if (u->nest[0]->product.there)
+        return launch.blocks <= (int64_t)BLOCKS_BESIDE * s->fuser->device->capabilities.multiprocessors;
+    return tn__nest_points(u->nest[0]) <= POINTS_BESIDE && !target->splits(s->emitter, u->nest[0]);
 }
 
-/* Whether unit i fits into the launch that `other` lies in, beside all that is there. */
+/* Must the two keep their order, u before other? */
+static bool in_order(const tn__fuser *f, const unit *u, const unit *other)
+{
+    return needs(f, other, u) || late(f, u, other) || any_apart(f, u, other);
+}
+
+/* Whether unit i fits beside all that is in a launch. */
 static bool fits_beside(const schedule *s, int i, int launch)
 {
     int count = s->unit[i].count, words = s->unit[i].words;
-    for (int k = i + 1; k <= launch; k++)
+    for (int k = 0; k < s->count; k++)
         if (s->unit[k].launch == launch) {
             count += s->unit[k].count;
             words += s->unit[k].words;
-            if (!shares_launches(s, &s->unit[k]) || late(s->fuser, &s->unit[k], &s->unit[i]))
+            if (!shares_launches(s, &s->unit[k]) || in_order(s->fuser, &s->unit[k], &s->unit[i]) ||
+                in_order(s->fuser, &s->unit[i], &s->unit[k]))
                 return false;
         }
     return count <= MAX_TOGETHER && words <= MOST_WORDS;
 }
 
-/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. */
+static bool has_others(const schedule *s, int launch)
+{
+    for (int k = 0; k < s->count; k++)
+        if (k != launch && s->unit[k].launch == launch)
+            return true;
+    return false;
+}
+
+/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. One that is still alone
+ * goes into the launch before it that it fits in, if it needs nothing in between. */
 static void share_launches(schedule *s)
 {
     for (int i = s->count - 2; i >= 0; i--) {
         unit *u = &s->unit[i];
         for (int k = i + 1; k < s->count && shares_launches(s, u); k++) {
-            const unit *other = &s->unit[k];
-            if (needs(s->fuser, other, u) || late(s->fuser, u, other) || any_apart(s->fuser, u, other))
+            if (in_order(s->fuser, u, &s->unit[k]))
                 break;
-            if (other->launch == k && fits_beside(s, i, k))
+            if (s->unit[k].launch == k && fits_beside(s, i, k))
+                u->launch = k;
+        }
+    }
+    for (int i = 1; i < s->count; i++) {
+        unit *u = &s->unit[i];
+        if (u->launch != i || !shares_launches(s, u) || has_others(s, i))
+            continue;
+        for (int k = i - 1; k >= 0 && u->launch == i; k--) {
+            if (in_order(s->fuser, &s->unit[k], u))
+                break;
+            if (s->unit[k].launch == k && fits_beside(s, i, k))
                 u->launch = k;
         }
     }
@@ -249,16 +286,32 @@ static bool emit_operation(tn__draft *draft, int value)
     return draft->fold[value] == TN__FOLD_UPDATE ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
 }
 
+/* Multiplications of a unit's product, if it is one. */
+static int64_t work_of(const unit *u)
+{
+    return u->nest[0]->product.there ? tn__nest_points(u->nest[0]) * tn__product_extents_of(u->nest[0]).depth : 0;
+}
+
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
 static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
 {
     tn__emitter *emitter = s->emitter;
     tn__kernel_part part[MAX_TOGETHER];
+    int64_t work[MAX_TOGETHER];
     int count = 0;
-    for (int product = 1; product >= 0; product--)
-        for (int i = 0; i <= launch; i++)
-            if (s->unit[i].launch == launch && s->unit[i].nest[0]->product.there == product)
-                part[count++] = (tn__kernel_part){.nest = s->unit[i].nest, .count = s->unit[i].count};
+    for (int i = 0; i < s->count; i++) {
+        const unit *u = &s->unit[i];
+        if (u->launch != launch || u->value >= 0)
+            continue;
+        int at = count++;
+        int64_t own = work_of(u);
+        for (; at > 0 && work[at - 1] < own; at--) {
+            part[at] = part[at - 1];
+            work[at] = work[at - 1];
+        }
+        part[at] = (tn__kernel_part){.nest = u->nest, .count = u->count};
+        work[at] = own;
+    }
     if (count == 1 && part[0].count == 1 && emitter->target->splits && emitter->target->splits(emitter, part[0].nest[0]))
         return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);

@@ -78,11 +78,11 @@ static void steady(tn_optimizer *(*make)(tn_layer *net), int patches)
 static tn_optimizer *sgd(tn_layer *net) { return tn_sgd(net, .lr = 0.1); }
 static tn_optimizer *adam(tn_layer *net) { return tn_adam(net); }
 
-/* The rows of x, and the labels in the gradient's kernel and the loss's, each at a position of its own. */
+/* The rows of x and the labels, each at a position of its own, in two kernels each. */
 static void test_sgd(void **state)
 {
     (void)state;
-    steady(sgd, 3);
+    steady(sgd, 4);
 }
 
 /* And the corrections of the first moments: of each of four updates at most. */
