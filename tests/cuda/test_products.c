@@ -21,7 +21,7 @@ static double results[2][MOST];
 /* a (rows, depth) or transposed, strided; b likewise; what else is computed. */
 typedef struct shape {
     int64_t batch, rows, columns, depth;
-    bool a_across, b_across, a_every_other, b_shared, wide;
+    bool a_across, b_across, a_every_other, b_shared, wide, tensor;
     int kind;
 } shape;
 
@@ -98,9 +98,11 @@ static int64_t evaluate(const shape *s, const factors *from, tn_device device, b
 static void check(const shape *s)
 {
     char text[200];
-    snprintf(text, sizeof text, "batch %lld, %lld x %lld x %lld%s%s%s%s%s, kind %d", (long long)s->batch, (long long)s->rows,
+    snprintf(text, sizeof text, "batch %lld, %lld x %lld x %lld%s%s%s%s%s%s, kind %d", (long long)s->batch, (long long)s->rows,
              (long long)s->depth, (long long)s->columns, s->a_across ? ", a across" : "", s->b_across ? ", b across" : "",
-             s->a_every_other ? ", every other of a" : "", s->b_shared ? ", b shared" : "", s->wide ? ", float64" : "", s->kind);
+             s->a_every_other ? ", every other of a" : "", s->b_shared ? ", b shared" : "", s->wide ? ", float64" : "",
+             s->tensor ? ", on tensor cores" : "", s->kind);
+    tn_set_matmul_precision(s->tensor ? TN_MATMUL_TF32X3 : TN_MATMUL_FLOAT32);
     TN_SCOPE
     {
         factors f = make(s);
@@ -133,7 +135,7 @@ static void test_random_products(void **state)
                    .rows = extent(150), .columns = extent(test_random_int(&numbers, 0, 1) ? 150 : 32), .depth = extent(300),
                    .a_across = test_random_int(&numbers, 0, 1), .b_across = test_random_int(&numbers, 0, 1),
                    .a_every_other = test_random_int(&numbers, 0, 7) == 0, .b_shared = test_random_int(&numbers, 0, 1),
-                   .wide = test_random_int(&numbers, 0, 5) == 0, .kind = (int)test_random_int(&numbers, 0, KINDS - 1)};
+                   .wide = test_random_int(&numbers, 0, 5) == 0, .tensor = test_random_int(&numbers, 0, 2) == 0, .kind = (int)test_random_int(&numbers, 0, KINDS - 1)};
         check(&s);
     }
 }
@@ -153,8 +155,11 @@ static void test_every_kind_of_a_network(void **state)
         {.batch = 1, .rows = 255, .depth = 257, .columns = 259, .kind = 5},
         {.batch = 12, .rows = 64, .depth = 48, .columns = 64, .b_across = true, .kind = 0},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        check(&shapes[i]);
+    for (size_t i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
+        shape s = shapes[i / 2];
+        s.tensor = i % 2;
+        check(&s);
+    }
 }
 
 static void test_extents_of_none(void **state)
@@ -174,7 +179,7 @@ static void test_extents_of_none(void **state)
 static void test_not_finite(void **state)
 {
     (void)state;
-    enum { N = 128 };
+    enum { N = 256 };
     static float a[N * N], b[N * N], c[N * N];
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, 1e-38f};
     TN_SCOPE
@@ -187,6 +192,7 @@ static void test_not_finite(void **state)
             a[(20 * i + 3) * N + test_random_int(&numbers, 0, N - 1)] = odd[i];
         tn_array *x = tn_to(tn_from_host(a, TN_SHAPE(N, N), TN_FLOAT32), tn_cuda(0));
         tn_array *y = tn_to(tn_from_host(b, TN_SHAPE(N, N), TN_FLOAT32), tn_cuda(0));
+        tn_set_matmul_precision(test_random_int(&numbers, 0, 1) ? TN_MATMUL_TF32X3 : TN_MATMUL_FLOAT32);
         assert_int_equal(tn_to_host(tn_matmul(x, y), c, sizeof c), TN_OK);
         for (int i = 0; i < N * N; i++) {
             double sum = 0, size = 0;
