@@ -8,8 +8,9 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define FEW 128           /* words of parameters that fit on the stack */
-#define USUAL_SHARED (40 << 10) /* that need not be asked for, beside 8 KiB of a kernel's own */
+#define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
+#define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see emit_cuda_combine.c */
+#define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
 #define BLOCK 256
 
 /* Newer headers ask for the kinds of edges, too. */
@@ -149,10 +150,12 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
                         (long long)s->blocks, s->threads, module ? "" : " and no text");
     step->start = start_kernel;
     tn_status status = tn__cuda_module_function(device, module, s->kernel, &step->function);
+    /* All that there is: another program's step of the same text may need more than this one. */
     if (status == TN_OK && s->shared > USUAL_SHARED)
         status = tn__cuda_check(device,
                                 device->driver->cuFuncSetAttribute(
-                                    step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s->shared),
+                                    step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    (int)device->owner->capabilities.shared_memory - OWN_SHARED),
                                 s->kernel);
     return status;
 }
