@@ -109,7 +109,8 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
     to->threads = to->most_threads = alone ? TN__CUDA_TOGETHER : TN__CUDA_THREADS;
     for (int i = 0; i < part->count; i++) {
         tn__cu_form f = tn__cu_form_of(emitter->chip, part->nest[i]);
-        to->shared = f.shared > to->shared ? (int)f.shared : to->shared;
+        int64_t shared = f.shared + f.exchanged;
+        to->shared = shared > to->shared ? (int)shared : to->shared;
         if (part->count > 1) {
             if (f.threads > to->threads)
                 to->threads = to->most_threads = f.threads;

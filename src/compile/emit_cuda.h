@@ -32,6 +32,7 @@ typedef struct tn__cu_form {
     int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
     bool held;            /* ROWS: values stay in registers from pass to pass */
     int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
+    int64_t exchanged;    /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
     int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
     int64_t chunks;       /* along `loop`; ROWS: of a row */
@@ -118,6 +119,8 @@ void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level, bool col
 void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used);
 /* Combines the accumulators of threads that have the same columns; all get the result. */
 void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
+/* Bytes of shared memory that it takes. */
+int64_t tn__cu_down_bytes(const tn__nest *nest);
 /* The position of the element in hand in the C order of the reduced loops, as an expression. */
 void tn__cu_print_reduced_position(tn__printer *p);
 

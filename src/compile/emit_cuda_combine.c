@@ -30,10 +30,12 @@ const char tn__cu_helpers[] =
     "    __threadfence_system();\n"
     "    report[0] = 1;\n"
     "}\n"
-    "__shared__ __align__(16) unsigned char tn_parts[2][512];\n" /* of rows: two stretches, an element a warp */
+    /* The same memory for all nests of a kernel, which run one after another or in other blocks: at most 8 KiB that the text
+     * asks for (see RESERVED in product.c), and what the launch does, the most that one of the nests needs. */
+    "__shared__ __align__(16) unsigned char tn_parts[2][1024];\n" /* of rows: two stretches, an element a warp */
     "__shared__ tn_i64 tn_places[2][32];\n"
-    "__shared__ __align__(16) unsigned char tn_down_parts[16384];\n" /* of columns: a chunk a thread */
-    "__shared__ __align__(16) tn_i64 tn_down_places[1024];\n"
+    "__shared__ tn_i64 tn_lines[128];\n" /* of a product's tile, where they are gathered */
+    "extern __shared__ __align__(16) unsigned char tn_shared[];\n"
     "template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };\n"
     "template <class T> TN_HOT bool tn_aligned(const T *p, int bytes) { return (tn_u64)p % (tn_u64)bytes == 0; }\n"
     /* `live` elements of a chunk; those beyond are 0 */
@@ -272,7 +274,18 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
     }
 }
 
-/* ---- columns ---- */
+/* ---- columns: a chunk a thread, then its positions ---- */
+
+#define DOWN_PARTS  16384
+#define DOWN_PLACES 8192
+
+int64_t tn__cu_down_bytes(const tn__nest *n)
+{
+    bool position = false;
+    for (int r = 0; r < n->reduction_count; r++)
+        position = position || tn__ops[n->reduction[r].op].props & TN_ARG;
+    return DOWN_PARTS + (position ? DOWN_PLACES : 0);
+}
 
 void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
 {
@@ -282,9 +295,10 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
         if (p->nest->reduction[r].level != level)
             continue;
         tn__line(p, "{");
-        tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_down_parts;", type, f->width, type, f->width);
+        tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_shared;", type, f->width, type, f->width);
         if (position)
-            tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)tn_down_places;", f->width, f->width);
+            tn__line(p, "tn_pack<tn_i64, %d> *const place = (tn_pack<tn_i64, %d> *)(tn_shared + %d);", f->width,
+                     f->width, DOWN_PARTS);
         tn__line(p, "if (cy < down) {");
         tn__line(p, "for (int u = 0; u < %d; u++) part[threadIdx.x].e[u] = t%d[u];", f->width, r);
         if (position)

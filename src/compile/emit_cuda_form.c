@@ -12,7 +12,7 @@
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
 #define RANDOM_CHUNKS   4    /* for which the generator's keys are made ready together */
 #define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
-#define OTHER_SHARED    2048 /* bytes that a reduction needs of shared memory besides */
+#define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
 #define MOST_EXPRS      512
 #define STREAMED        4    /* chunks under way where rows are longer than that */
 #define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
@@ -153,6 +153,7 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     f->width = f->batch = 1;
     if (f->tiled >= 0 && bytes * 33 * 32 <= TILE_BYTES && points >= FEWEST_TILED) {
         f->kind = TN__CUDA_TILES;
+        f->exchanged = bytes * f->tile * (f->tile + 1);
         f->chunks = n->extent[last];
         f->groups = points ? points / n->extent[last] / n->extent[f->tiled] * up(n->extent[last], f->tile) *
                                  up(n->extent[f->tiled], f->tile) : 0;
@@ -258,6 +259,7 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
 {
     int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
     f->kind = TN__CUDA_COLUMNS;
+    f->exchanged = tn__cu_down_bytes(n);
     f->width = WIDTH;
     f->chunks = up(extent, WIDTH);
     f->rows = kept ? tn__nest_points(n) / kept : 0;
@@ -272,6 +274,7 @@ static void combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_
 {
     int64_t kept = tn__nest_rows(n);
     f->kind = TN__CUDA_COMBINE;
+    f->exchanged = tn__cu_down_bytes(n);
     f->loop = -1;
     f->rows = f->segments = n->segments;
     f->threads = TN__CUDA_THREADS;

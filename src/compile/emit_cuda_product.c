@@ -54,12 +54,12 @@ static void emit_places(tn__printer *p)
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]];
     char step[24];
-    tn__line(p, "__shared__ tn_i64 places[core::ROWS];");
+    tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
     tn__line(p, "for (int line = threadIdx.x; line < rows; line += core::THREADS) {");
     tn__line(p, "const tn_i64 x%d = top + line;", n->product.row_loop);
     tn__emit_scope(p);
     tn__emit_need(p, a->lines_at);
-    tn__line(p, "places[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
+    tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
     tn__line(p, "}");
     tn__line(p, "__syncthreads();");
 }
@@ -127,7 +127,7 @@ static void emit_core(tn__printer *p)
     emit_factor(p, 0);
     emit_factor(p, 1);
     if (gathered)
-        tn__line(p, "factor0.places = places;");
+        tn__line(p, "factor0.places = tn_lines;");
     tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", k_param(n, &n->access[product->access[0]]) + 1);
     tn__line(p, "}");
     tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");

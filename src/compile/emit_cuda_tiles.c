@@ -10,10 +10,16 @@
 static void load_tiles(tn__printer *p, const tn__cu_form *f)
 {
     tn__nest *n = p->nest;
-    for (int e = 0; e < n->expr_count; e++)
-        if (tn__cu_is_turned(p, f, &n->expr[e]))
-            tn__line(p, "__shared__ %s tile%d[%d][%d];", tn__dtypes[n->access[n->expr[e].access].dtype].ctype,
-                     n->expr[e].access, f->tile, f->tile + 1);
+    int at = 0;
+    for (int e = 0; e < n->expr_count; e++) {
+        if (!tn__cu_is_turned(p, f, &n->expr[e]))
+            continue;
+        const tn__access *a = &n->access[n->expr[e].access];
+        const char *type = tn__dtypes[a->dtype].ctype;
+        tn__line(p, "%s (*const tile%d)[%d] = (%s (*)[%d])(tn_shared + %d);", type, n->expr[e].access, f->tile + 1, type,
+                 f->tile + 1, at);
+        at += (int)tn_dtype_size(a->dtype) * f->tile * (f->tile + 1); /* a multiple of 16 */
+    }
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int k = 0; k < %d; k++) {", f->tile * f->tile / TN__CUDA_THREADS);
     tn__line(p, "const int i = threadIdx.x %% %d, j = threadIdx.x / %d + k * %d;", f->tile, f->tile, TN__CUDA_THREADS / f->tile);

@@ -183,7 +183,6 @@ void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f)
     const tn__nest *n = p->nest;
     if (!f->shared)
         return;
-    tn__line(p, "extern __shared__ __align__(16) unsigned char tn_shared[];");
     tn__line(p, "unsigned char *free = tn_shared;");
     for (int e = 0; e < n->expr_count; e++) {
         if (!stays(f, &n->expr[e]))

@@ -191,6 +191,34 @@ static void test_forms(void **state)
     assert_true(count > before);
 }
 
+/* Nests that share a launch: a block is of one of them, and the kernel's shared memory is what the largest asks for, not the sum
+ * (of static shared memory there are 48 KiB, whatever a multiprocessor has). */
+static void test_beside(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_INT16, TN_FLOAT64};
+    static tn_array *(*const pairs[])(const tn_array *, const tn_array *) = {(tn_add), (tn_subtract), (tn_multiply), (tn_maximum),
+                                                                             (tn_minimum)};
+    int before = count;
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        TN_SCOPE {
+            const tn_array *x = tn_cast(tn_random_uniform(TN_SHAPE(290, 257)), dtypes[d]);
+            const tn_array *y = tn_cast(tn_random_uniform(TN_SHAPE(257, 290)), dtypes[d]);
+            const tn_array *roots[8];
+            emit(2, (const tn_array *[]){x, y});
+            for (int i = 0; i < 5; i++)
+                roots[i] = pairs[i](tn_transpose(tn_slice_axis(x, 0, i, 290, 1), (tn_axes){0}), tn_slice_axis(y, 1, i, 290, 1));
+            roots[5] = tn_sum(x, .axis = TN_AXES(0));
+            roots[6] = tn_argmax(y, .axis = TN_AXES(0));
+            roots[7] = tn_argmax(x, .axis = TN_AXES(1));
+            emit(8, roots);
+        }
+    int joined = 0;
+    for (int i = before; i < count; i++)
+        joined += strstr(texts[i], "block -= ") && strstr(texts[i], "across, left = (item");
+    assert_true(joined > 0);
+}
+
 static void test_training(void **state)
 {
     (void)state;
@@ -263,7 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_forms), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_beside), cmocka_unit_test(test_training),
         cmocka_unit_test(test_all_compile),
     };
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
