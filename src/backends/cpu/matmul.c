@@ -58,22 +58,17 @@ static void negate(tn__matmul_factor *factor, tn_dtype work)
         factor->f32 = -factor->f32;
     else if (work == TN_FLOAT64)
         factor->f64 = -factor->f64;
-    else if (work == TN_COMPLEX64)
-        factor->c64 = -factor->c64;
-    else if (work == TN_COMPLEX128)
-        factor->c128 = -factor->c128;
     else
         factor->i64 = -factor->i64;
 }
 
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars)
 {
-    tn__matmul_factor factor = {.c128 = 0};
+    tn__matmul_factor factor = {.i64 = 0};
     tn_dtype work = tn__dtypes[step->step->compute].compute;
     int slot = step->step->alpha;
     uint64_t one = 1, value = slot < 0 ? one : scalars[slot];
-    /* a complex scalar is real, and given as its part */
-    tn_dtype from = slot < 0 ? TN_UINT64 : (tn_dtype)tn__dtypes[step->program->scalar_dtype[slot]].component;
+    tn_dtype from = slot < 0 ? TN_UINT64 : step->program->scalar_dtype[slot];
     tn__cpu_cast_of(work, from)((char *)&factor, 0, (const char *)&value, 0, 1);
     if (step->step->negate_alpha)
         negate(&factor, work);

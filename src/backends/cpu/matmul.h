@@ -23,8 +23,6 @@ typedef union tn__matmul_factor {
     double f64;
     float f32;
     int64_t i64;
-    float _Complex c64;
-    double _Complex c128;
 } tn__matmul_factor;
 
 /* One product of row-major matrices or their transposes, with leading dimensions in elements. */

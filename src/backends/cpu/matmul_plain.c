@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "array/scalar.h"
+#include "array/scalar_base.h"
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/parallel.h"
 #include "core/dtype.h"
@@ -31,23 +31,6 @@ typedef void (*finish_function)(void *sum, const void *alpha, const void *old, i
             to[j] = (T)(from ? (T)(factor TIMES to[j]) PLUS from[j] : factor TIMES to[j]); \
     }
 
-#define COMPLEX_TYPED(s, T) \
-    static void axpy_##s(void *sum, const void *a, const void *x, int64_t n) \
-    { \
-        T *to = sum; \
-        const T factor = *(const T *)a, *from = x; \
-        INDEPENDENT for (int64_t j = 0; j < n; j++) to[j] += tns_mul_##s(factor, from[j]); \
-    } \
-    static void finish_##s(void *sum, const void *alpha, const void *old, int64_t n) \
-    { \
-        T *to = sum; \
-        const T factor = *(const T *)alpha, *from = old; \
-        for (int64_t j = 0; j < n; j++) \
-            to[j] = from ? tns_mul_##s(factor, to[j]) + from[j] : tns_mul_##s(factor, to[j]); \
-    }
-COMPLEX_TYPED(c64, tn_c64)
-COMPLEX_TYPED(c128, tn_c128)
-
 #define EACH_TYPE(X) \
     X(TN_BOOL, b8, tn_b8, |, &) \
     X(TN_INT8, i8, tn_i8, +, *) \
@@ -66,12 +49,10 @@ EACH_TYPE(DEFINE)
 
 static const axpy_function axpy_of[TN_DTYPE_COUNT] = {
 #define AXPY(DTYPE, s, T, PLUS, TIMES) [DTYPE] = axpy_##s,
-    EACH_TYPE(AXPY)[TN_COMPLEX64] = axpy_c64,
-    [TN_COMPLEX128] = axpy_c128};
+    EACH_TYPE(AXPY)};
 static const finish_function finish_of[TN_DTYPE_COUNT] = {
 #define FINISH(DTYPE, s, T, PLUS, TIMES) [DTYPE] = finish_##s,
-    EACH_TYPE(FINISH)[TN_COMPLEX64] = finish_c64,
-    [TN_COMPLEX128] = finish_c128};
+    EACH_TYPE(FINISH)};
 
 typedef struct plain {
     tn__matmul matmul;
@@ -93,17 +74,17 @@ static void strip(const plain_run *run, char *out, const char *a, const char *b,
 {
     const plain *data = run->data;
     const tn__matmul *mm = &data->matmul;
-    _Alignas(64) char sum[TN__CPU_STRIP * TN__CPU_ITEM], row[TN__CPU_STRIP * TN__CPU_ITEM];
+    _Alignas(64) char sum[TN__CPU_STRIP * 8], row[TN__CPU_STRIP * 8];
     memset(sum, 0, n * data->size);
     for (int64_t p = 0; p < mm->k; p++) {
-        _Alignas(TN__CPU_ITEM) char factor[TN__CPU_ITEM];
+        int64_t factor;
         const char *x = b + p * mm->step[TN__MATMUL_B].row;
-        data->load[TN__MATMUL_A](factor, 0, a + p * mm->step[TN__MATMUL_A].column, 0, 1);
+        data->load[TN__MATMUL_A]((char *)&factor, 0, a + p * mm->step[TN__MATMUL_A].column, 0, 1);
         if (!data->direct) {
             data->load[TN__MATMUL_B](row, data->size, x, mm->step[TN__MATMUL_B].column, n);
             x = row;
         }
-        data->axpy(sum, factor, x, n);
+        data->axpy(sum, &factor, x, n);
     }
     if (mm->beta)
         data->load[TN__MATMUL_OUT](row, data->size, out, mm->step[TN__MATMUL_OUT].column, n);

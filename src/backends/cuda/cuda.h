@@ -210,7 +210,7 @@ void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int6
 extern const char tn__cuda_walk_text[];
 /* struct tn_failure and tn_fail(). */
 extern const char tn__cuda_failure_text[];
-/* S, W, LOAD, STORE, PLUS and TIMES of a dtype. */
+/* S, W, LOAD, STORE and PLUS of a dtype, and TIMES of a real one. */
 const char *tn__cuda_types(tn_dtype dtype);
 const char *tn__cuda_conversions(tn_dtype dtype);
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
@@ -218,7 +218,7 @@ char *tn__cuda_text_move(size_t itemsize);
 char *tn__cuda_text_fill(size_t itemsize);
 char *tn__cuda_text_factors(void);
 char *tn__cuda_text_scatter(tn_dtype dtype);
-char *tn__cuda_text_matmul(tn_dtype dtype);
+char *tn__cuda_text_matmul(tn_dtype dtype); /* a real one */
 /* Loads such a text (which it frees) as the step's own module, and finds the function. */
 tn_status tn__cuda_own_kernel(tn__cuda_step *step, tn__cuda_device *device, char *text, const char *name);
 /* Launches a kernel, or has it captured or patched as the run says. */

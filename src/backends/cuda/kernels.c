@@ -131,12 +131,11 @@ const char *tn__cuda_conversions(tn_dtype dtype)
     return dtype == TN_FLOAT16 ? FLOAT16_CONVERSIONS : BFLOAT16_CONVERSIONS;
 }
 
-/* Two parts. */
+/* Two parts; matmul_text, which alone multiplies, is not of them. */
 #define PARTS(R, bytes) \
     "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R " y = 0) : re(x), im(y) {} };\n" \
     "typedef S W;\n" PLAIN \
-    "__device__ inline S PLUS(S a, S b) { return S(a.re + b.re, a.im + b.im); }\n" \
-    "__device__ inline S TIMES(S a, S b) { return S(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re); }\n"
+    "__device__ inline S PLUS(S a, S b) { return S(a.re + b.re, a.im + b.im); }\n"
 
 static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_BOOL] = WHOLE("unsigned char") "#define PLUS(a, b) ((a) | (b))\n#define TIMES(a, b) ((a) & (b))\n",

@@ -82,6 +82,8 @@ static tn_status check(const tn__step *step)
     if (a->dtype != out->dtype || b->dtype != out->dtype)
         return tn__fail(TN_ERR_INTERNAL, "matmul", "a step multiplies %s by %s into %s", tn_dtype_name(a->dtype),
                         tn_dtype_name(b->dtype), tn_dtype_name(out->dtype));
+    if (tn_dtype_is_complex(out->dtype)) /* their products are made of real ones (array/complex.c) */
+        return tn__fail(TN_ERR_UNSUPPORTED, "matmul", "cannot be computed in %s on a GPU", tn_dtype_name(out->dtype));
     return TN_OK;
 }
 
