@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random arrays from a counter-based generator, Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random
- * Numbers: As Easy as 1, 2, 3", SC 2011). Each call takes the next stretch of its generator's sequence; the same
- * seed gives the same numbers on every device. Calls without a generator use the thread's own, seeded by tn_seed
- * (0 at the start).
+ * Numbers: As Easy as 1, 2, 3", SC 2011). Each call takes the next stretch of its generator's sequence. The same seed
+ * gives the same uniform numbers, integers and permutations on every device, bit for bit; normals, and whatever else is
+ * computed by logarithms and their like, are the same up to the rounding of a device's functions. Calls without a
+ * generator use the thread's own, seeded by tn_seed (0 at the start).
  */
 #ifndef TANSO_RANDOM_H
 #define TANSO_RANDOM_H

@@ -105,7 +105,8 @@ static void test_orthogonal(void **state)
     check_fine();
 }
 
-/* The same seed gives the same weights, also on another device. */
+/* The same seed gives the same weights, also on another device: up to rounding of the functions that normals are made of,
+ * where the device that is tested on has its own. */
 static void test_devices_agree(void **state)
 {
     (void)state;
@@ -121,7 +122,13 @@ static void test_devices_agree(void **state)
         tn_array *x = tn_initialize((tn_init){kind, 0}, TN_SHAPE(7, 7), &(tn_random_opts){.device = other});
         assert_true(tn_device_equal(tn_device_of(x), other));
         check_read(x, there, 49);
-        assert_memory_equal(here, there, sizeof here);
+        if (test_same_bits())
+            assert_memory_equal(here, there, sizeof here);
+        double scale = 0;
+        for (int i = 0; i < 49; i++)
+            scale = fmax(scale, fabs(here[i]));
+        for (int i = 0; i < 49; i++)
+            assert_true(fabs(here[i] - there[i]) <= 1e-6 * scale);
     }
     check_fine();
 }
