@@ -76,8 +76,8 @@ erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc)
 
 
 def of_floats(function):
-    """Integers as floats first: newer NumPys leave them as they are."""
-    return lambda x: function(x.astype(np.exp(x).dtype))
+    """Integers stay as they are, as with NumPy 2.1 and later."""
+    return lambda x: function(x) if x.dtype.kind in "fc" else x.copy()
 
 
 UNARY = dict(
