@@ -149,7 +149,7 @@ static void ask_for(tn__packed_tile *t, int64_t rows, const float *next, int64_t
     ask(t, 0, t->out, t->ldo, rows, &left);
     ask(t, 1, t->out + (last < LINE ? last : LINE), t->ldo, rows, &left);
     ask(t, 2, t->out + last, t->ldo, last > LINE ? rows : 0, &left);
-    ask(t, 3, next + (line * LINE < last ? line * LINE : last), t->ldb, next ? left : 0, &left);
+    ask(t, 3, next ? next + least(line * LINE, last) : NULL, t->ldb, next ? left : 0, &left);
     ask(t, 4, t->out, 0, left, &left);
 }
 
