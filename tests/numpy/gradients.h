@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions as rows of a table, whose first and second derivatives are checked against differences. */
+#ifndef TN_TESTS_GRADIENTS_H
+#define TN_TESTS_GRADIENTS_H
+
+#include <stddef.h>
+#include <tanso.h>
+
+typedef struct gradient_case {
+    const char *name;
+    tn_function f;
+    int count; /* operands */
+} gradient_case;
+
+/* An expression of x, and of y where there are two operands. */
+#define RULE(name, expression) \
+    static tn_array *f_##name(int count, tn_array *const *xs, void *user) \
+    { \
+        tn_array *x = xs[0], *y = count > 1 ? xs[1] : NULL; \
+        (void)user, (void)x, (void)y; \
+        return expression; \
+    }
+#define ONE(name) {#name, f_##name, 1}
+#define TWO(name) {#name, f_##name, 2}
+
+/* Checks each at distinct (3, 4) float64 operands drawn anew (TANSO_TEST_SEED draws them again), and names all that fail. */
+void gradients_check(const gradient_case *cases, size_t count);
+
+#endif
