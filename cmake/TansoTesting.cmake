@@ -30,17 +30,27 @@ function(tanso_test_target target)
     target_link_libraries(${target} PRIVATE tanso_static)
 endfunction()
 
-# A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each with
-# threads for all cores: those that wait sleep, or they would take the processors from those that work.
-function(tanso_test_properties name)
-    foreach(row IN LISTS TANSO_TEST_TIMEOUTS)
+# The figure in the row of a test among "room.subject figure" rows, or "".
+function(tanso_test_figure result name rows)
+    set(${result} "" PARENT_SCOPE)
+    foreach(row IN LISTS rows)
         separate_arguments(row)
         list(GET row 0 row_name)
         if(row_name STREQUAL name)
-            list(GET row 1 seconds)
-            set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+            list(GET row 1 figure)
+            set(${result} ${figure} PARENT_SCOPE)
         endif()
     endforeach()
+endfunction()
+
+# A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each with
+# threads for all cores: those that wait sleep, or they would take the processors from those that work.
+function(tanso_test_properties name)
+    string(REGEX REPLACE "\\.[0-9]+$" "" whole ${name}) # a slice is allowed what the whole is
+    tanso_test_figure(seconds ${whole} "${TANSO_TEST_TIMEOUTS}")
+    if(seconds)
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+    endif()
     string(REGEX REPLACE "\\..*" "" room ${name})
     if(NOT room IN_LIST TANSO_TEST_NO_DEVICE)
         set_property(TEST ${name} APPEND PROPERTY LABELS device)
@@ -88,8 +98,19 @@ function(tanso_add_unit_test source)
     if(TARGET tanso_cuda_objects AND NOT room IN_LIST TANSO_TEST_NO_DEVICE)
         target_link_libraries(${target} PRIVATE tanso_cuda_objects) # the plug-in needs libtanso.so
     endif()
-    add_test(NAME ${room}.${subject} COMMAND ${PROJECT_SOURCE_DIR}/tests/launch $<TARGET_FILE:${target}>)
-    tanso_test_properties(${room}.${subject})
+    set(command ${PROJECT_SOURCE_DIR}/tests/launch $<TARGET_FILE:${target}>)
+    tanso_test_figure(slices ${room}.${subject} "${TANSO_TEST_SLICES}")
+    if(NOT slices)
+        add_test(NAME ${room}.${subject} COMMAND ${command})
+        tanso_test_properties(${room}.${subject})
+        return()
+    endif()
+    foreach(number RANGE 1 ${slices})
+        math(EXPR slice "${number} - 1")
+        add_test(NAME ${room}.${subject}.${number} COMMAND ${command})
+        tanso_test_properties(${room}.${subject}.${number})
+        set_property(TEST ${room}.${subject}.${number} APPEND PROPERTY ENVIRONMENT TANSO_TEST_SLICE=${slice}/${slices})
+    endforeach()
 endfunction()
 
 # Runs every gen_*.py whenever it or another script beside it has changed.

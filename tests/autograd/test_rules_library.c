@@ -23,6 +23,16 @@ static tn_array *positive(tn_array *x)
     return tn_add(tn_matmul(x, tn_swapaxes(x, -1, -2)), tn_eye(tn_dim(x, -2), -1, .dtype = TN_FLOAT64));
 }
 
+/* A matrix whose singular values (and eigenvalues, of its symmetric part) are far from each other and from zero, where they have
+ * no derivatives or large ones. */
+static tn_array *apart(tn_shape shape, int phase)
+{
+    int64_t rows = shape.dim[shape.ndim - 2], columns = shape.dim[shape.ndim - 1];
+    tn_array *diagonal = tn_multiply(tn_eye(rows, columns, .dtype = TN_FLOAT64),
+                                     tn_multiply(tn_arange(1, (double)columns + 1, 1), 1.5));
+    return tn_add(diagonal, spread(shape, -0.3, 0.3, phase));
+}
+
 FUNCTION(solve, return tn_linalg_solve(positive(xs[0]), xs[1]);)
 FUNCTION(solve_vector, return tn_linalg_solve(positive(xs[0]), xs[1]);)
 FUNCTION(inv, return tn_linalg_inv(positive(xs[0]));)
@@ -60,8 +70,8 @@ static void test_solutions(void **state)
 static void test_decompositions(void **state)
 {
     (void)state;
-    const tn_array *square = spread(TN_SHAPE(3, 3), -1, 1, 0), *batch = spread(TN_SHAPE(2, 3, 3), -1, 1, 1);
-    const tn_array *tall = spread(TN_SHAPE(4, 2), -1, 1, 0), *wide = spread(TN_SHAPE(2, 4), -1, 1, 1);
+    const tn_array *square = apart(TN_SHAPE(3, 3), 0), *batch = apart(TN_SHAPE(2, 3, 3), 1);
+    const tn_array *tall = apart(TN_SHAPE(4, 2), 0), *wide = apart(TN_SHAPE(2, 4), 1);
     check_gradients("cholesky", cholesky, NULL, 1, &batch);
     check_gradients("cholesky, upper", cholesky_upper, NULL, 1, &square);
     check_gradients("qr", qr, NULL, 1, &square);
@@ -78,7 +88,7 @@ static void test_decompositions(void **state)
 static void test_norms(void **state)
 {
     (void)state;
-    const tn_array *x = spread(TN_SHAPE(3, 4), -2, 2, 0);
+    const tn_array *x = apart(TN_SHAPE(3, 4), 0);
     tn_norm_order matrices[] = {TN_FRO, TN_NUC, TN_ORD(1), TN_ORD(2), TN_ORD(-2)};
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         check_gradients("norm", norm, &matrices[i], 1, &x);
@@ -139,8 +149,8 @@ FUNCTION(complex_eigh, tn_array *w, *v; MUST(tn_linalg_eigh(complex_positive(xs)
 static void test_complex_matrices(void **state)
 {
     (void)state;
-    const tn_array *x[] = {spread(TN_SHAPE(3, 3), -1, 1, 0), spread(TN_SHAPE(3, 3), -1, 1, 1), spread(TN_SHAPE(3, 2), -1, 1, 2),
-                           spread(TN_SHAPE(3, 2), -1, 1, 1)};
+    const tn_array *x[] = {apart(TN_SHAPE(3, 3), 0), spread(TN_SHAPE(3, 3), -0.3, 0.3, 1), apart(TN_SHAPE(3, 2), 2),
+                           spread(TN_SHAPE(3, 2), -0.3, 0.3, 1)};
     check_gradients("complex solve", complex_solve, NULL, 4, x);
     check_gradients("complex slogdet", complex_slogdet, NULL, 2, x);
     check_gradients("complex cholesky", complex_cholesky, NULL, 2, x);

@@ -16,6 +16,7 @@
 #include "engine/random_graph.h"
 #include "support/device.h"
 #include "support/random.h"
+#include "support/slice.h"
 
 #define TOGETHER         6 /* graphs evaluated in one plan: compiling costs more than running */
 #define REFERENCE_ROUNDS 60
@@ -167,7 +168,8 @@ static void by_operations(uint64_t seed)
 {
     static const way ways[] = {{"reference without planning", TN_COMPILE_NEVER, true, false, 1}};
     for (int i = 0; i < rounds(REFERENCE_ROUNDS); i++)
-        round_of(seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, 1);
+        if (test_in_slice())
+            round_of(seed + (uint64_t)(i * TOGETHER), 1 + i % TOGETHER, ways, 1);
 }
 
 static void by_kernels(uint64_t seed)
@@ -180,7 +182,8 @@ static void by_kernels(uint64_t seed)
         {"automatic", TN_COMPILE_AUTO, true, true, 2},
     };
     for (int i = 0; i < rounds(COMPILED_ROUNDS); i++)
-        round_of(seed + (uint64_t)(i * TOGETHER), TOGETHER, ways, sizeof ways / sizeof *ways);
+        if (test_in_slice())
+            round_of(seed + (uint64_t)(i * TOGETHER), TOGETHER, ways, sizeof ways / sizeof *ways);
 }
 
 static void reference_agrees_with_itself(void **state)
