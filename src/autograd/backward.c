@@ -17,6 +17,8 @@
 #define TARGET    UINT32_MAX       /* a target not yet visited */
 #define ELSEWHERE (UINT32_MAX - 1) /* visited; leads to no target */
 
+#define AT_FIRST 64 /* items of each list to begin with: enough for most graphs, and little beside them */
+
 typedef struct step {
     tn__node *node;
     tn__node *gradient; /* summed so far; NULL: none yet */
@@ -120,9 +122,20 @@ static tn_status finish(tape *t, tn__node *node)
     return TN_OK;
 }
 
+static tn_status reserve(tape *t)
+{
+    if (tn__grow((void **)&t->stack, &t->stack_capacity, AT_FIRST, sizeof *t->stack) &&
+        tn__grow((void **)&t->steps, &t->capacity, AT_FIRST, sizeof *t->steps) &&
+        tn__grow((void **)&t->inputs, &t->input_capacity, AT_FIRST, sizeof *t->inputs))
+        return TN_OK;
+    return tn__fail_memory(t->operation, AT_FIRST * sizeof *t->steps);
+}
+
 static tn_status list_steps(tape *t, tn__node *y)
 {
-    tn_status status = push(t, y);
+    tn_status status = reserve(t);
+    if (status == TN_OK)
+        status = push(t, y);
     while (status == TN_OK && t->depth > 0) {
         visit *top = &t->stack[t->depth - 1];
         if (top->next < flows_to(top->node)) {

@@ -129,13 +129,33 @@ const tn__shape *tn__shape_scalar(void)
     return &scalar_shape;
 }
 
+/* The place in this thread's cache for a shape, and whether it is there. */
+static inline const tn__shape **recent_place(int ndim, const int64_t *dim, uint64_t *hash, bool *there)
+{
+    *hash = hash_values(ndim, dim);
+    const tn__shape **recent = &recent_shapes[*hash % CACHED];
+    *there = *recent && (*recent)->ndim == ndim && same_values((*recent)->dim, dim, ndim);
+    return recent;
+}
+
+const tn__shape *tn__shape_recent(int ndim, const int64_t *dim)
+{
+    uint64_t hash;
+    bool there;
+    if (ndim <= 0 || ndim > TN_MAX_NDIM)
+        return ndim == 0 ? &scalar_shape : NULL;
+    const tn__shape **recent = recent_place(ndim, dim, &hash, &there);
+    return there ? *recent : NULL;
+}
+
 const tn__shape *tn__shape_intern(int ndim, const int64_t *dim)
 {
     if (ndim == 0)
         return &scalar_shape;
-    uint64_t hash = hash_values(ndim, dim);
-    const tn__shape **recent = &recent_shapes[hash % CACHED];
-    if (*recent && (*recent)->ndim == ndim && same_values((*recent)->dim, dim, ndim))
+    uint64_t hash;
+    bool there;
+    const tn__shape **recent = recent_place(ndim, dim, &hash, &there);
+    if (there)
         return *recent;
     const tn__shape *shape = intern(&shapes, &shape_kind, hash, ndim, dim);
     if (shape)

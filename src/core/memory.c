@@ -95,10 +95,8 @@ char *tn__format(const char *format, ...)
     return text;
 }
 
-bool tn__grow(void **items, size_t *capacity, size_t needed, size_t size)
+bool tn__grow_now(void **items, size_t *capacity, size_t needed, size_t size)
 {
-    if (needed <= *capacity)
-        return true;
     size_t wanted = *capacity < 8 ? 8 : *capacity;
     while (wanted < needed && wanted <= SIZE_MAX / 2)
         wanted *= 2;

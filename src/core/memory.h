@@ -34,7 +34,11 @@ char *tn__vformat(const char *format, va_list args);
 TN_API long tn__fail_allocation_after(long count);
 
 /* A growing array: grows `*items` (of `size` bytes each) so that it holds `needed`; false without memory. */
-bool tn__grow(void **items, size_t *capacity, size_t needed, size_t size);
+bool tn__grow_now(void **items, size_t *capacity, size_t needed, size_t size);
+static inline bool tn__grow(void **items, size_t *capacity, size_t needed, size_t size)
+{
+    return __builtin_expect(needed <= *capacity, 1) || tn__grow_now(items, capacity, needed, size);
+}
 
 /* A growing string; once an append fails, `failed` stays set and data keeps what fitted. */
 typedef struct tn__text {

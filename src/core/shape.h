@@ -14,6 +14,8 @@ typedef struct tn__shape {
 
 /* NULL without memory. Extents must be >= 0 with a product below 2^62: see tn__shape_check. */
 const tn__shape *tn__shape_intern(int ndim, const int64_t *dim);
+/* The same if this thread has asked for it lately; else, and for what is no shape, NULL. */
+const tn__shape *tn__shape_recent(int ndim, const int64_t *dim);
 const tn__shape *tn__shape_scalar(void);
 /* Checks a user's shape: ndim, extents, overflow of the size in bytes of elements of `itemsize`. Latches on failure. */
 tn_status tn__shape_check(const char *operation, tn_shape shape, size_t itemsize);

@@ -39,16 +39,17 @@ static bool check_same_shape(const char *operation, const char *a_name, const tn
 static bool check_classes(const char *operation, const tn__node *x, const tn__node *t)
 {
     char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
-    tn__shape_text(x->shape->ndim, x->shape->dim, text);
-    tn__shape_text(t->shape->ndim, t->shape->dim, other);
-    if (x->shape->ndim != 2 || x->shape->dim[1] < 1) {
-        tn__fail(TN_ERR_SHAPE, operation, "expected scores of shape (N, classes) with at least one class, got %s", text);
+    const tn__shape *scores = x->shape, *labels = t->shape;
+    if (scores->ndim != 2 || scores->dim[1] < 1) {
+        tn__fail(TN_ERR_SHAPE, operation, "expected scores of shape (N, classes) with at least one class, got %s",
+                 tn__shape_text(scores->ndim, scores->dim, text));
         return false;
     }
-    if (t->shape->ndim != 1 || t->shape->dim[0] != x->shape->dim[0]) {
+    if (labels->ndim != 1 || labels->dim[0] != scores->dim[0]) {
         tn__fail(TN_ERR_SHAPE, operation, "expected labels of shape (%" PRId64 ",), one a row of the scores %s; got %s%s",
-                 x->shape->dim[0], text, other,
-                 t->shape == x->shape ? ": one-hot labels become numbers with tn_argmax" : "");
+                 scores->dim[0], tn__shape_text(scores->ndim, scores->dim, text),
+                 tn__shape_text(labels->ndim, labels->dim, other),
+                 labels == scores ? ": one-hot labels become numbers with tn_argmax" : "");
         return false;
     }
     if (!tn_dtype_is_integer((tn_dtype)t->dtype)) {
