@@ -4,11 +4,14 @@
  *
  * Computed by LAPACK with NumPy's drivers, so that signs and orders agree with it; a build without LAPACK says which package
  * brings it. Dtypes: float32, float64, complex64, complex128; integers and bool as float64; float16 and bfloat16 are
- * TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is no result (singular, not positive definite, values that do not converge) is
- * TN_ERR_VALUE when the result is evaluated. On a device without LAPACK the operands are moved to the CPU at once, and the
- * results back.
+ * TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is no result (singular, not
+ * positive definite, values that do not converge) is TN_ERR_VALUE when the result is evaluated.
  *
- * Differentiable: all but eig, eigvals, lstsq and matrix_rank; qr where there are no fewer rows than columns and mode is
+ * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more, up to 16 of them, or any number of
+ * 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a vector. For others, for eig, and where cuSOLVER is
+ * not installed, the operands are moved to the CPU at once, and the results back.
+ *
+ * Differentiable: all but eig, eigvals and matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
  * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and eigenvectors exist
  * where the values differ from each other, and for complex matrices where the loss does not depend on the vectors' phases.
  * Matrices that cholesky and eigh take to be Hermitian get Hermitian gradients.

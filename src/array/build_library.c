@@ -34,6 +34,11 @@ tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape value, int arity, tn__
     return tn__apply_anywhere(op, dtype, shape, arity, in, (tn__attr){.ints = modes});
 }
 
+bool tn__library_native(tn__op op, const tn__node *a)
+{
+    return tn__native(a->device, op, wide((tn_dtype)a->dtype), a->shape);
+}
+
 tn__node *tn__last_slice(tn__node *a, int64_t start, int64_t count)
 {
     TN__PASS_ERROR(a);

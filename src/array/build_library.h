@@ -9,6 +9,9 @@
  * device that has no such operation it is computed on the CPU, at once. */
 tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape shape, int arity, tn__node *const *in, const tn__ints *modes);
 
+/* Whether an operation of LAPACK's of that operand is computed on its device. */
+bool tn__library_native(tn__op op, const tn__node *a);
+
 /* The matrix of rows x columns at `offset` in the rows of a packed result (..., 1, n). */
 tn__node *tn__part(tn__node *packed, int64_t offset, int64_t rows, int64_t columns);
 /* `count` elements from `start` of the last axis. */

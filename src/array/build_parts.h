@@ -34,6 +34,8 @@ tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity
 /* Ends a public call whose option `out` may name an array for the result: that is cast to its dtype, whatever kinds they are,
  * as NumPy's reductions do it. */
 tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out);
+/* Does the device compute it of operands whose first one has that dtype and shape, or is it for the CPU? */
+bool tn__native(const tn__device *device, tn__op op, tn_dtype dtype, const tn__shape *shape);
 /* Records an operation, or, for one that the device does not have, its value computed on the CPU at once. */
 tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
                              tn__node *const *in, tn__attr attr);

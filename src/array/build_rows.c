@@ -7,17 +7,15 @@ static bool worth_it(tn__op op, const tn__shape *shape)
 {
     if (tn__ops[op].kind != TN__KIND_LIBRARY || op == TN__OP_FFT || shape->ndim < 2)
         return true;
-    int64_t n = shape->dim[shape->ndim - 1];
-    return n >= 128 && shape->size / (n * n) <= 16;
+    int64_t m = shape->dim[shape->ndim - 2], n = shape->dim[shape->ndim - 1];
+    double work = (double)m * (double)n * (double)(m < n ? m : n); /* of a matrix */
+    return work >= 128. * 128 * 128 && (shape->size / (m * n) <= 16 || work >= 512. * 512 * 512);
 }
 
-/* Does the device compute it, or is it for the CPU? */
-static bool native(const tn__node *a, tn__op op)
+bool tn__native(const tn__device *device, tn__op op, tn_dtype dtype, const tn__shape *shape)
 {
-    const tn__device *device = a->device;
     return device->capabilities.operations || device->capabilities.shapes_only ||
-           (device->ops->supports && worth_it(op, a->shape) &&
-            device->ops->supports((tn__device *)device, (int)op, (tn_dtype)a->dtype));
+           (device->ops->supports && worth_it(op, shape) && device->ops->supports((tn__device *)device, (int)op, dtype));
 }
 
 static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
@@ -40,7 +38,8 @@ static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int 
 
 tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
 {
-    return (native(in[0], op) ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
+    bool here = tn__native(in[0]->device, op, (tn_dtype)in[0]->dtype, in[0]->shape);
+    return (here ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
 }
 
 tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)

@@ -23,6 +23,8 @@ tn__node *tn__inverse(const char *operation, tn__node *a, bool loose);
 tn__node *tn__singular_values(tn__node *a, bool hermitian);
 /* Reduced u, s as a row (..., 1, k), vh. */
 void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3]);
+/* 1 / s of rows of singular values, 0 for those that are not above rcond times the largest; which are, if wanted. */
+tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above);
 /* The square of the size of each element, real. */
 tn__node *tn__squared_size(tn__node *a);
 /* Ones on the diagonal of n x n, in a's dtype, device and leading axes. */

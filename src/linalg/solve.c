@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Equations, inverses, determinants, least squares, and what is told by singular values: ranks, conditions, pseudo-inverses. */
+/* Equations, inverses, determinants, and what is told by singular values: ranks and pseudo-inverses. */
 #include <tanso/linalg.h>
 
 #include <float.h>
-#include <string.h>
 
-#include "engine/engine.h"
 #include "linalg/matrix.h"
 
 static tn__node *solve(tn__node *a, tn__node *b)
@@ -79,6 +77,17 @@ static tn__node *largest(tn__node *row)
     return tn__reduce(TN__OP_MAX, row, 1u << (row->shape->ndim - 1));
 }
 
+tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above)
+{
+    tn__node *most = largest(s);
+    TN__PASS_ERROR(most);
+    tn__node *kept = tn__binary(TN__OP_GREATER, s, tn__with(TN__OP_MULTIPLY, most, rcond));
+    tn__node *safe = tn__where(kept, s, tn__const_like(s, 1));
+    if (above)
+        *above = kept;
+    return tn__where(kept, tn__unary(TN__OP_RECIPROCAL, safe), tn__const_like(s, 0));
+}
+
 static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
 {
     a = tn__matrix_operand("pinv", a, 2);
@@ -92,11 +101,7 @@ static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
     double rcond = opts && opts->rcond != 0 ? opts->rcond : 1e-15;
     tn__node *part[3];
     tn__singular_vectors(a, opts && opts->hermitian, part);
-    tn__node *s = part[1], *most = largest(s);
-    TN__PASS_ERROR(most);
-    tn__node *kept = tn__binary(TN__OP_GREATER, s, tn__with(TN__OP_MULTIPLY, most, rcond));
-    tn__node *safe = tn__where(kept, s, tn__const_like(s, 1));
-    tn__node *inverse = tn__where(kept, tn__unary(TN__OP_RECIPROCAL, safe), tn__const_like(s, 0));
+    tn__node *inverse = tn__inverted_values(part[1], rcond, NULL);
     TN__PASS_ERROR(inverse);
     inverse = tn__cast(inverse, (tn_dtype)a->dtype);
     return tn__matmul_node(tn__binary(TN__OP_MULTIPLY, tn__adjoint(part[2]), inverse), tn__adjoint(part[0]));
@@ -139,64 +144,4 @@ static tn__node *matrix_rank(tn__node *a, const tn_pinv_opts *opts)
 tn_array *tn_linalg_matrix_rank_with(const tn_array *a, const tn_pinv_opts *opts)
 {
     TN__RETURN(matrix_rank(tn__node_of(a, "matrix_rank"), opts));
-}
-
-/* ---- least squares ---- */
-
-/* How many residuals there are depends on the rank, so that this evaluates. */
-static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
-{
-    a = tn__matrix_operand("lstsq", a, 2);
-    b = tn__matrix_operand("lstsq", b, 1);
-    tn__node *failed = tn__node_is_error(a) ? a : tn__node_is_error(b) ? b : NULL;
-    bool vector = !failed && b->shape->ndim == 1;
-    if (vector) {
-        b = tn__insert_axis("lstsq", b, 1);
-        failed = tn__node_is_error(b) ? b : NULL;
-    }
-    if (!failed && (a->shape->ndim != 2 || b->shape->ndim != 2 || tn__row_count(a) != tn__row_count(b)))
-        failed = tn__node_error(tn__error_new(TN_ERR_SHAPE, "lstsq",
-                                              "expected a matrix and a right-hand side of as many rows, of one or two axes"));
-    tn__node *in[] = {a, b};
-    tn__device *device = failed ? NULL : tn__common_device("lstsq", 2, in);
-    if (!failed && !device)
-        failed = tn__failed();
-    for (int i = 0; i < 4; i++)
-        part[i] = failed;
-    if (failed)
-        return;
-    bool weak;
-    tn_dtype dtype = tn__common_dtype(2, in, &weak);
-    int64_t m = tn__row_count(a), n = tn__column_count(a), k = m < n ? m : n, nrhs = tn__column_count(b);
-    for (int i = 0; i < 2; i++)
-        in[i] = tn__adapt(in[i], dtype, in[i]->shape, device);
-    if (rcond == 0)
-        rcond = (double)(m > n ? m : n) * DBL_EPSILON;
-    int64_t bits;
-    memcpy(&bits, &rcond, sizeof bits);
-    const tn__ints *modes = tn__ints_intern(1, &bits);
-    tn_shape shape = {.ndim = 2, .dim = {1, n * nrhs + k + 1 + nrhs}};
-    tn__node *all = modes ? tn__library(TN__OP_LSTSQ, dtype, shape, 2, in, modes) : tn__failed();
-    tn__node *rank = tn__cast(tn__real(tn__part(all, n * nrhs + k, 1, 1)), TN_INT32);
-    int32_t found = 0;
-    tn__node *roots[] = {all, rank};
-    if (tn__node_is_error(rank) || tn__evaluate(2, roots) != TN_OK || tn__read(rank, &found) != TN_OK) {
-        part[0] = part[1] = part[2] = part[3] = tn__node_is_error(rank) ? rank : tn__failed();
-        return;
-    }
-    part[0] = tn__part(all, 0, n, nrhs);
-    if (vector)
-        part[0] = tn__drop_axes(part[0], 2);
-    part[1] = tn__drop_row(tn__real(tn__part(all, n * nrhs + k + 1, 1, found == n && m > n ? nrhs : 0)));
-    part[2] = tn__drop_axes(rank, 3);
-    part[3] = tn__drop_row(tn__real(tn__part(all, n * nrhs, 1, k)));
-}
-
-tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals, tn_array **rank,
-                               tn_array **s, const tn_pinv_opts *opts)
-{
-    tn__call call = tn__enter();
-    tn__node *part[4];
-    lstsq(tn__node_of(a, "lstsq"), tn__node_of(b, "lstsq"), opts ? opts->rcond : 0, part);
-    return tn__give_all(call, 4, part, (tn_array **const[]){x, residuals, rank, s});
 }

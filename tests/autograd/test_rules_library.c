@@ -48,6 +48,7 @@ FUNCTION(eigvalsh, return tn_sin(tn_linalg_eigvalsh(tn_add(xs[0], tn_swapaxes(xs
 FUNCTION(eigh, tn_array *w, *v; MUST(tn_linalg_eigh(tn_add(xs[0], tn_swapaxes(xs[0], -1, -2)), &w, &v));
          return tn_matmul(tn_square(v), tn_expand_dims(tn_sin(w), -1));)
 FUNCTION(pinv, return tn_linalg_pinv(xs[0]);)
+FUNCTION(least, tn_array *x; MUST(tn_linalg_lstsq(xs[0], xs[1], &x, NULL, NULL, NULL)); return x;)
 FUNCTION(power, return tn_linalg_matrix_power(positive(xs[0]), -2);)
 FUNCTION(norm, return tn_linalg_norm(xs[0], .ord = *(tn_norm_order *)user, .axis = TN_AXES(-2, -1));)
 FUNCTION(vector_norm, return tn_linalg_norm(xs[0], .ord = *(tn_norm_order *)user, .axis = TN_AXES(-1));)
@@ -83,6 +84,9 @@ static void test_decompositions(void **state)
     check_gradients("eigvalsh", eigvalsh, NULL, 1, &batch);
     check_gradients("eigh", eigh, NULL, 1, &square);
     check_gradients("pinv", pinv, NULL, 1, &tall);
+    const tn_array *tall_sides[] = {tall, spread(TN_SHAPE(4, 3), -1, 1, 1)}, *wide_side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
+    check_gradients("lstsq, tall", least, NULL, 2, tall_sides);
+    check_gradients("lstsq, wide", least, NULL, 2, wide_side);
 }
 
 static void test_norms(void **state)

@@ -59,6 +59,98 @@ static void test_cholesky(void **state)
     }
 }
 
+static tn_array *adjoint(const tn_array *a) { return tn_conjugate(tn_swapaxes(a, -1, -2)); }
+
+static void agree_complex(const tn_array *gpu, const tn_array *cpu)
+{
+    agree(tn_real(gpu), tn_real(cpu));
+    if (tn_dtype_is_complex(tn_dtype_of(cpu)))
+        agree(tn_imag(gpu), tn_imag(cpu));
+}
+
+/* v^H v is the identity. */
+static void unitary(tn_array *v)
+{
+    tn_array *eye = tn_cast(tn_eye(tn_dim(v, -1), -1, .dtype = TN_FLOAT64, .device = tn_cpu()), tn_dtype_of(v));
+    tn_array *product = tn_matmul(adjoint(v), v);
+    agree_complex(product, tn_broadcast_to(eye, tn_shape_of(product)));
+}
+
+/* Vectors are the same up to a phase: what they are for is compared, and the values. */
+static void decompose(tn_array *a)
+{
+    tn_array *gpu = there(a), *q, *r, *only, *u, *s, *vh, *values;
+    for (int mode = TN_QR_REDUCED; mode <= TN_QR_COMPLETE; mode++) {
+        assert_int_equal(tn_linalg_qr(gpu, &q, &r, .mode = (tn_qr_mode)mode), TN_OK);
+        assert_int_equal(tn_dim(q, -1), tn_dim(r, -2));
+        agree_complex(tn_matmul(q, r), a);
+        agree_complex(tn_triu(r, 0), tn_to(r, tn_cpu()));
+        unitary(q);
+    }
+    assert_int_equal(tn_linalg_qr(gpu, NULL, &only, .mode = TN_QR_R), TN_OK);
+    assert_int_equal(tn_linalg_qr(gpu, NULL, &r), TN_OK);
+    agree_complex(only, tn_to(r, tn_cpu()));
+    tn_array *raw[2], *expected[2];
+    assert_int_equal(tn_linalg_qr(gpu, &raw[0], &raw[1], .mode = TN_QR_RAW), TN_OK);
+    assert_int_equal(tn_linalg_qr(a, &expected[0], &expected[1], .mode = TN_QR_RAW), TN_OK);
+    agree_complex(raw[0], expected[0]);
+    agree_complex(raw[1], expected[1]);
+    for (int reduced = 0; reduced < 2; reduced++) {
+        assert_int_equal(tn_linalg_svd(gpu, &u, &s, &vh, .reduced = reduced), TN_OK);
+        int64_t k = tn_dim(s, -1);
+        tn_array *thin = tn_take(u, tn_arange(0, (double)k, 1, .dtype = TN_INT64), -1), *low = tn_take(vh, tn_arange(0, (double)k, 1, .dtype = TN_INT64), -2);
+        agree_complex(tn_matmul(tn_multiply(thin, tn_cast(tn_expand_dims(s, -2), tn_dtype_of(a))), low), a);
+        unitary(u);
+        unitary(adjoint(vh));
+        agree(s, tn_linalg_svdvals(a));
+    }
+    agree(tn_linalg_svdvals(gpu), tn_linalg_svdvals(a));
+    agree_complex(tn_linalg_pinv(gpu), tn_linalg_pinv(a));
+    if (tn_dim(a, -1) != tn_dim(a, -2))
+        return;
+    for (int upper = 0; upper < 2; upper++) {
+        assert_int_equal(tn_linalg_eigh(gpu, &values, &u, .upper = upper), TN_OK);
+        tn_array *other = upper ? tn_triu(a, 1) : tn_tril(a, -1), *diagonal = tn_subtract(tn_tril(a, 0), tn_tril(a, -1));
+        tn_array *h = tn_add(tn_add(other, adjoint(other)), tn_cast(tn_real(diagonal), tn_dtype_of(a)));
+        agree_complex(tn_matmul(tn_multiply(u, tn_cast(tn_expand_dims(values, -2), tn_dtype_of(a))), adjoint(u)), h);
+        unitary(u);
+        agree(values, tn_linalg_eigvalsh(a, .upper = upper));
+        agree(tn_linalg_eigvalsh(gpu, .upper = upper), tn_linalg_eigvalsh(a, .upper = upper));
+    }
+}
+
+static void test_decompose(void **state)
+{
+    (void)state;
+    static const tn_shape shapes[] = {{2, {140, 140}}, {3, {2, 131, 200}}, {2, {300, 129}}, {3, {3, 130, 130}}};
+    for (int i = 0; i < 4; i++)
+        TN_SCOPE {
+            tn_array *a = draw(shapes[i]);
+            decompose(a);
+            decompose(tn_complex(a, draw(shapes[i])));
+            if (i == 0)
+                decompose(tn_swapaxes(draw(shapes[i]), 0, 1));
+        }
+}
+
+static void test_least(void **state)
+{
+    (void)state;
+    static const tn_shape shapes[] = {{2, {200, 140}}, {2, {140, 200}}};
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            tn_array *a = draw(shapes[i]), *b = draw(TN_SHAPE(shapes[i].dim[0], 3)), *gpu[4], *cpu[4];
+            assert_int_equal(tn_linalg_lstsq(there(a), there(b), &gpu[0], &gpu[1], &gpu[2], &gpu[3]), TN_OK);
+            assert_int_equal(tn_linalg_lstsq(a, b, &cpu[0], &cpu[1], &cpu[2], &cpu[3]), TN_OK);
+            assert_int_equal((int)tn_item(gpu[2]), (int)tn_item(cpu[2]));
+            agree(gpu[0], cpu[0]);
+            agree(gpu[3], cpu[3]);
+            assert_int_equal((int)tn_size(gpu[1]), (int)tn_size(cpu[1]));
+            if (tn_size(cpu[1]))
+                agree(gpu[1], cpu[1]);
+        }
+}
+
 /* Told of by whoever reads; the device goes on. */
 static void test_no_result(void **state)
 {
@@ -70,6 +162,14 @@ static void test_no_result(void **state)
         tn_clear_error();
         assert_int_equal(tn_eval(tn_to(tn_linalg_cholesky(tn_negative(ones)), tn_cpu())), TN_ERR_VALUE);
         assert_non_null(strstr(tn_error(), "not positive definite"));
+        tn_clear_error();
+        tn_array *nothing = tn_multiply(ones, NAN), *w, *v;
+        assert_int_equal(tn_eval(tn_to(tn_linalg_svdvals(nothing), tn_cpu())), TN_ERR_VALUE);
+        assert_non_null(strstr(tn_error(), "did not converge"));
+        tn_clear_error();
+        assert_int_equal(tn_linalg_eigh(nothing, &w, &v), TN_OK);
+        assert_int_equal(tn_eval(tn_to(w, tn_cpu())), TN_ERR_VALUE);
+        assert_non_null(strstr(tn_error(), "did not converge"));
         tn_clear_error();
         agree(tn_linalg_inv(there(a)), tn_linalg_inv(a));
     }
@@ -94,7 +194,8 @@ static void test_fft(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solve), cmocka_unit_test(test_cholesky), cmocka_unit_test(test_no_result),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solve), cmocka_unit_test(test_cholesky), cmocka_unit_test(test_decompose),
+                                       cmocka_unit_test(test_least), cmocka_unit_test(test_no_result),
                                        cmocka_unit_test(test_fft)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {

@@ -97,6 +97,28 @@ static void check_square(tn_array *a, int64_t m, int64_t n)
     assert_near("a v = v w", tn_cast(tn_matmul(a, v), whole), tn_cast(tn_multiply(v, tn_expand_dims(w, -2)), whole));
 }
 
+/* With a gradient wanted, least squares go another way. */
+static void check_least(tn_array *a, int64_t m, int64_t n)
+{
+    if (tn_ndim(a) != 2)
+        return;
+    tn_array *b = matrix(TN_SHAPE(m, 2), tn_dtype_of(a)), *part[2][4];
+    if (m > 2 && n > 2) /* a matrix that has not full rank, too */
+        a = tn_multiply(a, tn_cast(tn_less(tn_arange(0, (double)n, 1), 2), tn_dtype_of(a)));
+    tn_array *marked = tn_multiply(a, 1);
+    assert_int_equal(tn_linalg_lstsq(a, b, &part[0][0], &part[0][1], &part[0][2], &part[0][3]), TN_OK);
+    tn_requires_grad(marked);
+    assert_int_equal(tn_linalg_lstsq(marked, b, &part[1][0], &part[1][1], &part[1][2], &part[1][3]), TN_OK);
+    static const char *const names[] = {"x", "residuals", "rank", "s"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tn_ndim(part[0][i]), tn_ndim(part[1][i]));
+        assert_int_equal(tn_size(part[0][i]), tn_size(part[1][i]));
+        assert_near(names[i], part[1][i], part[0][i]);
+    }
+    assert_near("a^H (a x - b)", tn_matmul(adjoint(a), tn_subtract(tn_matmul(a, part[0][0]), b)), tn_zeros(TN_SHAPE(n, 2), .dtype = tn_dtype_of(a)));
+}
+
+static void test_least(void **state) { (void)state; each_shape(check_least); }
 static void test_qr(void **state) { (void)state; each_shape(check_qr); }
 static void test_svd(void **state) { (void)state; each_shape(check_svd); }
 static void test_square(void **state) { (void)state; each_shape(check_square); }
@@ -168,6 +190,6 @@ int main(void)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_square),
-                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
+                                       cmocka_unit_test(test_least), cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,7 @@ struct tn__cuda_step {
     bool may_fail;
     bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
     bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
+    bool waits;                /* a library's own way of waiting is in it: it is never part of a graph, and may allocate */
     const char *failed;        /* what a failure means, NULL: an index out of range */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */

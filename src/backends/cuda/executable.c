@@ -34,36 +34,37 @@ static const struct {
     int op;
     tn_status (*prepare)(tn__cuda_step *step, tn__cuda_device *device);
     bool (*takes)(tn_dtype dtype); /* NULL: every one */
+    bool (*library)(const tn__cuda_device *device, tn_dtype dtype); /* whether the library is there and takes it */
 } operations[] = {
-    {TN__CUDA_OP_COPY, tn__cuda_prepare_move, NULL},
-    {TN__CUDA_OP_CONST, tn__cuda_prepare_move, NULL},
-    {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds},
-    {TN__CUDA_OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL},
-    {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL},
-    {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order},
-    {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order},
-    {TN__CUDA_OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order},
-    {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order},
-    {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order},
-    {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order},
-    {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order},
-    {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order},
-    {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order},
-    {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL},
-    {TN__CUDA_OP_CHOLESKY, tn__cuda_prepare_solver, NULL},
-    {TN__CUDA_OP_SOLVE, tn__cuda_prepare_solver, NULL},
-    {TN__CUDA_OP_SLOGDET, tn__cuda_prepare_solver, NULL},
+    {TN__CUDA_OP_COPY, tn__cuda_prepare_move, NULL, NULL},
+    {TN__CUDA_OP_CONST, tn__cuda_prepare_move, NULL, NULL},
+    {TN__CUDA_OP_SCATTER_ADD, tn__cuda_prepare_scatter, adds, NULL},
+    {TN__CUDA_OP_SCATTER_SET, tn__cuda_prepare_scatter, NULL, NULL},
+    {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},
+    {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__CUDA_OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__CUDA_OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__CUDA_OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
+    {TN__CUDA_OP_QR, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__CUDA_OP_SVD, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
+    {TN__CUDA_OP_EIGH, tn__cuda_prepare_decompose, NULL, tn__cuda_solver_takes},
 };
 
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype)
 {
-    if (op == TN__CUDA_OP_FFT)
-        return tn__cuda_fft_takes(tn__cuda_of(device), dtype);
-    if (op == TN__CUDA_OP_CHOLESKY || op == TN__CUDA_OP_SOLVE || op == TN__CUDA_OP_SLOGDET)
-        return tn__cuda_solver_takes(tn__cuda_of(device), op, dtype);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].op == op)
-            return operations[i].takes == NULL || operations[i].takes(dtype);
+            return operations[i].library ? operations[i].library(tn__cuda_of(device), dtype)
+                                         : operations[i].takes == NULL || operations[i].takes(dtype);
     return false;
 }
 
@@ -114,6 +115,7 @@ static tn_status load_steps(tn__executable *executable)
         step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
         executable->may_fail = executable->may_fail || step->may_fail;
+        executable->graphs.refused = executable->graphs.refused || step->waits;
     }
     return status;
 }

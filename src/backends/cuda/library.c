@@ -48,3 +48,12 @@ tn__operand tn__cuda_dense(const tn__operand *operand)
     }
     return dense;
 }
+
+tn__operand tn__cuda_by_columns(const tn__operand *operand)
+{
+    tn__operand dense = tn__cuda_dense(operand);
+    int last = operand->ndim - 1;
+    dense.stride[last] = operand->dim[last - 1];
+    dense.stride[last - 1] = 1;
+    return dense;
+}

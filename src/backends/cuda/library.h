@@ -49,13 +49,45 @@ typedef struct tn__cusolver {
                             int compute, void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes, int *info);
     int (*cusolverDnXgetrs)(void *handle, void *params, int transposed, int64_t n, int64_t sides, int type, const void *a,
                             int64_t lda, const int64_t *pivot, int type_b, void *b, int64_t ldb, int *info);
+    int (*cusolverDnXgeqrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a, int64_t lda,
+                                       int type_tau, const void *tau, int compute, size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXgeqrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda, int type_tau,
+                            void *tau, int compute, void *device_memory, size_t device_bytes, void *host_memory,
+                            size_t host_bytes, int *info);
+    int (*cusolverDnDorgqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau, int *elements);
+    int (*cusolverDnDorgqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory, int elements,
+                            int *info);
+    int (*cusolverDnZungqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau, int *elements);
+    int (*cusolverDnZungqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory, int elements,
+                            int *info);
+    int (*cusolverDnXgesvd_bufferSize)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m, int64_t n,
+                                       int type, const void *a, int64_t lda, int type_s, const void *s, int type_u,
+                                       const void *u, int64_t ldu, int type_vt, const void *vt, int64_t ldvt, int compute,
+                                       size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXgesvd)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m, int64_t n, int type,
+                            void *a, int64_t lda, int type_s, void *s, int type_u, void *u, int64_t ldu, int type_vt, void *vt,
+                            int64_t ldvt, int compute, void *device_memory, size_t device_bytes, void *host_memory,
+                            size_t host_bytes, int *info);
+    int (*cusolverDnXsyevd_bufferSize)(void *handle, void *params, int vectors, int upper, int64_t n, int type, const void *a,
+                                       int64_t lda, int type_w, const void *w, int compute, size_t *device_bytes,
+                                       size_t *host_bytes);
+    int (*cusolverDnXsyevd)(void *handle, void *params, int vectors, int upper, int64_t n, int type, void *a, int64_t lda,
+                            int type_w, void *w, int compute, void *device_memory, size_t device_bytes, void *host_memory,
+                            size_t host_bytes, int *info);
 } tn__cusolver;
 
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device);
-/* CHOLESKY, SOLVE and SLOGDET in double precision. */
-bool tn__cuda_solver_takes(const tn__cuda_device *device, int op, tn_dtype dtype);
+/* Double precision: single is computed so, too. */
+bool tn__cuda_solver_takes(const tn__cuda_device *device, tn_dtype dtype);
+/* The device's handle, made if there is none yet; under the device's lock. */
+tn_status tn__cuda_solver_open(tn__cuda_device *device, const tn__cusolver *library);
+/* TN_OK for a function's 0. */
+tn_status tn__cuda_solver_check(int result, const char *what);
+/* CHOLESKY, SOLVE and SLOGDET; QR, SVD and EIGH. */
 tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device);
+tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device);
 char *tn__cuda_text_solver(tn_dtype dtype);
+char *tn__cuda_text_decompose(tn_dtype dtype);
 
 /* ---- moving operands to where a library wants them, and results from there ---- */
 
@@ -73,5 +105,7 @@ tn_status tn__cuda_moving_start(const tn__cuda_moving *copy, const tn__cuda_run 
 void tn__cuda_moving_free(tn__cuda_moving *copy, tn__cuda_device *device);
 /* The same extents without gaps, in C order, from offset 0. */
 tn__operand tn__cuda_dense(const tn__operand *operand);
+/* The same matrices one behind the other, each in Fortran's order. */
+tn__operand tn__cuda_by_columns(const tn__operand *operand);
 
 #endif

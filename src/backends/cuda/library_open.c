@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/cuda/library.h"
+#include "core/error.h"
 #include "core/log.h"
 
 #define OLDEST 11 /* of CUDA 12 */
@@ -57,7 +58,17 @@ static const entry solver_entries[] = {SOLVER(cusolverDnCreate),
                                        SOLVER(cusolverDnXpotrf),
                                        SOLVER(cusolverDnXgetrf_bufferSize),
                                        SOLVER(cusolverDnXgetrf),
-                                       SOLVER(cusolverDnXgetrs)};
+                                       SOLVER(cusolverDnXgetrs),
+                                       SOLVER(cusolverDnXgeqrf_bufferSize),
+                                       SOLVER(cusolverDnXgeqrf),
+                                       SOLVER(cusolverDnDorgqr_bufferSize),
+                                       SOLVER(cusolverDnDorgqr),
+                                       SOLVER(cusolverDnZungqr_bufferSize),
+                                       SOLVER(cusolverDnZungqr),
+                                       SOLVER(cusolverDnXgesvd_bufferSize),
+                                       SOLVER(cusolverDnXgesvd),
+                                       SOLVER(cusolverDnXsyevd_bufferSize),
+                                       SOLVER(cusolverDnXsyevd)};
 static tn__cusolver solver;
 static bool solver_there;
 
@@ -74,4 +85,17 @@ const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)
     cuda_major = device->libraries->driver_version / 1000;
     pthread_once(&once, open_solver);
     return solver_there ? &solver : NULL;
+}
+
+tn_status tn__cuda_solver_check(int result, const char *what)
+{
+    return result == 0 ? TN_OK : tn__fail(TN_ERR_DEVICE, "linalg", "cuSOLVER's %s failed with status %d", what, result);
+}
+
+tn_status tn__cuda_solver_open(tn__cuda_device *device, const tn__cusolver *library)
+{
+    if (device->solver)
+        return TN_OK;
+    tn_status status = tn__cuda_solver_check(library->cusolverDnCreate(&device->solver), "start");
+    return status == TN_OK ? tn__cuda_solver_check(library->cusolverDnCreateParams(&device->solver_params), "start") : status;
 }

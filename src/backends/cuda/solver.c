@@ -35,10 +35,7 @@ char *tn__cuda_text_solver(tn_dtype dtype)
                       (const char *)tn__embed_cuda_solver);
 }
 
-static tn_status check(int result, const char *what)
-{
-    return result == 0 ? TN_OK : tn__fail(TN_ERR_DEVICE, "linalg", "cuSOLVER's %s failed with status %d", what, result);
-}
+#define check tn__cuda_solver_check
 
 static void free_solver(const tn__cuda_step *step, tn__cuda_device *device)
 {
@@ -49,14 +46,6 @@ static void free_solver(const tn__cuda_step *step, tn__cuda_device *device)
     if (data->memory)
         tn__device_release(device->owner, data->memory, data->bytes);
     tn__free(data->host_memory);
-}
-
-static tn_status open_handle(tn__cuda_device *device, const tn__cusolver *library)
-{
-    if (device->solver)
-        return TN_OK;
-    tn_status status = check(library->cusolverDnCreate(&device->solver), "start");
-    return status == TN_OK ? check(library->cusolverDnCreateParams(&device->solver_params), "start") : status;
 }
 
 static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run, long long i)
@@ -109,9 +98,10 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     tn_status status = tn__cuda_moving_start(&data->load[0], run, data->m.a, buffer[1]);
     if (status == TN_OK && solves)
         status = tn__cuda_moving_start(&data->load[1], run, data->m.b, buffer[2]);
-    if (status == TN_OK)
+    bool library = !tn__cuda_patching(run);
+    if (status == TN_OK && library)
         status = check(data->library->cusolverDnSetStream(run->device->solver, run->stream), "choice of a stream");
-    for (long long i = 0; i < data->m.count && status == TN_OK; i++)
+    for (long long i = 0; i < data->m.count && status == TN_OK && library; i++)
         status = factorize(step, run, i);
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     if (status == TN_OK)
@@ -121,16 +111,6 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
         guarded.failure.guard = failure.latch;
     CUdeviceptr result = step->step->op == TN__CUDA_OP_CHOLESKY ? data->m.a : data->m.b;
     return status == TN_OK ? tn__cuda_moving_start(&data->store, &guarded, buffer[0], result) : status;
-}
-
-/* The same matrices one behind the other, each in Fortran's order. */
-static tn__operand by_columns(const tn__operand *operand)
-{
-    tn__operand dense = tn__cuda_dense(operand);
-    int last = operand->ndim - 1;
-    dense.stride[last] = operand->dim[last - 1];
-    dense.stride[last - 1] = 1;
-    return dense;
 }
 
 static tn_status make_memory(solver_data *data, tn__cuda_device *device)
@@ -159,7 +139,7 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
     const tn__cusolver *library = data->library;
     long long n = data->m.n;
     pthread_mutex_lock(&device->lock);
-    tn_status status = open_handle(device, library);
+    tn_status status = tn__cuda_solver_open(device, library);
     void *handle = device->solver, *params = device->solver_params;
     if (status == TN_OK && op == TN__CUDA_OP_CHOLESKY)
         status = check(library->cusolverDnXpotrf_bufferSize(handle, params, data->mode, n, data->type, NULL, n, data->type,
@@ -174,21 +154,20 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
 static tn_status make_moves(solver_data *data, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
-    tn__operand a = by_columns(&operand[1]), result = step->step->op == TN__CUDA_OP_SLOGDET ? tn__cuda_dense(&operand[0])
-                                                                                            : by_columns(&operand[0]);
+    tn__operand a = tn__cuda_by_columns(&operand[1]), result = step->step->op == TN__CUDA_OP_SLOGDET ? tn__cuda_dense(&operand[0])
+                                                                                            : tn__cuda_by_columns(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
     tn_status status = tn__cuda_moving_make(&data->load[0], &reading, device, &a, &operand[1]);
     if (status == TN_OK && step->step->op == TN__CUDA_OP_SOLVE) {
-        tn__operand b = by_columns(&operand[2]);
+        tn__operand b = tn__cuda_by_columns(&operand[2]);
         status = tn__cuda_moving_make(&data->load[1], &reading, device, &b, &operand[2]);
     }
     return status == TN_OK ? tn__cuda_moving_make(&data->store, step, device, &operand[0], &result) : status;
 }
 
-bool tn__cuda_solver_takes(const tn__cuda_device *device, int op, tn_dtype dtype)
+bool tn__cuda_solver_takes(const tn__cuda_device *device, tn_dtype dtype)
 {
-    (void)op;
     return (dtype == TN_FLOAT64 || dtype == TN_COMPLEX128) && tn__cuda_solver_library(device);
 }
 
