@@ -146,7 +146,7 @@ static bool gather(schedule *s, bool fusion)
         if (item->nest) {
             tn__nest_collapse(item->nest);
             if (item->nest->product.there)
-                tn__product_settle(item->nest, f->device);
+                tn__product_settle(item->nest, f->device, NULL);
             u->nest[u->count++] = item->nest;
             u->words += words_of(item->nest);
         }
