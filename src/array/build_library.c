@@ -26,7 +26,7 @@ tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape value, int arity, tn__
 {
     for (int i = 0; i < arity; i++)
         TN__PASS_ERROR(in[i]);
-    if (op != TN__OP_FFT && wide((tn_dtype)in[0]->dtype) != (tn_dtype)in[0]->dtype)
+    if (!tn__is_transform(op) && wide((tn_dtype)in[0]->dtype) != (tn_dtype)in[0]->dtype)
         return computed_wide(op, dtype, value, arity, in, modes);
     const tn__shape *shape = tn__shape_make(tn__ops[op].name, value, dtype);
     if (!shape)

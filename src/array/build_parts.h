@@ -34,6 +34,8 @@ tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity
 /* Ends a public call whose option `out` may name an array for the result: that is cast to its dtype, whatever kinds they are,
  * as NumPy's reductions do it. */
 tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out);
+/* A library's operation of the last axis alone. */
+static inline bool tn__is_transform(tn__op op) { return op == TN__OP_FFT || op == TN__OP_RFFT || op == TN__OP_IRFFT; }
 /* Does the device compute it of operands whose first one has that dtype and shape, or is it for the CPU? */
 bool tn__native(const tn__device *device, tn__op op, tn_dtype dtype, const tn__shape *shape);
 /* Records an operation, or, for one that the device does not have, its value computed on the CPU at once. */

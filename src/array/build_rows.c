@@ -5,7 +5,7 @@
 /* A library of a GPU goes from matrix to matrix: many small ones are done sooner on the CPU, with the way there and back. */
 static bool worth_it(tn__op op, const tn__shape *shape)
 {
-    if (tn__ops[op].kind != TN__KIND_LIBRARY || op == TN__OP_FFT || shape->ndim < 2)
+    if (tn__ops[op].kind != TN__KIND_LIBRARY || tn__is_transform(op) || shape->ndim < 2)
         return true;
     int64_t m = shape->dim[shape->ndim - 2], n = shape->dim[shape->ndim - 1];
     double work = (double)m * (double)n * (double)(m < n ? m : n); /* of a matrix */

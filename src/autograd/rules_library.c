@@ -195,10 +195,41 @@ void tn__grad_eigh(tn__chain *c)
     c->in[0] = hermitian(dot(dot(v, inner), adjoint(v)));
 }
 
-/* A linear operation: its adjoint is the transform the other way. */
+/* ---- Fourier transforms: linear operations, whose adjoints are transforms the other way ---- */
+
+static tn__node *transform(tn__op op, tn_dtype dtype, tn_shape shape, tn__node *a, int64_t mode)
+{
+    const tn__ints *modes = tn__ints_intern(1, &mode);
+    return modes ? tn__library(op, dtype, shape, 1, &a, modes)
+                 : tn__node_error(tn__error_new(TN_ERR_MEMORY, "fft", "no memory for a gradient"));
+}
+
 void tn__grad_fft(tn__chain *c)
 {
-    const tn__ints *back = tn__ints_intern(1, (int64_t[]){!c->node->attr.ints->v[0]});
-    c->in[0] = back ? tn__library(TN__OP_FFT, (tn_dtype)c->g->dtype, tn__shape_value(c->g->shape), 1, &c->g, back)
-                    : tn__node_error(tn__error_new(TN_ERR_MEMORY, "fft", "no memory for a gradient"));
+    c->in[0] = transform(TN__OP_FFT, (tn_dtype)c->g->dtype, tn__shape_value(c->g->shape), c->g, !c->node->attr.ints->v[0]);
+}
+
+/* The half of a transform of n real numbers, times `factor` but for those that are their own conjugates: the others stand for two. */
+static tn__node *weighed(tn__node *half, int64_t n, double factor)
+{
+    if (tn__node_is_error(half))
+        return half;
+    tn__node *i = tn__iota(half->shape, half->shape->ndim - 1, half->device), *alone = tn__with(TN__OP_EQUAL, i, 0);
+    if (n % 2 == 0)
+        alone = tn__binary(TN__OP_LOGICAL_OR, alone, tn__with(TN__OP_EQUAL, i, (double)(n / 2)));
+    return tn__where(alone, half, tn__with(TN__OP_MULTIPLY, half, factor));
+}
+
+void tn__grad_rfft(tn__chain *c)
+{
+    tn__node *a = c->node->in[0];
+    int64_t n = columns(a);
+    c->in[0] = transform(TN__OP_IRFFT, (tn_dtype)a->dtype, tn__shape_value(a->shape), weighed(c->g, n, 0.5), n);
+}
+
+void tn__grad_irfft(tn__chain *c)
+{
+    tn__node *a = c->node->in[0];
+    int64_t n = columns(c->node);
+    c->in[0] = weighed(transform(TN__OP_RFFT, (tn_dtype)a->dtype, tn__shape_value(a->shape), c->g, n), n, 2);
 }

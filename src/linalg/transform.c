@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fourier transforms, made of one operation: the complex transform of the last axis. A real one is the first half of the complex
- * one; back, the second half is put behind as the conjugate of the first.
+ * Fourier transforms, made of three operations: the complex transform of the last axis, that of real numbers, and the one back to
+ * them.
  */
 #include <tanso/fft.h>
 
@@ -57,51 +57,22 @@ static tn__node *resized(tn__node *a, int64_t n)
     return tn__update(tn__const(0, (tn_dtype)a->dtype, shape, a->device), a, ints);
 }
 
-/* x[0], ..., x[n / 2] with the conjugates of x[n - k] behind them. */
-static tn__node *completed(tn__node *a, int64_t n)
+/* The operation for a kind, of an operand of the right dtype and extent. */
+static tn__node *library(transform kind, tn__node *a, int64_t n)
 {
     TN__PASS_ERROR(a);
-    int ndim = a->shape->ndim;
-    int64_t half = n / 2 + 1, rest = n - half, start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM], window[2 * TN_MAX_NDIM];
-    if (rest == 0)
-        return a;
-    for (int i = 0; i < ndim; i++) {
-        bool last = i == ndim - 1;
-        step[i] = last ? -1 : 1;
-        dim[i] = last ? rest : a->shape->dim[i];
-        window[2 * i] = last ? half : 0;
-        window[2 * i + 1] = 1;
-    }
-    start[ndim - 1] = rest;
-    tn__node *tail = a->shape->size ? tn__conjugate(tn__slice_node(a, start, step, dim)) : NULL;
-    tn__node *whole = resized(a, n);
-    const tn__ints *ints = tn__ints_intern(2 * ndim, window);
-    if (!ints) {
-        tn__fail_memory("fft", sizeof(tn__ints));
-        return tn__failed();
-    }
-    return tail ? tn__update(whole, tail, ints) : whole;
-}
-
-static tn__node *library(tn__node *a, bool inverse)
-{
-    TN__PASS_ERROR(a);
-    const tn__ints *modes = tn__ints_intern(1, (int64_t[]){inverse});
+    bool of_real = kind == RFFT || kind == IHFFT, to_real = kind == IRFFT || kind == HFFT;
+    const tn__ints *modes = tn__ints_intern(1, (int64_t[]){of_real || to_real ? n : kind == IFFT});
     if (!modes) {
         tn__fail_memory("fft", sizeof(tn__ints));
         return tn__failed();
     }
-    return tn__library(TN__OP_FFT, (tn_dtype)a->dtype, tn__shape_value(a->shape), 1, &a, modes);
-}
-
-/* The first number of a real signal's transform, and of an even one the last, are real. */
-static tn__node *without_rounding(tn__node *a, int64_t n)
-{
-    TN__PASS_ERROR(a);
-    tn__node *i = tn__iota(a->shape, a->shape->ndim - 1, a->device), *edge = tn__with(TN__OP_EQUAL, i, 0);
-    if (n % 2 == 0)
-        edge = tn__binary(TN__OP_LOGICAL_OR, edge, tn__with(TN__OP_EQUAL, i, (double)(n / 2)));
-    return tn__where(edge, tn__cast(tn__real(a), (tn_dtype)a->dtype), a);
+    tn_shape shape = tn__shape_value(a->shape);
+    shape.dim[shape.ndim - 1] = of_real ? n / 2 + 1 : n;
+    tn_dtype dtype = (tn_dtype)a->dtype;
+    if (to_real)
+        return tn__library(TN__OP_IRFFT, tn__dtypes[dtype].component, shape, 1, &a, modes);
+    return tn__library(of_real ? TN__OP_RFFT : TN__OP_FFT, tn__dtype_to_complex(dtype), shape, 1, &a, modes);
 }
 
 /* One transform of the last axis; n <= 0: the default length. */
@@ -118,16 +89,10 @@ static tn__node *last_axis(transform kind, tn__node *a, int64_t n, tn_fft_norm n
     if (of_real && tn_dtype_is_complex((tn_dtype)a->dtype))
         TN__REFUSE(TN_ERR_DTYPE, names[kind], "takes real numbers, got %s; use tn_fft_fft, or tn_real first",
                    tn_dtype_name((tn_dtype)a->dtype));
-    a = to_complex(a);
+    a = of_real ? a : to_complex(a);
     if (kind == HFFT)
         a = tn__conjugate(a);
-    a = to_real ? completed(resized(a, n / 2 + 1), n) : resized(a, n);
-    /* the library's direction: irfft's for hfft, rfft's for ihfft */
-    tn__node *result = library(a, kind == IFFT || to_real);
-    if (to_real)
-        result = tn__real(result);
-    if (of_real)
-        result = without_rounding(tn__last_slice(result, 0, n / 2 + 1), n);
+    tn__node *result = library(kind, resized(a, to_real ? n / 2 + 1 : n), n);
     if (kind == IHFFT)
         result = tn__conjugate(result);
     bool scaled = norm == TN_FFT_ORTHO || (norm == TN_FFT_FORWARD) != inverse;

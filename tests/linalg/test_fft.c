@@ -65,14 +65,47 @@ static void check_length(int64_t n)
     }
 }
 
+/* Real numbers: the first half of the definition's; and back to as many as said, whatever the imaginary parts of those numbers
+ * that are their own conjugates. */
+static void check_real_length(int64_t n)
+{
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64), *z = tn_cast(x, TN_COMPLEX128);
+        assert_int_equal(tn_eval(z), TN_OK);
+        number *expected = malloc((size_t)n * sizeof *expected);
+        assert_non_null(expected);
+        definition(test_data(z), expected, n, -1);
+        for (int single = 0; single < 2; single++) {
+            double bound = (single ? 4e-6 : 4e-15) * sqrt((double)n) * (3 + log2((double)n));
+            tn_array *y = tn_fft_rfft(tn_cast(x, single ? TN_FLOAT32 : TN_FLOAT64));
+            assert_int_equal(tn_dtype_of(y), single ? TN_COMPLEX64 : TN_COMPLEX128);
+            assert_int_equal(tn_size(y), n / 2 + 1);
+            const number *got = test_data(tn_cast(y, TN_COMPLEX128));
+            double off = distance(got, expected, n / 2 + 1);
+            assert_true(got[0].im == 0 && (n % 2 || got[n / 2].im == 0));
+            tn_array *k = tn_arange(0, (double)(n / 2 + 1), 1, .dtype = TN_FLOAT64);
+            tn_array *ends = tn_cast(tn_logical_or(tn_equal(k, 0), tn_equal(tn_multiply(k, 2), (double)n)), TN_FLOAT64);
+            tn_array *odd = tn_cast(tn_add(tn_cast(y, TN_COMPLEX128), tn_complex(tn_zeros_like(ends), ends)), tn_dtype_of(y));
+            tn_array *back = tn_fft_irfft(odd, .n = n);
+            assert_int_equal(tn_dtype_of(back), single ? TN_FLOAT32 : TN_FLOAT64);
+            double apart = tn_item(tn_max(tn_abs(tn_subtract(tn_cast(back, TN_FLOAT64), x))));
+            if (!(off <= bound && apart <= bound))
+                fail_msg("length %lld of reals, %s: off by %g, back %g; seed %llu", (long long)n, single ? "single" : "double", off,
+                         apart, (unsigned long long)seed);
+        }
+        free(expected);
+    }
+}
+
 static void test_lengths(void **state)
 {
     (void)state;
     for (int64_t n = 1; n <= 130; n++)
-        check_length(n);
+        check_length(n), check_real_length(n);
     static const int64_t longer[] = {143, 210, 211, 243, 256, 343, 500, 509, 625, 720, 1009, 1021, 1024};
     for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
-        check_length(longer[i]);
+        check_length(longer[i]), check_real_length(longer[i]);
+    check_real_length(2 * 509);
 }
 
 /* There and back, of all kinds, along any axis of a strided array. */

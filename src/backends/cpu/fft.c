@@ -41,9 +41,10 @@ static int64_t factorize(int64_t n, tn__fft_plan *plan)
     return largest;
 }
 
-static void choose(int64_t n, tn__fft_plan *plan)
+static void choose(int64_t n, bool real, tn__fft_plan *plan)
 {
-    plan->n = plan->length = n;
+    plan->whole = real ? n : 0;
+    plan->n = plan->length = n = real && n % 2 == 0 ? n / 2 : n;
     if (factorize(n, plan) <= LARGEST_FACTOR)
         return;
     for (plan->length = 1; plan->length < 2 * n - 1;)
@@ -51,24 +52,25 @@ static void choose(int64_t n, tn__fft_plan *plan)
     factorize(plan->length, plan);
 }
 
-size_t tn__fft_plan_bytes(int64_t n, tn_dtype dtype)
+size_t tn__fft_plan_bytes(int64_t n, bool real, tn_dtype dtype)
 {
     tn__fft_plan plan;
-    choose(n, &plan);
-    int64_t numbers = plan.length == n ? n : 2 * plan.length + n;
+    choose(n, real, &plan);
+    int64_t numbers = (plan.length == plan.n ? plan.n : 2 * plan.length + plan.n) + (plan.whole == 2 * plan.n ? plan.n : 0);
     return sizeof plan + (size_t)numbers * tn_dtype_size(dtype);
 }
 
-bool tn__fft_plan_make(tn__fft_plan *plan, int64_t n, tn_dtype dtype)
+bool tn__fft_plan_make(tn__fft_plan *plan, int64_t n, bool real, tn_dtype dtype)
 {
-    choose(n, plan);
+    choose(n, real, plan);
     plan->element = tn_dtype_size(dtype);
     return dtype == TN_COMPLEX64 ? make_f32(plan) : make_f64(plan);
 }
 
 const tn__library_functions *tn__fft_functions(int op)
 {
-    static const tn__library_functions functions = {{[TN_COMPLEX64] = fft_f32, [TN_COMPLEX128] = fft_f64}, ""};
-    (void)op;
-    return &functions;
+    static const tn__library_functions whole = {{[TN_COMPLEX64] = fft_f32, [TN_COMPLEX128] = fft_f64}, ""};
+    static const tn__library_functions from_real = {{[TN_FLOAT32] = rfft_f32, [TN_FLOAT64] = rfft_f64}, ""};
+    static const tn__library_functions to_real = {{[TN_COMPLEX64] = irfft_f32, [TN_COMPLEX128] = irfft_f64}, ""};
+    return op == TN__CPU_OP_FFT ? &whole : op == TN__CPU_OP_RFFT ? &from_real : op == TN__CPU_OP_IRFFT ? &to_real : NULL;
 }

@@ -93,18 +93,59 @@ PASS(pass5)
     }
 }
 
-/* Any factor r, by its definition; `step`: the whole length over r. */
+/* Any odd factor r, by its definition: of sums and differences of inputs that lie the same way from the ends, so that each output
+ * and its counterpart are a sum of cosines and one of sines. A few sequences at a time; `step`: the whole length over r. */
+#define BATCH 16
 static void NAME(pass_any)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w, int r, int64_t step)
 {
+    T even[2][LARGEST_FACTOR / 2 + 1][BATCH], odd[2][LARGEST_FACTOR / 2 + 1][BATCH];
+    int half = r / 2;
     for (int64_t p = 0; p < m; p++)
-        for (int64_t q = 0; q < s; q++)
-            for (int k = 0; k < r; k++) {
-                C sum = IN(0);
-                for (int j = 1, t = k; j < r; j++, t = t + k >= r ? t + k - r : t + k)
-                    sum = plus(sum, times(IN(j), w[t * step]));
-                OUT(r, k) = times(sum, w[k * p * s]);
+        for (int64_t from = 0; from < s; from += BATCH) {
+            int count = s - from < BATCH ? (int)(s - from) : BATCH;
+            T total[2][BATCH];
+            for (int i = 0; i < count; i++) {
+                C a = x[from + i + s * p];
+                even[0][0][i] = total[0][i] = a.re;
+                even[1][0][i] = total[1][i] = a.im;
             }
+            for (int j = 1; j <= half; j++)
+                for (int i = 0; i < count; i++) {
+                    C a = x[from + i + s * (p + j * m)], b = x[from + i + s * (p + (r - j) * m)];
+                    even[0][j][i] = a.re + b.re;
+                    even[1][j][i] = a.im + b.im;
+                    odd[0][j][i] = a.re - b.re;
+                    odd[1][j][i] = a.im - b.im;
+                    total[0][i] += even[0][j][i];
+                    total[1][i] += even[1][j][i];
+                }
+            for (int i = 0; i < count; i++)
+                y[from + i + s * r * p] = (C){total[0][i], total[1][i]};
+            for (int k = 1; k <= half; k++) {
+                T c[2][BATCH], d[2][BATCH];
+                for (int i = 0; i < BATCH; i++) {
+                    c[0][i] = even[0][0][i];
+                    c[1][i] = even[1][0][i];
+                    d[0][i] = d[1][i] = 0;
+                }
+                for (int j = 1, t = k; j <= half; j++, t = t + k >= r ? t + k - r : t + k) {
+                    const T cosine = w[t * step].re, sine = w[t * step].im;
+                    for (int i = 0; i < BATCH; i++) { /* past `count`, of whatever is there */
+                        c[0][i] += even[0][j][i] * cosine;
+                        c[1][i] += even[1][j][i] * cosine;
+                        d[0][i] += odd[0][j][i] * sine;
+                        d[1][i] += odd[1][j][i] * sine;
+                    }
+                }
+                const C w1 = w[k * p * s], w2 = w[(r - k) * p * s];
+                for (int i = 0; i < count; i++) {
+                    y[from + i + s * (r * p + k)] = times((C){c[0][i] - d[1][i], c[1][i] + d[0][i]}, w1);
+                    y[from + i + s * (r * p + r - k)] = times((C){c[0][i] + d[1][i], c[1][i] - d[0][i]}, w2);
+                }
+            }
+        }
 }
+#undef BATCH
 
 /* Of `length` numbers in x, with y as a second buffer; where the result is. */
 static C *NAME(transform)(const tn__fft_plan *plan, const C *w, C *x, C *y)
@@ -151,6 +192,9 @@ static bool NAME(make)(tn__fft_plan *plan)
     C *w = (C *)plan->tables;
     for (int64_t k = 0; k < plan->length; k++)
         w[k] = NAME(root)(k, plan->length);
+    C *halves = w + plan->length + (plan->length == plan->n ? 0 : plan->n + plan->length);
+    for (int64_t k = 0; k < plan->n && plan->whole == 2 * plan->n; k++)
+        halves[k] = NAME(root)(k, plan->whole);
     if (plan->length == plan->n)
         return true;
     /* k²/2 n-ths of a turn; the filter is its conjugate, both ways round */
@@ -175,38 +219,119 @@ static bool NAME(make)(tn__fft_plan *plan)
     return true;
 }
 
+/* Of n numbers in x, which have room for `length` each; where the result is. */
+static C *NAME(whole)(const tn__fft_plan *plan, C *x, C *y)
+{
+    const C *w = (const C *)plan->tables, *chirp = w + plan->length, *filter = chirp + plan->n;
+    if (plan->length == plan->n)
+        return NAME(transform)(plan, w, x, y);
+    for (int64_t k = 0; k < plan->n; k++)
+        x[k] = times(x[k], chirp[k]);
+    memset(x + plan->n, 0, (size_t)(plan->length - plan->n) * sizeof(C));
+    C *result = NAME(transform)(plan, w, x, y);
+    /* back by the conjugates; the division by the length comes with the chirp */
+    for (int64_t k = 0; k < plan->length; k++) {
+        C product = times(result[k], filter[k]);
+        result[k] = (C){product.re, -product.im};
+    }
+    result = NAME(transform)(plan, w, result, result == x ? y : x);
+    for (int64_t k = 0; k < plan->n; k++)
+        result[k] = scaled(times((C){result[k].re, -result[k].im}, chirp[k]), (T)1 / (T)plan->length);
+    return result;
+}
+
 /* mode[0]: inverse, without the division: real and imaginary parts change places before and after. */
 static int NAME(fft)(tn__library *l, char *const *p, tn__carver *carver)
 {
     const tn__fft_plan *plan = l->plan;
-    bool swap = l->mode[0], chirped = plan->length != plan->n;
+    bool swap = l->mode[0];
     C *x = tn__carve(carver, plan->length, sizeof(C)), *y = tn__carve(carver, plan->length, sizeof(C));
     if (!x)
         return 0;
-    const C *w = (const C *)plan->tables, *chirp = w + plan->length, *filter = chirp + plan->n;
     int64_t step = l->layout[1].column, to = l->layout[0].column;
     for (int64_t k = 0; k < plan->n; k++) {
         C a = *(const C *)(p[1] + k * step);
         x[k] = swap ? (C){a.im, a.re} : a;
     }
-    if (chirped) {
-        for (int64_t k = 0; k < plan->n; k++)
-            x[k] = times(x[k], chirp[k]);
-        memset(x + plan->n, 0, (size_t)(plan->length - plan->n) * sizeof(C));
-    }
-    C *result = NAME(transform)(plan, w, x, y);
-    if (chirped) {
-        /* back by the conjugates; the division by the length comes with the chirp */
-        for (int64_t k = 0; k < plan->length; k++) {
-            C product = times(result[k], filter[k]);
-            result[k] = (C){product.re, -product.im};
-        }
-        result = NAME(transform)(plan, w, result, result == x ? y : x);
-        for (int64_t k = 0; k < plan->n; k++)
-            result[k] = scaled(times((C){result[k].re, -result[k].im}, chirp[k]), (T)1 / (T)plan->length);
-    }
+    C *result = NAME(whole)(plan, x, y);
     for (int64_t k = 0; k < plan->n; k++)
         *(C *)(p[0] + k * to) = swap ? (C){result[k].im, result[k].re} : result[k];
+    return 0;
+}
+
+/* The roots of `whole`, which take halves of a real transform apart and put them together. */
+static const C *NAME(halves)(const tn__fft_plan *plan)
+{
+    const C *w = (const C *)plan->tables;
+    return w + plan->length + (plan->length == plan->n ? 0 : plan->n + plan->length);
+}
+
+/* Neighbours as real and imaginary parts: z = even + i odd elements, whose transforms are told apart by their symmetry. An odd
+ * number of elements as complex numbers. */
+static int NAME(rfft)(tn__library *l, char *const *p, tn__carver *carver)
+{
+    const tn__fft_plan *plan = l->plan;
+    C *x = tn__carve(carver, plan->length, sizeof(C)), *y = tn__carve(carver, plan->length, sizeof(C));
+    if (!x)
+        return 0;
+    int64_t step = l->layout[1].column, to = l->layout[0].column, n = plan->n;
+    bool paired = plan->whole != n;
+    for (int64_t k = 0; k < n; k++)
+        x[k] = paired ? (C){*(const T *)(p[1] + 2 * k * step), *(const T *)(p[1] + (2 * k + 1) * step)}
+                      : (C){*(const T *)(p[1] + k * step), 0};
+    const C *z = NAME(whole)(plan, x, y), *root = NAME(halves)(plan);
+#define OUTPUT(k) (*(C *)(p[0] + (k) * to))
+    OUTPUT(0) = (C){paired ? z[0].re + z[0].im : z[0].re, 0};
+    if (!paired) {
+        for (int64_t k = 1; k <= n / 2; k++)
+            OUTPUT(k) = z[k];
+        return 0;
+    }
+    OUTPUT(n) = (C){z[0].re - z[0].im, 0};
+    for (int64_t k = 1; k <= n / 2; k++) {
+        C a = z[k], b = {z[n - k].re, -z[n - k].im};
+        C even = scaled(plus(a, b), (T)0.5), odd = times(scaled(turned(minus(a, b)), (T)0.5), root[k]);
+        C sum = plus(even, odd), rest = minus(even, odd);
+        OUTPUT(k) = sum;
+        OUTPUT(n - k) = (C){rest.re, -rest.im};
+    }
+    return 0;
+}
+
+/* The same backwards, without the division. */
+static int NAME(irfft)(tn__library *l, char *const *p, tn__carver *carver)
+{
+    const tn__fft_plan *plan = l->plan;
+    C *x = tn__carve(carver, plan->length, sizeof(C)), *y = tn__carve(carver, plan->length, sizeof(C));
+    if (!x)
+        return 0;
+    int64_t step = l->layout[1].column, to = l->layout[0].column, n = plan->n;
+    bool paired = plan->whole != n;
+    const C *root = NAME(halves)(plan);
+#define INPUT(k) (*(const C *)(p[1] + (k) * step))
+    /* real and imaginary parts change places, as the transform goes forward */
+    x[0] = paired ? (C){INPUT(0).re - INPUT(n).re, INPUT(0).re + INPUT(n).re} : (C){0, INPUT(0).re};
+    for (int64_t k = 1; k <= n / 2; k++) {
+        C a = INPUT(k), b = paired ? INPUT(n - k) : a;
+        b.im = -b.im;
+        if (!paired) {
+            x[k] = (C){a.im, a.re};
+            x[n - k] = (C){b.im, b.re};
+            continue;
+        }
+        C sum = plus(a, b), odd = times(minus(a, b), (C){root[k].re, -root[k].im});
+        C first = minus(sum, turned(odd)), second = plus(sum, turned(odd));
+        x[k] = (C){first.im, first.re};
+        x[n - k] = (C){-second.im, second.re};
+    }
+    const C *z = NAME(whole)(plan, x, y);
+    for (int64_t k = 0; k < n; k++)
+        if (paired) {
+            *(T *)(p[0] + 2 * k * to) = z[k].im;
+            *(T *)(p[0] + (2 * k + 1) * to) = z[k].re;
+        } else {
+            *(T *)(p[0] + k * to) = z[k].im;
+        }
     return 0;
 }
 
@@ -224,3 +349,5 @@ static int NAME(fft)(tn__library *l, char *const *p, tn__carver *carver)
 #undef PASS
 #undef IN
 #undef OUT
+#undef INPUT
+#undef OUTPUT

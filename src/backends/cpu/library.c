@@ -66,8 +66,10 @@ tn_status tn__cpu_prepare_library(tn__cpu_step *step)
 {
     const tn__step *s = step->step;
     const char *name = tn__cpu_ops[s->op].name;
-    bool rows = s->op == TN__CPU_OP_FFT; /* of the last axis alone */
-    const tn__library_functions *functions = rows ? tn__fft_functions(s->op) : tn__lapack_functions(s->op);
+    const tn__library_functions *functions = tn__fft_functions(s->op);
+    bool rows = functions != NULL; /* of the last axis alone */
+    if (!rows)
+        functions = tn__lapack_functions(s->op);
     if (!functions)
         return tn__fail(TN_ERR_UNSUPPORTED, name,
                         "needs LAPACK, which this build has not: install the package libopenblas-dev (or liblapack-dev) and "
@@ -75,14 +77,18 @@ tn_status tn__cpu_prepare_library(tn__cpu_step *step)
     if (!functions->of[s->compute])
         return tn__cpu_no_such_operation(step);
     size_t head = (sizeof(tn__library) + 15) / 16 * 16;
-    int64_t n = s->operand[0].dim[s->operand[0].ndim - 1];
-    size_t bytes = head + (rows ? tn__fft_plan_bytes(n, s->compute) : 0);
+    /* of Fourier transforms: their length, what they compute in, and whether one side is real */
+    const tn__operand *whole = &s->operand[s->op == TN__CPU_OP_RFFT];
+    int64_t n = whole->dim[whole->ndim - 1];
+    bool real = !tn_dtype_is_complex((tn_dtype)whole->dtype);
+    tn_dtype numbers = tn__dtype_to_complex((tn_dtype)whole->dtype);
+    size_t bytes = head + (rows ? tn__fft_plan_bytes(n, real, numbers) : 0);
     tn__library *library = tn__calloc(1, bytes);
     if (!library)
         return tn__fail_memory(name, bytes);
     if (rows) {
         library->plan = (tn__fft_plan *)((char *)library + head);
-        if (!tn__fft_plan_make(library->plan, n, s->compute)) {
+        if (!tn__fft_plan_make(library->plan, n, real, numbers)) {
             tn__free(library);
             return tn__fail_memory(name, bytes);
         }

@@ -51,6 +51,8 @@ static const struct {
     {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_FFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__CUDA_OP_RFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
+    {TN__CUDA_OP_IRFFT, tn__cuda_prepare_fft, NULL, tn__cuda_fft_takes},
     {TN__CUDA_OP_CHOLESKY, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
     {TN__CUDA_OP_SOLVE, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},
     {TN__CUDA_OP_SLOGDET, tn__cuda_prepare_solver, NULL, tn__cuda_solver_takes},

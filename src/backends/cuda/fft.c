@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row to the next;
- * others are gathered first. What must survive a failure of the run is written by a copy that looks for one.
+ * others are gathered first, and so are those of transforms to real numbers, which overwrite them. What must survive a failure of
+ * the run is written by a copy that looks for one.
  */
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
@@ -15,10 +16,21 @@ typedef struct side {
     CUdeviceptr memory;
 } side;
 
+/* An operation in single and in double precision. */
+typedef struct transform {
+    int op, type[2];
+} transform;
+
+static const transform transforms[] = {
+    {TN__CUDA_OP_FFT, {TN__CUFFT_C2C, TN__CUFFT_Z2Z}},
+    {TN__CUDA_OP_RFFT, {TN__CUFFT_R2C, TN__CUFFT_D2Z}},
+    {TN__CUDA_OP_IRFFT, {TN__CUFFT_C2R, TN__CUFFT_Z2D}},
+};
+
 typedef struct fft_data {
     const tn__cufft *library;
-    int plan, direction;
-    bool wide, planned;           /* complex128; there is a plan */
+    int plan, type, direction;
+    bool planned;                 /* there is a plan */
     side side[2];                 /* output, input */
     void *memory;                 /* the sides', then cuFFT's */
     size_t bytes;
@@ -45,8 +57,15 @@ static tn_status execute(fft_data *data, const tn__cuda_run *run, CUdeviceptr to
     tn_status status = check(data->library->cufftSetStream(data->plan, run->stream), "choice of a stream");
     if (status != TN_OK)
         return status;
-    return check((data->wide ? data->library->cufftExecZ2Z : data->library->cufftExecC2C)(data->plan, (void *)from, (void *)to,
-                                                                                          data->direction), "transform");
+    const tn__cufft *library = data->library;
+    void *in = (void *)from, *out = (void *)to;
+    int result = data->type == TN__CUFFT_C2C   ? library->cufftExecC2C(data->plan, in, out, data->direction)
+                 : data->type == TN__CUFFT_Z2Z ? library->cufftExecZ2Z(data->plan, in, out, data->direction)
+                 : data->type == TN__CUFFT_R2C ? library->cufftExecR2C(data->plan, in, out)
+                 : data->type == TN__CUFFT_D2Z ? library->cufftExecD2Z(data->plan, in, out)
+                 : data->type == TN__CUFFT_C2R ? library->cufftExecC2R(data->plan, in, out)
+                                               : library->cufftExecZ2D(data->plan, in, out);
+    return check(result, "transform");
 }
 
 static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
@@ -80,7 +99,9 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     tn__cuda_walk_make(&rows, ~(1u << last), operand->ndim, operand->dim, 1, (const int64_t *const[]){operand->stride});
     at->step = operand->dim[last] > 1 ? operand->stride[last] : 1;
     at->distance = rows.ndim ? rows.stride[0][0] : 1;
-    at->direct = rows.ndim < 2 && at->step > 0 && at->distance > 0 && !(i == 0 && step->overwrites);
+    bool kept = i == 0 ? !step->overwrites : step->step->op != TN__CUDA_OP_IRFFT;
+    bool pairs = tn_dtype_is_complex((tn_dtype)operand->dtype) || operand->offset % 2 == 0; /* complex numbers' alignment */
+    at->direct = rows.ndim < 2 && at->step > 0 && at->distance > 0 && kept && pairs;
     if (at->direct)
         return TN_OK;
     at->step = 1;
@@ -89,11 +110,11 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     return tn__cuda_moving_make(&at->copy, step, device, i ? &dense : operand, i ? operand : &dense);
 }
 
-static tn_status make_plan(fft_data *data, tn__cuda_device *device, long long n, long long rows, size_t itemsize)
+static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__operand *operand, long long n, long long rows)
 {
     const tn__cufft *library = data->library;
     const side *out = &data->side[0], *in = &data->side[1];
-    size_t own = 0, each = ((size_t)(n * rows) * itemsize + 255) / 256 * 256;
+    size_t own = 0, bytes[2];
     tn_status status = check(library->cufftCreate(&data->plan), "start");
     data->planned = status == TN_OK;
     if (status == TN_OK)
@@ -101,31 +122,34 @@ static tn_status make_plan(fft_data *data, tn__cuda_device *device, long long n,
     long long extent[1] = {n};
     if (status == TN_OK)
         status = check(library->cufftMakePlanMany64(data->plan, 1, extent, extent, in->step, in->distance, extent, out->step,
-                                                    out->distance, data->wide ? TN__CUFFT_Z2Z : TN__CUFFT_C2C, rows, &own),
-                       "plan");
+                                                    out->distance, data->type, rows, &own), "plan");
     if (status != TN_OK)
         return status;
-    data->bytes = (!out->direct + !in->direct) * each + own;
+    for (int i = 0; i < 2; i++) {
+        size_t size = (size_t)(operand[i].dim[operand[i].ndim - 1] * rows) * tn__dtypes[operand[i].dtype].size;
+        data->bytes += bytes[i] = data->side[i].direct ? 0 : (size + 255) / 256 * 256;
+    }
+    data->bytes += own;
     data->memory = data->bytes ? tn__device_allocate(device->owner, data->bytes) : NULL;
     if (data->bytes && data->memory == NULL)
         return tn__error_status(tn__error_last());
     CUdeviceptr at = (CUdeviceptr)data->memory;
     for (int i = 0; i < 2; i++) {
         data->side[i].memory = at;
-        at += data->side[i].direct ? 0 : each;
+        at += bytes[i];
     }
     return own ? check(library->cufftSetWorkArea(data->plan, (void *)at), "memory") : TN_OK;
 }
 
 bool tn__cuda_fft_takes(const tn__cuda_device *device, tn_dtype dtype)
 {
-    return (dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128) && tn__cuda_fft_library(device);
+    tn_dtype real = tn__dtypes[dtype].component;
+    return (real == TN_FLOAT32 || real == TN_FLOAT64) && tn__cuda_fft_library(device);
 }
 
 tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
-    const tn__operand *out = &s->operand[0];
     fft_data *data = tn__calloc(1, sizeof *data);
     if (data == NULL)
         return tn__fail_memory("fft", sizeof *data);
@@ -134,17 +158,23 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
     step->start = start_fft;
     step->opaque = true;
     data->library = tn__cuda_fft_library(device);
-    data->wide = out->dtype == TN_COMPLEX128;
+    const tn__operand *whole = &s->operand[s->op == TN__CUDA_OP_RFFT]; /* of the transform's length */
+    bool wide = tn__dtypes[whole->dtype].component == TN_FLOAT64;
+    for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++)
+        if (transforms[i].op == s->op)
+            data->type = transforms[i].type[wide];
     data->direction = s->param_count > 0 && s->param[0] ? TN__CUFFT_INVERSE : TN__CUFFT_FORWARD;
-    long long n = out->ndim ? out->dim[out->ndim - 1] : 0, rows = 1;
-    for (int d = 0; d < out->ndim - 1; d++)
-        rows *= out->dim[d];
+    long long n = whole->ndim ? whole->dim[whole->ndim - 1] : 0, rows = 1;
+    for (int d = 0; d < whole->ndim - 1; d++)
+        rows *= whole->dim[d];
     if (n == 0 || rows == 0)
         return TN_OK;
-    if (data->library == NULL || s->operand_count != 2 || s->operand[1].dim[out->ndim - 1] != n)
+    const tn__operand *other = &s->operand[whole == s->operand];
+    long long half = data->type == TN__CUFFT_C2C || data->type == TN__CUFFT_Z2Z ? n : n / 2 + 1;
+    if (data->library == NULL || data->type == 0 || s->operand_count != 2 || other->dim[other->ndim - 1] != half)
         return tn__fail(TN_ERR_INTERNAL, "fft", "a step of %d operands that cuFFT cannot do", s->operand_count);
     tn_status status = place_side(step, device, data, 0);
     if (status == TN_OK)
         status = place_side(step, device, data, 1);
-    return status == TN_OK ? make_plan(data, device, n, rows, tn__dtypes[out->dtype].size) : status;
+    return status == TN_OK ? make_plan(data, device, s->operand, n, rows) : status;
 }

@@ -11,7 +11,8 @@
 
 /* ---- cuFFT ---- */
 
-enum { TN__CUFFT_C2C = 0x29, TN__CUFFT_Z2Z = 0x69, TN__CUFFT_FORWARD = -1, TN__CUFFT_INVERSE = 1 };
+enum { TN__CUFFT_R2C = 0x2a, TN__CUFFT_C2R = 0x2c, TN__CUFFT_C2C = 0x29, TN__CUFFT_D2Z = 0x6a, TN__CUFFT_Z2D = 0x6c,
+       TN__CUFFT_Z2Z = 0x69, TN__CUFFT_FORWARD = -1, TN__CUFFT_INVERSE = 1 };
 
 typedef struct tn__cufft {
     int (*cufftCreate)(int *plan);
@@ -24,6 +25,10 @@ typedef struct tn__cufft {
     int (*cufftSetStream)(int plan, CUstream stream);
     int (*cufftExecC2C)(int plan, void *from, void *to, int direction);
     int (*cufftExecZ2Z)(int plan, void *from, void *to, int direction);
+    int (*cufftExecR2C)(int plan, void *from, void *to);
+    int (*cufftExecD2Z)(int plan, void *from, void *to);
+    int (*cufftExecC2R)(int plan, void *from, void *to);
+    int (*cufftExecZ2D)(int plan, void *from, void *to);
 } tn__cufft;
 
 /* NULL if it is absent. */

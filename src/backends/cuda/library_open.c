@@ -33,7 +33,9 @@ static bool open_table(const char *stem, int cuda, const entry *entries, size_t 
 #define FFT(name) {#name, offsetof(tn__cufft, name)}
 static const entry fft_entries[] = {FFT(cufftCreate),         FFT(cufftDestroy),     FFT(cufftSetAutoAllocation),
                                     FFT(cufftMakePlanMany64), FFT(cufftSetWorkArea), FFT(cufftSetStream),
-                                    FFT(cufftExecC2C),        FFT(cufftExecZ2Z)};
+                                    FFT(cufftExecC2C),        FFT(cufftExecZ2Z),
+                                    FFT(cufftExecR2C),        FFT(cufftExecD2Z),     FFT(cufftExecC2R),
+                                    FFT(cufftExecZ2D)};
 static tn__cufft fft;
 static bool fft_there;
 static int cuda_major;
