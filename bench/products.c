@@ -9,19 +9,23 @@ typedef struct product_row {
     int64_t m, k, n;
     tn_dtype dtype;
     bool error; /* told in the row's note */
+    tn_matmul_precision precision;
 } product_row;
 
 static const product_row cpu_rows[] = {
-    {"matmul-mnist", 100, 784, 1000, TN_FLOAT32, false},
-    {"matmul-1000", 1000, 1000, 1000, TN_FLOAT32, true},
-    {"matmul-2000", 2000, 2000, 2000, TN_FLOAT32, false},
+    {"matmul-mnist", 100, 784, 1000, TN_FLOAT32, false, TN_MATMUL_FLOAT32},
+    {"matmul-1000", 1000, 1000, 1000, TN_FLOAT32, true, TN_MATMUL_FLOAT32},
+    {"matmul-2000", 2000, 2000, 2000, TN_FLOAT32, false, TN_MATMUL_FLOAT32},
 };
 static const product_row gpu_rows[] = {
-    {"matmul-mnist", 100, 784, 1000, TN_FLOAT32, false},
-    {"matmul-1000", 1000, 1000, 1000, TN_FLOAT32, false},
-    {"matmul-4096", 4096, 4096, 4096, TN_FLOAT32, true},
-    {"matmul-10000", 10000, 10000, 10000, TN_FLOAT32, false},
-    {"matmul-4096-bf16", 4096, 4096, 4096, TN_BFLOAT16, true},
+    {"matmul-mnist", 100, 784, 1000, TN_FLOAT32, false, TN_MATMUL_FLOAT32},
+    {"matmul-1000", 1000, 1000, 1000, TN_FLOAT32, false, TN_MATMUL_FLOAT32},
+    {"matmul-4096", 4096, 4096, 4096, TN_FLOAT32, true, TN_MATMUL_FLOAT32},
+    {"matmul-10000", 10000, 10000, 10000, TN_FLOAT32, true, TN_MATMUL_FLOAT32},
+    {"matmul-4096-tf32x3", 4096, 4096, 4096, TN_FLOAT32, true, TN_MATMUL_TF32X3},
+    {"matmul-10000-tf32x3", 10000, 10000, 10000, TN_FLOAT32, true, TN_MATMUL_TF32X3},
+    {"matmul-4096-tf32", 4096, 4096, 4096, TN_FLOAT32, true, TN_MATMUL_TF32},
+    {"matmul-4096-bf16", 4096, 4096, 4096, TN_BFLOAT16, true, TN_MATMUL_FLOAT32},
 };
 
 typedef struct product {
@@ -55,6 +59,7 @@ static void row_run(const bench *b, const product_row *row)
 {
     if (!wanted(b, row->row))
         return;
+    tn_set_matmul_precision(row->precision);
     TN_SCOPE {
         char work[96], note[64] = "";
         snprintf(work, sizeof work, "%lld x %lld x %lld %s", (long long)row->m, (long long)row->k, (long long)row->n,

@@ -30,6 +30,7 @@ typedef struct tn__cuda_module tn__cuda_module;
 typedef struct tn__cuda_run tn__cuda_run;
 typedef struct tn__cuda_step tn__cuda_step;
 typedef struct tn__cuda_staging tn__cuda_staging;
+typedef struct tn__cuda_packed tn__cuda_packed;
 
 /* What waiting for the GPU means to whoever looks for hidden waits: TANSO_CUDA_SYNC. */
 typedef enum tn__cuda_waits { TN__CUDA_WAITS_ALLOWED, TN__CUDA_WAITS_REPORTED, TN__CUDA_WAITS_FORBIDDEN } tn__cuda_waits;
@@ -50,6 +51,7 @@ typedef struct tn__cuda_device {
     tn__cuda_module *modules;  /* loaded ones */
     cublasLtHandle_t blas;     /* made when first needed */
     CUdeviceptr workspace;     /* of the library of products */
+    tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     char last_label[96];       /* of the work started most recently */
@@ -185,8 +187,10 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
 tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device);
-/* The product by cuBLASLt, where it can: sets start, or leaves it NULL. */
+/* The product by cuBLASLt, where it can: sets start, or leaves it NULL. So does the other one, by the kernels of
+ * split_product.cuh, where they are asked for and gain something. */
 tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device);
+tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *device);
 
 /* Address of an operand's element 0, or of its buffer. */
 CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand);
@@ -220,6 +224,7 @@ char *tn__cuda_text_fill(size_t itemsize);
 char *tn__cuda_text_factors(void);
 char *tn__cuda_text_scatter(tn_dtype dtype);
 char *tn__cuda_text_matmul(tn_dtype dtype); /* a real one */
+char *tn__cuda_text_split_product(void);
 /* Loads such a text (which it frees) as the step's own module, and finds the function. */
 tn_status tn__cuda_own_kernel(tn__cuda_step *step, tn__cuda_device *device, char *text, const char *name);
 /* Launches a kernel, or has it captured or patched as the run says. */

@@ -91,6 +91,8 @@ tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device)
 {
     tn_status status = check(step->step);
     if (status == TN_OK)
+        status = tn__cuda_prepare_matmul_split(step, device);
+    if (status == TN_OK && step->start == NULL)
         status = tn__cuda_prepare_matmul_library(step, device);
     return status == TN_OK && step->start == NULL ? prepare_own(step, device) : status;
 }

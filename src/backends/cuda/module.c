@@ -36,6 +36,9 @@ static tn_status compiler_failed(const tn__cuda_compiler *compiler, nvrtcResult 
                     compiler->nvrtcGetErrorString(result));
 }
 
+/* Machine code is for the GPU that is there: from compute capability 9.0 on, with the instructions that only its like have. */
+static const char *features(int architecture) { return architecture >= 90 ? "a" : ""; }
+
 /* The architecture to compile for: the GPU's own, or the newest one before it that the compiler knows. */
 static int known_architecture(const tn__cuda_compiler *compiler, int wanted)
 {
@@ -90,7 +93,8 @@ tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture
     int known = known_architecture(compiler, architecture);
     const char *all[OPTIONS + 1];
     char target[40];
-    snprintf(target, sizeof target, "--gpu-architecture=%s_%d", known == architecture ? "sm" : "compute", known);
+    snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", known == architecture ? "sm" : "compute", known,
+             known == architecture ? features(architecture) : "");
     memcpy(all, options, sizeof options);
     all[OPTIONS] = target;
     result = compiler->nvrtcCompileProgram(program, OPTIONS + 1, all);
@@ -114,8 +118,8 @@ static double seconds(void)
 static tn_status name_of(const tn__cuda_device *device, const char *source, char name[33])
 {
     tn__text key = {0};
-    tn__text_addf(&key, "tanso cuda kernels 1\nNVRTC %d, sm_%d\n", device->libraries->compiler_version,
-                  device->architecture);
+    tn__text_addf(&key, "tanso cuda kernels 1\nNVRTC %d, sm_%d%s\n", device->libraries->compiler_version,
+                  device->architecture, features(device->architecture));
     for (int i = 0; i < OPTIONS; i++)
         tn__text_addf(&key, "%s\n", options[i]);
     tn__text_add(&key, source);
