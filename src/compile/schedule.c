@@ -17,6 +17,10 @@
 #define BLOCKS_BESIDE 4    /* a multiprocessor, of products that share a launch */
 #define POINTS_BESIDE (1 << 18) /* of what else does */
 #define THREADS_BESIDE 256 /* of a block, so that each has the registers that products need */
+#define PHASE_POINTS 16384 /* of what may be a phase of a chain */
+#define PHASE_CYCLES 2400  /* about what a phase takes however little it does */
+#define LAUNCH_CYCLES 3600 /* the same of a kernel; as in product.c */
+#define LAUNCH_SAVED 2500  /* what a chain spares the host and the GPU for each launch that it does without */
 
 /* Items that come together: nests that one worker runs through, or a single nest, or an operation. */
 typedef struct unit {
@@ -279,6 +283,74 @@ static void share_launches(schedule *s)
     }
 }
 
+/* ---- phases ---- */
+
+/* May the unit be part of a phase? */
+static bool is_phase(const schedule *s, const unit *u)
+{
+    const tn__emit_target *target = s->emitter->target;
+    tn__part_launch launch = {0};
+    int64_t points = 0;
+    for (int i = 0; i < u->count; i++) {
+        points += tn__nest_points(u->nest[i]);
+        for (int a = 0; a < u->nest[i]->access_count; a++)
+            if (u->nest[i]->access[a].gathered && !u->nest[i]->access[a].known)
+                return false; /* it may fail */
+    }
+    if (!u->count || points > PHASE_POINTS || (u->count == 1 && target->splits(s->emitter, u->nest[0])))
+        return false;
+    target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
+    return launch.threads == THREADS_BESIDE || (launch.all_threads && launch.threads < THREADS_BESIDE);
+}
+
+/* About how many cycles a launch takes, alone and as a phase, with the tiles of its products chosen for that; 0: it is no phase. */
+static double phase_cycles(const schedule *s, int launch, const tn__product_limits *limits, double *alone)
+{
+    double longest = LAUNCH_CYCLES, sum = 0;
+    for (int k = 0; k < s->count; k++) {
+        const unit *u = &s->unit[k];
+        if (u->launch != launch)
+            continue;
+        if (u->count == 1 && u->nest[0]->product.there) {
+            double time = tn__product_settle(u->nest[0], s->fuser->device, NULL);
+            longest = time > longest ? time : longest;
+            time = tn__product_settle(u->nest[0], s->fuser->device, limits);
+            if (time == 0)
+                return 0;
+            sum += time - LAUNCH_CYCLES;
+        } else if (u->value < 0) {
+            for (int i = 0; i < u->count; i++)
+                sum += (double)(tn__nest_points(u->nest[i]) * u->nest[i]->expr_count) / (limits->multiprocessors * 64);
+        }
+        if (!is_phase(s, u))
+            return 0;
+    }
+    *alone += longest;
+    return PHASE_CYCLES + sum;
+}
+
+/* Whether all launches are better done as phases of one kernel; else tiles are as they were. */
+static bool make_phases(schedule *s)
+{
+    tn__product_limits limits = {s->fuser->device->capabilities.cluster, THREADS_BESIDE};
+    double alone = 0, together = LAUNCH_CYCLES - PHASE_CYCLES;
+    bool phases = limits.multiprocessors > 0;
+    int launches = 0;
+    for (int i = 0; i < s->count && phases; i++) {
+        if (s->unit[i].launch != i)
+            continue;
+        double time = phase_cycles(s, i, &limits, &alone);
+        phases = time > 0;
+        together += time;
+        launches++;
+    }
+    phases = phases && launches > 1 && together < alone + LAUNCH_SAVED * (launches - 1);
+    for (int i = 0; i < s->count && !phases; i++)
+        if (s->unit[i].count == 1 && s->unit[i].nest[0]->product.there)
+            tn__product_settle(s->unit[i].nest[0], s->fuser->device, NULL);
+    return phases;
+}
+
 /* ---- emission ---- */
 
 static bool emit_operation(tn__draft *draft, int value)
@@ -334,8 +406,10 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
 {
     schedule s = {.fuser = fuser, .emitter = emitter};
     bool done = gather(&s, fusion);
-    if (done && fusion && by_value(fuser))
+    if (done && fusion && by_value(fuser)) {
         share_launches(&s);
+        draft->chained = emitter->phases = make_phases(&s);
+    }
     done = done && emit_units(&s, draft);
     for (int i = 0; i < s.count; i++)
         tn__free(s.unit[i].items);

@@ -120,6 +120,7 @@ static CUresult fake_attribute(int *value, CUdevice_attribute which, CUdevice de
     (void)device;
     *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
              : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
+             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
                                                                      : 0;
     return CUDA_SUCCESS;
 }
@@ -553,7 +554,7 @@ static tn__cuda_libraries libraries = {
                  .nvrtcGetProgramLog = fake_log, .nvrtcGetCUBINSize = fake_size, .nvrtcGetCUBIN = fake_code,
                  .nvrtcGetPTXSize = fake_size, .nvrtcGetPTX = fake_code},
     .driver_version = 13000,
-    .compiler_version = 10, /* no real one: what it leaves in the cache is not for a GPU */
+    .compiler_version = 99990, /* no real one: what it leaves in the cache is not for a GPU */
     .device_count = 1,
 };
 
