@@ -54,13 +54,14 @@ TN_HOT tn_f64 tns_random_uniform_f64(tn_u64 key, tn_u64 offset, tn_u64 i)
 { return tns__uniform_f64(tns_random_bits_u64(key, offset, i)); }
 
 /* 0 .. n - 1: the upper half of bits * n; a value's probability is off by less than n / 2^64, relatively. n = 0: 0. */
-TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n)
+TN_HOT tn_u64 tns__below_u64(tn_u64 bits, tn_u64 n)
 {
-    tn_u64 bits = tns_random_bits_u64(key, offset, i);
     tn_u64 a = bits & 0xffffffffu, b = bits >> 32, c = n & 0xffffffffu, d = n >> 32;
     tn_u64 mid = b * c + (a * c >> 32), mid2 = a * d + (mid & 0xffffffffu);
     return b * d + (mid >> 32) + (mid2 >> 32);
 }
+TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n)
+{ return tns__below_u64(tns_random_bits_u64(key, offset, i), n); }
 
 /*
  * Box and Muller: from one pair of lanes the two normals r cos t and r sin t. r = sqrt(-2 log u), u in (0, 1] with 32

@@ -11,10 +11,18 @@ void tn__shuffling_begin(tn__shuffling *s, uint64_t key, int64_t n, int64_t *ord
         order[i] = i;
 }
 
+/* Position i changes places with one of those up to it, drawn by tns_random_below_u64; neighbours share a block of the
+ * generator. */
 bool tn__shuffling_go_on(tn__shuffling *s, int64_t steps)
 {
+    tn_u32 word[4];
+    int64_t block = -1;
     for (; s->left > 0 && steps > 0; s->left--, steps--) {
-        int64_t i = s->left, j = (int64_t)tns_random_below_u64(s->key, 0, (tn_u64)i, (tn_u64)i + 1);
+        int64_t i = s->left;
+        if (i / 2 != block)
+            tns_philox(s->key, (tn_u64)(block = i / 2), 0, word);
+        tn_u64 bits = i % 2 ? word[2] | (tn_u64)word[3] << 32 : word[0] | (tn_u64)word[1] << 32;
+        int64_t j = (int64_t)tns__below_u64(bits, (tn_u64)i + 1);
         int64_t other = s->order[j];
         s->order[j] = s->order[i];
         s->order[i] = other;
