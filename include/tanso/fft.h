@@ -35,7 +35,8 @@ typedef struct tn_fft_opts {
 
 TN_API tn_array *tn_fft_fft_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_ifft_with(const tn_array *x, const tn_fft_opts *opts);
-/* Of real numbers: the first n / 2 + 1 numbers of the transform, which tell the others; and back to n real numbers. */
+/* Of real numbers: the first n / 2 + 1 numbers of the transform, which tell the others; and back to n real numbers. Half the work
+ * of complex transforms. */
 TN_API tn_array *tn_fft_rfft_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_irfft_with(const tn_array *x, const tn_fft_opts *opts);
 /* Of a signal whose second half is the conjugate of the first, which has a real transform; and back. */

@@ -83,6 +83,8 @@ TN_API tn_array *tn_random_triangular_with(const tn_array *left, const tn_array 
                                            const tn_random_opts *opts);
 /* Inverse Gaussian. */
 TN_API tn_array *tn_random_wald_with(const tn_array *mean, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+/* Angles about the direction mu, in [-pi, pi]: density proportional to exp(kappa cos(x - mu)). */
+TN_API tn_array *tn_random_vonmises_with(const tn_array *mu, const tn_array *kappa, tn_shape shape, const tn_random_opts *opts);
 /* The number of trials up to the first success, of chance p each. */
 TN_API tn_array *tn_random_geometric_with(const tn_array *p, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_poisson_with(const tn_array *mean, tn_shape shape, const tn_random_opts *opts);
@@ -90,8 +92,15 @@ TN_API tn_array *tn_random_poisson_with(const tn_array *mean, tn_shape shape, co
 TN_API tn_array *tn_random_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
 /* Failures before the n-th success. */
 TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+/* How many of `taken`, drawn without putting back, are good, where so many are good and so many bad: below 1e9 each. */
+TN_API tn_array *tn_random_hypergeometric_with(const tn_array *good, const tn_array *bad, const tn_array *taken, tn_shape shape,
+                                               const tn_random_opts *opts);
 /* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,), int64. */
 TN_API tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+/* Vectors with that mean, a vector, and covariance, a symmetric matrix whose eigenvalues are not negative (those that are count as
+ * 0): shape + (extent of mean,). */
+TN_API tn_array *tn_random_multivariate_normal_with(const tn_array *mean, const tn_array *covariance, tn_shape shape,
+                                                    const tn_random_opts *opts);
 /* Fractions that sum to 1: shape + (extent of alpha,). */
 TN_API tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts);
 
@@ -152,12 +161,18 @@ TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts)
     TN_AT(tn_random_cauchy_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_wald(a, b, shape, ...) \
     TN_AT(tn_random_wald_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_vonmises(a, b, shape, ...) \
+    TN_AT(tn_random_vonmises_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_binomial(a, b, shape, ...) \
     TN_AT(tn_random_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_negative_binomial(a, b, shape, ...) \
     TN_AT(tn_random_negative_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_triangular(left, mode, right, shape, ...) \
     TN_AT(tn_random_triangular_with)(TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_hypergeometric(good, bad, taken, shape, ...) \
+    TN_AT(tn_random_hypergeometric_with)(TN_ARG(good), TN_ARG(bad), TN_ARG(taken), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_multivariate_normal(mean, covariance, shape, ...) \
+    TN_AT(tn_random_multivariate_normal_with)(mean, covariance, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_multinomial(n, p, shape, ...) \
     TN_AT(tn_random_multinomial_with)(n, p, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_dirichlet(alpha, shape, ...) \

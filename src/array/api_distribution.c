@@ -123,6 +123,22 @@ RECIPE(negative_binomial)
     return map2(DRAW_POISSON, mean, uniform(d, TN_FLOAT64));
 }
 
+/* About `mu`, in [-pi, pi] */
+RECIPE(vonmises)
+{
+    UNUSED;
+    tn__node *x = map2(ADD, p[0], map2(DRAW_VONMISES, p[1], uniform(d, TN_FLOAT64)));
+    return map2(SUBTRACT, x, scale(map(RINT, scale(x, 0.5 / PI)), 2 * PI));
+}
+RECIPE(hypergeometric)
+{
+    UNUSED;
+    tn__node *in[] = {map(FLOOR, p[0]), map(FLOOR, p[1]), map2(ADD, map(FLOOR, p[2]), scale(uniform(d, TN_FLOAT64), 0.999999))};
+    for (int i = 0; i < 3; i++)
+        TN__PASS_ERROR(in[i]);
+    return tn__apply(TN__OP_DRAW_HYPERGEOMETRIC, TN_FLOAT64, d->shape, 3, in, (tn__attr){.raw = {0}});
+}
+
 /* What a parameter must be. */
 typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART } range;
 static const char *const range_text[] = {"a finite number", "a number above 0", "a number not below 0", "from 0 to 1", "above 0, at most 1"};
@@ -201,6 +217,13 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
         static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts)); \
     }
+#define DISTRIBUTION3(name, whole, wide, r0, r1, r2) \
+    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, const tn_array *c, tn_shape shape, \
+                                      const tn_random_opts *opts) \
+    { \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 3, {r0, r1, r2}}; \
+        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b, c}, shape, opts)); \
+    }
 DISTRIBUTION1(exponential, false, false, NOT_NEGATIVE)
 DISTRIBUTION2(gamma, false, true, NOT_NEGATIVE, NOT_NEGATIVE)
 DISTRIBUTION2(beta, false, true, POSITIVE, POSITIVE)
@@ -221,13 +244,9 @@ DISTRIBUTION1(geometric, true, true, PART)
 DISTRIBUTION1(poisson, true, true, NOT_NEGATIVE)
 DISTRIBUTION2(binomial, true, true, NOT_NEGATIVE, FRACTION)
 DISTRIBUTION2(negative_binomial, true, true, POSITIVE, PART)
-
-tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right, tn_shape shape,
-                                    const tn_random_opts *opts)
-{
-    static const distribution row = {"random_triangular", draw_triangular, false, false, 3, {ANY, ANY, ANY}};
-    TN__RETURN(drawn(&row, (const tn_array *const[]){left, mode, right}, shape, opts));
-}
+DISTRIBUTION2(vonmises, false, true, ANY, NOT_NEGATIVE)
+DISTRIBUTION3(triangular, false, false, ANY, ANY, ANY)
+DISTRIBUTION3(hypergeometric, true, true, NOT_NEGATIVE, NOT_NEGATIVE, NOT_NEGATIVE)
 
 tn__node *tn__draw_binomial(const tn__draw *d, tn__node *n, tn__node *p) { return binomial_of(d, n, p); }
 tn__node *tn__draw_exponential(const tn__draw *d) { return standard_exponential(d, TN_FLOAT64); }

@@ -21,6 +21,8 @@
 #define SKIP_DRAW_LOG_GAMMA ~, NOTHING
 #define SKIP_DRAW_POISSON ~, NOTHING
 #define SKIP_DRAW_BINOMIAL ~, NOTHING
+#define SKIP_DRAW_VONMISES ~, NOTHING
+#define SKIP_DRAW_HYPERGEOMETRIC ~, NOTHING
 #define NOTHING(ID, name)
 #define FUNCTION_1(ID, name)                                                                       \
     tn_array *tn_##name(const tn_array *x)                                                         \

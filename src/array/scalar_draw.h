@@ -5,7 +5,9 @@
  *
  * Gamma: G. Marsaglia, W. Tsang, "A Simple Method for Generating Gamma Variables" (2000). Poisson and binomial: W. Hörmann, "The
  * Transformed Rejection Method for Generating Poisson Random Variables" (1993), PTRS, and "The Generation of Binomial Random
- * Variates" (1993), BTRS; by multiplication and by inversion where the mean is below 10.
+ * Variates" (1993), BTRS; by multiplication and by inversion where the mean is below 10. Von Mises: D. Best, N. Fisher, "Efficient
+ * Simulation of the von Mises Distribution" (1979). Hypergeometric: E. Stadlober, "The Ratio of Uniforms Approach for Generating
+ * Discrete Random Variates" (1990), HRUA*; drawn one by one where there are at most 10.
  */
 #ifndef TN_SCALAR_DRAW_H
 #define TN_SCALAR_DRAW_H
@@ -122,6 +124,84 @@ TN_FN tn_f64 tns_draw_binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
     return p > 0.5 ? n - tns__binomial_f64(n, 1 - p, seed) : tns__binomial_f64(n, p, seed);
 }
 
+/* The angle from the mean direction, in [-pi, pi]. */
+TN_FN tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
+{
+    const tn_f64 pi = 3.14159265358979323846;
+    tn_f64 u[2], v[2], r;
+    if (!(kappa >= 0)) return TNS_NAN_F64;
+    tns__two_open(seed, 4001, v);
+    if (kappa < 1e-8) return pi * (2 * v[0] - 1);
+    if (kappa > 1e6) { /* a normal, to the last bit but few */
+        tns__two_open(seed, 0, u);
+        tn_f64 z = tns_sqrt_f64(-2 * tns_log_f64(u[0])) * tns_cos_f64(2 * pi * u[1]) / tns_sqrt_f64(kappa);
+        return z > pi ? pi : z < -pi ? -pi : z;
+    }
+    if (kappa < 1e-5) {
+        r = 1 / kappa + kappa;
+    } else {
+        tn_f64 tau = 1 + tns_sqrt_f64(1 + 4 * kappa * kappa), rho = (tau - tns_sqrt_f64(2 * tau)) / (2 * kappa);
+        r = (1 + rho * rho) / (2 * rho);
+    }
+    tn_f64 f = 1;
+    for (tn_u64 j = 0; j < 2000; j++) { /* two of three are taken at once */
+        tns__two_open(seed, j, u);
+        tn_f64 z = tns_cos_f64(pi * u[0]), c;
+        f = (1 + r * z) / (r + z);
+        c = kappa * (r - f);
+        if (c * (2 - c) > u[1] || tns_log_f64(c / u[1]) + 1 - c >= 0) break;
+    }
+    f = f > 1 ? 1 : f < -1 ? -1 : f;
+    return v[0] < 0.5 ? -tns_acos_f64(f) : tns_acos_f64(f);
+}
+
+/* How many of `taken` are good, of the two sizes. `taken` has the seed as its fraction, as an operation has three operands: the
+ * bits of both are the stream's key. */
+TN_FN tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken)
+{
+    tn_f64 seed = taken, u[2], all = good + bad;
+    taken = tns_floor_f64(taken);
+    if (!(good >= 0 && bad >= 0 && taken >= 0 && taken <= all && all < 2e9)) return TNS_NAN_F64;
+    tn_f64 few = good < bad ? good : bad, many = all - few, m = taken < all - taken ? taken : all - taken, k = 0;
+    if (m <= 10) {
+        tn_f64 left = few, rest = all;
+        for (tn_u64 j = 0; (tn_f64)j < m; j++, rest -= 1) {
+            tns__two_open(seed, j, u);
+            if (u[0] * rest < left) {
+                left -= 1;
+                k += 1;
+            }
+        }
+    } else {
+        tn_f64 p = few / all, centre = m * p + 0.5, spread = tns_sqrt_f64((all - m) * m * p * (1 - p) / (all - 1) + 0.5);
+        tn_f64 width = 1.7155277699214135 * spread + 0.8989161620588988; /* 2 sqrt(2 / e), 3 - 2 sqrt(3 / e) */
+        tn_f64 mode = tns_floor_f64((m + 1) * (few + 1) / (all + 2)), end = (m < few ? m : few) + 1;
+        tn_f64 peak = tns__log_factorial(mode) + tns__log_factorial(few - mode) + tns__log_factorial(m - mode) +
+                      tns__log_factorial(many - m + mode);
+        if (tns_floor_f64(centre + 16 * spread) < end) end = tns_floor_f64(centre + 16 * spread);
+        k = mode;
+        for (tn_u64 j = 0; j < 2000; j++) {
+            tns__two_open(seed, j, u);
+            tn_f64 x = centre + width * (u[1] - 0.5) / u[0];
+            if (x < 0 || x >= end) continue;
+            tn_f64 n = tns_floor_f64(x), t;
+            if (n > few || n > m || many - m + n < 0) continue;
+            t = peak - tns__log_factorial(n) - tns__log_factorial(few - n) - tns__log_factorial(m - n) - tns__log_factorial(many - m + n);
+            if (u[0] * (4 - u[0]) - 3 <= t || 2 * tns_log_f64(u[0]) <= t) {
+                k = n;
+                break;
+            }
+        }
+    }
+    k = good > bad ? m - k : k;
+    return m < taken ? good - k : k;
+}
+
+TN_FN tn_f32 tns_draw_vonmises_f32(tn_f32 kappa, tn_f32 seed) { return (tn_f32)tns_draw_vonmises_f64(kappa, seed); }
+TN_FN tn_f32 tns_draw_hypergeometric_f32(tn_f32 good, tn_f32 bad, tn_f32 taken)
+{
+    return (tn_f32)tns_draw_hypergeometric_f64(good, bad, taken);
+}
 TN_FN tn_f32 tns_draw_log_gamma_f32(tn_f32 shape, tn_f32 seed) { return (tn_f32)tns_draw_log_gamma_f64(shape, seed); }
 TN_FN tn_f32 tns_draw_poisson_f32(tn_f32 mean, tn_f32 seed) { return (tn_f32)tns_draw_poisson_f64(mean, seed); }
 TN_FN tn_f32 tns_draw_binomial_f32(tn_f32 n, tn_f32 p, tn_f32 seed) { return (tn_f32)tns_draw_binomial_f64(n, p, seed); }

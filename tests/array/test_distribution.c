@@ -55,6 +55,23 @@ static double of_wald(double x)
     return of_normal(r * (x / 2 - 1)) + exp(3) * of_normal(-r * (x / 2 + 1));
 }
 static double of_uniform(double x) { return x; }
+/* von Mises's angles: the density summed from -pi on by Simpson's rule, read between its points by a line */
+#define POINTS 8192
+static double angle_sum[POINTS + 1];
+static void sum_angles(double concentration)
+{
+    const double pi = 3.14159265358979323846, step = 2 * pi / POINTS;
+#define DENSITY(i) exp(concentration * (cos((i) * step - pi) - 1))
+    for (int i = 0; i < POINTS; i++)
+        angle_sum[i + 1] = angle_sum[i] + (DENSITY(i) + 4 * DENSITY(i + 0.5) + DENSITY(i + 1)) * step / 6;
+}
+static double of_vonmises(double x)
+{
+    const double pi = 3.14159265358979323846;
+    double at = fmin(fmax((x + pi) / (2 * pi) * POINTS, 0), POINTS - 1e-9);
+    int i = (int)at;
+    return (angle_sum[i] + (at - i) * (angle_sum[i + 1] - angle_sum[i])) / angle_sum[POINTS];
+}
 
 static void check_continuous(const char *name, tn_array *x, double (*function)(double))
 {
@@ -99,6 +116,15 @@ static void test_continuous(void **state)
             CONTINUOUS(of_t2, standard_t, 2);
             CONTINUOUS(of_f22, f, 2, 2);
             CONTINUOUS(of_wald, wald, 2, 3);
+            static const double concentrations[] = {0, 1e-6, 0.5, 4, 100};
+            for (int i = 0; i < 5; i++) {
+                sum_angles(concentrations[i]);
+                CONTINUOUS(of_vonmises, vonmises, 0, concentrations[i]);
+            }
+            tn_array *narrow = tn_random_vonmises(3, 1e8, TN_SHAPE(N), .dtype = TN_FLOAT64); /* a normal of deviation 1e-4 */
+            check_continuous("narrow vonmises", tn_multiply(tn_subtract(narrow, 3), 1e4), of_normal);
+            tn_array *round = tn_random_vonmises(3, 0.5, TN_SHAPE(N), .dtype = TN_FLOAT64);
+            assert_true(tn_item(tn_max(tn_abs(round))) <= 3.1415926535897936);
         }
 }
 
@@ -116,6 +142,10 @@ static double poisson_ratio(const discrete *d, int k) { return d->p / (k + 1); }
 static double binomial_ratio(const discrete *d, int k) { return (d->n - k) / (k + 1) * d->p / (1 - d->p); }
 static double geometric_ratio(const discrete *d, int k) { (void)k; return 1 - d->p; }
 static double negative_ratio(const discrete *d, int k) { return (d->n + k) / (k + 1) * (1 - d->p); }
+
+/* n good ones of 60, p taken */
+static double hypergeometric_ratio(const discrete *d, int k) { return (d->n - k) * (d->p - k) / ((k + 1) * (60 - d->n - d->p + k + 1)); }
+static double ways(double n, double k) { return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)); }
 
 /* The distance of the sums, which for steps is a bound of the same chance. */
 static void check_discrete(const discrete *d, tn_array *x)
@@ -159,6 +189,14 @@ static void test_discrete(void **state)
         }
     TN_SCOPE
     {
+        static const double taken[][2] = {{20, 5}, {20, 15}, {20, 40}, {45, 28}, {45, 8}, {45, 55}, {30, 30}, {0, 3}, {60, 7}};
+        for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+            double good = taken[i][0], all = taken[i][1];
+            int low = (int)fmax(0, all - (60 - good));
+            check_discrete(&(discrete){"hypergeometric", ways(good, low) * ways(60 - good, all - low) / ways(60, all), low,
+                                       hypergeometric_ratio, good, all},
+                           tn_random_hypergeometric(good, 60 - good, all, TN_SHAPE(N)));
+        }
         check_discrete(&(discrete){"geometric", 0.3, 1, geometric_ratio, 0, 0.3}, tn_random_geometric(0.3, TN_SHAPE(N)));
         check_discrete(&(discrete){"negative_binomial", pow(0.4, 5), 0, negative_ratio, 5, 0.4},
                        tn_random_negative_binomial(5, 0.4, TN_SHAPE(N)));
@@ -194,6 +232,38 @@ static void test_categories(void **state)
         assert_about("dirichlet", tn_sum(fractions, .axis = TN_AXES(1)), 1, 1e-12);
         tn_array *evenly = tn_random_choice(10, TN_SHAPE(N));
         check_continuous("choice", tn_divide(tn_add(evenly, tn_random_uniform(TN_SHAPE(N), .dtype = TN_FLOAT64)), 10), of_uniform);
+    }
+}
+
+/* Means and covariances, of a matrix that has not full rank. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    tn_seed(13);
+    TN_SCOPE
+    {
+        static const double covariance[3][3] = {{2, 1, 3}, {1, 1, 2}, {3, 2, 5}};
+        tn_array *c = tn_from_doubles(&covariance[0][0], 9), *mean = tn_from_doubles((const double[]){1, -2, 0.5}, 3);
+        tn_array *x = tn_random_multivariate_normal(mean, tn_reshape(c, TN_SHAPE(3, 3)), TN_SHAPE(200, N / 200), .dtype = TN_FLOAT64);
+        if (tn_is_error(x) && tn_status_of(x) == TN_ERR_UNSUPPORTED) { /* without LAPACK */
+            tn_clear_error();
+            return;
+        }
+        assert_int_equal(tn_ndim(x), 3);
+        tn_array *away = tn_reshape(tn_subtract(x, mean), TN_SHAPE(N, 3));
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                tn_array *a = tn_slice_axis(away, 1, i, i + 1, 1), *b = tn_slice_axis(away, 1, j, j + 1, 1);
+                assert_about("multivariate normal", a, 0, sqrt(covariance[i][i]));
+                assert_about("multivariate normal's covariance", tn_multiply(a, b), covariance[i][j],
+                             sqrt(covariance[i][i] * covariance[j][j] + covariance[i][j] * covariance[i][j]));
+            }
+        check_continuous("multivariate normal", tn_divide(tn_slice_axis(away, 1, 2, 3, 1), sqrt(5)), of_normal);
+        tn_array *gone = tn_subtract(tn_slice_axis(away, 1, 2, 3, 1), tn_sum(tn_slice_axis(away, 1, 0, 2, 1), .axis = TN_AXES(1), .keepdims = true));
+        assert_true(tn_item(tn_max(tn_abs(gone))) < 1e-6);
+        tn_array *one = tn_random_multivariate_normal(mean, tn_reshape(c, TN_SHAPE(3, 3)), (tn_shape){.ndim = 0});
+        assert_int_equal(tn_size(one), 3);
+        assert_int_equal(tn_dtype_of(one), TN_FLOAT32);
     }
 }
 
@@ -261,6 +331,9 @@ static void test_refusals(void **state)
         refused(tn_random_choice(3, TN_SHAPE(4), .p = tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE);
         refused(tn_random_multinomial(-1, tn_ones(TN_SHAPE(1)), TN_SHAPE(2)), TN_ERR_VALUE);
         refused(tn_random_permuted(tn_scalar(1)), TN_ERR_SHAPE);
+        refused(tn_random_vonmises(0, -1, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_hypergeometric(3, -1, 2, TN_SHAPE(3)), TN_ERR_VALUE);
+        refused(tn_random_multivariate_normal(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3, 3)), TN_SHAPE(3)), TN_ERR_SHAPE);
     }
 }
 
@@ -275,7 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_continuous), cmocka_unit_test(test_discrete),   cmocka_unit_test(test_categories),
-        cmocka_unit_test(test_orders),     cmocka_unit_test(test_generators), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_vectors), cmocka_unit_test(test_orders), cmocka_unit_test(test_generators), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_log_factorial)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void decompose(tn_array *a)
     for (int reduced = 0; reduced < 2; reduced++) {
         assert_int_equal(tn_linalg_svd(gpu, &u, &s, &vh, .reduced = reduced), TN_OK);
         int64_t k = tn_dim(s, -1);
-        tn_array *thin = tn_take(u, tn_arange(0, (double)k, 1, .dtype = TN_INT64), -1), *low = tn_take(vh, tn_arange(0, (double)k, 1, .dtype = TN_INT64), -2);
+        tn_array *thin = tn_slice_axis(u, -1, 0, k, 1), *low = tn_slice_axis(vh, -2, 0, k, 1);
         agree_complex(tn_matmul(tn_multiply(thin, tn_cast(tn_expand_dims(s, -2), tn_dtype_of(a))), low), a);
         unitary(u);
         unitary(adjoint(vh));
