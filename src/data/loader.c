@@ -28,6 +28,7 @@ struct tn_loader {
     tn__device *device;
     int64_t epoch, next;     /* the minibatch that comes next */
     tn_array *x_handle, *t_handle;
+    tn_array *place_handle;  /* of a resident dataset: where the next minibatch begins, computed along with a step */
     tn__error *error;
     bool is_static;
 };
@@ -116,6 +117,7 @@ void tn_loader_free(tn_loader *loader)
     tn__prefetch_free(loader->prefetch);
     tn_free(loader->x_handle);
     tn_free(loader->t_handle);
+    tn_free(loader->place_handle);
     tn__resident_free(loader->resident);
     tn__trays_close(loader->trays);
     tn__free(loader->batches.order);
@@ -260,11 +262,12 @@ static bool deliver(tn_loader *loader, int64_t size)
         tn__fail_memory("loader", sizeof *x_shape);
         return false;
     }
-    tn__node *node[2] = {0};
+    tn__node *node[3] = {0};
     tn__call call = tn__enter();
     bool done = true;
     if (loader->resident) {
-        tn__resident_batch(loader->resident, loader->epoch, loader->next, node);
+        tn__resident_batch(loader->resident, loader->epoch, loader->next, loader->place_handle, node);
+        done = point(&loader->place_handle, node[2]);
     } else if (loader->shuffle) {
         done = shuffled_nodes(loader, x_shape, t_shape, node);
     } else {

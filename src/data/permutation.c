@@ -15,7 +15,7 @@ void tn__shuffling_begin(tn__shuffling *s, uint64_t key, int64_t n, int64_t *ord
  * generator. */
 bool tn__shuffling_go_on(tn__shuffling *s, int64_t steps)
 {
-    tn_u32 word[4];
+    tn_u32 word[4] = {0};
     int64_t block = -1;
     for (; s->left > 0 && steps > 0; s->left--, steps--) {
         int64_t i = s->left;

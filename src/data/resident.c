@@ -22,6 +22,9 @@ struct tn__resident {
     tn__node *order, *next_order;
     int64_t order_epoch, next_epoch;
     tn__shuffling shuffling;
+    tn__node *first;    /* where the last minibatch begins: held, so that no step overwrites it and all its kernels may read it */
+    int64_t next_first; /* where the minibatch after the last one begins: what its place is when it has been computed */
+    uint64_t failures;   /* of the device's runs, so far */
 };
 
 bool tn__resident_fits(const tn__device *device, size_t bytes)
@@ -98,7 +101,7 @@ void tn__resident_free(tn__resident *r)
 {
     if (!r)
         return;
-    tn__node *held[] = {r->x, r->t, r->order, r->next_order};
+    tn__node *held[] = {r->x, r->t, r->order, r->next_order, r->first};
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         if (held[i])
             tn__node_release(held[i]);
@@ -147,15 +150,32 @@ static bool have_order(tn__resident *r, int64_t epoch)
 
 /* ---- minibatches ---- */
 
-/* Which samples, as positions: a node for x and another for t, which differ in their scalars, so that each is computed where it is
+static tn__node *integer(const tn__resident *r, int64_t value, const tn__shape *shape)
+{
+    return tn__const_scalar((tn__scalar){.bits = (uint64_t)value}, TN_INT64, shape, r->device);
+}
+
+/* Where the minibatch begins, as a value on the device: what the step of the last minibatch has computed, if it has. A number given
+ * to each step would be another parameter of its kernels each time. */
+static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *place)
+{
+    const int64_t one = 1;
+    uint64_t failures = atomic_load_explicit(&r->device->failures, memory_order_relaxed);
+    bool lost = failures != r->failures; /* what a failed run was to overwrite is as it was */
+    r->failures = failures;
+    if (place && !lost && r->next_first == first && place->node->storage && !place->node->error)
+        return place->node;
+    return tn__value_from_host(&first, TN_INT64, tn__shape_intern(1, &one), r->device);
+}
+
+/* Which samples, as positions: a node for x and another for t, which have zeros of their own, so that each is computed where it is
  * used and neither needs a kernel of its own. */
-static tn__node *positions(const tn__resident *r, int64_t first, int64_t size)
+static tn__node *positions(const tn__resident *r, tn__node *first, int64_t size)
 {
     const tn__shape *shape = tn__shape_intern(1, &size);
     if (!shape)
         return tn__node_error(tn__error_retain(tn__error_no_memory()));
-    tn__node *at = tn__binary(TN__OP_ADD, tn__iota(shape, 0, r->device),
-                              tn__const_scalar((tn__scalar){.bits = (uint64_t)first}, TN_INT64, shape, r->device));
+    tn__node *at = tn__binary(TN__OP_ADD, tn__iota(shape, 0, r->device), tn__binary(TN__OP_ADD, first, integer(r, 0, shape)));
     return r->shuffle ? tn__gather_known(r->order, at, 0, 0) : at;
 }
 
@@ -167,15 +187,21 @@ static tn__node *rows(tn__node *all, tn__node *at, int64_t below)
     return tn__gather_known(all, tn__reshape(at, all->shape->ndim, dim), 0, below);
 }
 
-void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, tn__node *node[2])
+void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_array *place, tn__node *node[3])
 {
     int64_t first = i * r->batches.batch, size = tn__batch_size(&r->batches, i);
     tn__no_grad_depth++;
     if (r->shuffle && !have_order(r, epoch)) {
-        node[0] = node[1] = tn__node_error(tn__error_retain(tn__error_last()));
+        node[0] = node[1] = node[2] = tn__node_error(tn__error_retain(tn__error_last()));
     } else {
-        node[0] = rows(r->x, positions(r, first, size), 0);
-        node[1] = rows(r->t, positions(r, first, size), r->labels_below);
+        tn__node *at = tn__node_retain(first_position(r, first, place));
+        if (r->first)
+            tn__node_release(r->first);
+        r->first = at;
+        node[0] = rows(r->x, positions(r, at, size), 0);
+        node[1] = rows(r->t, positions(r, at, size), r->labels_below);
+        r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
+        node[2] = tn__binary(TN__OP_ADD, at, integer(r, r->next_first - first, at->shape));
     }
     tn__no_grad_depth--;
 }

@@ -251,6 +251,7 @@ void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error)
 {
     tn__allocator *a = device->allocator;
     failed_runs failed = {first, error};
+    atomic_fetch_add_explicit(&device->failures, 1, memory_order_relaxed);
     if (!a)
         return;
     pthread_mutex_lock(&a->lock);

@@ -87,6 +87,7 @@ struct tn__device {
     void *backend_data;
     struct tn__allocator *allocator;
     _Atomic size_t pinned; /* bytes of host memory that the backend holds for transfers */
+    _Atomic uint64_t failures; /* of runs, that have been told of after they had returned */
     _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */
 };
 

@@ -19,15 +19,15 @@
 #include "support/device.h"
 
 static char *chain; /* the newest text of a chain */
-static int texts;
+static tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
 
-static void look(const char *text)
+static tn_status look_and_load(tn__device *device, const tn__program *program, tn__executable **executable)
 {
-    texts++;
-    if (!strstr(text, "#define TN_CHAINED"))
-        return;
-    tn__free(chain);
-    chain = tn__strdup(text);
+    if (strstr(program->source, "#define TN_CHAINED")) {
+        tn__free(chain);
+        chain = tn__strdup(program->source);
+    }
+    return load(device, program, executable);
 }
 
 typedef struct sizes {
@@ -197,12 +197,14 @@ static int setup(void **state)
 {
     (void)state;
     if (!test_elsewhere()) {
-        static bool open;
-        if (!open)
-            fake_use();
-        open = true;
+        static tn__device_ops ops;
+        fake_use();
         fake.words = fake.scalars = 0;
-        fake.compiles = look;
+        tn__device *device = tn__device_get(tn_cuda(0));
+        ops = *device->ops;
+        load = ops.load;
+        ops.load = look_and_load;
+        device->ops = &ops;
     }
     return tn_set_device(tn_cuda(0)) == TN_OK ? 0 : -1;
 }

@@ -157,7 +157,7 @@ static void test_opaque_steps(void **state)
     assert_int_equal(fake.count.captures, 2);
     int captures = fake.count.captures;
     for (int i = 0; i < 20; i++)
-        run(&t, i % 10, i);
+        run(&t, i % 14, i);
     assert_true(fake.count.captures > captures + 10);
     finish(&t);
 }

@@ -44,7 +44,7 @@ static void epoch(training *t)
         }
 }
 
-/* patches: nodes with scalars that change in a step. */
+/* patches: nodes with scalars that change in a step, beside the two that begin an epoch anew. */
 static void steady(tn_optimizer *(*make)(tn_layer *net), int patches)
 {
     training t = {.net = tn_sequential(tn_linear(6), tn_tanh_layer(), tn_linear(4)), .mean = tn_meter_new(tn_cuda(0))};
@@ -64,10 +64,17 @@ static void steady(tn_optimizer *(*make)(tn_layer *net), int patches)
             assert_int_equal(fake.count.host_to_device - before.host_to_device, 2); /* the next order, the mean's zero */
             assert_int_equal(fake.count.device_to_host, before.device_to_host);
             assert_int_equal(cuda->wait_count, waits);
-            assert_true(fake.count.patches - before.patches <= patches * STEPS);
+            assert_true(fake.count.patches - before.patches <= patches * STEPS + 2);
         }
         tn_meter_take(t.mean);
     }
+    /* After a run that failed nobody knows whether the place of the next minibatch has been computed: it is copied. */
+    tn__device *device = tn__device_get(tn_cuda(0));
+    int copies = fake.count.host_to_device;
+    tn_batch b;
+    atomic_fetch_add(&device->failures, 1);
+    assert_true(tn_loader_next(t.batches, &b));
+    assert_int_equal(fake.count.host_to_device, copies + 1);
     assert_string_equal(tn_error(), "");
     tn_meter_free(t.mean);
     tn_loader_free(t.batches);
@@ -78,18 +85,18 @@ static void steady(tn_optimizer *(*make)(tn_layer *net), int patches)
 static tn_optimizer *sgd(tn_layer *net) { return tn_sgd(net, .lr = 0.1); }
 static tn_optimizer *adam(tn_layer *net) { return tn_adam(net); }
 
-/* The rows of x and the labels, each at a position of its own, in two kernels each. */
+/* Where a minibatch lies is told by a value on the device. */
 static void test_sgd(void **state)
 {
     (void)state;
-    steady(sgd, 4);
+    steady(sgd, 0);
 }
 
-/* And the corrections of the first moments: of each of four updates at most. */
+/* The corrections of the moments, which are the same for all updates: in the one kernel that the step is. */
 static void test_adam(void **state)
 {
     (void)state;
-    steady(adam, 6);
+    steady(adam, 1);
 }
 
 static int setup(void **state)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include "core/memory.h"
 #include "data/batches.h"
+#include "engine/engine.h"
 
 /* Stands before the C library's, so that a test can refuse threads. */
 static bool refuse_threads;
@@ -351,6 +352,37 @@ static void on_the_device(void **state)
         }
 }
 
+/* Where a minibatch lies is computed along with the step of the one before it, if that has been taken; else it is copied. */
+static void places_after_steps(void **state)
+{
+    (void)state;
+    tn_device device = tn_device_parse("virtual:0", NULL);
+    for (int way = 0; way < 4; way++) {
+        tn_loader *here = tn_loader_new(numbered(61), .batch = 4, .shuffle = way % 2, .seed = 3, .device = tn_cpu());
+        tn_loader *there = tn_loader_new(numbered(61), .batch = 4, .shuffle = way % 2, .seed = 3, .device = device);
+        for (int i = 0; i < 60; i++) {
+            tn_batch x, y;
+            while (!tn_loader_next(here, &x))
+                assert_int_equal(tn_loader_next(there, &y), 0);
+            assert_true(tn_loader_next(there, &y));
+            if (way >= 2 && i % 7 == 3) /* not looked at */
+                continue;
+            TN_SCOPE {
+                tn_array *sum = tn_sum(y.x);
+                assert_int_equal(way < 2 || i % 3 ? tn__evaluate_step(1, &sum->node) : tn_eval(sum), TN_OK);
+                assert_memory_equal(test_data(x.t), test_data(y.t), (size_t)x.size * sizeof(int64_t));
+                assert_true(tn_item(sum) == tn_item(tn_sum(x.x)));
+            }
+            if (way == 3 && i % 11 == 5) {
+                assert_int_equal(tn_loader_set_epoch(here, i), TN_OK);
+                assert_int_equal(tn_loader_set_epoch(there, i), TN_OK);
+            }
+        }
+        tn_loader_free(here);
+        tn_loader_free(there);
+    }
+}
+
 /* What is made of a minibatch is an ordinary graph: one evaluation, which runs the gather, too. */
 static void recorded_batches(void **state)
 {
@@ -478,6 +510,7 @@ int main(void)
         cmocka_unit_test(errors),
         cmocka_unit_test(on_other_devices),
         cmocka_unit_test(on_the_device),
+        cmocka_unit_test(places_after_steps),
         cmocka_unit_test(recorded_batches),
         cmocka_unit_test(too_large),
         cmocka_unit_test(by_turns),

@@ -6,7 +6,7 @@
  * of its own instead.
  *
  * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the kernels that use
- * them, which costs the host half a microsecond each and the GPU nothing, where a copy to the device before each launch would
+ * them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the device before each launch would
  * cost the GPU two microseconds.
  *
  * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one that
