@@ -12,6 +12,7 @@ typedef struct tn__cuda_trial {
     cublasLtMatmulDesc_t operation;
     const cublasLtMatrixLayout_t *layout; /* by TN__CUDA_OUT, _A, _B */
     size_t bytes[TN__CUDA_FACTORS];       /* that each matrix spans, with its batch */
+    tn_dtype dtype;
     double operations;
     bool wide;                            /* alpha and beta are float64 */
     int beta;

@@ -11,19 +11,19 @@
 #include "tn_embed.h"
 
 /* As split_product.cuh has them. */
-enum { ROWS = 128, COLUMNS = 256, DEPTH = 16, STAGES = 5, CLUSTER = 2, THREADS = 384, PACKERS = 256 };
+enum { ROWS = 128, COLUMNS = 256, DEPTH = 16, STAGES = 5, THREADS = 384, PACKERS = 256 };
 #define A_BYTES ((size_t)ROWS * DEPTH * 4)
 #define B_BYTES ((size_t)COLUMNS * 128)
 #define SHARED (1024 + STAGES * (int)(A_BYTES + B_BYTES) + 2 * 8 * STAGES)
 
 #define ARCHITECTURE 90       /* whose instructions they are */
 #define MOST_MEMORY ((size_t)512 << 20)
-#define STRIP 8               /* pairs of tiles below one another that share b's pieces in the second-level cache */
+#define STRIP 16              /* tiles below one another that share b's pieces in the second-level cache */
 
 /* Microseconds, as measured on an H200: a stage of a tile, launches, a byte that is packed; an operation of the library. */
-#define STAGE_TAKES 0.75
-#define LAUNCHES_TAKE 12.0
-#define BYTE_TAKES 4e-7
+#define STAGE_TAKES 1.05
+#define LAUNCHES_TAKE 10.0
+#define BYTE_TAKES 3e-7
 #define OPERATION_TAKES 2e-8
 
 /* By value to the kernels. */
@@ -35,6 +35,7 @@ typedef struct packing {
 
 typedef struct multiplying {
     CUdeviceptr a, b, c;
+    packing left, right;
     long long pitch;
     int m, n, stages, down, across, strip;
     float alpha;
@@ -98,10 +99,10 @@ static void free_split(const tn__cuda_step *step, tn__cuda_device *device)
 
 /* ---- running ---- */
 
-static tn_status pack(const tn__cuda_run *run, CUfunction function, packing p, CUdeviceptr to, long long tiles, int stages, int blocks)
+static tn_status pack(const tn__cuda_run *run, CUfunction function, packing p, CUdeviceptr to, long long blocks, int stages)
 {
     void *params[] = {&p, &to, &stages};
-    return tn__cuda_launch(run, function, tiles * (stages / 2) * blocks, PACKERS, 0, params, "matmul");
+    return tn__cuda_launch(run, function, blocks, PACKERS, 0, params, "matmul");
 }
 
 /* Of all matrices of the batch, the stages of k from `first` on. */
@@ -112,14 +113,15 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
     const tn__operand *operand = step->step->operand;
     const int stages = data->stages - first < data->most ? data->stages - first : data->most;
     const long long k = (long long)first * DEPTH, left = p->k - k, depth = left < (long long)stages * DEPTH ? left : stages * DEPTH;
-    const int most = run->device->owner->capabilities.multiprocessors / CLUSTER;
     CUdeviceptr packed[TN__CUDA_FACTORS] = {0}; /* whose parts lie there */
     multiplying m = {.a = (CUdeviceptr)data->packed->memory, .pitch = p->step[TN__CUDA_OUT].row, .m = (int)p->m, .n = (int)p->n,
-                     .stages = stages, .down = (int)(data->tall + CLUSTER - 1) / CLUSTER, .across = (int)data->wide, .strip = STRIP,
+                     .left = {.line = p->step[TN__CUDA_A].row, .step = p->step[TN__CUDA_A].column, .lines = (int)p->m, .depth = (int)depth},
+                     .right = {.line = p->step[TN__CUDA_B].column, .step = p->step[TN__CUDA_B].row, .lines = (int)p->n, .depth = (int)depth},
+                     .stages = stages, .down = (int)data->tall, .across = (int)data->wide, .strip = STRIP,
                      .alpha = tn__cuda_alpha(step, run->scalars).f32, .beta = step->step->beta || first > 0,
                      .guard = tn__cuda_guard(step, run)};
     m.b = m.a + (CUdeviceptr)data->tall * (CUdeviceptr)stages * A_BYTES;
-    const int64_t turns = (int64_t)m.down * m.across, blocks = CLUSTER * (turns < most ? turns : most);
+    const int64_t tiles = data->tall * data->wide, most = run->device->owner->capabilities.multiprocessors;
     void *params[] = {&m};
     tn_status status = TN_OK;
     for (int64_t i = 0; i < p->batch.size && status == TN_OK; i++) {
@@ -132,14 +134,14 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
             at[o] = tn__cuda_address(run, &operand[o]) + (CUdeviceptr)(place * (long long)sizeof(float));
         }
         m.c = at[TN__CUDA_OUT];
+        m.left.from = at[TN__CUDA_A];
+        m.right.from = at[TN__CUDA_B];
         if (at[TN__CUDA_A] != packed[TN__CUDA_A])
-            status = pack(run, data->pack_a, (packing){at[TN__CUDA_A], p->step[TN__CUDA_A].row, p->step[TN__CUDA_A].column, m.m, (int)depth},
-                          m.a, data->tall, stages, 1);
+            status = pack(run, data->pack_a, m.left, m.a, data->tall * (stages / 2), stages);
         if (status == TN_OK && at[TN__CUDA_B] != packed[TN__CUDA_B])
-            status = pack(run, data->pack_b, (packing){at[TN__CUDA_B], p->step[TN__CUDA_B].column, p->step[TN__CUDA_B].row, m.n, (int)depth},
-                          m.b, data->wide, stages, 2);
+            status = pack(run, data->pack_b, m.right, m.b, data->wide * stages, stages);
         if (status == TN_OK)
-            status = tn__cuda_launch(run, step->function, blocks, THREADS, SHARED, params, "matmul");
+            status = tn__cuda_launch(run, step->function, tiles < most ? tiles : most, THREADS, SHARED, params, "matmul");
         packed[TN__CUDA_A] = at[TN__CUDA_A];
         packed[TN__CUDA_B] = at[TN__CUDA_B];
     }
@@ -161,7 +163,7 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
 {
     const long long most = INT32_MAX / 4;
     return step->step->precision == TN_MATMUL_TF32X3 && step->step->operand[0].dtype == TN_FLOAT32 &&
-           device->architecture == ARCHITECTURE && device->owner->capabilities.multiprocessors >= CLUSTER && p->m > 0 && p->n > 0 &&
+           device->architecture == ARCHITECTURE && p->m > 0 && p->n > 0 &&
            p->k > 0 && p->batch.size > 0 && p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
 }
 
@@ -169,8 +171,7 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
 static bool gains(const tn__cuda_device *device, const split_data *data)
 {
     const tn__cuda_product *p = &data->product;
-    const long long clusters = device->owner->capabilities.multiprocessors / CLUSTER;
-    const long long turns = (data->tall + CLUSTER - 1) / CLUSTER * data->wide, rounds = (turns + clusters - 1) / clusters;
+    const long long most = device->owner->capabilities.multiprocessors, rounds = (data->tall * data->wide + most - 1) / most;
     const double own = (double)rounds * data->stages * STAGE_TAKES + LAUNCHES_TAKE +
                        (double)data->stages * (2 * A_BYTES * (double)data->tall + 1.5 * B_BYTES * (double)data->wide) * BYTE_TAKES;
     return own < 2.0 * (double)p->m * (double)p->n * (double)p->k * OPERATION_TAKES;
