@@ -19,8 +19,10 @@
 #include <tanso/manipulate.h>
 #include <tanso/nn.h>
 #include <tanso/optim.h>
+#include <tanso/polynomial.h>
 #include <tanso/product.h>
 #include <tanso/random.h>
+#include <tanso/signal.h>
 #include <tanso/sort.h>
 #include <tanso/statistics.h>
 #include <tanso/stream.h>

@@ -233,6 +233,9 @@ TN_API tn_array *tn_flip(const tn_array *x, tn_axes axes);
  * promote. */
 TN_API tn_array *tn_concatenate(int count, const tn_array *const *arrays, int axis);
 TN_API tn_array *tn_stack(int count, const tn_array *const *arrays, int axis);
+typedef struct tn_out_opts tn_out_opts; /* below: out, dtype, casting */
+TN_API tn_array *tn_concatenate_with(int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts);
+TN_API tn_array *tn_stack_with(int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts);
 /* Splits into `sections` parts along an axis into out[0 .. sections-1]; the extent must be a multiple. On an error
  * all of out are error arrays. */
 TN_API tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **out);
@@ -243,8 +246,9 @@ typedef struct tn_reduce_opts {
     char _;
     tn_axes axis;   /* default: all axes */
     bool keepdims;  /* keep reduced axes with extent 1 */
-    tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64) */
-    int ddof;       /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
+    tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64);
+                       means and variances of an integer dtype are cut to it */
+    double ddof;    /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
     tn_array *out;  /* receives the result, as tn_assign does */
     const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
@@ -260,11 +264,24 @@ TN_API tn_array *tn_max_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_min_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_any_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_all_with(const tn_array *x, const tn_reduce_opts *opts);
-/* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array. */
+/* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array; out: bool or
+ * integers that int64 holds. */
 TN_API tn_array *tn_argmax_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_argmin_with(const tn_array *x, const tn_reduce_opts *opts);
 /* log(sum(exp(x))), computed stably; of integers in floats, as tn_exp. */
 TN_API tn_array *tn_logsumexp_with(const tn_array *x, const tn_reduce_opts *opts);
+
+/*
+ * Options of products, joins and choices, where NumPy has them. They come as a pointer, which TN_OPTS makes:
+ * tn_concatenate_with(2, parts, 0, TN_OPTS(tn_out_opts, .out = y)).
+ */
+struct tn_out_opts {
+    char _;
+    tn_array *out;       /* receives the result, as tn_assign does: of the result's shape, and a dtype of its kind or a higher one */
+    tn_dtype dtype;      /* of the operands, and so of the result; default: theirs, promoted */
+    const char *casting; /* by which rule operands may be cast to dtype, and the result to out's: "no", "equiv", "safe",
+                            "same_kind" (default), "unsafe" */
+};
 
 /* Along one axis (negative: from the end); of integers in floats, as tn_exp. */
 TN_API tn_array *tn_softmax(const tn_array *x, int axis);
@@ -274,6 +291,7 @@ TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 
 /* NumPy's matmul: 1-d operands are row/column vectors, leading axes broadcast. */
 TN_API tn_array *tn_matmul(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_matmul_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts);
 /* The subarrays of `axis` at the integer `indices` (any shape): NumPy's take. A negative index counts from the end;
  * one out of range is an error when the array is evaluated (TN_ERR_INDEX), never wrapped. */
 TN_API tn_array *tn_take(const tn_array *x, const tn_array *indices, int axis);

@@ -26,6 +26,10 @@ TN_API tn_array *tn_conjugate(const tn_array *x);
 /* The angle in radians, in (-pi, pi]. */
 TN_API tn_array *tn_angle(const tn_array *x);
 
+/* The real part, if all imaginary parts are below `tolerance` (as a multiple of the dtype's epsilon where it is above 1; NumPy's
+ * default is 100); else x. Evaluates. */
+TN_API tn_array *tn_real_if_close(const tn_array *x, double tolerance);
+
 /* A weak scalar, as tn_weak_float: with float32 it gives complex64, with float64 complex128. */
 TN_API tn_array *tn_weak_complex_parts(double re, double im);
 /* A copy of `count` complex numbers, 2 count doubles, as a complex128 vector. */
@@ -57,6 +61,7 @@ static inline double _Complex tn_item_complex(const tn_array *x)
 #define tn_real(x) TN_AT(tn_real)(TN_ARG(x))
 #define tn_imag(x) TN_AT(tn_imag)(TN_ARG(x))
 #define tn_conjugate(x) TN_AT(tn_conjugate)(TN_ARG(x))
+#define tn_real_if_close(x, tolerance) TN_AT(tn_real_if_close)(TN_ARG(x), tolerance)
 #define tn_angle(x) TN_AT(tn_angle)(TN_ARG(x))
 #endif
 

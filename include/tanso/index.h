@@ -75,13 +75,14 @@ TN_API tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *v
 
 /* ---- what is not zero: read on the host for their number, so these evaluate -------------------------------- */
 
-/* Positions of elements that are not zero, one int64 vector an axis, into out. */
+/* Positions of elements that are not zero, one int64 vector an axis, into out; a 0-d array has none, and is refused. */
 TN_API tn_status tn_nonzero(const tn_array *x, tn_array **out);
 TN_API tn_array *tn_flatnonzero(const tn_array *x);
 /* The same as rows of a matrix. */
 TN_API tn_array *tn_argwhere(const tn_array *x);
 /* The subarrays along an axis (the elements of the flat array, if the list is empty) for which the vector `condition` is true. */
 TN_API tn_array *tn_compress(const tn_array *condition, const tn_array *x, tn_axes axis);
+TN_API tn_array *tn_compress_with(const tn_array *condition, const tn_array *x, tn_axes axis, const tn_out_opts *opts);
 /* The elements where `condition`, of as many elements, is true. */
 TN_API tn_array *tn_extract(const tn_array *condition, const tn_array *x);
 
@@ -89,9 +90,15 @@ TN_API tn_array *tn_extract(const tn_array *condition, const tn_array *x);
 
 /* For each position the element of the array that `which` names; all broadcast. mode as tn_take_with. */
 TN_API tn_array *tn_choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode);
+TN_API tn_array *tn_choose_with(const tn_array *which, int count, const tn_array *const *choices, const char *mode,
+                                const tn_out_opts *opts);
 /* The element of the first choice whose condition is true, else `otherwise`. */
 TN_API tn_array *tn_select(int count, const tn_array *const *conditions, const tn_array *const *choices,
                            const tn_array *otherwise);
+
+/* Of x's shape and dtype: the value of the last condition that is true, else `otherwise` (NULL: 0). Conditions have x's shape. */
+TN_API tn_array *tn_piecewise(const tn_array *x, int count, const tn_array *const *conditions, const tn_array *const *values,
+                              const tn_array *otherwise);
 
 /* ---- positions as numbers ---------------------------------------------------------------------------------- */
 
@@ -116,6 +123,8 @@ TN_API tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2]);
 #define tn_argwhere(x) TN_AT(tn_argwhere)(TN_ARG(x))
 #define tn_compress(condition, x, axis) TN_AT(tn_compress)(TN_ARG(condition), TN_ARG(x), axis)
 #define tn_extract(condition, x) TN_AT(tn_extract)(TN_ARG(condition), TN_ARG(x))
+#define tn_choose_with(which, ...) TN_AT(tn_choose_with)(TN_ARG(which), __VA_ARGS__)
+#define tn_compress_with(condition, x, ...) TN_AT(tn_compress_with)(TN_ARG(condition), TN_ARG(x), __VA_ARGS__)
 #define tn_choose(which, ...) TN_AT(tn_choose)(TN_ARG(which), __VA_ARGS__)
 #define tn_unravel_index(indices, shape, out) TN_AT(tn_unravel_index)(TN_ARG(indices), shape, out)
 #ifndef __cplusplus

@@ -61,6 +61,7 @@ TN_API tn_array *tn_diagflat(const tn_array *x, int k);
 /* The diagonals of the matrices along two axes, as a last axis; their sums. */
 TN_API tn_array *tn_diagonal(const tn_array *x, int offset, int axis1, int axis2);
 TN_API tn_array *tn_trace(const tn_array *x, int offset, int axis1, int axis2, tn_dtype dtype);
+TN_API tn_array *tn_trace_with(const tn_array *x, int offset, int axis1, int axis2, const tn_out_opts *opts);
 /* The last two axes with zeros above / below the k-th diagonal. */
 TN_API tn_array *tn_tril(const tn_array *x, int k);
 TN_API tn_array *tn_triu(const tn_array *x, int k);
@@ -75,6 +76,8 @@ TN_API tn_array *tn_rollaxis(const tn_array *x, int axis, int start);
 TN_API tn_array *tn_atleast_1d(const tn_array *x);
 TN_API tn_array *tn_atleast_2d(const tn_array *x);
 TN_API tn_array *tn_atleast_3d(const tn_array *x);
+/* The shape that shapes broadcast to. */
+TN_API tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out);
 /* All in their common shape, into out. */
 TN_API tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out);
 
@@ -112,8 +115,12 @@ TN_API tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const
 
 TN_API tn_array *tn_vstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_hstack(int count, const tn_array *const *arrays);
+TN_API tn_array *tn_vstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);
+TN_API tn_array *tn_hstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);
 TN_API tn_array *tn_dstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_column_stack(int count, const tn_array *const *arrays);
+/* A matrix of blocks, row after row: each row's joined along the last axis, the rows along the one before it. */
+TN_API tn_array *tn_block(int rows, int columns, const tn_array *const *blocks);
 /* Joined along an axis; both flat when the list is empty. */
 TN_API tn_array *tn_append(const tn_array *x, const tn_array *values, tn_axes axis);
 /* x with `values` put in front of the `count` positions along an axis, or in the flat array when the list is empty. One position:
@@ -133,6 +140,7 @@ TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 #define tn_diag(x, k) TN_AT(tn_diag)(TN_ARG(x), k)
 #define tn_diagflat(x, k) TN_AT(tn_diagflat)(TN_ARG(x), k)
 #define tn_diagonal(x, offset, axis1, axis2) TN_AT(tn_diagonal)(TN_ARG(x), offset, axis1, axis2)
+#define tn_trace_with(x, ...) TN_AT(tn_trace_with)(TN_ARG(x), __VA_ARGS__)
 #define tn_trace(x, offset, axis1, axis2, dtype) TN_AT(tn_trace)(TN_ARG(x), offset, axis1, axis2, dtype)
 #define tn_tril(x, k) TN_AT(tn_tril)(TN_ARG(x), k)
 #define tn_triu(x, k) TN_AT(tn_triu)(TN_ARG(x), k)
@@ -151,10 +159,13 @@ TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 #define tn_repeat(x, count, axis) TN_AT(tn_repeat)(TN_ARG(x), count, axis)
 #define tn_repeat_each(x, counts, axis) TN_AT(tn_repeat_each)(TN_ARG(x), TN_ARG(counts), axis)
 #define tn_resize(x, shape) TN_AT(tn_resize)(TN_ARG(x), shape)
+#define tn_vstack_with(...) TN_AT(tn_vstack_with)(__VA_ARGS__)
+#define tn_hstack_with(...) TN_AT(tn_hstack_with)(__VA_ARGS__)
 #define tn_vstack(...) TN_AT(tn_vstack)(__VA_ARGS__)
 #define tn_hstack(...) TN_AT(tn_hstack)(__VA_ARGS__)
 #define tn_dstack(...) TN_AT(tn_dstack)(__VA_ARGS__)
 #define tn_column_stack(...) TN_AT(tn_column_stack)(__VA_ARGS__)
+#define tn_block(...) TN_AT(tn_block)(__VA_ARGS__)
 #define tn_append(x, values, axis) TN_AT(tn_append)(TN_ARG(x), TN_ARG(values), axis)
 #define tn_insert(x, count, positions, values, axis) \
     TN_AT(tn_insert)(TN_ARG(x), count, positions, TN_ARG(values), axis)

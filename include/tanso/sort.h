@@ -37,6 +37,9 @@ TN_API tn_array *tn_topk_with(const tn_array *x, int64_t k, tn_array **positions
 /* int64 positions that sort by the last of `count` keys (equal shapes), ties by the one before it, and so on. */
 TN_API tn_array *tn_lexsort_with(int count, const tn_array *const *keys, const tn_axis_opts *opts);
 
+/* Sorted along the last axis, as complex numbers: complex64 of complex64 and of integers of 8 and 16 bits, else complex128. */
+TN_API tn_array *tn_sort_complex(const tn_array *x);
+
 /* ---- scans: of the flat array by default ---- */
 
 TN_API tn_array *tn_cumsum_with(const tn_array *x, const tn_axis_opts *opts);
@@ -84,6 +87,7 @@ TN_API tn_array *tn_setxor1d(const tn_array *a, const tn_array *b);
 
 #ifndef TN_NO_MACROS
 #define tn_isin(x, set, invert) TN_AT(tn_isin)(TN_ARG(x), TN_ARG(set), invert)
+#define tn_sort_complex(x) TN_AT(tn_sort_complex)(TN_ARG(x))
 #define tn_intersect1d(a, b) TN_AT(tn_intersect1d)(TN_ARG(a), TN_ARG(b))
 #define tn_union1d(a, b) TN_AT(tn_union1d)(TN_ARG(a), TN_ARG(b))
 #define tn_setdiff1d(a, b) TN_AT(tn_setdiff1d)(TN_ARG(a), TN_ARG(b))

@@ -115,6 +115,21 @@ TN_API tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn
 /* The edges alone. */
 TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogram_opts *opts);
 
+typedef struct tn_histogramdd_opts {
+    char _;
+    const int64_t *bins;          /* equal bins, a number a dimension; default: 10 in each */
+    const tn_array *const *edges; /* or ascending vectors of edges, one a dimension; NULL among them: equal bins there */
+    const double (*limits)[2];    /* of equal bins, a pair a dimension (NaN, NaN: the data's); default: the data's */
+    bool density;                 /* probability density instead of counts */
+    const tn_array *weights;      /* a vector, one a point */
+} tn_histogramdd_opts;
+
+/* Counts of points in boxes, float64, an axis a dimension: points are rows of a matrix, dimensions its columns. The edges, one
+ * vector a dimension, into edges[] unless that is NULL. Reads the limits, so it evaluates. */
+TN_API tn_array *tn_histogramdd_with(const tn_array *points, tn_array **edges, const tn_histogramdd_opts *opts);
+/* The same of points with the coordinates x and y, vectors. */
+TN_API tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_array **edges, const tn_histogramdd_opts *opts);
+
 #ifndef TN_NO_MACROS
 #define tn_cov(x, by_columns, ddof) TN_AT(tn_cov)(TN_ARG(x), by_columns, ddof)
 #define tn_corrcoef(x, by_columns) TN_AT(tn_corrcoef)(TN_ARG(x), by_columns)
@@ -150,6 +165,10 @@ TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogr
 #define tn_nanargmax(x, ...) TN_AT(tn_nanargmax_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
 #define tn_nanargmin(x, ...) TN_AT(tn_nanargmin_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
 #define tn_count_nonzero(x, ...) TN_AT(tn_count_nonzero_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
+#define tn_histogramdd(points, edges, ...) \
+    TN_AT(tn_histogramdd_with)(TN_ARG(points), edges, TN_OPTS(tn_histogramdd_opts, __VA_ARGS__))
+#define tn_histogram2d(x, y, edges, ...) \
+    TN_AT(tn_histogram2d_with)(TN_ARG(x), TN_ARG(y), edges, TN_OPTS(tn_histogramdd_opts, __VA_ARGS__))
 #define tn_histogram(x, edges, ...) TN_AT(tn_histogram_with)(TN_ARG(x), edges, TN_OPTS(tn_histogram_opts, __VA_ARGS__))
 #define tn_histogram_bin_edges(x, ...) \
     TN_AT(tn_histogram_bin_edges_with)(TN_ARG(x), TN_OPTS(tn_histogram_opts, __VA_ARGS__))

@@ -39,20 +39,26 @@ TN_API tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const 
 TN_API tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where);
 /* Whether NumPy's 'same_kind' allows a cast: bool < unsigned < signed < float < complex, any width within a kind. */
 TN_API bool tn_can_cast(tn_dtype from, tn_dtype to);
+/* By any of the rules of tn_ufunc_opts.casting; false for a rule that does not exist. */
+TN_API bool tn_can_cast_by(tn_dtype from, tn_dtype to, const char *rule);
+/* The dtype in which an elementwise function of these (64 at most) would compute: C numbers among them adapt to the arrays. 0
+ * (TN_DTYPE_DEFAULT) for none, too many, or an error array. */
+TN_API tn_dtype tn_result_type(int count, const tn_array *const *operands);
 
-/* f over pairs: the result has a's axes, then b's (NumPy's ufunc.outer). */
-TN_API tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b);
+/* f over pairs: the result has a's axes, then b's (NumPy's ufunc.outer). opts as for tn_binary_with; may be NULL. */
+TN_API tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts);
 /*
  * NumPy's other methods of ufuncs, for any function of two operands. They record an operation for each element of the axis, in
  * order; tn_sum, tn_prod, tn_max, tn_min, tn_any, tn_all and the scans of sort.h do the same at once where they apply.
  *
  * tn_reduce_by: f(... f(f(x0, x1), x2) ...) over the axes (default: all), from `initial` if given, which an extent of 0 and
  * `where` need; with keepdims, dtype, out. tn_accumulate_by: all the steps along one axis (default 0). tn_reduceat_by: the
- * reduction from each of `count` places to the next one, the element alone where that does not lie behind.
+ * reduction from each of `count` places to the next one, the element alone where that does not lie behind; opts as for the scan.
  */
 TN_API tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts);
-TN_API tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, int axis);
+TN_API tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places,
+                                const tn_axis_opts *opts);
 /* x[keys] = f(x[keys], value), once for each time that a position occurs, cast to x's dtype (ufunc.at); into the handle x. */
 TN_API tn_status tn_apply_at(tn_binary_function *f, tn_array *x, const tn_array *value, int count, const tn_key *keys);
 
@@ -69,8 +75,9 @@ TN_API tn_array *tn_spacing(const tn_array *x);  /* to the next number away from
 TN_API tn_array *tn_isposinf(const tn_array *x);
 TN_API tn_array *tn_isneginf(const tn_array *x);
 TN_API tn_array *tn_bitwise_count(const tn_array *x); /* ones of |x|, uint8 */
-/* Rounded to `decimals` digits behind the point (before it, if negative), ties to even; integers stay integers. */
+/* Rounded to `decimals` digits behind the point (before it, if negative), ties to even; integers stay integers. bool: decimals 0. */
 TN_API tn_array *tn_round(const tn_array *x, int decimals);
+TN_API tn_array *tn_round_with(const tn_array *x, int decimals, const tn_out_opts *opts);
 /* NaN as `nan`, infinities as the two numbers (NAN: the dtype's largest and lowest). */
 TN_API tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neginf);
 /* Mantissas with 1/2 <= |m| < 1, and int32 exponents: x = m 2^e. */
@@ -80,6 +87,8 @@ TN_API tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whol
 
 /* ---- functions of two -------------------------------------------------------------------------------------- */
 
+/* tn_clip with the options of tn_binary; low or high may be NULL: no limit on that side. */
+TN_API tn_array *tn_clip_with(const tn_array *x, const tn_array *low, const tn_array *high, const tn_ufunc_opts *opts);
 TN_API tn_array *tn_float_power(const tn_array *a, const tn_array *b); /* in float64 */
 /* floor_divide and remainder. */
 TN_API tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder);
@@ -110,6 +119,7 @@ TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
 #define tn_isposinf(x) TN_AT(tn_isposinf)(TN_ARG(x))
 #define tn_isneginf(x) TN_AT(tn_isneginf)(TN_ARG(x))
 #define tn_bitwise_count(x) TN_AT(tn_bitwise_count)(TN_ARG(x))
+#define tn_round_with(x, ...) TN_AT(tn_round_with)(TN_ARG(x), __VA_ARGS__)
 #define tn_round(x, decimals) TN_AT(tn_round)(TN_ARG(x), decimals)
 #define tn_nan_to_num(x, nan, posinf, neginf) TN_AT(tn_nan_to_num)(TN_ARG(x), nan, posinf, neginf)
 #define tn_frexp(x, mantissa, exponent) TN_AT(tn_frexp)(TN_ARG(x), mantissa, exponent)
@@ -119,7 +129,7 @@ TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
 #define tn_array_equal(a, b, equal_nan) TN_AT(tn_array_equal)(TN_ARG(a), TN_ARG(b), equal_nan)
 #define tn_array_equiv(a, b) TN_AT(tn_array_equiv)(TN_ARG(a), TN_ARG(b))
 #define tn_write(out, x, where) TN_AT(tn_write)(out, TN_ARG(x), where)
-#define tn_outer_with(f, a, b) TN_AT(tn_outer_with)(f, TN_ARG(a), TN_ARG(b))
+#define tn_outer_with(f, a, b, ...) TN_AT(tn_outer_with)(f, TN_ARG(a), TN_ARG(b), __VA_ARGS__)
 #ifndef __cplusplus
 #define tn_unary(f, x, ...) TN_AT(tn_unary_with)(f, TN_ARG(x), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))
 #define tn_binary(f, a, b, ...) TN_AT(tn_binary_with)(f, TN_ARG(a), TN_ARG(b), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))

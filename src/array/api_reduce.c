@@ -40,6 +40,10 @@ static tn__node *counted(tn__node *a, const tn_reduce_opts *opts, double identit
     return tn__where(where, a, tn__const_like(a, identity));
 }
 
+static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts);
+static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts);
+static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32_t set, const tn_reduce_opts *opts);
+
 static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
                          const tn_reduce_opts *opts, reduction rule)
 {
@@ -47,6 +51,12 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
     opts = opts ? opts : &defaults;
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
+    tn_reduce_opts of_number = *opts;
+    bool ufunc = rule != mean && rule != variance && rule != logsumexp;
+    if (ufunc && a->shape->ndim == 0 && opts->axis.count == 1 && (opts->axis.axis[0] == 0 || opts->axis.axis[0] == -1)) {
+        of_number.axis.count = 0; /* the one axis that NumPy lets a number have */
+        opts = &of_number;
+    }
     uint32_t set;
     if (!tn__axes_set(operation, opts->axis, a->shape->ndim, &set))
         return tn__failed();
@@ -65,7 +75,14 @@ static tn_array *delivered(const char *operation, tn__op op, const tn_array *x,
                            const tn_reduce_opts *opts, reduction rule)
 {
     tn__call call = tn__enter();
-    return tn__deliver(call, reduced(operation, op, x, opts, rule), opts ? opts->out : NULL);
+    tn__node *result = reduced(operation, op, x, opts, rule);
+    bool positions = op == TN__OP_ARGMAX || op == TN__OP_ARGMIN;
+    tn_dtype out = positions && opts && opts->out ? tn_dtype_of(opts->out) : TN_DTYPE_DEFAULT;
+    if (out && tn_dtype_promote(out, TN_INT64) != TN_INT64 && !tn__node_is_error(result)) {
+        tn__fail(TN_ERR_DTYPE, operation, "positions are integers, out is %s", tn_dtype_name(out));
+        result = tn__failed();
+    }
+    return tn__deliver(call, result, opts ? opts->out : NULL);
 }
 
 /* The dtype that float16 and bfloat16 are computed in when several steps follow each other; others
@@ -132,22 +149,23 @@ static tn__node *position(const char *operation, tn__op op, tn__node *a, uint32_
     return tn__reshape(tn__reduce(op, tn__reshape(a, 1, &size), 1), ndim, ones);
 }
 
-static tn__node *average(tn__node *a, uint32_t set, int64_t count)
+static tn__node *average(tn__node *a, uint32_t set, double count)
 {
-    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), (double)count);
+    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), count);
 }
 
 /* The mean of the elements that count, or their sum over their number less `less`. */
-static tn__node *average_where(tn__node *a, uint32_t set, const tn_reduce_opts *opts, int less)
+static tn__node *average_where(tn__node *a, uint32_t set, const tn_reduce_opts *opts, double less)
 {
-    int64_t count = count_of(a, set);
+    double count = (double)count_of(a, set);
     if (!opts->where)
         return average(a, set, count > less ? count - less : 0);
     tn__node *ones = tn__cast(counted(tn__const(1, TN_INT64, a->shape, a->device), opts, 0), TN_INT64);
-    tn__node *number = tn__with(TN__OP_MAXIMUM, tn__with(TN__OP_SUBTRACT, tn__reduce(TN__OP_SUM, ones, set), less), 0);
+    tn_dtype dtype = tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
+    tn__node *number = tn__cast(tn__reduce(TN__OP_SUM, ones, set), less == 0 ? TN_INT64 : dtype);
+    number = tn__with(TN__OP_MAXIMUM, less == 0 ? number : tn__with(TN__OP_SUBTRACT, number, less), 0);
     TN__PASS_ERROR(number);
-    return tn__binary(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, counted(a, opts, 0), set),
-                      tn__cast(number, (tn_dtype)a->dtype));
+    return tn__binary(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, counted(a, opts, 0), set), tn__cast(number, dtype));
 }
 
 static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t set,
@@ -157,9 +175,10 @@ static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t se
     tn_dtype dtype = opts->dtype                   ? opts->dtype
                      : tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype
                                                    : TN_FLOAT64;
-    if (!tn__dtype_inexact(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a float or complex dtype, got %s",
-                   tn_dtype_name(dtype));
+    if (dtype == TN_BOOL)
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a dtype of numbers, got bool");
+    if (!tn__dtype_inexact(dtype)) /* summed in it, then cut */
+        return tn__cast(average_where(tn__cast(a, dtype), set, opts, 0), dtype);
     return tn__cast(average_where(tn__cast(a, wide(dtype)), set, opts, 0), dtype);
 }
 
@@ -170,14 +189,15 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     tn_dtype dtype = opts->dtype                   ? opts->dtype
                      : tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype
                                                    : TN_FLOAT64;
-    if (!tn__dtype_inexact(dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a float or complex dtype, got %s",
-                   tn_dtype_name(dtype));
-    a = tn__cast(a, wide(dtype));
-    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, average_where(a, set, opts, 0));
+    if (dtype == TN_BOOL)
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a dtype of numbers, got bool");
+    bool whole = !tn__dtype_inexact(dtype); /* then each step is cut to it */
+    a = tn__cast(a, whole ? dtype : wide(dtype));
+    tn__node *mean = average_where(a, set, opts, 0);
+    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, whole ? tn__cast(mean, dtype) : mean);
     TN__PASS_ERROR(deviation);
     if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
-        dtype = (tn_dtype)tn__dtypes[dtype].component;
+        dtype = opts->dtype ? opts->dtype : (tn_dtype)tn__dtypes[dtype].component;
         deviation = tn__unary(TN__OP_ABS, deviation);
     }
     tn__node *result = average_where(tn__unary(TN__OP_SQUARE, deviation), set, opts, opts->ddof);

@@ -99,6 +99,28 @@ static tn__node *scan_operand(tn__node *a, tn__op op, tn_dtype dtype)
     return dtype ? tn__cast(a, dtype) : a;
 }
 
+/* Of complex numbers: by their places in sorted order, of which the largest so far names the element. NaN wins: for the least,
+ * elements with a NaN come first. */
+static tn__node *complex_extremes(tn__node *rows, tn__op op)
+{
+    if (rows->shape->size == 0)
+        return rows;
+    int last = rows->shape->ndim - 1;
+    tn__node *order = complex_order(rows), *place = tn__rows(TN__OP_ARGSORT, order, NULL);
+    TN__PASS_ERROR(place);
+    if (op == TN__OP_CUMMIN) {
+        tn__node *nan = tn__unary(TN__OP_ISNAN, rows);
+        place = tn__where(nan, tn__with(TN__OP_SUBTRACT, place, (double)rows->shape->dim[last]), place);
+    }
+    place = tn__rows(op, place, NULL);
+    TN__PASS_ERROR(place);
+    if (op == TN__OP_CUMMIN) {
+        tn__node *before = tn__with(TN__OP_LESS, place, 0);
+        place = tn__where(before, tn__with(TN__OP_ADD, place, (double)rows->shape->dim[last]), place);
+    }
+    return tn__gather(rows, tn__gather(order, place, last), last);
+}
+
 static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
 {
     const char *operation = tn__ops[op].name;
@@ -118,6 +140,9 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     }
     a = tn__axis_to_last(a, axis);
     TN__PASS_ERROR(a);
+    bool extremes = op == TN__OP_CUMMAX || op == TN__OP_CUMMIN;
+    if (extremes && tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX)
+        return tn__axis_from_last(complex_extremes(a, op), axis);
     a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__rows(op, a, NULL);
     return tn__axis_from_last(a, axis);
 }
@@ -135,6 +160,35 @@ SCAN(cummin, CUMMIN)
 
 /* ---- searching ---- */
 
+/* Two vectors as one. */
+static tn__node *joined(tn__node *a, tn__node *b)
+{
+    int64_t n = a->shape->size + b->shape->size;
+    const tn__shape *shape = tn__shape_intern(1, &n);
+    const tn__ints *front = tn__ints_intern(2, (const int64_t[]){0, 1}), *behind = tn__ints_intern(2, (const int64_t[]){a->shape->size, 1});
+    if (!shape || !front || !behind)
+        TN__REFUSE(TN_ERR_MEMORY, "searchsorted", "no memory for a window");
+    tn__node *zeros = tn__const(0, (tn_dtype)a->dtype, shape, a->device);
+    if (b->shape->size == 0)
+        return a;
+    return a->shape->size == 0 ? b : tn__update(tn__update(zeros, a, front), b, behind);
+}
+
+/* Complex values have places by sorting them and the sorted ones together: how many of those stand before each. */
+static tn__node *complex_search(tn__node *sorted, tn__node *values, bool right)
+{
+    int64_t n = sorted->shape->size, m = values->shape->size;
+    /* equal ones stay in the order in which they are joined */
+    tn__node *order = complex_order(right ? joined(sorted, values) : joined(values, sorted));
+    TN__PASS_ERROR(order);
+    tn__node *ours = right ? tn__with(TN__OP_LESS, order, (double)n) : tn__with(TN__OP_GREATER_EQUAL, order, (double)m);
+    tn__node *before = tn__rows(TN__OP_CUMSUM, tn__cast(ours, TN_INT64), NULL), *place = tn__rows(TN__OP_ARGSORT, order, NULL);
+    TN__PASS_ERROR(before);
+    TN__PASS_ERROR(place);
+    int64_t start = right ? n : 0, step = 1;
+    return tn__gather(before, tn__slice_node(place, &start, &step, &m), 0);
+}
+
 static tn__node *search(tn__node *sorted, tn__node *values, bool right)
 {
     TN__PASS_ERROR(sorted);
@@ -150,6 +204,8 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     const tn__shape *shape = values->shape;
     sorted = tn__adapt(sorted, dtype, sorted->shape, device);
     values = tn__reshape(tn__adapt(values, dtype, shape, device), 1, &shape->size);
+    if (tn__dtypes[dtype].class == TN__CLASS_COMPLEX && shape->size > 0)
+        return tn__reshape_like(complex_search(sorted, values, right), shape);
     return tn__reshape_like(tn__rows(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
 }
 

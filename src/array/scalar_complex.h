@@ -248,7 +248,7 @@ TN_FN tn_c128 tns_pow_c128(tn_c128 a, tn_c128 b)
     tn_f64 br = tns_re_c128(b), bi = tns_im_c128(b);
     if (br == 0 && bi == 0) return tns_make_c128(1, 0);
     if (tns_re_c128(a) == 0 && tns_im_c128(a) == 0)
-        return br > 0 && bi == 0 ? tns_make_c128(0, 0) : tns_make_c128(TNS_NAN_F64, TNS_NAN_F64);
+        return br > 0 ? tns_make_c128(0, 0) : tns_make_c128(TNS_NAN_F64, TNS_NAN_F64);
     if (bi == 0 && br > -100 && br < 100 && br == (tn_f64)(int)br) {
         int n = (int)br < 0 ? -(int)br : (int)br;
         tn_c128 result = tns_make_c128(1, 0);

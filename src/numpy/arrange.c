@@ -95,6 +95,24 @@ tn_array *tn_atleast_3d(const tn_array *x)
     return at_least(x, 3, 1);
 }
 
+tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out)
+{
+    tn_shape shape = {0};
+    for (int i = 0; i < count; i++) {
+        tn_shape next = shapes[i], both = shape.ndim > next.ndim ? shape : next;
+        for (int d = 1; d <= both.ndim; d++) {
+            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1, b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
+            if (a != b && a != 1 && b != 1)
+                return tn__fail(TN_ERR_SHAPE, "broadcast_shapes", "shape %d has extent %lld where those before it have %lld", i,
+                                (long long)b, (long long)a);
+            both.dim[both.ndim - d] = a == 1 ? b : a;
+        }
+        shape = both;
+    }
+    *out = shape;
+    return TN_OK;
+}
+
 tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out)
 {
     tn_shape shape = {0};

@@ -35,6 +35,35 @@ tn_array *tn__into(tn_array *out, tn_array *result)
     return tn__deliver(call, tn__node_of(result, "out"), out);
 }
 
+static bool may_cast(tn_dtype from, tn_dtype to, const tn_out_opts *opts)
+{
+    return tn_can_cast_by(from, to, opts->casting ? opts->casting : "same_kind");
+}
+
+tn_array *tn__operands_as(const char *operation, int count, tn_array **operands, const tn_out_opts *opts)
+{
+    for (int i = 0; i < count && opts && opts->dtype; i++) {
+        if (tn_is_error(operands[i]))
+            return tn__again(operands[i]);
+        if (!tn__is_weak(operands[i]) && !may_cast(tn_dtype_of(operands[i]), opts->dtype, opts))
+            return tn__refused(TN_ERR_DTYPE, operation, "operand %d is %s, which may not be cast to %s", i,
+                               tn_dtype_name(tn_dtype_of(operands[i])), tn_dtype_name(opts->dtype));
+        operands[i] = tn_cast(operands[i], opts->dtype);
+    }
+    return NULL;
+}
+
+tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_opts *opts)
+{
+    if (!opts || !opts->out || tn_is_error(result) || tn_is_error(opts->out))
+        return tn__into(opts ? opts->out : NULL, result);
+    tn_dtype to = tn_dtype_of(opts->out);
+    if (!may_cast(tn_dtype_of(result), to, opts))
+        return tn__refused(TN_ERR_DTYPE, operation, "a result of %s may not be cast to out's %s", tn_dtype_name(tn_dtype_of(result)),
+                           tn_dtype_name(to));
+    return tn__into(opts->out, tn_cast(result, to));
+}
+
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...)
 {
     char reason[512];

@@ -28,6 +28,11 @@ tn_status tn__composed_all(int count, tn_array **results);
 /* What a call returns: the result, written into `out` unless that is NULL. */
 tn_array *tn__into(tn_array *out, tn_array *result);
 
+/* Operands cast to opts->dtype (NULL, 0: as they are), if opts->casting allows it; an error, or NULL. */
+tn_array *tn__operands_as(const char *operation, int count, tn_array **operands, const tn_out_opts *opts);
+/* tn__into(opts->out), if opts->casting allows the result there. */
+tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_opts *opts);
+
 /* A failed check, as an error array: tn__refused(TN_ERR_SHAPE, "roll", "expected ..., got ..."). */
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* Another handle to x's value. */

@@ -43,8 +43,7 @@ static tn_array *column_less_row(int64_t rows, int64_t columns, tn_device device
 
 tn_array *tn_tri_with(int64_t n, int64_t m, int k, const tn_create_opts *opts)
 {
-    if (n < 0)
-        return tn__refused(TN_ERR_SHAPE, "tri", "expected 0 or more rows, got %lld", (long long)n);
+    n = n < 0 ? 0 : n; /* as NumPy has it */
     tn_dtype dtype = opts && opts->dtype ? opts->dtype : TN_FLOAT32;
     tn_device device = opts ? opts->device : (tn_device){0, 0};
     TN__COMPOSE(tn_cast(tn_less_equal(column_less_row(n, m < 0 ? n : m, device), tn_weak_int(k)), dtype));
@@ -133,6 +132,11 @@ tn_array *tn_trace(const tn_array *x, int offset, int axis1, int axis2, tn_dtype
     TN__COMPOSE(tn_sum_with(diagonal("trace", x, offset, axis1, axis2), &opts));
 }
 
+tn_array *tn_trace_with(const tn_array *x, int offset, int axis1, int axis2, const tn_out_opts *opts)
+{
+    TN__COMPOSE(tn__given_out("trace", tn_trace(x, offset, axis1, axis2, opts ? opts->dtype : TN_DTYPE_DEFAULT), opts));
+}
+
 /* ---- spaced numbers ---- */
 
 /* The dtype numbers are computed in: float64 for C numbers and integers. */
@@ -142,10 +146,15 @@ static tn_dtype space_dtype(const tn_array *start, const tn_array *stop)
     return tn__dtype_inexact(both) ? both : TN_FLOAT64;
 }
 
-/* C numbers are float64 here, as in NumPy. */
-static tn_array *end_of(const tn_array *x)
+/* A C number adapts to the other end where that is of floats; of two, they are float64, or complex128. */
+static tn_array *end_of(const tn_array *x, const tn_array *other)
 {
-    return tn__is_weak(x) ? tn_cast(x, TN_FLOAT64) : tn__again(x);
+    if (!tn__is_weak(x) || tn_is_error(other))
+        return tn__again(x);
+    tn_dtype both = tn_result_type(2, (const tn_array *const[]){x, other});
+    if (tn__is_weak(other))
+        both = tn_dtype_is_complex(both) ? TN_COMPLEX128 : TN_FLOAT64;
+    return tn_cast(x, tn__dtype_inexact(both) ? both : TN_FLOAT64);
 }
 
 static tn_array *spaced(tn_array *start, tn_array *stop, int64_t count, const tn_space_opts *opts)
@@ -195,13 +204,13 @@ tn_array *tn_linspace_arrays_with(const tn_array *start, const tn_array *stop, i
     tn_array *error;
     if (bad_count("linspace", count, &error))
         return error;
-    TN__COMPOSE(finished(spaced(end_of(start), end_of(stop), count, opts), opts));
+    TN__COMPOSE(finished(spaced(end_of(start, stop), end_of(stop, start), count, opts), opts));
 }
 
 static tn_array *logspace(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts)
 {
     double base = opts && opts->base != 0 ? opts->base : 10;
-    tn_array *exponents = spaced(end_of(start), end_of(stop), count, opts);
+    tn_array *exponents = spaced(end_of(start, stop), end_of(stop, start), count, opts);
     const tn_create_opts own = {.dtype = tn_dtype_of(exponents), .device = tn_device_of(exponents)};
     tn_array *y = tn_power(tn_scalar_with(base, &own), exponents);
     return opts && opts->dtype ? tn_cast(y, opts->dtype) : y;
@@ -220,7 +229,7 @@ tn_array *tn_logspace_with(const tn_array *start, const tn_array *stop, int64_t 
 
 static tn_array *geomspace(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts)
 {
-    tn_array *a = end_of(start), *b = end_of(stop);
+    tn_array *a = end_of(start, stop), *b = end_of(stop, start);
     tn_dtype dtype = space_dtype(a, b);
     a = tn_cast(a, dtype);
     b = tn_cast(b, dtype);

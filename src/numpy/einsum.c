@@ -242,9 +242,24 @@ static tn_array *contract(const expression *e, term *a, term *b, const char *kep
     return tn_is_error(a->x) ? a->x : NULL;
 }
 
-static tn_array *einsum(expression *e, int count, const tn_array *const *operands)
+/* All in one dtype: sums of bool are sums where something else is not bool. */
+static tn_array *alike(int count, const tn_array *const *operands, tn_array **out, const tn_out_opts *opts)
 {
-    tn_array *error = parse(e, count, operands);
+    tn_dtype dtype = opts->dtype ? opts->dtype : tn_result_type(count, operands);
+    for (int i = 0; i < count; i++)
+        out[i] = tn__again(operands[i]);
+    const tn_out_opts to = {.dtype = dtype, .casting = opts->casting};
+    return tn__operands_as("einsum", count, out, &to);
+}
+
+static tn_array *einsum(expression *e, int count, const tn_array *const *given, const tn_out_opts *opts)
+{
+    static const tn_out_opts defaults = {.casting = "safe"};
+    tn_out_opts own = opts ? *opts : defaults;
+    own.casting = own.casting ? own.casting : defaults.casting;
+    tn_array *operands[MAX_OPERANDS], *error = alike(count, given, operands, &own);
+    if (!error)
+        error = parse(e, count, (const tn_array *const *)operands);
     if (!error && !e->arrow)
         implicit_output(e);
     if (!error)
@@ -268,13 +283,18 @@ static tn_array *einsum(expression *e, int count, const tn_array *const *operand
         if (i + 1 < count)
             error = contract(e, &e->operand[0], &e->operand[i + 1], kept);
     }
-    return error ? error : arranged(&e->operand[0], e->output);
+    return error ? error : tn__given_out("einsum", arranged(&e->operand[0], e->output), &own);
 }
 
-tn_array *tn_einsum(const char *subscripts, int count, const tn_array *const *operands)
+tn_array *tn_einsum_with(const char *subscripts, int count, const tn_array *const *operands, const tn_out_opts *opts)
 {
     if (!subscripts || count < 1 || count > MAX_OPERANDS || !operands)
         return tn__refused(TN_ERR_VALUE, "einsum", "expected a string and 1 to %d operands, got %d", MAX_OPERANDS, count);
     expression e = {.subscripts = subscripts};
-    TN__COMPOSE(einsum(&e, count, operands));
+    TN__COMPOSE(einsum(&e, count, operands, opts));
+}
+
+tn_array *tn_einsum(const char *subscripts, int count, const tn_array *const *operands)
+{
+    return tn_einsum_with(subscripts, count, operands, NULL);
 }

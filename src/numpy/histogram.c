@@ -126,9 +126,11 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
         return tn__again(edges);
     int64_t bins = tn_size(edges) - 1;
     const tn_array *weights = opts ? opts->weights : NULL;
-    if (weights && tn_size(weights) != tn_size(x))
-        return tn__refused(TN_ERR_SHAPE, "histogram", "%lld weights for %lld elements", (long long)tn_size(weights),
-                           (long long)tn_size(x));
+    bool fits = !weights || tn_ndim(weights) == tn_ndim(x);
+    for (int d = 0; fits && weights && d < tn_ndim(x); d++)
+        fits = tn_dim(weights, d) == tn_dim(x, d);
+    if (!fits)
+        return tn__refused(TN_ERR_SHAPE, "histogram", "expected weights of the array's shape");
     if (bins == 0 || (tn_size(x) == 0 && !weights)) {
         counts = tn_zeros_like(tn__count_up(x, bins));
     } else if (!weights) {
@@ -151,4 +153,82 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
 tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn_histogram_opts *opts)
 {
     TN__COMPOSE(histogram(x, edges, opts));
+}
+
+/* ---- histograms of points ---- */
+
+/* The edges of dimension d of the points, whose coordinates there are x. */
+static tn_array *edges_along(const tn_array *x, int d, const tn_histogramdd_opts *opts)
+{
+    tn_histogram_opts own = {.bins = opts->bins ? opts->bins[d] : 0, .edges = opts->edges ? opts->edges[d] : NULL};
+    if (opts->bins && own.bins < 1)
+        own.bins = -1; /* 0 stands for the default */
+    if (!opts->limits || opts->limits[d][0] != opts->limits[d][0])
+        return edges_of(x, &own);
+    own.low = opts->limits[d][0];
+    own.high = opts->limits[d][1];
+    if (own.low == 0 && own.high == 0) { /* which stand for the data's */
+        own.low = -0.5;
+        own.high = 0.5;
+    }
+    return edges_of(x, &own);
+}
+
+/* The bin of each x, counted from 1: 0 and the one behind the last are outside. */
+static tn_array *bins_of(const tn_array *x, const tn_array *edges)
+{
+    const tn_search_opts right = {.right = true};
+    tn_array *bin = tn_searchsorted_with(edges, x, &right), *last = tn_index(edges, -1);
+    return tn_where(tn_equal(x, last), tn_subtract(bin, tn_weak_int(1)), bin);
+}
+
+static tn_array *histogramdd(const tn_array *points, tn_array **edges, const tn_histogramdd_opts *opts)
+{
+    static const tn_histogramdd_opts defaults = {._ = 0};
+    opts = opts ? opts : &defaults;
+    if (tn_is_error(points))
+        return tn__again(points);
+    int64_t count = tn_dim(points, 0), total = 1, many = tn_ndim(points) == 2 ? tn_dim(points, 1) : 0;
+    if (many < 1 || many > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a row of 1 to %d coordinates for each point", TN_MAX_NDIM);
+    if (opts->weights && (tn_ndim(opts->weights) != 1 || tn_size(opts->weights) != count))
+        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a vector of %lld weights, one a point", (long long)count);
+    tn_shape padded = {.ndim = (int)many};
+    tn_slice_range inside[TN_MAX_NDIM];
+    tn_array *place = NULL, *own[TN_MAX_NDIM];
+    for (int d = 0; d < many; d++) {
+        tn_array *x = tn_squeeze(tn__cut(points, 1, d, 1), tn__axes_of(1, (int[]){1}));
+        own[d] = edges_along(x, d, opts);
+        if (tn_is_error(own[d]))
+            return own[d];
+        if (edges)
+            edges[d] = tn_keep(own[d]);
+        padded.dim[d] = tn_size(own[d]) + 1;
+        inside[d] = (tn_slice_range){1, padded.dim[d] - 1, 1};
+        tn_array *bin = bins_of(x, own[d]);
+        place = place ? tn_add(tn_multiply(place, tn_weak_int(padded.dim[d])), bin) : bin;
+        total *= padded.dim[d];
+    }
+    tn_array *counts = tn_reshape(bincount(place, opts->weights, total), padded);
+    counts = tn_slice(tn_cast(counts, TN_FLOAT64), padded.ndim, inside);
+    if (!opts->density)
+        return counts;
+    tn_array *density = counts;
+    for (int d = 0; d < many; d++) {
+        tn_shape along = {.ndim = padded.ndim};
+        for (int i = 0; i < along.ndim; i++)
+            along.dim[i] = i == d ? padded.dim[d] - 2 : 1;
+        density = tn_divide(density, tn_reshape(tn_diff(own[d], 1, 0), along));
+    }
+    return tn_divide(density, tn_sum_with(counts, NULL));
+}
+
+tn_array *tn_histogramdd_with(const tn_array *points, tn_array **edges, const tn_histogramdd_opts *opts)
+{
+    TN__COMPOSE(histogramdd(points, edges, opts));
+}
+
+tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_array **edges, const tn_histogramdd_opts *opts)
+{
+    TN__COMPOSE(histogramdd(tn_stack(2, (const tn_array *const[]){x, y}, 1), edges, opts));
 }

@@ -42,6 +42,55 @@ tn_array *tn_hstack(int count, const tn_array *const *arrays)
     TN__COMPOSE(stacked("hstack", count, arrays, tn_atleast_1d, 1, 0));
 }
 
+/* ---- with options ---- */
+
+enum { JOINED, STACKED, VERTICAL, HORIZONTAL };
+
+static tn_array *join_by(int how, int count, const tn_array *const *arrays, int axis)
+{
+    return how == JOINED     ? tn_concatenate(count, arrays, axis)
+           : how == STACKED  ? tn_stack(count, arrays, axis)
+           : how == VERTICAL ? tn_vstack(count, arrays)
+                             : tn_hstack(count, arrays);
+}
+
+static tn_array *join_with(const char *operation, int how, int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts)
+{
+    if (count < 1 || !opts || !opts->dtype)
+        return tn__given_out(operation, join_by(how, count, arrays, axis), opts);
+    tn_array **own = tn__alloc((size_t)count * sizeof *own), *error = NULL;
+    if (!own) {
+        tn__fail_memory(operation, (size_t)count * sizeof *own);
+        return tn__leave_error(tn__enter());
+    }
+    for (int i = 0; i < count; i++)
+        own[i] = tn__again(arrays[i]);
+    error = tn__operands_as(operation, count, own, opts);
+    tn_array *result = error ? error : tn__given_out(operation, join_by(how, count, (const tn_array *const *)own, axis), opts);
+    tn__free(own);
+    return result;
+}
+
+tn_array *tn_concatenate_with(int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts)
+{
+    TN__COMPOSE(join_with("concatenate", JOINED, count, arrays, axis, opts));
+}
+
+tn_array *tn_stack_with(int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts)
+{
+    TN__COMPOSE(join_with("stack", STACKED, count, arrays, axis, opts));
+}
+
+tn_array *tn_vstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts)
+{
+    TN__COMPOSE(join_with("vstack", VERTICAL, count, arrays, 0, opts));
+}
+
+tn_array *tn_hstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts)
+{
+    TN__COMPOSE(join_with("hstack", HORIZONTAL, count, arrays, 0, opts));
+}
+
 tn_array *tn_dstack(int count, const tn_array *const *arrays)
 {
     TN__COMPOSE(stacked("dstack", count, arrays, tn_atleast_3d, 2, 2));
@@ -258,4 +307,28 @@ static tn_array *trimmed(const tn_array *x, bool front, bool back)
 tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back)
 {
     TN__COMPOSE(trimmed(x, front, back));
+}
+
+/* ---- blocks ---- */
+
+static tn_array *block(int rows, int columns, const tn_array *const *blocks)
+{
+    if (rows < 1 || columns < 1)
+        return tn__refused(TN_ERR_VALUE, "block", "expected at least one row and column of blocks, got %d and %d", rows, columns);
+    int ndim = 2;
+    for (int i = 0; i < rows * columns; i++)
+        ndim = tn_ndim(blocks[i]) > ndim ? tn_ndim(blocks[i]) : ndim;
+    tn_array *whole = NULL;
+    for (int i = 0; i < rows; i++) {
+        tn_array *row = tn__at_least(blocks[i * columns], ndim);
+        for (int j = 1; j < columns; j++)
+            row = tn_concatenate(2, (const tn_array *const[]){row, tn__at_least(blocks[i * columns + j], ndim)}, -1);
+        whole = whole ? tn_concatenate(2, (const tn_array *const[]){whole, row}, -2) : row;
+    }
+    return whole;
+}
+
+tn_array *tn_block(int rows, int columns, const tn_array *const *blocks)
+{
+    TN__COMPOSE(block(rows, columns, blocks));
 }

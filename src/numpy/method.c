@@ -33,6 +33,55 @@ static bool known_rule(const char *rule)
     return !rule;
 }
 
+bool tn_can_cast_by(tn_dtype from, tn_dtype to, const char *rule)
+{
+    return from && to && known_rule(rule) && may_cast(from, to, rule);
+}
+
+enum { MANY = 64 };
+
+tn_dtype tn_result_type(int count, const tn_array *const *operands)
+{
+    tn__node *node[MANY];
+    bool all_weak, failed = count < 1 || count > MANY;
+    tn__call call = tn__enter();
+    for (int i = 0; i < count && !failed; i++)
+        failed = tn__node_is_error(node[i] = tn__node_of(operands[i], "result_type"));
+    tn_dtype dtype = failed ? TN_DTYPE_DEFAULT : tn__common_dtype(count, node, &all_weak);
+    tn__leave(call);
+    return dtype;
+}
+
+/* May an operand be cast? A C number is of any dtype of its kind. */
+static bool operand_may(const tn_array *x, tn_dtype to, const char *rule)
+{
+    tn_dtype from = tn_dtype_of(x);
+    if (!tn__is_weak(x))
+        return may_cast(from, to, rule);
+    int kind = tn__dtypes[from].class, wanted = tn__dtypes[to].class;
+    if (tn_dtype_is_integer(from) && tn_dtype_is_integer(to))
+        return true;
+    bool strict = rule && (strcmp(rule, "no") == 0 || strcmp(rule, "equiv") == 0);
+    return strict ? kind == wanted : kind <= wanted || (rule && strcmp(rule, "unsafe") == 0);
+}
+
+/* The result of a call, if its operands may be cast to what it computes in: its own dtype, but for what gives bool or a real
+ * number of complex ones, which computes in the operands' common dtype. */
+static tn_array *permitted(tn_array *y, const tn_array *a, const tn_array *b, const char *rule, bool of_any)
+{
+    if (!rule || of_any || tn_is_error(y) || tn_is_error(a) || (b && tn_is_error(b)))
+        return y;
+    const tn_array *const operands[] = {a, b};
+    tn_dtype common = tn_result_type(b ? 2 : 1, operands), in = tn_dtype_of(y);
+    if (in == TN_BOOL || tn_dtype_is_complex(common) || in == TN_UINT8)
+        in = common;
+    for (int i = 0; i < (b ? 2 : 1); i++)
+        if (in && !operand_may(operands[i], in, rule))
+            return tn__refused(TN_ERR_DTYPE, "casting", "%s may not be cast to %s by the rule '%s'",
+                               tn_dtype_name(tn_dtype_of(operands[i])), tn_dtype_name(in), rule);
+    return y;
+}
+
 static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
 {
     if (opts && opts->out) {
@@ -57,12 +106,14 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
 {
     if (opts && !known_rule(opts->casting))
         return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe", opts->casting);
-    if (!opts || !opts->dtype || tn_is_error(a) || (b && tn_is_error(b)))
-        return call(one, two, a, b);
+    bool of_any = two == tn_logical_and || two == tn_logical_or || two == tn_logical_xor || one == tn_logical_not;
+    bool own = one == tn_bitwise_count && opts && opts->dtype == TN_UINT8; /* which it gives for all dtypes */
+    if (!opts || !opts->dtype || own || tn_is_error(a) || (b && tn_is_error(b)))
+        return permitted(call(one, two, a, b), a, b, opts ? opts->casting : NULL, of_any);
     tn_dtype dtype = opts->dtype, bad = TN_DTYPE_DEFAULT;
-    if (!may_cast(tn_dtype_of(a), dtype, opts->casting))
+    if (!operand_may(a, dtype, opts->casting))
         bad = tn_dtype_of(a);
-    if (b && !may_cast(tn_dtype_of(b), dtype, opts->casting))
+    if (b && !operand_may(b, dtype, opts->casting))
         bad = tn_dtype_of(b);
     tn_array *y = bad ? NULL : call(one, two, tn_cast(a, dtype), b ? tn_cast(b, dtype) : NULL);
     if (y && (tn_is_error(y) || tn_dtype_of(y) == dtype))
@@ -86,9 +137,33 @@ tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_arra
     TN__COMPOSE(finished(typed(NULL, f, a, b, opts), opts));
 }
 
+/* x within limits, either of which may be missing. */
+static tn_array *limited(const tn_array *x, const tn_array *low, const tn_array *high)
+{
+    return low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : high ? tn_minimum(x, high) : tn__array_of(x);
+}
+
+static tn_array *clip(const tn_array *x, const tn_array *low, const tn_array *high, const tn_ufunc_opts *opts)
+{
+    const tn_array *operand[] = {x, low, high};
+    for (int i = 0; i < 3 && opts && opts->dtype; i++) {
+        if (!operand[i] || tn_is_error(operand[i]))
+            continue;
+        if (!operand_may(operand[i], opts->dtype, opts->casting))
+            return refused_cast(tn_dtype_of(operand[i]), opts->dtype);
+        operand[i] = tn_cast(operand[i], opts->dtype);
+    }
+    return finished(limited(operand[0], operand[1], operand[2]), opts);
+}
+
+tn_array *tn_clip_with(const tn_array *x, const tn_array *low, const tn_array *high, const tn_ufunc_opts *opts)
+{
+    TN__COMPOSE(clip(x, low, high, opts));
+}
+
 /* ---- outer ---- */
 
-static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array *b)
+static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts)
 {
     tn_shape shape = tn_shape_of(a);
     if (tn_is_error(a) || tn_is_error(b))
@@ -98,12 +173,12 @@ static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array 
                            TN_MAX_NDIM);
     for (int i = 0; i < tn_ndim(b); i++)
         shape.dim[shape.ndim++] = 1;
-    return f(tn_reshape(a, shape), b);
+    return tn_binary_with(f, tn_reshape(a, shape), b, opts);
 }
 
-tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b)
+tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts)
 {
-    TN__COMPOSE(outer(f, a, b));
+    TN__COMPOSE(outer(f, a, b, opts));
 }
 
 /* ---- reduce and accumulate: an operation an element, in order ---- */
@@ -112,7 +187,13 @@ tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array
 static tn_array *as_folded(tn_binary_function *f, const tn_array *x, tn_dtype dtype)
 {
     tn_array *y = dtype ? tn_cast(x, dtype) : tn__array_of(x), *once = f(y, y);
-    return tn_is_error(once) ? once : tn_cast(y, tn_dtype_of(once));
+    if (tn_is_error(once) || tn_is_error(y))
+        return once;
+    if (tn_dtype_of(once) == TN_BOOL && tn_dtype_of(y) != TN_BOOL) /* a comparison: its result is no operand of it */
+        return tn__refused(TN_ERR_DTYPE, "reduce", "gives bool of %s, of which it then has nothing to compare", tn_dtype_name(tn_dtype_of(y)));
+    if (dtype && tn_dtype_of(once) != dtype)
+        return tn__refused(TN_ERR_DTYPE, "reduce", "does not compute in %s", tn_dtype_name(dtype));
+    return tn_cast(y, tn_dtype_of(once));
 }
 
 /* x folded along an axis, which stays with extent 1; mask and initial may be NULL. */
@@ -187,15 +268,15 @@ tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_ax
 }
 
 /* From each place to the next one (alone where that does not lie behind), and from the last to the end. */
-static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place, int axis)
+static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place, const tn_axis_opts *opts)
 {
-    axis = tn__axis_of("reduceat", x, axis);
+    int axis = tn__axis_of("reduceat", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
         return tn__leave_error(tn__enter());
     int64_t n = tn_dim(x, axis);
-    tn_array *y = as_folded(f, x, TN_DTYPE_DEFAULT), *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
+    tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT), *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
     for (int i = 0; i < count && !tn_is_error(result); i++) {
         int64_t start = place[i], stop = i + 1 < count ? place[i + 1] : n;
         if (start < 0 || start >= n)
@@ -206,9 +287,9 @@ static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count
     return result;
 }
 
-tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, int axis)
+tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, const tn_axis_opts *opts)
 {
-    TN__COMPOSE(reduceat_by(f, x, count, places, axis));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, reduceat_by(f, x, count, places, opts)));
 }
 
 /* ---- at ---- */

@@ -113,3 +113,19 @@ tn_array *tn_digitize_with(const tn_array *x, const tn_array *bins, const tn_sea
 {
     TN__COMPOSE(digitize(x, bins, opts && opts->right));
 }
+
+/* ---- as complex numbers ---- */
+
+static tn_array *sort_complex(const tn_array *x)
+{
+    tn_array *sorted = tn_sort_with(x, NULL);
+    tn_dtype dtype = tn_dtype_of(sorted);
+    if (tn_is_error(sorted) || tn_dtype_is_complex(dtype))
+        return sorted;
+    return tn_cast(sorted, tn_dtype_is_integer(dtype) && tn_dtype_size(dtype) <= 2 ? TN_COMPLEX64 : TN_COMPLEX128);
+}
+
+tn_array *tn_sort_complex(const tn_array *x)
+{
+    TN__COMPOSE(sort_complex(x));
+}

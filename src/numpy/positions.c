@@ -178,11 +178,11 @@ tn_status tn_nonzero(const tn_array *x, tn_array **out)
 {
     tn_scope_push();
     tn_shape shape = tn_shape_of(x);
-    tn_array *flat = flatnonzero(x);
-    if (shape.ndim == 0) { /* as a vector of one */
-        out[0] = flat;
+    if (shape.ndim == 0) {
+        out[0] = tn_is_error(x) ? tn__again(x) : tn__refused(TN_ERR_SHAPE, "nonzero", "a 0-d array has no positions; see tn_atleast_1d");
         return tn__composed_all(1, out);
     }
+    tn_array *flat = flatnonzero(x);
     unravel(flat, shape, out);
     return tn__composed_all(shape.ndim, out);
 }
@@ -215,6 +215,11 @@ static tn_array *compress(const tn_array *condition, const tn_array *x, tn_axes 
 tn_array *tn_compress(const tn_array *condition, const tn_array *x, tn_axes axis)
 {
     TN__COMPOSE(compress(condition, x, axis));
+}
+
+tn_array *tn_compress_with(const tn_array *condition, const tn_array *x, tn_axes axis, const tn_out_opts *opts)
+{
+    TN__COMPOSE(tn__given_out("compress", compress(condition, x, axis), opts));
 }
 
 tn_array *tn_extract(const tn_array *condition, const tn_array *x)
@@ -265,6 +270,11 @@ tn_array *tn_choose(const tn_array *which, int count, const tn_array *const *cho
     TN__COMPOSE(choose(which, count, choices, mode));
 }
 
+tn_array *tn_choose_with(const tn_array *which, int count, const tn_array *const *choices, const char *mode, const tn_out_opts *opts)
+{
+    TN__COMPOSE(tn__given_out("choose", choose(which, count, choices, mode), opts));
+}
+
 static tn_array *choose_first(int count, const tn_array *const *conditions, const tn_array *const *choices,
                               const tn_array *otherwise)
 {
@@ -279,6 +289,33 @@ static tn_array *choose_first(int count, const tn_array *const *conditions, cons
         y = tn_where(conditions[k], dtype ? tn_cast(choices[k], dtype) : tn__again(choices[k]), y);
     }
     return y;
+}
+
+static tn_array *piecewise(const tn_array *x, int count, const tn_array *const *conditions, const tn_array *const *values,
+                           const tn_array *otherwise)
+{
+    x = tn__array_of(x);
+    if (tn_is_error(x))
+        return tn__again(x);
+    tn_dtype dtype = tn_dtype_of(x);
+    tn_array *y = tn_zeros_like(x);
+    if (otherwise)
+        y = tn_broadcast_to(tn_cast(otherwise, dtype), tn_shape_of(x));
+    for (int k = 0; k < count; k++) {
+        bool fits = tn_ndim(conditions[k]) == tn_ndim(x);
+        for (int d = 0; fits && d < tn_ndim(x); d++)
+            fits = tn_dim(conditions[k], d) == tn_dim(x, d);
+        if (!fits && !tn_is_error(conditions[k]))
+            return tn__refused(TN_ERR_SHAPE, "piecewise", "condition %d does not have the array's shape", k);
+        y = tn_where(tn_cast(conditions[k], TN_BOOL), tn_cast(values[k], dtype), y);
+    }
+    return y;
+}
+
+tn_array *tn_piecewise(const tn_array *x, int count, const tn_array *const *conditions, const tn_array *const *values,
+                       const tn_array *otherwise)
+{
+    TN__COMPOSE(piecewise(x, count, conditions, values, otherwise));
 }
 
 tn_array *tn_select(int count, const tn_array *const *conditions, const tn_array *const *choices,

@@ -197,7 +197,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (n == 0) { /* NaN, one for each slice and quantile: the mean of nothing */
         const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims, .dtype = dtype};
         tn_array *nothing = tn_mean_with(x, &all);
-        return tn_is_error(nothing) || tn_ndim(q) == 0 ? nothing : tn_outer_with((tn_binary_function *)tn_add, tn_zeros_like(tn_cast(q, dtype)), nothing);
+        return tn_is_error(nothing) || tn_ndim(q) == 0 ? nothing : tn_outer_with((tn_binary_function *)tn_add, tn_zeros_like(tn_cast(q, dtype)), nothing, NULL);
     }
     tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
     const tn_axis_opts last = {.axis = {1, {-1}}};

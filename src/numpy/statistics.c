@@ -94,7 +94,7 @@ static tn_array *nanvar(const tn_array *x, const tn_reduce_opts *opts)
     const tn_reduce_opts counted = {.axis = own.axis, .keepdims = own.keepdims, .dtype = TN_INT64};
     tn_array *count = tn_sum_with(tn_broadcast_to(own.where, tn_shape_of(x)), &counted);
     tn_array *variance = tn_var_with(instead_of_nan(x, 0), &own);
-    return tn_where(tn_greater(count, tn_weak_int(own.ddof)), variance, tn_weak_float(NAN));
+    return tn_where(tn_greater(count, tn_weak_float(own.ddof)), variance, tn_weak_float(NAN));
 }
 
 tn_array *tn_nanvar_with(const tn_array *x, const tn_reduce_opts *opts)

@@ -66,7 +66,7 @@ static tn_array *spacing(const tn_array *x)
     tn_array *y = tn__as_float(x);
     if (tn_dtype_of(y) == TN_FLOAT16) { /* which computes in float32: from the exponent, 2^-24 at the least */
         tn_array *wide = tn_cast(y, TN_FLOAT32), *exponent = tn_subtract(tn_cast(tn_frexp_exponent(wide), TN_INT32), tn_weak_int(11));
-        tn_array *step = tn_ldexp(tn_copysign(tn_weak_float(1), wide), tn_maximum(exponent, tn_weak_int(-24)));
+        tn_array *step = tn_ldexp(tn_ones_like(wide), tn_maximum(exponent, tn_weak_int(-24)));
         return tn_cast(tn_where(tn_isfinite(wide), step, tn_weak_float(NAN)), TN_FLOAT16);
     }
     return tn_subtract(tn_nextafter(y, tn_copysign(tn_weak_float(INFINITY), y)), y);
@@ -90,7 +90,7 @@ tn_array *tn_isneginf(const tn_array *x)
 /* By adding neighbouring fields of bits: pairs, nibbles, bytes. */
 static tn_array *bitwise_count(const tn_array *x)
 {
-    if (tn_dtype_is_float(tn_dtype_of(x)))
+    if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, "bitwise_count", "takes integers and bool, got %s", tn_dtype_name(tn_dtype_of(x)));
     tn_array *n = tn_cast(tn_abs(x), TN_UINT64), *sum = NULL;
     for (int bit = 0; bit < 64; bit += 1) {
@@ -111,6 +111,8 @@ static tn_array *rounded(const tn_array *x, int decimals)
     tn_dtype dtype = tn_dtype_of(x);
     if (tn_is_error(x) || (!tn_dtype_is_float(dtype) && dtype != TN_BOOL && decimals >= 0))
         return tn__array_of(x);
+    if (dtype == TN_BOOL && decimals)
+        return tn__refused(TN_ERR_DTYPE, "round", "does not scale bool; tn_cast it to a number");
     if (dtype == TN_BOOL)
         return tn_cast(x, TN_FLOAT16);
     tn_array *scale = tn_weak_float(pow(10, abs(decimals)));
@@ -269,4 +271,26 @@ bool tn_array_equiv(const tn_array *a, const tn_array *b)
     }
     tn_scope_push();
     return all_true(equal(a, b, false));
+}
+
+tn_array *tn_round_with(const tn_array *x, int decimals, const tn_out_opts *opts)
+{
+    TN__COMPOSE(tn__given_out("round", tn_round(x, decimals), opts));
+}
+
+/* ---- complex numbers that are real ---- */
+
+static tn_array *real_if_close(const tn_array *x, double tolerance)
+{
+    x = tn__array_of(x);
+    if (tn_is_error(x) || !tn_dtype_is_complex(tn_dtype_of(x)))
+        return tn__again(x);
+    double epsilon = tn_dtype_of(x) == TN_COMPLEX64 ? FLT_EPSILON : DBL_EPSILON;
+    tn_array *near = tn_less(tn_abs(tn_imag(x)), tn_weak_float(tolerance > 1 ? tolerance * epsilon : tolerance));
+    return tn_item(tn_all_with(near, NULL)) == 1 ? tn_real(x) : tn__again(x);
+}
+
+tn_array *tn_real_if_close(const tn_array *x, double tolerance)
+{
+    TN__COMPOSE(real_if_close(x, tolerance));
 }

@@ -98,8 +98,8 @@ RULE(angle, tn_angle(tn_complex(tn_exp(x), y)))
 RULE(conjugate, parts(tn_conjugate(tn_complex(x, y))))
 RULE(reduce_by, tn_reduce_by((tn_hypot), x, &(tn_reduce_opts){.axis = TN_AXES(1)}))
 RULE(accumulate_by, tn_accumulate_by((tn_multiply), x, NULL))
-RULE(reduceat_by, tn_reduceat_by((tn_multiply), x, 2, (int64_t[]){0, 2}, 1))
-RULE(outer_with, tn_outer_with((tn_arctan2), tn_exp(x), tn_index(y, 0)))
+RULE(reduceat_by, tn_reduceat_by((tn_multiply), x, 2, (int64_t[]){0, 2}, &(tn_axis_opts){.axis = TN_AXES(1)}))
+RULE(outer_with, tn_outer_with((tn_arctan2), tn_exp(x), tn_index(y, 0), NULL))
 
 /* ---- statistics ---- */
 RULE(prod, tn_prod(x, .axis = TN_AXES(0)))

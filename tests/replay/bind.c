@@ -25,20 +25,24 @@ const row *replay_find(const char *name)
 {
     if (!sorted) qsort(table, table_count, sizeof *table, by_name);
     sorted = true;
-    if (!strncmp(name, "numpy.", 6) || !strncmp(name, "np.", 3)) name = strchr(name, '.') + 1;
-    row key = {.name = name};
-    const row *wanted = &key, **found = bsearch(&wanted, table, table_count, sizeof *table, by_name);
-    return found ? *found : NULL;
+    static const char *const prefixes[] = {"numpy.", "np.", "ndarray."};
+    for (size_t k = 0; k <= sizeof prefixes / sizeof *prefixes; k++) {
+        row key = {.name = name};
+        const row *wanted = &key, **found = bsearch(&wanted, table, table_count, sizeof *table, by_name);
+        if (found) return *found;
+        if (k < sizeof prefixes / sizeof *prefixes && !strncmp(name, prefixes[k], strlen(prefixes[k]))) name += strlen(prefixes[k]);
+    }
+    return NULL;
 }
 
 /* ---- signatures ---- */
 
-/* Position i's name in the signature, as its start and length; length 0 behind the last. */
+/* Position i's name in the signature, as its start and length; length 0 behind the last. "|" is no name. */
 static const char *name_at(const char *signature, int i, size_t *length)
 {
     const char *at = signature;
     for (;; i--) {
-        at += strspn(at, " ");
+        at += strspn(at, " |");
         *length = strcspn(at, " ");
         if (i == 0 || *length == 0) return at;
         at += *length;
@@ -58,6 +62,7 @@ static int slot_of(const char *signature, const char *keyword)
 static bool bind_positional(call *c, const json_t *args, const char *folder, tn_device device)
 {
     int slot = 0;
+    const char *keywords = strchr(c->row->signature, '|');
     for (size_t i = 0; i < json_array_size(args); i++) {
         const value *v = value_read(c, json_array_get(args, i), folder, device);
         if (!v) return false;
@@ -65,7 +70,7 @@ static bool bind_positional(call *c, const json_t *args, const char *folder, tn_
         const char *name = name_at(c->row->signature, slot, &length);
         if (*name == '*' && c->rest_count < MAX_ARGUMENTS) {
             c->rest[c->rest_count++] = v;
-        } else if (length == 0 || slot >= MAX_SLOTS || *name == '*') {
+        } else if (length == 0 || slot >= MAX_SLOTS || *name == '*' || (keywords && name > keywords)) {
             refuse(c, "%zu positional arguments; the signature is (%s)", json_array_size(args), c->row->signature);
             return false;
         } else {

@@ -22,6 +22,8 @@ void give_integer(call *c, long long result)
     give(c, tn_from_host(&whole, (tn_shape){0}, TN_INT64));
 }
 void give_number(call *c, double result) { give(c, tn_scalar(result, .dtype = TN_FLOAT64)); }
+/* As an array of it that holds nothing. */
+void give_dtype(call *c, tn_dtype result) { give(c, tn_zeros(TN_SHAPE(0), .dtype = result)); }
 
 static const char *TN_PRINTF(1, 2) message(const char *format, ...)
 {
@@ -135,6 +137,11 @@ const char *compare(call *c, const json_t *out, const char *folder, double rtol,
     int count = flatten(c, all, expected, 0);
     if (count != c->result_count) return message("%d results, expected %d", c->result_count, count);
     for (int i = 0; i < count; i++) {
+        if (expected[i]->kind == DTYPE || expected[i]->kind == STRING) {
+            if (tn_dtype_of(c->result[i]) != dtype_named(expected[i]->text))
+                return message("dtype %s, expected %s", tn_dtype_name(tn_dtype_of(c->result[i])), expected[i]->text);
+            continue;
+        }
         tn_array *result = tn_to(c->result[i], tn_cpu()), *want = array_of(c, expected[i]);
         if (c->refused) return c->message;
         if (tn_is_error(result)) return message("%s", tn_message_of(result));

@@ -29,6 +29,12 @@ static void is_complex(call *c, const row *r)
     give_bool(c, tn_dtype_is_complex(tn_dtype_of(array(c, 0))) != (r->number != 0));
 }
 
+static void real_if_close(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_real_if_close(array(c, 0), number(c, 1, 100)));
+}
+
 static const row rows[] = {
     {"real", "val", plain, NAME((tn_real)), 0},
     {"imag", "val", plain, NAME((tn_imag)), 0},
@@ -37,5 +43,6 @@ static const row rows[] = {
     {"isreal", "x", has_imaginary, NULL, 1},
     {"iscomplexobj", "x", is_complex, NULL, 0},
     {"isrealobj", "x", is_complex, NULL, 1},
+    {"real_if_close", "a tol", real_if_close},
 };
 REPLAY_ROWS(rows)

@@ -42,7 +42,10 @@ static tn_key key_of(call *c, const value *v)
 /* The values as keys; a single list that holds slices and such stands for a tuple. */
 static int keys_of(call *c, const value *const *v, int count, tn_key *keys)
 {
-    if (count == 1 && holds_keys(v[0])) {
+    bool arrays_in = false; /* a list that holds arrays is a tuple as well */
+    for EACH(i, count == 1 && v[0]->kind == LIST ? v[0]->list.count : 0)
+        arrays_in |= v[0]->list.item[i].kind == ARRAY && tn_ndim(v[0]->list.item[i].array) > 0;
+    if (count == 1 && (arrays_in || holds_keys(v[0]))) {
         for EACH(i, v[0]->list.count) keys[i] = key_of(c, &v[0]->list.item[i]);
         return v[0]->list.count;
     }
@@ -63,6 +66,24 @@ static void getitem(call *c, const row *r)
     if (!c->refused) give(c, tn_getitem(x, count, keys));
 }
 
+static int list_depth(const value *v)
+{
+    int deepest = 0;
+    for EACH(i, v->kind == LIST ? v->list.count : 0) deepest = list_depth(&v->list.item[i]) > deepest ? list_depth(&v->list.item[i]) : deepest;
+    return v->kind == LIST ? deepest + 1 : 0;
+}
+
+/* A list is as deep as what it is assigned to at most; a mask alone takes vectors. */
+static void check_depth(call *c, const value *v, tn_array *x, int count, const tn_key *keys)
+{
+    bool masked = count == 1 && keys[0].kind == TN_KEY_ARRAY && tn_dtype_of(keys[0].array) == TN_BOOL;
+    int depth = v->kind == ARRAY ? tn_ndim(v->array) : list_depth(v);
+    bool arrays_only = v->kind == ARRAY;
+    for EACH(i, count) arrays_only |= keys[i].kind == TN_KEY_ARRAY;
+    if (masked && tn_ndim(keys[0].array) == tn_ndim(x) && depth > 1) refuse(c, "a mask takes at most one axis");
+    if (!arrays_only && !c->refused && depth > tn_ndim(tn_getitem(x, count, keys))) refuse(c, "a sequence for an element");
+}
+
 static void setitem(call *c, const row *r)
 {
     (void)r;
@@ -74,6 +95,7 @@ static void setitem(call *c, const row *r)
     tn_array *x = array_of(c, c->rest[0]), *y = array_of(c, c->rest[c->rest_count - 1]);
     check_assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
+    if (!c->refused) check_depth(c, c->rest[c->rest_count - 1], x, count, keys);
     if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK) give(c, x);
 }
 
@@ -100,16 +122,17 @@ static void add_at(call *c, const row *r)
 
 /* ---- taking and putting ---- */
 
-static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
-
 static void take(call *c, const row *r)
 {
     (void)r;
     tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
-    tn_array *i = array(c, 1);
-    if (c->slot[1] && c->slot[1]->kind == LIST && tn_size(i) == 0) i = tn_cast(i, TN_INT64);
+    tn_array *i = array(c, 1), *x = array(c, 0);
+    bool number = c->slot[1] && (c->slot[1]->kind == FLOAT || (c->slot[1]->kind == LIST && tn_size(i) == 0));
+    if (number) i = tn_cast(i, TN_INT64);
+    if (tn_ndim(x) == 0 && o.axis.count == 1 && (o.axis.axis[0] == 0 || o.axis.axis[0] == -1)) x = tn_reshape(x, TN_SHAPE(1));
+    if (o.out && tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(o.out)) != tn_dtype_of(x)) refuse(c, "out's dtype");
     if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
-    if (!c->refused) give(c, tn_take_with(array(c, 0), i, &o));
+    if (!c->refused) give(c, tn_take_with(x, i, &o));
 }
 
 static void take_along_axis(call *c, const row *r)
@@ -150,6 +173,7 @@ static void copyto(call *c, const row *r)
     tn_array *x = array(c, 0), *y = operand(c, 1, 0, 1);
     const char *rule = string(c, 2, "same_kind");
     if (c->slot[1]) check_assigned(c, c->slot[1], tn_dtype_of(x));
+    if (c->slot[1] && c->slot[1]->kind <= COMPLEX && !(c->slot[1]->kind == FLOAT && tn_dtype_is_integer(tn_dtype_of(x)))) rule = "same_kind";
     tn_ufunc_opts o = {.out = x, .where = mask(c, 3), .casting = strcmp(rule, "same_kind") ? rule : NULL};
     give(c, o.casting ? tn_unary_with(same, y, &o) : tn_write(x, y, o.where));
 }
@@ -168,7 +192,7 @@ static void nonzero(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *out[TN_MAX_NDIM];
     if (tn_nonzero(x, out) != TN_OK) return;
-    for EACH(d, tn_ndim(x) ? tn_ndim(x) : 1) give(c, out[d]);
+    for EACH(d, tn_ndim(x)) give(c, out[d]);
 }
 
 static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
@@ -176,7 +200,10 @@ static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_ar
 static void compress(call *c, const row *r)
 {
     (void)r;
-    give(c, out_or(c, 3, tn_compress(array(c, 0), array(c, 1), axes(c, 2))));
+    tn_axes axis = axes(c, 2);
+    tn_array *x = array(c, 1);
+    if (tn_ndim(x) == 0 && axis.count == 1 && (axis.axis[0] == 0 || axis.axis[0] == -1)) x = tn_reshape(x, TN_SHAPE(1));
+    give(c, tn_compress_with(array(c, 0), x, axis, &(tn_out_opts){.out = given(c, 3) ? array(c, 3) : NULL}));
 }
 
 static void extract(call *c, const row *r)
@@ -207,7 +234,8 @@ static void choose(call *c, const row *r)
     (void)r;
     tn_array *in[MAX_ARGUMENTS];
     int count = choices(c, c->slot[1], in);
-    if (!c->refused) give(c, out_or(c, 2, tn_choose(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL))));
+    const tn_out_opts o = {.out = given(c, 2) ? array(c, 2) : NULL};
+    if (!c->refused) give(c, tn_choose_with(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL), &o));
 }
 
 static void select_first(call *c, const row *r)
@@ -218,6 +246,22 @@ static void select_first(call *c, const row *r)
     if (choices(c, c->slot[1], choice) != count) refuse(c, "as many conditions as choices");
     tn_array *otherwise = given(c, 2) ? operand(c, 2, 1, 2) : tn_weak_int(0);
     if (!c->refused) give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
+}
+
+/* Of numbers and arrays: functions have no form here. */
+static void piecewise(call *c, const row *r)
+{
+    (void)r;
+    tn_array *condition[MAX_ARGUMENTS], *in[MAX_ARGUMENTS], *x = array(c, 0);
+    const value *v = c->slot[1];
+    bool several = v && v->kind == LIST && v->list.count && (v->list.item[0].kind == LIST || v->list.item[0].kind == ARRAY);
+    int count = several ? arrays(c, v, condition, MAX_ARGUMENTS) : 1, values = arrays(c, c->slot[2], in, MAX_ARGUMENTS);
+    if (!several) condition[0] = array(c, 1);
+    if (values != count && values != count + 1) refuse(c, "%d values for %d conditions", values, count);
+    for EACH(i, c->refused ? 0 : values)
+        if (c->slot[2]->kind == LIST) check_assigned(c, &c->slot[2]->list.item[i], tn_dtype_of(x));
+    if (!c->refused)
+        give(c, tn_piecewise(x, count, (const tn_array *const *)condition, (const tn_array *const *)in, values > count ? in[count] : NULL));
 }
 
 /* ---- positions as numbers ---- */
@@ -323,6 +367,7 @@ static const row rows[] = {
     {"nonzero", "a", nonzero}, {"flatnonzero", "a", of_one, NAME(tn_flatnonzero)}, {"argwhere", "a", of_one, NAME(tn_argwhere)},
     {"compress", "condition a axis out", compress}, {"extract", "condition arr", extract},
     {"choose", "a choices out mode", choose}, {"select", "condlist choicelist default", select_first},
+    {"piecewise", "x condlist funclist", piecewise},
     {"unravel_index", "indices shape order", unravel_index},
     {"ravel_multi_index", "multi_index dims mode order", ravel_multi_index},
     {"tril_indices", "n k m", triangle_indices, NAME(tn_tril_indices)},

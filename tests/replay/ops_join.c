@@ -7,49 +7,94 @@
 #define NAME(f) (void (*)(void))(f)
 #define EACH(i, n) (int i = 0; i < (n); i++)
 
-static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
-
-/* The joined array in the dtype asked for, into which each part may be cast. */
-static tn_array *cast_parts(call *c, int count, tn_array *const *in, tn_array *y, int as, int rule)
+/* out dtype casting, from slot i on; `out` < 0: none. */
+static tn_out_opts options(call *c, int out, int as, int rule)
 {
-    if (!given(c, as)) return y;
-    tn_dtype to = dtype(c, as, TN_FLOAT64);
-    const char *casting = string(c, rule, "same_kind");
-    for EACH(i, count) {
-        tn_dtype from = tn_dtype_of(in[i]);
-        bool may = !strcmp(casting, "unsafe") || from == to || (!strcmp(casting, "same_kind") && tn_can_cast(from, to)) ||
-                   (!strcmp(casting, "safe") && tn_dtype_promote(from, to) == to);
-        if (!may) refuse(c, "%s to %s by %s", tn_dtype_name(from), tn_dtype_name(to), casting);
-    }
-    return tn_cast(y, to);
+    return (tn_out_opts){.out = out >= 0 && given(c, out) ? array(c, out) : NULL, .dtype = dtype(c, as, TN_DTYPE_DEFAULT),
+                         .casting = string(c, rule, NULL)};
 }
 
 static void concatenate(call *c, const row *r)
 {
-    (void)r;
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
-    bool flat = c->slot[1] && !given(c, 1);
+    bool flat = c->slot[1] && !given(c, 1) && !r->number;
     for EACH(i, flat ? count : 0) in[i] = tn_ravel(in[i]);
-    tn_array *y = tn_concatenate(count, (const tn_array *const *)in, flat ? 0 : (int)integer(c, 1, 0));
-    give(c, out_or(c, 2, cast_parts(c, count, in, y, 3, 4)));
+    tn_out_opts o = options(c, 2, 3, 4);
+    if (o.out && o.dtype) refuse(c, "out and dtype");
+    if (c->refused) return;
+    int axis = flat ? 0 : (int)integer(c, 1, 0);
+    give(c, r->number ? tn_stack_with(count, (const tn_array *const *)in, axis, &o) : tn_concatenate_with(count, (const tn_array *const *)in, axis, &o));
 }
 
-static void stack(call *c, const row *r)
+/* vstack and hstack. */
+static void stack_with(call *c, const row *r)
 {
-    (void)r;
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
-    tn_array *y = tn_stack(count, (const tn_array *const *)in, (int)integer(c, 1, 0));
-    give(c, out_or(c, 2, cast_parts(c, count, in, y, 3, 4)));
+    tn_out_opts o = options(c, -1, 1, 2);
+    if (!c->refused) give(c, ((tn_array * (*)(int, const tn_array *const *, const tn_out_opts *)) r->function)(count, (const tn_array *const *)in, &o));
 }
 
 static void stack_family(call *c, const row *r)
 {
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
-    tn_array *y = ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in);
-    give(c, cast_parts(c, count, in, y, 1, 2));
+    if (!c->refused) give(c, ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in));
+}
+
+/* How deep a list of lists is. */
+static int depth_of(const value *v)
+{
+    int deepest = 0;
+    for EACH(i, v->kind == LIST ? v->list.count : 0) deepest = depth_of(&v->list.item[i]) > deepest ? depth_of(&v->list.item[i]) : deepest;
+    return v->kind == LIST ? deepest + 1 : 0;
+}
+
+static int most_axes(call *c, const value *v)
+{
+    int most = 0;
+    if (v->kind != LIST) return tn_ndim(array_of(c, v));
+    for EACH(i, v->list.count) most = most_axes(c, &v->list.item[i]) > most ? most_axes(c, &v->list.item[i]) : most;
+    return most;
+}
+
+/* A nest of lists joined, the innermost along the last axis. */
+static tn_array *joined(call *c, const value *v, int depth, int ndim)
+{
+    tn_array *part[MAX_RESULTS];
+    if ((depth == 0) != (v->kind != LIST) || (v->kind == LIST && v->list.count == 0) || (v->kind == LIST && v->list.count > MAX_RESULTS)) {
+        refuse(c, "lists of unequal depths, or an empty one");
+        return tn_zeros(TN_SHAPE(1));
+    }
+    if (depth == 0) {
+        tn_array *x = array_of(c, v);
+        while (tn_ndim(x) < ndim && !tn_is_error(x)) x = tn_expand_dims(x, 0);
+        return x;
+    }
+    for EACH(i, v->list.count) part[i] = joined(c, &v->list.item[i], depth - 1, ndim);
+    return c->refused ? part[0] : tn_concatenate(v->list.count, (const tn_array *const *)part, -depth);
+}
+
+static void block(call *c, const row *r)
+{
+    (void)r;
+    const value *v = c->slot[0];
+    if (!v) {
+        refuse(c, "nothing is given");
+        return;
+    }
+    int depth = depth_of(v), most = most_axes(c, v), columns = depth == 2 ? v->list.item[0].list.count : 0;
+    bool matrix = depth == 2 && columns > 0 && v->list.count * columns <= MAX_RESULTS;
+    for EACH(i, matrix ? v->list.count : 0) {
+        const value *line = &v->list.item[i];
+        matrix = matrix && line->kind == LIST && line->list.count == columns;
+        for EACH(j, matrix ? columns : 0) matrix = matrix && line->list.item[j].kind != LIST;
+    }
+    tn_array *part[MAX_RESULTS];
+    for EACH(i, matrix ? v->list.count * columns : 0) part[i] = array_of(c, &v->list.item[i / columns].list.item[i % columns]);
+    tn_array *y = matrix ? tn_block(v->list.count, columns, (const tn_array *const *)part) : joined(c, v, depth, most > depth ? most : depth);
+    if (!c->refused) give(c, y);
 }
 
 static void append(call *c, const row *r)
@@ -127,6 +172,7 @@ static void trim_zeros(call *c, const row *r)
 {
     (void)r;
     const char *trim = string(c, 1, "fb");
+    if (trim[strspn(trim, "fFbB")]) refuse(c, "trim '%s'", trim);
     give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
 }
 
@@ -136,22 +182,23 @@ static void unstack(call *c, const row *r)
     tn_array *x = array(c, 0), *out[MAX_RESULTS];
     int axis = (int)integer(c, 1, 0), ndim = tn_ndim(x);
     axis = axis < 0 ? axis + ndim : axis;
-    if (axis < 0 || axis >= ndim || tn_dim(x, axis) > MAX_RESULTS || tn_dim(x, axis) < 1) {
+    if (axis < 0 || axis >= ndim || tn_dim(x, axis) > MAX_RESULTS) {
         refuse(c, "axis");
         return;
     }
     int count = (int)tn_dim(x, axis);
-    if (tn_split(x, count, axis, out) != TN_OK) return;
+    if (count == 0 || tn_split(x, count, axis, out) != TN_OK) return;
     for EACH(i, count) give(c, tn_squeeze(out[i], TN_AXES(axis)));
 }
 
 static const row rows[] = {
+    {"block", "arrays", block},
     {"unstack", "x axis", unstack},
-    {"concatenate", "arrays axis out dtype casting", concatenate}, {"concat", "arrays axis out dtype casting", concatenate},
-    {"stack", "arrays axis out dtype casting", stack},
-    {"vstack", "tup dtype casting", stack_family, NAME(tn_vstack)}, {"row_stack", "tup dtype casting", stack_family, NAME(tn_vstack)},
-    {"hstack", "tup dtype casting", stack_family, NAME(tn_hstack)}, {"dstack", "tup dtype casting", stack_family, NAME(tn_dstack)},
-    {"column_stack", "tup dtype casting", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
+    {"concatenate", "arrays axis out | dtype casting", concatenate}, {"concat", "arrays axis out | dtype casting", concatenate},
+    {"stack", "arrays axis out | dtype casting", concatenate, NULL, 1},
+    {"vstack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)}, {"row_stack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)},
+    {"hstack", "tup | dtype casting", stack_with, NAME(tn_hstack_with)}, {"dstack", "tup", stack_family, NAME(tn_dstack)},
+    {"column_stack", "tup", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
     {"split", "ary indices_or_sections axis", split, NULL, 0}, {"array_split", "ary indices_or_sections axis", split, NULL, 1},
     {"hsplit", "ary indices_or_sections", split, NULL, 2}, {"vsplit", "ary indices_or_sections", split, NULL, 3},
     {"dsplit", "ary indices_or_sections", split, NULL, 4},

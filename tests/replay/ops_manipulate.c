@@ -8,7 +8,12 @@
 #define NAME(f) (void (*)(void))(f)
 #define EACH(i, n) (int i = 0; i < (n); i++)
 
-static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
+/* Elements have one order here: the word is checked alone. */
+static void check_order(call *c, int i, const char *known)
+{
+    const char *order = string(c, i, "C");
+    if (strlen(order) != 1 || !strchr(known, *order)) refuse(c, "order '%s'", order);
+}
 
 static bool whole_value(const call *c, int i) { return !c->slot[i] || c->slot[i]->kind <= INT || (c->slot[i]->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(c->slot[i]->array))); }
 
@@ -17,6 +22,7 @@ static bool whole_value(const call *c, int i) { return !c->slot[i] || c->slot[i]
 static void filled(call *c, const row *r)
 {
     tn_create_opts o = {.dtype = dtype(c, 1, TN_FLOAT64)};
+    check_order(c, 2, "CFcf");
     give(c, r->number ? tn_ones_with(shape(c, 0), &o) : tn_zeros_with(shape(c, 0), &o));
 }
 
@@ -24,7 +30,7 @@ static void full(call *c, const row *r)
 {
     (void)r;
     tn_array *v = array(c, 1);
-    if (given(c, 2)) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
+    if (given(c, 2) && c->slot[1] && c->slot[1]->kind != COMPLEX) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
     give(c, tn_broadcast_to(tn_cast(v, dtype(c, 2, tn_dtype_of(v))), shape(c, 0)));
 }
 
@@ -42,6 +48,7 @@ static void filled_like(call *c, const row *r)
 static void arange(call *c, const row *r)
 {
     (void)r;
+    if (!given(c, 0) && !given(c, 1)) refuse(c, "no stop");
     bool one = !given(c, 1), whole = whole_value(c, 0) && (one || whole_value(c, 1)) && whole_value(c, 2);
     double start = one ? 0 : number(c, 0, 0), stop = one ? number(c, 0, 0) : number(c, 1, 0);
     tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
@@ -54,13 +61,16 @@ static void spaced(call *c, const row *r)
     int last = r->number == 2 ? 4 : 5;
     tn_space_opts o = {.open = !boolean(c, 3, true), .dtype = dtype(c, last, TN_DTYPE_DEFAULT), .axis = (int)integer(c, last + 1, 0),
                        .base = r->number == 1 ? number(c, 4, 10) : 0};
-    tn_array *a = array(c, 0), *b = array(c, 1);
+    tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     int64_t count = integer(c, 2, 50);
-    give(c, r->number == 0 ? tn_linspace_arrays_with(a, b, count, &o)
-            : r->number == 1 ? tn_logspace_with(a, b, count, &o) : tn_geomspace_with(a, b, count, &o));
+    tn_array *y = r->number == 0   ? tn_linspace_arrays_with(a, b, count, &o)
+                  : r->number == 1 ? tn_logspace_with(a, b, count, &o)
+                                   : tn_geomspace_with(a, b, count, &o);
+    give(c, y);
     if (r->number == 0 && boolean(c, 4, false)) {
         int64_t parts = o.open ? count : count - 1;
-        tn_array *whole = tn_subtract(tn_multiply(b, tn_ones((tn_shape){0}, .dtype = TN_FLOAT64)), a);
+        tn_dtype as = o.dtype ? tn_dtype_promote(tn_dtype_promote(tn_dtype_of(array(c, 0)), tn_dtype_of(array(c, 1))), TN_FLOAT64) : tn_dtype_of(y);
+        tn_array *whole = tn_subtract(tn_cast(b, as), tn_cast(a, as));
         give(c, parts > 0 ? tn_divide(whole, (double)parts) : tn_multiply(whole, NAN));
     }
 }
@@ -69,6 +79,7 @@ static void eye(call *c, const row *r)
 {
     tn_create_opts o = {.dtype = dtype(c, r->number ? 1 : 3, TN_FLOAT64)};
     int64_t n = integer(c, 0, 0), m = r->number ? n : integer(c, 1, n);
+    if (n < 0 || m < 0) refuse(c, "negative dimensions");
     int k = r->number ? 0 : (int)integer(c, 2, 0);
     tn_create_opts bit = {.dtype = TN_BOOL};
     tn_array *below = tn_tri_with(n, m, k, &bit), *above = tn_tri_with(n, m, k - 1, &bit);
@@ -87,12 +98,13 @@ static void of_diagonal(call *c, const row *r) { give(c, ((tn_array * (*)(const 
 static void diagonal(call *c, const row *r)
 {
     int a = (int)integer(c, 2, 0), b = (int)integer(c, 3, 1), k = (int)integer(c, 1, 0);
-    give(c, r->number ? out_or(c, 5, tn_trace(array(c, 0), k, a, b, dtype(c, 4, TN_DTYPE_DEFAULT))) : tn_diagonal(array(c, 0), k, a, b));
+    give(c, r->number ? tn_trace_with(array(c, 0), k, a, b, &(tn_out_opts){.out = given(c, 5) ? array(c, 5) : NULL, .dtype = dtype(c, 4, TN_DTYPE_DEFAULT), .casting = "unsafe"}) : tn_diagonal(array(c, 0), k, a, b));
 }
 
 static void vander(call *c, const row *r)
 {
     (void)r;
+    if (integer(c, 1, 0) < 0) refuse(c, "negative dimensions");
     give(c, tn_vander(array(c, 0), integer(c, 1, -1), boolean(c, 2, false)));
 }
 
@@ -113,6 +125,7 @@ static void grid_positions(call *c, const row *r)
 {
     (void)r;
     tn_create_opts o = {.dtype = dtype(c, 1, TN_INT64)};
+    if (c->slot[0] && c->slot[0]->kind <= COMPLEX) refuse(c, "expected a tuple of extents");
     tn_shape s = shape(c, 0);
     for EACH(d, boolean(c, 2, false) ? s.ndim : 0) {
         tn_shape own = {.ndim = s.ndim};
@@ -153,9 +166,44 @@ static void reshape(call *c, const row *r)
 
 static void ravel(call *c, const row *r)
 {
-    (void)r;
     tn_array *x = array(c, 0);
+    check_order(c, 1, "CFAKcfak");
+    if (r->number) { /* copy */
+        give(c, x);
+        return;
+    }
     give(c, tn_ravel(string(c, 1, "C")[0] == 'F' ? tn_transpose(x, (tn_axes){0}) : x));
+}
+
+/* The method: extents one by one, or as one argument. */
+static void method_reshape(call *c, const row *r)
+{
+    tn_shape s = {.ndim = c->rest_count - 1};
+    for EACH(i, s.ndim) if (c->rest[1 + i]->kind != INT || s.ndim > TN_MAX_NDIM) refuse(c, "expected extents");
+    for EACH(i, c->refused ? 0 : s.ndim) s.dim[i] = c->rest[1 + i]->i;
+    tn_axes list = {.count = s.ndim};
+    for EACH(i, c->refused ? 0 : s.ndim) list.axis[i] = (int)s.dim[i];
+    if (!c->refused) give(c, r->number ? tn_transpose(array_of(c, c->rest[0]), list) : tn_reshape(array_of(c, c->rest[0]), s));
+}
+
+/* The method with one argument is the function. */
+static void method(call *c, const row *r)
+{
+    if (c->rest_count > 2) {
+        method_reshape(c, r);
+        return;
+    }
+    if (c->rest_count < 1) {
+        refuse(c, "no array");
+        return;
+    }
+    tn_array *x = array_of(c, c->rest[0]);
+    long long read[TN_MAX_NDIM];
+    int count = c->rest_count == 2 && c->rest[1]->kind != NONE ? integers(c, c->rest[1], read, TN_MAX_NDIM) : 0;
+    tn_shape s = {.ndim = count};
+    tn_axes list = {.count = count};
+    for EACH(i, count) list.axis[i] = (int)(s.dim[i] = read[i]);
+    if (!c->refused) give(c, r->number ? tn_transpose(x, list) : tn_reshape(x, s));
 }
 
 static void transpose(call *c, const row *r)
@@ -236,6 +284,19 @@ static void broadcast_arrays(call *c, const row *r)
     for EACH(i, c->rest_count) in[i] = array_of(c, c->rest[i]);
     tn_broadcast_arrays(c->rest_count, (const tn_array *const *)in, out);
     for EACH(i, c->rest_count) give(c, out[i]);
+}
+
+static void broadcast_shapes(call *c, const row *r)
+{
+    (void)r;
+    tn_shape in[MAX_ARGUMENTS], out;
+    for EACH(i, c->rest_count) {
+        long long read[TN_MAX_NDIM];
+        in[i].ndim = integers(c, c->rest[i], read, TN_MAX_NDIM);
+        for EACH(d, in[i].ndim) in[i].dim[d] = read[d];
+    }
+    if (c->refused || tn_broadcast_shapes(c->rest_count, in, &out) != TN_OK) return;
+    for EACH(d, out.ndim) give_integer(c, out.dim[d]);
 }
 
 /* ---- rearranging ---- */
@@ -350,14 +411,16 @@ static const row rows[] = {
     {"diagonal", "a offset axis1 axis2", diagonal, NULL, 0},
     {"trace", "a offset axis1 axis2 dtype out", diagonal, NULL, 1}, {"vander", "x N increasing", vander},
     {"meshgrid", "*xi copy sparse indexing", meshgrid}, {"indices", "dimensions dtype sparse", grid_positions},
-    {"array", "object dtype copy order subok ndmin", asarray}, {"asanyarray", "a dtype order", asarray}, {"asarray_chkfinite", "a dtype order", asarray}, {"asarray", "a dtype order", asarray}, {"ascontiguousarray", "a dtype", asarray},
-    {"asfortranarray", "a dtype", asarray}, {"copy", "a order", asarray},
+    {"ndarray.reshape", "*args order copy", method, NULL, 0}, {"ndarray.transpose", "*args", method, NULL, 1},
+    {"array", "object dtype | copy order subok ndmin", asarray}, {"asanyarray", "a dtype order | device copy", asarray},
+    {"asarray_chkfinite", "a dtype order", asarray}, {"asarray", "a dtype order | device copy", asarray}, {"ascontiguousarray", "a dtype", asarray},
+    {"asfortranarray", "a dtype", asarray}, {"copy", "a order subok", ravel, NULL, 1},
     {"reshape", "a newshape order shape copy", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
     {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
     {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
     {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
     {"broadcast_to", "array shape", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},
-    {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)}, {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
+    {"broadcast_shapes", "*args", broadcast_shapes}, {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)}, {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
     {"atleast_3d", "*arys", of_each, NAME(tn_atleast_3d)},
     {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},
     {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile}, {"repeat", "a repeats axis", repeat},

@@ -8,8 +8,6 @@
 #define NAME(f) (void (*)(void))(f)
 #define EACH(i, n) (int i = 0; i < (n); i++)
 
-static tn_array *out_or(call *c, int i, tn_array *y) { return given(c, i) ? tn_write(array(c, i), y, NULL) : y; }
-
 /* axis=None: the flat array; by default the last axis. */
 static tn_array *along(call *c, int x, int axis, tn_axis_opts *o)
 {
@@ -41,6 +39,20 @@ static void partition(call *c, const row *r)
     for EACH(i, count) kth[i] = read[i];
     if (c->refused) return;
     give(c, r->number ? tn_argpartition_with(x, count, kth, &o) : tn_partition_with(x, count, kth, &o));
+}
+
+/* The last axis, or as sort_complex has it. */
+static void sort_complex(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_sort_complex(array(c, 0)));
+}
+
+/* NumPy 1.24's, along the first axis. */
+static void msort(call *c, const row *r)
+{
+    (void)r;
+    give(c, tn_sort(array(c, 0), .axis = TN_AXES(0)));
 }
 
 static void lexsort(call *c, const row *r)
@@ -140,20 +152,25 @@ static void sets(call *c, const row *r)
 
 /* ---- products ---- */
 
+/* out dtype casting, from slot i on. */
+static tn_out_opts options(call *c, int i)
+{
+    return (tn_out_opts){.out = given(c, i) ? array(c, i) : NULL, .dtype = dtype(c, i + 1, TN_DTYPE_DEFAULT), .casting = string(c, i + 2, NULL)};
+}
+
+typedef tn_array *product_with(const tn_array *, const tn_array *, const tn_out_opts *);
+
 static void product(call *c, const row *r)
 {
     tn_array *a = array(c, 0), *b = array(c, 1);
-    if (given(c, 3)) {
-        const char *rule = string(c, 4, "same_kind");
-        tn_dtype to = dtype(c, 3, TN_FLOAT64);
-        bool may = !strcmp(rule, "unsafe") || (tn_can_cast(tn_dtype_of(a), to) && tn_can_cast(tn_dtype_of(b), to));
-        if (!may) refuse(c, "casting to %s", tn_dtype_name(to));
-        a = tn_cast(a, to);
-        b = tn_cast(b, to);
-    }
+    tn_out_opts o = options(c, 2);
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
-    tn_array *y = ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(a, b);
-    give(c, out_or(c, 2, y));
+    if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))) refuse(c, "out's dtype");
+    if (c->refused) return;
+    if (r->number)
+        give(c, ((product_with *)r->function)(a, b, &o));
+    else
+        give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(a, b));
 }
 
 /* Stacks of matrices times stacks of vectors; number: vectors (conjugated) times matrices. */
@@ -164,14 +181,19 @@ static void matvec(call *c, const row *r)
         refuse(c, "expected a matrix and a vector");
         return;
     }
-    tn_array *y = r->number ? tn_matmul(tn_expand_dims(tn_conjugate(a), -2), b) : tn_matmul(a, tn_expand_dims(b, -1));
-    give(c, tn_squeeze(y, TN_AXES(r->number ? -2 : -1)));
+    tn_out_opts o = options(c, 2);
+    tn_array *out = o.out;
+    o.out = NULL;
+    tn_array *y = r->number ? tn_matmul_with(tn_expand_dims(tn_conjugate(a), -2), b, &o) : tn_matmul_with(a, tn_expand_dims(b, -1), &o);
+    y = tn_squeeze(y, TN_AXES(r->number ? -2 : -1));
+    give(c, out ? tn_write(out, y, NULL) : y);
 }
 
 static void vecdot(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_vecdot(array(c, 0), array(c, 1), (int)integer(c, 2, -1)));
+    tn_out_opts o = options(c, 3);
+    give(c, tn_vecdot_with(array(c, 0), array(c, 1), (int)integer(c, 2, -1), &o));
 }
 
 static void tensordot(call *c, const row *r)
@@ -243,9 +265,8 @@ static void einsum(call *c, const row *r)
         count = listed(c, lists, sizeof lists, in);
     }
     if (c->refused) return;
-    tn_array *y = tn_einsum(text, count, (const tn_array *const *)in);
-    y = given(c, 2) ? tn_cast(y, dtype(c, 2, TN_FLOAT64)) : y;
-    give(c, out_or(c, 1, y));
+    tn_out_opts o = {.out = given(c, 1) ? array(c, 1) : NULL, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .casting = string(c, 4, NULL)};
+    give(c, tn_einsum_with(text, count, (const tn_array *const *)in, &o));
 }
 
 static void cross(call *c, const row *r)
@@ -269,6 +290,7 @@ static const row rows[] = {
     {"sort", "a axis kind order stable", sort, NAME(tn_sort_with)},
     {"argsort", "a axis kind order stable", sort, NAME(tn_argsort_with), 1},
     {"partition", "a kth axis kind order", partition}, {"argpartition", "a kth axis kind order", partition, NULL, 1},
+    {"sort_complex", "a", sort_complex}, {"msort", "a", msort},
     {"lexsort", "keys axis", lexsort}, {"searchsorted", "a v side sorter", searchsorted}, {"digitize", "x bins right", digitize},
     {"unique", "ar return_index return_inverse return_counts axis equal_nan", unique},
     {"isin", "element test_elements assume_unique invert kind", isin}, {"in1d", "ar1 ar2 assume_unique invert kind", isin, NULL, 1},
@@ -276,11 +298,11 @@ static const row rows[] = {
     {"union1d", "ar1 ar2", sets, NAME(tn_union1d)},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
-    {"matmul", "x1 x2 out dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
-    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2", matvec}, {"vecmat", "x1 x2", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot)},
+    {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul_with), 1}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
+    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec}, {"vecmat", "x1 x2 out | dtype casting", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot_with), 1},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
-    {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
-    {"vecdot", "x1 x2 axis", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
+    {"outer", "a b out", product, NAME(tn_outer_product_with), 1}, {"kron", "a b", product, NAME(tn_kron)},
+    {"vecdot", "x1 x2 | axis out dtype casting", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
     {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
     {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
     {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},

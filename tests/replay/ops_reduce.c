@@ -32,7 +32,7 @@ static tn_array *fitting_out(call *c, int i, const tn_array *x, const tn_reduce_
 {
     if (!given(c, i)) return NULL;
     tn_array *out = array(c, i);
-    int ndim = o->keepdims ? tn_ndim(x) : o->axis.count ? tn_ndim(x) - o->axis.count : 0;
+    int ndim = o->keepdims ? tn_ndim(x) : o->axis.count && tn_ndim(x) ? tn_ndim(x) - o->axis.count : 0;
     if (tn_ndim(out) != ndim) refuse(c, "out has %d axes, the result %d", tn_ndim(out), ndim);
     return out;
 }
@@ -51,9 +51,7 @@ static void reduce(call *c, const row *r)
     o.where = mask(c, at + 3);
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
     tn_dtype summed = o.dtype ? o.dtype : !typed ? tn_dtype_of(x) : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64;
-    if (given(c, at + 2) && (!typed || tn_dtype_is_integer(tn_dtype_of(x)))) {
-        if (c->slot[at + 2]->kind == INT) check_assigned(c, c->slot[at + 2], summed);
-    }
+    if (given(c, at + 2)) check_assigned(c, c->slot[at + 2], tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype ? summed : tn_dtype_of(x));
     o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
@@ -69,23 +67,15 @@ static void mean(call *c, const row *r)
     give(c, ((reduction *)r->function)(x, &o));
 }
 
-/* Degrees of freedom, which NumPy takes as a float too. */
-static int whole_number(call *c, int i)
-{
-    double n = number(c, i, 0);
-    if (n != floor(n)) refuse(c, "a fraction of a degree of freedom");
-    return (int)n;
-}
-
 /* a axis dtype out ddof keepdims where */
 static void variance(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    tn_reduce_opts o = {.axis = axes(c, 1), .ddof = whole_number(c, 4), .keepdims = boolean(c, 5, false),
+    tn_reduce_opts o = {.axis = axes(c, 1), .ddof = number(c, 4, 0), .keepdims = boolean(c, 5, false),
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     if (given(c, 8) && given(c, 4) && number(c, 4, 0) != 0) refuse(c, "ddof and correction");
-    if (given(c, 8)) o.ddof = whole_number(c, 8);
+    if (given(c, 8)) o.ddof = number(c, 8, 0);
     o.where = mask(c, 6);
     o.out = fitting_out(c, 3, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
@@ -108,7 +98,6 @@ static void position(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
     if (!strcmp(r->name, "ptp")) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
-    if (tn_ndim(x) == 0) x = vector_of(c, 0, 1);
     o.out = fitting_out(c, 2, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
@@ -159,7 +148,7 @@ static void average(call *c, const row *r)
 
 static void scan_along(call *c, const row *r)
 {
-    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .out = given(c, 3) ? array(c, 3) : NULL};
+    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .out = given(c, 3) && !r->number ? array(c, 3) : NULL};
     tn_array *x = vector_of(c, 0, 1);
     if (r->number && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "an axis is needed");
     tn_array *y = ((scan *)r->function)(x, &o);
@@ -172,7 +161,7 @@ static void scan_along(call *c, const row *r)
         tn_array *both[] = {first, y};
         y = tn_concatenate(2, (const tn_array *const *)both, axis);
     }
-    give(c, y);
+    give(c, r->number && given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
 }
 
 static void diff(call *c, const row *r)
@@ -197,7 +186,7 @@ static void ediff1d(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    give(c, tn_ediff1d(x, given(c, 1) ? operand(c, 1, 0, 1) : NULL, given(c, 2) ? operand(c, 2, 0, 2) : NULL));
+    give(c, tn_ediff1d(x, given(c, 1) ? array(c, 1) : NULL, given(c, 2) ? array(c, 2) : NULL));
 }
 
 /* f, then distances: none, one for all, or one an axis; axis and edge_order by keyword. */
@@ -270,6 +259,7 @@ static void convolve(call *c, const row *r)
 {
     tn_array *a = tn_atleast_1d(array(c, 0)), *b = tn_atleast_1d(array(c, 1));
     const char *mode = string(c, 2, r->number ? "valid" : "full");
+    if (r->number && (tn_ndim(array(c, 0)) == 0 || tn_ndim(array(c, 1)) == 0)) refuse(c, "expected vectors");
     give(c, r->number ? tn_correlate(a, b, mode) : tn_convolve(a, b, mode));
 }
 
@@ -354,8 +344,8 @@ static const row rows[] = {
     {"cumprod", SCAN, scan_along, NAME(tn_cumprod_with)},
     {"nancumsum", SCAN, scan_along, NAME(tn_nancumsum_with)},
     {"nancumprod", SCAN, scan_along, NAME(tn_nancumprod_with)},
-    {"cumulative_sum", "x axis dtype out include_initial", scan_along, NAME(tn_cumsum_with), 1},
-    {"cumulative_prod", "x axis dtype out include_initial", scan_along, NAME(tn_cumprod_with), 2},
+    {"cumulative_sum", "x | axis dtype out include_initial", scan_along, NAME(tn_cumsum_with), 1},
+    {"cumulative_prod", "x | axis dtype out include_initial", scan_along, NAME(tn_cumprod_with), 2},
     {"diff", "a n axis prepend append", diff},
     {"ediff1d", "ary to_end to_begin", ediff1d},
     {"gradient", "*varargs axis edge_order", gradient},

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define NAME(f) (void (*)(void))(f)
-#define UNARY "x out where dtype casting order subok"
-#define BINARY "x1 x2 out where dtype casting order subok"
+#define UNARY "x out | where dtype casting order subok"
+#define BINARY "x1 x2 out | where dtype casting order subok"
 enum { MAX_OPERANDS = 2 };
 
 /* Options that stand behind the `operands` first arguments. */
@@ -20,6 +20,7 @@ static tn_ufunc_opts options(call *c, int operands)
         opts.out = array_of(c, out->kind == LIST && out->list.count == 1 ? out->list.item : out);
     }
     opts.where = mask(c, operands + 1);
+    if (given(c, operands + 4) && (strlen(string(c, operands + 4, "K")) != 1 || !strchr("CFAKcfak", *string(c, operands + 4, "K")))) refuse(c, "order");
     return opts;
 }
 
@@ -53,6 +54,9 @@ static void two_of_one(call *c, const row *r)
 {
     tn_array *first, *second;
     no_single_out(c, 1);
+    tn_dtype of = tn_dtype_of(array(c, 0)), to = dtype(c, 3, TN_FLOAT64);
+    const char *rule = string(c, 4, "same_kind");
+    if ((strcmp(rule, "unsafe") && !tn_dtype_is_float(of) && (!strcmp(rule, "no") || !strcmp(rule, "equiv"))) || !tn_dtype_is_float(to)) refuse(c, "casting");
     tn_status (*f)(const tn_array *, tn_array **, tn_array **) = (tn_status(*)(const tn_array *, tn_array **, tn_array **))r->function;
     f(array(c, 0), &first, &second);
     give(c, first);
@@ -80,8 +84,8 @@ static void divmod(call *c, const row *r)
 static void round_off(call *c, const row *r)
 {
     (void)r;
-    tn_array *y = tn_round(array(c, 0), (int)integer(c, 1, 0));
-    give(c, given(c, 2) ? tn_write(array(c, 2), y, NULL) : y);
+    const tn_out_opts o = {.out = given(c, 2) ? array(c, 2) : NULL};
+    give(c, tn_round_with(array(c, 0), (int)integer(c, 1, 0), &o));
 }
 
 /* A limit beyond the dtype of integers limits nothing, or all: as NumPy 2 has it, the nearest number there is. */
@@ -105,12 +109,9 @@ static void clip(call *c, const row *r)
     tn_array *x = operand(c, 0, 0, 2);
     tn_dtype of = tn_dtype_of(x);
     tn_array *low = limit(c, first, of), *high = limit(c, second, of);
-    tn_dtype as = dtype(c, 6, TN_DTYPE_DEFAULT);
-    if (as) x = tn_can_cast(of, as) ? tn_cast(x, as) : (refuse(c, "dtype"), x);
-    if (as && low) low = tn_can_cast(tn_dtype_of(low), as) ? tn_cast(low, as) : (refuse(c, "dtype"), low);
-    if (as && high) high = tn_can_cast(tn_dtype_of(high), as) ? tn_cast(high, as) : (refuse(c, "dtype"), high);
-    tn_array *y = c->refused || (!low && !high) ? x : low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : tn_minimum(x, high);
-    give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+    const tn_ufunc_opts o = {.out = given(c, 3) ? array(c, 3) : NULL, .dtype = dtype(c, 6, TN_DTYPE_DEFAULT), .where = mask(c, 7),
+                             .casting = string(c, 8, NULL)};
+    if (!c->refused) give(c, tn_clip_with(x, low, high, &o));
 }
 
 static void nan_to_num(call *c, const row *r)
@@ -173,7 +174,11 @@ static void array_equiv(call *c, const row *r)
 
 /* ---- methods ---- */
 
-static void outer(call *c, const row *r) { give(c, tn_outer_with((tn_binary_function *)r->function, array(c, 0), array(c, 1))); }
+static void outer(call *c, const row *r)
+{
+    tn_ufunc_opts o = options(c, 2);
+    give(c, tn_outer_with((tn_binary_function *)r->function, array(c, 0), array(c, 1), &o));
+}
 
 /* What nothing reduces to, by the names of those that have it; REORDERABLE ones take several axes. */
 static const struct {
@@ -191,11 +196,25 @@ static int reorderable_of(const row *r)
     return -1;
 }
 
+/* ufunc.reduce writes into arrays with the result's axes only. */
+static tn_array *reduced_out(call *c, const tn_array *x, const tn_reduce_opts *o)
+{
+    tn_array *out = array(c, 3);
+    int ndim = o->keepdims ? tn_ndim(x) : o->axis.count ? tn_ndim(x) - o->axis.count : 0;
+    bool fits = tn_ndim(out) == ndim;
+    for (int d = 0, at = 0; fits && !o->keepdims && o->axis.count == 1 && d < tn_ndim(x); d++)
+        if (d != (o->axis.axis[0] + tn_ndim(x)) % tn_ndim(x)) fits = tn_dim(out, at++) == tn_dim(x, d);
+    if (!fits) refuse(c, "out does not have the result's shape");
+    return out;
+}
+
 /* reduce has the first axis by default; None stands for all. r->number: by the function of two operands, else a reduction. */
 static void reduce(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
+    long long number_axis = c->slot[1] && c->slot[1]->kind == INT ? c->slot[1]->i : 0;
+    if (tn_ndim(x) == 0 && number_axis != 0 && number_axis != -1) refuse(c, "a number has no axis %lld", number_axis);
     if (tn_ndim(x) == 0 || nothing) x = tn_expand_dims(x, 0);
     tn_reduce_opts o = {.axis = nothing || tn_ndim(array(c, 0)) == 0 ? TN_AXES(0) : c->slot[1] ? axes(c, 1) : (tn_axes){1, {0}},
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false) && !nothing && tn_ndim(array(c, 0)) > 0,
@@ -210,25 +229,27 @@ static void reduce(call *c, const row *r)
         if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial && (tn_size(x) == 0 || o.where))
             o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
                                                            : tn_weak_int((long long)reorderable[known].identity);
-        give(c, tn_reduce_by((tn_binary_function *)r->function, x, &o));
+        tn_array *y = tn_reduce_by((tn_binary_function *)r->function, x, &o);
+        give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
         return;
     }
     if (logical && o.initial) { /* any and all have no initial value: they are joined to it */
         tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &(tn_reduce_opts){.axis = o.axis, .keepdims = o.keepdims, .where = o.where});
         y = r->name[8] == 'a' ? tn_logical_and(y, o.initial) : tn_logical_or(y, o.initial);
-        give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+        give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
         return;
     }
     bool extreme = known >= 0 && !strncmp(r->name, "m", 1) && r->name[1] != 'u';
     if (extreme && o.dtype) x = tn_cast(x, o.dtype);
     tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &o);
-    give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+    give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
 }
 
 static void accumulate(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 1, 0)}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = array(c, 0);
+    if (!strncmp(r->name, "logical", 7) && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
     if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
     tn_array *y = r->number == 1 ? tn_accumulate_by((tn_binary_function *)r->function, x, &o)
                                  : ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o);
@@ -241,12 +262,13 @@ static void reduceat(call *c, const row *r)
     int64_t place[MAX_ARGUMENTS];
     int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;
     for (int i = 0; i < count; i++) place[i] = read[i];
-    tn_array *x = given(c, 3) ? tn_cast(array(c, 0), dtype(c, 3, TN_FLOAT64)) : array(c, 0);
+    tn_axis_opts o = {.axis = {1, {(int)integer(c, 2, 0)}}, .dtype = dtype(c, 3, TN_DTYPE_DEFAULT), .out = given(c, 4) ? array(c, 4) : NULL};
+    tn_array *x = array(c, 0);
     bool sums = !given(c, 3) && (!strncmp(r->name, "add", 3) || !strncmp(r->name, "multiply", 8));
     if (sums && (tn_dtype_is_integer(tn_dtype_of(x)) || tn_dtype_of(x) == TN_BOOL))
         x = tn_cast(x, tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64);
     if (!strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
-    if (!c->refused) give(c, tn_reduceat_by((tn_binary_function *)r->function, x, count, place, (int)integer(c, 2, 0)));
+    if (!c->refused) give(c, tn_reduceat_by((tn_binary_function *)r->function, x, count, place, &o));
 }
 
 static void at(call *c, const row *r)
@@ -255,6 +277,19 @@ static void at(call *c, const row *r)
     tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
     if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, y, count, keys) == TN_OK) give(c, x);
+}
+
+/* x[indices] = f(x[indices]), by a function of two operands that leaves out the second. */
+#define OF_ONE(f) static tn_array *one_##f(const tn_array *a, const tn_array *b) { (void)b; return tn_##f(a); }
+OF_ONE(negative) OF_ONE(positive) OF_ONE(abs) OF_ONE(sign) OF_ONE(square) OF_ONE(reciprocal) OF_ONE(exp) OF_ONE(log) OF_ONE(sqrt)
+OF_ONE(sin) OF_ONE(cos) OF_ONE(tanh) OF_ONE(floor) OF_ONE(ceil) OF_ONE(rint) OF_ONE(trunc) OF_ONE(invert) OF_ONE(logical_not)
+
+static void at_one(call *c, const row *r)
+{
+    tn_key keys[MAX_ARGUMENTS];
+    tn_array *x = array(c, 0);
+    int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
+    if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, tn_weak_int(0), count, keys) == TN_OK) give(c, x);
 }
 
 #define ROW1(name) {#name, UNARY, unary, NAME(tn_##name)}
@@ -270,7 +305,8 @@ static void ldexp_of(call *c, const row *r)
     give(c, plain(&o) ? tn_ldexp(a, b) : tn_binary_with((tn_binary_function *)r->function, a, b, &o));
 }
 
-#define OUTER(name, f) {#name ".outer", "A B", outer, NAME(tn_##f)}
+#define OUTER(name, f) {#name ".outer", "A B out | where dtype casting order subok", outer, NAME(tn_##f)}
+#define AT_ONE(name, f) {#name ".at", "a indices", at_one, NAME(one_##f)}
 #define AT(name, f)    {#name ".at", "a indices b", at, NAME(tn_##f)}
 #define REDUCE_ARGUMENTS "array axis dtype out keepdims initial where"
 #define METHODS(name, f) \
@@ -300,7 +336,7 @@ static const row rows[] = {
     {"bitwise_left_shift", BINARY, binary, NAME(tn_left_shift)}, {"bitwise_right_shift", BINARY, binary, NAME(tn_right_shift)},
     {"frexp", UNARY, two_of_one, NAME(tn_frexp)}, {"modf", UNARY, two_of_one, NAME(tn_modf)}, {"divmod", BINARY, divmod},
     {"round", "a decimals out", round_off}, {"around", "a decimals out", round_off}, {"round_", "a decimals out", round_off},
-    {"clip", "a a_min a_max out min max dtype", clip}, {"nan_to_num", "x copy nan posinf neginf", nan_to_num},
+    {"clip", "a a_min a_max out | min max dtype where casting", clip}, {"nan_to_num", "x copy nan posinf neginf", nan_to_num},
     {"where", "condition x y", where}, {"astype", "x dtype order casting subok copy", astype},
     {"isclose", "a b rtol atol equal_nan", isclose}, {"allclose", "a b rtol atol equal_nan", allclose},
     {"array_equal", "a1 a2 equal_nan", array_equal}, {"array_equiv", "a1 a2", array_equiv},
@@ -321,6 +357,11 @@ static const row rows[] = {
     ALL_METHODS(bitwise_and, bitwise_and), ALL_METHODS(bitwise_or, bitwise_or), ALL_METHODS(bitwise_xor, bitwise_xor),
     ALL_METHODS(left_shift, left_shift), ALL_METHODS(right_shift, right_shift), ALL_METHODS(bitwise_left_shift, left_shift),
     ALL_METHODS(bitwise_right_shift, right_shift), AT(ldexp, ldexp),
+    ALL_METHODS(equal, equal), ALL_METHODS(not_equal, not_equal), ALL_METHODS(less, less), ALL_METHODS(less_equal, less_equal),
+    ALL_METHODS(greater, greater), ALL_METHODS(greater_equal, greater_equal),
+    AT_ONE(negative, negative), AT_ONE(positive, positive), AT_ONE(absolute, abs), AT_ONE(abs, abs), AT_ONE(sign, sign), AT_ONE(square, square),
+    AT_ONE(reciprocal, reciprocal), AT_ONE(exp, exp), AT_ONE(log, log), AT_ONE(sqrt, sqrt), AT_ONE(sin, sin), AT_ONE(cos, cos), AT_ONE(tanh, tanh),
+    AT_ONE(floor, floor), AT_ONE(ceil, ceil), AT_ONE(rint, rint), AT_ONE(trunc, trunc), AT_ONE(invert, invert), AT_ONE(logical_not, logical_not),
     {"add.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_sum_with)},
     {"multiply.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_prod_with)},
     {"maximum.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_max_with)},

@@ -12,7 +12,7 @@
  *     REPLAY_ROWS(rows)
  *
  * The second field is NumPy's signature: names in positional order; positional and keyword arguments are bound to them, and
- * the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it are
+ * the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it and after "|" are
  * keyword-only. A keyword that the signature lacks is refused, as Python refuses it. The readers below convert an argument,
  * or refuse the call with a message; a refused call counts as an error of the case (right where the case says raises).
  */
@@ -106,6 +106,8 @@ void give(call *c, tn_array *result);
 void give_bool(call *c, bool result);
 void give_integer(call *c, long long result);
 void give_number(call *c, double result);
+/* A dtype. */
+void give_dtype(call *c, tn_dtype result);
 /* Ends the call with the tool's own refusal. */
 void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
 

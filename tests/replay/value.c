@@ -235,7 +235,11 @@ tn_dtype dtype_named(const char *text)
                    {"f2", "float16"}, {"f4", "float32"}, {"f8", "float64"}, {"i1", "int8"}, {"i2", "int16"},
                    {"i4", "int32"}, {"i8", "int64"}, {"u1", "uint8"}, {"u2", "uint16"}, {"u4", "uint32"},
                    {"u8", "uint64"}, {"b1", "bool"}, {"c8", "complex64"}, {"c16", "complex128"}, {"?", "bool"},
-                   {"d", "float64"}, {"f", "float32"}, {"e", "float16"}, {"F", "complex64"}, {"D", "complex128"}};
+                   {"d", "float64"}, {"f", "float32"}, {"e", "float16"}, {"F", "complex64"}, {"D", "complex128"}, {"b", "int8"},
+                   {"B", "uint8"}, {"h", "int16"}, {"H", "uint16"}, {"i", "int32"}, {"I", "uint32"}, {"l", "int64"}, {"L", "uint64"},
+                   {"q", "int64"}, {"Q", "uint64"}, {"byte", "int8"}, {"ubyte", "uint8"}, {"short", "int16"}, {"ushort", "uint16"},
+                   {"intc", "int32"}, {"uintc", "uint32"}, {"long", "int64"}, {"ulong", "uint64"}, {"ulonglong", "uint64"},
+                   {"uintp", "uint64"}, {"csingle", "complex64"}, {"cdouble", "complex128"}, {"complex_", "complex128"}, {"bool8", "bool"}};
     if (strchr("<>=|", *text) && *text) text++;
     for (size_t k = 0; k < sizeof aliases / sizeof *aliases; k++)
         if (!strcmp(text, aliases[k].name)) return tn_dtype_parse(aliases[k].dtype);
@@ -312,6 +316,7 @@ typedef struct nest {
     tn_shape shape;
     kind kind;
     bool ragged, holds_arrays;
+    bool beyond, within; /* integers beyond int64, and others */
 } nest;
 
 static void explore(const value *v, int depth, nest *n)
@@ -324,6 +329,8 @@ static void explore(const value *v, int depth, nest *n)
             n->ragged = true;
         else if (v->kind > n->kind)
             n->kind = v->kind;
+        n->beyond |= v->kind == INT && v->digits;
+        n->within |= v->kind <= INT && !v->digits;
         return;
     }
     if (depth >= TN_MAX_NDIM || (depth < n->shape.ndim && n->shape.dim[depth] != v->list.count)) {
@@ -344,7 +351,7 @@ static void fill(const value *v, kind as, char **at)
         memcpy(*at, &whole, 8);
         *at += 8;
     } else {
-        double parts[2] = {v->kind == FLOAT ? v->f : v->kind == COMPLEX ? v->complex_parts[0] : (double)v->i,
+        double parts[2] = {v->kind == FLOAT ? v->f : v->kind == INT && v->digits ? strtod(v->digits, NULL) : v->kind == COMPLEX ? v->complex_parts[0] : (double)v->i,
                            v->kind == COMPLEX ? v->complex_parts[1] : 0};
         size_t bytes = as == COMPLEX ? 16 : 8;
         memcpy(*at, parts, bytes);
@@ -359,6 +366,31 @@ static tn_array *beyond(call *c, const value *v)
     uint64_t whole = strtoull(v->digits, NULL, 10);
     if (errno || *v->digits == '-') refuse(c, "%s fits no integer dtype", v->digits);
     return tn_from_host(&whole, (tn_shape){0}, TN_UINT64);
+}
+
+static bool fill_beyond(const value *v, uint64_t **at)
+{
+    bool fits = true;
+    for (int k = 0; k < (v->kind == LIST ? v->list.count : 0); k++) fits = fill_beyond(&v->list.item[k], at) && fits;
+    if (v->kind == LIST) return fits;
+    errno = 0;
+    *(*at)++ = strtoull(v->digits, NULL, 10);
+    return !errno && *v->digits != '-';
+}
+
+/* Integers beyond int64 alone are of uint64; with others NumPy makes floats of them. */
+static tn_array *beyond_all(call *c, const value *v, const nest *n)
+{
+    size_t size = 1;
+    for (int d = 0; d < n->shape.ndim; d++) size *= (size_t)n->shape.dim[d];
+    char *data = case_memory(size * 8 + 1), *at = data;
+    uint64_t *whole = (uint64_t *)data;
+    if (n->within || !fill_beyond(v, &whole)) {
+        fill(v, FLOAT, &at);
+        return tn_from_host(data, n->shape, TN_FLOAT64);
+    }
+    (void)c;
+    return tn_from_host(data, n->shape, TN_UINT64);
 }
 
 static tn_array *from_nest(call *c, const value *v)
@@ -379,6 +411,7 @@ static tn_array *from_nest(call *c, const value *v)
         refuse(c, "a list is ragged or holds what is no number");
         return tn_zeros(TN_SHAPE(1));
     }
+    if (n.beyond && n.kind == INT) return beyond_all(c, v, &n);
     static const char *const names[] = {[NONE] = "float64", [BOOL] = "bool", [INT] = "int64", [FLOAT] = "float64",
                                         [COMPLEX] = "complex128"};
     tn_dtype type = tn_dtype_parse(names[n.kind]);

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows and the Bessel function of one of them, phases, bits. */
+#include <tanso/signal.h>
+
+#include <math.h>
+
+#include "array/build_parts.h"
+#include "numpy/compose.h"
+
+/* ---- Bessel's I0 ---- */
+
+enum { SERIES = 44, ASYMPTOTIC = 30 };
+#define SERIES_END 20.0
+
+/* Sum of coefficient[k] x^k. */
+static tn_array *power_series(const tn_array *x, const double *coefficient, int count)
+{
+    tn_array *y = tn_multiply(tn_zeros_like(x), tn_weak_int(0));
+    for (int k = count - 1; k >= 0; k--)
+        y = tn_add(tn_multiply(y, x), tn_weak_float(coefficient[k]));
+    return y;
+}
+
+static tn_array *bessel(const tn_array *x)
+{
+    x = tn__array_of(x);
+    tn_array *y = tn__as_float(tn_dtype_is_float(tn_dtype_of(x)) || tn_dtype_is_complex(tn_dtype_of(x)) ? x : tn_cast(x, TN_FLOAT64));
+    if (tn_is_error(y))
+        return y;
+    tn_dtype dtype = tn_dtype_of(y);
+    double near[SERIES], far[ASYMPTOTIC];
+    near[0] = far[0] = 1;
+    for (int k = 1; k < SERIES; k++)
+        near[k] = near[k - 1] / ((double)k * k); /* (x^2 / 4)^k / k!^2 */
+    for (int k = 1; k < ASYMPTOTIC; k++)
+        far[k] = far[k - 1] * (2 * k - 1) * (2 * k - 1) / (8.0 * k); /* of 1 / x */
+    y = tn_abs(tn_cast(y, dtype == TN_FLOAT16 || dtype == TN_BFLOAT16 ? TN_FLOAT32 : dtype));
+    tn_array *small = tn_minimum(y, tn_weak_float(SERIES_END)), *large = tn_maximum(y, tn_weak_float(SERIES_END));
+    tn_array *low = power_series(tn_multiply(tn_square(small), tn_weak_float(0.25)), near, SERIES);
+    tn_array *half = tn_exp(tn_multiply(large, tn_weak_float(0.5))); /* exp alone is infinite too early */
+    tn_array *high = power_series(tn_reciprocal(large), far, ASYMPTOTIC);
+    high = tn_multiply(tn_multiply(tn_divide(high, tn_sqrt(tn_multiply(large, tn_weak_float(2 * M_PI)))), half), half);
+    return tn_cast(tn_where(tn_greater(y, tn_weak_float(SERIES_END)), high, low), dtype);
+}
+
+tn_array *tn_i0(const tn_array *x)
+{
+    TN__COMPOSE(bessel(x));
+}
+
+/* ---- windows ---- */
+
+static tn_dtype dtype_of(const tn_create_opts *opts)
+{
+    return opts && opts->dtype ? opts->dtype : TN_FLOAT32;
+}
+
+/* Places from -1 to 1 in float64; one place is 0. */
+static tn_array *places(int64_t n, const tn_create_opts *opts)
+{
+    const tn_create_opts own = {.dtype = TN_FLOAT64, .device = opts ? opts->device : (tn_device){0, 0}};
+    n = n < 0 ? 0 : n;
+    tn_array *k = tn_arange_with((double)(1 - n), (double)n, 2, &own);
+    return n > 1 ? tn_divide(k, tn_weak_float((double)(n - 1))) : k;
+}
+
+/* a + b cos(pi x) + c cos(2 pi x). */
+static tn_array *cosines(int64_t n, const double weight[3], const tn_create_opts *opts)
+{
+    tn_array *x = places(n, opts);
+    tn_array *y = tn_multiply(tn_cos(tn_multiply(x, tn_weak_float(M_PI))), tn_weak_float(weight[1]));
+    if (weight[2] != 0)
+        y = tn_add(y, tn_multiply(tn_cos(tn_multiply(x, tn_weak_float(2 * M_PI))), tn_weak_float(weight[2])));
+    return tn_cast(tn_add(y, tn_weak_float(weight[0])), dtype_of(opts));
+}
+
+tn_array *tn_bartlett_with(int64_t n, const tn_create_opts *opts)
+{
+    TN__COMPOSE(tn_cast(tn_subtract(tn_weak_float(1), tn_abs(places(n, opts))), dtype_of(opts)));
+}
+
+tn_array *tn_blackman_with(int64_t n, const tn_create_opts *opts)
+{
+    TN__COMPOSE(cosines(n, (const double[]){0.42, 0.5, 0.08}, opts));
+}
+
+tn_array *tn_hamming_with(int64_t n, const tn_create_opts *opts)
+{
+    TN__COMPOSE(cosines(n, (const double[]){0.54, 0.46, 0}, opts));
+}
+
+tn_array *tn_hanning_with(int64_t n, const tn_create_opts *opts)
+{
+    TN__COMPOSE(cosines(n, (const double[]){0.5, 0.5, 0}, opts));
+}
+
+static tn_array *kaiser(int64_t n, double beta, const tn_create_opts *opts)
+{
+    tn_array *x = places(n, opts);
+    tn_array *root = tn_sqrt(tn_subtract(tn_weak_float(1), tn_square(x)));
+    const tn_create_opts number = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
+    return tn_cast(tn_divide(tn_i0(tn_multiply(root, tn_weak_float(beta))), tn_i0(tn_scalar_with(beta, &number))), dtype_of(opts));
+}
+
+tn_array *tn_kaiser_with(int64_t n, double beta, const tn_create_opts *opts)
+{
+    TN__COMPOSE(kaiser(n, beta, opts));
+}
+
+/* ---- phases ---- */
+
+static tn_array *unwrap(const tn_array *x, const tn_array *period, double jump, int axis)
+{
+    axis = tn__axis_of("unwrap", x, axis);
+    if (tn_is_error(x) || axis < 0)
+        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    tn_array *turn = period ? tn__again(period) : tn_weak_float(2 * M_PI);
+    tn_array *step = tn_diff(x, 1, axis);
+    tn_dtype dtype = tn_dtype_of(tn_add(step, turn));
+    bool whole = tn_dtype_is_integer(dtype);
+    if (whole && tn__dtypes[dtype].class == TN__CLASS_UNSIGNED)
+        return tn__refused(TN_ERR_DTYPE, "unwrap", "half a period below zero is no %s; tn_cast x to a signed dtype", tn_dtype_name(dtype));
+    double size = tn_item(tn__array_of(turn)), half = whole ? floor(size / 2) : size / 2;
+    bool both_ends = !whole || size == 2 * half; /* half a period is as near to either end */
+    tn_array *high = whole ? tn_weak_int((int64_t)half) : tn_weak_float(half), *low = tn_negative(high);
+    tn_array *rest = tn_add(tn_remainder(tn_subtract(step, low), turn), low);
+    if (both_ends)
+        rest = tn_where(tn_logical_and(tn_equal(rest, low), tn_greater(step, tn_weak_int(0))), high, rest);
+    tn_array *correction = tn_subtract(rest, step);
+    tn_array *small = tn_less(tn_abs(step), tn_weak_float(jump > 0 ? jump : size / 2));
+    correction = tn_where(small, tn_weak_int(0), correction);
+    const tn_axis_opts along = {.axis = {1, {axis}}};
+    tn_array *first = tn__cut(x, axis, 0, tn_dim(x, axis) ? 1 : 0);
+    tn_array *others = tn_add(tn_slice_axis(x, axis, 1, TN_NONE, 1), tn_cumsum_with(correction, &along));
+    return tn_cast(tn_concatenate(2, (const tn_array *const[]){first, others}, axis), dtype);
+}
+
+tn_array *tn_unwrap(const tn_array *x, const tn_array *period, double jump, int axis)
+{
+    TN__COMPOSE(unwrap(x, period, jump, axis));
+}
+
+/* ---- bits ---- */
+
+/* 7, 6, ..., 0, or the other way round. */
+static tn_array *shifts(const tn_array *like, bool little)
+{
+    const tn_create_opts opts = {.dtype = TN_UINT8, .device = tn_device_of(like)};
+    return little ? tn_arange_with(0, 8, 1, &opts) : tn_arange_with(7, -1, -1, &opts);
+}
+
+/* x with the axis last: of the flat array if none is given. -1: no such axis. */
+static int flat_axis(const char *operation, const tn_array **x, tn_axes axis)
+{
+    if (axis.count == 0 || tn_ndim(*x) == 0) {
+        bool fits = axis.count == 0 || axis.axis[0] == 0 || axis.axis[0] == -1;
+        *x = tn_ravel(*x);
+        return fits ? 0 : tn__axis_of(operation, *x, axis.axis[0]);
+    }
+    return tn__axis_of(operation, *x, axis.axis[0]);
+}
+
+static tn_axes only(int axis)
+{
+    return (tn_axes){1, {axis}};
+}
+
+static tn_array *pack(const tn_array *x, tn_axes axes, bool little)
+{
+    x = tn__array_of(x);
+    if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
+        return tn__refused(TN_ERR_DTYPE, "packbits", "expected integers or bool, got %s", tn_dtype_name(tn_dtype_of(x)));
+    int axis = tn_is_error(x) ? 0 : flat_axis("packbits", &x, axes);
+    if (tn_is_error(x) || axis < 0)
+        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    tn_array *bits = tn_moveaxis(tn_cast(tn_cast(x, TN_BOOL), TN_UINT8), only(axis), only(-1));
+    int64_t width[TN_MAX_NDIM][2] = {{0}};
+    int last = tn_ndim(bits) - 1;
+    tn_shape shape = tn_shape_of(bits);
+    width[last][1] = (8 - shape.dim[last] % 8) % 8;
+    if (shape.ndim == TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "packbits", "takes arrays of fewer than %d axes", TN_MAX_NDIM);
+    shape.dim[last] = (shape.dim[last] + width[last][1]) / 8;
+    shape.dim[shape.ndim++] = 8;
+    bits = tn_reshape(tn_pad_with(bits, (const int64_t(*)[2])width, NULL), shape);
+    const tn_reduce_opts sum = {.axis = {1, {-1}}, .dtype = TN_UINT8};
+    return tn_moveaxis(tn_sum_with(tn_left_shift(bits, shifts(bits, little)), &sum), only(-1), only(axis));
+}
+
+tn_array *tn_packbits(const tn_array *x, tn_axes axis, bool little)
+{
+    TN__COMPOSE(pack(x, axis, little));
+}
+
+static tn_array *unpack(const tn_array *x, tn_axes axes, int64_t count, bool little)
+{
+    x = tn__array_of(x);
+    if (!tn_is_error(x) && (tn_dtype_of(x) != TN_UINT8 || tn_ndim(x) == TN_MAX_NDIM))
+        return tn__refused(TN_ERR_DTYPE, "unpackbits", "expected uint8 of fewer than %d axes, got %s", TN_MAX_NDIM,
+                           tn_dtype_name(tn_dtype_of(x)));
+    int axis = tn_is_error(x) ? 0 : flat_axis("unpackbits", &x, axes);
+    if (tn_is_error(x) || axis < 0)
+        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    tn_array *bytes = tn_expand_dims(tn_moveaxis(x, only(axis), only(-1)), -1);
+    tn_array *bits = tn_bitwise_and(tn_right_shift(bytes, shifts(x, little)), tn_weak_int(1));
+    tn_shape shape = tn_shape_of(bits);
+    shape.ndim--;
+    int64_t all = shape.dim[shape.ndim - 1] * 8;
+    shape.dim[shape.ndim - 1] = all;
+    int64_t kept = count == TN_NONE ? all : count < 0 ? all + count : count;
+    if (kept < 0)
+        return tn__refused(TN_ERR_VALUE, "unpackbits", "%lld of %lld bits left out", (long long)-count, (long long)all);
+    int64_t width[TN_MAX_NDIM][2] = {{0}};
+    width[shape.ndim - 1][1] = kept > all ? kept - all : 0;
+    bits = tn__cut(tn_pad_with(tn_reshape(bits, shape), (const int64_t(*)[2])width, NULL), shape.ndim - 1, 0, kept);
+    return tn_moveaxis(bits, only(-1), only(axis));
+}
+
+tn_array *tn_unpackbits(const tn_array *x, tn_axes axis, int64_t count, bool little)
+{
+    TN__COMPOSE(unpack(x, axis, count, little));
+}
