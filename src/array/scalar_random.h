@@ -70,7 +70,7 @@ TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 /*
  * With few instructions, all of which the pair's two normals share: r / sqrt(2 log 2) = sqrt(-log2 u), whose error is absolute near 1,
- * so there log2(1 - w) / w to 4e-8; t is a half turn in [-1, 1), to 5e-9 and 3e-10, and a sign, both normals'.
+ * so there log2(1 - w) / w to 4e-8; t is a half turn in [-1, 1), to 5e-9 and 5e-8, and a sign, both normals'.
  */
 TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
 {
@@ -82,8 +82,8 @@ TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
     tn_f32 t = (tn_f32)(tn_i32)(b << 1) * 0x1p-31f, z = t * t;
     tn_f32 s = TNS_FMA_F32(z, TNS_FMA_F32(z, 0.000178360118f, -0.00550293969f), 0.0938274264f);
     s = TNS_FMA_F32(z, TNS_FMA_F32(z, s, -0.760564148f), 1.84947133f); /* sqrt(2 log 2) pi / 2 */
-    tn_f32 c = TNS_FMA_F32(z, TNS_FMA_F32(z, -2.80516979e-05f, 0.00108053838f), -0.0245639384f);
-    c = TNS_FMA_F32(z, TNS_FMA_F32(z, TNS_FMA_F32(z, c, 0.298672795f), -1.45257139f), 1.17741001f);
+    tn_f32 c = TNS_FMA_F32(z, TNS_FMA_F32(z, 0.00101044227f, -0.0245026406f), 0.29865092f);
+    c = TNS_FMA_F32(z, TNS_FMA_F32(z, c, -1.45256865f), 1.17741001f);
     return r * (second ? t * s : c);
 }
 #else
