@@ -113,8 +113,8 @@ typedef enum tn_matmul_precision {
                               as fast on tensor cores */
     TN_MATMUL_TF32X3       /* each factor as the sum of two TF32 numbers, three products of them: errors near 4e-7, twice as
                               fast as float32 for large matrices on compute capability 9.0; float32 where a GPU or a shape has
-                              no such kernel. Operands of large ones are copied to memory that the device keeps for it, at most
-                              512 MiB or what 32 positions of k need */
+                              no such kernel. Operands of large ones are copied to memory that the device has for it besides,
+                              at most a 64th of its own or what 32 positions of k need */
 } tn_matmul_precision;
 
 #ifndef TN_NO_MACROS

@@ -65,7 +65,7 @@ static void test_shapes(void **state)
         {1, 1999, 1501, 1797, false, false, false, false}, {1, 1921, 1489, 1793, true, true, false, false},
         {1, 2000, 1500, 1800, false, false, true, false}, {3, 2100, 700, 1700, false, true, false, false},
         {3, 2100, 700, 1700, false, false, false, true}, {1, 129, 40000, 8193, false, false, false, false},
-        {1, 4096, 12000, 4000, false, false, false, false}, /* in pieces of k */
+        {1, 4096, 50000, 4000, false, false, false, false}, /* in pieces of k where there are 141 GB */
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check(&shapes[i]);

@@ -2,7 +2,7 @@
 /*
  * Large float32 products on tensor cores by the kernels of split_product.cuh, where TN_MATMUL_TF32X3 asks for them and they gain
  * something. Operands are packed into memory that all such products of a device share, as they come one after another on its
- * stream; one that needs more than MOST_MEMORY is done in pieces of k.
+ * stream; one that needs more than a part of the device's is done in pieces of k.
  */
 #include "backends/cuda/matmul.h"
 #include "core/dtype.h"
@@ -17,7 +17,7 @@ enum { ROWS = 128, COLUMNS = 256, DEPTH = 16, STAGES = 5, THREADS = 384, PACKERS
 #define SHARED (1024 + STAGES * (int)(A_BYTES + B_BYTES) + 2 * 8 * STAGES)
 
 #define ARCHITECTURE 90       /* whose instructions they are */
-#define MOST_MEMORY ((size_t)512 << 20)
+#define MEMORY_PART 64        /* of the device's memory: what packed operands may take */
 #define STRIP 16              /* tiles below one another that share b's pieces in the second-level cache */
 
 /* Microseconds, as measured on an H200: a stage of a tile, launches, a byte that is packed; an operation of the library. */
@@ -203,8 +203,9 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     if (!gains(device, &made))
         return TN_OK;
     const size_t each = 2 * ((size_t)made.tall * A_BYTES + (size_t)made.wide * B_BYTES); /* of two stages */
-    const size_t pairs = each < MOST_MEMORY ? MOST_MEMORY / each : 1;
-    made.most = pairs < (size_t)made.stages / 2 ? 2 * (int)pairs : made.stages;
+    const size_t room = device->owner->capabilities.total_memory / MEMORY_PART / each, pairs = (size_t)made.stages / 2;
+    const size_t pieces = room == 0 ? pairs : (pairs + room - 1) / room;
+    made.most = 2 * (int)((pairs + pieces - 1) / pieces);
     pthread_mutex_lock(&device->lock);
     made.packed = packed_of(device, each * (size_t)made.most / 2);
     pthread_mutex_unlock(&device->lock);
