@@ -167,6 +167,8 @@ tn__node *tn__cast(tn__node *a, tn_dtype dtype)
 tn__node *tn__with(tn__op op, tn__node *a, double b)
 {
     TN__PASS_ERROR(a);
+    if (tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && !(a->flags & TN__NODE_WEAK) && tn__ops[op].types != TN__TYPES_BOOLS)
+        return tn__binary(op, a, tn__const_like(a, b)); /* what promotion would come to */
     /* a whole number keeps integers what they are */
     bool whole =
         tn_dtype_is_integer(a->dtype) && b > -0x1p62 && b < 0x1p62 && b == (double)(int64_t)b;

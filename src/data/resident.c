@@ -168,14 +168,18 @@ static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *
     return tn__value_from_host(&first, TN_INT64, tn__shape_intern(1, &one), r->device);
 }
 
-/* Which samples, as positions: a node for x and another for t, which have zeros of their own, so that each is computed where it is
- * used and neither needs a kernel of its own. */
-static tn__node *positions(const tn__resident *r, tn__node *first, int64_t size)
+/* Where in the epoch's order the samples are. */
+static tn__node *places(const tn__resident *r, tn__node *first, int64_t size)
 {
     const tn__shape *shape = tn__shape_intern(1, &size);
     if (!shape)
         return tn__node_error(tn__error_retain(tn__error_no_memory()));
-    tn__node *at = tn__binary(TN__OP_ADD, tn__iota(shape, 0, r->device), tn__binary(TN__OP_ADD, first, integer(r, 0, shape)));
+    return tn__binary(TN__OP_ADD, tn__iota(shape, 0, r->device), first);
+}
+
+/* Which samples, from where they are in the order. */
+static tn__node *samples(const tn__resident *r, tn__node *at)
+{
     return r->shuffle ? tn__gather_known(r->order, at, 0, 0) : at;
 }
 
@@ -198,8 +202,11 @@ void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_arra
         if (r->first)
             tn__node_release(r->first);
         r->first = at;
-        node[0] = rows(r->x, positions(r, at, size), 0);
-        node[1] = rows(r->t, positions(r, at, size), r->labels_below);
+        tn__node *x_at = places(r, at, size);
+        /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its own. */
+        tn__node *t_at = tn__binary(TN__OP_ADD, x_at, integer(r, 0, x_at->shape));
+        node[0] = rows(r->x, samples(r, x_at), 0);
+        node[1] = rows(r->t, samples(r, t_at), r->labels_below);
         r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
         node[2] = tn__binary(TN__OP_ADD, at, integer(r, r->next_first - first, at->shape));
     }
