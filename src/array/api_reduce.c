@@ -192,6 +192,8 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     if (dtype == TN_BOOL)
         TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a dtype of numbers, got bool");
     bool whole = !tn__dtype_inexact(dtype); /* then each step is cut to it */
+    if (whole && op == TN__OP_SQRT && (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s", tn_dtype_name(dtype));
     a = tn__cast(a, whole ? dtype : wide(dtype));
     tn__node *mean = average_where(a, set, opts, 0);
     tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, whole ? tn__cast(mean, dtype) : mean);

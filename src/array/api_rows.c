@@ -204,8 +204,8 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     const tn__shape *shape = values->shape;
     sorted = tn__adapt(sorted, dtype, sorted->shape, device);
     values = tn__reshape(tn__adapt(values, dtype, shape, device), 1, &shape->size);
-    if (tn__dtypes[dtype].class == TN__CLASS_COMPLEX && shape->size > 0)
-        return tn__reshape_like(complex_search(sorted, values, right), shape);
+    if (tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
+        return shape->size == 0 ? tn__const(0, TN_INT64, shape, device) : tn__reshape_like(complex_search(sorted, values, right), shape);
     return tn__reshape_like(tn__rows(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
 }
 

@@ -116,7 +116,7 @@ static int64_t place_wrap(int64_t i, int64_t n) { return n - 1 - (i - 1) % n; }
 /* Reflected about the edge's value too: 2 edge - x. Once only: farther out, NumPy reflects what has been reflected. */
 static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reach)
 {
-    if (!(s->opts && s->opts->odd))
+    if (!(s->opts && s->opts->odd) || reach == 0) /* one element has no reflection but itself */
         return y;
     if (s->width > reach)
         return tn__refused(TN_ERR_UNSUPPORTED, "pad", "an odd reflection of %lld elements on an axis of extent %lld; at most %lld",

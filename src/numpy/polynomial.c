@@ -8,6 +8,14 @@
 #include "array/build_parts.h"
 #include "numpy/compose.h"
 
+/* A vector: these take no number for one. */
+static tn_array *listed(const char *operation, const tn_array *p)
+{
+    if (!tn_is_error(p) && tn_ndim(p) == 0)
+        return tn__refused(TN_ERR_SHAPE, operation, "expected a vector of coefficients, got a number");
+    return tn__array_of(p);
+}
+
 /* At least one axis, and no more. */
 static tn_array *coefficients(const char *operation, const tn_array *p)
 {
@@ -27,9 +35,7 @@ static tn_array *inexact(const tn_array *x)
 
 static tn_array *polyval(const tn_array *p, const tn_array *x)
 {
-    if (!tn_is_error(p) && tn_ndim(p) == 0)
-        return tn__refused(TN_ERR_SHAPE, "polyval", "expected a vector of coefficients, got a number");
-    p = coefficients("polyval", p);
+    p = coefficients("polyval", listed("polyval", p));
     x = tn__array_of(x);
     if (tn_is_error(p))
         return tn__again(p);
@@ -138,7 +144,7 @@ static tn_array *count_down(const tn_array *like, int64_t n)
 
 static tn_array *derivative(const tn_array *p, int m)
 {
-    tn_array *y = coefficients("polyder", p);
+    tn_array *y = coefficients("polyder", listed("polyder", p));
     if (m < 0)
         return tn__refused(TN_ERR_VALUE, "polyder", "expected an order of 0 or more, got %d", m);
     for (int i = 0; i < m && !tn_is_error(y); i++) {
@@ -155,7 +161,7 @@ tn_array *tn_polyder(const tn_array *p, int m)
 
 static tn_array *integral(const tn_array *p, int m, const tn_array *constants)
 {
-    tn_array *y = coefficients("polyint", p), *k = constants ? coefficients("polyint", constants) : NULL;
+    tn_array *y = coefficients("polyint", listed("polyint", p)), *k = constants ? coefficients("polyint", constants) : NULL;
     if (m < 0)
         return tn__refused(TN_ERR_VALUE, "polyint", "expected an order of 0 or more, got %d", m);
     if (k && !tn_is_error(k) && tn_size(k) != 1 && tn_size(k) < m)

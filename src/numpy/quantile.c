@@ -165,6 +165,52 @@ static tn_dtype quantile_dtype(const tn_array *x, const tn_array *q, bool weak)
     return weak || !tn_dtype_is_float(tn_dtype_of(q)) ? dtype : tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(q));
 }
 
+/* Weights as rows like x's, in float64; NULL and a latched failure if they are none. */
+static tn_array *weight_rows(const char *operation, const tn_array *x, const tn_quantile_opts *opts, const method *m)
+{
+    const tn_array *w = opts->weights;
+    tn_shape shape = tn_shape_of(x), own = tn_shape_of(w);
+    int axis = opts->axis.count == 1 ? tn__axis_of(operation, x, opts->axis.axis[0]) : -1;
+    bool fits = !tn_is_error(w) && own.ndim == shape.ndim, vector = own.ndim == 1 && shape.ndim > 1 && axis >= 0 && own.dim[0] == shape.dim[axis];
+    for (int d = 0; fits && d < shape.ndim; d++)
+        fits = own.dim[d] == shape.dim[d];
+    if ((!fits && !vector) || m->weight != STEP) {
+        tn__fail(TN_ERR_VALUE, operation, "expected weights of the array's shape, or a vector along the one axis given, and the method "
+                 "\"inverted_cdf\"");
+        return NULL;
+    }
+    tn_array *full = tn_cast(w, TN_FLOAT64);
+    if (tn_size(w) && tn_item(tn_any_with(tn_less(full, tn_weak_int(0)), NULL)) != 0) {
+        tn__fail(TN_ERR_VALUE, operation, "expected weights of 0 or more");
+        return NULL;
+    }
+    if (!fits) {
+        for (int d = 0; d < shape.ndim; d++)
+            own.dim[d] = d == axis ? shape.dim[axis] : 1;
+        own.ndim = shape.ndim;
+        full = tn_broadcast_to(tn_reshape(full, own), shape);
+    }
+    slices s;
+    return make_slices(operation, full, opts->axis, &s) ? s.rows : NULL;
+}
+
+/* The quantiles q (a vector along the last axis) of rows with weights: the first element up to which enough of the weight lies. */
+static tn_array *weighted_quantiles(const tn_array *rows, const tn_array *weights, const tn_array *q)
+{
+    const tn_axis_opts last = {.axis = {1, {-1}}};
+    const tn_reduce_opts along = {.axis = {1, {-1}}, .dtype = TN_INT64};
+    int axis = tn_ndim(rows) - 1;
+    int64_t n = tn_dim(rows, axis);
+    tn_array *order = tn_argsort_with(rows, &last), *sorted = tn_take_along_axis(rows, order, axis), *w = tn_take_along_axis(weights, order, axis);
+    if (tn_dtype_is_float(tn_dtype_of(rows)))
+        w = tn_where(tn_isnan(sorted), tn_weak_int(0), w);
+    tn_array *share = tn_cumsum_with(w, &last);
+    share = tn_divide(share, tn__cut(share, axis, n - 1, 1));
+    share = tn_where(tn_equal(share, tn_weak_int(0)), tn_weak_int(-1), share); /* never for what weighs nothing in front */
+    tn_array *before = tn_less(tn_expand_dims(share, axis), tn_expand_dims(q, 1));
+    return tn_take_along_axis(sorted, tn_minimum(tn_sum_with(before, &along), tn_weak_int(n - 1)), axis);
+}
+
 static bool within(const tn_array *q, double high)
 {
     tn_array *inside = tn_logical_and(tn_greater_equal(q, tn_weak_int(0)), tn_less_equal(q, tn_weak_float(high)));
@@ -199,6 +245,9 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
         tn_array *nothing = tn_mean_with(x, &all);
         return tn_is_error(nothing) || tn_ndim(q) == 0 ? nothing : tn_outer_with((tn_binary_function *)tn_add, tn_zeros_like(tn_cast(q, dtype)), nothing, NULL);
     }
+    tn_array *weights = opts && opts->weights ? weight_rows(operation, x, opts, m) : NULL;
+    if (opts && opts->weights && !weights)
+        return tn__leave_error(tn__enter());
     tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
     const tn_axis_opts last = {.axis = {1, {-1}}};
     const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_FLOAT64};
@@ -208,7 +257,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     tn_array *fraction = tn_divide(tn_cast(q, TN_FLOAT64), tn_weak_float(unit));
     if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
         count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
-    tn_array *y = at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
+    tn_array *y = weights ? weighted_quantiles(rows, weights, tn_ravel(fraction)) : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
     if (!picks)
         y = tn_cast(y, dtype);
     if (nan) {

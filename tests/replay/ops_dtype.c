@@ -102,7 +102,7 @@ static void item(call *c, const row *r)
     for EACH(i, count) keys[i] = (tn_key){.kind = TN_KEY_NUMBER, .slice = {c->rest[1 + i]->i, TN_NONE, TN_NONE}};
     tn_array *y = count == 0 ? tn_reshape(x, (tn_shape){0}) : tn_getitem(count == 1 ? tn_ravel(x) : x, count, keys);
     tn_dtype of = tn_dtype_of(y); /* Python's own numbers */
-    give(c, tn_cast(y, of == TN_BOOL || of == TN_UINT64 ? of : tn_dtype_is_complex(of) ? TN_COMPLEX128 : tn_dtype_is_float(of) ? TN_FLOAT64 : TN_INT64));
+    give(c, tn_cast(y, of == TN_BOOL || (of == TN_UINT64 && tn_item(y) >= 0x1p63) ? of : tn_dtype_is_complex(of) ? TN_COMPLEX128 : tn_dtype_is_float(of) ? TN_FLOAT64 : TN_INT64));
 }
 
 static const row rows[] = {

@@ -63,6 +63,10 @@ static void spaced(call *c, const row *r)
                        .base = r->number == 1 ? number(c, 4, 10) : 0};
     tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     int64_t count = integer(c, 2, 50);
+    if (r->number == 2) { /* whose ends are arrays, whatever they are */
+        a = array(c, 0);
+        b = array(c, 1);
+    }
     tn_array *y = r->number == 0   ? tn_linspace_arrays_with(a, b, count, &o)
                   : r->number == 1 ? tn_logspace_with(a, b, count, &o)
                                    : tn_geomspace_with(a, b, count, &o);
@@ -368,6 +372,10 @@ static void pad(call *c, const row *r)
     double width[TN_MAX_NDIM][2] = {0}, values[TN_MAX_NDIM][2], length[TN_MAX_NDIM][2];
     int64_t whole[TN_MAX_NDIM][2], lengths[TN_MAX_NDIM][2];
     tn_pad_opts o = {.mode = string(c, 2, "constant"), .odd = !strcmp(string(c, 5, "even"), "odd")};
+    static const char *const belongs[][2] = {{NULL, "constant"}, {NULL, "linear_ramp"}, {"reflect", "symmetric"}};
+    for EACH(k, 3)
+        if (given(c, 3 + k) && strcmp(o.mode, belongs[k][1]) && !(belongs[k][0] && !strcmp(o.mode, belongs[k][0]))) refuse(c, "an option of another mode");
+    if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") && strcmp(o.mode, "median")) refuse(c, "stat_length");
     if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
     pairs(c, 1, ndim, width);
     if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values)) o.values = (const double(*)[2])values;

@@ -51,7 +51,7 @@ static void reduce(call *c, const row *r)
     o.where = mask(c, at + 3);
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
     tn_dtype summed = o.dtype ? o.dtype : !typed ? tn_dtype_of(x) : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64;
-    if (given(c, at + 2)) check_assigned(c, c->slot[at + 2], tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype ? summed : tn_dtype_of(x));
+    if (given(c, at + 2)) check_assigned(c, c->slot[at + 2], tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype ? summed : tn_dtype_of(x));
     o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
@@ -124,7 +124,7 @@ static void count_nonzero(call *c, const row *r)
 static void quantile(call *c, const row *r)
 {
     tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false),
-                          .out = given(c, 3) ? array(c, 3) : NULL};
+                          .out = given(c, 3) ? array(c, 3) : NULL, .weights = given(c, 8) ? array(c, 8) : NULL};
     typedef tn_array *function(const tn_array *, const tn_array *, const tn_quantile_opts *);
     tn_array *x = array(c, 0);
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
@@ -305,7 +305,7 @@ static void histogram(call *c, const row *r)
 #define SUM "a axis dtype out keepdims initial where"
 #define EXTREME "a axis out keepdims initial where"
 #define VAR "a axis dtype out ddof keepdims where mean correction"
-#define QUANTILE "a q axis out overwrite_input method keepdims interpolation"
+#define QUANTILE "a q axis out overwrite_input method keepdims interpolation weights"
 #define SCAN "a axis dtype out"
 #define POSITION "a axis out keepdims"
 static const row rows[] = {

@@ -226,7 +226,7 @@ static void reduce(call *c, const row *r)
     if (logical && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
     if (r->number) {
         if (logical) x = tn_cast(x, TN_BOOL);
-        if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial && (tn_size(x) == 0 || o.where))
+        if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial && (tn_size(x) == 0 || o.where || !strncmp(r->name, "hypot", 5) || !strncmp(r->name, "gcd", 3)))
             o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
                                                            : tn_weak_int((long long)reorderable[known].identity);
         tn_array *y = tn_reduce_by((tn_binary_function *)r->function, x, &o);

@@ -446,6 +446,9 @@ tn_array *operand(call *c, int i, int first, int last)
             if (c->slot[k] && c->slot[k]->kind == ARRAY) other = tn_dtype_of(c->slot[k]->array);
         if (other == TN_UINT64) return beyond(c, v);
         if (tn_dtype_is_float(other) || tn_dtype_is_complex(other)) return tn_weak_float(strtod(v->digits, NULL));
+        static const char *const comparisons[] = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
+        for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons; k++) /* any integer compares: one beyond all is like the last */
+            if (!strcmp(c->row->name, comparisons[k]) && other != TN_INT64) return tn_weak_int(v->i);
         refuse(c, "%s does not fit %s", v->digits, tn_dtype_name(other));
     }
     if (v && strong && v->kind == INT) return tn_weak_int(v->i);
