@@ -181,7 +181,7 @@ bool tn__lower_value(tn__draft *draft, int v)
         step->step.axes = 1u << value->attr.axis;
     } else if (tn__value_kind(value) == TN__KIND_ROWS || tn__value_kind(value) == TN__KIND_LIBRARY) {
         step->step.compute = draft->graph->value[value->in[0]].dtype;
-        if (tn__value_kind(value) == TN__KIND_LIBRARY && value->attr.ints && !set_modes(&step->step, value->attr.ints))
+        if (value->attr.ints && !set_modes(&step->step, value->attr.ints))
             return false;
     } else if (tn__value_kind(value) == TN__KIND_MAP) {
         const tn__value *typed = &draft->graph->value[value->in[value->arity - 1]];

@@ -120,6 +120,7 @@ static uint64_t attribute(const tn__node *n)
     case TN__KIND_VIEW:
     case TN__KIND_UPDATE:
     case TN__KIND_LIBRARY:
+    case TN__KIND_ROWS:
         return n->op == TN__OP_PERMUTE ? n->attr.raw[0] : n->attr.ints ? n->attr.ints->id : 0;
     default:
         return 0;

@@ -46,6 +46,7 @@ static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v
     case TN__KIND_VIEW:
     case TN__KIND_UPDATE:
     case TN__KIND_LIBRARY:
+    case TN__KIND_ROWS:
         if (n->op == TN__OP_PERMUTE)
             memcpy(v->attr.perm, n->attr.perm, sizeof v->attr.perm);
         else if (n->op != TN__OP_RESHAPE && n->op != TN__OP_EXPAND)

@@ -3,13 +3,14 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "array/partition.h"
 
 static int axis_of(const tn_axis_opts *opts)
 {
     return opts && opts->axis.count ? opts->axis.axis[0] : -1;
 }
 
-/* ---- partitions: the sorted order is one ---- */
+/* ---- partitions: about one place, where the device has them; else the sorted order, which is one ---- */
 
 static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts,
                            bool positions)
@@ -24,6 +25,8 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
         if (kth[i] < -extent || kth[i] >= extent)
             return tn__refused(TN_ERR_VALUE, operation, "place %lld is out of range for an axis of extent %lld",
                                (long long)kth[i], (long long)extent);
+    if (count == 1 && tn__partitions(x))
+        return tn__partitioned(operation, x, axis, kth[0] < 0 ? kth[0] + extent : kth[0], positions, opts ? opts->out : NULL);
     const tn_axis_opts own = {.axis = tn__axes_of(1, &axis), .out = opts ? opts->out : NULL};
     return positions ? tn_argsort_with(x, &own) : tn_sort_with(x, &own);
 }
@@ -38,6 +41,18 @@ tn_array *tn_argpartition_with(const tn_array *x, int count, const int64_t *kth,
     return partition("argpartition", x, count, kth, opts, true);
 }
 
+/* The positions of the k largest, the least of them first; of equal ones, those at higher positions count as greater. */
+static tn_array *last_places(const tn_array *x, int axis, int64_t k)
+{
+    int64_t extent = tn_dim(x, axis);
+    const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
+    if (k == 0 || k > extent / 2 || !tn__partitions(x))
+        return tn__cut(tn_argsort_with(x, &own), axis, extent - k, k);
+    tn_array *places = tn__cut(tn__partitioned("topk", x, axis, extent - k, true, NULL), axis, extent - k, k);
+    places = tn_sort_with(places, &own);
+    return tn_take_along_axis(places, tn_argsort_with(tn_take_along_axis(x, places, axis), &own), axis);
+}
+
 static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const tn_axis_opts *opts)
 {
     int axis = tn__axis_of("topk", x, axis_of(opts));
@@ -48,8 +63,7 @@ static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const 
     int64_t extent = tn_dim(x, axis);
     if (k < 0 || k > extent)
         return tn__refused(TN_ERR_VALUE, "topk", "%lld largest of %lld elements", (long long)k, (long long)extent);
-    const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
-    tn_array *order = tn_flip(tn__cut(tn_argsort_with(x, &own), axis, extent - k, k), tn__axes_of(1, &axis));
+    tn_array *order = tn_flip(last_places(x, axis, k), tn__axes_of(1, &axis));
     if (positions)
         *positions = tn_keep(order);
     return tn_take_along_axis(x, order, axis);

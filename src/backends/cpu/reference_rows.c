@@ -33,7 +33,8 @@ struct rows_data {
     int64_t count[3];     /* elements of a row of each operand */
     int64_t step[3];      /* along it, in bytes */
     bool right;           /* SEARCH_RIGHT */
-    bool positions;       /* ARGSORT */
+    bool positions;       /* ARGSORT, ARGPARTITION */
+    int64_t place;        /* that a partition is about; -1: all, they are sorted */
     tn_dtype dtype;       /* of input 0 */
     size_t scratch;       /* bytes a thread needs */
 };
@@ -84,11 +85,16 @@ static tn__cpu_sort_row sort_of(const rows_data *data, char *const *p)
                               .from_step = data->step[1], .to = p[0], .to_step = data->step[0]};
 }
 
-static void sort_row(const rows_data *data, char *const *p, void *scratch)
+static void sort_by_team(const rows_data *data, char *const *p, void *scratch, int team)
 {
     const tn__cpu_sort_row row = sort_of(data, p);
-    tn__cpu_sort(&row, scratch, 1);
+    if (data->place < 0)
+        tn__cpu_sort(&row, scratch, team);
+    else
+        tn__cpu_select(&row, data->place, scratch, team);
 }
+
+static void sort_row(const rows_data *data, char *const *p, void *scratch) { sort_by_team(data, p, scratch, 1); }
 
 /* ---- searching ---- */
 
@@ -171,6 +177,7 @@ static const struct {
     bool scratch; /* sorts */
 } operations[] = {
     {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, sort_row, -1, true},
+    {TN__CPU_OP_PARTITION, sort_row, -1, true},    {TN__CPU_OP_ARGPARTITION, sort_row, -1, true},
     {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
     {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
     {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
@@ -185,8 +192,7 @@ static void sort_together(rows_run *run, int team)
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->rest, run->base, 0);
     for (int64_t i = 0; scratch && i < data->rest.size; i++) {
-        const tn__cpu_sort_row row = sort_of(data, at.p);
-        tn__cpu_sort(&row, scratch, team);
+        sort_by_team(data, at.p, scratch, team);
         tn__cpu_cursor_move(&at, 1);
     }
     tn__free(scratch);
@@ -255,7 +261,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         data->step[k] = operand[k].stride[ndim - 1] * itemsize[k];
     }
     data->dtype = dtype;
-    data->positions = s->op == TN__CPU_OP_ARGSORT;
+    data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION;
+    data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
     data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1]) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
     return TN_OK;

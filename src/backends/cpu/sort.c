@@ -30,11 +30,12 @@ typedef struct pass {
     void *to;
     int64_t n;
     int chunks, shift;
+    int digit;         /* of a split */
     int64_t count[MOST_CHUNKS][DIGITS];
 } pass;
 
 typedef struct word_functions {
-    tn__cpu_body count, deal;
+    tn__cpu_body count, deal, split;
     void (*insert)(void *words, int64_t n);
     size_t size;
 } word_functions;
@@ -63,6 +64,20 @@ typedef struct word_functions {
                 to[at[KEY(from[i]) >> p->shift & (DIGITS - 1)]++] = from[i]; \
         } \
     } \
+    /* Those of lower digits than `digit`, those of it, those of higher ones: each kind in its order. */ \
+    static void split_##name(void *context, int64_t begin, int64_t end) \
+    { \
+        pass *p = context; \
+        const W *from = p->from; \
+        W *to = p->to; \
+        for (int64_t c = begin; c < end; c++) { \
+            int64_t *at = p->count[c]; \
+            for (int64_t i = CHUNK_START(p, c), stop = CHUNK_START(p, c + 1); i < stop; i++) { \
+                int d = (int)(KEY(from[i]) >> p->shift & (DIGITS - 1)); \
+                to[at[(d >= p->digit) + (d > p->digit)]++] = from[i]; \
+            } \
+        } \
+    } \
     static void insert_##name(void *words, int64_t n) \
     { \
         W *w = words; \
@@ -81,10 +96,10 @@ WORDS(u64, uint64_t, ITSELF)
 WORDS(pair, pair, KEY_OF)
 
 enum { KEYS32, KEYS64, PACKED, PAIRS };
-static const word_functions words[] = {[KEYS32] = {count_u32, deal_u32, insert_u32, sizeof(uint32_t)},
-                                       [KEYS64] = {count_u64, deal_u64, insert_u64, sizeof(uint64_t)},
-                                       [PACKED] = {count_u64, deal_u64, insert_u64, sizeof(uint64_t)},
-                                       [PAIRS] = {count_pair, deal_pair, insert_pair, sizeof(pair)}};
+static const word_functions words[] = {[KEYS32] = {count_u32, deal_u32, split_u32, insert_u32, sizeof(uint32_t)},
+                                       [KEYS64] = {count_u64, deal_u64, split_u64, insert_u64, sizeof(uint64_t)},
+                                       [PACKED] = {count_u64, deal_u64, split_u64, insert_u64, sizeof(uint64_t)},
+                                       [PAIRS] = {count_pair, deal_pair, split_pair, insert_pair, sizeof(pair)}};
 
 static void by_team(int team, int chunks, tn__cpu_body body, void *context)
 {
@@ -140,7 +155,7 @@ typedef struct job {
     const tn__cpu_sort_row *row;
     void *words;
     int64_t n;
-    int chunks;
+    int chunks, form;  /* of words */
     _Atomic bool odd; /* there are zeros below zero, or NaNs */
 } job;
 
@@ -259,7 +274,7 @@ static void places(void *context, int64_t begin, int64_t end)
 {
     job *j = context;
     const tn__cpu_sort_row *row = j->row;
-    bool packed = words_of(row->dtype, true, row->n) == PACKED;
+    bool packed = j->form == PACKED;
     for (int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); i < stop; i++) {
         int64_t place = packed ? (int64_t)(((const uint64_t *)j->words)[i] & UINT32_MAX) : ((const pair *)j->words)[i].place;
         memcpy(row->to + i * row->to_step, &place, sizeof place);
@@ -271,11 +286,98 @@ void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team)
     int form = words_of(row->dtype, row->positions, row->n), chunks = team < 1 ? 1 : team > MOST_CHUNKS ? MOST_CHUNKS : team;
     const word_functions *f = &words[form];
     const struct elements *e = &elements[row->dtype];
-    job j = {.row = row, .words = scratch, .n = row->n, .chunks = chunks};
+    job j = {.row = row, .words = scratch, .n = row->n, .chunks = chunks, .form = form};
     by_team(chunks, chunks, form == PACKED ? e->packed : form == PAIRS ? e->pairs : e->keys, &j);
     j.words = sorted_words(f, scratch, (char *)scratch + f->size * (size_t)row->n, row->n, form == PACKED ? 32 : 0,
                            tn__dtypes[row->dtype].size, chunks);
     by_team(chunks, chunks, row->positions ? places : e->values, &j);
     if (!row->positions && atomic_load(&j.odd))
         e->odd(&j);
+}
+
+/* ---- selecting: only the words that share the highest digits with the one that goes to `place` are looked at again ---- */
+
+/* Results from..to of the row, of words. */
+static void write_out(const tn__cpu_sort_row *row, int form, const void *words_at, int64_t from, int64_t to, int team)
+{
+    tn__cpu_sort_row part = *row;
+    part.n = to - from;
+    part.to += from * row->to_step;
+    int chunks = part.n < team ? 1 : team;
+    job j = {.row = &part, .words = (char *)words_at + from * (int64_t)words[form].size, .n = part.n, .chunks = chunks, .form = form};
+    if (part.n > 0)
+        by_team(chunks, chunks, row->positions ? places : elements[row->dtype].values, &j);
+}
+
+/* Where each chunk's words of the three kinds go; how many are of lower digits. */
+static int64_t place_kinds(pass *p)
+{
+    int64_t kinds[MOST_CHUNKS][3] = {{0}}, at = 0, lower = 0;
+    for (int c = 0; c < p->chunks; c++)
+        for (int d = 0; d < DIGITS; d++)
+            kinds[c][(d >= p->digit) + (d > p->digit)] += p->count[c][d];
+    for (int k = 0; k < 3; k++)
+        for (int c = 0; c < p->chunks; c++) {
+            p->count[c][k] = at;
+            at += kinds[c][k];
+            lower += k == 0 ? kinds[c][k] : 0;
+        }
+    return lower;
+}
+
+/* The digit of the word that goes to place `wanted`, and how many words have it. */
+static int64_t find_digit(pass *p, int64_t wanted)
+{
+    int64_t upto = 0, here = 0;
+    for (p->digit = 0; p->digit < DIGITS; p->digit++) {
+        here = 0;
+        for (int c = 0; c < p->chunks; c++)
+            here += p->count[c][p->digit];
+        if (wanted < upto + here)
+            break;
+        upto += here;
+    }
+    return here;
+}
+
+static void select_words(const tn__cpu_sort_row *row, int form, char *from, char *to, int64_t place, int team)
+{
+    const word_functions *f = &words[form];
+    int64_t begin = 0, end = row->n;
+    pass p;
+    for (int b = tn__dtypes[row->dtype].size - 1; b >= 0 && end - begin > FEW; b--) {
+        p.n = end - begin;
+        p.chunks = p.n < team ? 1 : team;
+        p.shift = (form == PACKED ? 32 : 0) + 8 * b;
+        p.from = from + begin * (int64_t)f->size;
+        p.to = to + begin * (int64_t)f->size;
+        by_team(p.chunks, p.chunks, f->count, &p);
+        int64_t same = find_digit(&p, place - begin);
+        if (same == p.n)
+            continue;
+        int64_t lower = place_kinds(&p);
+        by_team(p.chunks, p.chunks, f->split, &p);
+        write_out(row, form, to, begin, begin + lower, team);
+        write_out(row, form, to, begin + lower + same, end, team);
+        begin += lower;
+        end = begin + same;
+        char *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (end - begin <= FEW)
+        f->insert(from + begin * (int64_t)f->size, end - begin);
+    write_out(row, form, from, begin, end, team);
+}
+
+void tn__cpu_select(const tn__cpu_sort_row *row, int64_t place, void *scratch, int team)
+{
+    int form = words_of(row->dtype, row->positions, row->n), chunks = team < 1 ? 1 : team > MOST_CHUNKS ? MOST_CHUNKS : team;
+    const struct elements *e = &elements[row->dtype];
+    job j = {.row = row, .words = scratch, .n = row->n, .chunks = chunks};
+    by_team(chunks, chunks, form == PACKED ? e->packed : form == PAIRS ? e->pairs : e->keys, &j);
+    if (!row->positions && atomic_load(&j.odd)) /* whose words do not tell them: sorting finds them again */
+        tn__cpu_sort(row, scratch, team);
+    else
+        select_words(row, form, scratch, (char *)scratch + words[form].size * (size_t)row->n, place, chunks);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sorting a row by radix. */
+/* Sorting a row by radix, and partitions of it. */
 #ifndef TN_BACKENDS_CPU_SORT_H
 #define TN_BACKENDS_CPU_SORT_H
 
@@ -22,5 +22,8 @@ bool tn__cpu_sorts(tn_dtype dtype);
 size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n);
 /* By a team of threads; of one within a loop over threads. The result does not depend on the team. */
 void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team);
+/* Only so far that the element at `place` is the one that sorting puts there, none before it comes after it in order, and none
+ * behind it before it. With the same scratch memory. */
+void tn__cpu_select(const tn__cpu_sort_row *row, int64_t place, void *scratch, int team);
 
 #endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Partitions about a place, and the largest k: against what sorting gives, for rows of every size, many equal elements, NaN and
+ * zeros of both signs, any place and axis. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+
+static uint64_t seed;
+static const tn_dtype dtypes[] = {TN_BOOL, TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_UINT32, TN_INT64, TN_UINT64,
+                                  TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64};
+
+/* kind 0: different; 1: many equal; 2: with NaN and -0, where the dtype has them */
+static tn_array *row(int64_t n, tn_dtype dtype, int kind)
+{
+    tn_array *x = tn_multiply(tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64), kind == 1 ? 1.5 : 40);
+    if (kind == 2) {
+        tn_array *u = tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64);
+        x = tn_where(tn_less(u, 0.1), NAN, tn_where(tn_less(u, 0.3), -0.0, tn_where(tn_less(u, 0.4), 0.0, x)));
+    }
+    if (!tn_dtype_is_float(dtype))
+        x = tn_where(tn_isnan(x), 3, x);
+    if (dtype == TN_UINT8 || dtype == TN_UINT16 || dtype == TN_UINT32 || dtype == TN_UINT64)
+        x = tn_abs(x);
+    return tn_cast(kind == 1 ? tn_rint(x) : x, dtype);
+}
+
+static bool same(tn_array *a, tn_array *b) { return tn_item_int(tn_all(tn_logical_or(tn_equal(a, b), tn_logical_and(tn_not_equal(a, a), tn_not_equal(b, b))))) == 1; }
+
+static tn_array *cut(tn_array *x, int64_t from, int64_t to) { return tn_slice_axis(x, -1, from, to, 1); }
+
+/* Parts sorted by themselves are the whole sorted: that is what a partition promises. */
+static void check(tn_array *x, int64_t place)
+{
+    int64_t n = tn_dim(x, -1);
+    tn_array *sorted = tn_sort(x), *y = tn_partition(x, 1, &place), *order = tn_argpartition(x, 1, &(int64_t){place - n});
+    for (int positions = 0; positions < 2; positions++) {
+        tn_array *z = positions ? tn_take_along_axis(x, order, -1) : y;
+        bool good = tn_dtype_of(z) == tn_dtype_of(x) && same(tn_sort(cut(z, 0, place)), cut(sorted, 0, place)) &&
+                    same(cut(z, place, place + 1), cut(sorted, place, place + 1)) &&
+                    same(tn_sort(cut(z, place + 1, n)), cut(sorted, place + 1, n));
+        if (!good || !tn_ok())
+            fail_msg("%s of %s: place %lld of %lld; seed %llu: %s", positions ? "argpartition" : "partition",
+                     tn_dtype_name(tn_dtype_of(x)), (long long)place, (long long)n, (unsigned long long)seed, tn_ok() ? "" : tn_error());
+    }
+    tn_array *places = tn_expand_dims(tn_arange(0, (double)n, 1, .dtype = TN_INT64), 0);
+    assert_true(same(tn_sort(order), tn_broadcast_to(tn_reshape(places, TN_SHAPE(n)), tn_shape_of(order))));
+}
+
+static void check_largest(tn_array *x, int64_t k)
+{
+    int64_t n = tn_dim(x, -1);
+    tn_array *places, *largest = tn_topk(x, k, &places), *order = tn_flip(tn_argsort(x), TN_AXES(-1));
+    if (!same(places, cut(order, 0, k)) || !same(largest, tn_take_along_axis(x, cut(order, 0, k), -1)) || !tn_ok())
+        fail_msg("topk of %s: %lld of %lld; seed %llu: %s", tn_dtype_name(tn_dtype_of(x)), (long long)k, (long long)n,
+                 (unsigned long long)seed, tn_ok() ? "" : tn_error());
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 3, 48, 49, 300, 5000};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int kind = 0; kind < 3; kind++)
+                TN_SCOPE {
+                    tn_array *x = row(sizes[s], dtypes[d], kind);
+                    int64_t n = sizes[s], place = tn_item_int(tn_random_integers(0, n, TN_SHAPE(1)));
+                    check(x, place);
+                    check(x, kind == 0 ? 0 : n - 1);
+                    if (dtypes[d] != TN_BOOL)
+                        check_largest(x, n < 7 ? n / 2 : 7);
+                }
+}
+
+/* By all threads; rows that lie apart; empty ones. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = row(300000, TN_FLOAT32, 0);
+        check(x, 1234);
+        check(x, 150000);
+        check_largest(x, 100);
+        check(row(200000, TN_INT16, 1), 100000);
+        check(row(150000, TN_FLOAT64, 2), 70000);
+        tn_array *many = tn_reshape(cut(x, 0, 6000), TN_SHAPE(3, 20, 100));
+        check(many, 31);
+        check(tn_swapaxes(many, 0, 2), 1);
+        check(tn_flip(many, TN_AXES(-1)), 98);
+        check_largest(tn_swapaxes(many, 1, 2), 4);
+        tn_array *upright = tn_partition(many, 1, &(int64_t){7}, .axis = TN_AXES(1));
+        assert_true(same(tn_slice_axis(upright, 1, 7, 8, 1), tn_slice_axis(tn_sort(many, .axis = TN_AXES(1)), 1, 7, 8, 1)));
+        tn_array *several = tn_partition(many, 2, ((int64_t[]){10, 60})), *sorted = tn_sort(many);
+        assert_true(same(cut(several, 10, 11), cut(sorted, 10, 11)) && same(cut(several, 60, 61), cut(sorted, 60, 61)));
+        assert_int_equal(tn_size(tn_partition(tn_zeros(TN_SHAPE(0, 4)), 1, &(int64_t){2})), 0);
+        assert_int_equal(tn_status_of(tn_partition(many, 1, &(int64_t){100})), TN_ERR_VALUE);
+        tn_clear_error();
+    }
+}
+
+int main(void)
+{
+    const char *given = getenv("TANSO_TEST_SEED");
+    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    tn_seed(seed);
+    tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_layouts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
