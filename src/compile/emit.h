@@ -33,6 +33,7 @@ typedef struct tn__nest_call {
     int function;      /* its number */
     int param;         /* where its stretch of n[] begins */
     int part;          /* of the kernel */
+    bool waits;        /* takes over by itself, when it has done what can be done before */
 } tn__nest_call;
 
 /* The share that a part has of its kernel's launch. */
@@ -64,7 +65,7 @@ extern const tn__emit_target tn__emit_target_c, tn__emit_target_cuda;
 
 /* In CUDA, a nest around a product (emit_cuda_product.c). */
 void tn__emit_cuda_product(tn__printer *p);
-void tn__launch_cuda_product(const tn__nest *nest, tn__part_launch *launch);
+void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch);
 
 /* Functions of operations in the kernel's text: declared on first use. */
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);

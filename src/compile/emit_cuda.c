@@ -40,6 +40,8 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
     for (int i = 0; i < count; i++) {
         if (call[i].part != part)
             continue;
+        if (first && !call[i].waits)
+            tn__text_add(text, "    tn_take_over();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
         tn__text_addf(text, "%s    nest%d(p, n + %d, s, %s, %s, fault);\n", first ? "" : "    __syncthreads();\n",
                       call[i].function, call[i].param, block, blocks);
         first = false;
@@ -84,8 +86,7 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "extern \"C\" __global__ void __launch_bounds__(%d%s) k%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
-                  "    tn_take_over();\n"
-                  "    TN_STOP_IF_FAILED(f);\n"
+                  "    tn_let_next_start();\n"
                   "    phase%d(a.p, a.n, a.s, blockIdx.x, gridDim.x, (tn_i64 *)&f);\n"
                   "}\n"
                   "#endif\n\n",
@@ -107,7 +108,7 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
 static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
 {
     if (part->nest[0]->product.there) {
-        tn__launch_cuda_product(part->nest[0], to);
+        tn__launch_cuda_product(part->nest[0], emitter->chip, to);
         to->most_threads = to->threads;
         return;
     }

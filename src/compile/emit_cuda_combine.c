@@ -10,11 +10,18 @@
 const char tn__cu_helpers[] =
     "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
     "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
-    /* A kernel may have been started while those before it still run: everything behind this comes after them. */
+    /* A kernel may be started while those before it still run: the first of these lets the next one start, and everything behind
+     * the second comes after those before. */
+    "static __device__ __forceinline__ void tn_let_next_start(void)\n"
+    "{\n"
+    "#if __CUDA_ARCH__ >= 900\n"
+    "    asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n"
+    "#endif\n"
+    "}\n"
     "static __device__ __forceinline__ void tn_take_over(void)\n"
     "{\n"
     "#if __CUDA_ARCH__ >= 900\n"
-    "    asm volatile(\"griddepcontrol.launch_dependents;\\n\\tgriddepcontrol.wait;\" ::: \"memory\");\n"
+    "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
     "#endif\n"
     "}\n"
     "#define TN_FAULT(fault, operand, index) tn_fail((const tn_failure *)fault, operand, index)\n"

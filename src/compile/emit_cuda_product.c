@@ -15,7 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT_ONCE 16 /* elements a thread keeps in registers between its loads and its stores */
+#define AT_ONCE 16 /* elements a thread keeps in registers between its loads and its stores, if it has fetched nothing of each ahead */
+#define MOST_AHEAD 24 /* registers for what is fetched ahead */
+#define MOST_TURNS 4  /* rows of a warp for which something is */
+#define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
 
 /* ---- the core ---- */
 
@@ -62,6 +65,7 @@ static void emit_places(tn__printer *p)
     tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
     tn__line(p, "}");
     tn__line(p, "__syncthreads();");
+    tn__line(p, "factor0.places = tn_lines;");
 }
 
 /* The first of the two is that of the rows of a, the second that of the columns of b. */
@@ -71,7 +75,8 @@ static void emit_factor(tn__printer *p, int k)
     const tn__access *a = &n->access[n->product.access[k]];
     int loop = k ? n->product.column_loop : n->product.row_loop;
     char step[24], lines[24];
-    tn__text_addf(p->text, "    tn_factor<%s> factor%d = tn_factor_of<%s, %s>(p%d + ", element_type(n), k, element_type(n),
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "factor%d = tn_factor_of<%s, %s>(p%d + ", k, element_type(n),
                   tn__product_along_k(n, k) ? "true" : "false", n->product.access[k]);
     tn__print_position(p, a);
     tn__text_addf(p->text, ", %s, n[%d], n[%d], %s, %s);\n", stride_text(a, loop, step, sizeof step), k_param(n, a),
@@ -91,46 +96,6 @@ static void emit_type(tn__printer *p)
     else
         tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", element_type(n), t->rows, t->columns,
                  t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along, gathered);
-}
-
-/* Which tile is the block's; the tile into shared memory. */
-static void emit_core(tn__printer *p)
-{
-    const tn__nest *n = p->nest;
-    const tn__nest_product *product = &n->product;
-    char rows[24], columns[24];
-    extent_text(product->row_loop, rows, sizeof rows);
-    extent_text(product->column_loop, columns, sizeof columns);
-    const char *all_rows = product->row_loop < 0 ? "1" : rows, *all_columns = product->column_loop < 0 ? "1" : columns;
-    emit_type(p);
-    tn__line(p, "unsigned q = (unsigned)block;");
-    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
-    tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
-    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
-    tn__line(p, "q /= (unsigned)n[%d];", product->param);
-    for (int l = n->loop_count - 1; l >= 0; l--)
-        if (l != product->row_loop && l != product->column_loop) {
-            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, EXTENT(l));
-            tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
-        }
-    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", all_rows);
-    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", all_columns);
-    tn__line(p, "%s *const tile = (%s *)tn_shared;", element_type(n), element_type(n));
-    bool gathered = n->access[product->access[0]].lines;
-    if (gathered)
-        emit_places(p);
-    tn__line(p, "{");
-    if (product->row_loop >= 0)
-        tn__line(p, "const tn_i64 x%d = %s;", product->row_loop, gathered ? "0" : "top");
-    if (product->column_loop >= 0)
-        tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
-    emit_factor(p, 0);
-    emit_factor(p, 1);
-    if (gathered)
-        tn__line(p, "factor0.places = tn_lines;");
-    tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", k_param(n, &n->access[product->access[0]]) + 1);
-    tn__line(p, "}");
-    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
 }
 
 /* ---- elements ---- */
@@ -154,6 +119,169 @@ static void open_element(tn__printer *p, bool values, const char *row, const cha
         tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
     tn__emit_scope(p);
 }
+
+/* ---- what elements need beside the product ---- */
+
+/* How a form spreads a tile's elements over threads: each has the elements u = 0, 1, ... < each. */
+typedef struct ahead {
+    int each;
+    const char *row, *column; /* of element u */
+} ahead;
+
+/* Is all that an expression reads given before the program starts? */
+static bool given(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    if (x->kind == TN__EXPR_LOAD && !n->access[x->access].given)
+        return false;
+    for (int i = 0; i < x->arity; i++)
+        if (!given(n, x->arg[i]))
+            return false;
+    return true;
+}
+
+/* Does neither the product nor a reduction nor an index that may be out of range come into it? */
+static bool is_free(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    if (x->kind == TN__EXPR_PRODUCT || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_SINGLE || x->kind == TN__EXPR_RAW ||
+        (x->kind == TN__EXPR_LOAD && n->access[x->access].gathered && !n->access[x->access].known))
+        return false;
+    for (int i = 0; i < x->arity; i++)
+        if (!is_free(n, x->arg[i]))
+            return false;
+    return true;
+}
+
+/* Marks the loads under an expression that can be done ahead, as long as there are registers. */
+static void mark(tn__nest *n, int e, int each, int *registers)
+{
+    tn__expr *x = &n->expr[e];
+    if (x->kept)
+        return;
+    if (x->kind == TN__EXPR_LOAD && is_free(n, e)) {
+        bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
+        int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute), needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
+        if (needs > *registers)
+            return;
+        *registers -= needs;
+        x->kept = true;
+        x->passes = 1; /* which all other passes are behind */
+        return;
+    }
+    for (int i = 0; i < x->arity; i++)
+        mark(n, x->arg[i], each, registers);
+}
+
+static void mark_all(tn__nest *n, int each)
+{
+    int registers = MOST_AHEAD;
+    for (int r = 0; r < n->reduction_count; r++)
+        mark(n, n->reduction[r].arg, each, &registers);
+    for (int s = 0; s < n->store_count; s++)
+        mark(n, n->store[s].expr, each, &registers);
+}
+
+static bool any_ahead(const tn__nest *n, bool first)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            return true;
+    return false;
+}
+
+/* Loads what has been marked, that which the program is given or the rest. */
+static void emit_ahead(tn__printer *p, const ahead *ahead, bool first)
+{
+    tn__nest *n = p->nest;
+    if (!any_ahead(n, first))
+        return;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
+    tn__line(p, "if (rows > 0 && columns > 0) {");
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < each; u++) {");
+    open_element(p, true, ahead->row, ahead->column);
+    p->pass = 0;
+    p->lane = "u";
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            tn__emit_need(p, e);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+/* Which tile is the block's. */
+static void emit_place(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    char rows[24], columns[24];
+    extent_text(product->row_loop, rows, sizeof rows);
+    extent_text(product->column_loop, columns, sizeof columns);
+    emit_type(p);
+    tn__line(p, "unsigned q = (unsigned)block;");
+    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
+    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param);
+    for (int l = n->loop_count - 1; l >= 0; l--)
+        if (l != product->row_loop && l != product->column_loop) {
+            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, EXTENT(l));
+            tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
+        }
+    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
+    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
+    tn__line(p, "%s *const tile = (%s *)tn_shared;", element_type(n), element_type(n));
+}
+
+static void emit_factors(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    bool gathered = p->nest->access[product->access[0]].lines;
+    tn__line(p, "tn_factor<%s> factor0, factor1;", element_type(p->nest));
+    tn__line(p, "{");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = %s;", product->row_loop, gathered ? "0" : "top");
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
+    emit_factor(p, 0);
+    emit_factor(p, 1);
+    tn__line(p, "}");
+}
+
+/* The tile into shared memory. A kernel is started while those before it still run: what the program is given is fetched at once, all
+ * else when they have ended; and what elements need beside the product comes along with its factors, not behind them. */
+static void emit_core(tn__printer *p, const ahead *ahead)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
+    int depth = k_param(n, a) + 1;
+    bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
+    emit_factors(p);
+    if (b_first)
+        tn__line(p, "tn_start<core, false, true, false>(tile, factor0, factor1, n[%d]);", depth);
+    if (places_first)
+        emit_places(p);
+    if (a_first)
+        tn__line(p, "tn_start<core, true, false, %s>(tile, factor0, factor1, n[%d]);", b_first ? "true" : "false", depth);
+    emit_ahead(p, ahead, true);
+    tn__line(p, "tn_take_over();");
+    tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
+    if (a->lines && !places_first)
+        emit_places(p);
+    if (!a_first || !b_first)
+        tn__line(p, "tn_start<core, %s, %s, true>(tile, factor0, factor1, n[%d]);", a_first ? "false" : "true",
+                 b_first ? "false" : "true", depth);
+    emit_ahead(p, ahead, false);
+    tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", depth);
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+    p->pass = 1;
+}
+
+/* ---- passes ---- */
 
 /* Numbers of elements kept between loads and stores. */
 static bool keeps(const tn__nest *n, int s, int level) { return !n->reduced || (!n->store[s].row && n->store[s].level == level); }
@@ -202,17 +330,30 @@ static void store_kept(tn__printer *p, int level)
     }
 }
 
+static bool differs_down(const tn__nest *n)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && n->product.row_loop >= 0 && n->expr[e].loops >> n->product.row_loop & 1)
+            return true;
+    return false;
+}
+
 static void emit_elementwise(tn__printer *p)
 {
-    tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, every = core::ROWS / down;");
-    tn__line(p, "constexpr int each = every < 1 ? 1 : every < %d ? every : %d;", AT_ONCE, AT_ONCE);
-    tn__line(p, "const int own_column = threadIdx.x %% across;");
-    tn__line(p, "for (int first = threadIdx.x / across; first < core::ROWS; first += each * down) {");
+    tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    int down = t->threads / t->columns, all = (t->rows + down - 1) / down;
+    mark_all(n, all);
+    int each = differs_down(n) ? all : t->rows / down < 1 ? 1 : t->rows / down < AT_ONCE ? t->rows / down : AT_ONCE;
+    tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
+    tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
+    emit_core(p, &(ahead){each, "first + u * down", "own_column"});
+    tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int u = 0; u < each; u++) {");
-        open_element(p, pass == 0, "first + u * down", "own_column");
+        open_element(p, pass == 0, "begin + u * down", "own_column");
         if (pass == 0)
             keep_values(p, 0);
         else
@@ -327,14 +468,24 @@ static void store_items(tn__printer *p)
 static void emit_rows(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
-    tn__line(p, "const int lane = threadIdx.x %% 32, lanes = 32;");
+    int warps = product->tile.threads / 32, turns = (product->tile.rows + warps - 1) / warps;
+    if (turns <= MOST_TURNS)
+        mark_all(p->nest, turns);
+    tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
+    tn__line(p, "{");
+    tn__line(p, "constexpr int each = %d;", turns);
+    emit_core(p, &(ahead){turns, "warp + u * (core::THREADS / 32)", "lane"});
+    tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
+    tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
+    tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
+    tn__line(p, "if (own_row >= rows) break;");
     tn__line(p, "constexpr int each = 1;");
-    tn__line(p, "for (int own_row = threadIdx.x / 32; own_row < rows; own_row += core::THREADS / 32) {");
     if (product->row_loop >= 0)
         tn__line(p, "const tn_i64 x%d = top + own_row;", product->row_loop);
     tn__line(p, "const %s own = core::at(tile, own_row, min(lane, core::COLUMNS - 1));", element_type(p->nest));
     tn__line(p, "const auto product = [&](int, int) { return own; };");
     tn__emit_extent(p);
+    p->lane = "turn";
     for (int level = 0, passes = tn__nest_passes(p->nest); level < passes; level++) {
         emit_pass(p, level, "own_row", "lane + u * lanes", "column");
         combine_row(p, level);
@@ -342,13 +493,18 @@ static void emit_rows(tn__printer *p)
     }
     store_items(p);
     tn__line(p, "}");
+    tn__line(p, "}");
 }
 
 static void emit_columns(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
+    const tn__product_tile *t = &product->tile;
+    int each = t->rows * t->columns / t->threads;
+    mark_all(p->nest, each);
     tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
+    emit_core(p, &(ahead){each, "lane + u * lanes", "own_column"});
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);
     tn__emit_extent(p);
@@ -358,6 +514,7 @@ static void emit_columns(tn__printer *p)
         finish(p, level);
     }
     tn__line(p, "if (own_column >= columns) return;");
+    p->lane = "0";
     store_items(p);
 }
 
@@ -366,7 +523,8 @@ void tn__emit_cuda_product(tn__printer *p)
     const tn__nest *n = p->nest;
     p->emitter->products = true;
     p->vector_loop = -1;
-    emit_core(p);
+    p->chunk = "";
+    emit_place(p);
     if (!n->reduced)
         emit_elementwise(p);
     else if (n->product.column_loop >= 0 && n->reduced == 1u << n->product.column_loop)
@@ -375,9 +533,24 @@ void tn__emit_cuda_product(tn__printer *p)
         emit_columns(p);
 }
 
-void tn__launch_cuda_product(const tn__nest *nest, tn__part_launch *launch)
+/* Kernels are started while those before them still run, and go where there is room: without this, two blocks of a launch would
+ * be on one multiprocessor while others have none. So a block that computes for long takes as much shared memory as it may if
+ * all blocks are to be there at once. */
+static int shared_alone(const tn__nest *nest, const tn__capabilities *chip)
+{
+    const tn__product_tile *t = &nest->product.tile;
+    int least = tn__product_shared(nest);
+    int64_t blocks = tn__product_blocks(nest), work = t->rows * t->columns * tn__product_extents_of(nest).depth;
+    if (!chip->multiprocessors || work < LONG_WORK)
+        return least;
+    int64_t each = (blocks + chip->multiprocessors - 1) / chip->multiprocessors;
+    int64_t most = ((int64_t)chip->shared_memory + (1 << 10)) / (each + 1);
+    return least < most ? (int)most : least;
+}
+
+void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch)
 {
     launch->threads = nest->product.tile.threads;
     launch->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced ? 0 : tn__product_blocks(nest);
-    launch->shared = tn__product_shared(nest);
+    launch->shared = shared_alone(nest, chip);
 }

@@ -329,6 +329,7 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
                      .scalar_param = s->param_count - f->first_param - f->slot_count};
     call->function = nest_function(emitter, &p);
     call->param = f->first_param;
+    call->waits = nest->product.there;
     s->items = items;
     s->item_cost = items ? work / items + 1 : 1;
     s->operations += tn__nest_points(nest) * (nest->expr_count - nest->access_count / 2);

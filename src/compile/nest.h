@@ -28,6 +28,7 @@ typedef struct tn__access {
     bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each position */
     int64_t lines;                  /* > 0: a factor whose lines are at gathered positions, of so many that there are */
     int lines_at;                   /* the expression of those positions */
+    bool given;                     /* LOAD: of a leaf: no step of the program has written there before */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */

@@ -11,7 +11,8 @@
  *               stage: a result of few elements can so be spread over all warps of a multiprocessor.
  *     registers In a group, each thread accumulates ROWS_EACH x COLUMNS_EACH elements of the tile: it reads that many
  *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below one
- *               another.
+ *               another: the even and the odd ones, so that neighbours read the same numbers of b and every other thread the
+ *               same of a, which is what takes shared memory half the time.
  *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the tile is
  *               their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
  *               neighbouring columns.
@@ -80,26 +81,41 @@ struct tn_side {
     static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
     /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share banks. */
     static constexpr int ODD = TENSOR && !ALONG_K ? 2 * QUAD : QUAD, PITCH = INNER + (INNER / ODD % 2 ? 0 : ODD);
-    static constexpr int SIZE = PITCH * OUTER;
+    static constexpr int SIZE = PITCH * OUTER, SIZE_OF_ALL = INNER * OUTER; /* with and without gaps */
     static constexpr int PIECE = ALONG_K ? 1 : tn_piece(EACH, QUAD); /* neighbouring lines that a thread reads at once */
+
+    static constexpr bool KEEPS = GATHERED && ALONG_K && INNER % QUAD == 0; /* where the lines of a thread's quads begin */
+    static constexpr int QUADS_EACH = (SIZE_OF_ALL / QUAD + THREADS - 1) / THREADS;
 
     const T *from;
     tn_i64 outer_step, advance;
     int lines;
     const tn_i64 *places;
     bool quads;
+    tn_i64 begin[KEEPS ? QUADS_EACH : 1];
 
-    TN_HOT tn_side make(const tn_factor<T> &f)
+    /* The factor, of which so many stages have been started. */
+    TN_HOT tn_side make(const tn_factor<T> &f, int started)
     {
-        return {f.from, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines, f.places,
-                f.quads && INNER % QUAD == 0 && (ALONG_K || !GATHERED)};
+        tn_side side = {f.from + started * DEPTH * f.k_step, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines, f.places,
+                        f.quads && INNER % QUAD == 0 && (ALONG_K || !GATHERED)};
+        if constexpr (KEEPS)
+#pragma unroll
+            for (int i = 0; i < QUADS_EACH; i++) {
+                const int line = (i * THREADS + threadIdx.x) / (INNER / QUAD);
+                side.begin[i] = line < f.lines ? f.places[line] : 0;
+            }
+        return side;
     }
 
-    /* Where a piece of the stage lies. Lines that are not there have no place. */
-    __device__ __forceinline__ tn_i64 place_of(int outer, int inner, tn_i64 inner_step, bool there) const
+    /* Where piece number i of a thread's lies. Lines that are not there have no place. */
+    template <int WIDTH>
+    __device__ __forceinline__ tn_i64 place_of(int i, int outer, int inner, tn_i64 inner_step, bool there) const
     {
         if constexpr (!GATHERED)
             return outer * outer_step + inner * inner_step;
+        else if constexpr (KEEPS && WIDTH == QUAD)
+            return begin[i] + inner;
         else if constexpr (ALONG_K)
             return (there ? places[outer] : 0) + inner * inner_step;
         else
@@ -117,7 +133,7 @@ struct tn_side {
             if (COUNT % THREADS && at >= COUNT)
                 break;
             const bool there = ALONG_K ? inner < depth && outer < lines : outer < depth && inner < lines;
-            const T *const piece = from + place_of(outer, inner, inner_step, there);
+            const T *const piece = from + place_of<WIDTH>(i, outer, inner, inner_step, there);
             if constexpr (WIDTH * sizeof(T) >= 4)
                 tn_copy_async<WIDTH * (int)sizeof(T)>(to + outer * PITCH + inner, piece, there);
             else
@@ -164,6 +180,25 @@ struct tn_side {
     TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + place(line, k); }
 };
 
+/* Starts the copies of the first stages of a core: of a, b, or both; LAST: after it all have been started. What was started before
+ * the last ones is part of the first stage. */
+template <typename CORE, bool A, bool B, bool LAST, typename T>
+TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+{
+    auto from_a = CORE::side_a::make(a, 0);
+    auto from_b = CORE::side_b::make(b, 0);
+#pragma unroll 1
+    for (int s = 0; s < CORE::AHEAD; s++) {
+        const int depth = tn_within(extent - s * CORE::DEPTH, CORE::DEPTH);
+        if (A && depth)
+            from_a.copy(shared + s * CORE::STAGE, depth, a);
+        if (B && depth)
+            from_b.copy(shared + s * CORE::STAGE + CORE::side_a::SIZE, depth, b);
+        if (LAST)
+            tn_copies_are_a_stage();
+    }
+}
+
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
           bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false>
 struct tn_product {
@@ -175,28 +210,27 @@ struct tn_product {
     static_assert(STEP % QUAD == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED> side_a;
     typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
+    static constexpr int AHEAD = STAGES - 1;     /* stages that are started before the first is used */
     static constexpr int PITCH = COLUMNS + QUAD; /* of the result */
     static constexpr int STAGE = side_a::SIZE + side_b::SIZE, RESULT = SLICES * ROWS * PITCH;
     static constexpr int BYTES = (int)sizeof(T) * (STAGES * STAGE > RESULT ? STAGES * STAGE : RESULT);
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here. */
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been called. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
     {
-        side_a from_a = side_a::make(a);
-        side_b from_b = side_b::make(b);
+        side_a from_a = side_a::make(a, AHEAD);
+        side_b from_b = side_b::make(b, AHEAD);
         const int slice = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
-        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH + lane / LANES_ACROSS * side_a::PIECE;
-        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH + lane % LANES_ACROSS * side_b::PIECE;
+        constexpr int PAIR = LANES_DOWN > 1 ? 2 : 1;
+        const int down = lane % PAIR + lane / PAIR / LANES_ACROSS * PAIR, across = lane / PAIR % LANES_ACROSS;
+        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH + down * side_a::PIECE;
+        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH + across * side_b::PIECE;
         T sum[ROWS_EACH][COLUMNS_EACH] = {};
-        /* A round starts the copies of a stage and multiplies the one that was started STAGES - 1 rounds before: one place in the
-         * code for all copies, since a short kernel's time is also that of fetching its code. */
-        int use = 0, fill = 0;
-        for (tn_i64 left = extent + (STAGES - 1) * DEPTH, coming = extent; left > 0; left -= DEPTH, coming -= DEPTH) {
-            const bool ready = left <= extent;
-            if (ready) {
-                tn_copies_wait<STAGES - 2>();
-                __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
-            }
+        /* A round starts the copies of a stage and multiplies the one that was started AHEAD rounds before. */
+        int use = 0, fill = AHEAD;
+        for (tn_i64 left = extent, coming = extent - AHEAD * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
+            tn_copies_wait<AHEAD - 1>();
+            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
             if (coming > 0) {
                 const int depth = coming < DEPTH ? (int)coming : DEPTH;
                 from_a.copy(shared + fill * STAGE, depth, a);
@@ -204,13 +238,11 @@ struct tn_product {
                 fill = fill + 1 == STAGES ? 0 : fill + 1;
             }
             tn_copies_are_a_stage();
-            if (ready) {
-                const T *const stage = shared + use * STAGE;
-                if (slice * STEP < left)
-                    accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
-                               side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
-                use = use + 1 == STAGES ? 0 : use + 1;
-            }
+            const T *const stage = shared + use * STAGE;
+            if (slice * STEP < left)
+                accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
+                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
+            use = use + 1 == STAGES ? 0 : use + 1;
         }
         __syncthreads();
         T *const to = shared + slice * ROWS * PITCH + row * PITCH + column;

@@ -31,23 +31,20 @@ struct tn_tensor_product {
     typedef tn_side<tn_f32, COLUMNS, DEPTH, THREADS, 8, 1, B_ALONG_K, false, true> side_b;
     typedef tn_f32 sums[DOWN][ACROSS][4]; /* of a lane */
     static constexpr int PITCH = COLUMNS + 8; /* of the result: no two rows of a piece share banks */
-    static constexpr int STAGE = side_a::SIZE + side_b::SIZE;
+    static constexpr int AHEAD = STAGES - 1, STAGE = side_a::SIZE + side_b::SIZE;
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here. */
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been called. */
     TN_HOT void run(tn_f32 *shared, const tn_factor<tn_f32> &a, const tn_factor<tn_f32> &b, tn_i64 extent)
     {
-        side_a from_a = side_a::make(a);
-        side_b from_b = side_b::make(b);
+        side_a from_a = side_a::make(a, AHEAD);
+        side_b from_b = side_b::make(b, AHEAD);
         const int slice = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
         const int row = warp / WARPS_ACROSS * ROWS_EACH + lane / 4, column = warp % WARPS_ACROSS * COLUMNS_EACH;
         sums sum = {};
-        int use = 0, fill = 0;
-        for (tn_i64 left = extent + (STAGES - 1) * DEPTH, coming = extent; left > 0; left -= DEPTH, coming -= DEPTH) {
-            const bool ready = left <= extent;
-            if (ready) {
-                tn_copies_wait<STAGES - 2>();
-                __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
-            }
+        int use = 0, fill = AHEAD;
+        for (tn_i64 left = extent, coming = extent - AHEAD * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
+            tn_copies_wait<AHEAD - 1>();
+            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
             if (coming > 0) {
                 const int depth = coming < DEPTH ? (int)coming : DEPTH;
                 from_a.copy(shared + fill * STAGE, depth, a);
@@ -55,13 +52,11 @@ struct tn_tensor_product {
                 fill = fill + 1 == STAGES ? 0 : fill + 1;
             }
             tn_copies_are_a_stage();
-            if (ready) {
-                const tn_f32 *const stage = shared + use * STAGE;
-                if (slice * STEP < left)
-                    accumulate(sum, side_a::lane_lines(stage, row, slice * STEP + lane % 4),
-                               side_b::lane_lines(stage + side_a::SIZE, column + lane / 4, slice * STEP + lane % 4));
-                use = use + 1 == STAGES ? 0 : use + 1;
-            }
+            const tn_f32 *const stage = shared + use * STAGE;
+            if (slice * STEP < left)
+                accumulate(sum, side_a::lane_lines(stage, row, slice * STEP + lane % 4),
+                           side_b::lane_lines(stage + side_a::SIZE, column + lane / 4, slice * STEP + lane % 4));
+            use = use + 1 == STAGES ? 0 : use + 1;
         }
         __syncthreads();
         if (__syncthreads_or(!leave(shared + slice * ROWS * PITCH, sum, row, column + lane % 4 * 2)))

@@ -90,8 +90,10 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
         tn__text_addf(&text,
                       ", %d, %d, %d, %d, %d> core;\n"
                       "    %s *const tile = (%s *)tn_shared;\n"
-                      "    core::run(tile, tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m),\n"
-                      "              tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n), k);\n"
+                      "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
+                      "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n"
+                      "    tn_start<core, true, true, true>(tile, x, y, k);\n"
+                      "    core::run(tile, x, y, k);\n"
                       "    c[threadIdx.x] = core::at(tile, threadIdx.x %% core::ROWS, 0);\n}\n",
                       t.slices, t.step, t.stages, i % 2, i / 2 % 2, type, type, type, i % 2, type, i / 2 % 2);
     }
