@@ -82,6 +82,8 @@ void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
 void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
 /* Random numbers are loaded as if each chunk began with a block of the generator: this mends those that do not. */
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass);
+/* Opens a branch that all threads take together, around mending: some chunk may not begin so. */
+void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: does the pass read no memory that it may have overwritten? Then it can be done again. */
 bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);

@@ -30,9 +30,11 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
     tn__cu_load(p, f, 0);
     tn__line(p, "}");
     if (tn__cu_makes_random(n)) { /* apart from the above, where nothing branches */
+        tn__cu_print_random_apart(p, f, 0);
         open_chunk(p, f);
         tn__line(p, "(void)live;");
         tn__cu_mend_random(p, f, 0);
+        tn__line(p, "}");
         tn__line(p, "}");
     }
     open_chunk(p, f);

@@ -264,6 +264,25 @@ static void open_places(tn__printer *p, const tn__cu_form *f)
     }
 }
 
+/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most. */
+void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
+{
+    const tn__nest *n = p->nest;
+    const char *before = "if ((";
+    tn__emit_indent(p);
+    for (int e = 0; e < n->expr_count; e++) {
+        if (!tn__cu_is_random(&n->expr[e]) || !brings(p, f, e, pass))
+            continue;
+        const tn__access *a = &n->access[n->expr[e].access];
+        tn__text_addf(p->text, "%sn[%d]", before, a->param + 1);
+        for (int l = 0, param = a->param + 2; l < n->loop_count; l++)
+            if (a->stride[l] && param++ && l != f->loop)
+                tn__text_addf(p->text, " | n[%d]", param - 1);
+        before = " | ";
+    }
+    tn__text_add(p->text, *before == 'i' ? "if (false) {\n" : ") % 4) {\n");
+}
+
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
 {
     tn__nest *n = p->nest;
