@@ -45,7 +45,7 @@ typedef struct tn_pinv_opts {
 } tn_pinv_opts;
 /* The Moore-Penrose inverse; rcond is 1e-15 by default. */
 TN_API tn_array *tn_linalg_pinv_with(const tn_array *a, const tn_pinv_opts *opts);
-/* Number of singular values above tol, int64; by default rcond is max(m, n) times the dtype's epsilon. */
+/* Number of singular values above tol, int64, 0 of an empty matrix; by default rcond is max(m, n) times the dtype's epsilon. */
 TN_API tn_array *tn_linalg_matrix_rank_with(const tn_array *a, const tn_pinv_opts *opts);
 /* x with the least |a x - b|, and of those the least |x|, for one matrix; b of one or two axes. residuals: the squares of
  * |a x - b|, one a column of b, empty unless a has full column rank and more rows than columns; rank: int32, 0-d; s: singular
@@ -101,6 +101,8 @@ TN_API tn_array *tn_linalg_tensorsolve(const tn_array *a, const tn_array *b, tn_
 TN_API tn_array *tn_linalg_tensorinv(const tn_array *a, int ind);
 /* The product of 2 to 64 matrices in the cheapest order; the first and the last may be vectors. */
 TN_API tn_array *tn_linalg_multi_dot(int count, const tn_array *const *arrays);
+/* Into opts->out, of the product's shape and dtype; its other options are not read. */
+TN_API tn_array *tn_linalg_multi_dot_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);
 
 /* ---- norms ------------------------------------------------------------------------------------------------- */
 
@@ -154,6 +156,7 @@ TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);
 #define tn_linalg_tensorsolve(a, b, axes) TN_AT(tn_linalg_tensorsolve)(a, b, axes)
 #define tn_linalg_tensorinv(a, ind) TN_AT(tn_linalg_tensorinv)(a, ind)
 #define tn_linalg_multi_dot(...) TN_AT(tn_linalg_multi_dot)(__VA_ARGS__)
+#define tn_linalg_multi_dot_with(...) TN_AT(tn_linalg_multi_dot_with)(__VA_ARGS__)
 #define tn_linalg_norm(x, ...) TN_AT(tn_linalg_norm_with)(TN_ARG(x), TN_OPTS(tn_norm_opts, __VA_ARGS__))
 #define tn_linalg_cond(...) TN_AT(tn_linalg_cond)(__VA_ARGS__)
 #endif

@@ -158,6 +158,22 @@ void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3])
     part[2] = tn__adjoint(tn__binary(TN__OP_MULTIPLY, v, tn__cast(tn__unary(TN__OP_SIGN, w), (tn_dtype)a->dtype)));
 }
 
+tn__node *tn__largest(tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    tn_shape value = tn__shape_value(a->shape);
+    bool none = false;
+    for (int i = 0; i < value.ndim; i++)
+        if (axes >> i & 1) {
+            none = none || value.dim[i] == 0;
+            value.dim[i] = 1;
+        }
+    if (!none)
+        return tn__reduce(TN__OP_MAX, a, axes);
+    const tn__shape *shape = tn__shape_make("norm", value, (tn_dtype)a->dtype);
+    return shape ? tn__const(0, (tn_dtype)a->dtype, shape, a->device) : tn__failed();
+}
+
 tn__node *tn__squared_size(tn__node *a)
 {
     TN__PASS_ERROR(a);

@@ -25,6 +25,8 @@ tn__node *tn__singular_values(tn__node *a, bool hermitian);
 void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3]);
 /* 1 / s of rows of singular values, 0 for those that are not above rcond times the largest; which are, if wanted. */
 tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above);
+/* The largest of numbers that are not negative along the axes: 0 where there are none. */
+tn__node *tn__largest(tn__node *a, uint32_t axes);
 /* The square of the size of each element, real. */
 tn__node *tn__squared_size(tn__node *a);
 /* Ones on the diagonal of n x n, in a's dtype, device and leading axes. */

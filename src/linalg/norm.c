@@ -13,6 +13,12 @@ static tn__node *root_of_squares(tn__node *a, uint32_t axes)
     return tn__unary(TN__OP_SQRT, tn__reduce(TN__OP_SUM, tn__squared_size(a), axes));
 }
 
+/* By the order's sign the largest or the least. */
+static tn__node *extreme(tn_norm_order ord, tn__node *a, uint32_t axes)
+{
+    return ord.p > 0 ? tn__largest(a, axes) : tn__reduce(TN__OP_MIN, a, axes);
+}
+
 static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
 {
     uint32_t set = 1u << axis;
@@ -21,7 +27,7 @@ static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
     if (ord.kind != TN__NORM_P)
         TN__REFUSE(TN_ERR_VALUE, "norm", "'%s' is a norm of matrices; give two axes, or a number", ord.kind == TN__NORM_FRO ? "fro" : "nuc");
     if (isinf(ord.p))
-        return tn__reduce(ord.p > 0 ? TN__OP_MAX : TN__OP_MIN, sizes(a), set);
+        return extreme(ord, sizes(a), set);
     if (ord.p == 0) {
         tn__node *some = tn__with(TN__OP_NOT_EQUAL, a, 0);
         return tn__reduce(TN__OP_SUM, tn__cast(some, (tn_dtype)tn__dtypes[a->dtype].component), set);
@@ -32,8 +38,8 @@ static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
     return tn__with(TN__OP_POWER, sum, 1 / ord.p);
 }
 
-/* The singular values of the matrices along two axes, combined; with both axes kept with extent 1. */
-static tn__node *spectral(tn__node *a, int row, int column, tn__op combine)
+/* The singular values of the matrices along two axes, summed or the extreme one; with both axes kept with extent 1. */
+static tn__node *spectral(tn__node *a, tn_norm_order ord, int row, int column)
 {
     uint8_t perm[TN_MAX_NDIM] = {0};
     int ndim = a->shape->ndim, at = 0;
@@ -44,7 +50,8 @@ static tn__node *spectral(tn__node *a, int row, int column, tn__op combine)
     perm[at + 1] = (uint8_t)column;
     tn__node *s = tn__singular_values(tn__matrix_operand("norm", tn__permute(a, perm), 2), false);
     TN__PASS_ERROR(s);
-    s = tn__reduce(combine, s, 1u << (s->shape->ndim - 1));
+    uint32_t last = 1u << (s->shape->ndim - 1);
+    s = ord.kind == TN__NORM_NUC ? tn__reduce(TN__OP_SUM, s, last) : extreme(ord, s, last);
     TN__PASS_ERROR(s);
     int64_t dim[TN_MAX_NDIM];
     for (int i = 0; i < ndim; i++)
@@ -58,14 +65,13 @@ static tn__node *matrix_norm(tn__node *a, tn_norm_order ord, int row, int column
     if (ord.kind == TN__NORM_DEFAULT || ord.kind == TN__NORM_FRO)
         return root_of_squares(a, r | c);
     if (ord.kind == TN__NORM_NUC)
-        return spectral(a, row, column, TN__OP_SUM);
-    tn__op extreme = ord.p > 0 ? TN__OP_MAX : TN__OP_MIN;
+        return spectral(a, ord, row, column);
     if (fabs(ord.p) == 2)
-        return spectral(a, row, column, extreme);
+        return spectral(a, ord, row, column);
     if (fabs(ord.p) == 1)
-        return tn__reduce(extreme, tn__reduce(TN__OP_SUM, sizes(a), r), c);
+        return extreme(ord, tn__reduce(TN__OP_SUM, sizes(a), r), c);
     if (isinf(ord.p))
-        return tn__reduce(extreme, tn__reduce(TN__OP_SUM, sizes(a), c), r);
+        return extreme(ord, tn__reduce(TN__OP_SUM, sizes(a), c), r);
     TN__REFUSE(TN_ERR_VALUE, "norm", "%g is no order of a matrix norm; expected 1, 2, infinity, their negatives, TN_FRO or TN_NUC", ord.p);
 }
 

@@ -110,3 +110,14 @@ tn_array *tn_linalg_multi_dot(int count, const tn_array *const *arrays)
 {
     TN__RETURN(multi_dot(count, arrays));
 }
+
+tn_array *tn_linalg_multi_dot_with(int count, const tn_array *const *arrays, const tn_out_opts *opts)
+{
+    tn__call call = tn__enter();
+    tn_array *out = opts ? opts->out : NULL;
+    tn__node *result = multi_dot(count, arrays);
+    if (out && !tn__node_is_error(result) && !tn_is_error(out) && tn_dtype_of(out) != (tn_dtype)result->dtype)
+        result = tn__node_error(tn__error_new(TN_ERR_DTYPE, "multi_dot", "the product is %s and .out %s: expected the same dtype",
+                                              tn_dtype_name((tn_dtype)result->dtype), tn_dtype_name(tn_dtype_of(out))));
+    return tn__deliver(call, result, out);
+}

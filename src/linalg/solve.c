@@ -74,7 +74,7 @@ static double epsilon(const tn__node *a)
 static tn__node *largest(tn__node *row)
 {
     TN__PASS_ERROR(row);
-    return tn__reduce(TN__OP_MAX, row, 1u << (row->shape->ndim - 1));
+    return tn__largest(row, 1u << (row->shape->ndim - 1));
 }
 
 tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above)
@@ -131,8 +131,6 @@ static tn__node *matrix_rank(tn__node *a, const tn_pinv_opts *opts)
     tn__node *above;
     if (opts && opts->tol != 0)
         above = tn__with(TN__OP_GREATER, s, opts->tol);
-    else if (s->shape->size == 0 && s->shape->dim[last] == 0)
-        TN__REFUSE(TN_ERR_SHAPE, "matrix_rank", "an empty matrix has no largest singular value; give .tol");
     else
         above = tn__binary(TN__OP_GREATER, s,
                            tn__with(TN__OP_MULTIPLY, largest(s),

@@ -108,16 +108,24 @@ static tn__node *along(transform kind, tn__node *a, int axis, int64_t n, tn_fft_
     return tn__axis_from_last(last_axis(kind, tn__axis_to_last(a, axis), n, norm), axis);
 }
 
+/* Real results of float16 alone are float16, as NumPy's are. */
+static tn__node *narrowed(tn__node *a, bool half)
+{
+    TN__PASS_ERROR(a);
+    return half ? tn__cast(a, TN_FLOAT16) : a;
+}
+
 static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
 {
     static const tn_fft_opts defaults = {.n = 0};
     opts = opts ? opts : &defaults;
+    bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && (kind == IRFFT || kind == HFFT);
     a = operand(names[kind], a);
     TN__PASS_ERROR(a);
     if (opts->n < 0)
         TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld", (long long)opts->n);
     int axis = tn__axis_check(names[kind], opts->axis ? *opts->axis : -1, a->shape->ndim);
-    return axis < 0 ? tn__failed() : along(kind, a, axis, opts->n, opts->norm);
+    return axis < 0 ? tn__failed() : narrowed(along(kind, a, axis, opts->n, opts->norm), half);
 }
 
 /* Over several axes: `kind` over the last one, `others` over the rest. */
@@ -125,6 +133,7 @@ static tn__node *several(const char *operation, transform kind, transform others
 {
     static const tn_fft_opts defaults = {.n = 0};
     opts = opts ? opts : &defaults;
+    bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && kind == IRFFT;
     a = operand(operation, a);
     TN__PASS_ERROR(a);
     int axis[TN_MAX_NDIM], ndim = a->shape->ndim;
@@ -143,7 +152,9 @@ static tn__node *several(const char *operation, transform kind, transform others
         a = along(kind, a, axis[count - 1], LENGTH(count - 1), opts->norm);
     for (int i = kind == others ? count - 1 : count - 2; i >= 0; i--)
         a = along(others, a, axis[i], LENGTH(i), opts->norm);
-    return kind == IRFFT ? along(kind, a, axis[count - 1], LENGTH(count - 1), opts->norm) : a;
+    if (kind == IRFFT)
+        a = along(kind, a, axis[count - 1], LENGTH(count - 1), opts->norm);
+    return narrowed(a, half && count == 1);
 }
 
 #define ONE(name, KIND) \

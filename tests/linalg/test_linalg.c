@@ -149,6 +149,26 @@ static void test_refusals(void **state)
         refused(tn_linalg_eigvals(tn_full(TN_SHAPE(2, 2), NAN)), TN_ERR_VALUE, "NaN");
         refused(tn_linalg_multi_dot(1, (const tn_array *const[]){wide}), TN_ERR_VALUE, "2 to");
         refused(tn_linalg_cond(tn_zeros(TN_SHAPE(0, 0)), (tn_norm_order){0, 0}), TN_ERR_SHAPE, "empty");
+        refused(tn_linalg_norm(tn_zeros(TN_SHAPE(0)), .ord = TN_ORD(-INFINITY)), TN_ERR_SHAPE, "min");
+        tn_array *other = tn_zeros(TN_SHAPE(2, 2), .dtype = TN_FLOAT64);
+        refused(tn_linalg_multi_dot_with(2, (const tn_array *const[]){zero, zero}, TN_OPTS(tn_out_opts, .out = other)), TN_ERR_DTYPE, "out");
+    }
+}
+
+/* Of nothing the largest is 0; a product into an array. */
+static void test_nothing(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *nothing = tn_zeros(TN_SHAPE(0, 3)), *a = matrix(TN_SHAPE(2, 3), TN_FLOAT64), *b = matrix(TN_SHAPE(3, 4), TN_FLOAT64);
+        assert_true(tn_item(tn_linalg_norm(nothing, .ord = TN_ORD(INFINITY))) == 0);
+        assert_true(tn_item(tn_linalg_norm(nothing, .ord = TN_ORD(2))) == 0);
+        assert_true(tn_item(tn_linalg_norm(tn_zeros(TN_SHAPE(0)), .ord = TN_ORD(INFINITY))) == 0);
+        assert_int_equal(tn_item_int(tn_linalg_matrix_rank(nothing)), 0);
+        tn_array *out = tn_zeros(TN_SHAPE(2, 4), .dtype = TN_FLOAT64), *parts[] = {a, b};
+        tn_array *y = tn_linalg_multi_dot_with(2, (const tn_array *const *)parts, TN_OPTS(tn_out_opts, .out = out));
+        assert_near("multi_dot", out, tn_matmul(a, b));
+        assert_near("multi_dot", y, out);
     }
 }
 
@@ -190,6 +210,7 @@ int main(void)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_square),
-                                       cmocka_unit_test(test_least), cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
+                                       cmocka_unit_test(test_least), cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,8 @@ static void multi_dot(call *c, const row *r)
     (void)r;
     tn_array *part[MAX_ARGUMENTS];
     int count = arrays(c, c->slot[0], part, MAX_ARGUMENTS);
-    give(c, tn_linalg_multi_dot(count, (const tn_array *const *)part));
+    tn_out_opts opts = {.out = given(c, 1) ? array(c, 1) : NULL};
+    give(c, tn_linalg_multi_dot_with(count, (const tn_array *const *)part, &opts));
 }
 
 static tn_norm_order order(call *c, int i)
@@ -246,7 +247,7 @@ static const row rows[] = {
     {"linalg.pinv", "a rcond hermitian rtol", pinv, NULL, 0},
     {"linalg.matrix_rank", "A tol hermitian rtol", matrix_rank, NULL, 0},
     {"linalg.matrix_power", "a n", matrix_power, NULL, 0},
-    {"linalg.multi_dot", "arrays", multi_dot, NULL, 0},
+    {"linalg.multi_dot", "arrays out", multi_dot, NULL, 0},
     {"linalg.norm", "x ord axis keepdims", norm, NULL, 0},
     {"linalg.vector_norm", "x axis keepdims ord", vector_norm, NULL, 0},
     {"linalg.matrix_norm", "x keepdims ord", matrix_norm, NULL, 0},
