@@ -81,15 +81,10 @@ static tn__node *error_of_input(tn__node *in)
     return tn__node_is_error(in) ? in : tn__node_error(tn__error_retain(in->error));
 }
 
+/* depth and flags: of the inputs together, which are no errors. */
 static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
-                                 tn__node *const *in, const tn__attr *attr)
+                                 tn__node *const *in, const tn__attr *attr, uint32_t depth, int flags)
 {
-    uint32_t depth = 0;
-    int flags = 0;
-    for (int i = 0; i < arity; i++) {
-        if (!in[i]->storage && in[i]->depth > depth) depth = in[i]->depth;
-        flags |= in[i]->flags;
-    }
     flags &= TN__NODE_NEEDS_GRAD;
     if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype) && tn__no_grad_depth == 0))
         flags = 0;
@@ -113,26 +108,35 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
                                                          const tn__attr *attr)
 {
     tn__thread *self = tn__self();
+    uint32_t depth = 0;
+    int flags = 0;
     for (int i = 0; i < arity; i++) {
         if (in[i]->error) return error_of_input(in[i]);
-        if (in[i]->depth < TN__MAX_DEPTH || !tn__evaluate_hook || self->evaluating) continue;
-        self->evaluating = true;
-        tn_status status = tn__evaluate_hook(in[i]);
-        self->evaluating = false;
-        if (status) return tn__node_error(tn__error_retain(tn__error_last()));
+        if (in[i]->depth >= TN__MAX_DEPTH && tn__evaluate_hook && !self->evaluating) {
+            self->evaluating = true;
+            tn_status status = tn__evaluate_hook(in[i]);
+            self->evaluating = false;
+            if (status) return tn__node_error(tn__error_retain(tn__error_last()));
+        }
+        depth = in[i]->depth > depth ? in[i]->depth : depth;
+        flags |= in[i]->flags;
     }
-    return recorded(op, dtype, shape, device, arity, in, attr);
+    return recorded(op, dtype, shape, device, arity, in, attr, depth, flags);
 }
 
 tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
                        tn__node *const *in, tn__attr attr)
 {
+    uint32_t depth = 0; /* 0 of values */
+    int flags = 0;
     for (int i = 0; i < arity; i++) {
-        if (__builtin_expect(in[i]->error != NULL, 0)) return error_of_input(in[i]);
-        if (__builtin_expect(in[i]->depth >= TN__MAX_DEPTH, 0))
-            return recorded_deep(op, dtype, shape, device, arity, in, &attr);
+        const tn__node *input = in[i];
+        if (__builtin_expect(input->error != NULL, 0)) return error_of_input(in[i]);
+        depth = input->depth > depth ? input->depth : depth;
+        flags |= input->flags;
     }
-    return recorded(op, dtype, shape, device, arity, in, &attr);
+    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0)) return recorded_deep(op, dtype, shape, device, arity, in, &attr);
+    return recorded(op, dtype, shape, device, arity, in, &attr, depth, flags);
 }
 
 tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *shape, int64_t offset,

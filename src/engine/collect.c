@@ -3,7 +3,6 @@
 #include "engine/collect.h"
 
 #include "array/user.h"
-#include "core/hash.h"
 #include "core/memory.h"
 
 #include <pthread.h>
@@ -408,7 +407,6 @@ static bool finish_key(tn__collection *c)
         k[-1] |= (uint64_t)tn__collection_donatable(c, (int)leaf) << leaf % 64;
     }
     c->key_count = (size_t)(k - c->key);
-    c->hash = tn__hash(c->key, c->key_count * sizeof *c->key, 0);
     return true;
 }
 

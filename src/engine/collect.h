@@ -33,7 +33,6 @@ typedef struct tn__collection {
     size_t scalar_count, scalar_capacity;
     uint64_t *key;
     size_t key_count, key_capacity;
-    uint64_t hash;
     bool users;         /* has operations of a user's own, which only a compiler can run */
     /* scratch */
     struct tn__frame {

@@ -6,6 +6,7 @@
 #include "engine/plans.h"
 
 #include "engine/users.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "device/allocator.h"
@@ -95,16 +96,20 @@ static void forget(tn__cached *e)
         destroy(e);
 }
 
-static tn__cached *find(const tn__collection *c)
+static bool has_key(const tn__cached *e, const tn__collection *c)
 {
-    for (tn__cached *e = bucket[c->hash % BUCKETS]; e; e = e->chain)
-        if (e->hash == c->hash && e->key_count == c->key_count &&
-            memcmp(e->key, c->key, c->key_count * sizeof *c->key) == 0)
+    return e->key_count == c->key_count && memcmp(e->key, c->key, c->key_count * sizeof *c->key) == 0;
+}
+
+static tn__cached *find(const tn__collection *c, uint64_t hash)
+{
+    for (tn__cached *e = bucket[hash % BUCKETS]; e; e = e->chain)
+        if (e->hash == hash && has_key(e, c))
             return e;
     return NULL;
 }
 
-static tn__cached *insert(const tn__collection *c)
+static tn__cached *insert(const tn__collection *c, uint64_t hash)
 {
     tn__cached *e = tn__calloc(1, sizeof *e);
     uint64_t *key = tn__alloc(c->key_count * sizeof *key);
@@ -116,11 +121,11 @@ static tn__cached *insert(const tn__collection *c)
     memcpy(key, c->key, c->key_count * sizeof *key);
     e->key = key;
     e->key_count = c->key_count;
-    e->hash = c->hash;
+    e->hash = hash;
     e->device = c->device;
     pthread_mutex_init(&e->build, NULL);
-    e->chain = bucket[c->hash % BUCKETS];
-    bucket[c->hash % BUCKETS] = e;
+    e->chain = bucket[hash % BUCKETS];
+    bucket[hash % BUCKETS] = e;
     link_newest(e);
     if (++plan_count > CAPACITY)
         forget(oldest);
@@ -200,11 +205,13 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
 const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
 {
     pthread_mutex_lock(&lock);
-    tn__cached *e = find(c);
+    tn__cached *e = newest && has_key(newest, c) ? newest : NULL; /* as in a loop: no hash is needed to see that */
+    uint64_t hash = e ? e->hash : tn__hash(c->key, c->key_count * sizeof *c->key, 0);
+    e = e ? e : find(c, hash);
     atomic_fetch_add_explicit(e ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
                               memory_order_relaxed);
     if (!e) {
-        e = insert(c);
+        e = insert(c, hash);
     } else if (e != newest) {
         unlink_use(e);
         link_newest(e);
