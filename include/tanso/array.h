@@ -272,8 +272,9 @@ TN_API tn_array *tn_argmin_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_logsumexp_with(const tn_array *x, const tn_reduce_opts *opts);
 
 /*
- * Options of products, joins and choices, where NumPy has them. They come as a pointer, which TN_OPTS makes:
- * tn_concatenate_with(2, parts, 0, TN_OPTS(tn_out_opts, .out = y)).
+ * Options of joins, choices and products, where NumPy has them. They come as a pointer, which TN_OPTS makes:
+ * tn_concatenate_with(2, parts, 0, TN_OPTS(tn_out_opts, .out = y)). Functions of two arrays alone, tn_matmul, tn_dot, tn_outer among
+ * them, get theirs by tn_binary(tn_matmul, a, b, .out = y) of ufunc.h.
  */
 struct tn_out_opts {
     char _;
@@ -291,7 +292,6 @@ TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 
 /* NumPy's matmul: 1-d operands are row/column vectors, leading axes broadcast. */
 TN_API tn_array *tn_matmul(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_matmul_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts);
 /* The subarrays of `axis` at the integer `indices` (any shape): NumPy's take. A negative index counts from the end;
  * one out of range is an error when the array is evaluated (TN_ERR_INDEX), never wrapped. */
 TN_API tn_array *tn_take(const tn_array *x, const tn_array *indices, int axis);

@@ -115,7 +115,6 @@
 #define tn_flip(x, axes) TN_AT(tn_flip)(TN_ARG(x), axes)
 #define tn_concatenate_with(...) TN_AT(tn_concatenate_with)(__VA_ARGS__)
 #define tn_stack_with(...) TN_AT(tn_stack_with)(__VA_ARGS__)
-#define tn_matmul_with(a, b, ...) TN_AT(tn_matmul_with)(TN_ARG(a), TN_ARG(b), __VA_ARGS__)
 #define tn_concatenate(...) TN_AT(tn_concatenate)(__VA_ARGS__)
 #define tn_stack(...) TN_AT(tn_stack)(__VA_ARGS__)
 #define tn_split(x, sections, axis, out) TN_AT(tn_split)(TN_ARG(x), sections, axis, out)

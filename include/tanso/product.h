@@ -12,7 +12,6 @@ extern "C" {
 /* NumPy's dot: of vectors their inner product, of matrices the matrix product, with a scalar the product; else the sum over a's
  * last and b's second to last axis. */
 TN_API tn_array *tn_dot(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_dot_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts);
 /* The inner product of the flat arrays (the first conjugated, if complex). */
 TN_API tn_array *tn_vdot(const tn_array *a, const tn_array *b);
 /* The sum of products along the last axes, with broadcasting (NumPy 2's vecdot). */
@@ -22,7 +21,6 @@ TN_API tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, 
 TN_API tn_array *tn_inner(const tn_array *a, const tn_array *b);
 /* Products of all pairs of the flat arrays: a matrix. */
 TN_API tn_array *tn_outer(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_outer_product_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts);
 TN_API tn_array *tn_kron(const tn_array *a, const tn_array *b);
 /* The sum over pairs of axes: a's, and b's as many. Result: the other axes of a, then those of b. */
 TN_API tn_array *tn_tensordot(const tn_array *a, const tn_array *b, tn_axes a_axes, tn_axes b_axes);
@@ -51,9 +49,7 @@ TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_arra
 #define tn_outer(a, b) TN_AT(tn_outer)(TN_ARG(a), TN_ARG(b))
 #define tn_kron(a, b) TN_AT(tn_kron)(TN_ARG(a), TN_ARG(b))
 #define tn_tensordot(a, b, a_axes, b_axes) TN_AT(tn_tensordot)(TN_ARG(a), TN_ARG(b), a_axes, b_axes)
-#define tn_dot_with(a, b, ...) TN_AT(tn_dot_with)(TN_ARG(a), TN_ARG(b), __VA_ARGS__)
 #define tn_vecdot_with(a, b, ...) TN_AT(tn_vecdot_with)(TN_ARG(a), TN_ARG(b), __VA_ARGS__)
-#define tn_outer_product_with(a, b, ...) TN_AT(tn_outer_product_with)(TN_ARG(a), TN_ARG(b), __VA_ARGS__)
 #define tn_einsum_with(...) TN_AT(tn_einsum_with)(__VA_ARGS__)
 #define tn_einsum(...) TN_AT(tn_einsum)(__VA_ARGS__)
 #ifndef __cplusplus

@@ -56,6 +56,11 @@ static tn_array *join_by(int how, int count, const tn_array *const *arrays, int 
 
 static tn_array *join_with(const char *operation, int how, int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts)
 {
+    tn_out_opts as_out = opts ? *opts : (tn_out_opts){.dtype = TN_DTYPE_DEFAULT};
+    if (as_out.out && !as_out.dtype && !tn_is_error(as_out.out)) { /* each part is cast to it, not the whole */
+        as_out.dtype = tn_dtype_of(as_out.out);
+        opts = &as_out;
+    }
     if (count < 1 || !opts || !opts->dtype)
         return tn__given_out(operation, join_by(how, count, arrays, axis), opts);
     tn_array **own = tn__alloc((size_t)count * sizeof *own), *error = NULL;

@@ -14,46 +14,6 @@ static tn_array *passed_on(const tn_array *a, const tn_array *b)
     return tn__again(tn_is_error(a) ? a : b);
 }
 
-/* ---- with options ---- */
-
-typedef tn_array *product(const tn_array *a, const tn_array *b, int axis);
-
-static tn_array *product_with(const char *operation, product *f, const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts)
-{
-    tn_array *in[] = {tn__again(a), tn__again(b)}, *error = tn__operands_as(operation, 2, in, opts);
-    return error ? error : tn__given_out(operation, f(in[0], in[1], axis), opts);
-}
-
-#define PRODUCT(name)                                                                              \
-    static tn_array *plain_##name(const tn_array *a, const tn_array *b, int axis)                  \
-    {                                                                                              \
-        (void)axis;                                                                                \
-        return tn_##name(a, b);                                                                    \
-    }
-PRODUCT(matmul)
-PRODUCT(dot)
-PRODUCT(outer)
-
-tn_array *tn_matmul_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts)
-{
-    TN__COMPOSE(product_with("matmul", plain_matmul, a, b, 0, opts));
-}
-
-tn_array *tn_dot_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts)
-{
-    TN__COMPOSE(product_with("dot", plain_dot, a, b, 0, opts));
-}
-
-tn_array *tn_outer_product_with(const tn_array *a, const tn_array *b, const tn_out_opts *opts)
-{
-    TN__COMPOSE(product_with("outer", plain_outer, a, b, 0, opts));
-}
-
-tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts)
-{
-    TN__COMPOSE(product_with("vecdot", tn_vecdot, a, b, axis, opts));
-}
-
 tn_array *tn_outer(const tn_array *a, const tn_array *b)
 {
     TN__COMPOSE(tn_multiply(tn_expand_dims(tn_ravel(a), 1), tn_ravel(b)));
@@ -169,6 +129,17 @@ static tn_array *vecdot(const tn_array *a, const tn_array *b, int axis)
 tn_array *tn_vecdot(const tn_array *a, const tn_array *b, int axis)
 {
     TN__COMPOSE(vecdot(a, b, axis));
+}
+
+static tn_array *vecdot_with(const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts)
+{
+    tn_array *in[] = {tn__again(a), tn__again(b)}, *error = tn__operands_as("vecdot", 2, in, opts);
+    return error ? error : tn__given_out("vecdot", vecdot(in[0], in[1], axis), opts);
+}
+
+tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts)
+{
+    TN__COMPOSE(vecdot_with(a, b, axis, opts));
 }
 
 /* ---- kron, cross ---- */

@@ -158,19 +158,16 @@ static tn_out_opts options(call *c, int i)
     return (tn_out_opts){.out = given(c, i) ? array(c, i) : NULL, .dtype = dtype(c, i + 1, TN_DTYPE_DEFAULT), .casting = string(c, i + 2, NULL)};
 }
 
-typedef tn_array *product_with(const tn_array *, const tn_array *, const tn_out_opts *);
-
+/* x1 x2 out dtype casting, and those that have two operands only. */
 static void product(call *c, const row *r)
 {
     tn_array *a = array(c, 0), *b = array(c, 1);
-    tn_out_opts o = options(c, 2);
+    tn_out_opts own = options(c, 2);
+    const tn_ufunc_opts o = {.out = own.out, .dtype = own.dtype, .casting = own.casting};
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
     if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))) refuse(c, "out's dtype");
     if (c->refused) return;
-    if (r->number)
-        give(c, ((product_with *)r->function)(a, b, &o));
-    else
-        give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(a, b));
+    give(c, tn_binary_with((tn_binary_function *)r->function, a, b, &o));
 }
 
 /* Stacks of matrices times stacks of vectors; number: vectors (conjugated) times matrices. */
@@ -183,8 +180,8 @@ static void matvec(call *c, const row *r)
     }
     tn_out_opts o = options(c, 2);
     tn_array *out = o.out;
-    o.out = NULL;
-    tn_array *y = r->number ? tn_matmul_with(tn_expand_dims(tn_conjugate(a), -2), b, &o) : tn_matmul_with(a, tn_expand_dims(b, -1), &o);
+    const tn_ufunc_opts typed = {.dtype = o.dtype, .casting = o.casting};
+    tn_array *y = r->number ? tn_binary_with((tn_matmul), tn_expand_dims(tn_conjugate(a), -2), b, &typed) : tn_binary_with((tn_matmul), a, tn_expand_dims(b, -1), &typed);
     y = tn_squeeze(y, TN_AXES(r->number ? -2 : -1));
     give(c, out ? tn_write(out, y, NULL) : y);
 }
@@ -298,10 +295,10 @@ static const row rows[] = {
     {"union1d", "ar1 ar2", sets, NAME(tn_union1d)},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
-    {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul_with), 1}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
-    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec}, {"vecmat", "x1 x2 out | dtype casting", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot_with), 1},
+    {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
+    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec}, {"vecmat", "x1 x2 out | dtype casting", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
-    {"outer", "a b out", product, NAME(tn_outer_product_with), 1}, {"kron", "a b", product, NAME(tn_kron)},
+    {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
     {"vecdot", "x1 x2 | axis out dtype casting", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
     {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
     {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
