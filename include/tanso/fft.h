@@ -4,8 +4,9 @@
  * fastest, others take about four times as long.
  *
  * The result is complex64 for float32, float16 and complex64, complex128 for others (real results: float32, float64; of irfft and
- * hfft of float16, float16). An axis is cropped or padded with zeros at its end to the length asked for. All are differentiable: a transform's gradient is the
- * transform the other way. On a device without a library for it the array is moved to the CPU at once, and the result back.
+ * hfft of float16, float16). An axis is cropped or padded with zeros at its end to the length asked for. All are differentiable:
+ * a transform's gradient is the transform the other way. On a device without a library for it the array is moved to the CPU at
+ * once, and the result back.
  */
 #ifndef TANSO_FFT_H
 #define TANSO_FFT_H

@@ -33,6 +33,7 @@ typedef struct tn_random_opts {
     tn_generator *generator; /* default: the thread's; advanced by the call */
     double low, high;        /* uniform: [low, high), default [0, 1) */
     double loc, scale;       /* normal: mean loc and deviation scale, default 0 and 1 (scale 0 means 1) */
+    int axis;                /* permuted, shuffle: whose order is random, negative from the end; default: the first */
 } tn_random_opts;
 
 /* Uniform floats in [low, high); low must not be above high. */
@@ -113,7 +114,7 @@ typedef struct tn_choice_opts {
 } tn_choice_opts;
 /* Positions from 0 to n - 1, int64: tn_take(x, tn_random_choice(tn_dim(x, 0), TN_SHAPE(5)), 0) chooses elements of x. */
 TN_API tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choice_opts *opts);
-/* x with its first axis in random order; and the same, in place: the handle is pointed at it. */
+/* x with an axis, by default the first, in random order; and the same, in place: the handle is pointed at it. */
 TN_API tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts);
 TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts);
 

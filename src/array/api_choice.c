@@ -192,11 +192,15 @@ tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choice_opts 
 
 tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts)
 {
-    int64_t n = tn_ndim(x) > 0 ? tn_dim(x, 0) : 0;
+    if (tn_is_error(x))
+        TN__RETURN(tn__node_of(x, "random_permuted"));
     if (tn_ndim(x) == 0)
         TN__RETURN(tn__node_error(tn__error_new(TN_ERR_SHAPE, "random_permuted", "expected an array of at least 1 axis")));
+    int axis = tn__axis_check("random_permuted", opts ? opts->axis : 0, tn_ndim(x));
+    if (axis < 0)
+        TN__RETURN(tn__failed());
     tn_random_opts where = {.device = tn_device_of(x), .generator = opts ? opts->generator : NULL};
-    tn_array *order = tn_random_permutation_with(n, &where), *result = tn_take(x, order, 0);
+    tn_array *order = tn_random_permutation_with(tn_dim(x, axis), &where), *result = tn_take(x, order, axis);
     tn_free(order);
     return result;
 }

@@ -278,6 +278,12 @@ static void test_orders(void **state)
         assert_int_equal(tn_item_int(tn_sum(tn_square(x))), 328350);
         assert_int_equal(tn_item_int(tn_sum(tn_square(all))), 328350);
         assert_int_equal(tn_item_int(tn_all(tn_equal(x, tn_arange(0, 100, 1)))), 0);
+        tn_array *whole = tn_reshape(tn_arange(0, 30, 1), TN_SHAPE(3, 10)), *columns = tn_random_permuted(whole, .axis = -1);
+        assert_int_equal(tn_item_int(tn_all(tn_equal(tn_subtract(columns, tn_slice_axis(columns, 0, 0, 1, 1)),
+                                                     tn_subtract(whole, tn_slice_axis(whole, 0, 0, 1, 1))))), 1);
+        assert_int_equal(tn_item_int(tn_all(tn_equal(tn_sort(columns), whole))), 1);
+        assert_int_equal(tn_random_shuffle(columns, .axis = 1), TN_OK);
+        assert_int_equal(tn_item_int(tn_all(tn_equal(tn_sort(columns), whole))), 1);
         tn_array *rows = tn_random_permuted(tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)));
         assert_int_equal(tn_item_int(tn_sum(tn_subtract(tn_slice_axis(rows, 1, 2, 3, 1), tn_slice_axis(rows, 1, 0, 1, 1)))), 8);
     }
@@ -331,6 +337,7 @@ static void test_refusals(void **state)
         refused(tn_random_choice(3, TN_SHAPE(4), .p = tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE);
         refused(tn_random_multinomial(-1, tn_ones(TN_SHAPE(1)), TN_SHAPE(2)), TN_ERR_VALUE);
         refused(tn_random_permuted(tn_scalar(1)), TN_ERR_SHAPE);
+        refused(tn_random_permuted(tn_ones(TN_SHAPE(3)), .axis = 1), TN_ERR_INDEX);
         refused(tn_random_vonmises(0, -1, TN_SHAPE(3)), TN_ERR_VALUE);
         refused(tn_random_hypergeometric(3, -1, 2, TN_SHAPE(3)), TN_ERR_VALUE);
         refused(tn_random_multivariate_normal(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3, 3)), TN_SHAPE(3)), TN_ERR_SHAPE);
