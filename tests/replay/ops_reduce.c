@@ -152,7 +152,7 @@ static void scan_along(call *c, const row *r)
     tn_array *x = vector_of(c, 0, 1);
     if (r->number && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "an axis is needed");
     tn_array *y = ((scan *)r->function)(x, &o);
-    if (r->number && boolean(c, 4, false)) {
+    if (r->number && boolean(c, 4, false) && !tn_is_error(y)) {
         int axis = (int)integer(c, 1, 0);
         tn_array *first = tn_slice_axis(y, axis, 0, 0, 1);
         tn_shape one = tn_shape_of(first);
@@ -169,7 +169,8 @@ static void diff(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0);
     int axis = (int)integer(c, 2, -1);
-    for (int side = 3; side <= 4; side++)
+    if (axis < -tn_ndim(x) || axis >= tn_ndim(x)) refuse(c, "no axis %d", axis);
+    for (int side = 3; side <= 4 && !c->refused; side++)
         if (given(c, side)) {
             tn_array *more = array(c, side);
             if (tn_ndim(more) == 0) {
