@@ -17,6 +17,7 @@
 #include "cuda/fake.h"
 #include "engine/plans.h"
 #include "support/device.h"
+#include "support/starve.h"
 
 static char *chain; /* the newest text of a chain */
 static tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
@@ -168,6 +169,25 @@ static void test_device_without_clusters(void **state)
     }
 }
 
+static tn_status compile_and_run(void *user)
+{
+    tn_array *u = user;
+    tn_status status = TN_OK;
+    tn__plans_clear();
+    TN_SCOPE status = tn_eval(tn_matmul(tn_tanh(tn_matmul(u, tn_transpose(u, (tn_axes){0}))), u));
+    return status;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *u = tn_random_uniform(TN_SHAPE(10, 12));
+        assert_int_equal(tn_eval(u), TN_OK);
+        starve("a chain", compile_and_run, u);
+    }
+}
+
 /* ---- on a GPU ---- */
 
 static void test_results(void **state)
@@ -212,7 +232,8 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest faked[] = {cmocka_unit_test(test_little_work), cmocka_unit_test(test_launch),
-                                       cmocka_unit_test(test_other_programs), cmocka_unit_test(test_device_without_clusters)};
+                                       cmocka_unit_test(test_other_programs), cmocka_unit_test(test_device_without_clusters),
+                                       cmocka_unit_test(test_memory)};
     const struct CMUnitTest real[] = {cmocka_unit_test(test_results)};
     int failed = test_elsewhere() ? cmocka_run_group_tests(real, setup, NULL) : cmocka_run_group_tests(faked, setup, NULL);
     tn__free(chain);
