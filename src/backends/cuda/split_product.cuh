@@ -71,24 +71,31 @@ extern "C" __global__ void __launch_bounds__(PACKERS) pack_a(const __grid_consta
         to[i / 2 * (A_BYTES / 16) + i % 2 * 32] = four[i];
 }
 
-/* A stage of a tile of b, a thread a column: its chunks of 16 bytes, chunk i ^ column % 8 at place i. */
+/* A stage of a tile of b: [column][place] 16 bytes, chunk i ^ column % 8 at place i. Through shared memory, so that neighbours read
+ * along memory, whichever way that is, and write along it. */
 extern "C" __global__ void __launch_bounds__(PACKERS) pack_b(const __grid_constant__ operand x, uint4 *to, int stages)
 {
-    const int tile = blockIdx.x / stages, stage = blockIdx.x % stages, column = threadIdx.x;
-    float from[DEPTH];
+    __shared__ float part[DEPTH][COLUMNS + 1];
+    const int tile = blockIdx.x / stages, stage = blockIdx.x % stages;
+    const bool along = x.step == 1;
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++)
-        from[k] = element(x, tile * COLUMNS + column, stage * DEPTH + k);
-    to += ((i64)blockIdx.x * COLUMNS + column) * 8;
+    for (int i = threadIdx.x; i < COLUMNS * DEPTH; i += PACKERS) {
+        const int column = along ? i / DEPTH : i % COLUMNS, k = along ? i % DEPTH : i / COLUMNS;
+        part[k][column] = element(x, tile * COLUMNS + column, stage * DEPTH + k);
+    }
+    __syncthreads();
+    to += (i64)blockIdx.x * COLUMNS * 8;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        uint4 great, small;
-        split(from[4 * i], great.x, small.x);
-        split(from[4 * i + 1], great.y, small.y);
-        split(from[4 * i + 2], great.z, small.z);
-        split(from[4 * i + 3], great.w, small.w);
-        to[i ^ column % 8] = great;
-        to[(i + 4) ^ column % 8] = small;
+    for (int i = threadIdx.x; i < COLUMNS * 8; i += PACKERS) {
+        const int column = i / 8, chunk = i % 8 ^ column % 8;
+        u32 word[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            u32 great, small;
+            split(part[chunk % 4 * 4 + e][column], great, small);
+            word[e] = chunk < 4 ? great : small;
+        }
+        to[i] = make_uint4(word[0], word[1], word[2], word[3]);
     }
 }
 
