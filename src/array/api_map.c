@@ -15,6 +15,7 @@
 #define SKIP_WHERE        ~, NOTHING
 #define SKIP_LDEXP        ~, NOTHING
 #define SKIP_POWER        ~, NOTHING
+#define SKIP_NEXTAFTER    ~, NOTHING
 #define SKIP_RECIPROCAL   ~, NOTHING
 #define SKIP_IMAGINARY    ~, NOTHING
 #define SKIP_PACK         ~, NOTHING
@@ -52,6 +53,47 @@ static tn__node *ldexp_of(tn__node *a, tn__node *b)
 tn_array *tn_ldexp(const tn_array *a, const tn_array *b)
 {
     TN__RETURN(ldexp_of(tn__node_of(a, "ldexp"), tn__node_of(b, "ldexp")));
+}
+
+/* The neighbours of numbers of 16 bits, by their distance: 2^(e - digits) for x = f 2^e, half of it from a power of two toward
+ * zero, and never below the smallest number. */
+static tn__node *half_neighbour(tn__node *x, tn__node *to, tn_dtype dtype)
+{
+    bool bfloat = dtype == TN_BFLOAT16;
+    double digits = bfloat ? 8 : 11, least = bfloat ? -133 : -24, largest = bfloat ? 0x1.fep127 : 65504;
+    tn__node *up = tn__binary(TN__OP_GREATER, to, x), *positive = tn__with(TN__OP_GREATER, x, 0), *zero = tn__with(TN__OP_EQUAL, x, 0);
+    tn__node *inward = tn__binary(TN__OP_NOT_EQUAL, up, positive);
+    tn__node *fraction = tn__unary(TN__OP_ABS, tn__unary(TN__OP_FREXP_FRACTION, x));
+    tn__node *power_of_two = tn__binary(TN__OP_LOGICAL_AND, inward, tn__with(TN__OP_EQUAL, fraction, 0.5));
+    tn__node *exponent = tn__with(TN__OP_SUBTRACT, tn__unary(TN__OP_FREXP_EXPONENT, x), digits);
+    TN__PASS_ERROR(exponent);
+    TN__PASS_ERROR(power_of_two);
+    exponent = tn__binary(TN__OP_SUBTRACT, exponent, tn__cast(power_of_two, TN_FLOAT32));
+    exponent = tn__where(zero, tn__const_like(exponent, least), tn__with(TN__OP_MAXIMUM, exponent, least));
+    tn__node *step = tn__binary(TN__OP_LDEXP, tn__const_like(exponent, 1), exponent);
+    tn__node *y = tn__binary(TN__OP_ADD, x, tn__where(up, step, tn__unary(TN__OP_NEGATIVE, step)));
+    TN__PASS_ERROR(y);
+    y = tn__where(tn__unary(TN__OP_ISINF, x), tn__binary(TN__OP_COPYSIGN, tn__const_like(x, largest), x), y);
+    y = tn__where(tn__binary(TN__OP_EQUAL, x, to), to, y);
+    return tn__cast(tn__where(tn__unary(TN__OP_ISNAN, to), to, y), dtype);
+}
+
+static tn__node *nextafter_of(tn__node *a, tn__node *b)
+{
+    tn__node *y = tn__binary(TN__OP_NEXTAFTER, a, b);
+    TN__PASS_ERROR(y);
+    tn_dtype dtype = (tn_dtype)y->dtype;
+    if (dtype != TN_FLOAT16 && dtype != TN_BFLOAT16)
+        return y;
+    tn__node *in[] = {a, b};
+    for (int i = 0; i < 2; i++)
+        in[i] = tn__expand(tn__cast(tn__cast(tn__strong(in[i]), dtype), TN_FLOAT32), y->shape);
+    return half_neighbour(in[0], in[1], dtype);
+}
+
+tn_array *tn_nextafter(const tn_array *a, const tn_array *b)
+{
+    TN__RETURN(nextafter_of(tn__node_of(a, "nextafter"), tn__node_of(b, "nextafter")));
 }
 
 /* The smallest element, as an integer; 0, too, where there is none or it cannot be computed. */

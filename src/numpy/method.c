@@ -73,6 +73,9 @@ static tn_array *permitted(tn_array *y, const tn_array *a, const tn_array *b, co
         return y;
     const tn_array *const operands[] = {a, b};
     tn_dtype common = tn_result_type(b ? 2 : 1, operands), in = tn_dtype_of(y);
+    bool whole = b && tn_dtype_is_integer(tn_dtype_of(a)) && tn_dtype_is_integer(tn_dtype_of(b));
+    if (in == TN_BOOL && whole && tn_dtype_is_float(common)) /* int64 and uint64 compare as they are */
+        return y;
     if (in == TN_BOOL || tn_dtype_is_complex(common) || in == TN_UINT8)
         in = common;
     for (int i = 0; i < (b ? 2 : 1); i++)

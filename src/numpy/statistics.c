@@ -130,6 +130,8 @@ tn_array *tn_nanmin_with(const tn_array *x, const tn_reduce_opts *opts)
 static tn_array *nan_position(const char *operation, const tn_array *x, const tn_reduce_opts *opts, bool largest)
 {
     tn_reduce_opts own = plain(opts);
+    if (opts && opts->out && !tn_is_error(opts->out) && tn_dtype_promote(tn_dtype_of(opts->out), TN_INT64) != TN_INT64)
+        return tn__refused(TN_ERR_DTYPE, operation, "positions are integers, out is %s", tn_dtype_name(tn_dtype_of(opts->out)));
     tn_array *y = largest ? tn_argmax_with(instead_of_nan(x, -INFINITY), &own) : tn_argmin_with(instead_of_nan(x, INFINITY), &own);
     if (!holds_nan(x) || tn_is_error(y))
         return y;

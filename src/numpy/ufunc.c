@@ -67,7 +67,9 @@ static tn_array *spacing(const tn_array *x)
     if (tn_dtype_of(y) == TN_FLOAT16) { /* which computes in float32: from the exponent, 2^-24 at the least */
         tn_array *wide = tn_cast(y, TN_FLOAT32), *exponent = tn_subtract(tn_cast(tn_frexp_exponent(wide), TN_INT32), tn_weak_int(11));
         exponent = tn_subtract(exponent, tn_equal(tn_frexp_fraction(wide), tn_weak_float(-0.5))); /* NumPy looks toward zero there */
+        exponent = tn_where(tn_equal(wide, tn_weak_int(0)), tn_weak_int(-24), exponent);
         tn_array *step = tn_ldexp(tn_ones_like(wide), tn_maximum(exponent, tn_weak_int(-24)));
+        step = tn_where(tn_equal(wide, tn_weak_float(65504)), tn_weak_float(INFINITY), step); /* to what comes behind the largest */
         return tn_cast(tn_where(tn_isfinite(wide), step, tn_weak_float(NAN)), TN_FLOAT16);
     }
     return tn_subtract(tn_nextafter(y, tn_copysign(tn_weak_float(INFINITY), y)), y);

@@ -24,7 +24,7 @@ def into(w):
         w.case("outer", np.outer, [a, b], {"out": np.zeros((6, 6), np.result_type(a, b))}, **near)
         for text in ("ij,jk", "ij,jk->", "ij,jk->ki"):
             result = np.einsum(text, a, c)
-            kwargs = pick([{}, {"out": np.zeros(result.shape, pick(DTYPES))}, {"dtype": np.dtype(pick(FLOATS[1:] + COMPLEXES))}, {"optimize": True}])
+            kwargs = pick([{}, {"out": np.zeros(result.shape, pick(DTYPES))}, {"dtype": np.dtype(pick(FLOATS[1:] + COMPLEXES))}, {"optimize": "bool" not in (a.dtype, b.dtype)}])
             w.case("einsum", np.einsum, [text, a, c], kwargs, **near)
         w.case("trace", np.trace, [a], {"out": np.zeros((), np.trace(a).dtype)}, **near)
         places = [values(dtype, (3,), False) for _ in range(3)]
@@ -48,6 +48,8 @@ def rules(w):
         for _ in range(25):
             a = np.abs(array(pick(REALS), (3,), False))
             b = np.abs(values(pick(REALS), (3,), False))
+            if {a.dtype.kind, b.dtype.kind} == {"i", "u"}:
+                b = b.astype(a.dtype)  # of those NumPy 2 compares all as they are
             w.case(op, getattr(np, op), [a, b], {"casting": pick(["no", "equiv", "safe", "same_kind"])}, rtol=2e-3, atol=1e-3)
             w.case(op, getattr(np, op), [a, pick([2, 1.5])], {"casting": pick(["safe", "same_kind"])}, rtol=2e-3, atol=1e-3)
     for op in ("sqrt", "tanh", "isfinite", "absolute", "logical_not", "deg2rad"):
@@ -135,7 +137,24 @@ def names(w):
         w.case("array", np.array, [x])
 
 
+def bits_of_16(w):
+    """Neighbours and distances of all kinds of float16, to the bit."""
+    for _ in range(6):
+        a, b = (rng.integers(0, 2**16, 300).astype("uint16").view("float16") for _ in range(2))
+        a[:10], a[10:20], a[20:40] = b[:10], 0, 2.0 ** rng.integers(-24, 15, 20)
+        w.case("nextafter", np.nextafter, [a, b], rtol=0)
+        w.case("spacing", np.spacing, [a], rtol=0)
+    for order in "CFAK":
+        x = np.asfortranarray(values("int32", (3, 4)))
+        w.case("ravel", np.ravel, [x], {"order": order})
+        w.case("flatten", lambda a, o: a.flatten(o), [x, order])
+        if order != "K":
+            w.case("reshape", np.reshape, [x, (2, 6)], {"order": order})
+        w.case("isfortran", np.isfortran, [pick([x, values("int32", (3, 4))])])
+
+
 def write(w):
+    bits_of_16(w)
     for part in (into, rules, fractions, complex_order, names):
         part(w)
     for text in ("ij,jk->ik", "ij->", "ij,ij->i"):

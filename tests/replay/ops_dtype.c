@@ -2,6 +2,7 @@
 /* Replaying questions about dtypes, and what an array's own names give. */
 #include "replay.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NAME(f) (void (*)(void))(f)
@@ -36,6 +37,57 @@ static void promote_types(call *c, const row *r)
     (void)r;
     tn_dtype a = dtype_of(c, c->slot[0]), b = dtype_of(c, c->slot[1]);
     if (!c->refused) give_dtype(c, tn_dtype_promote(a, b));
+}
+
+/* A dtype is of itself, and of what it is a kind of. */
+static void issubdtype(call *c, const row *r)
+{
+    (void)r;
+    const char *kind = string(c, 1, "");
+    tn_dtype of = dtype_of(c, c->slot[0]);
+    bool real = tn_dtype_is_float(of), complex = tn_dtype_is_complex(of), whole = tn_dtype_is_integer(of), is_unsigned = tn_dtype_name(of)[0] == 'u';
+    const struct {
+        const char *name;
+        bool holds;
+    } kinds[] = {{"generic", true}, {"number", of != TN_BOOL}, {"inexact", real || complex}, {"floating", real && !complex}, {"complexfloating", complex},
+                 {"integer", whole}, {"signedinteger", whole && !is_unsigned}, {"unsignedinteger", whole && is_unsigned}};
+    for EACH(i, (int)(sizeof kinds / sizeof *kinds))
+        if (!strcmp(kind, kinds[i].name)) {
+            give_bool(c, kinds[i].holds);
+            return;
+        }
+    tn_dtype other = dtype_of(c, c->slot[1]);
+    if (!c->refused) give_bool(c, of == other);
+}
+
+static void isfortran(call *c, const row *r)
+{
+    (void)r;
+    (void)array(c, 0);
+    give_bool(c, c->slot[0] && c->slot[0]->fortran);
+}
+
+/* The smallest dtype of its kind that holds a number; an array's own. */
+static void min_scalar_type(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    tn_dtype of = tn_dtype_of(x);
+    static const tn_dtype whole[2][4] = {{TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64}, {TN_INT8, TN_INT16, TN_INT32, TN_INT64}};
+    double parts[2] = {0};
+    bool number = tn_ndim(x) == 0 && of != TN_BOOL && !c->refused;
+    if (number && tn_item_parts(x, parts) != TN_OK) return;
+    double size = fabs(parts[0]) > fabs(parts[1]) ? fabs(parts[0]) : fabs(parts[1]);
+    int step = 0;
+    if (number && tn_dtype_is_integer(of)) {
+        bool below = parts[0] < 0;
+        while (step < 3 && (below ? -parts[0] > ldexp(1, (8 << step) - 1) : parts[0] >= ldexp(1, 8 << step))) step++;
+        of = whole[below][step];
+    } else if (number) {
+        bool complex = tn_dtype_is_complex(of), small = !(size > 65000) || isinf(size), medium = !(size > 3.4e38) || isinf(size);
+        of = complex ? (medium ? TN_COMPLEX64 : TN_COMPLEX128) : small ? TN_FLOAT16 : medium ? TN_FLOAT32 : TN_FLOAT64;
+    }
+    if (!c->refused) give_dtype(c, of);
 }
 
 static tn_array *weak(call *c, const value *v)
@@ -107,7 +159,7 @@ static void item(call *c, const row *r)
 
 static const row rows[] = {
     {"can_cast", "from_ to casting", can_cast}, {"promote_types", "type1 type2", promote_types}, {"result_type", "*arrays_and_dtypes", result_type},
-    {"isscalar", "element", isscalar}, {"require", "a dtype requirements", same}, {"T", "a", transposed, NULL, 0}, {"mT", "a", transposed, NULL, 1},
+    {"isfortran", "a", isfortran}, {"min_scalar_type", "a", min_scalar_type}, {"issubdtype", "arg1 arg2", issubdtype}, {"isscalar", "element", isscalar}, {"require", "a dtype requirements", same}, {"T", "a", transposed, NULL, 0}, {"mT", "a", transposed, NULL, 1},
     {"fill", "a value", fill}, {"item", "*args", item}, {"tolist", "a", same},
 };
 REPLAY_ROWS(rows)

@@ -17,6 +17,14 @@ static void check_order(call *c, int i, const char *known)
 
 static bool whole_value(const call *c, int i) { return !c->slot[i] || c->slot[i]->kind <= INT || (c->slot[i]->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(c->slot[i]->array))); }
 
+/* Are the elements read with the first axis fastest: asked for, or by A and K as they lie? */
+static bool fortran(call *c, int i)
+{
+    char order = *string(c, i, "C") & ~32;
+    bool lies_so = c->slot[0] && c->slot[0]->kind == ARRAY && c->slot[0]->fortran;
+    return order == 'F' || ((order == 'A' || order == 'K') && lies_so);
+}
+
 /* ---- creation: NumPy's float is float64 ---- */
 
 static void filled(call *c, const row *r)
@@ -159,7 +167,7 @@ static void reshape(call *c, const row *r)
     tn_shape s = shape(c, given(c, 3) ? 3 : 1);
     const char *order = string(c, 2, "C");
     if (!strchr("CFA", order[0])) refuse(c, "order '%s'", order);
-    if (order[0] == 'F') { /* the reversed axes in C order */
+    if (fortran(c, 2)) { /* the reversed axes in C order */
         tn_shape back = {.ndim = s.ndim};
         for EACH(d, s.ndim) back.dim[d] = s.dim[s.ndim - 1 - d];
         give(c, tn_transpose(tn_reshape(tn_transpose(x, (tn_axes){0}), back), (tn_axes){0}));
@@ -176,7 +184,7 @@ static void ravel(call *c, const row *r)
         give(c, x);
         return;
     }
-    give(c, tn_ravel(string(c, 1, "C")[0] == 'F' ? tn_transpose(x, (tn_axes){0}) : x));
+    give(c, tn_ravel(fortran(c, 1) ? tn_transpose(x, (tn_axes){0}) : x));
 }
 
 /* The method: extents one by one, or as one argument. */

@@ -83,6 +83,7 @@ static void digitize(call *c, const row *r)
 {
     (void)r;
     tn_search_opts o = {.right = boolean(c, 2, false)};
+    if (tn_dtype_is_complex(tn_dtype_of(array(c, 0)))) refuse(c, "x may not be complex");
     give(c, tn_digitize_with(array(c, 0), array(c, 1), &o));
 }
 

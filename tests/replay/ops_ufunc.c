@@ -56,6 +56,7 @@ static void two_of_one(call *c, const row *r)
     no_single_out(c, 1);
     tn_dtype of = tn_dtype_of(array(c, 0)), to = dtype(c, 3, TN_FLOAT64);
     const char *rule = string(c, 4, "same_kind");
+    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, rule)) refuse(c, "casting '%s'", rule);
     if ((strcmp(rule, "unsafe") && !tn_dtype_is_float(of) && (!strcmp(rule, "no") || !strcmp(rule, "equiv"))) || !tn_dtype_is_float(to)) refuse(c, "casting");
     tn_status (*f)(const tn_array *, tn_array **, tn_array **) = (tn_status(*)(const tn_array *, tn_array **, tn_array **))r->function;
     f(array(c, 0), &first, &second);
@@ -356,7 +357,7 @@ static const row rows[] = {
     ALL_METHODS(nextafter, nextafter), ALL_METHODS(gcd, gcd), ALL_METHODS(lcm, lcm), ALL_METHODS(float_power, float_power),
     ALL_METHODS(bitwise_and, bitwise_and), ALL_METHODS(bitwise_or, bitwise_or), ALL_METHODS(bitwise_xor, bitwise_xor),
     ALL_METHODS(left_shift, left_shift), ALL_METHODS(right_shift, right_shift), ALL_METHODS(bitwise_left_shift, left_shift),
-    ALL_METHODS(bitwise_right_shift, right_shift), AT(ldexp, ldexp),
+    ALL_METHODS(bitwise_right_shift, right_shift), ALL_METHODS(ldexp, ldexp),
     ALL_METHODS(equal, equal), ALL_METHODS(not_equal, not_equal), ALL_METHODS(less, less), ALL_METHODS(less_equal, less_equal),
     ALL_METHODS(greater, greater), ALL_METHODS(greater_equal, greater_equal),
     AT_ONE(negative, negative), AT_ONE(positive, positive), AT_ONE(absolute, abs), AT_ONE(abs, abs), AT_ONE(sign, sign), AT_ONE(square, square),

@@ -31,6 +31,7 @@ typedef struct value value;
 struct value {
     kind kind;
     const char *digits; /* INT beyond int64: as it was written; i is then the nearest end */
+    bool fortran;       /* ARRAY: its file has it in Fortran order */
     union {
         long long i; /* BOOL, INT */
         double f;

@@ -50,6 +50,18 @@ void refuse(call *c, const char *format, ...)
 
 /* ---- from JSON ---- */
 
+/* Does the header of a .npy file say so? */
+static bool in_fortran_order(const char *path)
+{
+    char header[256] = {0};
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(header, 1, sizeof header - 1, file) : 0;
+    if (file) fclose(file);
+    for (size_t i = 0; i + 1 < n; i++) header[i] = header[i] ? header[i] : ' ';
+    const char *at = strstr(header, "'fortran_order':");
+    return at && strstr(at, "True") == at + strlen("'fortran_order': ");
+}
+
 static tn_array *load(call *c, const char *folder, const char *name, tn_device device)
 {
     char path[4096];
@@ -120,8 +132,11 @@ static value read_object(call *c, const json_t *json, const char *folder, tn_dev
         refuse(c, "an argument is {}, which is no form of one");
         return (value){.kind = NONE};
     }
-    if (!strcmp(key, "npy") && json_is_string(content))
-        return (value){.kind = ARRAY, .array = load(c, folder, json_string_value(content), device)};
+    if (!strcmp(key, "npy") && json_is_string(content)) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, json_string_value(content));
+        return (value){.kind = ARRAY, .fortran = in_fortran_order(path), .array = load(c, folder, json_string_value(content), device)};
+    }
     if (!strcmp(key, "scalar")) return read_number(content);
     if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = json_string_value(content)};
     if (!strcmp(key, "list")) return read_list(c, content, folder, device);
