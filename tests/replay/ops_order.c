@@ -303,7 +303,7 @@ static const row rows[] = {
     {"vecdot", "x1 x2 | axis out dtype casting", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
     {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
     {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
-    {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},
+    {"unique_values", "x | sorted", unique_parts, NULL, 0}, {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},
     {"cross", "a b axisa axisb axisc axis", cross}, {"linalg.cross", "x1 x2 axis", linalg_cross},
 };
 REPLAY_ROWS(rows)

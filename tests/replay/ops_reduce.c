@@ -320,6 +320,8 @@ static const row rows[] = {
     {"amin", EXTREME, reduce, NAME(tn_min_with)},
     {"nanmax", EXTREME, reduce, NAME(tn_nanmax_with)},
     {"nanmin", EXTREME, reduce, NAME(tn_nanmin_with)},
+    {"product", SUM, reduce, NAME(tn_prod_with), WITH_DTYPE}, {"cumproduct", SCAN, scan_along, NAME(tn_cumprod_with)},
+    {"alltrue", "a axis out keepdims where", whether, NAME(tn_all_with)}, {"sometrue", "a axis out keepdims where", whether, NAME(tn_any_with)},
     {"ptp", POSITION, position, NAME(tn_ptp_with)},
     {"mean", "a axis dtype out keepdims where", mean, NAME(tn_mean_with)},
     {"nanmean", "a axis dtype out keepdims where", mean, NAME(tn_nanmean_with)},
