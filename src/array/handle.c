@@ -42,6 +42,12 @@ void tn__pending_sweep(void)
         if (!is_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
 }
 
+void tn__pending_leave(tn_array *x)
+{
+    tn__thread *self = tn__self();
+    if (x->pending && x->owner == self->number) pending_remove(self, x);
+}
+
 void tn__pending_end(void)
 {
     tn__thread *self = tn__self();

@@ -166,6 +166,9 @@ tn__var *tn__array_var(tn_array *x);
 int tn__pending_handles(tn_array *const **handles);
 /* Drops handles from that list whose nodes have values by now. */
 void tn__pending_sweep(void);
+/* Takes a handle of this thread off that list: nothing computes its node but who asks for it. For a node that depends on nothing that
+ * a step overwrites, so that it can be computed later as well. */
+void tn__pending_leave(tn_array *x);
 
 /* The number of this thread. */
 uint16_t tn__thread_number(void);

@@ -267,7 +267,11 @@ static bool deliver(tn_loader *loader, int64_t size)
     bool done = true;
     if (loader->resident) {
         tn__resident_batch(loader->resident, loader->epoch, loader->next, loader->place_handle, node);
-        done = point(&loader->place_handle, node[2]);
+        done = point(&loader->place_handle, node[2]) && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
+        if (done) { /* a step computes the place; the samples are there as long as the dataset is */
+            tn__pending_leave(loader->x_handle);
+            tn__pending_leave(loader->t_handle);
+        }
     } else if (loader->shuffle) {
         done = shuffled_nodes(loader, x_shape, t_shape, node);
     } else {
@@ -275,7 +279,8 @@ static bool deliver(tn_loader *loader, int64_t size)
         node[0] = window_node(loader, &loader->x, first, x_shape);
         node[1] = window_node(loader, &loader->t, first, t_shape);
     }
-    done = done && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
+    if (!loader->resident)
+        done = done && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
     tn__leave(call);
     return done;
 }

@@ -20,6 +20,8 @@ struct tn__resident {
     /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that an epoch
      * begins without waiting for it. */
     tn__node *order, *next_order;
+    tn__storage *order_place[2]; /* of their memory, by turns */
+    int turn;
     int64_t order_epoch, next_epoch;
     tn__shuffling shuffling;
     tn__node *first;    /* where the last minibatch begins: held, so that no step overwrites it and all its kernels may read it */
@@ -65,9 +67,26 @@ static tn__node *upload(const void *data, tn_dtype dtype, const tn__shape *shape
     return tn__node_is_error(node) ? NULL : tn__node_retain(node);
 }
 
-static tn__node *upload_order(const tn__resident *r)
+/* The order drawn, as a value that is held; in one of two places by turns, so that a step finds its operands where it found them
+ * before. A place that something else still holds is left to that. */
+static tn__node *upload_order(tn__resident *r)
 {
-    return upload(r->batches.order, TN_INT64, tn__shape_intern(1, &r->batches.count), r->device);
+    const tn__shape *shape = tn__shape_intern(1, &r->batches.count);
+    tn__storage **place = &r->order_place[r->turn];
+    size_t bytes = (size_t)r->batches.count * sizeof *r->batches.order;
+    if (*place && atomic_load(&(*place)->references) > 1) {
+        tn__storage_release(*place);
+        *place = NULL;
+    }
+    if (!shape || (!*place && !(*place = tn__storage_new(r->device, bytes)))) {
+        tn__fail_memory("loader", bytes);
+        return NULL;
+    }
+    if (r->device->ops->write(r->device, (*place)->memory, r->batches.order, bytes) != TN_OK)
+        return NULL;
+    tn__node *node = tn__node_value(*place, TN_INT64, shape, 0, NULL);
+    r->turn = !r->turn;
+    return tn__node_is_error(node) ? NULL : tn__node_retain(node);
 }
 
 tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, const tn__batches *batches, bool shuffle,
@@ -105,6 +124,9 @@ void tn__resident_free(tn__resident *r)
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         if (held[i])
             tn__node_release(held[i]);
+    for (int i = 0; i < 2; i++)
+        if (r->order_place[i])
+            tn__storage_release(r->order_place[i]);
     tn__free(r->batches.order);
     tn__free(r);
 }
