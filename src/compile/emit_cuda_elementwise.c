@@ -8,7 +8,9 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "for (int q = 0; q < %d; q++) {", f->batch);
     tn__line(p, "const ix id = first + q * (ix)blockDim.x;");
     tn__cu_decode(p, f, tn__nest_loops(p->nest), "id");
-    if (f->loop >= 0)
+    if (f->loop >= 0 && tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last chunk, either */
+        tn__line(p, "const ix live = (ix)n[%d] - b%d;", EXTENT(f->loop), f->loop);
+    else if (f->loop >= 0)
         tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", EXTENT(f->loop), f->loop);
     else
         tn__line(p, "const ix live = id < (ix)n[0];");

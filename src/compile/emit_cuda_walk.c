@@ -40,6 +40,13 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
             tn__emit_indent(p);
             print_alignment(p, f, i);
         }
+    for (int e = 0; e < p->nest->expr_count && f->width > 1; e++) /* here, as what is the same in all threads */
+        if (tn__cu_is_random(&p->nest->expr[e])) {
+            const int i = p->nest->expr[e].access, slot = p->nest->expr[e].scalar;
+            tn__line(p, "const tn_u64 key%d = s[n[%d]], counter%d = s[n[%d]];", i, tn__scalar_param(p, slot), i,
+                     tn__scalar_param(p, slot + 1));
+            tn__line(p, "(void)key%d, (void)counter%d;", i, i);
+        }
     if (p->nest->reduced) {
         tn__emit_extent(p);
         tn__line(p, "(void)R;");
@@ -203,11 +210,11 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
             tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->chunk);
 }
 
-static void print_random(tn__printer *p, const tn__expr *e, const char *apart)
+static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, const char *apart)
 {
     const tn__access *a = &p->nest->access[e->access];
-    tn__text_addf(p->text, "tn_%s%s(c%d%s, s[n[%d]], s[n[%d]], (tn_u64)(", tn__ops[e->op].name, apart, e->access, p->chunk,
-                  tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
+    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart, e->access, p->chunk, e->access,
+                  e->access, f->wide ? "" : "(tn_u32)");
     tn__print_position(p, a);
     tn__text_add(p->text, "));\n");
 }
@@ -232,7 +239,7 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
     tn__emit_indent(p);
     if (tn__cu_is_random(e)) {
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
-        print_random(p, e, "");
+        print_random(p, f, e, "");
         round_random(p, f, e);
     } else if (tn__cu_is_turned(p, f, e)) {
         tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->chunk, i);
@@ -292,7 +299,7 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
     for (int e = 0; e < n->expr_count; e++)
         if (tn__cu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
             tn__emit_indent(p);
-            print_random(p, &n->expr[e], "_apart");
+            print_random(p, f, &n->expr[e], "_apart");
             round_random(p, f, &n->expr[e]);
         }
     tn__line(p, "}");
