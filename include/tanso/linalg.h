@@ -7,8 +7,8 @@
  * TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is no result (singular, not
  * positive definite, values that do not converge) is TN_ERR_VALUE when the result is evaluated.
  *
- * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more, up to 16 of them, or any number of
- * 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a vector. For others, for eig, and where cuSOLVER is
+ * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more (for singular values 256 x 256), up to 16
+ * of them, or any number of 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a vector. For others, for eig, and where cuSOLVER is
  * not installed, the operands are moved to the CPU at once, and the results back.
  *
  * Differentiable: all but eig, eigvals and matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is

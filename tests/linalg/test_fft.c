@@ -101,8 +101,11 @@ static void check_real_length(int64_t n)
 static void test_lengths(void **state)
 {
     (void)state;
-    for (int64_t n = 1; n <= 130; n++)
-        check_length(n), check_real_length(n);
+    for (int64_t n = 1; n <= 130; n++) {
+        check_length(n);
+        if (test_device().kind == TN_DEVICE_CPU || n < 9 || n % 13 == 0) /* a plan of a GPU's takes its time */
+            check_real_length(n);
+    }
     static const int64_t longer[] = {143, 210, 211, 243, 256, 343, 500, 509, 625, 720, 1009, 1021, 1024};
     for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
         check_length(longer[i]), check_real_length(longer[i]);

@@ -53,6 +53,15 @@ char *tn__cuda_text_decompose(tn_dtype dtype)
 
 #define check tn__cuda_solver_check
 
+/* The library may notice numbers that are not finite before the GPU tells: its states 3 and 6, of a wrong value and an execution that
+ * failed. */
+static tn_status check_values(const decompose_data *d, int result, const char *what)
+{
+    if (result == 3 || result == 6)
+        return tn__fail(TN_ERR_VALUE, "linalg", "%s", d->kind->failed);
+    return check(result, what);
+}
+
 static long long larger(long long a, long long b) { return a > b ? a : b; }
 
 /* A result in C order; `out` moves behind it. */
@@ -147,10 +156,11 @@ static tn_status compute_svd(const place *given)
     const decompose_data *d = p.data;
     signed char job = job_of(d);
     CUdeviceptr u = p.area[FIRST], vt = p.area[SECOND];
-    tn_status status = check(d->library->cusolverDnXgesvd(p.handle, p.params, job, job, d->m, d->n, d->type, (void *)p.a, d->m,
-                                                          TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)u, d->m,
-                                                          d->type, (void *)vt, d->n, d->type, (void *)p.area[WORK], d->work,
-                                                          d->host_memory, d->host_bytes, (int *)p.area[INFO]), "gesvd");
+    int result = d->library->cusolverDnXgesvd(p.handle, p.params, job, job, d->m, d->n, d->type, (void *)p.a, d->m,
+                                              TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)u, d->m, d->type,
+                                              (void *)vt, d->n, d->type, (void *)p.area[WORK], d->work, d->host_memory,
+                                              d->host_bytes, (int *)p.area[INFO]);
+    tn_status status = check_values(d, result, "gesvd");
     if (status != TN_OK || job == 'N')
         return status == TN_OK ? lay_values(&p) : status;
     long long columns = job == 'S' ? d->n : d->m;
@@ -177,10 +187,10 @@ static tn_status compute_eigh(const place *given)
 {
     place p = *given;
     const decompose_data *d = p.data;
-    tn_status status = check(d->library->cusolverDnXsyevd(p.handle, p.params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type,
-                                                          (void *)p.a, d->n, TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type,
-                                                          (void *)p.area[WORK], d->work, d->host_memory, d->host_bytes,
-                                                          (int *)p.area[INFO]), "syevd");
+    int result = d->library->cusolverDnXsyevd(p.handle, p.params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type, (void *)p.a,
+                                              d->n, TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)p.area[WORK],
+                                              d->work, d->host_memory, d->host_bytes, (int *)p.area[INFO]);
+    tn_status status = check_values(d, result, "syevd");
     if (status == TN_OK)
         status = lay_values(&p);
     return status == TN_OK && d->mode[0] ? lay(&p, p.a, d->n, d->n, d->n, 0) : status;
