@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row to the next;
- * others are gathered first, and so are those of transforms to real numbers, which overwrite them. What must survive a failure of
- * the run is written by a copy that looks for one.
+ * others are gathered first, and so are those of transforms to real numbers, which overwrite them; what cannot be of a real signal's
+ * transform, imaginary parts of numbers that are their own conjugates, is made 0 there. What must survive a failure of the run is
+ * written by a copy that looks for one.
  */
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
@@ -31,6 +32,7 @@ typedef struct fft_data {
     const tn__cufft *library;
     int plan, type, direction;
     bool planned;                 /* there is a plan */
+    long long rows, last;         /* to real numbers: the number at the other end, 0 if it is no conjugate of its own */
     side side[2];                 /* output, input */
     void *memory;                 /* the sides', then cuFFT's */
     size_t bytes;
@@ -39,6 +41,21 @@ typedef struct fft_data {
 static tn_status check(int result, const char *what)
 {
     return result == 0 ? TN_OK : tn__fail(TN_ERR_DEVICE, "fft", "cuFFT's %s failed with status %d", what, result);
+}
+
+static const char ends_text[] =
+    "extern \"C\" __global__ void ends(R *numbers, i64 rows, i64 distance, i64 last)\n"
+    "{\n"
+    "    for EACH(i, rows) {\n"
+    "        numbers[2 * i * distance + 1] = 0;\n"
+    "        if (last)\n"
+    "            numbers[2 * (i * distance + last) + 1] = 0;\n"
+    "    }\n"
+    "}\n";
+
+char *tn__cuda_text_fft(bool wide)
+{
+    return tn__format("typedef %s R;\n%s%s", wide ? "double" : "float", tn__cuda_walk_text, ends_text);
 }
 
 static void free_fft(const tn__cuda_step *step, tn__cuda_device *device)
@@ -82,6 +99,9 @@ static tn_status start_fft(const tn__cuda_step *step, const tn__cuda_run *run)
         return status;
     if (!data->side[1].direct)
         status = tn__cuda_moving_start(&data->side[1].copy, run, data->side[1].memory, buffer[1]);
+    void *params[] = {&data->side[1].memory, &data->rows, &data->side[1].distance, &data->last};
+    if (status == TN_OK && step->step->op == TN__CUDA_OP_IRFFT)
+        status = tn__cuda_start(run, step->function, data->rows, params, "fft");
     if (status == TN_OK && !tn__cuda_patching(run))
         status = execute(data, run, address[0], address[1]);
     if (status == TN_OK && !data->side[0].direct)
@@ -173,8 +193,10 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
     long long half = data->type == TN__CUFFT_C2C || data->type == TN__CUFFT_Z2Z ? n : n / 2 + 1;
     if (data->library == NULL || data->type == 0 || s->operand_count != 2 || other->dim[other->ndim - 1] != half)
         return tn__fail(TN_ERR_INTERNAL, "fft", "a step of %d operands that cuFFT cannot do", s->operand_count);
-    tn_status status = place_side(step, device, data, 0);
-    if (status == TN_OK)
-        status = place_side(step, device, data, 1);
+    data->rows = rows;
+    data->last = n % 2 ? 0 : n / 2;
+    tn_status status = s->op == TN__CUDA_OP_IRFFT ? tn__cuda_own_kernel(step, device, tn__cuda_text_fft(wide), "ends") : TN_OK;
+    for (int i = 0; i < 2 && status == TN_OK; i++)
+        status = place_side(step, device, data, i);
     return status == TN_OK ? make_plan(data, device, s->operand, n, rows) : status;
 }

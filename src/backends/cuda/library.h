@@ -35,6 +35,7 @@ typedef struct tn__cufft {
 const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device);
 bool tn__cuda_fft_takes(const tn__cuda_device *device, tn_dtype dtype);
 tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device);
+char *tn__cuda_text_fft(bool wide);
 
 /* ---- cuSOLVER ---- */
 
