@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large float32 products in parts on tensor cores (TN_MATMUL_TF32X3) against float64 products on the same GPU, large enough that
- * GPUs which have such kernels take them: odd extents, transposed and strided factors, batches, updates in place, pieces of k,
- * infinities. Where a GPU has none, float32 has to pass the same. Skipped without a GPU.
+ * Large float32 products in parts on tensor cores (TN_MATMUL_TF32X3) against float64 products on the same GPU, large
+ * enough that GPUs which have such kernels take them: odd extents, transposed and strided factors, batches, updates in
+ * place, pieces of k, infinities. Where a GPU has none, float32 has to pass the same. Skipped without a GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -42,8 +42,7 @@ static double distance(const tn_array *c, const tn_array *r)
 
 static void check(const shape *s)
 {
-    TN_SCOPE
-    {
+    TN_SCOPE {
         tn_array *a = matrix(s->batch, s->rows, s->depth, s->a_across, s->a_every_other);
         tn_array *b = matrix(s->b_shared ? 1 : s->batch, s->depth, s->columns, s->b_across, false);
         tn_array *c = tn_matmul(a, b), *r = tn_matmul(wide(a), wide(b));
@@ -51,8 +50,9 @@ static void check(const shape *s)
         assert_int_equal(tn_eval(r), TN_OK);
         double error = distance(c, r);
         if (!(error <= 1.5e-6))
-            fail_msg("batch %lld, %lld x %lld x %lld%s%s: error %g %s", (long long)s->batch, (long long)s->rows, (long long)s->depth,
-                     (long long)s->columns, s->a_across ? ", a across" : "", s->b_across ? ", b across" : "", error, tn_error());
+            fail_msg("batch %lld, %lld x %lld x %lld%s%s: error %g %s", (long long)s->batch, (long long)s->rows,
+                     (long long)s->depth, (long long)s->columns, s->a_across ? ", a across" : "",
+                     s->b_across ? ", b across" : "", error, tn_error());
     }
 }
 
@@ -60,11 +60,11 @@ static void test_shapes(void **state)
 {
     (void)state;
     static const shape shapes[] = {
-        {1, 2000, 1500, 1800, false, false, false, false}, {1, 2000, 1500, 1800, true, false, false, false},
-        {1, 2000, 1500, 1800, false, true, false, false}, {1, 2000, 1500, 1800, true, true, false, false},
-        {1, 1999, 1501, 1797, false, false, false, false}, {1, 1921, 1489, 1793, true, true, false, false},
-        {1, 2000, 1500, 1800, false, false, true, false}, {3, 2100, 700, 1700, false, true, false, false},
-        {3, 2100, 700, 1700, false, false, false, true}, {1, 129, 40000, 8193, false, false, false, false},
+        {1, 2000, 1500, 1800, false, false, false, false},  {1, 2000, 1500, 1800, true, false, false, false},
+        {1, 2000, 1500, 1800, false, true, false, false},   {1, 2000, 1500, 1800, true, true, false, false},
+        {1, 1999, 1501, 1797, false, false, false, false},  {1, 1921, 1489, 1793, true, true, false, false},
+        {1, 2000, 1500, 1800, false, false, true, false},   {3, 2100, 700, 1700, false, true, false, false},
+        {3, 2100, 700, 1700, false, false, false, true},    {1, 129, 40000, 8193, false, false, false, false},
         {1, 4096, 50000, 4000, false, false, false, false}, /* in pieces of k where there are 141 GB */
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -75,8 +75,7 @@ static void test_shapes(void **state)
 static void test_updates(void **state)
 {
     (void)state;
-    TN_SCOPE
-    {
+    TN_SCOPE {
         tn_array *a = matrix(1, 1900, 1300, true, false), *b = matrix(1, 1300, 2001, false, false);
         tn_array *p = tn_random_normal(TN_SHAPE(1, 1900, 2001), .device = tn_cuda(0));
         tn_array *r = tn_subtract(wide(p), tn_multiply(tn_matmul(wide(a), wide(b)), 0.25 + 0.5 + 0.75));
@@ -95,8 +94,7 @@ static void test_not_finite(void **state)
     enum { N = 2048 };
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, -3.3e38f, 1e-38f, 0, 1e-41f};
     static float values[2][N * N];
-    TN_SCOPE
-    {
+    TN_SCOPE {
         for (int side = 0; side < 2; side++) {
             for (int i = 0; i < N * N; i++)
                 values[side][i] = (float)(2 * test_random_double(&numbers) - 1);
@@ -122,8 +120,7 @@ static void test_not_finite(void **state)
 static void test_repeatable(void **state)
 {
     (void)state;
-    TN_SCOPE
-    {
+    TN_SCOPE {
         tn_array *a = matrix(1, 1900, 1300, false, false), *b = matrix(1, 1300, 2001, false, false);
         tn_array *c = tn_matmul(a, b), *d = tn_matmul(a, b);
         assert_int_equal(tn_eval(c), TN_OK);
@@ -134,8 +131,8 @@ static void test_repeatable(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_updates), cmocka_unit_test(test_not_finite),
-                                       cmocka_unit_test(test_repeatable)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_updates),
+                                       cmocka_unit_test(test_not_finite), cmocka_unit_test(test_repeatable)};
     const char *why = "";
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large float32 products on tensor cores by the kernels of split_product.cuh, where TN_MATMUL_TF32X3 asks for them and they gain
- * something. Operands are packed into memory that all such products of a device share, as they come one after another on its
- * stream; one that needs more than a part of the device's is done in pieces of k.
+ * Large float32 products on tensor cores by the kernels of split_product.cuh, where TN_MATMUL_TF32X3 asks for them and
+ * they gain something. Operands are packed into memory that all such products of a device share, as they come one after
+ * another on its stream; one that needs more than a part of the device's is done in pieces of k.
  */
 #include "backends/cuda/matmul.h"
 #include "core/dtype.h"
@@ -14,16 +14,17 @@
 enum { ROWS = 128, COLUMNS = 256, DEPTH = 16, STAGES = 5, THREADS = 384, PACKERS = 256 };
 #define A_BYTES ((size_t)ROWS * DEPTH * 4)
 #define B_BYTES ((size_t)COLUMNS * 128)
-#define SHARED (1024 + STAGES * (int)(A_BYTES + B_BYTES) + 2 * 8 * STAGES)
+#define SHARED  (1024 + STAGES * (int)(A_BYTES + B_BYTES) + 2 * 8 * STAGES)
 
-#define ARCHITECTURE 90       /* whose instructions they are */
-#define MEMORY_PART 64        /* of the device's memory: what packed operands may take */
-#define STRIP 16              /* tiles below one another that share b's pieces in the second-level cache */
+#define ARCHITECTURE 90 /* whose instructions they are */
+#define MEMORY_PART  64 /* of the device's memory: what packed operands may take */
+#define STRIP        16 /* tiles below one another that share b's pieces in the second-level cache */
 
-/* Microseconds, as measured on an H200: a stage of a tile, launches, a byte that is packed; an operation of the library. */
-#define STAGE_TAKES 1.05
-#define LAUNCHES_TAKE 10.0
-#define BYTE_TAKES 3e-7
+/* Microseconds, as measured on an H200: a stage of a tile, launches, a byte that is packed; an operation of the
+ * library. */
+#define STAGE_TAKES     1.05
+#define LAUNCHES_TAKE   10.0
+#define BYTE_TAKES      3e-7
 #define OPERATION_TAKES 2e-8
 
 /* By value to the kernels. */
@@ -54,8 +55,8 @@ typedef struct split_data {
     tn__cuda_product product;
     tn__cuda_packed *packed;
     CUfunction pack_a, pack_b;
-    long long tall, wide;         /* tiles */
-    int stages, most;             /* of k: all, and at a time */
+    long long tall, wide; /* tiles */
+    int stages, most;     /* of k: all, and at a time */
 } split_data;
 
 char *tn__cuda_text_split_product(void) { return tn__format("%s", (const char *)tn__embed_cuda_split_product); }
@@ -72,7 +73,8 @@ static void let_go(tn__cuda_device *device, tn__cuda_packed *packed)
     tn__free(packed);
 }
 
-/* The device's, if it is large enough, else a larger one in its place: what uses the old one keeps it. NULL without memory. */
+/* The device's, if it is large enough, else a larger one in its place: what uses the old one keeps it. NULL without
+ * memory. */
 static tn__cuda_packed *packed_of(tn__cuda_device *device, size_t bytes)
 {
     if (device->packed == NULL || device->packed->bytes < bytes) {
@@ -99,7 +101,8 @@ static void free_split(const tn__cuda_step *step, tn__cuda_device *device)
 
 /* ---- running ---- */
 
-static tn_status pack(const tn__cuda_run *run, CUfunction function, packing p, CUdeviceptr to, long long blocks, int stages)
+static tn_status pack(const tn__cuda_run *run, CUfunction function, packing p, CUdeviceptr to, long long blocks,
+                      int stages)
 {
     void *params[] = {&p, &to, &stages};
     return tn__cuda_launch(run, function, blocks, PACKERS, 0, params, "matmul");
@@ -112,13 +115,27 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
     const tn__cuda_product *p = &data->product;
     const tn__operand *operand = step->step->operand;
     const int stages = data->stages - first < data->most ? data->stages - first : data->most;
-    const long long k = (long long)first * DEPTH, left = p->k - k, depth = left < (long long)stages * DEPTH ? left : stages * DEPTH;
+    const long long k = (long long)first * DEPTH, left = p->k - k,
+                    depth = left < (long long)stages * DEPTH ? left : stages * DEPTH;
     CUdeviceptr packed[TN__CUDA_FACTORS] = {0}; /* whose parts lie there */
-    multiplying m = {.a = (CUdeviceptr)data->packed->memory, .pitch = p->step[TN__CUDA_OUT].row, .m = (int)p->m, .n = (int)p->n,
-                     .left = {.line = p->step[TN__CUDA_A].row, .step = p->step[TN__CUDA_A].column, .lines = (int)p->m, .depth = (int)depth},
-                     .right = {.line = p->step[TN__CUDA_B].column, .step = p->step[TN__CUDA_B].row, .lines = (int)p->n, .depth = (int)depth},
-                     .stages = stages, .down = (int)data->tall, .across = (int)data->wide, .strip = STRIP,
-                     .alpha = tn__cuda_alpha(step, run->scalars).f32, .beta = step->step->beta || first > 0,
+    multiplying m = {.a = (CUdeviceptr)data->packed->memory,
+                     .pitch = p->step[TN__CUDA_OUT].row,
+                     .m = (int)p->m,
+                     .n = (int)p->n,
+                     .left = {.line = p->step[TN__CUDA_A].row,
+                              .step = p->step[TN__CUDA_A].column,
+                              .lines = (int)p->m,
+                              .depth = (int)depth},
+                     .right = {.line = p->step[TN__CUDA_B].column,
+                               .step = p->step[TN__CUDA_B].row,
+                               .lines = (int)p->n,
+                               .depth = (int)depth},
+                     .stages = stages,
+                     .down = (int)data->tall,
+                     .across = (int)data->wide,
+                     .strip = STRIP,
+                     .alpha = tn__cuda_alpha(step, run->scalars).f32,
+                     .beta = step->step->beta || first > 0,
                      .guard = tn__cuda_guard(step, run)};
     m.b = m.a + (CUdeviceptr)data->tall * (CUdeviceptr)stages * A_BYTES;
     const int64_t tiles = data->tall * data->wide, most = run->device->owner->capabilities.multiprocessors;
@@ -141,7 +158,8 @@ static tn_status start_piece(const tn__cuda_step *step, const tn__cuda_run *run,
         if (status == TN_OK && at[TN__CUDA_B] != packed[TN__CUDA_B])
             status = pack(run, data->pack_b, m.right, m.b, data->wide * stages, stages);
         if (status == TN_OK)
-            status = tn__cuda_launch(run, step->function, tiles < most ? tiles : most, THREADS, SHARED, params, "matmul");
+            status =
+                tn__cuda_launch(run, step->function, tiles < most ? tiles : most, THREADS, SHARED, params, "matmul");
         packed[TN__CUDA_A] = at[TN__CUDA_A];
         packed[TN__CUDA_B] = at[TN__CUDA_B];
     }
@@ -163,17 +181,19 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
 {
     const long long most = INT32_MAX / 4;
     return step->step->precision == TN_MATMUL_TF32X3 && step->step->operand[0].dtype == TN_FLOAT32 &&
-           device->architecture == ARCHITECTURE && p->m > 0 && p->n > 0 &&
-           p->k > 0 && p->batch.size > 0 && p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
+           device->architecture == ARCHITECTURE && p->m > 0 && p->n > 0 && p->k > 0 && p->batch.size > 0 &&
+           p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
 }
 
 /* Whether it takes less time than the library's float32. */
 static bool gains(const tn__cuda_device *device, const split_data *data)
 {
     const tn__cuda_product *p = &data->product;
-    const long long most = device->owner->capabilities.multiprocessors, rounds = (data->tall * data->wide + most - 1) / most;
-    const double own = (double)rounds * data->stages * STAGE_TAKES + LAUNCHES_TAKE +
-                       (double)data->stages * (2 * A_BYTES * (double)data->tall + 1.5 * B_BYTES * (double)data->wide) * BYTE_TAKES;
+    const long long most = device->owner->capabilities.multiprocessors,
+                    rounds = (data->tall * data->wide + most - 1) / most;
+    const double own =
+        (double)rounds * data->stages * STAGE_TAKES + LAUNCHES_TAKE +
+        (double)data->stages * (2 * A_BYTES * (double)data->tall + 1.5 * B_BYTES * (double)data->wide) * BYTE_TAKES;
     return own < 2.0 * (double)p->m * (double)p->n * (double)p->k * OPERATION_TAKES;
 }
 
@@ -187,8 +207,10 @@ static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device)
         status = tn__cuda_module_function(device, step->module, "pack_b", &data->pack_b);
     if (status != TN_OK)
         return status;
-    return tn__cuda_check(device, device->driver->cuFuncSetAttribute(
-                                      step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED), "matmul");
+    return tn__cuda_check(
+        device,
+        device->driver->cuFuncSetAttribute(step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED),
+        "matmul");
 }
 
 tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *device)

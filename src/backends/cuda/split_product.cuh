@@ -2,19 +2,21 @@
 /*
  * Large float32 products on tensor cores of compute capability 9.0 with float32's accuracy: c = alpha a b + beta c.
  *
- *     parts      A number is the sum of two TF32 numbers but for its last bit or so: great, the nearest one, and small, what is left.
- *                Of the four products of the parts of two numbers three count: small x great, great x small, great x great.
- *     sums       Tensor cores cut off what they add instead of rounding it. So they add the terms of 2 DEPTH positions of k, and
- *                float32 additions in registers do the rest.
- *     packing    Kernels before the product put the operands, however they lie, where it reads them in pieces without gaps, each by
- *                one bulk copy, zeros around what is there: a as it is, in the order of the fragments that registers hold, so that a
- *                thread reads 16 bytes of its own; b in its parts, a row of 128 bytes a column (16 great ones, 16 small ones),
- *                swizzled as wgmma wants it.
- *     blocks     One a multiprocessor, taking tiles of ROWS x COLUMNS in turn. A thread of the third warp group copies stages of
- *                DEPTH positions, ahead by STAGES; the first two multiply, 64 rows each, PIECE columns at a time in two sets of
- *                registers by turns, so that the sums are brought up to date while the tensor cores work on the next piece.
- *     infinities Parts of infinite numbers, and of the very largest, have no such sum. An element that is not finite is computed
- *                again by multiply-adds of whole numbers, so infinities and NaN come out as anywhere else.
+ *     parts      A number is the sum of two TF32 numbers but for its last bit or so: great, the nearest one, and small,
+ *                what is left. Of the four products of the parts of two numbers three count: small x great, great x
+ *                small, great x great.
+ *     sums       Tensor cores cut off what they add instead of rounding it. So they add the terms of 2 DEPTH positions of
+ *                k, and float32 additions in registers do the rest.
+ *     packing    Kernels before the product put the operands, however they lie, where it reads them in pieces without
+ *                gaps, each by one bulk copy, zeros around what is there: a as it is, in the order of the fragments that
+ *                registers hold, so that a thread reads 16 bytes of its own; b in its parts, a row of 128 bytes a column
+ *                (16 great ones, 16 small ones), swizzled as wgmma wants it.
+ *     blocks     One a multiprocessor, taking tiles of ROWS x COLUMNS in turn. A thread of the third warp group copies
+ *                stages of DEPTH positions, ahead by STAGES; the first two multiply, 64 rows each, PIECE columns at a
+ *                time in two sets of registers by turns, so that the sums are brought up to date while the tensor cores
+ *                work on the next piece.
+ *     infinities Parts of infinite numbers, and of the very largest, have no such sum. An element that is not finite is
+ *                computed again by multiply-adds of whole numbers, so infinities and NaN come out as anywhere else.
  */
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -55,24 +57,26 @@ HOT float element(const operand &x, int line, int k)
     return line < x.lines && k < x.depth ? x.from[line * x.line + k * x.step] : 0;
 }
 
-/* Two stages of a tile of a: [stage][strip of 16 rows][half of the stage][lane] four numbers, those of wgmma's fragment of 64 x 8. */
+/* Two stages of a tile of a: [stage][strip of 16 rows][half of the stage][lane] four numbers, those of wgmma's fragment of
+ * 64 x 8. */
 extern "C" __global__ void __launch_bounds__(PACKERS) pack_a(const __grid_constant__ operand x, float4 *to, int stages)
 {
-    const int pairs = stages / 2, tile = blockIdx.x / pairs, pair = blockIdx.x % pairs, lane = threadIdx.x % 32, strip = threadIdx.x / 32;
+    const int pairs = stages / 2, tile = blockIdx.x / pairs, pair = blockIdx.x % pairs;
+    const int lane = threadIdx.x % 32, strip = threadIdx.x / 32;
     const int row = tile * ROWS + strip * 16 + lane / 4, k = pair * 2 * DEPTH + lane % 4;
     float4 four[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        four[i] = make_float4(element(x, row, k + 8 * i), element(x, row + 8, k + 8 * i), element(x, row, k + 8 * i + 4),
-                              element(x, row + 8, k + 8 * i + 4));
+        four[i] = make_float4(element(x, row, k + 8 * i), element(x, row + 8, k + 8 * i),
+                              element(x, row, k + 8 * i + 4), element(x, row + 8, k + 8 * i + 4));
     to += ((i64)tile * stages + pair * 2) * (A_BYTES / 16) + strip * 64 + lane;
 #pragma unroll
     for (int i = 0; i < 4; i++)
         to[i / 2 * (A_BYTES / 16) + i % 2 * 32] = four[i];
 }
 
-/* A stage of a tile of b: [column][place] 16 bytes, chunk i ^ column % 8 at place i. Through shared memory, so that neighbours read
- * along memory, whichever way that is, and write along it. */
+/* A stage of a tile of b: [column][place] 16 bytes, chunk i ^ column % 8 at place i. Through shared memory, so that
+ * neighbours read along memory, whichever way that is, and write along it. */
 extern "C" __global__ void __launch_bounds__(PACKERS) pack_b(const __grid_constant__ operand x, uint4 *to, int stages)
 {
     __shared__ float part[DEPTH][COLUMNS + 1];
@@ -115,7 +119,8 @@ HOT void barrier_arrive(u32 barrier)
 }
 HOT void barrier_wait(u32 barrier, u32 parity)
 {
-    asm volatile("{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
+    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;\n}"
                  ::"r"(barrier), "r"(parity) : "memory");
 }
 HOT void copy(u32 to, const char *from, u32 bytes, u32 barrier)
@@ -126,7 +131,8 @@ HOT void copy(u32 to, const char *from, u32 bytes, u32 barrier)
 
 /* ---- tensor cores ---- */
 
-#define EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define EIGHT(i) FOUR(i), FOUR(i + 4)
 
 /* d = a b + (add ? d : 0) for 64 x 8 of a in a warp group's registers and 64 columns of b in shared memory. */
 HOT void multiply(float (&d)[PIECE / 2], const u32 (&a)[4], u64 b, bool add)
@@ -153,7 +159,7 @@ struct product {
     operand left, right;      /* not packed */
     i64 pitch;                /* from row to row of c */
     int m, n, stages;         /* rows and columns of c; of k, in stages, an even number */
-    int down, across, strip;  /* tiles below one another, side by side; tiles that are taken before the next column of them */
+    int down, across, strip;  /* tiles below one another, side by side; those taken before the next column of tiles */
     float alpha;
     int beta;
     u64 guard;
@@ -225,13 +231,15 @@ struct factors {
     }
 };
 
-typedef float sums[PIECES][PIECE / 2]; /* of a thread: element i of a piece is i / 2 % 2 * 8 rows down, i / 4 * 8 + i % 2 across */
+/* Of a thread: element i of a piece is i / 2 % 2 * 8 rows down, i / 4 * 8 + i % 2 columns across. */
+typedef float sums[PIECES][PIECE / 2];
 
 HOT float whole(const product &p, int row, int column)
 {
     float sum = 0;
+    const float *a = p.left.from + row * p.left.line, *b = p.right.from + column * p.right.line;
     for (int k = 0; k < p.left.depth && sum == sum; k++)
-        sum = fmaf(p.left.from[row * p.left.line + k * p.left.step], p.right.from[column * p.right.line + k * p.right.step], sum);
+        sum = fmaf(a[k * p.left.step], b[k * p.right.step], sum);
     return sum;
 }
 
@@ -256,7 +264,8 @@ HOT void store(const product &p, const sums &sum, int row, int column)
                 continue;
             if (finite(x) && finite(y) && c + 1 < p.n && (u64)to % 8 == 0) {
                 const float2 old = p.beta ? *(const float2 *)to : make_float2(0, 0);
-                *(float2 *)to = p.beta ? make_float2(fmaf(p.alpha, x, old.x), fmaf(p.alpha, y, old.y)) : make_float2(p.alpha * x, p.alpha * y);
+                *(float2 *)to = p.beta ? make_float2(fmaf(p.alpha, x, old.x), fmaf(p.alpha, y, old.y))
+                                       : make_float2(p.alpha * x, p.alpha * y);
                 continue;
             }
             if (finite(x))
@@ -323,7 +332,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) split_product(const __g
 {
     extern __shared__ unsigned char raw[];
     STOP_IF_FAILED(p.guard);
-    const u32 shared = ((u32)__cvta_generic_to_shared(raw) + 1023) & ~1023u, full = shared + STAGES * STAGE, empty = full + 8 * STAGES;
+    const u32 shared = ((u32)__cvta_generic_to_shared(raw) + 1023) & ~1023u;
+    const u32 full = shared + STAGES * STAGE, empty = full + 8 * STAGES;
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
             barrier_make(full + 8 * i, 1);
