@@ -69,8 +69,9 @@ TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 /*
- * With few instructions, all of which the pair's two normals share: r / sqrt(2 log 2) = sqrt(-log2 u), whose error is absolute near 1,
- * so there log2(1 - w) / w to 4e-8; t is a half turn in [-1, 1), to 5e-9 and 5e-8, and a sign, both normals'.
+ * With few instructions, all of which the pair's two normals share: r / sqrt(2 log 2) = sqrt(-log2 u), whose error is absolute
+ * near 1, so there log2(1 - w) / w to 4e-8; t is a half turn in [-1, 1), to 5e-9 and 5e-8, and a sign, both normals'. The largest
+ * error seen is 3.7e-7 r.
  */
 TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)
 {
