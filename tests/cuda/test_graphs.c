@@ -86,7 +86,7 @@ static int setup(void **state)
     return device == NULL;
 }
 
-static char memory[16][64];
+static char memory[24][64];
 
 /* Runs with buffers number b, b + 1, b + 2 and checks what the kernels get. */
 static void run(two_steps *t, int b, uint64_t scalar)
@@ -140,8 +140,8 @@ static void test_many_places(void **state)
     (void)state;
     two_steps t;
     load(&t, false, false);
-    for (int i = 0; i < 60; i++)
-        run(&t, (i * 5) % 13, i);
+    for (int i = 0; i < 90; i++)
+        run(&t, (i * 5) % 19, i);
     assert_int_equal(graphs_made(), TN__CUDA_GRAPHS_KEPT); /* the rest by patching */
     finish(&t);
 }
@@ -157,7 +157,7 @@ static void test_opaque_steps(void **state)
     assert_int_equal(fake.count.captures, 2);
     int captures = fake.count.captures;
     for (int i = 0; i < 20; i++)
-        run(&t, i % 14, i);
+        run(&t, i % 20, i);
     assert_true(fake.count.captures > captures + 10);
     finish(&t);
 }

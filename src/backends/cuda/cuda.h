@@ -243,7 +243,7 @@ void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* The graphs of one executable, by the addresses they were captured with. */
 typedef struct tn__cuda_graph tn__cuda_graph;
-#define TN__CUDA_GRAPHS_KEPT 12
+#define TN__CUDA_GRAPHS_KEPT 16
 typedef struct tn__cuda_graph_cache {
     tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
     uint64_t uses;
