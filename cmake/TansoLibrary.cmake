@@ -45,6 +45,8 @@ target_include_directories(tanso_objects PUBLIC
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${TANSO_GENERATED_DIR})
 target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public functions are plain functions inside
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
+# Transforms of 2^20 numbers take two thirds of the time.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/fft.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 
 # The scalar functions of every operation, as text for the kernel compiler, and the digits for training
 # without a network.
