@@ -57,7 +57,8 @@ static void frequencies(call *c, const row *r)
 static void shift(call *c, const row *r)
 {
     tn_array *(*f)(const tn_array *, tn_axes) = (tn_array * (*)(const tn_array *, tn_axes)) r->function;
-    give(c, f(array(c, 0), axes(c, 1)));
+    bool none = given(c, 1) && axes(c, 1).count == 0; /* axes=(): nothing is shifted; here no axes stand for all */
+    give(c, none ? array(c, 0) : f(array(c, 0), axes(c, 1)));
 }
 
 #define ONE(name)     {"fft." #name, "a n axis norm out", one, NAME(tn_fft_##name##_with), 0}
