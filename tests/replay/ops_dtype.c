@@ -63,7 +63,7 @@ static void issubdtype(call *c, const row *r)
 static void isfortran(call *c, const row *r)
 {
     (void)r;
-    (void)array(c, 0);
+    (void)own_array(c, 0);
     give_bool(c, c->slot[0] && c->slot[0]->fortran);
 }
 

@@ -139,7 +139,7 @@ static void take_along_axis(call *c, const row *r)
 {
     (void)r;
     bool flat = c->slot[2] && !given(c, 2);
-    tn_array *x = array(c, 0), *i = array(c, 1);
+    tn_array *x = own_array(c, 0), *i = own_array(c, 1);
     give(c, tn_take_along_axis(flat ? tn_ravel(x) : x, i, flat ? 0 : (int)integer(c, 2, -1)));
 }
 

@@ -106,15 +106,15 @@ static void append(call *c, const row *r)
 /* number: 0 split, 1 array_split; 2, 3, 4: hsplit, vsplit, dsplit */
 static void split(call *c, const row *r)
 {
-    tn_array *x = array(c, 0), *out[MAX_RESULTS];
+    tn_array *x = r->number < 2 ? array(c, 0) : own_array(c, 0), *out[MAX_RESULTS];
     int axis = r->number < 2 ? (int)integer(c, 2, 0) : r->number == 2 ? (tn_ndim(x) > 1) : (int)r->number == 3 ? 0 : 2;
     int least = r->number < 2 ? 1 : r->number == 2 ? 1 : (int)r->number - 1;
     const value *v = c->slot[1];
     int count = 0;
     if (tn_ndim(x) < least) refuse(c, "too few axes");
     if (c->refused || !v) return;
-    if (v->kind == INT) {
-        count = (int)v->i;
+    if (is_integer(c, 1)) {
+        count = (int)integer(c, 1, 0);
         if (count < 1 || count > MAX_RESULTS) {
             refuse(c, "%d sections", count);
             return;
@@ -179,7 +179,7 @@ static void trim_zeros(call *c, const row *r)
 static void unstack(call *c, const row *r)
 {
     (void)r;
-    tn_array *x = array(c, 0), *out[MAX_RESULTS];
+    tn_array *x = own_array(c, 0), *out[MAX_RESULTS];
     int axis = (int)integer(c, 1, 0), ndim = tn_ndim(x);
     axis = axis < 0 ? axis + ndim : axis;
     if (axis < 0 || axis >= ndim || tn_dim(x, axis) > MAX_RESULTS) {

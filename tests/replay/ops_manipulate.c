@@ -137,7 +137,7 @@ static void grid_positions(call *c, const row *r)
 {
     (void)r;
     tn_create_opts o = {.dtype = dtype(c, 1, TN_INT64)};
-    if (c->slot[0] && c->slot[0]->kind <= COMPLEX) refuse(c, "expected a tuple of extents");
+    if (is_integer(c, 0) || (c->slot[0] && c->slot[0]->kind <= COMPLEX)) refuse(c, "expected a tuple of extents");
     tn_shape s = shape(c, 0);
     for EACH(d, boolean(c, 2, false) ? s.ndim : 0) {
         tn_shape own = {.ndim = s.ndim};
@@ -255,7 +255,7 @@ static void moveaxis(call *c, const row *r)
 static void rollaxis(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_rollaxis(array(c, 0), (int)integer(c, 1, 0), (int)integer(c, 2, 0)));
+    give(c, tn_rollaxis(own_array(c, 0), (int)integer(c, 1, 0), (int)integer(c, 2, 0)));
 }
 
 static void expand_dims(call *c, const row *r)

@@ -146,6 +146,15 @@ static void setdiff1d(call *c, const row *r)
     give(c, unique ? picked(tn_ravel(a), tn_isin(tn_ravel(a), b, true)) : tn_setdiff1d(a, b));
 }
 
+/* Numbers adapt to the array beside them. */
+static void union1d(call *c, const row *r)
+{
+    (void)r;
+    tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
+    tn_dtype dtype = tn_result_type(2, (const tn_array *const[]){a, b});
+    give(c, tn_union1d(tn_cast(a, dtype), tn_cast(b, dtype)));
+}
+
 static void sets(call *c, const row *r)
 {
     give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(array(c, 0), array(c, 1)));
@@ -293,7 +302,7 @@ static const row rows[] = {
     {"unique", "ar return_index return_inverse return_counts axis equal_nan", unique},
     {"isin", "element test_elements assume_unique invert kind", isin}, {"in1d", "ar1 ar2 assume_unique invert kind", isin, NULL, 1},
     {"intersect1d", "ar1 ar2 assume_unique return_indices", intersect1d, NAME(tn_intersect1d)},
-    {"union1d", "ar1 ar2", sets, NAME(tn_union1d)},
+    {"union1d", "ar1 ar2", union1d},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
     {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},

@@ -23,7 +23,7 @@ static void over_nothing(call *c, int i, tn_array **x, tn_axes *list, bool *keep
 static tn_array *vector_of(call *c, int x, int axis)
 {
     tn_array *a = array(c, x);
-    long long k = given(c, axis) && c->slot[axis]->kind == INT ? c->slot[axis]->i : 1;
+    long long k = given(c, axis) && is_integer(c, axis) ? integer(c, axis, 0) : 1;
     return tn_ndim(a) == 0 && (k == 0 || k == -1) ? tn_reshape(a, TN_SHAPE(1)) : a;
 }
 
@@ -278,7 +278,7 @@ static void histogram(call *c, const row *r)
     tn_array *x = array(c, 0), *edges = NULL;
     if (given(c, 1) && c->slot[1]->kind == STRING)
         o.rule = c->slot[1]->text;
-    else if (given(c, 1) && (c->slot[1]->kind == INT))
+    else if (given(c, 1) && is_integer(c, 1))
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);

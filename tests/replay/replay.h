@@ -77,10 +77,14 @@ bool given(const call *c, int i);
 /* As an array, as NumPy's asarray makes one; of dtype `as` unless that is the default. */
 tn_array *array(call *c, int i);
 tn_array *array_of(call *c, const value *v);
+/* As an array that NumPy asks for its shape: refuses a list. */
+tn_array *own_array(call *c, int i);
 /* As an operand of elementwise functions: a Python number is a weak scalar where an array is among arguments a to b. */
 tn_array *operand(call *c, int i, int first, int last);
 long long integer(call *c, int i, long long absent);
 double number(call *c, int i, double absent);
+/* Is it an integer, Python's or NumPy's? */
+bool is_integer(const call *c, int i);
 bool boolean(call *c, int i, bool absent);
 const char *string(call *c, int i, const char *absent);
 tn_dtype dtype(call *c, int i, tn_dtype absent);

@@ -50,6 +50,12 @@ long long integer(call *c, int i, long long absent)
     return v.i;
 }
 
+bool is_integer(const call *c, int i)
+{
+    const value *v = c->slot[i];
+    return v && (v->kind == INT || (v->kind == ARRAY && tn_ndim(v->array) == 0 && tn_dtype_is_integer(tn_dtype_of(v->array))));
+}
+
 double number(call *c, int i, double absent)
 {
     if (!given(c, i)) return absent;
@@ -282,6 +288,12 @@ tn_array *array_of(call *c, const value *v)
 }
 
 tn_array *array(call *c, int i) { return array_of(c, c->slot[i]); }
+
+tn_array *own_array(call *c, int i)
+{
+    if (c->slot[i] && c->slot[i]->kind == LIST) mismatch(c, c->slot[i], "an array");
+    return array(c, i);
+}
 
 tn_array *operand(call *c, int i, int first, int last)
 {
