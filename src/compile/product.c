@@ -93,10 +93,10 @@ bool tn__product_along_k(const tn__nest *nest, int factor)
 static const tn__product_tile plain_tiles[] = {
     {2, 16, 1, 1, 2, 8, 32, 4, 0, 0},   {4, 8, 1, 1, 4, 8, 32, 4, 0, 0},    {4, 32, 1, 4, 4, 8, 16, 4, 0, 0},
     {8, 16, 1, 4, 8, 4, 16, 2, 0, 0},   {16, 16, 2, 4, 8, 4, 28, 2, 0, 0},  {16, 32, 4, 4, 4, 8, 8, 4, 0, 0},
-    {32, 32, 4, 4, 8, 2, 8, 2, 0, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0, 0},  {28, 32, 7, 4, 4, 8, 20, 3, 0, 0},
+    {32, 32, 4, 4, 8, 2, 8, 2, 0, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0, 0},  {28, 32, 7, 4, 4, 8, 20, 2, 0, 0},
     {32, 32, 8, 4, 4, 8, 16, 3, 0, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0, 0},   {32, 64, 8, 8, 4, 8, 8, 3, 0, 0},
-    {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 3, 0, 0},
-    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0},   {128, 64, 8, 4, 4, 2, 8, 7, 0, 0},
+    {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 5, 0, 0},
+    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0},
 };
 /* For sums over whole columns: few of them at a time. */
 static const tn__product_tile tall_tiles[] = {
@@ -142,26 +142,22 @@ static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) 
 
 /*
  * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights fitted to
- * timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak, at 65% with sixteen
- * warps, or pieces on tensor cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at what
- * the second-level cache gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones
- * ahead of it are used; 200 for the barrier of a stage, half of it where all stages are under way from the beginning; what every
- * warp of every block costs before and after, the first eight more than others; what every kernel costs.
+ * timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak, or pieces on tensor
+ * cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at what the second-level cache
+ * gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; 200
+ * for the barrier of a stage; what every warp of every block costs before and after; what every kernel costs.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
     double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
     double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
-    int stage = t->step * t->slices, warps = t->threads / 32, more = warps > 8 ? warps - 8 : 0;
-    double rounds = (double)parts(e->depth, stage);
-    double depth = (double)(e->depth / stage * stage + parts(e->depth % stage, t->step) * t->step);
+    double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
     double terms = each * t->rows * t->columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + t->columns) * (double)e->depth * size / (21.0 * multiprocessors);
-    double busy = t->tensor ? 1.3 * pieces + 0.9 * bytes : (warps < 16 ? 1.8 : 1.55) * fma + 0.85 * reads + 0.3 * bytes;
+    double busy = t->tensor ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
     double waits = rounds * 1000 / (t->stages - 1);
-    double barriers = (t->stages < rounds ? 200 : 100) * rounds;
-    return 3600 + (busy > waits ? busy : waits) + each * (barriers + 190 * (warps - more) + 60 * more);
+    return 3600 + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
 }
 
 static int shared(const tn__nest *nest, const tn__product_tile *t)

@@ -16,7 +16,6 @@
 #define MOST_WORDS 480     /* of parameters together, on a GPU: 4 KiB, with what the backend adds */
 #define BLOCKS_BESIDE 4    /* a multiprocessor, of products that share a launch */
 #define POINTS_BESIDE (1 << 18) /* of what else does */
-#define THREADS_OF_PRODUCTS 512 /* of a block of products that share a launch: their tiles need few registers */
 
 /* ---- order ---- */
 
@@ -196,7 +195,7 @@ static bool shares_launches(const tn__schedule_state *s, const tn__unit *u)
     if (!u->count)
         return false;
     target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
-    if (launch.threads > (u->nest[0]->product.there ? THREADS_OF_PRODUCTS : TN__THREADS_BESIDE))
+    if (launch.threads > TN__THREADS_BESIDE)
         return false;
     if (u->small)
         return true;
