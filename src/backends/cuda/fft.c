@@ -119,15 +119,21 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     tn__cuda_walk_make(&rows, ~(1u << last), operand->ndim, operand->dim, 1, (const int64_t *const[]){operand->stride});
     at->step = operand->dim[last] > 1 ? operand->stride[last] : 1;
     at->distance = rows.ndim ? rows.stride[0][0] : 1;
-    bool kept = i == 0 ? !step->overwrites : step->step->op != TN__CUDA_OP_IRFFT;
-    bool pairs = tn_dtype_is_complex((tn_dtype)operand->dtype) || operand->offset % 2 == 0; /* complex numbers' alignment */
+    bool kept = i == 0 ? !step->overwrites : step->step->op != TN__CUDA_OP_IRFFT, single = rows.size <= 1;
+    /* rows of real numbers begin where complex ones may: the library wants them so */
+    bool real = !tn_dtype_is_complex((tn_dtype)operand->dtype);
+    bool pairs = !real || (at->step == 1 && operand->offset % 2 == 0 && (single || at->distance % 2 == 0));
     at->direct = rows.ndim < 2 && at->step > 0 && at->distance > 0 && kept && pairs;
     if (at->direct)
         return TN_OK;
     at->step = 1;
-    at->distance = operand->dim[last];
-    tn__operand dense = tn__cuda_dense(operand);
-    return tn__cuda_moving_make(&at->copy, step, device, i ? &dense : operand, i ? operand : &dense);
+    at->distance = operand->dim[last] + (real ? operand->dim[last] % 2 : 0);
+    tn__operand own = tn__cuda_dense(operand);
+    for (int64_t d = last - 1, reach = at->distance; d >= 0; d--) {
+        own.stride[d] = reach;
+        reach *= operand->dim[d];
+    }
+    return tn__cuda_moving_make(&at->copy, step, device, i ? &own : operand, i ? operand : &own);
 }
 
 static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__operand *operand, long long n, long long rows)
@@ -146,7 +152,7 @@ static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__op
     if (status != TN_OK)
         return status;
     for (int i = 0; i < 2; i++) {
-        size_t size = (size_t)(operand[i].dim[operand[i].ndim - 1] * rows) * tn__dtypes[operand[i].dtype].size;
+        size_t size = (size_t)(data->side[i].distance * rows) * tn__dtypes[operand[i].dtype].size;
         data->bytes += bytes[i] = data->side[i].direct ? 0 : (size + 255) / 256 * 256;
     }
     data->bytes += own;
