@@ -228,6 +228,40 @@ static void test_text_of_another_batch(void **state)
     tn__free(text[1]);
 }
 
+/* The text's next appearance of some words, which must be there. */
+static const char *next(const char *text, const char *words)
+{
+    const char *found = strstr(text, words);
+    if (!found)
+        fail_msg("no more %s", words);
+    return found + 1;
+}
+
+/* What a program is given is fetched before the kernels in front have ended, and what they compute behind that; so are the
+ * operands of what is computed around a product. */
+static void test_fetched_ahead(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *hidden = shape(2, 64, 500), *out = shape(2, 64, 80);
+    int x = graph_leaf(&graph, shape(2, 64, 300), false), w1 = graph_leaf(&graph, shape(2, 300, 500), false);
+    int w2 = graph_leaf(&graph, shape(2, 500, 80), false), old = graph_leaf(&graph, out, false);
+    int h = graph_op(&graph, TN__OP_RELU, hidden, graph_op(&graph, TN__OP_MATMUL, hidden, x, w1), -1);
+    graph_result(&graph, graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, h, w2), old));
+    tn__plan *plan = plan_of(&graph);
+    const char *text = next(plan->program.source, "void nest0(");
+    text = next(text, "tn_start<core, false, true, false>");
+    text = next(text, "tn_start<core, true, false, true>");
+    text = next(text, "tn_take_over();");
+    text = next(next(text, "core::run("), "void nest1(");
+    text = next(text, "tn_start<core, false, true, false>");
+    text = next(text, "[u] = v"); /* the old values */
+    text = next(text, "tn_take_over();");
+    text = next(text, "tn_start<core, true, false, true>");
+    next(text, "core::run(");
+    tn__plan_free(plan);
+}
+
 /* Whatever the graph: the verifier finds nothing to object to. */
 static void test_random_graphs(void **state)
 {
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_large_products_are_a_librarys),
         cmocka_unit_test(test_precision),
         cmocka_unit_test(test_text_of_another_batch),
+        cmocka_unit_test(test_fetched_ahead),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_tiles),
     };
