@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, its factors, and the loads of the
+ * second half that can be under way along with them.
+ */
+#include "compile/emit_cuda_product.h"
+
+#include <stdio.h>
+
+#define MOST_AHEAD 24 /* registers for what is fetched ahead */
+
+/* ---- factors ---- */
+
+const char *tn__product_type(const tn__nest *n) { return tn__dtypes[n->product.dtype].ctype; }
+
+/* Where in n[] the stride of an access along a loop is, as text: "0" if it has none. */
+static const char *stride_text(const tn__access *a, int loop, char *text, size_t size)
+{
+    int param = a->param + 2;
+    if (loop < 0 || !a->stride[loop])
+        return "0";
+    for (int l = 0; l < loop; l++)
+        param += a->stride[l] != 0;
+    snprintf(text, size, "n[%d]", param);
+    return text;
+}
+
+/* Where in n[] the step along k is; the extent of k follows it. */
+static int k_param(const tn__nest *n, const tn__access *a)
+{
+    int param = a->param + 2;
+    for (int l = 0; l < n->loop_count; l++)
+        param += a->stride[l] != 0;
+    return param;
+}
+
+static const char *extent_text(int loop, char *text, size_t size)
+{
+    snprintf(text, size, "n[%d]", EXTENT(loop));
+    return loop < 0 ? "1" : text;
+}
+
+/* Where the gathered lines of the tile begin, into shared memory. */
+static void emit_places(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]];
+    char step[24];
+    tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
+    tn__line(p, "for (int line = threadIdx.x; line < rows; line += core::THREADS) {");
+    tn__line(p, "const tn_i64 x%d = top + line;", n->product.row_loop);
+    tn__emit_scope(p);
+    tn__emit_need(p, a->lines_at);
+    tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
+    tn__line(p, "}");
+    tn__line(p, "__syncthreads();");
+    tn__line(p, "factor0.places = tn_lines;");
+}
+
+/* The first of the two is that of the rows of a, the second that of the columns of b. */
+static void emit_factor(tn__printer *p, int k)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[k]];
+    int loop = k ? n->product.column_loop : n->product.row_loop;
+    char step[24], lines[24];
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "factor%d = tn_factor_of<%s, %s>(p%d + ", k, tn__product_type(n),
+                  tn__product_along_k(n, k) ? "true" : "false", n->product.access[k]);
+    tn__print_position(p, a);
+    tn__text_addf(p->text, ", %s, n[%d], n[%d], %s, %s);\n", stride_text(a, loop, step, sizeof step), k_param(n, a),
+                  k_param(n, a) + 1, k ? "columns" : "rows", extent_text(loop, lines, sizeof lines));
+}
+
+static void emit_type(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
+    const char *gathered = n->access[n->product.access[0]].lines ? ", true" : "";
+    p->emitter->tensor_products |= t->tensor;
+    if (t->tensor)
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
+                 t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
+    else
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along, gathered);
+}
+
+/* ---- elements ---- */
+
+void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column)
+{
+    const tn__nest_product *product = &p->nest->product;
+    if (values) {
+        tn__line(p, "{");
+        tn__line(p, "const int row = min(%s, rows - 1), column = min(%s, columns - 1);", row, column);
+    } else {
+        tn__line(p, "if (%s < rows && %s < columns) {", row, column);
+        tn__line(p, "const int row = %s, column = %s;", row, column);
+    }
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = top + row;", product->row_loop);
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
+    tn__emit_scope(p);
+}
+
+/* ---- what elements need beside the product ---- */
+
+/* Is all that an expression reads given before the program starts? */
+static bool given(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    if (x->kind == TN__EXPR_LOAD && !n->access[x->access].given)
+        return false;
+    for (int i = 0; i < x->arity; i++)
+        if (!given(n, x->arg[i]))
+            return false;
+    return true;
+}
+
+/* Does neither the product nor a reduction nor an index that may be out of range come into it? */
+static bool is_free(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    if (x->kind == TN__EXPR_PRODUCT || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_SINGLE || x->kind == TN__EXPR_RAW ||
+        (x->kind == TN__EXPR_LOAD && n->access[x->access].gathered && !n->access[x->access].known))
+        return false;
+    for (int i = 0; i < x->arity; i++)
+        if (!is_free(n, x->arg[i]))
+            return false;
+    return true;
+}
+
+/* Marks the loads under an expression that can be done ahead, as long as there are registers. */
+static void mark(tn__nest *n, int e, int each, int *registers)
+{
+    tn__expr *x = &n->expr[e];
+    if (x->kept)
+        return;
+    if (x->kind == TN__EXPR_LOAD && is_free(n, e)) {
+        bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
+        int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute), needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
+        if (needs > *registers)
+            return;
+        *registers -= needs;
+        x->kept = true;
+        x->passes = 1; /* which all other passes are behind */
+        return;
+    }
+    for (int i = 0; i < x->arity; i++)
+        mark(n, x->arg[i], each, registers);
+}
+
+void tn__product_mark(tn__nest *n, int each)
+{
+    int registers = MOST_AHEAD;
+    for (int r = 0; r < n->reduction_count; r++)
+        mark(n, n->reduction[r].arg, each, &registers);
+    for (int s = 0; s < n->store_count; s++)
+        mark(n, n->store[s].expr, each, &registers);
+}
+
+static bool any_ahead(const tn__nest *n, bool first)
+{
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            return true;
+    return false;
+}
+
+/* Loads what has been marked, that which the program is given or the rest. */
+static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool first)
+{
+    tn__nest *n = p->nest;
+    if (!any_ahead(n, first))
+        return;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
+    tn__line(p, "if (rows > 0 && columns > 0) {");
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < each; u++) {");
+    tn__product_open_element(p, true, spread->row, spread->column);
+    p->pass = 0;
+    p->lane = "u";
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first)
+            tn__emit_need(p, e);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+void tn__product_emit_place(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    char rows[24], columns[24];
+    extent_text(product->row_loop, rows, sizeof rows);
+    extent_text(product->column_loop, columns, sizeof columns);
+    emit_type(p);
+    tn__line(p, "unsigned q = (unsigned)block;");
+    tn__line(p, "const tn_i64 left = (tn_i64)(q %% (unsigned)n[%d]) * core::COLUMNS;", product->param + 1);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param + 1);
+    tn__line(p, "const tn_i64 top = (tn_i64)(q %% (unsigned)n[%d]) * core::ROWS;", product->param);
+    tn__line(p, "q /= (unsigned)n[%d];", product->param);
+    for (int l = n->loop_count - 1; l >= 0; l--)
+        if (l != product->row_loop && l != product->column_loop) {
+            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, EXTENT(l));
+            tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
+        }
+    tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
+    tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
+    tn__line(p, "%s *const tile = (%s *)tn_shared;", tn__product_type(n), tn__product_type(n));
+}
+
+static void emit_factors(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    bool gathered = p->nest->access[product->access[0]].lines;
+    tn__line(p, "tn_factor<%s> factor0, factor1;", tn__product_type(p->nest));
+    tn__line(p, "{");
+    if (product->row_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = %s;", product->row_loop, gathered ? "0" : "top");
+    if (product->column_loop >= 0)
+        tn__line(p, "const tn_i64 x%d = left;", product->column_loop);
+    emit_factor(p, 0);
+    emit_factor(p, 1);
+    tn__line(p, "}");
+}
+
+/* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they have
+ * ended; and what elements need beside the product comes along with its factors, not behind them. */
+void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
+{
+    const tn__nest *n = p->nest;
+    const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
+    int depth = k_param(n, a) + 1;
+    bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
+    emit_factors(p);
+    if (b_first)
+        tn__line(p, "tn_start<core, false, true, false>(tile, factor0, factor1, n[%d]);", depth);
+    if (places_first)
+        emit_places(p);
+    if (a_first)
+        tn__line(p, "tn_start<core, true, false, %s>(tile, factor0, factor1, n[%d]);", b_first ? "true" : "false", depth);
+    emit_ahead(p, spread, true);
+    tn__line(p, "tn_take_over();");
+    tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
+    if (a->lines && !places_first)
+        emit_places(p);
+    if (!a_first || !b_first)
+        tn__line(p, "tn_start<core, %s, %s, true>(tile, factor0, factor1, n[%d]);", a_first ? "false" : "true",
+                 b_first ? "false" : "true", depth);
+    emit_ahead(p, spread, false);
+    tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", depth);
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+    p->pass = 1;
+}

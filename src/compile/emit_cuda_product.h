@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files that write kernels around a matrix product: emit_cuda_core.c (the tile, and what is fetched along with it) and
+ * emit_cuda_product.c (what is computed from the tile).
+ */
+#ifndef TN_COMPILE_EMIT_CUDA_PRODUCT_H
+#define TN_COMPILE_EMIT_CUDA_PRODUCT_H
+
+#include "compile/emit.h"
+#include "compile/product.h"
+
+/* How a form spreads a tile's elements over threads: each has the elements u = 0, 1, ... < each. */
+typedef struct tn__product_spread {
+    int each;
+    const char *row, *column; /* of element u */
+} tn__product_spread;
+
+/* The C type of the product's elements. */
+const char *tn__product_type(const tn__nest *n);
+/* Opens the scope of the tile's element at `row` and `column`, which are expressions: variables of those names, and the loops'.
+ * Values are computed without a condition, at the nearest element that there is, so that the loads of several elements are under
+ * way together; what is done with them asks whether the element is there. */
+void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
+/* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a thread. */
+void tn__product_mark(tn__nest *n, int each);
+/* Which tile is the block's. */
+void tn__product_emit_place(tn__printer *p);
+/* The tile into shared memory, and what has been marked into registers. */
+void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread);
+
+#endif
