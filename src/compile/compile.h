@@ -86,7 +86,6 @@ typedef struct tn__draft {
     size_t step_capacity;
     tn__draft_step *step;
     char *source;
-    bool chained;        /* the steps are little work, and to be one kernel */
 } tn__draft;
 
 bool tn__draft_init(tn__draft *draft, tn__graph *graph);
@@ -117,7 +116,5 @@ bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);
  * tn__verify_no_memory. */
 const char *tn__plan_verify(const tn__plan *plan);
 extern const char tn__verify_no_memory[];
-/* chain.c: makes one kernel of a verified program's steps, where its parameters hold what they need. False without memory. */
-bool tn__chain(tn__program *program, const tn__capabilities *chip);
 
 #endif

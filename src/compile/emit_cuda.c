@@ -52,6 +52,7 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
 static void call_parts(tn__text *text, int count, const tn__nest_call *call, const tn__part_launch *launch, int threads)
 {
     char blocks[24];
+    tn__text_add(text, "    unsigned block = blockIdx.x;\n");
     for (int part = 0; part <= call[count - 1].part; part++) {
         snprintf(blocks, sizeof blocks, "n[%d]", launch[part].param);
         tn__text_addf(text, "    if (block < (unsigned)%s) {\n", blocks);
@@ -63,8 +64,7 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
 }
 
 /* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites does
- * nothing after a failure (see program.h). The body is a function of its own, which chain.c may call among others in an entry
- * that takes the place of this one. */
+ * nothing after a failure (see program.h). */
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
@@ -72,26 +72,22 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
     if (step->resident)
         snprintf(resident, sizeof resident, ", %d", step->resident);
     tn__text_addf(text,
-                  "static __device__ __forceinline__ void phase%d(void *const *p, const tn_i64 *n, const tn_u64 *s, unsigned block, "
-                  "unsigned blocks, tn_i64 *fault)\n{\n",
-                  number);
-    if (call[count - 1].part)
-        call_parts(text, count, call, launch, step->threads);
-    else
-        call_part(text, count, call, 0, "block", "blocks");
-    tn__text_addf(text,
-                  "}\n"
-                  "#ifndef TN_CHAINED\n"
                   "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
                   "extern \"C\" __global__ void __launch_bounds__(%d%s) k%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
                   "    tn_let_next_start();\n"
-                  "    phase%d(a.p, a.n, a.s, blockIdx.x, gridDim.x, (tn_i64 *)&f);\n"
-                  "}\n"
-                  "#endif\n\n",
+                  "    void *const *const p = a.p;\n"
+                  "    const tn_i64 *const n = a.n;\n"
+                  "    const tn_u64 *const s = a.s;\n"
+                  "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  step->most_threads, resident, number, number, number);
+                  step->most_threads, resident, number, number);
+    if (call[count - 1].part)
+        call_parts(text, count, call, launch, step->threads);
+    else
+        call_part(text, count, call, 0, "blockIdx.x", "gridDim.x");
+    tn__text_add(text, "}\n\n");
 }
 
 /* Threads for so few rows that a block of the usual size would leave multiprocessors idle. */

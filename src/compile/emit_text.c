@@ -345,7 +345,7 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
     bool done = true;
     for (int i = 0; i < parts && emitter->target->launch; i++) {
         tn__part_launch *l = &launch[i];
-        emitter->target->launch(emitter, &part[i], parts == 1 && !emitter->phases, l);
+        emitter->target->launch(emitter, &part[i], parts == 1, l);
         s->blocks += l->blocks;
         s->threads = l->threads > s->threads ? l->threads : s->threads;
         s->shared = l->shared > s->shared ? l->shared : s->shared;

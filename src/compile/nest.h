@@ -196,7 +196,6 @@ typedef struct tn__emitter {
     int nest_count;
     size_t nest_capacity;
     const tn__capabilities *chip;
-    bool phases;               /* the steps are to become phases of one kernel */
 
     const struct tn__user **user; /* users' functions used so far */
     int user_count;

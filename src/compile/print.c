@@ -15,32 +15,6 @@ static void print_operand(const tn__program *p, const tn__operand *o, tn__text *
                   tn__shape_text(o->ndim, o->dim, shape));
 }
 
-/* Operands and work of a step, or of one of its phases. */
-static void print_work(const tn__program *p, const tn__operand *operand, const tn__phase *work, tn__text *text)
-{
-    tn__text_add(text, "     writes");
-    for (int k = 0; k < work->output_count; k++)
-        print_operand(p, &operand[k], text);
-    tn__text_add(text, "\n     reads ");
-    for (int k = work->output_count; k < work->operand_count; k++)
-        print_operand(p, &operand[k], text);
-    tn__text_addf(text, "\n     %" PRId64 " bytes, %" PRId64 " operations\n", work->bytes, work->operations);
-}
-
-static void print_step(const tn__program *p, const tn__step *s, int number, tn__text *text)
-{
-    const char *name = s->kind == TN__STEP_KERNEL ? s->kernel : tn__ops[s->op].name;
-    const tn__operand *operand = s->operand;
-    if (!s->phase_count) {
-        tn__text_addf(text, "  %2d %-8s %s\n", number, name, s->label ? s->label : "");
-        print_work(p, operand, &(tn__phase){s->operand_count, s->output_count, s->bytes, s->operations, NULL}, text);
-    }
-    for (int i = 0; i < s->phase_count; operand += s->phase[i++].operand_count) {
-        tn__text_addf(text, "  %2d %s %d  %s\n", number, name, i + 1, s->phase[i].label);
-        print_work(p, operand, &s->phase[i], text);
-    }
-}
-
 void tn__plan_print(const tn__plan *plan, tn__text *text)
 {
     const tn__program *p = &plan->program;
@@ -51,8 +25,18 @@ void tn__plan_print(const tn__plan *plan, tn__text *text)
     }
     tn__text_addf(text, "plan: %d steps, %" PRId64 " bytes moved, %" PRId64 " operations, %zu bytes of temporaries\n",
                   p->step_count, bytes, operations, p->arena_bytes);
-    for (int i = 0; i < p->step_count; i++)
-        print_step(p, &p->step[i], i + 1, text);
+    for (int i = 0; i < p->step_count; i++) {
+        const tn__step *s = &p->step[i];
+        tn__text_addf(text, "  %2d %-8s %s\n", i + 1, s->kind == TN__STEP_KERNEL ? s->kernel : tn__ops[s->op].name,
+                      s->label ? s->label : "");
+        tn__text_add(text, "     writes");
+        for (int k = 0; k < s->output_count; k++)
+            print_operand(p, &s->operand[k], text);
+        tn__text_add(text, "\n     reads ");
+        for (int k = s->output_count; k < s->operand_count; k++)
+            print_operand(p, &s->operand[k], text);
+        tn__text_addf(text, "\n     %" PRId64 " bytes, %" PRId64 " operations\n", s->bytes, s->operations);
+    }
     for (int b = 0; b < p->buffer_count; b++)
         if (p->buffer[b].kind == TN__BUFFER_DONATED)
             tn__text_addf(text, "  buffer %d takes over input %d\n", b, p->buffer[b].donor);

@@ -186,20 +186,19 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }
 
-double tn__product_settle(tn__nest *nest, const tn__device *device, const tn__product_limits *limits)
+void tn__product_settle(tn__nest *nest, const tn__device *device)
 {
     tn__product_extents e = tn__product_extents_of(nest);
-    int multiprocessors = limits ? limits->multiprocessors : device->capabilities.threads;
     double least = 0;
+    nest->product.tile.threads = 0;
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile tile = tn__product_tile_of(i);
-        double time = cycles(&tile, &e, multiprocessors, (int)tn_dtype_size(nest->product.dtype));
-        if (fits(nest, &e, device, i) && (!limits || tile.threads == limits->threads) && (least == 0 || time < least)) {
+        double time = cycles(&tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
+        if (fits(nest, &e, device, i) && (!nest->product.tile.threads || time < least)) {
             nest->product.tile = tile;
             least = time;
         }
     }
-    return least;
 }
 
 int64_t tn__product_tiles_down(const tn__nest *nest)

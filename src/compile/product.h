@@ -25,13 +25,8 @@ tn__product_extents tn__product_extents_of(const tn__nest *nest);
 /* The tiles there are. */
 int tn__product_tile_count(void);
 tn__product_tile tn__product_tile_of(int i);
-/* Where a product does not have the whole device to itself: the multiprocessors there are, and the threads of all blocks. */
-typedef struct tn__product_limits {
-    int multiprocessors, threads;
-} tn__product_limits;
-/* Chooses the tile of a nest whose loops have been collapsed: by its shape, the layout of its factors, the device and the limits
- * (NULL: none) alone. Returns about how many cycles the product takes; 0: no tile is within the limits, and its old one stays. */
-double tn__product_settle(tn__nest *nest, const tn__device *device, const tn__product_limits *limits);
+/* Chooses the tile of a nest whose loops have been collapsed: by its shape, the layout of its factors and the device alone. */
+void tn__product_settle(tn__nest *nest, const tn__device *device);
 int64_t tn__product_tiles_down(const tn__nest *nest);
 int64_t tn__product_tiles_across(const tn__nest *nest);
 int64_t tn__product_blocks(const tn__nest *nest);

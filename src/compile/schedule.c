@@ -7,15 +7,35 @@
 #include "compile/emit.h"
 #include "compile/fuse.h"
 #include "compile/product.h"
-#include "compile/schedule.h"
 
 #include <string.h>
 
 #define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
 #define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
+#define MAX_TOGETHER 16
 #define MOST_WORDS 480     /* of parameters together, on a GPU: 4 KiB, with what the backend adds */
 #define BLOCKS_BESIDE 4    /* a multiprocessor, of products that share a launch */
 #define POINTS_BESIDE (1 << 18) /* of what else does */
+#define THREADS_BESIDE 256 /* of a block, so that each has the registers that products need */
+
+/* Items that come together: nests that one worker runs through, or a single nest, or an operation. */
+typedef struct unit {
+    tn__nest *nest[MAX_TOGETHER];
+    int count;
+    int words;       /* of parameters, about */
+    int value;       /* of an operation, -1: nests */
+    uint64_t *items;
+    bool small;      /* nests for one worker */
+    int launch;      /* the unit in whose launch it lies: itself, or another one */
+} unit;
+
+typedef struct schedule {
+    tn__fuser *fuser;
+    tn__emitter *emitter;
+    unit *unit;
+    int count;
+    size_t capacity;
+} schedule;
 
 /* ---- order ---- */
 
@@ -68,12 +88,12 @@ static int words_of(const tn__nest *nest)
 static bool by_value(const tn__fuser *f) { return f->device->capabilities.target == TN__TARGET_CUDA; }
 
 /* On a GPU parameters come by value, and there is only so much room. */
-static bool is_full(const tn__fuser *f, const tn__unit *u, const tn__nest *nest)
+static bool is_full(const tn__fuser *f, const unit *u, const tn__nest *nest)
 {
-    return u->count == TN__MAX_TOGETHER || (by_value(f) && u->count && u->words + words_of(nest) > MOST_WORDS);
+    return u->count == MAX_TOGETHER || (by_value(f) && u->count && u->words + words_of(nest) > MOST_WORDS);
 }
 
-static bool apart(const tn__fuser *f, const tn__unit *u, const tn__nest *nest)
+static bool apart(const tn__fuser *f, const unit *u, const tn__nest *nest)
 {
     for (int i = 0; i < u->count; i++)
         if (tn__apart(f, u->nest[i], nest))
@@ -82,17 +102,17 @@ static bool apart(const tn__fuser *f, const tn__unit *u, const tn__nest *nest)
 }
 
 /* The number of a new one, -1 without memory. */
-static int add_unit(tn__schedule_state *s)
+static int add_unit(schedule *s)
 {
     if (!tn__grow((void **)&s->unit, &s->capacity, (size_t)s->count + 1, sizeof *s->unit))
         return -1;
-    tn__unit *u = &s->unit[s->count];
-    *u = (tn__unit){.value = -1, .launch = s->count, .items = tn__calloc((size_t)s->fuser->words, sizeof(uint64_t))};
+    unit *u = &s->unit[s->count];
+    *u = (unit){.value = -1, .launch = s->count, .items = tn__calloc((size_t)s->fuser->words, sizeof(uint64_t))};
     return u->items ? s->count++ : -1;
 }
 
 /* Nobody needs it, and it needs nothing of the open unit, if there is one: better beside it than behind it. */
-static bool on_its_own(const tn__fuser *f, const tn__unit *open, int item)
+static bool on_its_own(const tn__fuser *f, const unit *open, int item)
 {
     for (int w = 0; w < f->words && open; w++)
         if (f->item[item].needs[w] & open->items[w])
@@ -103,7 +123,7 @@ static bool on_its_own(const tn__fuser *f, const tn__unit *open, int item)
     return by_value(f);
 }
 
-static bool gather(tn__schedule_state *s, bool fusion)
+static bool gather(schedule *s, bool fusion)
 {
     tn__fuser *f = s->fuser;
     uint64_t *done = tn__calloc((size_t)f->words, sizeof *done);
@@ -119,14 +139,14 @@ static bool gather(tn__schedule_state *s, bool fusion)
         good = at >= 0;
         if (!good)
             break;
-        tn__unit *u = &s->unit[at];
+        unit *u = &s->unit[at];
         tn__set_add(u->items, i);
         u->small = small;
         u->value = item->nest ? -1 : item->value;
         if (item->nest) {
             tn__nest_collapse(item->nest);
             if (item->nest->product.there)
-                tn__product_settle(item->nest, f->device, NULL);
+                tn__product_settle(item->nest, f->device);
             u->nest[u->count++] = item->nest;
             u->words += words_of(item->nest);
         }
@@ -139,7 +159,7 @@ static bool gather(tn__schedule_state *s, bool fusion)
 
 /* ---- beside one another ---- */
 
-static bool needs(const tn__fuser *f, const tn__unit *u, const tn__unit *other)
+static bool needs(const tn__fuser *f, const unit *u, const unit *other)
 {
     for (int i = 0; i < f->item_count; i++)
         for (int w = 0; w < f->words && tn__set_has(u->items, i); w++)
@@ -170,7 +190,7 @@ static bool takes_over(const tn__fuser *f, const tn__nest *nest, int value)
 }
 
 /* Would `u` come too late, behind or beside something that overwrites what it reads? */
-static bool late(const tn__fuser *f, const tn__unit *u, const tn__unit *other)
+static bool late(const tn__fuser *f, const unit *u, const unit *other)
 {
     for (int i = 0; i < u->count; i++)
         for (int a = 0; a < u->nest[i]->access_count; a++)
@@ -180,7 +200,7 @@ static bool late(const tn__fuser *f, const tn__unit *u, const tn__unit *other)
     return other->value >= 0; /* operations may overwrite, too */
 }
 
-static bool any_apart(const tn__fuser *f, const tn__unit *u, const tn__unit *other)
+static bool any_apart(const tn__fuser *f, const unit *u, const unit *other)
 {
     for (int i = 0; i < u->count; i++)
         if (apart(f, other, u->nest[i]))
@@ -188,14 +208,14 @@ static bool any_apart(const tn__fuser *f, const tn__unit *u, const tn__unit *oth
     return false;
 }
 
-static bool shares_launches(const tn__schedule_state *s, const tn__unit *u)
+static bool shares_launches(const schedule *s, const unit *u)
 {
     const tn__emit_target *target = s->emitter->target;
     tn__part_launch launch = {0};
     if (!u->count)
         return false;
     target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
-    if (launch.threads > TN__THREADS_BESIDE)
+    if (launch.threads > THREADS_BESIDE)
         return false;
     if (u->small)
         return true;
@@ -204,26 +224,28 @@ static bool shares_launches(const tn__schedule_state *s, const tn__unit *u)
     return tn__nest_points(u->nest[0]) <= POINTS_BESIDE && !target->splits(s->emitter, u->nest[0]);
 }
 
-bool tn__in_order(const tn__fuser *f, const tn__unit *u, const tn__unit *other)
+/* Must the two keep their order, u before other? */
+static bool in_order(const tn__fuser *f, const unit *u, const unit *other)
 {
     return needs(f, other, u) || late(f, u, other) || any_apart(f, u, other);
 }
 
-bool tn__fits_beside(const tn__schedule_state *s, int i, int launch)
+/* Whether unit i fits beside all that is in a launch. */
+static bool fits_beside(const schedule *s, int i, int launch)
 {
     int count = s->unit[i].count, words = s->unit[i].words;
     for (int k = 0; k < s->count; k++)
         if (s->unit[k].launch == launch) {
             count += s->unit[k].count;
             words += s->unit[k].words;
-            if (!shares_launches(s, &s->unit[k]) || tn__in_order(s->fuser, &s->unit[k], &s->unit[i]) ||
-                tn__in_order(s->fuser, &s->unit[i], &s->unit[k]))
+            if (!shares_launches(s, &s->unit[k]) || in_order(s->fuser, &s->unit[k], &s->unit[i]) ||
+                in_order(s->fuser, &s->unit[i], &s->unit[k]))
                 return false;
         }
-    return count <= TN__MAX_TOGETHER && words <= MOST_WORDS;
+    return count <= MAX_TOGETHER && words <= MOST_WORDS;
 }
 
-static bool has_others(const tn__schedule_state *s, int launch)
+static bool has_others(const schedule *s, int launch)
 {
     for (int k = 0; k < s->count; k++)
         if (k != launch && s->unit[k].launch == launch)
@@ -233,25 +255,25 @@ static bool has_others(const tn__schedule_state *s, int launch)
 
 /* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. One that is still alone
  * goes into the launch before it that it fits in, if it needs nothing in between. */
-static void share_launches(tn__schedule_state *s)
+static void share_launches(schedule *s)
 {
     for (int i = s->count - 2; i >= 0; i--) {
-        tn__unit *u = &s->unit[i];
+        unit *u = &s->unit[i];
         for (int k = i + 1; k < s->count && shares_launches(s, u); k++) {
-            if (tn__in_order(s->fuser, u, &s->unit[k]))
+            if (in_order(s->fuser, u, &s->unit[k]))
                 break;
-            if (s->unit[k].launch == k && tn__fits_beside(s, i, k))
+            if (s->unit[k].launch == k && fits_beside(s, i, k))
                 u->launch = k;
         }
     }
     for (int i = 1; i < s->count; i++) {
-        tn__unit *u = &s->unit[i];
+        unit *u = &s->unit[i];
         if (u->launch != i || !shares_launches(s, u) || has_others(s, i))
             continue;
         for (int k = i - 1; k >= 0 && u->launch == i; k--) {
-            if (tn__in_order(s->fuser, &s->unit[k], u))
+            if (in_order(s->fuser, &s->unit[k], u))
                 break;
-            if (s->unit[k].launch == k && tn__fits_beside(s, i, k))
+            if (s->unit[k].launch == k && fits_beside(s, i, k))
                 u->launch = k;
         }
     }
@@ -265,20 +287,20 @@ static bool emit_operation(tn__draft *draft, int value)
 }
 
 /* Multiplications of a unit's product, if it is one. */
-static int64_t work_of(const tn__unit *u)
+static int64_t work_of(const unit *u)
 {
     return u->nest[0]->product.there ? tn__nest_points(u->nest[0]) * tn__product_extents_of(u->nest[0]).depth : 0;
 }
 
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
-static bool emit_launch(tn__schedule_state *s, tn__draft *draft, int launch, int *kernels)
+static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
 {
     tn__emitter *emitter = s->emitter;
-    tn__kernel_part part[TN__MAX_TOGETHER];
-    int64_t work[TN__MAX_TOGETHER];
+    tn__kernel_part part[MAX_TOGETHER];
+    int64_t work[MAX_TOGETHER];
     int count = 0;
     for (int i = 0; i < s->count; i++) {
-        const tn__unit *u = &s->unit[i];
+        const unit *u = &s->unit[i];
         if (u->launch != launch || u->value >= 0)
             continue;
         int at = count++;
@@ -296,7 +318,7 @@ static bool emit_launch(tn__schedule_state *s, tn__draft *draft, int launch, int
     return step && tn__emit_step(emitter, part, count, (*kernels)++, step);
 }
 
-static bool emit_units(tn__schedule_state *s, tn__draft *draft)
+static bool emit_units(schedule *s, tn__draft *draft)
 {
     int kernels = 0;
     for (int i = 0; i < s->count; i++) {
@@ -310,12 +332,10 @@ static bool emit_units(tn__schedule_state *s, tn__draft *draft)
 
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion)
 {
-    tn__schedule_state s = {.fuser = fuser, .emitter = emitter};
+    schedule s = {.fuser = fuser, .emitter = emitter};
     bool done = gather(&s, fusion);
-    if (done && fusion && by_value(fuser)) {
+    if (done && fusion && by_value(fuser))
         share_launches(&s);
-        draft->chained = emitter->phases = tn__make_phases(&s);
-    }
     done = done && emit_units(&s, draft);
     for (int i = 0; i < s.count; i++)
         tn__free(s.unit[i].items);

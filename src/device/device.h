@@ -32,8 +32,6 @@ typedef struct tn__capabilities {
     int threads;          /* parallel workers, for estimates */
     int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
     size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */
-    int cluster;          /* of a GPU: how many blocks of a kernel can wait for one another; 0: none */
-    int words;            /* of a GPU: 64-bit parameters that a kernel takes by value, at most */
     size_t total_memory;  /* 0: unknown */
 } tn__capabilities;
 

@@ -33,14 +33,6 @@ typedef struct tn__operand {
     int64_t offset;
 } tn__operand;
 
-/* Of a kernel that does what several would: its share of the operands, which follow those of the phases before it, its outputs
- * first; for descriptions. */
-typedef struct tn__phase {
-    int operand_count, output_count;
-    int64_t bytes, operations;
-    char *label;
-} tn__phase;
-
 typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
 
 /* The entry point of a kernel in C:
@@ -66,7 +58,7 @@ typedef struct tn__step {
     int precision;            /* MATMUL of float32: a tn_matmul_precision */
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
-    tn__operand *operand;     /* outputs first, then inputs in the operation's order; of a kernel of phases all count as outputs */
+    tn__operand *operand;     /* outputs first, then inputs in the operation's order */
     int scalar_count;         /* OP, KERNEL in CUDA */
     int *scalar;              /* slots of the program's scalars */
     int param_count;
@@ -80,8 +72,6 @@ typedef struct tn__step {
     bool may_fail;            /* KERNEL: has indices that may be out of range */
     int64_t bytes, operations; /* estimates, for descriptions and scheduling */
     char *label;              /* what was fused, for people: "exp multiply -> sum" */
-    int phase_count;          /* KERNEL in CUDA: its phases, 0: it has none */
-    tn__phase *phase;
 } tn__step;
 
 struct tn__program {
@@ -95,8 +85,7 @@ struct tn__program {
     char *source;             /* text of all kernels, "" if none */
 };
 
-/* Frees what a step holds, not the struct itself. */
-void tn__step_free(tn__step *step);
+
 /* Frees what a program holds, not the struct itself, and empties it. */
 void tn__program_free(tn__program *program);
 

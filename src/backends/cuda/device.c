@@ -229,8 +229,6 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .shared_memory = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        .cluster = device->architecture >= 90 ? 8 : 0,
-        .words = libraries->driver_version >= 12010 && libraries->compiler_version >= 12010 ? 3584 : 480, /* of 32 KiB or 4 */
         .total_memory = memory,
     };
     tn__log(TN__LOG_INFO, "cuda", "%s is %s, sm_%d, %zu MiB; driver %d.%d", device->name, device->product,

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define FEW 4096 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
+#define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
 #define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see emit_cuda_combine.c */
 #define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
 #define BLOCK 256
