@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * replay CASES_DIR [--device D] [--op NAME] [--jobs N]: runs the calls in CASES_DIR/cases.jsonl, which NumPy made, and
- * compares. Workers are processes of their own, so that a case that crashes is a failed case and no more.
+ * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs. Workers are processes of their own, so that a case that crashes is a failed case and no more.
  */
 #include "replay.h"
 

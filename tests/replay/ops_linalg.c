@@ -52,8 +52,10 @@ static void qr(call *c, const row *r)
     tn_array *q, *other;
     if (tn_linalg_qr(array(c, 0), &q, &other, .mode = (tn_qr_mode)mode) != TN_OK) {
     }
-    if (mode != TN_QR_R)
+    if (mode == TN_QR_RAW)
         give(c, q);
+    else if (mode != TN_QR_R)
+        give_vectors(c, q, 1);
     give(c, other);
 }
 
@@ -67,7 +69,7 @@ static void svd(call *c, const row *r)
     }
     if (tn_linalg_svd(a, &u, &s, &vh, .reduced = !boolean(c, 1, true), .hermitian = boolean(c, 3, false)) != TN_OK) {
     }
-    give(c, u);
+    give_vectors(c, u, 2);
     give(c, s);
     give(c, vh);
 }
@@ -79,7 +81,7 @@ static void eigh(call *c, const row *r)
     if (tn_linalg_eigh(array(c, 0), &w, &v, .upper = upper(c, 1)) != TN_OK) {
     }
     give(c, w);
-    give(c, v);
+    give_vectors(c, v, -1);
 }
 
 static void eigvalsh(call *c, const row *r)
@@ -95,7 +97,7 @@ static void eig(call *c, const row *r)
     if (tn_linalg_eig(array(c, 0), &w, &v) != TN_OK) {
     }
     give(c, w);
-    give(c, v);
+    give_vectors(c, v, -1);
 }
 
 static void lstsq(call *c, const row *r)

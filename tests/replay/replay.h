@@ -58,6 +58,10 @@ typedef struct call {
     int rest_count;
     tn_array *result[MAX_RESULTS];
     int result_count;
+    struct {
+        bool columns; /* of matrices: vectors that are determined but for a factor of size one */
+        int rows;     /* the result whose rows take the factors' inverses, or -1 */
+    } vectors[MAX_RESULTS];
     bool refused; /* by the tool: message says why */
     char message[512];
 } call;
@@ -107,6 +111,10 @@ tn_dtype dtype_named(const char *text);
 /* ---- results ---- */
 
 void give(call *c, tn_array *result);
+/* Matrices whose columns are determined but for a sign (complex: a factor of size one), which LAPACK's versions and cuSOLVER
+ * choose differently: compare() brings each to NumPy's first. `rows`: of which result, given next or later, the rows take the
+ * same signs, so that the product of the two is the same; or -1. */
+void give_vectors(call *c, tn_array *result, int rows);
 /* A Python bool, integer or float. */
 void give_bool(call *c, bool result);
 void give_integer(call *c, long long result);
