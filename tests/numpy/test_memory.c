@@ -58,6 +58,21 @@ static void call_all(int64_t n)
         tn_binary(tn_add, y, y, .out = tn_zeros_like(y), .where = tn_greater(y, 1));
         tn_max(y, .where = tn_greater(y, 1), .initial = i ? tn_scalar(0) : NULL, .axis = TN_AXES(1));
         for (int k = 0; k < 3; k++) tn_round(y, k);
+        tn_polyval(i, y);
+        (void)tn_polydiv(i, i, &out[0], &out[1]);
+        tn_polyfit(tn_index(y, 0), tn_index(y, 1), 1, .covariance = &out[0]);
+        tn_histogramdd(tn_transpose(y, (tn_axes){0}), out, .bins = ((int64_t[]){3, 2}));
+        tn_packbits(x, TN_AXES(1), false);
+        tn_unwrap(y, NULL, 0, 1);
+        tn_kaiser(n, 3);
+        tn_block(2, 1, ((const tn_array *[]){y, y}));
+        tn_piecewise(y, 1, ((const tn_array *[]){tn_greater(y, 1)}), ((const tn_array *[]){y}), NULL);
+        tn_concatenate_with(2, ((const tn_array *[]){x, y}), 0, TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32));
+        tn_einsum_with("ij->j", 1, ((const tn_array *[]){y}), TN_OPTS(tn_out_opts, .out = tn_zeros(TN_SHAPE(n), .dtype = TN_FLOAT64)));
+        tn_quantile(y, 0.3, .method = "inverted_cdf", .weights = tn_add(y, 1));
+        tn_searchsorted(tn_complex(i, i), tn_complex(y, y));
+        tn_cummax(tn_complex(y, 1), .axis = TN_AXES(1));
+        tn_nextafter(tn_cast(y, TN_FLOAT16), 1);
     }
 }
 
