@@ -242,10 +242,23 @@ static tn_array *contract(const expression *e, term *a, term *b, const char *kep
     return tn_is_error(a->x) ? a->x : NULL;
 }
 
+/* What is computed in: the dtype asked for; out's, if it holds what any operand does, each by itself (int16 and uint16 are held
+ * by float32, their common int32 is not); else the operands' common one. */
+static tn_dtype computed_in(int count, const tn_array *const *operands, const tn_out_opts *opts)
+{
+    if (opts->dtype)
+        return opts->dtype;
+    tn_dtype common = tn_result_type(count, operands), out = opts->out ? tn_dtype_of(opts->out) : common;
+    for (int i = 0; i < count && out != common; i++)
+        if (!tn__is_weak(operands[i]) && tn_dtype_promote(tn_dtype_of(operands[i]), out) != out)
+            return common;
+    return out;
+}
+
 /* All in one dtype: sums of bool are sums where something else is not bool. */
 static tn_array *alike(int count, const tn_array *const *operands, tn_array **out, const tn_out_opts *opts)
 {
-    tn_dtype dtype = opts->dtype ? opts->dtype : tn_result_type(count, operands);
+    tn_dtype dtype = computed_in(count, operands, opts);
     for (int i = 0; i < count; i++)
         out[i] = tn__again(operands[i]);
     const tn_out_opts to = {.dtype = dtype, .casting = opts->casting};

@@ -78,6 +78,12 @@ static void operands_are_cast_by_rule(void **state)
         assert_refused(tn_vecdot_with(a, a, 0, TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32, .casting = "nonsense")), TN_ERR_DTYPE);
         assert_refused(tn_einsum_with("i,i", LIST(a, i), TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32)), TN_ERR_DTYPE);
         assert_refused(tn_einsum_with("i,i", 0, NULL, NULL), TN_ERR_VALUE);
+        /* computed in out's dtype, if that holds each operand: int16 and uint16, whose common int32 complex64 does not hold */
+        tn_array *out = tn_zeros((tn_shape){0}, .dtype = TN_COMPLEX64);
+        assert_equal(tn_einsum_with("i,i", LIST(tn_cast(i, TN_INT16), tn_cast(i, TN_UINT16)), TN_OPTS(tn_out_opts, .out = out)),
+                     tn_scalar(14, .dtype = TN_COMPLEX64));
+        assert_refused(tn_einsum_with("i,i", LIST(tn_cast(i, TN_INT32), tn_cast(i, TN_INT32)), TN_OPTS(tn_out_opts, .out = out)),
+                       TN_ERR_DTYPE);
         /* sums of bool are sums where something else is not bool, and unions where all is */
         assert_equal(tn_einsum("i,i->", LIST(bits, tn_cast(tn_ones_like(i), TN_UINT8))), tn_scalar(3, .dtype = TN_UINT8));
         assert_equal(tn_einsum("i,i->", LIST(bits, bits)), tn_scalar(1, .dtype = TN_BOOL));
