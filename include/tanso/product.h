@@ -36,7 +36,7 @@ TN_API tn_array *tn_cross_with(const tn_array *a, const tn_array *b, const tn_cr
  * Einstein summation: "ij,jk->ik". Letters name axes; a letter that is not behind the arrow is summed over; without an arrow the
  * result has the letters that occur once, in alphabetical order; "..." stands for axes that broadcast. Repeated letters of an
  * operand take its diagonal. Operands are contracted in pairs from the left, each letter summed as soon as no one else needs it, all
- * in their common dtype. opts: casting is "safe" by default.
+ * in their common dtype, or in out's where that holds each operand. opts: casting is "safe" by default.
  */
 TN_API tn_array *tn_einsum(const char *subscripts, int count, const tn_array *const *operands);
 TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_array *const *operands, const tn_out_opts *opts);
