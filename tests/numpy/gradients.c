@@ -27,14 +27,21 @@ static tn_array *spread(int phase)
     return tn_from_host(data, TN_SHAPE(3, 4), TN_FLOAT64);
 }
 
-void gradients_check(const gradient_case *cases, size_t count)
+static struct {
+    const gradient_case *cases;
+    size_t count;
+} given;
+
+static void test_gradients(void **state)
 {
-    const char *given = getenv("TANSO_TEST_SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
+    (void)state;
+    const gradient_case *cases = given.cases;
+    const char *wanted = getenv("TANSO_TEST_SEED");
+    unsigned seed = wanted ? (unsigned)strtoul(wanted, NULL, 10) : (unsigned)time(NULL);
     srand(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* a thousand small plans */
     int failed = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < given.count; i++)
         TN_SCOPE {
             if (!test_in_slice())
                 continue;
@@ -49,4 +56,12 @@ void gradients_check(const gradient_case *cases, size_t count)
             tn_clear_error();
         }
     assert_int_equal(failed, 0);
+}
+
+int gradients_main(const gradient_case *cases, size_t count)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
+    given.cases = cases;
+    given.count = count;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* First and second derivatives of the composed functions, against differences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "numpy/gradients.h"
 
 static const int64_t widths[][2] = {{1, 2}, {2, 0}};
@@ -98,14 +92,4 @@ static const gradient_case cases[] = {
     TWO(float_power), TWO(written),
 };
 
-static void test_gradients(void **state)
-{
-    (void)state;
-    gradients_check(cases, sizeof cases / sizeof *cases);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return gradients_main(cases, sizeof cases / sizeof *cases); }

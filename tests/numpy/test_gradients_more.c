@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* First and second derivatives of what test_gradients.c leaves: joining, writing, methods of functions, linalg, Fourier transforms. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "numpy/gradients.h"
 
 #define LIST(...) (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
@@ -199,14 +193,4 @@ static const gradient_case cases[] = {
     ONE(rfft), TWO(irfft), TWO(hfft), ONE(ihfft), TWO(fftn), TWO(irfftn), ONE(fftshift),
 };
 
-static void test_gradients(void **state)
-{
-    (void)state;
-    gradients_check(cases, sizeof cases / sizeof *cases);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return gradients_main(cases, sizeof cases / sizeof *cases); }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* First and second derivatives of polynomials, windows' functions, and of products, joins and choices with options. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "numpy/gradients.h"
 
 #define LIST(...) (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
@@ -64,14 +58,4 @@ static const gradient_case cases[] = {
     ONE(compress_with), ONE(clip_with), ONE(quantile_weights), ONE(var_fraction),
 };
 
-static void test_gradients(void **state)
-{
-    (void)state;
-    gradients_check(cases, sizeof cases / sizeof *cases);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return gradients_main(cases, sizeof cases / sizeof *cases); }
