@@ -7,11 +7,17 @@
 static tn_array *rows(void) { return tn_from_int64s((int64_t[]){2, 0, 2, -1}, 4); }
 static tn_array *mask(void) { return tn_equal(tn_reshape(tn_remainder(tn_arange(0, 12, 1), 3), TN_SHAPE(3, 4)), 0); }
 static tn_array *corner(const tn_array *x) { return tn_slice_axis(x, 1, 0, 3, 1); }
-/* Symmetric, positive definite, and with distinct eigenvalues. */
+/* Columns' sums, singular values and the diagonal of R far from each other and from 0, where there are kinks and poles. */
+static tn_array *apart(const tn_array *x)
+{
+    double ramp[3][4] = {{10}, {0, 20}, {0, 0, 40}};
+    return tn_add(x, tn_from_host(ramp, TN_SHAPE(3, 4), TN_FLOAT64));
+}
+/* Symmetric, and its eigenvalues far from each other and from 0: xx' has none above 35 (Weyl's inequality). */
 static tn_array *definite(const tn_array *x)
 {
-    tn_array *ramp = tn_diag(tn_add(tn_arange(1, 4, 1, .dtype = TN_FLOAT64), 2), 0);
-    return tn_add(tn_matmul(x, tn_transpose(x, (tn_axes){0})), ramp);
+    tn_array *ramp = tn_from_doubles((double[]){10, 50, 100}, 3);
+    return tn_add(tn_matmul(x, tn_transpose(x, (tn_axes){0})), tn_diag(ramp, 0));
 }
 /* Parts of complex results as real numbers, so that signs count. */
 static tn_array *parts(const tn_array *z) { return tn_add(tn_square(tn_real(z)), tn_multiply(tn_imag(z), tn_add(tn_real(z), 2))); }
@@ -111,7 +117,8 @@ RULE(nancumprod, tn_nancumprod(x, .axis = TN_AXES(1)))
 RULE(percentile, tn_percentile(x, 30, .axis = TN_AXES(0)))
 RULE(nanquantile, tn_nanquantile(x, 0.6))
 RULE(partition, tn_partition_with(x, 1, (int64_t[]){1}, NULL))
-RULE(corrcoef, tn_corrcoef(x, false))
+/* Squares: rows of evenly spread numbers may be parallel, where a correlation of 1 is clipped or not as rounding has it. */
+RULE(corrcoef, tn_corrcoef(tn_square(x), false))
 RULE(cov_weights, tn_cov_with(x, &(tn_cov_opts){.ddof = -1, .aweights = tn_add(tn_arange(0, 4, 1, .dtype = TN_FLOAT64), 1)}))
 RULE(correlate, tn_correlate(tn_ravel(x), tn_index(y, 0), "same"))
 RULE(ediff1d, tn_ediff1d(x, tn_index(y, 0), NULL))
@@ -121,7 +128,7 @@ RULE(interp_periodic, tn_interp_periodic(tn_multiply(tn_arange(0, 5, 1), 0.7), t
 static tn_array *orthogonal(tn_array *x)
 {
     tn_array *q, *r;
-    (void)tn_linalg_qr(corner(x), &q, &r);
+    (void)tn_linalg_qr(corner(apart(x)), &q, &r);
     return tn_add(tn_sum(tn_square(tn_index(q, 0))), tn_matmul(q, r));
 }
 static tn_array *decomposed(tn_array *x)
@@ -146,9 +153,9 @@ RULE(matmul, tn_matmul(x, tn_transpose(y, (tn_axes){0})))
 RULE(dot, tn_dot(x, tn_index(y, 0)))
 RULE(vdot, tn_vdot(x, y))
 RULE(vecdot, tn_vecdot(x, y, -1))
-RULE(norm_1, tn_linalg_norm(corner(x), .ord = TN_ORD(1)))
-RULE(norm_2, tn_linalg_norm(x, .ord = TN_ORD(2)))
-RULE(norm_nuc, tn_linalg_norm(corner(x), .ord = TN_NUC))
+RULE(norm_1, tn_linalg_norm(corner(apart(x)), .ord = TN_ORD(1)))
+RULE(norm_2, tn_linalg_norm(apart(x), .ord = TN_ORD(2)))
+RULE(norm_nuc, tn_linalg_norm(corner(apart(x)), .ord = TN_NUC))
 RULE(norm_p, tn_linalg_norm(x, .ord = TN_ORD(3), .axis = TN_AXES(1)))
 RULE(solve, tn_linalg_solve(definite(x), y))
 RULE(inv, tn_linalg_inv(definite(x)))
@@ -157,10 +164,10 @@ RULE(slogdet, logarithm(x))
 RULE(cholesky, tn_linalg_cholesky(definite(x)))
 RULE(qr, orthogonal(x))
 RULE(svd, decomposed(x))
-RULE(svdvals, tn_linalg_svdvals(x))
+RULE(svdvals, tn_linalg_svdvals(apart(x)))
 RULE(eigh, spectrum(x))
 RULE(eigvalsh, tn_linalg_eigvalsh(definite(x)))
-RULE(pinv, tn_linalg_pinv(x))
+RULE(pinv, tn_linalg_pinv(apart(x)))
 RULE(cond, tn_linalg_cond(definite(x), TN_ORD(2)))
 RULE(matrix_power, tn_linalg_matrix_power(corner(x), 3))
 RULE(multi_dot, tn_linalg_multi_dot(LIST(x, tn_transpose(y, (tn_axes){0}), x)))
