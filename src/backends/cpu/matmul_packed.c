@@ -33,7 +33,7 @@
 #define LINE        16       /* elements of a cache line */
 #define PACKING     4        /* cost of an element, which may lie in another core's cache */
 #define PIECES      4        /* a thread, at least */
-#define TURN        4        /* rows of a transpose that are packed at a time */
+#define TURN        8        /* rows of a transpose that are packed at a time */
 #define SOONS       5        /* stretches of memory that a tile asks for */
 
 typedef struct tn__packed_tile {

@@ -55,13 +55,17 @@ static inline __attribute__((always_inline)) TARGET void ISA(packed_tile)(const 
         }
     }
     const V alpha = SPREAD(t->alpha);
-    UNROLL for (int r = 0; r < rows; r++) {
-        float *to = t->out + r * t->ldo;
-        if (vectors == 2) {
-            STORE_ALL(to, FMA(alpha, sum[r][0], t->beta ? LOAD_ALL(to) : ZERO()));
-            to += WIDTH;
-        }
-        STORE(to, last, FMA(alpha, sum[r][vectors - 1], t->beta ? LOAD(to, last) : ZERO()));
+    const bool whole = t->columns == vectors * WIDTH, beta = t->beta;
+    const int64_t ldo = t->ldo;
+    float *to = t->out;
+    UNROLL for (int r = 0; r < rows; r++, to += ldo) {
+        float *end = to + (vectors - 1) * WIDTH;
+        if (vectors == 2)
+            STORE_ALL(to, FMA(alpha, sum[r][0], beta ? LOAD_ALL(to) : ZERO()));
+        if (whole)
+            STORE_ALL(end, FMA(alpha, sum[r][vectors - 1], beta ? LOAD_ALL(end) : ZERO()));
+        else
+            STORE(end, last, FMA(alpha, sum[r][vectors - 1], beta ? LOAD(end, last) : ZERO()));
     }
 }
 
@@ -73,12 +77,22 @@ static inline __attribute__((always_inline)) TARGET void ISA(packed_tile)(const 
 EACH_HEIGHT(TILE)
 #undef TILE
 
+/*
+ * Packing stores whole vectors, whose ends the next ones overwrite, as long as they end inside of what is packed: a masked
+ * store takes a dozen cycles on some processors. How many steps of k these are:
+ */
+static inline int64_t ISA(unmasked)(int64_t k, int64_t step) { return k + 1 - (WIDTH + step - 1) / step; }
+
 /* to[p * step + r] = from[p * ld + r] for `rows` rows, at most a vector's, and zeros behind them, up to a vector or to `step`. */
 static TARGET void ISA(pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step)
 {
     const MASK mask = FIRST(rows), whole = FIRST(step);
     _Static_assert(TALLEST <= WIDTH, "a vector holds a block's rows");
-    for (int64_t p = 0; p < k; p++)
+    const int64_t unmasked = ISA(unmasked)(k, step);
+    int64_t p = 0;
+    for (; p < unmasked; p++)
+        STORE_ALL(to + p * step, LOAD(from + p * ld, mask));
+    for (; p < k; p++)
         STORE(to + p * step, whole, LOAD(from + p * ld, mask));
 }
 
@@ -88,16 +102,24 @@ static TARGET void ISA(pack_rows)(const float *from, int64_t ld, int64_t rows, i
 {
     const float *row[WIDTH];
     const MASK mask = FIRST(step);
+    const int64_t unmasked = ISA(unmasked)(k, step);
     int64_t p = 0;
     for (int64_t r = 0; r < WIDTH; r++)
         row[r] = from + (r < rows ? r : rows - 1) * ld;
     for (; p + 4 <= k; p += 4, to += 4 * step) {
         V a = FOURS(row, 0, p), b = FOURS(row, 1, p), c = FOURS(row, 2, p), d = FOURS(row, 3, p);
         V ab = LOW(a, b), cd = LOW(c, d), ab_high = HIGH(a, b), cd_high = HIGH(c, d);
-        STORE(to, mask, LOW_PAIRS(ab, cd));
-        STORE(to + step, mask, HIGH_PAIRS(ab, cd));
-        STORE(to + 2 * step, mask, LOW_PAIRS(ab_high, cd_high));
-        STORE(to + 3 * step, mask, HIGH_PAIRS(ab_high, cd_high));
+        if (p + 4 <= unmasked) {
+            STORE_ALL(to, LOW_PAIRS(ab, cd));
+            STORE_ALL(to + step, HIGH_PAIRS(ab, cd));
+            STORE_ALL(to + 2 * step, LOW_PAIRS(ab_high, cd_high));
+            STORE_ALL(to + 3 * step, HIGH_PAIRS(ab_high, cd_high));
+        } else {
+            STORE(to, mask, LOW_PAIRS(ab, cd));
+            STORE(to + step, mask, HIGH_PAIRS(ab, cd));
+            STORE(to + 2 * step, mask, LOW_PAIRS(ab_high, cd_high));
+            STORE(to + 3 * step, mask, HIGH_PAIRS(ab_high, cd_high));
+        }
     }
     for (; p < k; p++, to += step)
         for (int64_t r = 0; r < WIDTH && r < step; r++)
