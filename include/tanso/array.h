@@ -142,8 +142,9 @@ TN_API tn_array *tn_signbit(const tn_array *x);
 TN_API tn_array *tn_logical_not(const tn_array *x);
 TN_API tn_array *tn_invert(const tn_array *x); /* bitwise not; logical for bool */
 
-/* x as another dtype; float to integer truncates toward zero and saturates, NaN gives 0; integers wrap around; to
- * bool, everything but 0 is true. */
+/* x as another dtype; integers wrap around; to bool, everything but 0 is true. Float to integer truncates toward zero; what
+ * is beyond the range becomes what NumPy makes of it on x86-64, on every device: narrow integers (and uint32) are the low
+ * bits of the integer of 32 (64) bits, and NaN and what is beyond that is the least of these (of uint64: 2^63). */
 TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
 /* ---- elementwise functions of two and three operands ------------------------------------------------------- */

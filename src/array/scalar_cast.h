@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernel dialect, part 2: tns_cast_<to>_<from>(x) for every pair of the 13 dtypes. Integers wrap around; a float
- * becomes an integer by truncation toward zero, saturating at the ends of the range, NaN giving 0 (NumPy leaves those
- * two undefined); anything becomes b8 by x != 0. To float16 and bfloat16 there is one rounding from every type except
- * 64-bit integers beyond 2^53.
+ * becomes an integer by truncation toward zero, and beyond the range what NumPy gives on x86-64: C leaves that open,
+ * here every device has the same. Anything becomes b8 by x != 0. To float16 and bfloat16 there is one rounding from every
+ * type except 64-bit integers beyond 2^53.
  */
 #ifndef TN_SCALAR_CAST_H
 #define TN_SCALAR_CAST_H
@@ -12,10 +12,18 @@
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }
 /* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has not. */
 #define TNS__WHOLE(T, x) ((x) > -1 && (x) < 1 ? (T)0 : (T)(x))
-/* Float to integer: `least` is T's minimum, `end` the first power of two above its maximum, both exact in F. */
-#define TNS__CAST_SATURATE(t, T, f, F, least, most, end) \
-    TN_HOT T tns_cast_##t##_##f(F x) \
-    { return x >= (F)(end) ? (T)(most) : x > (F)(least) ? TNS__WHOLE(T, x) : x <= (F)(least) ? (T)(least) : (T)0; }
+/* Float to integer of 32 or 64 bits, whose least is -end: itself what is beyond the range, and NaN. */
+#define TNS__CAST_TRUNCATE(t, T, f, F, end) \
+    TN_HOT T tns_cast_##t##_##f(F x) { return x >= (F)(-end) && x < (F)(end) ? TNS__WHOLE(T, x) : (T)(-end); }
+/* To others: the low bits of the integer of 32 bits, uint32 of that of 64. */
+#define TNS__CAST_LOW(t, T, wide, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)tns_cast_##wide##_##f(x); }
+/* To uint64: from 2^63 on by what is beyond it. */
+#define TNS__CAST_UPPER(f, F) \
+    TN_HOT tn_u64 tns_cast_u64_##f(F x) \
+    { \
+        return x >= (F)9223372036854775808.0 ? (tn_u64)tns_cast_i64_##f(x - (F)9223372036854775808.0) ^ 0x8000000000000000ull \
+                                             : (tn_u64)tns_cast_i64_##f(x); \
+    }
 
 #define TNS__CASTS_FROM_INT(f, F) \
     TN_HOT tn_b8 tns_cast_b8_##f(F x) { return x != 0; } \
@@ -38,14 +46,9 @@ TNS__CASTS_FROM_INT(u64, tn_u64)
 
 #define TNS__CASTS_FROM_FLOAT(f, F) \
     TN_HOT tn_b8 tns_cast_b8_##f(F x) { return x != 0; } \
-    TNS__CAST_SATURATE(i8, tn_i8, f, F, -128, 127, 128) \
-    TNS__CAST_SATURATE(i16, tn_i16, f, F, -32768, 32767, 32768) \
-    TNS__CAST_SATURATE(i32, tn_i32, f, F, -2147483647 - 1, 2147483647, 2147483648.0) \
-    TNS__CAST_SATURATE(i64, tn_i64, f, F, -9223372036854775807ll - 1, 9223372036854775807ll, 9223372036854775808.0) \
-    TNS__CAST_SATURATE(u8, tn_u8, f, F, 0, 255, 256) \
-    TNS__CAST_SATURATE(u16, tn_u16, f, F, 0, 65535, 65536) \
-    TNS__CAST_SATURATE(u32, tn_u32, f, F, 0, 4294967295u, 4294967296.0) \
-    TNS__CAST_SATURATE(u64, tn_u64, f, F, 0, 18446744073709551615ull, 18446744073709551616.0) \
+    TNS__CAST_TRUNCATE(i32, tn_i32, f, F, 2147483648.0) TNS__CAST_TRUNCATE(i64, tn_i64, f, F, 9223372036854775808.0) \
+    TNS__CAST_LOW(i8, tn_i8, i32, f, F) TNS__CAST_LOW(i16, tn_i16, i32, f, F) TNS__CAST_LOW(u8, tn_u8, i32, f, F) \
+    TNS__CAST_LOW(u16, tn_u16, i32, f, F) TNS__CAST_LOW(u32, tn_u32, i64, f, F) TNS__CAST_UPPER(f, F) \
     TNS__CAST_C(f32, tn_f32, f, F) TNS__CAST_C(f64, tn_f64, f, F) \
     TN_HOT tn_f16 tns_cast_f16_##f(F x) { return tn_##f##_to_f16(x); } \
     TN_HOT tn_bf16 tns_cast_bf16_##f(F x) { return tn_##f##_to_bf16(x); }

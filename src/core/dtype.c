@@ -168,15 +168,19 @@ static double widen(uint16_t half, int exponent)
     return half & 0x8000 ? -magnitude : magnitude;
 }
 
-/* Truncates; saturates at the ends of [least, most]; NaN gives 0. `end` is most + 1, which a double holds. */
-static int64_t truncate_signed(double value, int64_t least, int64_t most, double end)
+/* Truncates to an integer of 32 or 64 bits; NaN and what is beyond gives the least. */
+static int64_t truncate_to(unsigned bits, double value)
 {
-    return value >= end ? most : value > (double)least ? (int64_t)value : value <= (double)least ? least : 0;
+    double end = ldexp(1, (int)bits - 1);
+    return value >= -end && value < end ? (int64_t)value : bits == 32 ? INT32_MIN : INT64_MIN;
 }
 
-static uint64_t truncate_unsigned(double value, uint64_t most, double end)
+/* As array/scalar_cast.h: narrow integers by way of 32 bits, uint32 of 64, uint64 from 2^63 on by what is beyond it. */
+static uint64_t truncated(double value, const tn__dtype_info *info)
 {
-    return value >= end ? most : value > 0 ? (uint64_t)value : 0;
+    bool is_signed = info->class == TN__CLASS_SIGNED, upper = info->size == 8 && !is_signed && value >= 0x1p63;
+    unsigned bits = info->size == 8 || (info->size == 4 && !is_signed) ? 64 : 32;
+    return (uint64_t)truncate_to(bits, upper ? value - 0x1p63 : value) ^ (uint64_t)upper << 63;
 }
 
 /* The low `size` bytes of an integer, as an array stores them. */
@@ -189,19 +193,14 @@ tn__scalar tn__scalar_from_double(double value, tn_dtype dtype)
 {
     dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
-    unsigned bits = 8u * info->size;
     tn__scalar scalar = {0};
     switch ((tn__dtype_class)info->class) {
     case TN__CLASS_BOOL:
         scalar.bits = value != 0;
         break;
-    case TN__CLASS_SIGNED: {
-        int64_t most = INT64_MAX >> (64 - bits);
-        scalar = store_integer((uint64_t)truncate_signed(value, -most - 1, most, ldexp(1, (int)bits - 1)), info->size);
-        break;
-    }
+    case TN__CLASS_SIGNED:
     case TN__CLASS_UNSIGNED:
-        scalar.bits = truncate_unsigned(value, UINT64_MAX >> (64 - bits), ldexp(1, (int)bits));
+        scalar = store_integer(truncated(value, info), info->size);
         break;
     case TN__CLASS_FLOAT:
     case TN__CLASS_COMPLEX:
@@ -257,6 +256,6 @@ int64_t tn__scalar_to_int(tn__scalar scalar, tn_dtype dtype)
     dtype = (tn_dtype)tn__dtypes[dtype].component;
     const tn__dtype_info *info = &tn__dtypes[dtype];
     if (info->class == TN__CLASS_FLOAT)
-        return truncate_signed(tn__scalar_to_double(scalar, dtype), INT64_MIN, INT64_MAX, 0x1p63);
+        return truncate_to(64, tn__scalar_to_double(scalar, dtype));
     return load_integer(scalar, info);
 }

@@ -110,7 +110,7 @@ static void integers_wrap(void **state)
     assert_true(tn__scalar_to_double(tn__scalar_from_int(-1, TN_INT64), TN_INT64) == -1);
 }
 
-static void floats_truncate_and_saturate(void **state)
+static void floats_truncate_and_wrap(void **state)
 {
     (void)state;
     static const struct {
@@ -118,20 +118,21 @@ static void floats_truncate_and_saturate(void **state)
         tn_dtype dtype;
         int64_t result;
     } rows[] = {
-        {1.9, TN_INT8, 1},           {-1.9, TN_INT8, -1},        {127.5, TN_INT8, 127},       {128, TN_INT8, 127},
-        {-128.9, TN_INT8, -128},     {-1e30, TN_INT8, -128},     {NAN, TN_INT8, 0},           {INFINITY, TN_INT16, 32767},
-        {-INFINITY, TN_INT32, INT32_MIN}, {2147483647.5, TN_INT32, INT32_MAX}, {0x1p63, TN_INT64, INT64_MAX},
-        {-0x1p63, TN_INT64, INT64_MIN}, {-0.5, TN_UINT8, 0},     {-3, TN_UINT8, 0},           {255.9, TN_UINT8, 255},
-        {256, TN_UINT8, 255},        {1e9, TN_UINT16, 65535},    {4294967295.5, TN_UINT32, 4294967295}, {NAN, TN_UINT64, 0},
-        {0x1p64, TN_UINT64, -1},     {0x1.8p63, TN_UINT64, -0x4000000000000000}, {NAN, TN_BOOL, 1}, {0.25, TN_BOOL, 1},
-        {-0.0, TN_BOOL, 0},
+        {1.9, TN_INT8, 1},           {-1.9, TN_INT8, -1},        {127.5, TN_INT8, 127},       {128, TN_INT8, -128},
+        {-128.9, TN_INT8, -128},     {-200, TN_INT8, 56},        {-1e30, TN_INT8, 0},         {NAN, TN_INT8, 0},
+        {INFINITY, TN_INT16, 0},     {70000, TN_INT16, 4464},    {-INFINITY, TN_INT32, INT32_MIN}, {2147483647.5, TN_INT32, INT32_MAX},
+        {0x1p31, TN_INT32, INT32_MIN}, {0x1p63, TN_INT64, INT64_MIN}, {NAN, TN_INT64, INT64_MIN}, {-0x1p63, TN_INT64, INT64_MIN},
+        {-0.5, TN_UINT8, 0},         {-3, TN_UINT8, 253},        {255.9, TN_UINT8, 255},      {256, TN_UINT8, 0},
+        {1e9, TN_UINT16, 51712},     {-1, TN_UINT32, 4294967295}, {4294967295.5, TN_UINT32, 4294967295}, {-3, TN_UINT64, -3},
+        {NAN, TN_UINT64, INT64_MIN}, {0x1p64, TN_UINT64, 0},     {0x1.8p63, TN_UINT64, -0x4000000000000000}, {NAN, TN_BOOL, 1},
+        {0.25, TN_BOOL, 1},          {-0.0, TN_BOOL, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(tn__scalar_to_int(tn__scalar_from_double(rows[i].value, rows[i].dtype), rows[i].dtype),
                          rows[i].result);
     tn__scalar big = tn__scalar_from_double(1e30, TN_FLOAT64);
-    assert_int_equal(tn__scalar_to_int(big, TN_FLOAT64), INT64_MAX);
-    assert_int_equal(tn__scalar_to_int(tn__scalar_from_double(NAN, TN_FLOAT32), TN_FLOAT32), 0);
+    assert_int_equal(tn__scalar_to_int(big, TN_FLOAT64), INT64_MIN);
+    assert_int_equal(tn__scalar_to_int(tn__scalar_from_double(NAN, TN_FLOAT32), TN_FLOAT32), INT64_MIN);
     assert_true(tn__scalar_from_int(16777217, TN_FLOAT32).f32 == 16777216.0f);
 }
 
@@ -176,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_sizes),       cmocka_unit_test(promotion_is_numpys),
         cmocka_unit_test(promotion_of_bfloat16), cmocka_unit_test(integers_wrap),
-        cmocka_unit_test(floats_truncate_and_saturate), cmocka_unit_test(float16_and_bfloat16),
+        cmocka_unit_test(floats_truncate_and_wrap), cmocka_unit_test(float16_and_bfloat16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
