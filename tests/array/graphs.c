@@ -3,7 +3,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
+
+#include "support/random.h"
 
 _Atomic int graph_released;
 uint64_t graph_seed;
@@ -96,7 +97,7 @@ void graph_in_thread(void *(*f)(void *), void *user, size_t stack)
 uint32_t graph_random(uint32_t bound)
 {
     static uint64_t state;
-    if (!graph_seed) state = graph_seed = (uint64_t)time(NULL) * 2654435761u | 1;
+    if (!graph_seed) state = graph_seed = test_random_new().state;
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((state >> 33) % bound);
 }

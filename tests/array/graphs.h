@@ -41,7 +41,7 @@ void graph_compute(tn_array *x, bool drop_inputs);
 
 /* Runs f(user) in a thread of its own, with `stack` bytes (0: as usual), and waits for its end. */
 void graph_in_thread(void *(*f)(void *), void *user, size_t stack);
-/* Numbers below `bound` from a generator seeded with the time; graph_seed is for messages. */
+/* Numbers below `bound` of support/random.h's seed; graph_seed is for messages. */
 extern uint64_t graph_seed;
 uint32_t graph_random(uint32_t bound);
 

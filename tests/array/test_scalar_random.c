@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "array/scalar.h"
+#include "support/random.h"
 
 enum { COUNT = 1 << 18 };
 
@@ -155,7 +155,7 @@ static void test_uniform(void **unused)
 
 int main(void)
 {
-    key = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u;
+    key = test_random_new().state;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_answers), cmocka_unit_test(test_layout),  cmocka_unit_test(test_normal),
         cmocka_unit_test(test_box_muller),    cmocka_unit_test(test_uniform),

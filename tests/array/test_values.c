@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <tanso.h>
 
 #include "core/dtype.h"
+#include "support/random.h"
 
 static FILE *expected;
 static int wrong;
@@ -215,11 +215,7 @@ static bool mean_is(tn_array *x, double mean, double deviation)
 static void random_numbers_keep_their_range_and_mean(void **state)
 {
     (void)state;
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    uint64_t seed = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    print_message("seed %llu\n", (unsigned long long)seed);
-    tn_seed(seed);
+    tn_seed(test_random_new().state);
     static const tn_dtype floats[] = {TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
     for (size_t k = 0; k < sizeof floats / sizeof *floats; k++)
         TN_SCOPE {
