@@ -47,6 +47,10 @@ target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public function
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 # Transforms of 2^20 numbers take two thirds of the time.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/fft.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+# As kernels are compiled on processors that have them.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/functions_fma.c PROPERTIES COMPILE_OPTIONS -mfma)
+endif()
 
 # The scalar functions of every operation, as text for the kernel compiler, and the digits for training
 # without a network.

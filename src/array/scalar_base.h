@@ -38,7 +38,7 @@ TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u
 
 /*
  * What a GPU has instructions for, exact to 1 ulp; elsewhere the plain expression.
- *   TNS_FMA_F32(a, b, c)   a b + c, rounded once on a GPU, twice elsewhere
+ *   TNS_FMA_F32(a, b, c)   a b + c, rounded once where there is an instruction for that, twice elsewhere
  *   tns__root_f32(x)       the square root of x >= 0
  *   tns__ratio_f32(a, b)   a / b, where neither b nor the quotient is near the ends of the range
  *   tns__above_f32(a, b)   the larger one, tns__below_f32 the smaller one; NaN wins
@@ -59,7 +59,11 @@ TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
 }
 TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)__umulhi(a, b) << 32 | a * b; }
 #else
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define TNS_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
+#else
 #define TNS_FMA_F32(a, b, c) ((a) * (b) + (c))
+#endif
 TN_HOT tn_f32 tns__root_f32(tn_f32 x) { return __builtin_sqrtf(x); }
 TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b) { return a / b; }
 TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)a * b; }

@@ -43,8 +43,8 @@ TN_HOT tn_f64 tns_rsqrt_f64(tn_f64 x) { return 1.0 / tns_sqrt_f64(x); }
 /* p 2^n for the n in the low bits of t = n + TNS__ROUND, |n| <= 252; in two steps, so that only the last one rounds. */
 TN_HOT tn_f32 tns__scale_f32(tn_f32 p, tn_f32 t)
 {
-    tn_i32 n = (tn_i32)(tns_bits_f32(t) - 0x4b400000u), half = n >> 1;
-    return p * tns_f32_bits((tn_u32)(half + 127) << 23) * tns_f32_bits((tn_u32)(n - half + 127) << 23);
+    tn_u32 n = tns_bits_f32(t) + 254, half = n >> 1; /* + 254: two exponents' bias; shifts drop all of t but n */
+    return p * tns_f32_bits(half << 23) * tns_f32_bits((n - half) << 23);
 }
 TN_HOT tn_f64 tns__scale_f64(tn_f64 p, tn_f64 t)
 {
@@ -55,9 +55,8 @@ TN_HOT tn_f64 tns__scale_f64(tn_f64 p, tn_f64 t)
 /* e^r - 1 on [-0.347, 0.347]: relative errors 1.5e-8 and 1e-17 */
 TN_HOT tn_f32 tns__expm1_poly_f32(tn_f32 r)
 {
-    tn_f32 q = TNS_FMA_F32(r, 1.38639414e-3f, 8.36669747e-3f);
-    q = TNS_FMA_F32(r, TNS_FMA_F32(r, q, 4.16675098e-2f), 0.166665420f);
-    return TNS_FMA_F32(r * r, TNS_FMA_F32(r, q, 0.499999970f), r);
+    tn_f32 r2 = r * r, a = TNS_FMA_F32(r, 0.166665420f, 0.499999970f), b = TNS_FMA_F32(r, 8.36669747e-3f, 4.16675098e-2f);
+    return TNS_FMA_F32(r2, TNS_FMA_F32(r2, TNS_FMA_F32(r2, 1.38639414e-3f, b), a), r);
 }
 TN_HOT tn_f64 tns__expm1_poly_f64(tn_f64 r)
 {
@@ -73,38 +72,43 @@ TN_HOT tn_f32 tns__exponent_f32(tn_f32 x) { return TNS_FMA_F32(x, 0x1.715476p+0f
 TN_HOT tn_f32 tns__rest_f32(tn_f32 x, tn_f32 n)
 { return TNS_FMA_F32(n, -TNS__LN2_LO_F32, TNS_FMA_F32(n, -TNS__LN2_HI_F32, x)); }
 
+/*
+ * tns__decay: e^x of x <= 0. What lies beyond the range is put right at the end, and 0 by a mask: of a constant before or behind
+ * it, the compiler would compute all that follows a second time.
+ */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 TN_HOT tn_f32 tns_exp_f32(tn_f32 x) { return expf(x); } /* 8 instructions, to 1 ulp */
+TN_HOT tn_f32 tns__decay_f32(tn_f32 x) { return expf(x); }
 #else
-TN_HOT tn_f32 tns_exp_f32(tn_f32 x)
+TN_HOT tn_f32 tns__decay_f32(tn_f32 x)
 {
-    x = x < -104.0f ? -104.0f : x;
-    x = x > 89.0f ? 89.0f : x;
     tn_f32 t = tns__exponent_f32(x);
-    return tns__scale_f32(1.0f + tns__expm1_poly_f32(tns__rest_f32(x, t - TNS__ROUND_F32)), t);
+    tn_f32 y = tns__scale_f32(1.0f + tns__expm1_poly_f32(tns__rest_f32(x, t - TNS__ROUND_F32)), t);
+    return tns_f32_bits(tns_bits_f32(y) & (0u - (tn_u32)!(x < -104.0f)));
 }
+TN_HOT tn_f32 tns_exp_f32(tn_f32 x) { return x > 89.0f ? TNS_INF_F32 : tns__decay_f32(x); }
 #endif
-TN_HOT tn_f64 tns_exp_f64(tn_f64 x)
+TN_HOT tn_f64 tns__decay_f64(tn_f64 x)
 {
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
     tn_f64 t = x * 0x1.71547652b82fep+0 + TNS__ROUND_F64, n = t - TNS__ROUND_F64;
     tn_f64 r = x - n * TNS__LN2_HI_F64 - n * TNS__LN2_LO_F64;
-    return tns__scale_f64(1.0 + tns__expm1_poly_f64(r), t);
+    tn_f64 y = tns__scale_f64(1.0 + tns__expm1_poly_f64(r), t);
+    return tns_f64_bits(tns_bits_f64(y) & (0ull - (tn_u64)!(x < -746.0)));
 }
+TN_HOT tn_f64 tns_exp_f64(tn_f64 x) { return x > 710.0 ? TNS_INF_F64 : tns__decay_f64(x); }
 TN_HOT tn_f32 tns_exp2_f32(tn_f32 x)
 {
-    x = x < -151.0f ? -151.0f : x;
-    x = x > 129.0f ? 129.0f : x;
     tn_f32 t = x + TNS__ROUND_F32, r = (x - (t - TNS__ROUND_F32)) * 0x1.62e43p-1f;
-    return tns__scale_f32(1.0f + tns__expm1_poly_f32(r), t);
+    tn_f32 y = tns__scale_f32(1.0f + tns__expm1_poly_f32(r), t);
+    y = x < -151.0f ? 0.0f : y;
+    return x > 129.0f ? TNS_INF_F32 : y;
 }
 TN_HOT tn_f64 tns_exp2_f64(tn_f64 x)
 {
-    x = x < -1076.0 ? -1076.0 : x;
-    x = x > 1025.0 ? 1025.0 : x;
     tn_f64 t = x + TNS__ROUND_F64, r = (x - (t - TNS__ROUND_F64)) * 0x1.62e42fefa39efp-1;
-    return tns__scale_f64(1.0 + tns__expm1_poly_f64(r), t);
+    tn_f64 y = tns__scale_f64(1.0 + tns__expm1_poly_f64(r), t);
+    y = x < -1076.0 ? 0.0 : y;
+    return x > 1025.0 ? TNS_INF_F64 : y;
 }
 
 /* 2^n e^r - 1 as 2 (s p + (s - 1/2)), s = 2^(n-1), which does not overflow before the result does. */
@@ -201,14 +205,14 @@ TNS__LOG1P(f64, tn_f64, TNS_INF_F64, TNS_NAN_F64)
 #define TNS__ACTIVATIONS(s, T, fabs) \
     TN_HOT T tns_sigmoid_##s(T x) \
     { \
-        T e = tns_exp_##s(-TNS_LIBM(fabs)(x)); \
+        T e = tns__decay_##s(-TNS_LIBM(fabs)(x)); \
         return tns__ratio_##s(x < 0 ? e : (T)1, (T)1 + e); \
     } \
     TN_HOT T tns_softplus_##s(T x) \
-    { return (x > 0 ? x : (T)0) + tns__log1p_unit_##s(tns_exp_##s(-TNS_LIBM(fabs)(x))); } \
+    { return (x > 0 ? x : (T)0) + tns__log1p_unit_##s(tns__decay_##s(-TNS_LIBM(fabs)(x))); } \
     TN_HOT T tns_logaddexp_##s(T a, T b) \
     { \
-        T y = (a > b ? a : b) + tns__log1p_unit_##s(tns_exp_##s(-TNS_LIBM(fabs)(a - b))); \
+        T y = (a > b ? a : b) + tns__log1p_unit_##s(tns__decay_##s(-TNS_LIBM(fabs)(a - b))); \
         return a == b ? a + (T)0.69314718055994530942 : y; \
     } \
     TN_HOT T tns_logaddexp2_##s(T a, T b) \

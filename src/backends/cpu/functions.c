@@ -26,12 +26,19 @@
 
 #define DECLARE(DTYPE, suffix, ...) extern const tn__cpu_functions tn__cpu_functions_##suffix;
 COMPUTED(DECLARE, )
+#if defined(__x86_64__)
+extern const tn__cpu_functions tn__cpu_functions_f32_fma;
+#endif
 
 const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype)
 {
     static const tn__cpu_functions *const table[TN_DTYPE_COUNT] = {
 #define FUNCTIONS(DTYPE, suffix, ...) [DTYPE] = &tn__cpu_functions_##suffix,
         COMPUTED(FUNCTIONS, )};
+#if defined(__x86_64__)
+    if (dtype == TN_FLOAT32 && __builtin_cpu_supports("fma"))
+        return &tn__cpu_functions_f32_fma;
+#endif
     return table[dtype];
 }
 
