@@ -150,7 +150,7 @@ static void nap(double seconds)
 /* Waits until the run has made a snapshot, then a little longer, so that it is in the middle of something. */
 static void wait_for_snapshot(pid_t pid, const char *out)
 {
-    for (int i = 0; i < 1000 && !test_exists(test_path(out, "snapshot.safetensors")); i++)
+    for (int i = 0; i < 4000 && !test_exists(test_path(out, "snapshot.safetensors")); i++)
         nap(0.05);
     if (!test_exists(test_path(out, "snapshot.safetensors"))) {
         kill(pid, SIGKILL);
