@@ -9,13 +9,23 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/dtype.h"
 #include "numpy/bins.h"
 
 /* What the rules look at, as numbers. */
 typedef struct sample {
-    const tn_array *x; /* a float64 vector with elements */
+    const tn_array *x;   /* a float64 vector with elements */
+    const tn_array *raw; /* the same in the dtype they came in */
     double n, extent, low, high;
+    tn_dtype dtype; /* NumPy's for what rules compute of the extent and of Python's numbers */
+    bool own;       /* low and high are the least and the largest element */
 } sample;
+
+/* A width that is a whole part of the extent lies at a step of the number of bins, so the last bit counts. */
+static double rounded(const sample *s, double value)
+{
+    return tn__scalar_to_double(tn__scalar_from_double(value, s->dtype), s->dtype);
+}
 
 static double sqrt_width(const sample *s)
 {
@@ -29,12 +39,12 @@ static double sturges_width(const sample *s)
 
 static double rice_width(const sample *s)
 {
-    return s->extent / (2 * cbrt(s->n));
+    return rounded(s, s->extent / (2 * cbrt(s->n)));
 }
 
 static double scott_width(const sample *s)
 {
-    return cbrt(24 * sqrt(M_PI) / s->n) * tn_item(tn_std_with(s->x, NULL));
+    return rounded(s, cbrt(24 * sqrt(M_PI) / s->n) * rounded(s, tn_item(tn_std_with(s->x, NULL))));
 }
 
 /* Twice the distance between the quartiles over the cube root of how many there are. */
@@ -65,17 +75,17 @@ static double stone_width(const sample *s)
     int64_t most = s->n > 10000 ? (int64_t)sqrt(s->n) : 100, best = 1;
     double least = INFINITY;
     for (int64_t bins = 1; bins <= most; bins++) {
-        const tn_histogram_opts opts = {.bins = bins, .low = s->low, .high = s->high};
+        const tn_histogram_opts opts = {.bins = bins, .low = s->own ? 0 : s->low, .high = s->own ? 0 : s->high};
         tn_scope_push();
-        tn_array *share = tn_divide(tn_histogram_with(s->x, NULL, &opts), tn_weak_float(s->n));
-        double loss = (2 - (s->n + 1) * tn_item(tn_sum_with(tn_square(share), NULL))) * (double)bins / s->extent;
+        tn_array *share = tn_divide(tn_histogram_with(s->raw, NULL, &opts), tn_weak_float(s->n));
+        double loss = (2 - (s->n + 1) * tn_item(tn_sum_with(tn_square(share), NULL))) / rounded(s, s->extent / (double)bins);
         tn_scope_pop();
         if (loss < least) {
             least = loss;
             best = bins;
         }
     }
-    return s->extent / (double)best;
+    return rounded(s, s->extent / (double)best);
 }
 
 static double auto_width(const sample *s)
@@ -88,10 +98,11 @@ static double auto_width(const sample *s)
 static const struct {
     const char *name;
     double (*width)(const sample *s);
-} rules[] = {{"auto", auto_width}, {"fd", fd_width},     {"doane", doane_width}, {"scott", scott_width},
-             {"stone", stone_width}, {"rice", rice_width}, {"sturges", sturges_width}, {"sqrt", sqrt_width}};
+    bool narrow; /* NumPy's width has x's dtype, otherwise float64 */
+} rules[] = {{"auto", auto_width, false},  {"fd", fd_width, false},     {"doane", doane_width, false},     {"scott", scott_width, true},
+             {"stone", stone_width, true}, {"rice", rice_width, true}, {"sturges", sturges_width, false}, {"sqrt", sqrt_width, false}};
 
-int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double high)
+int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double high, bool own)
 {
     size_t k = 0;
     while (k < sizeof rules / sizeof *rules && strcmp(rules[k].name, rule) != 0)
@@ -101,16 +112,18 @@ int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double
         return 0;
     }
     tn_scope_push();
-    tn_array *y = tn_cast(tn_ravel(x), TN_FLOAT64);
-    tn_array *inside = tn_logical_and(tn_greater_equal(y, tn_weak_float(low)), tn_less_equal(y, tn_weak_float(high)));
-    y = tn_take(y, tn_flatnonzero(inside), 0);
+    tn_array *all = tn_ravel(x), *wide = tn_cast(all, TN_FLOAT64);
+    tn_array *inside = tn_logical_and(tn_greater_equal(wide, tn_weak_float(low)), tn_less_equal(wide, tn_weak_float(high)));
+    tn_array *raw = tn_take(all, tn_flatnonzero(inside), 0), *y = tn_cast(raw, TN_FLOAT64);
     int64_t bins = 1, n = tn_size(y);
     if (n > 0 && !tn_is_error(y)) {
-        const sample s = {y, (double)n, tn_item(tn_max_with(y, NULL)) - tn_item(tn_min_with(y, NULL)), low, high};
-        double width = rules[k].width(&s);
+        tn_dtype narrow = tn_dtype_of(x) == TN_FLOAT16 || tn_dtype_of(x) == TN_FLOAT32 ? tn_dtype_of(x) : TN_FLOAT64;
+        sample s = {y, raw, (double)n, 0, low, high, narrow, own};
+        s.extent = rounded(&s, tn_item(tn_max_with(y, NULL)) - tn_item(tn_min_with(y, NULL)));
+        double width = rules[k].width(&s), range = own ? rounded(&s, high - low) : high - low;
         bool whole = tn_dtype_is_integer(tn_dtype_of(x)) || tn_dtype_of(x) == TN_BOOL;
         width = whole && width > 0 && width < 1 ? 1 : width;
-        double count = ceil((high - low) / width);
+        double count = ceil(own && rules[k].narrow ? rounded(&s, range / width) : range / width);
         bins = width > 0 && count >= 1 && count < 0x1p31 ? (int64_t)count : 1;
     }
     bins = tn_is_error(y) ? 0 : bins;

@@ -87,7 +87,7 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
         low -= 0.5;
         high += 0.5;
     }
-    if (opts && opts->rule && !(bins = opts->weights ? 0 : tn__bins_by_rule(x, opts->rule, low, high)))
+    if (opts && opts->rule && !(bins = opts->weights ? 0 : tn__bins_by_rule(x, opts->rule, low, high, own)))
         return opts->weights ? tn__refused(TN_ERR_VALUE, "histogram", "no rule tells the number of bins for weighted elements")
                              : tn__leave_error(tn__enter());
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
