@@ -64,7 +64,8 @@ static block make(layout how, int64_t batch, int64_t rows, int64_t columns, bool
     b.memory = calloc(b.elements, tn_dtype_size(dtype));
     assert_non_null(b.memory);
     for (int64_t i = 0; i < b.elements; i++)
-        put(b.memory, i, dtype, (double)step_between(dtype == TN_BOOL ? 0 : -3, dtype == TN_BOOL ? 1 : 3));
+        put(b.memory, i, dtype, (double)step_between(dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED ? 0 : -3,
+                                                     dtype == TN_BOOL ? 1 : 3));
     return b;
 }
 
