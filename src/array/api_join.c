@@ -55,7 +55,8 @@ static tn__node *add_part(const join *j, common *c, int i, tn__node *a)
             TN__REFUSE(TN_ERR_SHAPE, j->operation, "the extents along axis %d add up to too much",
                        j->axis);
         c->shape.dim[axis] = extent;
-        c->dtype = tn_dtype_promote(c->dtype, a->dtype);
+        if (tn__dtypes[a->dtype].class > tn__dtypes[c->dtype].class) /* the highest kind first, see tn__common_dtype */
+            c->dtype = a->dtype;
     }
     if (tn__foldable(a))
         c->constant = c->constant ? c->constant : a;
@@ -88,6 +89,8 @@ static tn__node *joined(const join *j)
     }
     if (j->count == 1)
         return part(j, 0);
+    for (int i = 0; i < j->count; i++)
+        c.dtype = tn_dtype_promote(c.dtype, tn_dtype_of(j->arrays[i]));
     const tn__shape *shape = tn__shape_make(j->operation, c.shape, c.dtype);
     if (!shape)
         return tn__failed();

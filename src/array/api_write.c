@@ -32,11 +32,25 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
     return where ? tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old) : value;
 }
 
+/* What is no elementwise function's goes into arrays of its own shape only. */
+static tn__node *fitting(tn__node *old, tn__node *result)
+{
+    TN__PASS_ERROR(old);
+    TN__PASS_ERROR(result);
+    if (old->shape != result->shape) {
+        char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
+        TN__REFUSE(TN_ERR_SHAPE, "out", "a result of shape %s does not fit an array of shape %s; expected its own shape",
+                   tn__shape_text(result->shape->ndim, result->shape->dim, first),
+                   tn__shape_text(old->shape->ndim, old->shape->dim, second));
+    }
+    return tn__assignable("out", old, result);
+}
+
 tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out)
 {
     if (!out)
         return tn__leave_array(call, result);
-    tn__node *value = tn__assignable("out", tn__strong(tn__node_of(out, "out")), result);
+    tn__node *old = tn__strong(tn__node_of(out, "out")), *value = fitting(old, result);
     if (!tn__node_is_error(value))
         tn__array_set(out, value);
     return tn__leave_array(call, value);

@@ -45,11 +45,14 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     int weak = -1;
     for (int i = 0; i < count; i++) {
         int class = tn__dtypes[in[i]->dtype].class;
-        if (!(in[i]->flags & TN__NODE_WEAK))
-            strong = strong ? tn_dtype_promote(strong, in[i]->dtype) : (tn_dtype)in[i]->dtype;
-        else if (class > weak)
-            weak = class;
+        if (in[i]->flags & TN__NODE_WEAK)
+            weak = class > weak ? class : weak;
+        else if (!strong || class > tn__dtypes[strong].class) /* the highest kind first: uint16, int16 and float16 are float32 */
+            strong = (tn_dtype)in[i]->dtype;
     }
+    for (int i = 0; i < count && strong; i++)
+        if (!(in[i]->flags & TN__NODE_WEAK))
+            strong = tn_dtype_promote(strong, in[i]->dtype);
     *all_weak = !strong;
     if (strong)
         return weak < 0 ? strong : tn__dtype_with_weak(strong, (tn__dtype_class)weak);

@@ -110,6 +110,10 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
         part[0] = part[1] = part[2] = part[3] = tn__failed();
         return;
     }
+    if (n == 0 && m > 0) { /* of no columns: b itself is left */
+        tn__node *squares = tn__squared_size(in[1]);
+        l.residuals = tn__node_is_error(squares) ? squares : tn__reduce(TN__OP_SUM, squares, 1);
+    }
     part[0] = vector ? tn__drop_axes(l.x, 2) : l.x;
     part[1] = tn__drop_row(tn__last_slice(l.residuals, 0, rank == n && m > n ? sides : 0));
     part[2] = tn__drop_axes(l.rank, 3);

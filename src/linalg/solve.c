@@ -90,14 +90,15 @@ tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above)
 
 static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
 {
+    TN__PASS_ERROR(a);
+    if (a->shape->size == 0 && a->shape->ndim > 1) { /* nothing stays of its dtype */
+        tn__node *turned = tn__swap_last(a);
+        return tn__node_is_error(turned) ? turned : tn__const_like(turned, 0);
+    }
     a = tn__matrix_operand("pinv", a, 2);
     if (opts && opts->hermitian)
         a = tn__square_operand("pinv", a);
     TN__PASS_ERROR(a);
-    if (a->shape->size == 0) {
-        tn__node *turned = tn__swap_last(a);
-        return tn__node_is_error(turned) ? turned : tn__const_like(turned, 0);
-    }
     double rcond = opts && opts->rcond != 0 ? opts->rcond : 1e-15;
     tn__node *part[3];
     tn__singular_vectors(a, opts && opts->hermitian, part);
@@ -114,7 +115,8 @@ tn_array *tn_linalg_pinv_with(const tn_array *a, const tn_pinv_opts *opts)
 
 static tn__node *matrix_rank(tn__node *a, const tn_pinv_opts *opts)
 {
-    a = tn__matrix_operand("matrix_rank", a, 0);
+    TN__PASS_ERROR(a);
+    a = a->shape->ndim < 2 ? tn__strong(a) : tn__matrix_operand("matrix_rank", a, 2);
     TN__PASS_ERROR(a);
     int ndim = a->shape->ndim;
     if (ndim < 2) { /* of a vector: whether it has an element other than 0 */

@@ -4,6 +4,7 @@
  * them.
  */
 #include <tanso/fft.h>
+#include <tanso/ufunc.h>
 
 #include <math.h>
 
@@ -157,11 +158,23 @@ static tn__node *several(const char *operation, transform kind, transform others
     return narrowed(a, half && count == 1);
 }
 
+/* Into `out`, if it holds the result's kind. */
+static tn_array *deliver(tn__call call, const char *operation, tn__node *result, const tn_fft_opts *opts)
+{
+    tn_dtype to = opts && opts->out ? tn_dtype_of(opts->out) : TN_DTYPE_DEFAULT;
+    if (to && !tn__node_is_error(result) && !tn_can_cast((tn_dtype)result->dtype, to)) {
+        tn__fail(TN_ERR_DTYPE, operation, "a result of %s loses its kind in an array of %s", tn_dtype_name((tn_dtype)result->dtype),
+                 tn_dtype_name(to));
+        result = tn__failed();
+    }
+    return tn__deliver(call, result, opts ? opts->out : NULL);
+}
+
 #define ONE(name, KIND) \
     tn_array *tn_fft_##name##_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
         tn__call call = tn__enter(); \
-        return tn__deliver(call, one(KIND, tn__node_of(x, #name), opts), opts ? opts->out : NULL); \
+        return deliver(call, #name, one(KIND, tn__node_of(x, #name), opts), opts); \
     }
 ONE(fft, FFT)
 ONE(ifft, IFFT)
@@ -174,12 +187,12 @@ ONE(ihfft, IHFFT)
     tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
         tn__call call = tn__enter(); \
-        return tn__deliver(call, several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts), opts ? opts->out : NULL); \
+        return deliver(call, #name "n", several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts), opts); \
     } \
     tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts) \
     { \
         tn__call call = tn__enter(); \
-        return tn__deliver(call, several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts), opts ? opts->out : NULL); \
+        return deliver(call, #name "2", several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts), opts); \
     }
 SEVERAL(fft, FFT, FFT)
 SEVERAL(ifft, IFFT, IFFT)

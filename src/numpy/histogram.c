@@ -38,8 +38,10 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
     if (tn_ndim(x) != 1 || (tn_size(x) && (!tn_dtype_is_integer(dtype) && dtype != TN_BOOL)))
         return tn__refused(TN_ERR_DTYPE, "bincount", "expected a vector of integers, got %s with %d axes", tn_dtype_name(dtype),
                            tn_ndim(x));
-    if (minlength < 0 || (weights && tn_size(weights) != tn_size(x)))
+    if (minlength < 0 || (weights && tn_size(x) && tn_size(weights) != tn_size(x)))
         return tn__refused(TN_ERR_VALUE, "bincount", "expected a minlength of 0 or more, and as many weights as elements");
+    if (weights && tn_size(x) && tn_dtype_is_complex(tn_dtype_of(weights)))
+        return tn__refused(TN_ERR_DTYPE, "bincount", "weights may not be complex");
     int64_t count = minlength;
     if (tn_size(x) > 0) {
         tn_array *whole = dtype == TN_BOOL ? tn_cast(x, TN_UINT8) : tn__again(x);

@@ -208,6 +208,8 @@ static tn_array *insertable(const tn_array *values, const tn_array *y, int along
 {
     tn_shape shape = tn_shape_of(y);
     tn_array *v = tn_cast(values, tn_dtype_of(y));
+    while (!tn_is_error(v) && tn_ndim(v) > shape.ndim && tn_dim(v, 0) == 1)
+        v = tn_squeeze(v, tn__axes_of(1, (int[]){0}));
     shape.dim[along] = count;
     if (count == 1 && tn_ndim(v) <= shape.ndim && !tn_is_error(v)) { /* NumPy: the first axis of values goes there */
         v = tn_moveaxis(tn__at_least(v, shape.ndim), tn__axes_of(1, (int[]){0}), tn__axes_of(1, &along));

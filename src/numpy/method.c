@@ -114,6 +114,11 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
     if (!opts || !opts->dtype || own || tn_is_error(a) || (b && tn_is_error(b)))
         return permitted(call(one, two, a, b), a, b, opts ? opts->casting : NULL, of_any);
     tn_dtype dtype = opts->dtype, bad = TN_DTYPE_DEFAULT;
+    if (dtype == TN_BOOL && b) { /* of comparisons the result alone is bool */
+        tn_array *compared = permitted(two(a, b), a, b, opts->casting, of_any);
+        if (!tn_is_error(compared) && tn_dtype_of(compared) == TN_BOOL && tn_result_type(2, (const tn_array *const[]){a, b}) != TN_BOOL)
+            return compared;
+    }
     if (!operand_may(a, dtype, opts->casting))
         bad = tn_dtype_of(a);
     if (b && !operand_may(b, dtype, opts->casting))
@@ -121,9 +126,12 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
     tn_array *y = bad ? NULL : call(one, two, tn_cast(a, dtype), b ? tn_cast(b, dtype) : NULL);
     if (y && (tn_is_error(y) || tn_dtype_of(y) == dtype))
         return y;
-    if (bad && dtype != TN_BOOL && !tn_dtype_is_float(dtype))
+    bool wide = dtype == TN_FLOAT64, sized = one == tn_abs && bad && tn_dtype_is_complex(bad) && tn_dtype_is_float(dtype);
+    if (sized && operand_may(a, wide ? TN_COMPLEX128 : TN_COMPLEX64, opts->casting)) /* the size of complex numbers is real */
+        return tn_cast(tn_abs(tn_cast(a, wide ? TN_COMPLEX128 : TN_COMPLEX64)), dtype);
+    if (bad && dtype != TN_BOOL)
         return refused_cast(bad, dtype);
-    tn_array *plain = call(one, two, a, b);
+    tn_array *plain = permitted(call(one, two, a, b), a, b, opts->casting, of_any);
     if (tn_is_error(plain) || tn_dtype_of(plain) == dtype)
         return plain;
     return bad ? refused_cast(bad, dtype)
@@ -233,6 +241,17 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
     tn_array *mask = opts->where ? tn_broadcast_to(tn_cast(opts->where, TN_BOOL), tn_shape_of(x)) : NULL;
     const tn_array *initial = opts->initial;
     int axis[TN_MAX_NDIM], count = 0;
+    for (int d = 0; initial && d < tn_ndim(x); d++)
+        if ((set >> d & 1) && tn_dim(x, d) == 0) { /* of nothing: the first value alone */
+            tn_shape left = tn_shape_of(x);
+            for (int k = 0; k < left.ndim; k++)
+                left.dim[k] = set >> k & 1 ? 1 : left.dim[k];
+            y = tn_is_error(y) ? y : tn_broadcast_to(tn_cast(initial, tn_dtype_of(y)), left);
+            for (int k = 0; k < left.ndim; k++)
+                if (set >> k & 1)
+                    axis[count++] = k;
+            return opts->keepdims || tn_is_error(y) ? y : tn_squeeze(y, tn__axes_of(count, axis));
+        }
     for (int d = 0; d < tn_ndim(x) && !tn_is_error(y); d++)
         if (set >> d & 1) {
             y = folded(f, y, d, mask, initial);

@@ -22,7 +22,7 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
         return tn__leave_error(tn__enter());
     int64_t extent = tn_dim(x, axis);
     for (int i = 0; i < count; i++)
-        if (kth[i] < -extent || kth[i] >= extent)
+        if (tn_size(x) > 0 && (kth[i] < -extent || kth[i] >= extent))
             return tn__refused(TN_ERR_VALUE, operation, "place %lld is out of range for an axis of extent %lld",
                                (long long)kth[i], (long long)extent);
     if (count == 1 && tn__partitions(x))

@@ -222,29 +222,28 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
                            const tn_quantile_opts *opts)
 {
     const method *m = find_method(opts && opts->method ? opts->method : "linear");
+    if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
+        return tn__refused(TN_ERR_DTYPE, operation, "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
+    if (tn_is_error(q) || !within(q, unit))
+        return tn_is_error(q) ? tn__again(q) : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
+    if (skip_nan && !tn_is_error(x) && tn_size(x) == 0) { /* whatever is asked of nothing: its mean, as NumPy has it */
+        const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims};
+        return tn_mean_with(x, &all);
+    }
     if (!m)
         return tn__refused(TN_ERR_NAME, operation, "no method '%s'; see tn_quantile", opts->method);
     slices s;
     if (!make_slices(operation, x, opts ? opts->axis : (tn_axes){0}, &s))
         return failure(x);
-    if (tn_is_error(q) || !within(q, unit))
-        return tn_is_error(q) ? tn__again(q) : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
     tn_dtype dtype = quantile_dtype(x, q, tn__is_weak(q));
     bool floating = tn_dtype_is_float(tn_dtype_of(x));
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);
     bool picks = m->weight == DOWN || m->weight == UP || m->weight == NEAREST || m->weight == STEP;
-    if (tn_dtype_is_complex(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, operation, "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
     if (tn_dtype_of(x) == TN_BOOL && n > 0 && !picks)
         return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
-    if (n == 0 && !skip_nan)
+    if (n == 0)
         return tn__refused(TN_ERR_VALUE, operation, "nothing has no quantiles; check tn_size(x) first");
-    if (n == 0) { /* NaN, one for each slice and quantile: the mean of nothing */
-        const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims, .dtype = dtype};
-        tn_array *nothing = tn_mean_with(x, &all);
-        return tn_is_error(nothing) || tn_ndim(q) == 0 ? nothing : tn_outer_with((tn_binary_function *)tn_add, tn_zeros_like(tn_cast(q, dtype)), nothing, NULL);
-    }
     tn_array *weights = opts && opts->weights ? weight_rows(operation, x, opts, m) : NULL;
     if (opts && opts->weights && !weights)
         return tn__leave_error(tn__enter());
@@ -276,10 +275,16 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     return tn_reshape((tn_dtype_of(x) == TN_BOOL && picks) || ends ? tn_cast(y, tn_dtype_of(x)) : y, result);
 }
 
+/* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there. */
+static tn_array *blended_into(tn_array *out, tn_array *y)
+{
+    return out ? tn_write(out, y, NULL) : y;
+}
+
 #define QUANTILES(name, unit, skip_nan)                                                            \
     tn_array *tn_##name##_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts) \
     {                                                                                              \
-        TN__COMPOSE(tn__into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts))); \
+        TN__COMPOSE(blended_into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts))); \
     }
 QUANTILES(quantile, 1, false)
 QUANTILES(percentile, 100, false)
@@ -336,5 +341,5 @@ tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts)
 
 tn_array *tn_nanmedian_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(tn__into(opts ? opts->out : NULL, median(x, true, opts)));
+    TN__COMPOSE(blended_into(opts ? opts->out : NULL, median(x, true, opts)));
 }

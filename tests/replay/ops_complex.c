@@ -38,6 +38,8 @@ static void real_if_close(call *c, const row *r)
 static const row rows[] = {
     {"real", "val", plain, NAME((tn_real)), 0},
     {"imag", "val", plain, NAME((tn_imag)), 0},
+    {"ndarray.conj", "x", plain, NAME((tn_conjugate)), 0},
+    {"ndarray.conjugate", "x", plain, NAME((tn_conjugate)), 0},
     {"angle", "z deg", angle, NULL, 0},
     {"iscomplex", "x", has_imaginary, NULL, 0},
     {"isreal", "x", has_imaginary, NULL, 1},

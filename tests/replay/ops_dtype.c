@@ -126,6 +126,20 @@ static void same(call *c, const row *r)
     give(c, array(c, 0));
 }
 
+/* Python's own numbers. */
+static tn_array *of_python(tn_array *y)
+{
+    tn_dtype of = tn_dtype_of(y);
+    return tn_cast(y, of == TN_BOOL ? of : tn_dtype_is_complex(of) ? TN_COMPLEX128 : tn_dtype_is_float(of) ? TN_FLOAT64 : TN_INT64);
+}
+
+static void listed(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    give(c, tn_dtype_of(x) == TN_UINT64 ? x : of_python(x));
+}
+
 static void transposed(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
@@ -153,13 +167,12 @@ static void item(call *c, const row *r)
     int count = c->rest_count - 1;
     for EACH(i, count) keys[i] = (tn_key){.kind = TN_KEY_NUMBER, .slice = {c->rest[1 + i]->i, TN_NONE, TN_NONE}};
     tn_array *y = count == 0 ? tn_reshape(x, (tn_shape){0}) : tn_getitem(count == 1 ? tn_ravel(x) : x, count, keys);
-    tn_dtype of = tn_dtype_of(y); /* Python's own numbers */
-    give(c, tn_cast(y, of == TN_BOOL || (of == TN_UINT64 && tn_item(y) >= 0x1p63) ? of : tn_dtype_is_complex(of) ? TN_COMPLEX128 : tn_dtype_is_float(of) ? TN_FLOAT64 : TN_INT64));
+    give(c, tn_dtype_of(y) == TN_UINT64 && tn_item(y) >= 0x1p63 ? y : of_python(y));
 }
 
 static const row rows[] = {
     {"can_cast", "from_ to casting", can_cast}, {"promote_types", "type1 type2", promote_types}, {"result_type", "*arrays_and_dtypes", result_type},
     {"isfortran", "a", isfortran}, {"min_scalar_type", "a", min_scalar_type}, {"issubdtype", "arg1 arg2", issubdtype}, {"isscalar", "element", isscalar}, {"require", "a dtype requirements", same}, {"T", "a", transposed, NULL, 0}, {"mT", "a", transposed, NULL, 1},
-    {"fill", "a value", fill}, {"item", "*args", item}, {"tolist", "a", same},
+    {"fill", "a value", fill}, {"item", "*args", item}, {"tolist", "a", listed},
 };
 REPLAY_ROWS(rows)

@@ -45,7 +45,13 @@ static void several(call *c, const row *r)
         for (int i = 0; i < opts.s.ndim; i++)
             opts.s.dim[i] = lengths[i];
     }
-    give(c, ((transform *)r->function)(array(c, 0), &opts));
+    tn_array *x = array(c, 0);
+    if ((given(c, 2) && opts.axes.count == 0) || (tn_ndim(x) == 0 && !two && !given(c, 1))) { /* along no axes: as it is */
+        if (opts.s.ndim || strstr(r->name, "rfft")) refuse(c, "axes");
+        give(c, x);
+        return;
+    }
+    give(c, ((transform *)r->function)(x, &opts));
 }
 
 static void frequencies(call *c, const row *r)
@@ -58,6 +64,7 @@ static void shift(call *c, const row *r)
 {
     tn_array *(*f)(const tn_array *, tn_axes) = (tn_array * (*)(const tn_array *, tn_axes)) r->function;
     bool none = given(c, 1) && axes(c, 1).count == 0; /* axes=(): nothing is shifted; here no axes stand for all */
+    if (!given(c, 1) && tn_ndim(array(c, 0)) == 0) refuse(c, "a number has no axes");
     give(c, none ? array(c, 0) : f(array(c, 0), axes(c, 1)));
 }
 

@@ -117,6 +117,8 @@ static void add_at(call *c, const row *r)
     if (c->refused) return;
     if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
+    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x))) { /* added, then cast */
+        if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK) give(c, x);
     } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
 }
 
@@ -125,7 +127,7 @@ static void add_at(call *c, const row *r)
 static void take(call *c, const row *r)
 {
     (void)r;
-    tn_take_opts o = {.axis = axes(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
+    tn_take_opts o = {.axis = one_axis(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
     tn_array *i = array(c, 1), *x = array(c, 0);
     bool number = c->slot[1] && (c->slot[1]->kind == FLOAT || (c->slot[1]->kind == LIST && tn_size(i) == 0));
     if (number) i = tn_cast(i, TN_INT64);
@@ -156,12 +158,17 @@ static void put(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
+    if (tn_size(x) == 0 && tn_size(array(c, 1)) > 0) refuse(c, "nothing to put into");
+    if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
+    if (!c->refused && tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
 }
 
 static void place(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
+    if (c->slot[2] && c->slot[2]->kind == ARRAY && !tn_can_cast_by(tn_dtype_of(array(c, 2)), tn_dtype_of(x), "safe")) refuse(c, "casting");
+    if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
+    if (c->refused) return;
     if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) == TN_OK) give(c, x);
 }
 
@@ -200,10 +207,19 @@ static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_ar
 static void compress(call *c, const row *r)
 {
     (void)r;
-    tn_axes axis = axes(c, 2);
+    tn_axes axis = one_axis(c, 2);
     tn_array *x = array(c, 1);
     if (tn_ndim(x) == 0 && axis.count == 1 && (axis.axis[0] == 0 || axis.axis[0] == -1)) x = tn_reshape(x, TN_SHAPE(1));
     give(c, tn_compress_with(array(c, 0), x, axis, &(tn_out_opts){.out = given(c, 3) ? array(c, 3) : NULL}));
+}
+
+/* The method: the array first. */
+static void method_compress(call *c, const row *r)
+{
+    const value *x = c->slot[0];
+    c->slot[0] = c->slot[1];
+    c->slot[1] = x;
+    compress(c, r);
 }
 
 static void extract(call *c, const row *r)
@@ -272,6 +288,7 @@ static void unravel_index(call *c, const row *r)
     tn_array *out[TN_MAX_NDIM];
     tn_shape s = shape(c, 1), turned = s;
     bool fortran = string(c, 2, "C")[0] == 'F';
+    if (strlen(string(c, 2, "C")) != 1 || !strchr("CF", *string(c, 2, "C"))) refuse(c, "order");
     for EACH(d, s.ndim) turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
     if (c->refused || tn_unravel_index(array(c, 0), turned, out) != TN_OK) return;
     for EACH(d, s.ndim) give(c, out[fortran ? s.ndim - 1 - d : d]);
@@ -365,7 +382,7 @@ static const row rows[] = {
     {"place", "arr mask vals", place, NAME(tn_place)}, {"putmask", "a mask values", place, NAME(tn_putmask)},
     {"copyto", "dst src casting where", copyto}, {"fill_diagonal", "a val wrap", fill_diagonal},
     {"nonzero", "a", nonzero}, {"flatnonzero", "a", of_one, NAME(tn_flatnonzero)}, {"argwhere", "a", of_one, NAME(tn_argwhere)},
-    {"compress", "condition a axis out", compress}, {"extract", "condition arr", extract},
+    {"compress", "condition a axis out", compress}, {"ndarray.compress", "a condition axis out", method_compress}, {"extract", "condition arr", extract},
     {"choose", "a choices out mode", choose}, {"select", "condlist choicelist default", select_first},
     {"piecewise", "x condlist funclist", piecewise},
     {"unravel_index", "indices shape order", unravel_index},

@@ -2,6 +2,7 @@
 /* Replaying what joins, splits, inserts and trims. */
 #include "replay.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NAME(f) (void (*)(void))(f)
@@ -100,7 +101,7 @@ static void block(call *c, const row *r)
 static void append(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_append(array(c, 0), array(c, 1), axes(c, 2)));
+    give(c, tn_append(array(c, 0), array(c, 1), one_axis(c, 2)));
 }
 
 /* number: 0 split, 1 array_split; 2, 3, 4: hsplit, vsplit, dsplit */
@@ -113,8 +114,10 @@ static void split(call *c, const row *r)
     int count = 0;
     if (tn_ndim(x) < least) refuse(c, "too few axes");
     if (c->refused || !v) return;
-    if (is_integer(c, 1)) {
-        count = (int)integer(c, 1, 0);
+    bool fraction = v->kind == FLOAT && r->number == 1; /* array_split truncates, split wants a divisor */
+    if (v->kind == FLOAT && !fraction && tn_ndim(x) > axis && v->f > 0 && fmod((double)tn_dim(x, axis), v->f) == 0) fraction = true;
+    if (fraction || is_integer(c, 1)) {
+        count = (int)number(c, 1, 0);
         if (count < 1 || count > MAX_RESULTS) {
             refuse(c, "%d sections", count);
             return;
@@ -145,6 +148,7 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
     if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || tn_size(p) != extent)) refuse(c, "a mask of another extent");
     if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
     if (!tn_dtype_is_integer(tn_dtype_of(p)) && tn_size(p) > 0) refuse(c, "positions must be integers");
+    if (tn_ndim(p) > 1 && !strcmp(c->row->name, "insert")) refuse(c, "positions have one axis at most");
     p = tn_ravel(tn_cast(p, TN_INT64));
     int n = (int)tn_size(p);
     if (c->refused || n > capacity || tn_to_host(p, out, sizeof *out * (size_t)capacity) != TN_OK) {
@@ -158,7 +162,7 @@ static void insert_or_delete(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     int64_t place[MAX_RESULTS];
-    tn_axes along = axes(c, r->number ? 3 : 2);
+    tn_axes along = one_axis(c, r->number ? 3 : 2);
     int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
     int count = positions(c, 1, extent, place, MAX_RESULTS);
     if (c->refused) return;
@@ -172,7 +176,7 @@ static void trim_zeros(call *c, const row *r)
 {
     (void)r;
     const char *trim = string(c, 1, "fb");
-    if (trim[strspn(trim, "fFbB")]) refuse(c, "trim '%s'", trim);
+    if (!*trim || trim[strspn(trim, "fFbB")]) refuse(c, "trim '%s'", trim);
     give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
 }
 

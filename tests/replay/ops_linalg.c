@@ -13,7 +13,12 @@ static void of_matrix(call *c, const row *r)
     give(c, f(array(c, 0)));
 }
 
-static bool upper(call *c, int i) { return strcmp(string(c, i, "L"), "U") == 0 || strcmp(string(c, i, "L"), "u") == 0; }
+static bool upper(call *c, int i)
+{
+    const char *word = string(c, i, "L");
+    if (strlen(word) != 1 || !strchr("LlUu", *word)) refuse(c, "UPLO '%s'", word);
+    return *word == 'U' || *word == 'u';
+}
 
 static void solve(call *c, const row *r)
 {
@@ -112,16 +117,37 @@ static void lstsq(call *c, const row *r)
     give(c, s);
 }
 
+/* A tolerance a matrix: an array of one axis or more. */
+static tn_array *tolerances(call *c, int i)
+{
+    bool several = given(c, i) && (c->slot[i]->kind == LIST || (c->slot[i]->kind == ARRAY && tn_ndim(c->slot[i]->array) > 0));
+    return several ? tn_expand_dims(array(c, i), -1) : NULL;
+}
+
 /* rcond and rtol are two names of one thing; hermitian may be the third argument or behind them. */
 static void pinv(call *c, const row *r)
 {
     (void)r;
+    tn_array *rcond = tolerances(c, given(c, 3) ? 3 : 1), *u, *s, *vh;
+    if (rcond && !boolean(c, 2, false) && tn_size(array(c, 0)) > 0) {
+        if (tn_linalg_svd(array(c, 0), &u, &s, &vh, .reduced = true) != TN_OK) return;
+        tn_array *kept = tn_greater(s, tn_multiply(rcond, tn_max(s, .axis = TN_AXES(-1), .keepdims = true)));
+        tn_array *inverse = tn_where(kept, tn_reciprocal(s), 0);
+        if (tn_ndim(kept) != tn_ndim(s) || tn_size(kept) != tn_size(s)) refuse(c, "tolerances that are none of a matrix");
+        give(c, tn_matmul(tn_multiply(tn_conjugate(tn_swapaxes(vh, -1, -2)), tn_expand_dims(inverse, -2)), tn_conjugate(tn_swapaxes(u, -1, -2))));
+        return;
+    }
     give(c, tn_linalg_pinv(array(c, 0), .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0), .hermitian = boolean(c, 2, false)));
 }
 
 static void matrix_rank(call *c, const row *r)
 {
     (void)r;
+    tn_array *tol = tolerances(c, 1);
+    if (tol && tn_ndim(array(c, 0)) > 1) {
+        give(c, tn_count_nonzero(tn_greater(tn_linalg_svdvals(array(c, 0)), tol), .axis = TN_AXES(-1)));
+        return;
+    }
     give(c, tn_linalg_matrix_rank(array(c, 0), .tol = number(c, 1, 0), .hermitian = boolean(c, 2, false), .rcond = number(c, 3, 0)));
 }
 

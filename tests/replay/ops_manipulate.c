@@ -38,7 +38,8 @@ static void full(call *c, const row *r)
 {
     (void)r;
     tn_array *v = array(c, 1);
-    if (given(c, 2) && c->slot[1] && c->slot[1]->kind != COMPLEX) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
+    check_order(c, 3, "CFcf");
+    if (given(c, 2) && c->slot[1] && c->slot[1]->kind == INT) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
     give(c, tn_broadcast_to(tn_cast(v, dtype(c, 2, tn_dtype_of(v))), shape(c, 0)));
 }
 
@@ -49,7 +50,8 @@ static void filled_like(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_create_opts o = {.dtype = dtype(c, 1 + at, tn_dtype_of(x))};
     tn_shape s = given(c, 4 + at) ? shape(c, 4 + at) : tn_shape_of(x);
-    if (at && c->slot[1]) check_assigned(c, c->slot[1], o.dtype);
+    check_order(c, 2 + at, "CFAKcfak");
+    if (at && c->slot[1] && c->slot[1]->kind == INT) check_assigned(c, c->slot[1], o.dtype);
     give(c, at ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s) : r->number ? tn_ones_with(s, &o) : tn_zeros_with(s, &o));
 }
 
@@ -165,8 +167,7 @@ static void reshape(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0);
     tn_shape s = shape(c, given(c, 3) ? 3 : 1);
-    const char *order = string(c, 2, "C");
-    if (!strchr("CFA", order[0])) refuse(c, "order '%s'", order);
+    check_order(c, 2, "CFAcfa");
     if (fortran(c, 2)) { /* the reversed axes in C order */
         tn_shape back = {.ndim = s.ndim};
         for EACH(d, s.ndim) back.dim[d] = s.dim[s.ndim - 1 - d];
@@ -212,6 +213,12 @@ static void method(call *c, const row *r)
     tn_array *x = array_of(c, c->rest[0]);
     long long read[TN_MAX_NDIM];
     int count = c->rest_count == 2 && c->rest[1]->kind != NONE ? integers(c, c->rest[1], read, TN_MAX_NDIM) : 0;
+    if (!r->number && c->slot[1]) { /* in an order: the function's */
+        const value *order = c->slot[1];
+        c->slot[0] = c->rest[0], c->slot[1] = c->rest_count == 2 ? c->rest[1] : NULL, c->slot[2] = order, c->slot[3] = NULL;
+        reshape(c, r);
+        return;
+    }
     tn_shape s = {.ndim = count};
     tn_axes list = {.count = count};
     for EACH(i, count) list.axis[i] = (int)(s.dim[i] = read[i]);
@@ -280,7 +287,8 @@ static void squeeze(call *c, const row *r)
     (void)r;
     tn_axes list = axes(c, 1);
     tn_array *x = array(c, 0);
-    give(c, given(c, 1) && list.count == 0 ? x : tn_squeeze(x, list));
+    bool number = tn_ndim(x) == 0 && list.count == 1 && (list.axis[0] == 0 || list.axis[0] == -1); /* as of one element */
+    give(c, (given(c, 1) && list.count == 0) || number ? x : tn_squeeze(x, list));
 }
 
 static void broadcast_to(call *c, const row *r)
@@ -326,7 +334,9 @@ static void roll(call *c, const row *r)
     (void)r;
     long long read[TN_MAX_NDIM];
     int64_t shift[TN_MAX_NDIM];
-    int count = c->slot[1] ? integers(c, c->slot[1], read, TN_MAX_NDIM) : 0;
+    bool fraction = c->slot[1] && c->slot[1]->kind == FLOAT; /* truncated */
+    int count = fraction ? 1 : c->slot[1] ? integers(c, c->slot[1], read, TN_MAX_NDIM) : 0;
+    if (fraction) read[0] = (long long)c->slot[1]->f;
     tn_axes list = axes(c, 2);
     for EACH(i, count) shift[i] = read[i];
     for (int i = 1; list.count == 0 && i < count; i++) shift[0] += shift[i];
@@ -349,10 +359,10 @@ static void repeat(call *c, const row *r)
 {
     (void)r;
     const value *v = c->slot[1];
-    bool one = v && (v->kind == INT || v->kind == BOOL);
+    bool one = v && (v->kind == INT || v->kind == BOOL || v->kind == FLOAT); /* a float is truncated */
     tn_array *x = array(c, 0);
     if (tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
-    give(c, one ? tn_repeat(x, integer(c, 1, 1), axes(c, 2)) : tn_repeat_each(x, array(c, 1), axes(c, 2)));
+    give(c, one ? tn_repeat(x, (int64_t)number(c, 1, 1), one_axis(c, 2)) : tn_repeat_each(x, array(c, 1), one_axis(c, 2)));
 }
 
 static void resize(call *c, const row *r)
@@ -413,6 +423,7 @@ static void fact(call *c, const row *r)
 static const row rows[] = {
     {"ndim", "a", fact, NULL, 0}, {"size", "a axis", fact, NULL, 1}, {"shape", "a", fact, NULL, 2},
     {"zeros", "shape dtype order", filled, NULL, 0}, {"ones", "shape dtype order", filled, NULL, 1},
+    {"empty", "shape dtype order", filled, NULL, 0}, {"empty_like", "prototype dtype order subok shape", filled_like, NULL, 0},
     {"full", "shape fill_value dtype order", full},
     {"zeros_like", "a dtype order subok shape", filled_like, NULL, 0},
     {"ones_like", "a dtype order subok shape", filled_like, NULL, 1},

@@ -12,7 +12,7 @@
 static tn_array *along(call *c, int x, int axis, tn_axis_opts *o)
 {
     bool flat = c->slot[axis] && !given(c, axis);
-    *o = (tn_axis_opts){.axis = flat ? (tn_axes){1, {0}} : given(c, axis) ? axes(c, axis) : (tn_axes){1, {-1}}};
+    *o = (tn_axis_opts){.axis = flat ? (tn_axes){1, {0}} : given(c, axis) ? one_axis(c, axis) : (tn_axes){1, {-1}}};
     return flat ? tn_ravel(array(c, x)) : array(c, x);
 }
 
@@ -24,6 +24,7 @@ static void sort(call *c, const row *r)
     bool known = false;
     for EACH(i, 4) known |= kind[0] == kinds[i][0] || kind[0] == kinds[i][0] - 32; /* NumPy looks at the first letter */
     if (!known) refuse(c, "kind '%s'", kind);
+    if (given(c, 2) && given(c, 4)) refuse(c, "kind and stable");
     tn_array *x = along(c, 0, 1, &o);
     if (r->number && tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
     give(c, ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o));
@@ -73,7 +74,7 @@ static void searchsorted(call *c, const row *r)
     (void)r;
     const char *side = string(c, 2, "left");
     tn_search_opts o = {.right = side[0] == 'r'};
-    if (!strchr("lrLR", side[0])) refuse(c, "side '%s'", side);
+    if (strcmp(side, "left") && strcmp(side, "right")) refuse(c, "side '%s'", side);
     tn_array *sorted = array(c, 0);
     if (given(c, 3)) sorted = tn_take(sorted, array(c, 3), 0);
     give(c, tn_searchsorted_with(sorted, array(c, 1), &o));
@@ -109,6 +110,7 @@ static void unique_parts(call *c, const row *r)
     tn_array *part[3];
     tn_unique_opts o = {.index = r->number & 1 ? &part[0] : NULL, .inverse = r->number & 2 ? &part[1] : NULL,
                         .counts = r->number & 4 ? &part[2] : NULL, .distinct_nan = true};
+    c->unordered = r->number == 0 && !boolean(c, 1, false);
     give(c, tn_unique_with(array(c, 0), &o));
     for EACH(i, 3) if (r->number >> i & 1) give(c, part[i]);
 }
@@ -168,6 +170,12 @@ static tn_out_opts options(call *c, int i)
     return (tn_out_opts){.out = given(c, i) ? array(c, i) : NULL, .dtype = dtype(c, i + 1, TN_DTYPE_DEFAULT), .casting = string(c, i + 2, NULL)};
 }
 
+static int product_ndim(const tn_array *a, const tn_array *b)
+{
+    int m = tn_ndim(a), n = tn_ndim(b);
+    return m && n ? m + n - 2 : m + n;
+}
+
 /* x1 x2 out dtype casting, and those that have two operands only. */
 static void product(call *c, const row *r)
 {
@@ -177,7 +185,10 @@ static void product(call *c, const row *r)
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
     if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))) refuse(c, "out's dtype");
     if (c->refused) return;
-    give(c, tn_binary_with((tn_binary_function *)r->function, a, b, &o));
+    tn_array *y = tn_binary_with((tn_binary_function *)r->function, a, b, &o);
+    bool fits = !o.out || strcmp(r->name, "dot") || tn_ndim(o.out) == product_ndim(a, b);
+    if (!fits) refuse(c, "out has %d axes", tn_ndim(o.out));
+    give(c, y);
 }
 
 /* Stacks of matrices times stacks of vectors; number: vectors (conjugated) times matrices. */
@@ -217,7 +228,8 @@ static void tensordot(call *c, const row *r)
         for EACH(i, q.count) q.axis[i] = (int)read[i];
     } else {
         p.count = q.count = (int)integer(c, 2, 2);
-        if (p.count < 0 || p.count > tn_ndim(a) || q.count > tn_ndim(b)) refuse(c, "too many axes");
+        if (p.count < 0) p.count = q.count = 0; /* as Python's range has it */
+        if (p.count > tn_ndim(a) || q.count > tn_ndim(b)) refuse(c, "too many axes");
         for EACH(i, c->refused ? 0 : p.count) {
             p.axis[i] = tn_ndim(a) - p.count + i;
             q.axis[i] = i;

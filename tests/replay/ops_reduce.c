@@ -56,10 +56,21 @@ static void reduce(call *c, const row *r)
     give(c, ((reduction *)r->function)(x, &o));
 }
 
+static bool inexact(tn_dtype dtype) { return tn_dtype_is_float(dtype) || tn_dtype_is_complex(dtype); }
+
+/* The functions that skip NaN keep floats what they are, in dtype (slot 2) and out (slot 3). */
+static void stays_inexact(call *c, const row *r, const tn_array *x)
+{
+    bool nan = !strncmp(r->name, "nan", 3) && inexact(tn_dtype_of(x));
+    if (nan && given(c, 2) && !inexact(dtype(c, 2, TN_FLOAT64))) refuse(c, "dtype must be inexact");
+    if (nan && given(c, 3) && !inexact(tn_dtype_of(array(c, 3)))) refuse(c, "out must be inexact");
+}
+
 /* a axis dtype out keepdims where */
 static void mean(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
+    stays_inexact(c, r, x);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false)};
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     o.where = mask(c, 5);
@@ -78,7 +89,13 @@ static void variance(call *c, const row *r)
     if (given(c, 8)) o.ddof = number(c, 8, 0);
     o.where = mask(c, 6);
     o.out = fitting_out(c, 3, x, &o);
-    give(c, ((reduction *)r->function)(x, &o));
+    stays_inexact(c, r, x);
+    bool root = strstr(r->name, "std"), whole = o.dtype && !inexact(o.dtype); /* a root is no whole number, but one alone is made one */
+    if (root && o.out && !inexact(tn_dtype_of(o.out))) refuse(c, "the root may not be cast to out");
+    if (c->refused) return;
+    tn_array *y = ((reduction *)r->function)(x, &o);
+    if (root && whole && tn_ndim(y)) refuse(c, "the root may not be cast to dtype");
+    give(c, root && whole ? tn_cast(y, o.dtype) : y);
 }
 
 /* a axis out keepdims where */
@@ -96,6 +113,7 @@ static void whether(call *c, const row *r)
 static void position(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
+    if (strcmp(r->name, "ptp")) (void)one_axis(c, 1);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
     if (!strcmp(r->name, "ptp")) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     o.out = fitting_out(c, 2, x, &o);
@@ -139,18 +157,26 @@ static void average(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *total = NULL;
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
-    if (!given(c, 2)) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
-    give(c, tn_average_with(x, given(c, 2) ? array(c, 2) : NULL, &total, &o));
-    if (boolean(c, 3, false)) give(c, total);
+    tn_array *weights = given(c, 2) ? array(c, 2) : NULL;
+    bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
+    if (weights && nothing) weights = tn_expand_dims(weights, 0);
+    over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    tn_array *y = weights && tn_size(x) == 0 && nothing ? tn_mean_with(x, &o) : tn_average_with(x, weights, &total, &o);
+    if (!weights && tn_size(y) == 0) refuse(c, "there is nothing to divide by");
+    give(c, y);
+    if (boolean(c, 3, false)) give(c, total ? total : y);
 }
 
 /* ---- scans ---- */
 
 static void scan_along(call *c, const row *r)
 {
-    tn_axis_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .out = given(c, 3) && !r->number ? array(c, 3) : NULL};
+    tn_axis_opts o = {.axis = one_axis(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = vector_of(c, 0, 1);
     if (r->number && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "an axis is needed");
+    if (c->refused) return;
+    bool own = given(c, 3) && !r->number && tn_ndim(array(c, 3)) == (given(c, 1) ? tn_ndim(x) : 1);
+    if (own) o.out = array(c, 3);
     tn_array *y = ((scan *)r->function)(x, &o);
     if (r->number && boolean(c, 4, false) && !tn_is_error(y)) {
         int axis = (int)integer(c, 1, 0);
@@ -161,7 +187,7 @@ static void scan_along(call *c, const row *r)
         tn_array *both[] = {first, y};
         y = tn_concatenate(2, (const tn_array *const *)both, axis);
     }
-    give(c, r->number && given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+    give(c, given(c, 3) && !own ? scanned_into(c, array(c, 3), y) : y);
 }
 
 static void diff(call *c, const row *r)
@@ -169,6 +195,10 @@ static void diff(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0);
     int axis = (int)integer(c, 2, -1);
+    if (integer(c, 1, 1) == 0) { /* as it is, whatever stands beside it */
+        give(c, x);
+        return;
+    }
     if (axis < -tn_ndim(x) || axis >= tn_ndim(x)) refuse(c, "no axis %d", axis);
     for (int side = 3; side <= 4 && !c->refused; side++)
         if (given(c, side)) {
@@ -268,6 +298,8 @@ static void bincount(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
+    if (c->slot[0] && c->slot[0]->kind == ARRAY && inexact(tn_dtype_of(x))) refuse(c, "expected integers");
+    if (tn_dtype_of(x) == TN_UINT64) x = tn_cast(x, TN_INT64);
     give(c, tn_bincount(x, given(c, 1) ? array(c, 1) : NULL, integer(c, 2, 0)));
 }
 

@@ -69,8 +69,9 @@ static void divmod(call *c, const row *r)
     (void)r;
     tn_array *quotient, *remainder;
     no_single_out(c, 2);
+    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, string(c, 5, "same_kind"))) refuse(c, "casting");
     if (given(c, 4)) { /* dtype */
-        tn_ufunc_opts o = {.dtype = dtype(c, 4, TN_DTYPE_DEFAULT)};
+        tn_ufunc_opts o = {.dtype = dtype(c, 4, TN_DTYPE_DEFAULT), .casting = string(c, 5, NULL)};
         give(c, tn_binary_with((tn_floor_divide), operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
         give(c, tn_binary_with((tn_remainder), operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
         return;
@@ -112,6 +113,7 @@ static void clip(call *c, const row *r)
     tn_array *low = limit(c, first, of), *high = limit(c, second, of);
     const tn_ufunc_opts o = {.out = given(c, 3) ? array(c, 3) : NULL, .dtype = dtype(c, 6, TN_DTYPE_DEFAULT), .where = mask(c, 7),
                              .casting = string(c, 8, NULL)};
+    if (!low && !high && of == TN_BOOL) refuse(c, "bool has no positive");
     if (!c->refused) give(c, tn_clip_with(x, low, high, &o));
 }
 
@@ -209,6 +211,24 @@ static tn_array *reduced_out(call *c, const tn_array *x, const tn_reduce_opts *o
     return out;
 }
 
+/* Into out by any cast, as the methods have it. */
+static tn_array *into(tn_array *out, tn_array *y)
+{
+    return tn_write(out, tn_cast(y, tn_dtype_of(out)), NULL);
+}
+
+tn_array *scanned_into(call *c, tn_array *out, tn_array *y)
+{
+    tn_key first[TN_MAX_NDIM + 1] = {{.kind = TN_KEY_ELLIPSIS}};
+    int ndim = tn_ndim(y), more = tn_ndim(out) - ndim;
+    bool fits = more >= 0 && !tn_is_error(y);
+    for (int d = 0; fits && d < ndim; d++) fits = tn_dim(out, d) == tn_dim(y, d);
+    for (int i = 0; i < more; i++) first[1 + i] = (tn_key){.kind = TN_KEY_NUMBER, .slice = {0, TN_NONE, TN_NONE}};
+    if (!fits && !tn_is_error(y)) refuse(c, "out does not have the result's shape");
+    if (c->refused) return y;
+    return tn_setitem(out, tn_cast(y, tn_dtype_of(out)), 1 + more, first) == TN_OK ? out : y;
+}
+
 /* reduce has the first axis by default; None stands for all. r->number: by the function of two operands, else a reduction. */
 static void reduce(call *c, const row *r)
 {
@@ -225,25 +245,27 @@ static void reduce(call *c, const row *r)
     if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
     bool logical = !strncmp(r->name, "logical", 7);
     if (logical && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
+    if (given(c, 3) && !o.dtype && r->number && !logical && tn_dtype_of(x) != TN_BOOL) /* in what holds both */
+        x = tn_cast(x, tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(array(c, 3))));
     if (r->number) {
         if (logical) x = tn_cast(x, TN_BOOL);
         if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial && (tn_size(x) == 0 || o.where || !strncmp(r->name, "hypot", 5) || !strncmp(r->name, "gcd", 3)))
             o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
                                                            : tn_weak_int((long long)reorderable[known].identity);
         tn_array *y = tn_reduce_by((tn_binary_function *)r->function, x, &o);
-        give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
+        give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);
         return;
     }
     if (logical && o.initial) { /* any and all have no initial value: they are joined to it */
         tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &(tn_reduce_opts){.axis = o.axis, .keepdims = o.keepdims, .where = o.where});
         y = r->name[8] == 'a' ? tn_logical_and(y, o.initial) : tn_logical_or(y, o.initial);
-        give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
+        give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);
         return;
     }
     bool extreme = known >= 0 && !strncmp(r->name, "m", 1) && r->name[1] != 'u';
     if (extreme && o.dtype) x = tn_cast(x, o.dtype);
     tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &o);
-    give(c, given(c, 3) ? tn_write(reduced_out(c, x, &o), y, NULL) : y);
+    give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);
 }
 
 static void accumulate(call *c, const row *r)
@@ -254,7 +276,7 @@ static void accumulate(call *c, const row *r)
     if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
     tn_array *y = r->number == 1 ? tn_accumulate_by((tn_binary_function *)r->function, x, &o)
                                  : ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o);
-    give(c, given(c, 3) ? tn_write(array(c, 3), y, NULL) : y);
+    give(c, given(c, 3) ? scanned_into(c, array(c, 3), y) : y);
 }
 
 static void reduceat(call *c, const row *r)
@@ -277,6 +299,8 @@ static void at(call *c, const row *r)
     tn_key keys[MAX_ARGUMENTS];
     tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
+    tn_array *once = ((tn_binary_function *)r->function)(tn_zeros(TN_SHAPE(1), .dtype = tn_dtype_of(x)), tn_is_error(y) || !tn_ndim(y) ? y : tn_zeros(TN_SHAPE(1), .dtype = tn_dtype_of(y)));
+    if (tn_is_error(once)) refuse(c, "%s", tn_message_of(once));
     if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, y, count, keys) == TN_OK) give(c, x);
 }
 
@@ -284,12 +308,17 @@ static void at(call *c, const row *r)
 #define OF_ONE(f) static tn_array *one_##f(const tn_array *a, const tn_array *b) { (void)b; return tn_##f(a); }
 OF_ONE(negative) OF_ONE(positive) OF_ONE(abs) OF_ONE(sign) OF_ONE(square) OF_ONE(reciprocal) OF_ONE(exp) OF_ONE(log) OF_ONE(sqrt)
 OF_ONE(sin) OF_ONE(cos) OF_ONE(tanh) OF_ONE(floor) OF_ONE(ceil) OF_ONE(rint) OF_ONE(trunc) OF_ONE(invert) OF_ONE(logical_not)
+OF_ONE(tan) OF_ONE(arcsin) OF_ONE(arccos) OF_ONE(arctan) OF_ONE(sinh) OF_ONE(cosh) OF_ONE(arcsinh) OF_ONE(arccosh) OF_ONE(arctanh) OF_ONE(exp2)
+OF_ONE(expm1) OF_ONE(log2) OF_ONE(log10) OF_ONE(log1p) OF_ONE(cbrt) OF_ONE(fabs) OF_ONE(deg2rad) OF_ONE(rad2deg) OF_ONE(isnan) OF_ONE(isinf)
+OF_ONE(isfinite) OF_ONE(signbit) OF_ONE(spacing) OF_ONE(conjugate) OF_ONE(bitwise_count)
 
 static void at_one(call *c, const row *r)
 {
     tn_key keys[MAX_ARGUMENTS];
     tn_array *x = array(c, 0);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
+    tn_array *once = ((tn_binary_function *)r->function)(tn_zeros(TN_SHAPE(0), .dtype = tn_dtype_of(x)), NULL);
+    if (tn_is_error(once)) refuse(c, "%s", tn_message_of(once));
     if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, tn_weak_int(0), count, keys) == TN_OK) give(c, x);
 }
 
@@ -303,6 +332,12 @@ static void ldexp_of(call *c, const row *r)
     tn_ufunc_opts o = options(c, 2);
     tn_array *a = array(c, 0), *b = operand(c, 1, 0, 1);
     if (tn_dtype_of(b) == TN_BOOL) b = tn_cast(b, TN_INT8);
+    if (tn_dtype_of(b) == TN_UINT64) refuse(c, "exponents of uint64");
+    if (o.dtype) { /* of the first operand and the result */
+        if (!tn_dtype_is_float(o.dtype) || !tn_can_cast_by(tn_dtype_of(a), o.dtype, o.casting ? o.casting : "same_kind")) refuse(c, "dtype");
+        a = tn_cast(a, o.dtype);
+        o.dtype = TN_DTYPE_DEFAULT;
+    }
     give(c, plain(&o) ? tn_ldexp(a, b) : tn_binary_with((tn_binary_function *)r->function, a, b, &o));
 }
 
@@ -362,7 +397,13 @@ static const row rows[] = {
     ALL_METHODS(greater, greater), ALL_METHODS(greater_equal, greater_equal),
     AT_ONE(negative, negative), AT_ONE(positive, positive), AT_ONE(absolute, abs), AT_ONE(abs, abs), AT_ONE(sign, sign), AT_ONE(square, square),
     AT_ONE(reciprocal, reciprocal), AT_ONE(exp, exp), AT_ONE(log, log), AT_ONE(sqrt, sqrt), AT_ONE(sin, sin), AT_ONE(cos, cos), AT_ONE(tanh, tanh),
-    AT_ONE(floor, floor), AT_ONE(ceil, ceil), AT_ONE(rint, rint), AT_ONE(trunc, trunc), AT_ONE(invert, invert), AT_ONE(logical_not, logical_not),
+    AT_ONE(tan, tan), AT_ONE(arcsin, arcsin), AT_ONE(asin, arcsin), AT_ONE(arccos, arccos), AT_ONE(acos, arccos), AT_ONE(arctan, arctan),
+    AT_ONE(atan, arctan), AT_ONE(sinh, sinh), AT_ONE(cosh, cosh), AT_ONE(arcsinh, arcsinh), AT_ONE(asinh, arcsinh), AT_ONE(arccosh, arccosh),
+    AT_ONE(acosh, arccosh), AT_ONE(arctanh, arctanh), AT_ONE(atanh, arctanh), AT_ONE(exp2, exp2), AT_ONE(expm1, expm1), AT_ONE(log2, log2),
+    AT_ONE(log10, log10), AT_ONE(log1p, log1p), AT_ONE(cbrt, cbrt), AT_ONE(fabs, fabs), AT_ONE(deg2rad, deg2rad), AT_ONE(radians, deg2rad),
+    AT_ONE(rad2deg, rad2deg), AT_ONE(degrees, rad2deg), AT_ONE(isnan, isnan), AT_ONE(isinf, isinf), AT_ONE(isfinite, isfinite),
+    AT_ONE(signbit, signbit), AT_ONE(spacing, spacing), AT_ONE(conjugate, conjugate), AT_ONE(conj, conjugate), AT_ONE(bitwise_count, bitwise_count),
+    AT_ONE(bitwise_not, invert), AT_ONE(bitwise_invert, invert), AT_ONE(floor, floor), AT_ONE(ceil, ceil), AT_ONE(rint, rint), AT_ONE(trunc, trunc), AT_ONE(invert, invert), AT_ONE(logical_not, logical_not),
     {"add.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_sum_with)},
     {"multiply.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_prod_with)},
     {"maximum.reduce", "array axis dtype out keepdims initial where", reduce, NAME(tn_max_with)},

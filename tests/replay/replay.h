@@ -62,7 +62,8 @@ typedef struct call {
         bool columns; /* of matrices: vectors that are determined but for a factor of size one */
         int rows;     /* the result whose rows take the factors' inverses, or -1 */
     } vectors[MAX_RESULTS];
-    bool refused; /* by the tool: message says why */
+    bool unordered; /* NumPy gives the elements in any order */
+    bool refused;   /* by the tool: message says why */
     char message[512];
 } call;
 
@@ -94,6 +95,8 @@ const char *string(call *c, int i, const char *absent);
 tn_dtype dtype(call *c, int i, tn_dtype absent);
 /* An integer or a list of them; none: an empty list. */
 tn_axes axes(call *c, int i);
+/* One axis or none: refuses a list, where NumPy takes no tuple. */
+tn_axes one_axis(call *c, int i);
 tn_shape shape(call *c, int i);
 /* A mask: NULL if absent, None or True. */
 tn_array *mask(call *c, int i);
@@ -121,6 +124,8 @@ void give_integer(call *c, long long result);
 void give_number(call *c, double result);
 /* A dtype. */
 void give_dtype(call *c, tn_dtype result);
+/* The result of a scan in out by any cast, which may have axes behind those of the result: the first element of each is written. */
+tn_array *scanned_into(call *c, tn_array *out, tn_array *y);
 /* Ends the call with the tool's own refusal. */
 void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
 

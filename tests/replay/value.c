@@ -150,6 +150,12 @@ tn_axes axes(call *c, int i)
     return list;
 }
 
+tn_axes one_axis(call *c, int i)
+{
+    if (given(c, i) && c->slot[i]->kind == LIST) mismatch(c, c->slot[i], "one axis");
+    return axes(c, i);
+}
+
 tn_shape shape(call *c, int i)
 {
     tn_shape result = {0};
@@ -159,6 +165,7 @@ tn_shape shape(call *c, int i)
         return result;
     }
     long long read[TN_MAX_NDIM];
+    if (c->slot[i]->kind == BOOL) mismatch(c, c->slot[i], "a shape");
     result.ndim = integers(c, c->slot[i], read, TN_MAX_NDIM);
     for (int k = 0; k < result.ndim; k++) result.dim[k] = read[k];
     return result;
