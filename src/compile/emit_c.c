@@ -3,32 +3,48 @@
  * Loops of kernels in C. Three shapes:
  *
  *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
- *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles
+ *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles, for
+ *                   which what is needed of it is copied first
  *     rows          the last loop is reduced: an item is a row; passes over it accumulate in lanes (device/order.h)
  *     columns       the last loop is kept: an item is a block of columns; passes over the rows accumulate in blocks
  */
+
 #include "compile/emit.h"
+
+#include <stdio.h>
+
 #include "device/order.h"
 
 /* ---- elementwise ---- */
 
-/* A tile's extents: a line of the cache holds TILE_ROWS float32, and TILE_COLUMNS such lines are there when they come again. */
-#define TILE_ROWS    16
-#define TILE_COLUMNS 64
+#define TILE_ROWS  64          /* of a tile, along which operands that lie across are read: some lines of the cache */
+#define TILE_BYTES (16 << 10)  /* of an operand's part of it, in the nearest cache */
 
-/* The loop along which a load is contiguous that skips along the last one; -1: no load does. */
-static int tiled_loop(const tn__nest *n)
+/* Loads that skip along the last loop and are contiguous along another. */
+static bool crosses(const tn__nest *n, const tn__access *a, int other)
 {
     int last = n->loop_count - 1;
-    for (int i = 0; i < n->access_count && last > 0; i++) {
-        const tn__access *a = &n->access[i];
-        if (a->kind != TN__ACCESS_LOAD || a->gathered || (a->stride[last] >= -1 && a->stride[last] <= 1))
-            continue;
-        for (int l = 0; l < last; l++)
-            if (a->stride[l] == 1 || a->stride[l] == -1)
+    return a->kind == TN__ACCESS_LOAD && !a->gathered && (a->stride[last] < -1 || a->stride[last] > 1) &&
+           (a->stride[other] == 1 || a->stride[other] == -1);
+}
+
+/* The loop along which such a load is contiguous; -1: there is none. */
+static int tiled_loop(const tn__nest *n)
+{
+    for (int i = 0; i < n->access_count; i++)
+        for (int l = 0; l < n->loop_count - 1; l++)
+            if (crosses(n, &n->access[i], l))
                 return l;
-    }
     return -1;
+}
+
+static int tile_columns(const tn__nest *n, int tiled)
+{
+    int widest = 4;
+    for (int i = 0; i < n->access_count; i++)
+        if (crosses(n, &n->access[i], tiled) && tn__dtypes[n->access[i].dtype].size > widest)
+            widest = tn__dtypes[n->access[i].dtype].size;
+    return TILE_BYTES / TILE_ROWS / widest;
 }
 
 static void open_tiles(tn__printer *p, int tiled, int last)
@@ -44,10 +60,32 @@ static void open_tiles(tn__printer *p, int tiled, int last)
     }
 }
 
+/*
+ * Copies what a tile needs of an operand that lies across, line by line: read where it lies, its lines would be far apart and push
+ * one another out of the caches, above all where extents are powers of two.
+ */
+static void stage(tn__printer *p, int access, int tiled, int last)
+{
+    tn__access *a = &p->nest->access[access];
+    tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, tile_columns(p->nest, tiled), access, TILE_ROWS);
+    tn__line(p, "for (tn_i64 x%d = t0; x%d < t1; x%d++)", last, last, last);
+    tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", tiled, tiled, tiled);
+    tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - t0] = p%d[", access, tiled, last, access);
+    p->vector_loop = tiled;
+    tn__print_position(p, a);
+    p->vector_loop = last;
+    tn__text_add(p->text, "];\n");
+    a->staged = true;
+}
+
 static void open_tile(tn__printer *p, int tiled, int last)
 {
-    tn__line(p, "for (tn_i64 t0 = c0; t0 < c1; t0 += %d) {", TILE_COLUMNS);
-    tn__line(p, "const tn_i64 t1 = t0 + %d < c1 ? t0 + %d : c1;", TILE_COLUMNS, TILE_COLUMNS);
+    int columns = tile_columns(p->nest, tiled);
+    tn__line(p, "for (tn_i64 t0 = c0; t0 < c1; t0 += %d) {", columns);
+    tn__line(p, "const tn_i64 t1 = t0 + %d < c1 ? t0 + %d : c1;", columns, columns);
+    for (int i = 0; i < p->nest->access_count; i++)
+        if (crosses(p->nest, &p->nest->access[i], tiled))
+            stage(p, i, tiled, last);
     tn__line(p, "for (tn_i64 x%d = r0; x%d < r1; x%d++) {", tiled, tiled, tiled);
     tn__line(p, "TN_INDEPENDENT");
     tn__line(p, "for (tn_i64 x%d = t0; x%d < t1; x%d++) {", last, last, last);
@@ -81,8 +119,16 @@ static void emit_elementwise(tn__printer *p)
     } else {
         tn__line(p, "{");
     }
+    char chunk[32], lane[32];
+    if (tiled >= 0) {
+        snprintf(chunk, sizeof chunk, "[x%d - r0]", tiled);
+        snprintf(lane, sizeof lane, "x%d - t0", last);
+        p->chunk = chunk;
+        p->lane = lane;
+    }
     tn__emit_scope(p);
     tn__emit_stores(p, false, 0);
+    p->lane = NULL;
     for (int open = tiled >= 0 ? 4 : 2; open; open--)
         tn__line(p, "}");
 }
