@@ -18,8 +18,9 @@ extern "C" {
 TN_API tn_device tn_cpu(void);
 TN_API tn_device tn_cuda(int index);
 TN_API tn_device tn_device_best(void);
-/* The device of a name: "cpu", "cuda", "cuda:1", "virtual:0", "null", "auto" (= best). On a bad name or an absent
- * device: latches the reason and returns the zero device with status TN_ERR_DEVICE through `status` (may be NULL). */
+/* The device of a name: "cpu", "cuda", "cuda:1", "virtual:0", "null", "auto" (= best). On a bad name, TN_ERR_NAME, or
+ * an absent device, TN_ERR_DEVICE: latches the reason and returns the zero device, with the status through `status` (may
+ * be NULL). */
 TN_API tn_device tn_device_parse(const char *name, tn_status *status);
 /* Its name, "cuda:0", in a static table. */
 TN_API const char *tn_device_name(tn_device device);

@@ -18,11 +18,14 @@ static int threshold(void)
     if (level >= 0)
         return level;
     const char *wanted = getenv("TANSO_LOG");
-    level = TN__LOG_WARN;
+    int found = wanted && *wanted ? -1 : TN__LOG_WARN;
     for (int i = 0; wanted && i <= TN__LOG_DEBUG; i++)
         if (strcmp(wanted, level_names[i]) == 0)
-            level = i;
+            found = i;
+    level = found < 0 ? TN__LOG_WARN : found;
     atomic_store_explicit(&known, level + 1, memory_order_relaxed);
+    if (found < 0)
+        tn__log(TN__LOG_WARN, "core", "TANSO_LOG: expected error, warn, info or debug; got '%s': going on with warn", wanted);
     return level;
 }
 
@@ -43,10 +46,29 @@ void tn__log(tn__log_level level, const char *room, const char *format, ...)
     fprintf(stderr, "tanso: %s: %s: %s\n", level_names[level], room, text);
 }
 
+/* Says once what of TANSO_DUMP means nothing. */
+static void check_dumps(const char *list)
+{
+    static const char *const known[] = {"graph", "plan", "kernels"};
+    static atomic_bool said;
+    if (atomic_exchange_explicit(&said, true, memory_order_relaxed))
+        return;
+    for (size_t item; *list; list += item + (list[item] == ',')) {
+        item = strcspn(list, ",");
+        bool good = item == 0;
+        for (int i = 0; i < 3; i++)
+            good |= strlen(known[i]) == item && strncmp(list, known[i], item) == 0;
+        if (!good)
+            tn__log(TN__LOG_WARN, "core", "TANSO_DUMP: expected any of graph,plan,kernels; got '%.*s'", (int)item, list);
+    }
+}
+
 bool tn__dump_enabled(const char *what)
 {
     const char *list = getenv("TANSO_DUMP");
     size_t length = strlen(what);
+    if (list && *list)
+        check_dumps(list);
     while (list && *list) {
         size_t item = strcspn(list, ",");
         if (item == length && strncmp(list, what, length) == 0)

@@ -60,10 +60,10 @@ const char *tn_device_name(tn_device device)
     return names[device.kind][device.index];
 }
 
-static tn_device parse_failed(tn_status *status)
+static tn_device parse_failed(tn_status *status, tn_status why)
 {
     if (status)
-        *status = TN_ERR_DEVICE;
+        *status = why;
     return (tn_device){0};
 }
 
@@ -93,15 +93,15 @@ tn_device tn_device_parse(const char *name, tn_status *status)
     }
     if (!good) {
         const char *near = tn__nearest_name(name, known, sizeof known / sizeof *known);
-        tn__fail(TN_ERR_DEVICE, "tn_device_parse",
+        tn__fail(TN_ERR_NAME, "tn_device_parse",
                  "'%s' is no device; expected auto, cpu, cuda, cuda:1, null or virtual:0%s%s%s", name,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-        return parse_failed(status);
+        return parse_failed(status, TN_ERR_NAME);
     }
     const char *why;
     if (!tn_device_available(device, &why)) {
         tn__fail(TN_ERR_DEVICE, "tn_device_parse", "%s is not available: %s", name, why);
-        return parse_failed(status);
+        return parse_failed(status, TN_ERR_DEVICE);
     }
     return device;
 }

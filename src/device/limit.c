@@ -36,6 +36,16 @@ static void complain(const char *text)
             text);
 }
 
+static bool is_kind(const char *name)
+{
+    for (int i = 0; i < TN__DEVICE_KINDS; i++) {
+        const char *kind = tn__device_kind_name(i);
+        if (kind && strcmp(name, kind) == 0)
+            return true;
+    }
+    return false;
+}
+
 size_t tn__limit_given(const tn__device *device)
 {
     const char *text = getenv("TANSO_MEMORY_LIMIT"), *kind = tn__device_kind_name(device->id.kind);
@@ -55,8 +65,11 @@ size_t tn__limit_given(const tn__device *device)
             *equals = 0;
             value = equals + 1;
         }
-        if (equals && kind && strcmp(item, kind) != 0)
+        if (equals && kind && strcmp(item, kind) != 0) {
+            if (!is_kind(item))
+                complain(item);
             continue;
+        }
         limit = tn__parse_bytes(value, device->capabilities.total_memory);
         if (!limit)
             complain(value);

@@ -6,10 +6,12 @@
  * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one beyond a distance at
  * which no program has memory, so that who reads it all the same stops there and then.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "backends/builtin.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "device/launch.h"
 #include "device/program.h"
@@ -20,7 +22,15 @@
 static int virtual_count(const char **why)
 {
     const char *text = getenv("TANSO_VIRTUAL_DEVICES");
-    long count = text && *text ? strtol(text, NULL, 10) : USUAL_COUNT;
+    char *end = NULL;
+    long count = text && *text ? strtol(text, &end, 10) : USUAL_COUNT;
+    if (end && (end == text || *end)) {
+        static atomic_bool said; /* who asks for devices asks often */
+        if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
+            tn__log(TN__LOG_WARN, "device", "TANSO_VIRTUAL_DEVICES: expected a number, 0 to %d; got '%s': going on with %d",
+                    MOST_COUNT, text, USUAL_COUNT);
+        count = USUAL_COUNT;
+    }
     if (count <= 0)
         *why = "TANSO_VIRTUAL_DEVICES asks for none";
     return count <= 0 ? 0 : count > MOST_COUNT ? MOST_COUNT : (int)count;
