@@ -2,6 +2,7 @@
 /* Folders of IDX files named like MNIST's, and where MNIST and Fashion-MNIST themselves are looked for. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -95,6 +96,12 @@ static tn_status load_pair(const char *operation, const char *image_path, const 
     return status;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return path && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 static tn_dataset *load_folder(const char *operation, const char *folder, tn_split_kind split)
 {
     tn__values x = {0}, t = {0};
@@ -103,6 +110,9 @@ static tn_dataset *load_folder(const char *operation, const char *folder, tn_spl
     tn_status status;
     if (images && labels)
         status = load_pair(operation, images, labels, &x, &t);
+    else if (!is_folder(folder))
+        status = tn__fail(TN_ERR_IO, operation, "there is no folder '%s': expected one that holds %s[.gz] and the other "
+                          "files of an IDX dataset, named like MNIST's", folder ? folder : "NULL", stem[0]);
     else
         status = tn__fail(TN_ERR_IO, operation, "the folder '%s' holds no readable %s[.gz]: expected the files of an IDX "
                           "dataset, named like MNIST's", folder, images ? stem[1] : stem[0]);

@@ -56,8 +56,8 @@ static tn_status read_elements(tn__unpack *stream, uint64_t bytes, tn_dtype dtyp
         if (stream->left < bytes)
             return cut_short(stream, "elements", bytes, stream->left);
         if (stream->left > bytes)
-            return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s': expected %llu bytes of elements by its header, found %llu",
-                            stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
+            return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s': expected %llu bytes of elements by its header, found "
+                            "%llu; fetch or make the file again", stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
         size_t got;
         tn_status status = tn__values_new(stream->operation, values, dtype, shape);
         return status == TN_OK ? tn__unpack_read(stream, tn__values_data(values), (size_t)bytes, &got) : status;

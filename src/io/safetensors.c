@@ -148,12 +148,13 @@ static tn_status check_tiling(const parse *p, uint64_t bytes)
     for (size_t i = 0; i < p->count && status == TN_OK; at = sorted[i++]->end)
         if (sorted[i]->begin != at || sorted[i]->end > bytes)
             status = tn__fail(TN_ERR_FORMAT, p->operation, "'%s': array '%.200s' lies at [%llu, %llu]: expected it to begin "
-                              "at %llu, where the one before ends, and to end by %llu, where the file does", p->file,
+                              "at %llu, where the one before ends, and to end by %llu, where the file does; save or fetch it "
+                              "again", p->file,
                               sorted[i]->name, (unsigned long long)sorted[i]->begin, (unsigned long long)sorted[i]->end,
                               (unsigned long long)at, (unsigned long long)bytes);
     if (status == TN_OK && at != bytes)
-        status = tn__fail(TN_ERR_FORMAT, p->operation, "'%s': expected %llu bytes of elements by its header, found %llu",
-                          p->file, (unsigned long long)at, (unsigned long long)bytes);
+        status = tn__fail(TN_ERR_FORMAT, p->operation, "'%s': expected %llu bytes of elements by its header, found %llu; save "
+                          "or fetch it again", p->file, (unsigned long long)at, (unsigned long long)bytes);
     tn__free(sorted);
     return status;
 }

@@ -272,7 +272,8 @@ static void names(void **state)
     assert_dataset_failed(tn_dataset_named("digit", TN_TRAIN), TN_ERR_NAME, "did you mean 'digits'?");
     assert_dataset_failed(tn_dataset_named("imagenet-22k", TN_TRAIN), TN_ERR_NAME, "there are digits, mnist");
     assert_dataset_failed(tn_dataset_named(NULL, TN_TRAIN), TN_ERR_NAME, "called ''");
-    assert_dataset_failed(tn_idx_folder(NULL, TN_TRAIN), TN_ERR_IO, "holds no readable");
+    assert_dataset_failed(tn_idx_folder(NULL, TN_TRAIN), TN_ERR_IO, "no folder 'NULL'");
+    assert_dataset_failed(tn_idx_folder(scratch_path("nowhere"), TN_TRAIN), TN_ERR_IO, "there is no folder '");
     assert_dataset_failed(tn_dataset_named("no/folder", TN_TRAIN), TN_ERR_IO, "no/folder");
 }
 
