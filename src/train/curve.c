@@ -28,6 +28,8 @@ enum {
 #define TICKS       5
 #define MOST_DOTS   40
 #define MOST_POINTS 1000
+/* About the width of a character of the title. */
+#define TITLE_ADVANCE 8
 
 #define TRAIN_COLOUR "#1c6dd0"
 #define TEST_COLOUR  "#d9480f"
@@ -109,9 +111,17 @@ static double place_y(const axis *a, double value)
     return TOP + PLOT_HEIGHT * (1 - (value - a->low) / (a->high - a->low));
 }
 
-static void put_escaped(tn__text *svg, const char *text)
+/* A longer text is cut between characters of UTF-8 and ends in dots. */
+static void put_escaped(tn__text *svg, const char *text, int most)
 {
+    int count = 0;
     for (; *text; text++) {
+        bool begins = ((unsigned char)*text & 0xc0) != 0x80;
+        if (begins && count == most) {
+            tn__text_add(svg, "...");
+            return;
+        }
+        count += begins;
         const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
         if (entity)
             tn__text_add(svg, entity);
@@ -187,7 +197,7 @@ static void draw(tn__text *svg, const tn__history *history, int panel_count, con
                   width, HEIGHT, width, HEIGHT);
     tn__text_addf(svg, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"24\" font-size=\"14\">",
                   width, HEIGHT, LEFT);
-    put_escaped(svg, title);
+    put_escaped(svg, title, width / TITLE_ADVANCE);
     tn__text_add(svg, "</text>\n");
     axis x = epoch_axis(history);
     for (int i = 0; i < panel_count; i++) {

@@ -123,9 +123,9 @@ void tn__report_epoch(tn__report *report, const tn_epoch *figures)
     int width = snprintf(total, sizeof total, "%d", report->epochs);
     if (isfinite(figures->test_accuracy))
         snprintf(accuracy, sizeof accuracy, "  accuracy %5.2f%%", 100 * figures->test_accuracy);
-    tn__report_line(report, "epoch %*d/%s  train loss %.4f  test loss %.4f%s  %.2f s  %s samples/s", width,
-                    figures->epoch, total, figures->train_loss, figures->test_loss, accuracy, figures->seconds,
-                    grouped(figures->samples_per_second, rate));
+    tn__report_line(report, "epoch %*d/%s  train loss %.4f  test loss %.4f%s  %.*f s  %s samples/s", width,
+                    figures->epoch, total, figures->train_loss, figures->test_loss, accuracy,
+                    figures->seconds < 1 ? 3 : 2, figures->seconds, grouped(figures->samples_per_second, rate));
 }
 
 void tn__report_end(tn__report *report)

@@ -85,6 +85,10 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
         status = tn_layer_to(run->net, run->device);
     if (status == TN_OK)
         status = try_forward(run, dataset, outputs);
+    if (status == TN_OK && tn_param_total(run->net) == 0)
+        status = tn__fail(TN_ERR_VALUE, "train",
+                          "the model \"%s\" has no parameters to train: give it a layer that has, such as linear:%" PRId64,
+                          run->words.text[TN__WORD_MODEL], outputs);
     if (status != TN_OK)
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
@@ -215,7 +219,8 @@ static tn_status go_through(tn__run *run)
 {
     int done = (int)run->history.count;
     if (done >= run->epochs)
-        tn__report_line(&run->report, "all %d epochs are done already", done);
+        tn__report_line(&run->report, "%d epoch%s done already; ask for more --epochs to go on", done,
+                        done == 1 ? " is" : "s are");
     tn_status status = TN_OK;
     for (int epoch = done + 1; epoch <= run->epochs && status == TN_OK; epoch++)
         status = one_epoch(run, epoch);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/error.h"
 #include "core/memory.h"
+#include "data/dataset.h"
 
 /* Those that change the course of a run must be the same when it is resumed. */
 static const struct {
@@ -61,7 +62,10 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
         return tn__fail(TN_ERR_VALUE, "train",
                         "expected minibatches of 1 sample or more (0: the default), got %" PRId64, opts->batch);
     /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
-    char *folder = strchr(dataset, '/') ? realpath(dataset, NULL) : NULL;
+    bool known = false;
+    for (int i = 0; i < tn__dataset_name_count; i++)
+        known |= strcmp(dataset, tn__dataset_names[i]) == 0;
+    char *folder = known ? NULL : realpath(dataset, NULL);
     tn_status status = tn__words_set(words, TN__WORD_DATASET, "%s", folder ? folder : dataset);
     free(folder);
     if (status == TN_OK && opts->model)

@@ -110,6 +110,24 @@ static void test_any_figures(void **state)
     }
 }
 
+/* A title is cut where the picture ends, and not within a character. */
+static void test_long_title(void **state)
+{
+    (void)state;
+    tn__history history = {0};
+    assert_int_equal(tn__history_add(&history, &(tn_epoch){.epoch = 1, .train_loss = 1, .test_loss = 1}), TN_OK);
+    char title[1201] = "";
+    for (int i = 0; i < 400; i++)
+        strcat(title, "炭");
+    char *svg = draw(&history, true, title);
+    assert_well_formed(svg);
+    int shown = count(svg, "炭");
+    assert_true(shown > 80 && shown < 120);
+    assert_int_equal(count(svg, "炭...</text>"), 1);
+    free(svg);
+    tn__history_free(&history);
+}
+
 static void test_many_epochs(void **state)
 {
     (void)state;
@@ -129,7 +147,8 @@ static void test_many_epochs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_figures), cmocka_unit_test(test_many_epochs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_figures), cmocka_unit_test(test_long_title),
+                                       cmocka_unit_test(test_many_epochs)};
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

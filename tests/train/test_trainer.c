@@ -243,6 +243,7 @@ static void test_bad_arguments(void **state)
     assert_says(train("digits", NULL, .model = "linera:10"), TN_ERR_NAME, "linear");
     assert_says(train("digits", NULL, .model = "linear:9"), TN_ERR_SHAPE, "linear:10");
     assert_says(train("sine", NULL, .model = "linear:2"), TN_ERR_SHAPE, "linear:1");
+    assert_says(train("digits", NULL, .model = "relu"), TN_ERR_VALUE, "linear:10");
     assert_says(train("digits", NULL, .optimizer = "adm"), TN_ERR_NAME, "adam");
     assert_says(train("digits", NULL, .schedule = "cosin"), TN_ERR_NAME, "cosine");
     assert_says(train("digits", NULL, .schedule = "steps of ten"), TN_ERR_NAME, "constant, linear or cosine");
