@@ -55,13 +55,15 @@ void tn__command_help(const tn__command *command);
 
 /* Prints "tanso NAME: ..." and where to find help; gives TN__EXIT_USAGE. */
 int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
-/* The library's latched error without the place in this program's source that it ends in, which is no help to a user;
- * valid until the next call. */
-const char *tn__error_text(void);
+/* Prints "tanso NAME: ..." alone; gives TN__EXIT_FAILED. */
+int tn__failure(const char *command, const char *format, ...) TN_PRINTF(2, 3);
+/* The library's latched error without the place in this program's source that it ends in, which is no help to a user, and
+ * without the operation it begins with where that is the command itself; valid until the next call. */
+const char *tn__error_text(const char *command);
 /* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
 int tn__library_error(const char *command);
-/* The device of --device (NULL: auto); false after saying what is wrong. */
-bool tn__device_option(const char *command, const char *name, tn_device *device);
+/* The device of --device (NULL: auto); else says what is wrong and gives the exit code. */
+int tn__device_option(const char *command, const char *name, tn_device *device);
 
 #define TN__COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 

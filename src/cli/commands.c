@@ -19,29 +19,42 @@ int tn__usage_error(const char *command, const char *format, ...)
     return TN__EXIT_USAGE;
 }
 
-const char *tn__error_text(void)
+int tn__failure(const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "tanso %s: ", command);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return TN__EXIT_FAILED;
+}
+
+const char *tn__error_text(const char *command)
 {
     static char text[4096];
     snprintf(text, sizeof text, "%s", tn_error());
     char *place = strrchr(text, '(');
     if (place && place > text && strstr(place, ".c:") && text[strlen(text) - 1] == ')')
         place[-1] = '\0';
-    return text;
+    size_t length = strlen(command);
+    bool twice = strncmp(text, command, length) == 0 && strncmp(text + length, ": ", 2) == 0;
+    return twice ? text + length + 2 : text;
 }
 
 int tn__library_error(const char *command)
 {
-    fprintf(stderr, "tanso %s: %s\n", command, tn__error_text());
+    tn__failure(command, "%s", tn__error_text(command));
     return tn_error_code() == TN_ERR_NAME ? TN__EXIT_USAGE : TN__EXIT_FAILED;
 }
 
-bool tn__device_option(const char *command, const char *name, tn_device *device)
+int tn__device_option(const char *command, const char *name, tn_device *device)
 {
     tn_status status = TN_OK;
     *device = tn_device_parse(name ? name : "auto", &status);
-    if (status != TN_OK)
-        fprintf(stderr, "tanso %s: --device %s: %s\n", command, name ? name : "auto", tn__error_text());
-    return status == TN_OK;
+    if (status == TN_ERR_NAME)
+        return tn__usage_error(command, "--device: %s", tn__error_text(command));
+    return status == TN_OK ? TN__EXIT_DONE : tn__failure(command, "--device: %s", tn__error_text(command));
 }
 
 static void help(FILE *stream)

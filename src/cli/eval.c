@@ -35,16 +35,16 @@ static tn_status evaluate(tn__run_model *model, const tn__options *options, tn_d
 static int run(const tn__options *options)
 {
     tn_device device;
-    if (!tn__device_option("eval", options->device, &device))
-        return TN__EXIT_FAILED;
+    int code = tn__device_option("eval", options->device, &device);
+    if (code != TN__EXIT_DONE)
+        return code;
     tn__run_model model;
-    tn_status status = tn__run_model_open(&model, options->arguments[0], device);
-    if (status == TN_OK)
-        status = evaluate(&model, options, device);
+    if (!tn__run_model_open(&model, "eval", options->arguments[0], device))
+        code = TN__EXIT_FAILED;
+    else if (evaluate(&model, options, device) != TN_OK)
+        code = tn__library_error("eval");
     tn__run_model_close(&model);
-    if (status == TN_OK)
-        return TN__EXIT_DONE;
-    return tn_ok() ? TN__EXIT_FAILED : tn__library_error("eval");
+    return options->dataset || code == TN__EXIT_DONE ? code : TN__EXIT_FAILED; /* what a file says is no wrong usage */
 }
 
 const tn__command tn__command_eval = {

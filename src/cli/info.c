@@ -113,7 +113,7 @@ static void cache(const char *head, const char *what, char *path)
 {
     row(head);
     if (!path) {
-        printf("%-14s none: %s\n", what, tn__error_text());
+        printf("%-14s none: %s\n", what, tn__error_text("info"));
         tn_clear_error();
         return;
     }
@@ -133,7 +133,7 @@ static void compiler(void)
     if (path)
         printf("%s, for kernels\n", path);
     else
-        printf("none: %s; the reference evaluator runs everything, slower\n", tn__error_text());
+        printf("none: %s; the reference evaluator runs everything, slower\n", tn__error_text("info"));
     tn_clear_error();
     tn_string_free(path);
 }

@@ -140,6 +140,8 @@ static void frame(tn__picture *p, const tn__framing *framing, int width, int hei
     double scale = fmax(across, down), x, y;
     centre(p, &b, crop && framing->by_mass, &x, &y);
     resample(p, x - scale * width / 2, y - scale * height / 2, scale, width, height, out);
+    if (framing->crop && !crop)
+        say(did, size, "no figure stands out");
     if (crop)
         say(did, size, "the figure of %d x %d pixels cut out", b.right - b.left, b.bottom - b.top);
     say(did, size, "scaled to %d x %d", width, height);

@@ -16,15 +16,26 @@
 
 static const unsigned char signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
+/* How many of a file's first bytes there are. */
+static size_t first_bytes(const char *path, unsigned char begin[sizeof signature])
+{
+    FILE *file = fopen(path, "rb");
+    size_t count = file ? fread(begin, 1, sizeof signature, file) : 0;
+    if (file)
+        fclose(file);
+    return count;
+}
+
 bool tn__is_png(const char *path)
 {
     unsigned char begin[sizeof signature];
-    FILE *file = fopen(path, "rb");
-    bool is =
-        file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, signature, sizeof begin) == 0;
-    if (file)
-        fclose(file);
-    return is;
+    return first_bytes(path, begin) == sizeof begin && memcmp(begin, signature, sizeof begin) == 0;
+}
+
+bool tn__may_be_idx(const char *path)
+{
+    unsigned char begin[sizeof signature];
+    return first_bytes(path, begin) < 2 || (begin[0] == 0 && begin[1] == 0) || (begin[0] == 0x1f && begin[1] == 0x8b);
 }
 
 void tn__picture_free(tn__picture *picture)
@@ -34,6 +45,8 @@ void tn__picture_free(tn__picture *picture)
 }
 
 #ifdef TN_HAVE_PNG
+
+#define DAMAGED "%s; the file is damaged or cut short: make it again"
 
 static bool read_pixels(png_image *image, tn__picture *picture, char *why, size_t size)
 {
@@ -51,7 +64,7 @@ static bool read_pixels(png_image *image, tn__picture *picture, char *why, size_
     if (!grey || !picture->pixels)
         snprintf(why, size, "there is no memory for its %u x %u pixels", image->width, image->height);
     else if (!read)
-        snprintf(why, size, "%s", image->message);
+        snprintf(why, size, DAMAGED, image->message);
     for (uint64_t i = 0; read && i < count; i++)
         picture->pixels[i] = (float)grey[i] / 255;
     picture->width = (int)image->width;
@@ -68,7 +81,7 @@ bool tn__picture_read_png(const char *path, tn__picture *picture, char *why, siz
     if (read)
         read = read_pixels(&image, picture, why, size);
     else
-        snprintf(why, size, "%s", image.message);
+        snprintf(why, size, DAMAGED, image.message);
     png_image_free(&image);
     if (!read)
         tn__picture_free(picture);

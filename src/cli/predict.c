@@ -29,7 +29,7 @@ typedef struct predictor {
     tn__run_model model;
     const tn__framing *framing;
     tn__invert invert;
-    int width, height;
+    int width, height; /* 0: unknown, a picture must have as many pixels as the network has inputs */
     tn_device device;
 } predictor;
 
@@ -44,6 +44,23 @@ static void print_class(const predictor *p, int64_t label, double probability)
             name = class_names[i].names[label];
     printf("%" PRId64 "%s%s%s  %.1f%%\n", label, name ? " (" : "", name ? name : "", name ? ")" : "",
            100 * probability);
+}
+
+/* Where the network's pictures have no width of their own, a file's. */
+static bool take_size(predictor *p, int64_t width, int64_t height, const char *path)
+{
+    if (p->width == 0) {
+        if (width * height != p->model.inputs) {
+            tn__failure("predict",
+                        "'%s' has %" PRId64 " x %" PRId64 " pixels: expected %" PRId64
+                        " in all, as the network has inputs, which make no square",
+                        path, width, height, p->model.inputs);
+            return false;
+        }
+        p->width = (int)width;
+        p->height = (int)height;
+    }
+    return true;
 }
 
 /* Prints a line an image; images from number `first` on of a file of many, or of one of its own (first < 0). */
@@ -72,22 +89,25 @@ static tn_status classify(const predictor *p, const float *images, int64_t count
     return status;
 }
 
-static bool predict_png(const predictor *p, const char *path)
+static bool predict_png(predictor p, const char *path)
 {
     char why[256], did[256];
     tn__picture picture;
     if (!tn__picture_read_png(path, &picture, why, sizeof why)) {
-        fprintf(stderr, "tanso predict: cannot read '%s': %s\n", path, why);
+        tn__failure("predict", "cannot read '%s': %s", path, why);
         return false;
     }
-    float *pixels = malloc((size_t)p->model.inputs * sizeof *pixels);
-    bool done =
-        pixels && tn__picture_fit(&picture, p->framing, p->invert, p->width, p->height, pixels, did, sizeof did);
+    if (!take_size(&p, picture.width, picture.height, path)) {
+        tn__picture_free(&picture);
+        return false;
+    }
+    float *pixels = malloc((size_t)p.model.inputs * sizeof *pixels);
+    bool done = pixels && tn__picture_fit(&picture, p.framing, p.invert, p.width, p.height, pixels, did, sizeof did);
     if (!done)
-        fprintf(stderr, "tanso predict: no memory for '%s' of %d x %d pixels\n", path, picture.width, picture.height);
+        tn__failure("predict", "no memory for '%s' of %d x %d pixels", path, picture.width, picture.height);
     else if (*did)
         fprintf(stderr, "%s: %d x %d pixels, %s\n", path, picture.width, picture.height, did);
-    if (done && classify(p, pixels, 1, path, -1) != TN_OK) {
+    if (done && classify(&p, pixels, 1, path, -1) != TN_OK) {
         tn__library_error("predict");
         done = false;
     }
@@ -130,15 +150,17 @@ static bool idx_layout(const predictor *p, const tn_array *x, int64_t *count, in
     tn_shape s = tn_shape_of(x);
     bool single = s.ndim == 2 && s.dim[1] != p->model.inputs;
     *count = single ? 1 : s.dim[0];
-    *height = s.ndim == 3 ? s.dim[1] : single ? s.dim[0] : p->height;
-    *width = s.ndim == 3 ? s.dim[2] : single ? s.dim[1] : p->width;
+    *height = s.ndim == 3 ? s.dim[1] : single ? s.dim[0] : p->width ? p->height : 1;
+    *width = s.ndim == 3 ? s.dim[2] : single ? s.dim[1] : p->width ? p->width : p->model.inputs;
     return (s.ndim == 2 || s.ndim == 3) && *width > 0 && *height > 0;
 }
 
-static bool predict_images(const predictor *p, const tn_array *x, float *values, const char *path)
+static bool predict_images(predictor *p, const tn_array *x, float *values, const char *path)
 {
     int64_t count, width, height;
     idx_layout(p, x, &count, &width, &height);
+    if (!take_size(p, width, height, path))
+        return false;
     double scale = idx_scale(p, values, tn_size(x), tn_dtype_of(x));
     for (int64_t i = 0; i < tn_size(x); i++)
         values[i] = (float)(values[i] * scale);
@@ -148,7 +170,7 @@ static bool predict_images(const predictor *p, const tn_array *x, float *values,
         fitted = malloc((size_t)(count * p->model.inputs) * sizeof *fitted + 1);
         done = fitted && refit(p, values, count, (int)width, (int)height, fitted);
         if (!done)
-            fprintf(stderr, "tanso predict: no memory for the %" PRId64 " images of '%s'\n", count, path);
+            tn__failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
     }
     const float *images = fitted ? fitted : values;
     for (int64_t first = 0; done && first < count; first += CHUNK) {
@@ -161,8 +183,12 @@ static bool predict_images(const predictor *p, const tn_array *x, float *values,
     return done;
 }
 
-static bool predict_idx(const predictor *p, const char *path)
+static bool predict_idx(predictor p, const char *path)
 {
+    if (!tn__may_be_idx(path)) {
+        tn__failure("predict", "'%s' is neither a PNG picture nor an IDX file: convert it to one of these", path);
+        return false;
+    }
     bool done = false;
     TN_SCOPE {
         tn_array *x = tn_load_idx(path);
@@ -171,15 +197,15 @@ static bool predict_idx(const predictor *p, const char *path)
         float *values = malloc(bytes + 1);
         if (tn_is_error(x))
             tn__library_error("predict");
-        else if (!idx_layout(p, x, &count, &width, &height))
-            fprintf(stderr, "tanso predict: '%s' holds an array of %d axes: expected images, (count, height, width)\n",
-                    path, tn_ndim(x));
+        else if (!idx_layout(&p, x, &count, &width, &height))
+            tn__failure("predict", "'%s' holds an array of %d axes: expected images, (count, height, width)", path,
+                        tn_ndim(x));
         else if (!values)
-            fprintf(stderr, "tanso predict: no memory for the %" PRId64 " images of '%s'\n", count, path);
+            tn__failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
         else if (tn_to_host(tn_cast(x, TN_FLOAT32), values, bytes) != TN_OK)
             tn__library_error("predict");
         else
-            done = predict_images(p, x, values, path);
+            done = predict_images(&p, x, values, path);
         free(values);
     }
     return done;
@@ -195,14 +221,13 @@ static bool find_size(predictor *p)
     if (input->ndim == 2) {
         p->height = (int)input->dim[0];
         p->width = (int)input->dim[1];
-    } else {
+    } else if (side * side == p->model.inputs) {
         p->height = p->width = (int)side;
     }
-    if ((int64_t)p->width * p->height == p->model.inputs && p->model.inputs > 3)
-        return true;
-    fprintf(stderr, "tanso predict: the network takes %" PRId64 " numbers a sample, which are no square picture\n",
-            p->model.inputs);
-    return false;
+    if (p->model.inputs <= 3)
+        tn__failure("predict", "the network takes %" PRId64 " number%s a sample: that is no picture", p->model.inputs,
+                    p->model.inputs == 1 ? "" : "s");
+    return p->model.inputs > 3;
 }
 
 static bool read_invert(const char *text, tn__invert *invert)
@@ -222,18 +247,16 @@ static int run(const tn__options *options)
     predictor p = {0};
     if (!read_invert(options->invert, &p.invert))
         return TN__EXIT_USAGE;
-    if (!tn__device_option("predict", options->device, &p.device))
-        return TN__EXIT_FAILED;
-    bool done = tn__run_model_open(&p.model, options->arguments[0], p.device) == TN_OK;
-    if (!done && !tn_ok())
-        tn__library_error("predict");
-    done = done && find_size(&p);
+    int code = tn__device_option("predict", options->device, &p.device);
+    if (code != TN__EXIT_DONE)
+        return code;
+    bool done = tn__run_model_open(&p.model, "predict", options->arguments[0], p.device) && find_size(&p);
     if (done)
         p.framing = tn__framing_of(p.model.dataset);
     /* Every file is tried, though one before may have failed. */
     for (int i = 1; i < options->count && p.framing; i++) {
         const char *path = options->arguments[i];
-        done = (tn__is_png(path) ? predict_png(&p, path) : predict_idx(&p, path)) && done;
+        done = (tn__is_png(path) ? predict_png(p, path) : predict_idx(p, path)) && done;
         tn_clear_error();
     }
     tn__run_model_close(&p.model);

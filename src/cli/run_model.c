@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "cli/command.h"
 
 /* "28,28" as a shape; false if it is none. */
 static bool read_shape(const char *text, tn_shape *shape)
@@ -24,26 +25,25 @@ static bool read_shape(const char *text, tn_shape *shape)
     return true;
 }
 
-/* The command's own failure, as the library says its failures. */
-static tn_status not_a_run(const char *path, const char *key)
+static bool not_a_run(const char *command, const char *path, const char *key)
 {
-    fprintf(stderr, "'%s' does not say its \"%s\": it was not written by 'tanso train'\n", path, key);
-    return TN_ERR_FORMAT;
+    tn__failure(command, "'%s' does not say its \"%s\": it was not written by 'tanso train'", path, key);
+    return false;
 }
 
-static tn_status build(tn__run_model *model, const char *path, tn_device device)
+static bool build(tn__run_model *model, const char *command, const char *path, tn_device device)
 {
     model->dataset = tn_archive_text(model->archive, "tanso.dataset");
     model->words = tn_archive_text(model->archive, "tanso.model");
     const char *input = tn_archive_text(model->archive, "tanso.input");
     if (!model->dataset || !model->words)
-        return not_a_run(path, model->dataset ? "tanso.model" : "tanso.dataset");
+        return not_a_run(command, path, model->dataset ? "tanso.model" : "tanso.dataset");
     if (!input || !read_shape(input, &model->input))
-        return not_a_run(path, "tanso.input");
+        return not_a_run(command, path, "tanso.input");
     model->inputs = 1;
     for (int i = 0; i < model->input.ndim; i++)
         if (__builtin_mul_overflow(model->inputs, model->input.dim[i], &model->inputs))
-            return not_a_run(path, "tanso.input");
+            return not_a_run(command, path, "tanso.input");
     model->net = tn_layer_parse(model->words);
     tn_status status = tn_layer_status(model->net);
     if (status == TN_OK)
@@ -51,22 +51,26 @@ static tn_status build(tn__run_model *model, const char *path, tn_device device)
     if (status == TN_OK)
         status = tn_layer_load(model->net, path);
     tn_layer_train(model->net, false);
-    return status;
+    if (status != TN_OK)
+        tn__library_error(command);
+    return status == TN_OK;
 }
 
-tn_status tn__run_model_open(tn__run_model *model, const char *folder, tn_device device)
+bool tn__run_model_open(tn__run_model *model, const char *command, const char *folder, tn_device device)
 {
     *model = (tn__run_model){0};
     char path[PATH_MAX];
     struct stat info;
     bool is_file = stat(folder, &info) == 0 && S_ISREG(info.st_mode);
     if (snprintf(path, sizeof path, is_file ? "%s" : "%s/model.safetensors", folder) >= (int)sizeof path) {
-        fprintf(stderr, "the path '%.60s...' is too long\n", folder);
-        return TN_ERR_VALUE;
+        tn__failure(command, "the path '%.60s...' is too long", folder);
+        return false;
     }
     model->archive = tn_archive_load(path);
-    tn_status status = tn_archive_status(model->archive);
-    return status == TN_OK ? build(model, path, device) : status;
+    if (tn_archive_status(model->archive) == TN_OK)
+        return build(model, command, path, device);
+    tn__library_error(command);
+    return false;
 }
 
 void tn__run_model_close(tn__run_model *model)

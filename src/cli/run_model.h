@@ -14,8 +14,9 @@ typedef struct tn__run_model {
     tn_shape input;    /* a sample's shape */
 } tn__run_model;
 
-/* Opens DIR/model.safetensors, or a model file itself, and moves the network to a device. */
-tn_status tn__run_model_open(tn__run_model *model, const char *folder, tn_device device);
+/* Opens DIR/model.safetensors, or a model file itself, and moves the network to a device; false after saying, as
+ * `command`, what is wrong. */
+bool tn__run_model_open(tn__run_model *model, const char *command, const char *folder, tn_device device);
 void tn__run_model_close(tn__run_model *model);
 
 #endif

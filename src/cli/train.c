@@ -75,6 +75,8 @@ static void default_out(const char *dataset, char *out, size_t size)
 /* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
 static int check_words(const tn__options *options)
 {
+    if (options->out && !*options->out)
+        return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
     tn_layer *net = tn_layer_parse(options->model ? options->model : "linear:1");
     tn_optimizer *optimizer = NULL;
     if (tn_layer_status(net) == TN_OK)
@@ -82,13 +84,16 @@ static int check_words(const tn__options *options)
     const char *flag = !optimizer ? "--model" : tn_optimizer_status(optimizer) != TN_OK ? "--optimizer" : NULL;
     tn_optimizer_free(optimizer);
     tn_layer_free(net);
-    return flag ? tn__usage_error("train", "%s: %s", flag, tn__error_text()) : TN__EXIT_DONE;
+    return flag ? tn__usage_error("train", "%s: %s", flag, tn__error_text("train")) : TN__EXIT_DONE;
 }
 
-static int stopped(const char *out, int signal_number)
+static int stopped(const char *dataset, const char *out, const tn_epoch *last, int signal_number)
 {
-    fprintf(stderr, "tanso train: %s\n", tn__error_text());
-    fprintf(stderr, "To go on from its last snapshot: tanso train ... --out %s --resume\n", out);
+    tn__failure("train", "%s", tn__error_text("train"));
+    if (last->epoch) /* a run makes its first snapshot after its first epoch */
+        fprintf(stderr, "To go on from its last snapshot: tanso train %s --out %s --resume\n", dataset, out);
+    else
+        fprintf(stderr, "It has made no snapshot to go on from.\n");
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
 }
 
@@ -99,20 +104,20 @@ static int run(const tn__options *options)
     int code = check_words(options);
     if (code != TN__EXIT_DONE)
         return code;
-    if (!tn__device_option("train", options->device, &device))
-        return TN__EXIT_FAILED;
+    if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
+        return code;
     if (options->out)
         snprintf(out, sizeof out, "%s", options->out);
     else
         default_out(options->arguments[0], out, sizeof out);
     catch_signals();
-    tn_epoch last;
+    tn_epoch last = {0};
     tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
                                 .schedule = options->schedule, .epochs = (int)options->epochs, .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted);
     if (status != TN_OK)
-        return interrupted ? stopped(out, interrupted) : tn__library_error("train");
+        return interrupted ? stopped(options->arguments[0], out, &last, interrupted) : tn__library_error("train");
     if (isfinite(last.test_accuracy))
         printf("test accuracy %.2f%%", 100 * last.test_accuracy);
     else

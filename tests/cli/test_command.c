@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <time.h>
 #include <tanso.h>
+#include "cli/command.h"
 #include "cli/command_runner.h"
 #include "support/folder.h"
 #include "support/random.h"
@@ -72,7 +73,8 @@ static void test_wrong_usage(void **state)
     expect("--verson", 2, "", "did you mean|Try 'tanso --help'");
     expect("data", 2, "", "data fetch");
     expect("data fecth mnist", 2, "", "data fetch");
-    expect("data fetch minst", 2, "", "minst");
+    expect("data fetch minst", 2, "", "minst|did you mean 'mnist'");
+    expect("data fetch digits", 2, "", "come with Tanso");
     expect("train", 2, "", "DATASET|tanso train --help");
     expect("train digits mnist", 2, "", "too many");
     expect("train digits --epoch 3", 2, "", "--epoch:|--epochs");
@@ -80,9 +82,11 @@ static void test_wrong_usage(void **state)
     expect("train digits --epochs 0", 2, "", "'0'");
     expect("train digits --epochs=3.5", 2, "", "'3.5'");
     expect("train digits --seed -1", 2, "", "'-1'");
-    expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616");
+    expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616|to 18446744073709551615");
+    expect("train digits --device gpu", 2, "", "gpu|cuda|Try");
+    expect("train digits --out ''", 2, "", "--out");
     expect("train digits --resume=yes", 2, "", "--resume takes no value");
-    expect("train digist", 2, "", "digits");
+    expect("train digist", 2, "", "did you mean 'digits'? There are");
     expect("train digits --model 'linear:30 rleu linear:10'", 2, "", "--model|'rleu'|relu");
     expect("train digits --model ''", 2, "", "--model");
     expect("train digits --optimizer sdg", 2, "", "--optimizer|sgd");
@@ -98,8 +102,8 @@ static void test_failures(void **state)
 {
     (void)state;
     expect("train digits --device cuda:63", 1, "", "cuda:63");
-    expect("train digits --device gpu", 1, "", "gpu");
-    expect("train ./nowhere", 1, "", "nowhere");
+    expect("train digits --model relu", 1, "", "no parameters|linear:10");
+    expect("train ./nowhere", 1, "", "no folder './nowhere'");
     expect("train digits --out /proc/no", 1, "", "/proc/no");
     expect("train digits --optimizer sgd:lr=1e30 --out nan", 1, "", "loss became|epoch 1|learning rate");
     expect("eval nowhere", 1, "", "nowhere");
@@ -111,7 +115,51 @@ static void test_failures(void **state)
     tn_layer *net = tn_linear(2, .in = 2);
     assert_int_equal(tn_layer_save(net, test_path(folder, "model.safetensors")), TN_OK);
     tn_layer_free(net);
-    expect("eval .", 1, "", "was not written by 'tanso train'");
+    expect("eval .", 1, "", "tanso eval: |was not written by 'tanso train'");
+    /* What a file says wrong is no wrong usage. */
+    tn_archive *archive = tn_archive_new();
+    tn_archive_set_text(archive, "tanso.dataset", "digits");
+    tn_archive_set_text(archive, "tanso.model", "linaer:10");
+    tn_archive_set_text(archive, "tanso.input", "64");
+    assert_int_equal(tn_archive_save(archive, test_path(folder, "model.safetensors")), TN_OK);
+    tn_archive_free(archive);
+    expect("eval .", 1, "", "did you mean 'linear'");
+    expect("eval . --dataset mnst", 1, "", "linear");
+}
+
+/* Values of variables that mean nothing are said, not taken for something. */
+static void test_environment(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"TANSO_THREADS", "many", "1 to"},     {"TANSO_THREADS", "-2", "'-2'"},
+        {"TANSO_LOG", "loud", "debug"},        {"TANSO_VIRTUAL_DEVICES", "two", "'two'"},
+        {"TANSO_MEMORY_LIMIT", "gpu=4G", "4G"}, {"TANSO_DUMP", "graph,plans", "got 'plans'"},
+    };
+    for (int i = 0; i < TN__COUNT_OF(rows); i++) {
+        const char *before = getenv(rows[i][0]);
+        char *kept = before ? strdup(before) : NULL, parts[64];
+        setenv(rows[i][0], rows[i][1], 1);
+        snprintf(parts, sizeof parts, "warn|%s: expected|%s", rows[i][0], rows[i][2]);
+        expect(i < 5 ? "info" : "train digits --epochs 1 --quiet", 0, "", parts);
+        if (kept)
+            setenv(rows[i][0], kept, 1);
+        else
+            unsetenv(rows[i][0]);
+        free(kept);
+    }
+}
+
+/* With its standard streams closed it prints into no file of its own. */
+static void test_closed_streams(void **state)
+{
+    (void)state;
+    expect("train digits --epochs 2 --out run <&- >&-", 1, "", "cannot write the output");
+    char *log = test_read(test_path(folder, "run/log.jsonl"), NULL);
+    assert_non_null(log);
+    assert_true(strncmp(log, "{\"epoch\": 1,", 12) == 0);
+    free(log);
+    expect("eval run", 0, "accuracy", "");
 }
 
 static void test_train_and_eval(void **state)
@@ -138,7 +186,7 @@ static void test_train_and_eval(void **state)
     expect("train spiral --epochs 1", 0, "accuracy", "");
     expect("train sine --epochs 1", 0, "test loss", "");
     expect("eval runs/sine", 0, "loss", "");
-    expect("predict runs/sine x.png", 1, "", "no square picture");
+    expect("predict runs/sine x.png", 1, "", "no picture");
 }
 
 static void nap(double seconds)
@@ -209,6 +257,27 @@ static void test_interrupt(void **state)
     expect("eval run", 0, "accuracy", "");
 }
 
+/* In its first epoch a run has nothing to go on from, and does not say so. */
+static void test_interrupt_early(void **state)
+{
+    (void)state;
+    pid_t pid = command_start(folder, "train digits --model 'linear:2500 relu linear:2500 relu linear:10' --out run");
+    for (int i = 0; i < 6000; i++) {
+        char *out = test_read(test_path(folder, "out.txt"), NULL);
+        bool begun = out && strstr(out, "parameters");
+        free(out);
+        if (begun)
+            break;
+        nap(0.01);
+    }
+    kill(pid, SIGINT);
+    assert_int_equal(command_wait(pid), 130);
+    char *err = test_read(test_path(folder, "err.txt"), NULL);
+    bool made = test_exists(test_path(folder, "run/snapshot.safetensors"));
+    assert_non_null(strstr(err, made ? "tanso train digits --out run --resume" : "no snapshot"));
+    free(err);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -216,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
+        CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);

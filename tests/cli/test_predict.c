@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <tanso.h>
 #include "cli/command_runner.h"
 #include "support/device.h"
@@ -176,6 +177,53 @@ static void test_idx(void **state)
     }
 }
 
+/* `count` pictures of height x width and their labels, 0 and 1 in turn. */
+static void write_pictures(const char *place, const char *stem, int count, int height, int width)
+{
+    char name[64];
+    for (int labelled = 0; labelled < 2; labelled++) {
+        snprintf(name, sizeof name, "%s-%s-ubyte", stem, labelled ? "labels-idx1" : "images-idx3");
+        FILE *file = fopen(test_path(place, name), "wb");
+        assert_non_null(file);
+        unsigned char head[16] = {0, 0, 8, labelled ? 1 : 3, 0, 0, 0, (unsigned char)count,
+                                  0, 0, 0, (unsigned char)height, 0, 0, 0, (unsigned char)width};
+        fwrite(head, 1, labelled ? 8 : 16, file);
+        for (int i = 0; i < count; i++)
+            for (int j = 0; j < (labelled ? 1 : height * width); j++)
+                fputc(labelled ? i % 2 : i % 2 ? 255 - 20 * (j % 5) : 20 * (j % 5), file);
+        fclose(file);
+    }
+}
+
+/* A network on pictures that are not square takes pictures of as many pixels. The folder is remembered by its whole
+ * path. */
+static void test_not_square(void **state)
+{
+    (void)state;
+    const char *place = test_path(folder, "flags");
+    assert_int_equal(mkdir(place, 0777), 0);
+    write_pictures(place, "train", 40, 3, 5);
+    write_pictures(place, "t10k", 4, 3, 5);
+    write_pictures(folder, "other", 2, 4, 5);
+    command_result got = command_run(
+        folder, "train flags --epochs 20 --batch 10 --optimizer adam:lr=0.01 --quiet --out flagged");
+    assert_int_equal(got.code, 0);
+    command_free(&got);
+    got = command_run(folder, "predict flagged flags/t10k-images-idx3-ubyte");
+    assert_int_equal(got.code, 0);
+    assert_non_null(strstr(got.out, "[2]: 0"));
+    assert_non_null(strstr(got.out, "[3]: 1"));
+    command_free(&got);
+    got = command_run(folder, "predict flagged other-images-idx3-ubyte");
+    assert_int_equal(got.code, 1);
+    assert_non_null(strstr(got.err, "5 x 4 pixels: expected 15"));
+    command_free(&got);
+    tn_archive *archive = tn_archive_load(test_path(folder, "flagged/model.safetensors"));
+    const char *dataset = tn_archive_text(archive, "tanso.dataset");
+    assert_true(dataset && *dataset == '/');
+    tn_archive_free(archive);
+}
+
 #ifdef TN_HAVE_PNG
 enum { ENLARGED = 20, MARGIN = 37, SIDE = 8 * ENLARGED + 2 * MARGIN };
 
@@ -244,7 +292,8 @@ static void test_bad_png(void **state)
     command_result got = command_run(folder, "predict run cut.png text.png none.png 0.png");
     assert_int_equal(got.code, 1);
     assert_non_null(strstr(got.err, "'cut.png'"));
-    assert_non_null(strstr(got.err, "'text.png'"));
+    assert_non_null(strstr(got.err, "damaged or cut short"));
+    assert_non_null(strstr(got.err, "'text.png' is neither a PNG picture nor an IDX file"));
     assert_non_null(strstr(got.err, "'none.png'"));
     assert_non_null(strstr(got.out, "0.png: "));
     command_free(&got);
@@ -258,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_mnist_framing),
         cmocka_unit_test(test_odd_pictures),
         cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_not_square),
 #ifdef TN_HAVE_PNG
         cmocka_unit_test(test_png),
         cmocka_unit_test(test_bad_png),
