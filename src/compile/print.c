@@ -23,8 +23,8 @@ void tn__plan_print(const tn__plan *plan, tn__text *text)
         bytes += p->step[i].bytes;
         operations += p->step[i].operations;
     }
-    tn__text_addf(text, "plan: %d steps, %" PRId64 " bytes moved, %" PRId64 " operations, %zu bytes of temporaries\n",
-                  p->step_count, bytes, operations, p->arena_bytes);
+    tn__text_addf(text, "plan: %d step%s, %" PRId64 " bytes moved, %" PRId64 " operations, %zu bytes of temporaries\n",
+                  p->step_count, p->step_count == 1 ? "" : "s", bytes, operations, p->arena_bytes);
     for (int i = 0; i < p->step_count; i++) {
         const tn__step *s = &p->step[i];
         tn__text_addf(text, "  %2d %-8s %s\n", i + 1, s->kind == TN__STEP_KERNEL ? s->kernel : tn__ops[s->op].name,

@@ -171,6 +171,20 @@ static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool rec
     return mode == TN_COMPILE_ALWAYS || (mode != TN_COMPILE_NEVER && (recurs || tn__collection_work(c) > SMALL_WORK));
 }
 
+/* A compiler's failure on one line, without the place of the call, which has no part in it. */
+static void tell_failure(const char *message)
+{
+    char text[900];
+    snprintf(text, sizeof text, "%s", message);
+    size_t length = strlen(text);
+    char *place = strrchr(text, '(');
+    if (place && place > text && length && text[length - 1] == ')' && strchr(place, ':'))
+        place[-1] = '\0';
+    for (char *at = text; (at = strchr(at, '\n'));)
+        *at = ' ';
+    tn__log(TN__LOG_WARN, "engine", "%s; going on with the slower reference evaluator", text);
+}
+
 /* A compiler that fails is no error where operations can run one by one. */
 static bool fall_back(const tn__collection *c, tn__cached *e)
 {
@@ -178,8 +192,7 @@ static bool fall_back(const tn__collection *c, tn__cached *e)
         return false;
     static _Atomic bool told;
     if (!atomic_exchange(&told, true))
-        tn__log(TN__LOG_WARN, "engine", "%s; going on with the slower reference evaluator",
-                tn__error_message(tn__error_last()));
+        tell_failure(tn__error_message(tn__error_last()));
     e->kernels_failed = true;
     return true;
 }

@@ -9,6 +9,7 @@
 #include <tanso.h>
 #include "cli/command.h"
 #include "cli/command_runner.h"
+#include "support/device.h"
 #include "support/folder.h"
 #include "support/random.h"
 
@@ -148,6 +149,11 @@ static void test_environment(void **state)
             unsetenv(rows[i][0]);
         free(kept);
     }
+    if (test_elsewhere()) /* kernels of other devices may have another compiler */
+        return;
+    setenv("TANSO_CC", "/nonexistent/cc", 1);
+    expect("train digits --epochs 1 --quiet --out slow", 0, "accuracy", "/nonexistent/cc|slower reference evaluator");
+    unsetenv("TANSO_CC");
 }
 
 /* With its standard streams closed it prints into no file of its own. */
