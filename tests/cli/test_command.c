@@ -151,6 +151,17 @@ static void test_environment(void **state)
     }
     if (test_elsewhere()) /* kernels of other devices may have another compiler */
         return;
+#if defined(__x86_64__)
+    const char *simd = getenv("TANSO_SIMD");
+    char *kept = simd ? strdup(simd) : NULL;
+    setenv("TANSO_SIMD", "wide", 1);
+    expect("train digits --epochs 1 --quiet --out slow", 0, "accuracy", "TANSO_SIMD: expected avx2 or off|'wide'");
+    if (kept)
+        setenv("TANSO_SIMD", kept, 1);
+    else
+        unsetenv("TANSO_SIMD");
+    free(kept);
+#endif
     setenv("TANSO_CC", "/nonexistent/cc", 1);
     expect("train digits --epochs 1 --quiet --out slow", 0, "accuracy", "/nonexistent/cc|slower reference evaluator");
     unsetenv("TANSO_CC");
