@@ -3,7 +3,6 @@
 #include "backends/cpu/cpu.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <tanso/device.h>
 #include <unistd.h>
 
@@ -22,20 +21,10 @@ struct tn__executable {
 
 /* ---- memory ---- */
 
-/* From here on, memory is asked for in huge pages: the first touch of 80 MB then takes 21 ms instead of 45. */
-#define HUGE_BYTES (4 << 20)
-
 static void *cpu_allocate(tn__device *device, size_t bytes)
 {
     (void)device;
-    char *memory = tn__alloc_aligned(bytes ? bytes : 1);
-#ifdef MADV_HUGEPAGE
-    if (memory && bytes >= HUGE_BYTES) {
-        uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) / page * page;
-        madvise((void *)begin, ((uintptr_t)memory + bytes - begin) / page * page, MADV_HUGEPAGE); /* only advice */
-    }
-#endif
-    return memory;
+    return tn__alloc_aligned(bytes ? bytes : 1);
 }
 
 static void cpu_release(tn__device *device, void *memory, size_t bytes)
