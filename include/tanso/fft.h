@@ -31,7 +31,7 @@ typedef struct tn_fft_opts {
     tn_shape s;       /* of fftn and so on: lengths, as many as axes, -1 for an axis as it is; default: as they are */
     tn_axes axes;     /* of those; default: all, or the last s.ndim ones (fft2 and so on: the last two) */
     tn_fft_norm norm;
-    tn_array *out;    /* receives the result, as tn_assign does */
+    tn_array *out;    /* receives the result, as tn_assign does; of its shape */
 } tn_fft_opts;
 
 TN_API tn_array *tn_fft_fft_with(const tn_array *x, const tn_fft_opts *opts);

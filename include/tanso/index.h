@@ -54,7 +54,7 @@ typedef struct tn_take_opts {
     char _;
     tn_axes axis;     /* one axis; default: the flat array */
     const char *mode; /* of positions out of range: "raise" (default), "wrap" around, "clip" to the ends */
-    tn_array *out;    /* receives the result, as tn_assign does */
+    tn_array *out;    /* receives the result, as tn_assign does; of its shape */
 } tn_take_opts;
 
 /* NumPy's take with all its options (tn_take needs an axis, and raises). */

@@ -126,7 +126,7 @@ typedef struct tn_norm_opts {
     tn_norm_order ord; /* default: the root of the sum of squares */
     tn_axes axis;      /* one: norms of vectors; two: of matrices; default: of the whole array */
     bool keepdims;
-    tn_array *out;     /* receives the result, as tn_assign does */
+    tn_array *out;     /* receives the result, as tn_assign does; of its shape */
 } tn_norm_opts;
 /* Vectors: sum(|x|^p)^(1/p); infinity the largest |x|, -infinity the smallest, 0 the number of others than 0. Matrices: 1 and
  * infinity the largest sum of a column, of a row, 2 the largest singular value, their negatives the smallest; TN_FRO, the root

@@ -19,7 +19,7 @@ typedef struct tn_axis_opts {
     char _;
     tn_axes axis;   /* one axis; default: see each function */
     tn_dtype dtype; /* cumsum, cumprod: dtype of the result; default as NumPy (bool and small integers as int64) */
-    tn_array *out;  /* receives the result, as tn_assign does */
+    tn_array *out;  /* receives the result, as tn_assign does; of its shape */
 } tn_axis_opts;
 
 /* ---- sorting: along the last axis by default ---- */

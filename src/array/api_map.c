@@ -153,10 +153,20 @@ tn_array *tn_where(const tn_array *condition, const tn_array *a, const tn_array 
                          tn__node_of(b, "where")));
 }
 
+/* In what holds all three: bool, a C number and int32 are int32, though bool and the number alone are int64. */
+static tn__node *clip(tn__node *x, tn__node *low, tn__node *high)
+{
+    tn__node *in[] = {x, low, high};
+    bool all_weak;
+    for (int i = 0; i < 3; i++)
+        TN__PASS_ERROR(in[i]);
+    tn_dtype dtype = tn__common_dtype(3, in, &all_weak);
+    if (x->dtype == TN_BOOL && !(x->flags & TN__NODE_WEAK))
+        x = tn__cast(x, dtype);
+    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, low), high);
+}
+
 tn_array *tn_clip(const tn_array *x, const tn_array *low, const tn_array *high)
 {
-    TN__RETURN(
-        tn__binary(TN__OP_MINIMUM,
-                   tn__binary(TN__OP_MAXIMUM, tn__node_of(x, "clip"), tn__node_of(low, "clip")),
-                   tn__node_of(high, "clip")));
+    TN__RETURN(clip(tn__node_of(x, "clip"), tn__node_of(low, "clip"), tn__node_of(high, "clip")));
 }

@@ -91,7 +91,7 @@ tn__node *tn__inverted_values(tn__node *s, double rcond, tn__node **above)
 static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
 {
     TN__PASS_ERROR(a);
-    if (a->shape->size == 0 && a->shape->ndim > 1) { /* nothing stays of its dtype */
+    if (a->shape->ndim > 1 && tn__row_count(a) * tn__column_count(a) == 0) { /* nothing stays of its dtype */
         tn__node *turned = tn__swap_last(a);
         return tn__node_is_error(turned) ? turned : tn__const_like(turned, 0);
     }

@@ -44,8 +44,8 @@ outcome replay_line(const char *text, const char *folder, tn_device device, cons
         snprintf(copy, sizeof copy, "no JSON object with an operation: %s", error.text);
         *message = copy;
     } else {
-        call *c = case_memory(sizeof *c);
-        c->row = replay_find(operation);
+        call *c = case_memory(sizeof *c), *again = case_memory(sizeof *again);
+        c->row = again->row = replay_find(operation);
         if (!c->row) {
             result = UNKNOWN;
         } else {
@@ -56,6 +56,16 @@ outcome replay_line(const char *text, const char *folder, tn_device device, cons
             snprintf(copy, sizeof copy, "%s", *message ? *message : "");
             *message = copy;
             tn_clear_error();
+            numpy_1 = result == FAILED && !json_is_true(json_object_get(line, "raises"));
+            if (numpy_1) {
+                const char *other;
+                TN_SCOPE
+                {
+                    if (run(again, line, folder, device, &other) == PASSED) result = PASSED_AS_FIRST;
+                }
+                tn_clear_error();
+            }
+            numpy_1 = false;
         }
     }
     json_decref(line);

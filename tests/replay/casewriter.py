@@ -17,6 +17,8 @@ np.seterr(all="ignore")
 if hasattr(np, "_set_promotion_state"):
     np._set_promotion_state("weak")
 
+legacy = False  # write NumPy 1's own answers too
+
 NEW = np.lib.NumpyVersion(np.__version__) >= "2.2.0"
 
 SEED = int(os.environ.get("TANSO_TEST_SEED") or time.time_ns() % 2**32)
@@ -76,7 +78,7 @@ def array(dtype, shape, specials=True):
 
 def answered_anew(op, args, kwargs):
     """Whether NumPy 2 answers otherwise than the older one that is running: then its answer is no case."""
-    if NEW or not args:
+    if NEW or not args or legacy:
         return False
     x = np.asarray(args[0]) if isinstance(args[0], (np.ndarray, np.generic, int, float)) else np.zeros(0)
     if op in ("floor", "ceil", "trunc", "fix"):

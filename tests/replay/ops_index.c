@@ -112,12 +112,12 @@ int index_keys(call *c, const value *v, tn_key *keys)
 static void add_at(call *c, const row *r)
 {
     tn_key keys[MAX_ARGUMENTS];
-    tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
+    tn_array *x = array(c, 0), *y = numpy_1 ? array(c, 2) : operand(c, 2, 0, 2);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
     if (c->refused) return;
     if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
-    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x))) { /* added, then cast */
+    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) || (r->number && tn_dtype_of(y) == TN_BOOL)) { /* added, then cast */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK) give(c, x);
     } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
 }
@@ -197,7 +197,7 @@ static void fill_diagonal(call *c, const row *r)
 static void nonzero(call *c, const row *r)
 {
     (void)r;
-    tn_array *x = array(c, 0), *out[TN_MAX_NDIM];
+    tn_array *x = numpy_1 ? tn_atleast_1d(array(c, 0)) : array(c, 0), *out[TN_MAX_NDIM];
     if (tn_nonzero(x, out) != TN_OK) return;
     for EACH(d, tn_ndim(x)) give(c, out[d]);
 }

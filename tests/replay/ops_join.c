@@ -176,7 +176,7 @@ static void trim_zeros(call *c, const row *r)
 {
     (void)r;
     const char *trim = string(c, 1, "fb");
-    if (!*trim || trim[strspn(trim, "fFbB")]) refuse(c, "trim '%s'", trim);
+    if (!numpy_1 && (!*trim || trim[strspn(trim, "fFbB")])) refuse(c, "trim '%s'", trim);
     give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
 }
 

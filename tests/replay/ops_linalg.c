@@ -23,7 +23,9 @@ static bool upper(call *c, int i)
 static void solve(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_linalg_solve(array(c, 0), array(c, 1)));
+    tn_array *a = array(c, 0), *b = array(c, 1);
+    bool vectors = numpy_1 && tn_ndim(b) == tn_ndim(a) - 1; /* one for each matrix */
+    give(c, vectors ? tn_squeeze(tn_linalg_solve(a, tn_expand_dims(b, -1)), TN_AXES(-1)) : tn_linalg_solve(a, b));
 }
 
 static void slogdet(call *c, const row *r)

@@ -73,6 +73,10 @@ static void spaced(call *c, const row *r)
                        .base = r->number == 1 ? number(c, 4, 10) : 0};
     tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     int64_t count = integer(c, 2, 50);
+    if (numpy_1 && tn_ndim(a) == 0 && tn_ndim(b) == 0) {
+        a = first_inexact(a);
+        b = first_inexact(b);
+    }
     if (r->number == 2) { /* whose ends are arrays, whatever they are */
         a = array(c, 0);
         b = array(c, 1);

@@ -73,8 +73,9 @@ static void searchsorted(call *c, const row *r)
 {
     (void)r;
     const char *side = string(c, 2, "left");
-    tn_search_opts o = {.right = side[0] == 'r'};
-    if (strcmp(side, "left") && strcmp(side, "right")) refuse(c, "side '%s'", side);
+    tn_search_opts o = {.right = side[0] == 'r' || side[0] == 'R'};
+    bool known = !strcmp(side, "left") || !strcmp(side, "right") || (numpy_1 && *side && strchr("lrLR", *side));
+    if (!known) refuse(c, "side '%s'", side);
     tn_array *sorted = array(c, 0);
     if (given(c, 3)) sorted = tn_take(sorted, array(c, 3), 0);
     give(c, tn_searchsorted_with(sorted, array(c, 1), &o));
@@ -100,7 +101,7 @@ static void unique(call *c, const row *r)
     if (c->refused) return;
     give(c, tn_unique_with(x, &o));
     if (wanted[0]) give(c, index);
-    if (wanted[1]) give(c, inverse);
+    if (wanted[1]) give(c, numpy_1 ? tn_ravel(inverse) : inverse);
     if (wanted[2]) give(c, counts);
 }
 

@@ -52,6 +52,7 @@ static void reduce(call *c, const row *r)
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
     tn_dtype summed = o.dtype ? o.dtype : !typed ? tn_dtype_of(x) : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64;
     if (given(c, at + 2)) check_assigned(c, c->slot[at + 2], tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype ? summed : tn_dtype_of(x));
+    if (numpy_1 && o.initial) o.initial = tn_cast(array(c, at + 2), summed);
     o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }

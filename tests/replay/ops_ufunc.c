@@ -26,11 +26,23 @@ static tn_ufunc_opts options(call *c, int operands)
 
 static bool plain(const tn_ufunc_opts *o) { return !o->out && !o->where && !o->dtype && !o->casting; }
 
+/* NumPy 1 rounds integers to floats, and has the sign of complex numbers by their real part first. */
+static tn_array *first_unary(const row *r, tn_array *x)
+{
+    tn_dtype of = tn_dtype_of(x);
+    bool rounds = !strcmp(r->name, "floor") || !strcmp(r->name, "ceil") || !strcmp(r->name, "trunc") || !strcmp(r->name, "fix");
+    if (rounds && (of == TN_BOOL || tn_dtype_is_integer(of))) return tn_cast(x, tn_dtype_of(tn_exp(tn_zeros(TN_SHAPE(0), .dtype = of))));
+    if (!strcmp(r->name, "sinc")) return first_inexact(x);
+    if (strcmp(r->name, "sign") || !tn_dtype_is_complex(of)) return x;
+    tn_array *re = tn_real(x);
+    return tn_cast(tn_where(tn_equal(re, 0), tn_imag(x), re), of);
+}
+
 static void unary(call *c, const row *r)
 {
     tn_ufunc_opts o = options(c, 1);
     tn_unary_function *f = (tn_unary_function *)r->function;
-    tn_array *x = array(c, 0);
+    tn_array *x = numpy_1 ? first_unary(r, array(c, 0)) : array(c, 0);
     give(c, plain(&o) ? f(x) : tn_unary_with(f, x, &o));
 }
 
@@ -95,7 +107,7 @@ static tn_array *limit(call *c, int i, tn_dtype of)
 {
     const value *v = c->slot[i];
     if (!v || v->kind == NONE) return NULL;
-    if (v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
+    if (numpy_1 || v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
     int bits = 8 * (int)tn_dtype_size(of);
     bool is_signed = tn_dtype_name(of)[0] == 'i', below = v->digits && *v->digits == '-';
     long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
@@ -112,7 +124,7 @@ static void clip(call *c, const row *r)
     tn_dtype of = tn_dtype_of(x);
     tn_array *low = limit(c, first, of), *high = limit(c, second, of);
     const tn_ufunc_opts o = {.out = given(c, 3) ? array(c, 3) : NULL, .dtype = dtype(c, 6, TN_DTYPE_DEFAULT), .where = mask(c, 7),
-                             .casting = string(c, 8, NULL)};
+                             .casting = string(c, 8, numpy_1 ? "unsafe" : NULL)};
     if (!low && !high && of == TN_BOOL) refuse(c, "bool has no positive");
     if (!c->refused) give(c, tn_clip_with(x, low, high, &o));
 }
@@ -123,14 +135,22 @@ static void nan_to_num(call *c, const row *r)
     give(c, tn_nan_to_num(array(c, 0), number(c, 2, 0), number(c, 3, NAN), number(c, 4, NAN)));
 }
 
+/* Python's integers are cast to the dtype of integers beside them: they may wrap around here. */
+static tn_array *chosen(call *c, int i)
+{
+    const value *v = c->slot[i], *other = c->slot[3 - i];
+    bool wraps = !numpy_1 && v && v->kind == INT && other && other->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(other->array));
+    return wraps ? tn_cast(array(c, i), tn_dtype_of(other->array)) : operand(c, i, 1, 2);
+}
+
 static void where(call *c, const row *r)
 {
     (void)r;
     if (given(c, 1)) {
-        give(c, tn_where(array(c, 0), operand(c, 1, 1, 2), operand(c, 2, 1, 2)));
+        give(c, tn_where(array(c, 0), chosen(c, 1), chosen(c, 2)));
         return;
     }
-    tn_array *x = array(c, 0), *places[TN_MAX_NDIM];
+    tn_array *x = numpy_1 ? tn_atleast_1d(array(c, 0)) : array(c, 0), *places[TN_MAX_NDIM];
     tn_nonzero(x, places);
     for (int d = 0; d < (tn_ndim(x) ? tn_ndim(x) : 1); d++) give(c, places[d]);
 }
@@ -180,7 +200,8 @@ static void array_equiv(call *c, const row *r)
 static void outer(call *c, const row *r)
 {
     tn_ufunc_opts o = options(c, 2);
-    give(c, tn_outer_with((tn_binary_function *)r->function, array(c, 0), array(c, 1), &o));
+    tn_array *a = numpy_1 ? operand(c, 0, 0, 1) : array(c, 0), *b = numpy_1 ? operand(c, 1, 0, 1) : array(c, 1);
+    give(c, tn_outer_with((tn_binary_function *)r->function, a, b, &o));
 }
 
 /* What nothing reduces to, by the names of those that have it; REORDERABLE ones take several axes. */
@@ -240,7 +261,7 @@ static void reduce(call *c, const row *r)
     tn_reduce_opts o = {.axis = nothing || tn_ndim(array(c, 0)) == 0 ? TN_AXES(0) : c->slot[1] ? axes(c, 1) : (tn_axes){1, {0}},
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false) && !nothing && tn_ndim(array(c, 0)) > 0,
                         .where = mask(c, 6)};
-    if (given(c, 5)) o.initial = operand(c, 5, 0, 0);
+    if (given(c, 5)) o.initial = numpy_1 ? tn_cast(array(c, 5), o.dtype ? o.dtype : tn_dtype_of(x)) : operand(c, 5, 0, 0);
     int known = reorderable_of(r);
     if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
     bool logical = !strncmp(r->name, "logical", 7);
@@ -297,7 +318,7 @@ static void reduceat(call *c, const row *r)
 static void at(call *c, const row *r)
 {
     tn_key keys[MAX_ARGUMENTS];
-    tn_array *x = array(c, 0), *y = operand(c, 2, 0, 2);
+    tn_array *x = array(c, 0), *y = numpy_1 ? array(c, 2) : operand(c, 2, 0, 2);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
     tn_array *once = ((tn_binary_function *)r->function)(tn_zeros(TN_SHAPE(1), .dtype = tn_dtype_of(x)), tn_is_error(y) || !tn_ndim(y) ? y : tn_zeros(TN_SHAPE(1), .dtype = tn_dtype_of(y)));
     if (tn_is_error(once)) refuse(c, "%s", tn_message_of(once));
@@ -330,7 +351,7 @@ static tn_array *conjugate(const tn_array *x) { return tn_conjugate(tn_dtype_of(
 static void ldexp_of(call *c, const row *r)
 {
     tn_ufunc_opts o = options(c, 2);
-    tn_array *a = array(c, 0), *b = operand(c, 1, 0, 1);
+    tn_array *a = array(c, 0), *b = numpy_1 ? array(c, 1) : operand(c, 1, 0, 1);
     if (tn_dtype_of(b) == TN_BOOL) b = tn_cast(b, TN_INT8);
     if (tn_dtype_of(b) == TN_UINT64) refuse(c, "exponents of uint64");
     if (o.dtype) { /* of the first operand and the result */

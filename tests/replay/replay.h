@@ -136,6 +136,15 @@ const row *replay_find(const char *name);
 #define REPLAY_ROWS(rows) \
     __attribute__((constructor)) static void replay_add_rows(void) { replay_add(rows, sizeof(rows) / sizeof(rows)[0]); }
 
+/* ---- editions: edition.c ---- */
+
+/* The call at hand is made as NumPy 1 made it. */
+extern bool numpy_1;
+/* operand() then. */
+tn_array *first_operand(call *c, int i, int first, int last);
+/* x in double precision then, in which NumPy 1 transformed. */
+tn_array *first_inexact(tn_array *x);
+
 /* ---- the tool ---- */
 
 /* Memory of the case at hand; freed by case_end. */
@@ -150,7 +159,7 @@ bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const cha
 /* NULL, or what differs (of the case's memory). */
 const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol);
 /* Runs one line. Passed, or what is wrong with it in *message (of the case's memory). */
-typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN } outcome;
+typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN, PASSED_AS_FIRST } outcome;
 outcome replay_line(const char *line, const char *folder, tn_device device, const char **message);
 
 #endif

@@ -304,6 +304,7 @@ tn_array *own_array(call *c, int i)
 
 tn_array *operand(call *c, int i, int first, int last)
 {
+    if (numpy_1) return first_operand(c, i, first, last);
     bool strong = false;
     for (int k = first; k <= last; k++) strong |= c->slot[k] && (c->slot[k]->kind == ARRAY || c->slot[k]->kind == LIST);
     const value *v = c->slot[i];
@@ -355,7 +356,7 @@ void check_assigned(call *c, const value *v, tn_dtype to)
         for (int k = 0; k < v->list.count; k++) check_assigned(c, &v->list.item[k], to);
     if (v->kind == FLOAT && whole && !isfinite(v->f)) refuse(c, "%g cannot be an integer", v->f);
     if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL) refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
-    if (v->kind != INT || !whole) return;
+    if (v->kind != INT || !whole || (numpy_1 && !v->digits)) return;
     int bits = 8 * (int)tn_dtype_size(to);
     bool is_signed = tn_dtype_name(to)[0] == 'i';
     long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
