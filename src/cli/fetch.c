@@ -40,6 +40,12 @@ static void show(const char *file, int64_t done, int64_t total, void *user)
 
 static int run(const tn__options *options)
 {
+    for (int i = 0; i < options->count; i++) { /* a wrong name is said before anything is fetched */
+        char *folder = tn_data_cache(options->arguments[i]);
+        tn_string_free(folder);
+        if (!folder)
+            return tn__library_error("data fetch");
+    }
     for (int i = 0; i < options->count; i++) {
         const char *name = options->arguments[i];
         progress p = {.terminal = isatty(STDERR_FILENO)};

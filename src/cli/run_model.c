@@ -61,6 +61,10 @@ bool tn__run_model_open(tn__run_model *model, const char *command, const char *f
     *model = (tn__run_model){0};
     char path[PATH_MAX];
     struct stat info;
+    if (!*folder) {
+        tn__failure(command, "expected the name of a folder that 'tanso train' wrote, got ''");
+        return false;
+    }
     bool is_file = stat(folder, &info) == 0 && S_ISREG(info.st_mode);
     if (snprintf(path, sizeof path, is_file ? "%s" : "%s/model.safetensors", folder) >= (int)sizeof path) {
         tn__failure(command, "the path '%.60s...' is too long", folder);

@@ -195,25 +195,12 @@ static tn_status fetch_file(const job *j, const char *folder)
     return status;
 }
 
-static tn_status unknown(const char *name)
-{
-    const char *names[8];
-    for (int i = 0; i < tn__set_count; i++)
-        names[i] = tn__sets[i].name;
-    const char *near = tn__nearest_name(name, names, tn__set_count);
-    return tn__fail(TN_ERR_NAME, OPERATION, "expected \"mnist\" or \"fashion-mnist\", got '%s'%s%s%s", name,
-                    near ? ": did you mean '" : strcmp(name, "digits") == 0 ? ", which come with Tanso" : "",
-                    near ? near : "", near ? "'?" : "");
-}
-
 tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                         void *user)
 {
-    const tn__set *set = name ? tn__set_find(name) : NULL;
     bool was_ok = tn_ok();
-    if (!set)
-        return unknown(name ? name : "NULL");
-    char *folder = tn__set_cache(OPERATION, set);
+    const tn__set *set = tn__set_asked(OPERATION, name);
+    char *folder = set ? tn__set_cache(OPERATION, set) : NULL;
     if (!folder)
         return tn__error_status(tn__error_last());
     tn_status status = tn__folder_make(OPERATION, folder);

@@ -63,11 +63,25 @@ char *tn__set_cache(const char *operation, const tn__set *set)
     return path;
 }
 
-char *tn_data_cache(const char *name)
+const tn__set *tn__set_asked(const char *operation, const char *name)
 {
     const tn__set *set = name ? tn__set_find(name) : NULL;
     if (set)
-        return tn__set_cache("data_cache", set);
-    tn__fail(TN_ERR_NAME, "data_cache", "expected \"mnist\" or \"fashion-mnist\", got '%s'", name ? name : "NULL");
+        return set;
+    const char *names[sizeof tn__sets / sizeof *tn__sets], *near = NULL;
+    for (int i = 0; i < tn__set_count; i++)
+        names[i] = tn__sets[i].name;
+    near = name ? tn__nearest_name(name, names, tn__set_count) : NULL;
+    tn__fail(TN_ERR_NAME, operation, "expected \"mnist\" or \"fashion-mnist\", got '%s'%s%s%s", name ? name : "NULL",
+             near                                   ? ": did you mean '"
+             : name && strcmp(name, "digits") == 0 ? ", which come with Tanso"
+                                                    : "",
+             near ? near : "", near ? "'?" : "");
     return NULL;
+}
+
+char *tn_data_cache(const char *name)
+{
+    const tn__set *set = tn__set_asked("data_cache", name);
+    return set ? tn__set_cache("data_cache", set) : NULL;
 }

@@ -19,8 +19,9 @@ typedef struct tn__set {
     const char *const *mirrors;      /* NULL-terminated; each ends in '/' */
 } tn__set;
 
-/* NULL if there is none of that name. */
+/* The set of a name; NULL if there is none. The second then latches an error that says what there is. */
 const tn__set *tn__set_find(const char *name);
+const tn__set *tn__set_asked(const char *operation, const char *name);
 extern const tn__set tn__sets[];
 extern const int tn__set_count;
 

@@ -220,7 +220,7 @@ static tn_status parse_file(const char *operation, const char *name, const uint8
     uint64_t length = tn__get_little(data, LENGTH_BYTES);
     if (length > MAX_HEADER || length > size - LENGTH_BYTES)
         return tn__fail(TN_ERR_FORMAT, operation, "'%s' claims a header of %llu bytes: expected at most the %zu bytes that "
-                        "follow, and %d", name, (unsigned long long)length, size - LENGTH_BYTES, MAX_HEADER);
+                        "follow, and %d; it is damaged or no .safetensors file", name, (unsigned long long)length, size - LENGTH_BYTES, MAX_HEADER);
     json_error_t error;
     const char *text = (const char *)data + LENGTH_BYTES;
     json_t *header = length && *text == '{' ? json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error) : NULL;

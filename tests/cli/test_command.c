@@ -63,6 +63,9 @@ static void test_help(void **state)
     expect("info --help", 0, "examples:", "");
     expect("data fetch --help", 0, "mnist|TANSO_DATA", "");
     expect("data --help", 0, "mnist", "");
+    expect("help train", 0, "--epochs N", "");
+    expect("help data fetch", 0, "TANSO_DATA", "");
+    expect("help trian", 2, "", "did you mean 'train'");
     expect("info", 0, "version|build|cpu|cuda|threads|kernels|mnist", "");
 }
 
@@ -75,7 +78,7 @@ static void test_wrong_usage(void **state)
     expect("data", 2, "", "data fetch");
     expect("data fecth mnist", 2, "", "data fetch");
     expect("data fetch minst", 2, "", "minst|did you mean 'mnist'");
-    expect("data fetch digits", 2, "", "come with Tanso");
+    expect("data fetch mnist digits", 2, "", "come with Tanso");
     expect("train", 2, "", "DATASET|tanso train --help");
     expect("train digits mnist", 2, "", "too many");
     expect("train digits --epoch 3", 2, "", "--epoch:|--epochs");
@@ -108,6 +111,7 @@ static void test_failures(void **state)
     expect("train digits --out /proc/no", 1, "", "/proc/no");
     expect("train digits --optimizer sgd:lr=1e30 --out nan", 1, "", "loss became|epoch 1|learning rate");
     expect("eval nowhere", 1, "", "nowhere");
+    expect("eval ''", 1, "", "tanso train");
     expect("predict nowhere x.png", 1, "", "nowhere");
     expect("train digits --epochs 1 > /dev/full", 1, "", "cannot write");
     test_write(test_path(folder, "model.safetensors"), "junk");
