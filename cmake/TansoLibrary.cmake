@@ -51,6 +51,11 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/fft.c PROPERT
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/functions_fma.c PROPERTIES COMPILE_OPTIONS -mfma)
 endif()
+# Fuzzers read files and multiply nothing, and clang takes minutes for these unrolled loops under sanitizers.
+if(TANSO_FUZZ)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_packed.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_tile.c
+        PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+endif()
 
 # The scalar functions of every operation, as text for the kernel compiler, and the digits for training
 # without a network.
