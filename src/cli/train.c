@@ -10,8 +10,10 @@
 
 #ifdef TN_HAVE_JANSSON
 #define WRITTEN "model, log and learning curve"
+#define SAVES   true
 #else
 #define WRITTEN "log and learning curve"
+#define SAVES   false
 #endif
 
 static const tn__flag flags[] = {
@@ -90,7 +92,7 @@ static int check_words(const tn__options *options)
 static int stopped(const char *dataset, const char *out, const tn_epoch *last, int signal_number)
 {
     tn__failure("train", "%s", tn__error_text("train"));
-    if (last->epoch) /* a run makes its first snapshot after its first epoch */
+    if (SAVES && last->epoch) /* a run makes its first snapshot after its first epoch */
         fprintf(stderr, "To go on from its last snapshot: tanso train %s --out %s --resume\n", dataset, out);
     else
         fprintf(stderr, "It has made no snapshot to go on from.\n");

@@ -19,8 +19,8 @@ tn_status tn__download_run(const char *url, int fd, const char *path, const tn__
 {
     (void)fd;
     (void)how;
-    return tn__fail(TN_ERR_UNSUPPORTED, OPERATION, "this build has no libcurl: fetch %s by other means, put it in the folder "
-                    "of '%s', and call this again to check it", url, path);
+    return tn__fail(TN_ERR_UNSUPPORTED, OPERATION, "this build has no libcurl: fetch %s by other means, put it "
+                    "beside '%s', and call this again to check it", url, path);
 }
 
 #else
@@ -169,7 +169,7 @@ tn_status tn__download_run(const char *url, int fd, const char *path, const tn__
     pthread_once(&once, load);
     if (!lib.complete)
         return tn__fail(TN_ERR_UNSUPPORTED, OPERATION, "cannot load " FILE_NAME " (package libcurl4): install it, or fetch %s by "
-                        "other means, put it in the folder of '%s', and call this again to check it", url, path);
+                        "other means, put it beside '%s', and call this again to check it", url, path);
     int64_t have = lseek(fd, 0, SEEK_END);
     if (have < 0)
         return tn__fail_errno(OPERATION, "write", path, errno);

@@ -79,14 +79,18 @@ static void draw_bar(tn__report *report, int epoch, double share, const char *fi
     char head[48], bar[LONGEST_BAR + 1];
     int columns = ioctl(fileno(report->stream), TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
     int head_length = snprintf(head, sizeof head, "epoch %d/%d ", epoch, report->epochs);
-    int width = columns - head_length - (int)strlen(figures) - 10;
-    width = width > LONGEST_BAR ? LONGEST_BAR : width < 0 ? 0 : width;
+    int room = columns - head_length - 10; /* a line that reaches the edge would not be drawn over, but below itself */
+    if (room < 0)
+        return;
+    if ((int)strlen(figures) > room) /* half a number would be another one */
+        figures = "";
+    int width = room - (int)strlen(figures);
+    width = width > LONGEST_BAR ? LONGEST_BAR : width;
     int full = (int)(share * width);
     memset(bar, '-', (size_t)width);
     memset(bar, '#', (size_t)full);
     bar[width] = 0;
-    fprintf(report->stream, "\r\033[K%s[%s] %3d%%  %.*s", head, bar, (int)(100 * share),
-            columns > 20 ? columns - 20 : 0, figures);
+    fprintf(report->stream, "\r\033[K%s[%s] %3d%%  %s", head, bar, (int)(100 * share), figures);
     report->bar_shown = true;
 }
 
