@@ -43,10 +43,9 @@ static tn__node *add_part(const join *j, common *c, int i, tn__node *a)
             same = shape.dim[k] == c->shape.dim[k] || k == axis;
         if (!same) {
             char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-            TN__REFUSE(TN_ERR_SHAPE, j->operation,
-                       "array %d has shape %s, the ones before it %s; they must agree%s", i,
-                       tn__shape_text(shape.ndim, shape.dim, second),
-                       tn__shape_text(c->shape.ndim, c->shape.dim, first),
+            tn_shape one = tn_shape_of(j->arrays[0]), other = tn_shape_of(j->arrays[i]); /* as they were given */
+            TN__REFUSE(TN_ERR_SHAPE, j->operation, "array %d has shape %s, array 0 %s; they must agree%s", i,
+                       tn__shape_text(other.ndim, other.dim, second), tn__shape_text(one.ndim, one.dim, first),
                        j->stack ? "" : " on all axes but the one they are joined on");
         }
         int64_t extent;

@@ -132,7 +132,9 @@ static void joins(void **state)
         HAS_SHAPE(joined, 2, 7);
         assert_int_equal(tn_dtype_of(joined), TN_FLOAT64);
         REFUSED(tn_concatenate(2, two, 0), TN_ERR_SHAPE, "array 1 has shape (2, 4)");
-        REFUSED(tn_stack(2, two, 0), TN_ERR_SHAPE, "array 1");
+        REFUSED(tn_stack(2, two, 0), TN_ERR_SHAPE, "array 1 has shape (2, 4), array 0 (2, 3)");
+        const tn_array *three[] = {two[0], two[0], two[1]};
+        REFUSED(tn_concatenate(3, three, 0), TN_ERR_SHAPE, "array 2 has shape (2, 4), array 0 (2, 3)");
         REFUSED(tn_concatenate(0, two, 0), TN_ERR_VALUE, "1 or more");
         const tn_array *same[] = {SHAPED(2, 3), SHAPED(2, 3)};
         HAS_SHAPE(tn_stack(2, same, -1), 2, 3, 2);
@@ -160,7 +162,7 @@ static void reductions(void **state)
         HAS_SHAPE(tn_softmax(x, -1), 2, 3, 4);
         HAS_SHAPE(tn_log_softmax(SHAPED(0, 3), 0), 0, 3);
         HAS_SHAPE(tn_logsumexp(x, .axis = TN_AXES(1)), 2, 4);
-        REFUSED(tn_max(SHAPED(0, 3)), TN_ERR_SHAPE, "extent 0");
+        REFUSED(tn_max(SHAPED(0, 3)), TN_ERR_SHAPE, "extent 0, and nothing has no largest; check");
         REFUSED(tn_argmin(SHAPED(3, 0), .axis = TN_AXES(1)), TN_ERR_SHAPE, "extent 0");
         REFUSED(tn_argmax(x, .axis = TN_AXES(0, 1)), TN_ERR_VALUE, "2 axes");
         REFUSED(tn_sum(x, .axis = TN_AXES(3)), TN_ERR_INDEX, "axis 3 is out of range");
