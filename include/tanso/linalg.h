@@ -33,6 +33,7 @@ extern "C" {
 /* x of a x = b: b is a vector, or (..., n, k); leading axes broadcast. */
 TN_API tn_array *tn_linalg_solve(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_linalg_inv(const tn_array *a);
+/* Its gradient is det a^-T, so that it means nothing where a is singular. */
 TN_API tn_array *tn_linalg_det(const tn_array *a);
 /* det = sign exp(logdet); of a singular matrix 0 and -infinity. Of complex matrices, sign is of size 1. */
 TN_API tn_status tn_linalg_slogdet(const tn_array *a, tn_array **sign, tn_array **logdet);

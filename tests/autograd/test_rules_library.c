@@ -59,12 +59,13 @@ static void test_solutions(void **state)
     const tn_array *one[] = {spread(TN_SHAPE(3, 3), -1, 1, 0), spread(TN_SHAPE(3, 2), -1, 1, 1)};
     const tn_array *batch[] = {spread(TN_SHAPE(2, 3, 3), -1, 1, 0), spread(TN_SHAPE(3, 2), -1, 1, 1)};
     const tn_array *vector[] = {one[0], spread(TN_SHAPE(3), -1, 1, 2)};
+    const tn_array *regular = apart(TN_SHAPE(2, 3, 3), 0); /* evenly spread values alone are a singular matrix now and then */
     check_gradients("solve", solve, NULL, 2, one);
     check_gradients("solve, batch", solve, NULL, 2, batch);
     check_gradients("solve, vector", solve_vector, NULL, 2, vector);
     check_gradients("inv", inv, NULL, 1, batch);
-    check_gradients("det", det, NULL, 1, batch);
-    check_gradients("slogdet", slogdet, NULL, 1, batch);
+    check_gradients("det", det, NULL, 1, &regular);
+    check_gradients("slogdet", slogdet, NULL, 1, &regular);
     check_gradients("matrix_power", power, NULL, 1, one);
 }
 
