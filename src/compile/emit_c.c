@@ -5,11 +5,11 @@
  *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
  *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles, for
  *                   which what is needed of it is copied first
- *     rows          the last loop is reduced: an item is a row; passes over it accumulate in lanes (device/order.h)
- *     columns       the last loop is kept: an item is a block of columns; passes over the rows accumulate in blocks
+ *     rows          the last loop is reduced: an item is a row, or a block of one (emit_c_rows.c)
+ *     columns       the last loop is kept: an item is a block of columns (emit_c_columns.c)
  */
 
-#include "compile/emit.h"
+#include "compile/emit_c.h"
 
 #include <stdio.h>
 
@@ -133,258 +133,6 @@ static void emit_elementwise(tn__printer *p)
         tn__line(p, "}");
 }
 
-/* ---- rows ---- */
-
-static void lane_body(tn__printer *p, int level, uint32_t reduced, const char *position)
-{
-    tn__emit_decode(p, reduced, position);
-    tn__emit_scope(p);
-    tn__emit_element(p, level);
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "lane%d[j] = %s(lane%d[j], v%d);", r, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
-}
-
-static void halve(tn__printer *p, int level, const char *lanes)
-{
-    tn__line(p, "for (int h = %d; h; h /= 2)", TN__REDUCE_LANES / 2);
-    tn__line(p, "    for (int j = 0; j < h; j++) {");
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + h]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r);
-    tn__line(p, "}");
-}
-
-static void row_sums(tn__printer *p, int level)
-{
-    uint32_t reduced = p->nest->reduced;
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
-    tn__line(p, "{");
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "%s total%d[%d], lane%d[%d];", tn__emit_type(p, r), r, TN__REDUCE_LANES, r, TN__REDUCE_LANES);
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "total%d[j] = %s;", r, tn__emit_identity(p, r));
-    tn__line(p, "}");
-    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_BLOCK);
-    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
-    tn__line(p, "}");
-    tn__line(p, "tn_i64 r = b;");
-    tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
-    tn__line(p, "TN_LANES");
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    lane_body(p, level, reduced, "r + j");
-    tn__line(p, "}");
-    tn__line(p, "}");
-    tn__line(p, "for (int j = 0; r + j < e; j++) {");
-    lane_body(p, level, reduced, "r + j");
-    tn__line(p, "}");
-    halve(p, level, "lane");
-    tn__line(p, "const int k = (int)(b / %d %% %d);", TN__REDUCE_BLOCK, TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level) {
-        tn__line(p, "t%d = lane%d[0];", r, r);
-        tn__line(p, "total%d[k] = %s(total%d[k], lane%d[0]);", r, tn__emit_function(p, r), r, r);
-    }
-    tn__line(p, "}");
-    tn__line(p, "if (R > %d) {", TN__REDUCE_BLOCK);
-    halve(p, level, "total");
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "t%d = total%d[0];", r, r);
-    tn__line(p, "}");
-    tn__line(p, "}");
-    EACH_PLAIN(p, r, level) {
-        int e = tn__nest_reduced_expr(p->nest, r);
-        tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
-        p->nest->expr[e].printed = ITEM;
-    }
-}
-
-static void row_positions(tn__printer *p, int level)
-{
-    for (int r = 0; r < p->nest->reduction_count; r++) {
-        const tn__reduction *red = &p->nest->reduction[r];
-        if (red->level != level || !(tn__ops[red->op].props & TN_ARG))
-            continue;
-        int e = tn__nest_reduced_expr(p->nest, r);
-        tn__line(p, "%s best%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
-        tn__line(p, "tn_i64 v%d = 0;", e);
-        tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
-        tn__emit_decode(p, p->nest->reduced, "r");
-        tn__emit_scope(p);
-        tn__emit_need(p, red->arg);
-        tn__line(p, "if (%s(best%d, v%d)) { best%d = v%d; v%d = r; }", tn__emit_function(p, r), r, red->arg, r, red->arg, e);
-        tn__line(p, "}");
-        p->nest->expr[e].printed = ITEM;
-    }
-}
-
-static void emit_rows(tn__printer *p)
-{
-    tn__nest *n = p->nest;
-    uint32_t kept = tn__nest_loops(n) & ~n->reduced;
-    for (int l = 0; l < n->loop_count; l++)
-        if (n->reduced >> l & 1)
-            p->vector_loop = l;
-    if (__builtin_popcount(n->reduced) > 1)
-        p->vector_loop = -1;
-    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    tn__emit_decode(p, kept, "item");
-    tn__emit_extent(p);
-    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
-        tn__emit_hoist_pass(p, level, n->reduced);
-        if (tn__nest_reductions(n, level, false)) {
-            row_sums(p, level);
-        } else if (tn__nest_has_stores(n, level)) {
-            tn__line(p, "TN_INDEPENDENT");
-            tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
-            tn__emit_decode(p, n->reduced, "r");
-            tn__emit_scope(p);
-            tn__emit_element(p, level);
-            tn__line(p, "}");
-        }
-        if (tn__nest_reductions(n, level, true))
-            row_positions(p, level);
-    }
-    p->scope = ITEM;
-    tn__emit_stores(p, true, 0);
-    tn__line(p, "}");
-}
-
-/* ---- columns ---- */
-
-/*
- * In a block: of a wide matrix as many as make its rows' pieces as long as a page of memory, which is read several times as
- * fast as shorter ones; else few, so that blocks are shared out over threads, and accumulators stay in the nearest cache.
- */
-#define FEW_COLUMNS      256
-#define MANY_COLUMNS     1024
-#define WIDE             (2 * MANY_COLUMNS)
-#define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
-
-static int most_columns(const tn__nest *n)
-{
-    return n->reduction_count <= MOST_ACCUMULATED ? MANY_COLUMNS : FEW_COLUMNS;
-}
-
-static int64_t column_blocks(const tn__nest *n, int64_t columns)
-{
-    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
-    return (columns + block - 1) / block;
-}
-
-static void each_column(tn__printer *p)
-{
-    tn__line(p, "TN_INDEPENDENT");
-    tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
-}
-
-static void column_sums(tn__printer *p, int level)
-{
-    int c = p->vector_loop;
-    EACH_PLAIN(p, r, level) {
-        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
-        tn__line(p, "TN_COLUMNS a%d[w + c] = %s;", r, tn__emit_identity(p, r));
-    }
-    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
-    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
-    tn__line(p, "for (tn_i64 r = b; r < e; r++) {");
-    tn__emit_decode(p, p->nest->reduced, "r");
-    each_column(p);
-    tn__emit_scope(p);
-    tn__emit_element(p, level);
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "part%d[x%d - c0] = %s(part%d[x%d - c0], v%d);", r, c, tn__emit_function(p, r), r, c,
-             p->nest->reduction[r].arg);
-    tn__line(p, "}");
-    tn__line(p, "}");
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "TN_COLUMNS a%d[w + c] = R > %d ? %s(a%d[w + c], part%d[w + c]) : part%d[w + c];", r,
-             TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
-    tn__line(p, "}");
-    EACH_PLAIN(p, r, level)
-        if (*tn__emit_rounding(p, r))
-            tn__line(p, "TN_COLUMNS a%d[w + c] = %s(a%d[w + c]);", r, tn__emit_rounding(p, r), r);
-}
-
-static void column_positions(tn__printer *p, int level)
-{
-    int c = p->vector_loop;
-    for (int r = 0; r < p->nest->reduction_count; r++) {
-        const tn__reduction *red = &p->nest->reduction[r];
-        if (red->level != level || !(tn__ops[red->op].props & TN_ARG))
-            continue;
-        tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
-        tn__line(p, "TN_COLUMNS { best%d[w + c] = %s; a%d[w + c] = 0; }", r, tn__emit_identity(p, r), r);
-        tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
-        tn__emit_decode(p, p->nest->reduced, "r");
-        each_column(p);
-        tn__emit_scope(p);
-        tn__emit_need(p, red->arg);
-        tn__line(p, "if (%s(best%d[x%d - c0], v%d)) { best%d[x%d - c0] = v%d; a%d[x%d - c0] = r; }", tn__emit_function(p, r), r,
-             c, red->arg, r, c, red->arg, r, c);
-        tn__line(p, "}");
-        tn__line(p, "}");
-    }
-}
-
-static void emit_columns(tn__printer *p)
-{
-    tn__nest *n = p->nest;
-    int c = n->loop_count - 1;
-    uint32_t column = 1u << c, outer = tn__nest_loops(n) & ~n->reduced & ~column;
-    p->vector_loop = c;
-    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
-    tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", EXTENT(c));
-    tn__line(p, "const tn_i64 c0 = item %% blocks * block;");
-    tn__line(p, "const tn_i64 c1 = c0 + block < n[%d] ? c0 + block : n[%d];", EXTENT(c), EXTENT(c));
-    tn__line(p, "const int width = (int)(c1 - c0);");
-    tn__line(p, "const tn_i64 row = item / blocks;");
-    tn__emit_decode(p, outer, "row");
-    tn__emit_extent(p);
-    for (int r = 0; r < n->reduction_count; r++)
-        tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r,
-                 most_columns(n));
-    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
-        tn__emit_hoist_pass(p, level, n->reduced | column);
-        if (tn__nest_reductions(n, level, false)) {
-            tn__line(p, "{");
-            column_sums(p, level);
-            tn__line(p, "}");
-        } else if (tn__nest_has_stores(n, level)) {
-            tn__line(p, "for (tn_i64 r = 0; r < R; r++) {");
-            tn__emit_decode(p, n->reduced, "r");
-            each_column(p);
-            tn__emit_scope(p);
-            tn__emit_element(p, level);
-            tn__line(p, "}");
-            tn__line(p, "}");
-        }
-        if (tn__nest_reductions(n, level, true)) {
-            tn__line(p, "{");
-            column_positions(p, level);
-            tn__line(p, "}");
-        }
-    }
-    bool any = false;
-    for (int s = 0; s < n->store_count; s++)
-        any = any || n->store[s].row;
-    if (any) {
-        for (int s = 0; s < n->store_count; s++)
-            if (n->store[s].row)
-                tn__emit_hoist(p, n->store[s].expr, n->reduced | column);
-        each_column(p);
-        tn__emit_scope(p);
-        tn__emit_stores(p, true, 0);
-        tn__line(p, "}");
-    }
-    tn__line(p, "}");
-}
-
 /* ---- the target ---- */
 
 static void loops(tn__printer *p)
@@ -392,9 +140,9 @@ static void loops(tn__printer *p)
     if (!p->nest->reduced)
         emit_elementwise(p);
     else if (p->nest->last_kept)
-        emit_columns(p);
+        tn__c_emit_columns(p);
     else
-        emit_rows(p);
+        tn__c_emit_rows(p);
 }
 
 static int64_t items(const tn__emitter *emitter, const tn__nest *n)
@@ -410,7 +158,27 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
         int64_t groups = tiled >= 0 ? (rows_of + TILE_ROWS - 1) / TILE_ROWS : 1;
         return outer / rows_of * groups * ((last + TN__STRETCH - 1) / TN__STRETCH);
     }
-    return n->last_kept ? rows / last * column_blocks(n, last) : rows;
+    int64_t items = n->last_kept ? rows / last * tn__c_column_blocks(n) : rows;
+    return n->part == TN__PART_PIECES ? items * n->segments : items;
+}
+
+/*
+ * Reductions of few items, and over long stretches, are done in two steps: of the first an item is a block of device/order.h, the
+ * second combines what the blocks gave, in their order.
+ */
+#define FEW_ITEMS   64        /* are no work for many threads */
+#define MANY_POINTS (1 << 18) /* pay for a second step */
+#define SEGMENTS    4         /* do, too */
+
+static bool splits(const tn__emitter *emitter, tn__nest *n)
+{
+    n->part = TN__PART_WHOLE;
+    if (!n->reduction_count || n->reduction_count > TN__MAX_PIECES || tn__nest_passes(n) > 1 ||
+        tn__nest_points(n) < MANY_POINTS || items(emitter, n) >= FEW_ITEMS)
+        return false;
+    int64_t block = n->last_kept ? TN__REDUCE_OUTER_BLOCK : TN__REDUCE_BLOCK;
+    n->segments = (tn__nest_points(n) / tn__nest_rows(n) + block - 1) / block;
+    return n->segments >= SEGMENTS;
 }
 
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
@@ -448,6 +216,7 @@ const tn__emit_target tn__emit_target_c = {
                "#define TN_COLUMNS for (int w = 0; w < width; w += 256) for (int c = 0; c < 256; c++)\n"
                "#define TN_LANES _Pragma(\"GCC ivdep\")\n",
     .random_helpers = "",
+    .splits = splits,
     .loops = loops,
     .items = items,
     .extras = extras,

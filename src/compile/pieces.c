@@ -6,13 +6,14 @@
 #include "compile/emit.h"
 #include "compile/fuse.h"
 
-#define LONG_ROW 16384
+#define LONG_ROW   16384
+#define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
 
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 {
-    int64_t rows = tn__nest_rows(nest);
-    return device->multiprocessors && nest->reduced && rows && rows < device->multiprocessors && tn__nest_passes(nest) > 1 &&
-           tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * (int64_t)device->multiprocessors;
+    int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
+    return nest->reduced && rows && rows < workers && tn__nest_passes(nest) > 1 && tn__nest_points(nest) / rows >= LONG_ROW &&
+           tn__nest_points(nest) >= LONG_ROW * workers;
 }
 
 /* Marks what expression e is made of. */

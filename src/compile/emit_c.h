@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the files that write loops in C. */
+#ifndef TN_COMPILE_EMIT_C_H
+#define TN_COMPILE_EMIT_C_H
+
+#include "compile/emit.h"
+
+/* Of nests whose last loop is reduced. */
+void tn__c_emit_rows(tn__printer *p);
+/* Of those whose last loop is kept; how many blocks it is cut in. */
+void tn__c_emit_columns(tn__printer *p);
+int64_t tn__c_column_blocks(const tn__nest *n);
+
+#endif

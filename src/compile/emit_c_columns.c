@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Columns in C: nests whose last loop is kept. An item is a block of columns; passes over the rows accumulate in blocks
+ * (device/order.h). In two steps, an item of the first is a block of rows of those.
+ */
+#include "compile/emit_c.h"
+
+#include "device/order.h"
+
+/*
+ * In a block: of a wide matrix as many as make its rows' pieces as long as a page of memory, which is read several times as
+ * fast as shorter ones; else few, so that blocks are shared out over threads, and accumulators stay in the nearest cache.
+ */
+#define FEW_COLUMNS      256
+#define MANY_COLUMNS     1024
+#define WIDE             (2 * MANY_COLUMNS)
+#define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
+
+static int most_columns(const tn__nest *n)
+{
+    return n->reduction_count <= MOST_ACCUMULATED ? MANY_COLUMNS : FEW_COLUMNS;
+}
+
+int64_t tn__c_column_blocks(const tn__nest *n)
+{
+    int64_t columns = n->extent[n->loop_count - 1];
+    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
+    return (columns + block - 1) / block;
+}
+
+static void each_column(tn__printer *p)
+{
+    tn__line(p, "TN_INDEPENDENT");
+    tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
+}
+
+/* The rows from b up to e, in turn. */
+static void block_sums(tn__printer *p, int level)
+{
+    int c = p->vector_loop;
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
+    tn__line(p, "for (tn_i64 r = b; r < e; r++) {");
+    tn__emit_decode(p, p->nest->reduced, "r");
+    each_column(p);
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "part%d[x%d - c0] = %s(part%d[x%d - c0], v%d);", r, c, tn__emit_function(p, r), r, c,
+             p->nest->reduction[r].arg);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+static void declare_parts(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
+}
+
+static void begin_sums(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "TN_COLUMNS a%d[w + c] = %s;", r, tn__emit_identity(p, r));
+}
+
+static void round_sums(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level)
+        if (*tn__emit_rounding(p, r))
+            tn__line(p, "TN_COLUMNS a%d[w + c] = %s(a%d[w + c]);", r, tn__emit_rounding(p, r), r);
+}
+
+static void column_sums(tn__printer *p, int level)
+{
+    tn__line(p, "{");
+    declare_parts(p, level);
+    begin_sums(p, level);
+    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
+    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
+    block_sums(p, level);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "TN_COLUMNS a%d[w + c] = R > %d ? %s(a%d[w + c], part%d[w + c]) : part%d[w + c];", r,
+             TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
+    tn__line(p, "}");
+    round_sums(p, level);
+    tn__line(p, "}");
+}
+
+static bool is_position(const tn__nest *n, int r, int level)
+{
+    return n->reduction[r].level == level && (tn__ops[n->reduction[r].op].props & TN_ARG);
+}
+
+static void begin_positions(tn__printer *p, int r)
+{
+    tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
+    tn__line(p, "TN_COLUMNS { best%d[w + c] = %s; a%d[w + c] = 0; }", r, tn__emit_identity(p, r), r);
+}
+
+/* Of the rows from `first` up to `end`. */
+static void column_positions(tn__printer *p, int r, const char *first, const char *end)
+{
+    int c = p->vector_loop, arg = p->nest->reduction[r].arg;
+    begin_positions(p, r);
+    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
+    tn__emit_decode(p, p->nest->reduced, "r");
+    each_column(p);
+    tn__emit_scope(p);
+    tn__emit_need(p, arg);
+    tn__line(p, "if (%s(best%d[x%d - c0], v%d)) { best%d[x%d - c0] = v%d; a%d[x%d - c0] = r; }", tn__emit_function(p, r), r, c,
+             arg, r, c, arg, r, c);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
+{
+    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
+    tn__emit_decode(p, p->nest->reduced, "r");
+    each_column(p);
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+static void declare_results(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    for (int r = 0; r < n->reduction_count; r++)
+        tn__line(p, "%s a%d[%d];", tn__ops[n->reduction[r].op].props & TN_ARG ? "tn_i64" : tn__emit_type(p, r), r,
+                 most_columns(n));
+}
+
+static void column_stores(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    bool any = false;
+    for (int s = 0; s < n->store_count; s++)
+        if (n->store[s].row) {
+            tn__emit_hoist(p, n->store[s].expr, n->reduced | 1u << p->vector_loop);
+            any = true;
+        }
+    if (!any)
+        return;
+    each_column(p);
+    tn__emit_scope(p);
+    tn__emit_stores(p, true, 0);
+    tn__line(p, "}");
+}
+
+static uint32_t outer_loops(const tn__printer *p)
+{
+    return tn__nest_loops(p->nest) & ~p->nest->reduced & ~(1u << p->vector_loop);
+}
+
+static void whole_columns(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    tn__line(p, "const tn_i64 row = item / blocks;");
+    tn__emit_decode(p, outer_loops(p), "row");
+    declare_results(p);
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced | 1u << p->vector_loop);
+        if (tn__nest_reductions(n, level, false))
+            column_sums(p, level);
+        else if (tn__nest_has_stores(n, level))
+            pass_without_sums(p, level, "0", "R");
+        for (int r = 0; r < n->reduction_count; r++)
+            if (is_position(n, r, level)) {
+                tn__line(p, "{");
+                column_positions(p, r, "0", "R");
+                tn__line(p, "}");
+            }
+    }
+    column_stores(p);
+}
+
+/* ---- in two steps ---- */
+
+static void segments(tn__printer *p)
+{
+    tn__line(p, "const tn_i64 segments = (R + %d) / %d;", TN__REDUCE_OUTER_BLOCK - 1, TN__REDUCE_OUTER_BLOCK);
+}
+
+static void column_pieces(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    int c = p->vector_loop;
+    segments(p);
+    tn__line(p, "const tn_i64 segment = item / blocks %% segments, row = item / blocks / segments;");
+    tn__line(p, "const tn_i64 b = segment * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK,
+             TN__REDUCE_OUTER_BLOCK);
+    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
+    tn__emit_decode(p, outer_loops(p), "row");
+    declare_results(p);
+    declare_parts(p, 0);
+    tn__emit_hoist_pass(p, 0, n->reduced | 1u << c);
+    if (tn__nest_reductions(n, 0, false))
+        block_sums(p, 0);
+    else if (tn__nest_has_stores(n, 0))
+        pass_without_sums(p, 0, "b", "e");
+    for (int r = 0; r < n->reduction_count; r++)
+        if (is_position(n, r, 0))
+            column_positions(p, r, "b", "e");
+    each_column(p);
+    for (int r = 0; r < n->reduction_count; r++) {
+        bool position = is_position(n, r, 0);
+        tn__line(p, "p%d[piece + x%d] = %s%d[x%d - c0];", n->piece[r][0], c, position ? "best" : "part", r, c);
+        if (position)
+            tn__line(p, "p%d[piece + x%d] = a%d[x%d - c0];", n->piece[r][1], c, r, c);
+    }
+    tn__line(p, "}");
+}
+
+static void column_results(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    int c = p->vector_loop;
+    segments(p);
+    tn__line(p, "const tn_i64 row = item / blocks;");
+    tn__emit_decode(p, outer_loops(p), "row");
+    declare_results(p);
+    begin_sums(p, 0);
+    for (int r = 0; r < n->reduction_count; r++)
+        if (is_position(n, r, 0))
+            begin_positions(p, r);
+    tn__line(p, "for (tn_i64 segment = 0; segment < segments; segment++) {");
+    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
+    each_column(p);
+    EACH_PLAIN(p, r, 0)
+        tn__line(p, "a%d[x%d - c0] = %s(a%d[x%d - c0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
+             c);
+    for (int r = 0; r < n->reduction_count; r++)
+        if (is_position(n, r, 0)) {
+            tn__line(p, "if (%s(best%d[x%d - c0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0], c);
+            tn__line(p, "best%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
+            tn__line(p, "a%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);
+            tn__line(p, "}");
+        }
+    tn__line(p, "}");
+    tn__line(p, "}");
+    round_sums(p, 0);
+    column_stores(p);
+}
+
+void tn__c_emit_columns(tn__printer *p)
+{
+    static void (*const of_part[])(tn__printer *) = {
+        [TN__PART_WHOLE] = whole_columns, [TN__PART_PIECES] = column_pieces, [TN__PART_RESULTS] = column_results};
+    tn__nest *n = p->nest;
+    int c = p->vector_loop = n->loop_count - 1;
+    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
+    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
+    tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", EXTENT(c));
+    tn__line(p, "const tn_i64 c0 = item %% blocks * block;");
+    tn__line(p, "const tn_i64 c1 = c0 + block < n[%d] ? c0 + block : n[%d];", EXTENT(c), EXTENT(c));
+    tn__line(p, "const int width = (int)(c1 - c0);");
+    tn__emit_extent(p);
+    of_part[n->part](p);
+    tn__line(p, "}");
+}

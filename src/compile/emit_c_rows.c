@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows in C: nests whose last loop is reduced. An item is a row; passes over it accumulate in lanes (device/order.h). In two steps,
+ * an item of the first is a block of a row.
+ */
+#include "compile/emit_c.h"
+
+#include "device/order.h"
+
+#define TOGETHER 64 /* elements of a search for a position */
+
+static void lane_body(tn__printer *p, int level, uint32_t reduced, const char *position)
+{
+    tn__emit_decode(p, reduced, position);
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "lane%d[j] = %s(lane%d[j], v%d);", r, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
+}
+
+static void halve(tn__printer *p, int level, const char *lanes)
+{
+    tn__line(p, "for (int h = %d; h; h /= 2)", TN__REDUCE_LANES / 2);
+    tn__line(p, "    for (int j = 0; j < h; j++) {");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + h]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r);
+    tn__line(p, "}");
+}
+
+/* The lanes of the block from b to e, combined in lane 0. */
+static void block_lanes(tn__printer *p, int level)
+{
+    uint32_t reduced = p->nest->reduced;
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
+    tn__line(p, "}");
+    tn__line(p, "tn_i64 r = b;");
+    tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
+    tn__line(p, "TN_LANES");
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    lane_body(p, level, reduced, "r + j");
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "for (int j = 0; r + j < e; j++) {");
+    lane_body(p, level, reduced, "r + j");
+    tn__line(p, "}");
+    halve(p, level, "lane");
+}
+
+static void declare_lanes(tn__printer *p, int level, const char *lanes)
+{
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s %s%d[%d];", tn__emit_type(p, r), lanes, r, TN__REDUCE_LANES);
+}
+
+static void begin_totals(tn__printer *p, int level)
+{
+    declare_lanes(p, level, "total");
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "total%d[j] = %s;", r, tn__emit_identity(p, r));
+    tn__line(p, "}");
+}
+
+/* The reductions' results from t0, t1, ... */
+static void name_results(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level) {
+        int e = tn__nest_reduced_expr(p->nest, r);
+        tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+        p->nest->expr[e].printed = ITEM;
+    }
+}
+
+static void row_sums(tn__printer *p, int level)
+{
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
+    tn__line(p, "{");
+    begin_totals(p, level);
+    declare_lanes(p, level, "lane");
+    tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_BLOCK);
+    tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
+    block_lanes(p, level);
+    tn__line(p, "const int k = (int)(b / %d %% %d);", TN__REDUCE_BLOCK, TN__REDUCE_LANES);
+    EACH_PLAIN(p, r, level) {
+        tn__line(p, "t%d = lane%d[0];", r, r);
+        tn__line(p, "total%d[k] = %s(total%d[k], lane%d[0]);", r, tn__emit_function(p, r), r, r);
+    }
+    tn__line(p, "}");
+    tn__line(p, "if (R > %d) {", TN__REDUCE_BLOCK);
+    halve(p, level, "total");
+    EACH_PLAIN(p, r, level)
+        tn__line(p, "t%d = total%d[0];", r, r);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    name_results(p, level);
+}
+
+static bool is_position(const tn__nest *n, int r, int level)
+{
+    return n->reduction[r].level == level && (tn__ops[n->reduction[r].op].props & TN_ARG);
+}
+
+static void begin_position(tn__printer *p, int r)
+{
+    tn__line(p, "%s best%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
+    tn__line(p, "tn_i64 at%d = 0;", r);
+}
+
+static void each_element(tn__printer *p, int reduction)
+{
+    tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
+    tn__emit_decode(p, p->nest->reduced, "r");
+    tn__emit_scope(p);
+    tn__emit_need(p, p->nest->reduction[reduction].arg);
+}
+
+/* Of the elements numbered from `first` up to `end`: some are looked at together, and again if one of them is the best so far. */
+static void row_positions(tn__printer *p, int level, const char *first, const char *end)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++) {
+        int arg = p->nest->reduction[r].arg;
+        if (!is_position(p->nest, r, level))
+            continue;
+        begin_position(p, r);
+        tn__line(p, "for (tn_i64 r0 = %s; r0 < %s; r0 += %d) {", first, end, TOGETHER);
+        tn__line(p, "const tn_i64 r1 = r0 + %d < %s ? r0 + %d : %s;", TOGETHER, end, TOGETHER, end);
+        tn__line(p, "int better = 0;");
+        tn__line(p, "TN_LANES");
+        each_element(p, r);
+        tn__line(p, "better |= %s(best%d, v%d);", tn__emit_function(p, r), r, arg);
+        tn__line(p, "}");
+        tn__line(p, "if (!better)");
+        tn__line(p, "    continue;");
+        each_element(p, r);
+        tn__line(p, "if (%s(best%d, v%d)) { best%d = v%d; at%d = r; }", tn__emit_function(p, r), r, arg, r, arg, r);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+}
+
+static void name_positions(tn__printer *p, int level)
+{
+    for (int r = 0; r < p->nest->reduction_count; r++)
+        if (is_position(p->nest, r, level)) {
+            int e = tn__nest_reduced_expr(p->nest, r);
+            tn__line(p, "const tn_i64 v%d = at%d;", e, r);
+            p->nest->expr[e].printed = ITEM;
+        }
+}
+
+static void find_vector_loop(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1)
+            p->vector_loop = l;
+    if (__builtin_popcount(n->reduced) > 1)
+        p->vector_loop = -1;
+}
+
+static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
+{
+    tn__line(p, "TN_INDEPENDENT");
+    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
+    tn__emit_decode(p, p->nest->reduced, "r");
+    tn__emit_scope(p);
+    tn__emit_element(p, level);
+    tn__line(p, "}");
+}
+
+static void whole_rows(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "item");
+    tn__emit_extent(p);
+    for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
+        tn__emit_hoist_pass(p, level, n->reduced);
+        if (tn__nest_reductions(n, level, false))
+            row_sums(p, level);
+        else if (tn__nest_has_stores(n, level))
+            pass_without_sums(p, level, "0", "R");
+        if (tn__nest_reductions(n, level, true)) {
+            row_positions(p, level, "0", "R");
+            name_positions(p, level);
+        }
+    }
+    p->scope = ITEM;
+    tn__emit_stores(p, true, 0);
+}
+
+/* ---- in two steps ---- */
+
+static void row_blocks(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    tn__emit_extent(p);
+    tn__line(p, "const tn_i64 blocks = (R + %d) / %d, row = item / blocks;", TN__REDUCE_BLOCK - 1, TN__REDUCE_BLOCK);
+    tn__line(p, "const tn_i64 b = item %% blocks * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK,
+             TN__REDUCE_BLOCK);
+    tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "row");
+    tn__emit_hoist_pass(p, 0, n->reduced);
+    if (tn__nest_reductions(n, 0, false)) {
+        tn__line(p, "{");
+        declare_lanes(p, 0, "lane");
+        block_lanes(p, 0);
+        EACH_PLAIN(p, r, 0)
+            tn__line(p, "p%d[item] = lane%d[0];", n->piece[r][0], r);
+        tn__line(p, "}");
+    } else if (tn__nest_has_stores(n, 0)) {
+        pass_without_sums(p, 0, "b", "e");
+    }
+    row_positions(p, 0, "b", "e");
+    for (int r = 0; r < n->reduction_count; r++)
+        if (is_position(n, r, 0)) {
+            tn__line(p, "p%d[item] = best%d;", n->piece[r][0], r);
+            tn__line(p, "p%d[item] = at%d;", n->piece[r][1], r);
+        }
+}
+
+static void row_results(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "item");
+    tn__emit_extent(p);
+    tn__line(p, "const tn_i64 blocks = (R + %d) / %d, first = item * blocks;", TN__REDUCE_BLOCK - 1, TN__REDUCE_BLOCK);
+    if (tn__nest_reductions(n, 0, false)) {
+        begin_totals(p, 0);
+        tn__line(p, "for (tn_i64 b = 0; b < blocks; b++) {");
+        tn__line(p, "const int k = (int)(b %% %d);", TN__REDUCE_LANES);
+        EACH_PLAIN(p, r, 0)
+            tn__line(p, "total%d[k] = %s(total%d[k], p%d[first + b]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
+        tn__line(p, "}");
+        halve(p, 0, "total");
+        EACH_PLAIN(p, r, 0)
+            tn__line(p, "const %s t%d = total%d[0];", tn__emit_type(p, r), r, r);
+        name_results(p, 0);
+    }
+    for (int r = 0; r < n->reduction_count; r++)
+        if (is_position(n, r, 0)) {
+            begin_position(p, r);
+            tn__line(p, "for (tn_i64 b = first; b < first + blocks; b++)");
+            tn__line(p, "    if (%s(best%d, p%d[b])) { best%d = p%d[b]; at%d = p%d[b]; }", tn__emit_function(p, r), r,
+                     n->piece[r][0], r, n->piece[r][0], r, n->piece[r][1]);
+        }
+    name_positions(p, 0);
+    p->scope = ITEM;
+    tn__emit_stores(p, true, 0);
+}
+
+void tn__c_emit_rows(tn__printer *p)
+{
+    static void (*const of_part[])(tn__printer *) = {
+        [TN__PART_WHOLE] = whole_rows, [TN__PART_PIECES] = row_blocks, [TN__PART_RESULTS] = row_results};
+    find_vector_loop(p);
+    tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
+    of_part[p->nest->part](p);
+    tn__line(p, "}");
+}
