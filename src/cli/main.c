@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The entry of the command `tanso`; the rest of src/cli is linked into its tests too. */
 #include <fcntl.h>
+#include <signal.h>
 #include "cli/command.h"
 
 /* Who starts a program with its standard streams closed would have it open a file of its own in their place and print
@@ -16,5 +17,6 @@ static void hold_streams(void)
 int main(int argc, char **argv)
 {
     hold_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit (ulimit -f) is an error like a full disk, not the end */
     return tn__cli_main(argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <tanso.h>
 #include "cli/command.h"
@@ -114,6 +115,13 @@ static void test_failures(void **state)
     expect("eval ''", 1, "", "tanso train");
     expect("predict nowhere x.png", 1, "", "nowhere");
     expect("train digits --epochs 1 > /dev/full", 1, "", "cannot write");
+    /* A limit of files' sizes, as a full disk: no half of a file under its name. */
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 20000, .rlim_max = before.rlim_max}), 0);
+    expect("train digits --epochs 1 --quiet --out limited", 1, "", "limited/snapshot.safetensors");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_false(test_exists(test_path(folder, "limited/snapshot.safetensors")));
     test_write(test_path(folder, "model.safetensors"), "junk");
     expect("eval .", 1, "", "model.safetensors");
     /* A model that someone else saved does not say what it is. */
