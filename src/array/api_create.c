@@ -139,9 +139,9 @@ static tn__node *arange(double start, double stop, double step, const tn_create_
                    "bool has 2 values, %lld are asked for; give another dtype",
                    (long long)t.shape->size);
 
-    tn_dtype compute =
-        tn_dtype_is_float(t.dtype) ? (tn_dtype)tn__dtypes[t.dtype].compute : TN_INT64;
-    tn_dtype stored = compute == TN_INT64 ? TN_INT64 : t.dtype;
+    tn_dtype real = (tn_dtype)tn__dtypes[t.dtype].component; /* of complex numbers the real parts */
+    tn_dtype compute = tn_dtype_is_float(real) ? (tn_dtype)tn__dtypes[real].compute : TN_INT64;
+    tn_dtype stored = compute == TN_INT64 ? TN_INT64 : real;
     tn__scalar first = tn__scalar_from_double(start, stored),
                second = tn__scalar_from_double(start + step, stored), delta;
     if (compute == TN_INT64) {

@@ -161,7 +161,7 @@ static tn__node *clip(tn__node *x, tn__node *low, tn__node *high)
     for (int i = 0; i < 3; i++)
         TN__PASS_ERROR(in[i]);
     tn_dtype dtype = tn__common_dtype(3, in, &all_weak);
-    if (x->dtype == TN_BOOL && !(x->flags & TN__NODE_WEAK))
+    if (!tn__dtype_inexact((tn_dtype)x->dtype) && !(x->flags & TN__NODE_WEAK))
         x = tn__cast(x, dtype);
     return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, low), high);
 }

@@ -74,7 +74,7 @@ static tn_array *statistic(const tn_array *x, const side *s, tn_array *(*of)(con
     tn_array *near = tn__cut(x, s->axis, s->behind ? extent - length : 0, length);
     const tn_reduce_opts opts = {.axis = tn__axes_of(1, &s->axis), .keepdims = true};
     tn_array *y = of(near, &opts);
-    if (tn_dtype_is_float(tn_dtype_of(y)) && !tn_dtype_is_float(tn_dtype_of(x)))
+    if (tn_dtype_is_float(tn_dtype_of(y)) && tn_dtype_is_integer(tn_dtype_of(x))) /* bool is true of any mean but 0 */
         y = tn_rint(y);
     return tn_broadcast_to(tn_cast(y, tn_dtype_of(x)), widened(x, s));
 }

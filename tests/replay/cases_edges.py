@@ -105,6 +105,21 @@ def nothing(w):
     w.case("linalg.matrix_rank", np.linalg.matrix_rank, [a], {"tol": np.array([1e-3, 1.0])})
 
 
+def corners(w):
+    for dtype in ("complex64", "complex128", "float16", "int16"):
+        w.case("arange", np.arange, [1, 2, 0.25], {"dtype": np.dtype(dtype)}, rtol=1e-6)
+        w.case("geomspace", np.geomspace, [np.array(1, dtype), np.array(8, dtype)], {"num": 4}, rtol=1e-6, atol=1e-6)
+    for mode in ("mean", "median", "maximum"):
+        w.case("pad", np.pad, [np.array([True, False, False, True, False]), 2, mode])
+    x = values("float64", (3, 4), False)
+    w.case("reshape", np.reshape, [x, None] if NEW else [x, (12,)])
+    w.case("nanvar", np.nanvar, [np.float32(3)], {"axis": 0})
+    w.case("mean", np.mean, [2.5], {"axis": -1})
+    for conditions in ([x < 0], x < 0, [x < 0, x > 1]):
+        for results in ([1, 2], [1], [1, 2, 3]):
+            w.case("piecewise", np.piecewise, [x, conditions, results])
+
+
 def write(w):
-    for part in (casts, misfits, rules, words, nothing):
+    for part in (casts, misfits, rules, words, nothing, corners):
         part(w)

@@ -271,7 +271,9 @@ static void piecewise(call *c, const row *r)
     tn_array *condition[MAX_ARGUMENTS], *in[MAX_ARGUMENTS], *x = array(c, 0);
     const value *v = c->slot[1];
     bool several = v && v->kind == LIST && v->list.count && (v->list.item[0].kind == LIST || v->list.item[0].kind == ARRAY);
+    several |= v && v->kind == ARRAY && tn_ndim(v->array) > 1; /* its rows */
     int count = several ? arrays(c, v, condition, MAX_ARGUMENTS) : 1, values = arrays(c, c->slot[2], in, MAX_ARGUMENTS);
+    for EACH(i, several && v->kind == ARRAY ? count : 0) if (tn_ndim(condition[i]) != tn_ndim(x)) refuse(c, "conditions of other axes");
     if (!several) condition[0] = array(c, 1);
     if (values != count && values != count + 1) refuse(c, "%d values for %d conditions", values, count);
     for EACH(i, c->refused ? 0 : values)

@@ -77,6 +77,9 @@ static void spaced(call *c, const row *r)
         a = first_inexact(a);
         b = first_inexact(b);
     }
+    bool whole = tn_ndim(a) == 0 && tn_ndim(b) == 0;
+    if (r->number == 2 && !o.dtype && (!numpy_1 || whole)) /* at least double precision */
+        o.dtype = tn_dtype_promote(tn_dtype_promote(tn_dtype_of(array(c, 0)), tn_dtype_of(array(c, 1))), TN_FLOAT64);
     if (r->number == 2) { /* whose ends are arrays, whatever they are */
         a = array(c, 0);
         b = array(c, 1);
@@ -170,6 +173,10 @@ static void reshape(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
+    if (c->slot[1] && !given(c, 1) && !given(c, 3)) { /* None: as it is */
+        give(c, x);
+        return;
+    }
     tn_shape s = shape(c, given(c, 3) ? 3 : 1);
     check_order(c, 2, "CFAcfa");
     if (fortran(c, 2)) { /* the reversed axes in C order */
@@ -291,7 +298,7 @@ static void squeeze(call *c, const row *r)
     (void)r;
     tn_axes list = axes(c, 1);
     tn_array *x = array(c, 0);
-    bool number = tn_ndim(x) == 0 && list.count == 1 && (list.axis[0] == 0 || list.axis[0] == -1); /* as of one element */
+    bool number = tn_ndim(x) == 0 && given(c, 1) && c->slot[1]->kind != LIST && (list.axis[0] == 0 || list.axis[0] == -1); /* as of one element */
     give(c, (given(c, 1) && list.count == 0) || number ? x : tn_squeeze(x, list));
 }
 
@@ -400,6 +407,7 @@ static void pad(call *c, const row *r)
     if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") && strcmp(o.mode, "median")) refuse(c, "stat_length");
     if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
     pairs(c, 1, ndim, width);
+    if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0)))) refuse(c, "negative widths");
     if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values)) o.values = (const double(*)[2])values;
     if (pairs(c, 6, ndim, length)) o.stat_length = (const int64_t(*)[2])lengths;
     for EACH(d, ndim)

@@ -59,6 +59,13 @@ static void reduce(call *c, const row *r)
 
 static bool inexact(tn_dtype dtype) { return tn_dtype_is_float(dtype) || tn_dtype_is_complex(dtype); }
 
+/* The functions that skip NaN take a float's axis 0, the others none. */
+static tn_array *skipping(call *c, const row *r)
+{
+    tn_array *x = array(c, 0);
+    return !strncmp(r->name, "nan", 3) && inexact(tn_dtype_of(x)) ? vector_of(c, 0, 1) : x;
+}
+
 /* The functions that skip NaN keep floats what they are, in dtype (slot 2) and out (slot 3). */
 static void stays_inexact(call *c, const row *r, const tn_array *x)
 {
@@ -70,7 +77,7 @@ static void stays_inexact(call *c, const row *r, const tn_array *x)
 /* a axis dtype out keepdims where */
 static void mean(call *c, const row *r)
 {
-    tn_array *x = array(c, 0);
+    tn_array *x = boolean(c, 4, false) ? array(c, 0) : skipping(c, r);
     stays_inexact(c, r, x);
     tn_reduce_opts o = {.axis = axes(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false)};
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
@@ -82,7 +89,7 @@ static void mean(call *c, const row *r)
 /* a axis dtype out ddof keepdims where */
 static void variance(call *c, const row *r)
 {
-    tn_array *x = array(c, 0);
+    tn_array *x = boolean(c, 5, false) ? array(c, 0) : skipping(c, r);
     tn_reduce_opts o = {.axis = axes(c, 1), .ddof = number(c, 4, 0), .keepdims = boolean(c, 5, false),
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
@@ -148,7 +155,7 @@ static void quantile(call *c, const row *r)
     tn_array *x = array(c, 0);
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
-    tn_array *q = v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
+    tn_array *q = numpy_1 ? tn_cast(array(c, 1), TN_FLOAT64) : v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
                       ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0))) : array(c, 1);
     give(c, ((function *)r->function)(x, q, &o));
 }
@@ -231,6 +238,7 @@ static void gradient(call *c, const row *r)
     }
     tn_array *x = array_of(c, c->rest[0]);
     tn_axes list = axes(c, 1);
+    if (integer(c, 2, 1) > 2) refuse(c, "edge_order");
     if (!given(c, 1)) {
         list.count = tn_ndim(x);
         for (int d = 0; d < list.count; d++) list.axis[d] = d;

@@ -102,18 +102,19 @@ static void round_off(call *c, const row *r)
     give(c, tn_round_with(array(c, 0), (int)integer(c, 1, 0), &o));
 }
 
-/* A limit beyond the dtype of integers limits nothing, or all: as NumPy 2 has it, the nearest number there is. */
+/* NumPy 2: an integer at its own end of the dtype or beyond limits nothing. */
 static tn_array *limit(call *c, int i, tn_dtype of)
 {
     const value *v = c->slot[i];
     if (!v || v->kind == NONE) return NULL;
     if (numpy_1 || v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
     int bits = 8 * (int)tn_dtype_size(of);
-    bool is_signed = tn_dtype_name(of)[0] == 'i', below = v->digits && *v->digits == '-';
-    long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
-    long long least = is_signed ? -most - 1 : 0, n = v->digits ? (below ? least : most) : v->i;
-    if (v->digits && !below && of == TN_UINT64) return array(c, i);
-    return tn_weak_int(n < least ? least : n > most ? most : n);
+    bool is_signed = tn_dtype_name(of)[0] == 'i', low = i == 1 || i == 4, negative = v->digits ? *v->digits == '-' : v->i < 0;
+    long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX, least = is_signed ? -most - 1 : 0;
+    if (v->digits && !negative && of == TN_UINT64) return array(c, i);
+    bool below = v->digits ? negative : v->i <= least, above = v->digits ? !negative : v->i > most || (v->i == most && of != TN_UINT64);
+    if (low ? below : above) return NULL;
+    return tn_weak_int(v->i);
 }
 
 static void clip(call *c, const row *r)
