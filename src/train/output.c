@@ -4,7 +4,10 @@
  * and the last, and between them whenever that keeps what they cost below a twentieth of the time: epochs may take
  * milliseconds, and bringing a file to the disk may take longer.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/error.h"
@@ -30,6 +33,33 @@ static char *path_of(const tn__run *run, const char *name)
     return path;
 }
 
+/* True for "snapshot.safetensors.tmp-77-3" and its like, see tn__file_temporary, when there is no process 77. */
+static bool is_left_over(const char *name)
+{
+    static const char *const finals[] = {snapshot_name, model_name, log_name, curve_name};
+    for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+        size_t length = strlen(finals[i]);
+        long process;
+        unsigned number;
+        int end = 0;
+        if (strncmp(name, finals[i], length) == 0 &&
+            sscanf(name + length, ".tmp-%ld-%u%n", &process, &number, &end) == 2 && name[length + (size_t)end] == 0)
+            return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+    }
+    return false;
+}
+
+/* What a run that was killed while it wrote has left. */
+static void clear_left_overs(const tn__run *run)
+{
+    DIR *folder = opendir(run->out);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (is_left_over(entry->d_name))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
 tn_status tn__output_open(tn__run *run)
 {
     if (!run->out)
@@ -47,9 +77,11 @@ tn_status tn__output_open(tn__run *run)
     }
     char *probe;
     status = tn__file_temporary("train", run->snapshot_path, &probe);
-    if (status == TN_OK)
-        tn__file_discard(probe);
-    return status;
+    if (status != TN_OK)
+        return status;
+    tn__file_discard(probe);
+    clear_left_overs(run);
+    return TN_OK;
 }
 
 /* An archive of the run's words and parameters. */

@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <math.h>
 #include <tanso.h>
@@ -231,6 +233,28 @@ static void test_stop(void **state)
     assert_false(test_exists(test_path(out, "model.safetensors")));
 }
 
+/* Half a file that a killed run has left goes when the next one begins; whatever else is there stays. */
+static void test_left_overs(void **state)
+{
+    (void)state;
+    const char *out = test_path(folder, "run");
+    assert_int_equal(mkdir(out, 0777), 0);
+    char mine[64];
+    snprintf(mine, sizeof mine, "snapshot.safetensors.tmp-%ld-77", (long)getpid());
+    const char *const gone[] = {"snapshot.safetensors.tmp-2147483647-1", "model.safetensors.tmp-2147483646-12",
+                                "log.jsonl.tmp-2147483646-3", "curve.svg.tmp-2147483646-0"};
+    const char *const kept[] = {mine, "other.tmp-2147483646-1", "curve.svg.tmp-2147483646-1x", "model.safetensors.tmp-"};
+    for (int i = 0; i < 4; i++) {
+        test_write(test_path(out, gone[i]), "half");
+        test_write(test_path(out, kept[i]), "whole");
+    }
+    assert_done(train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out));
+    for (int i = 0; i < 4; i++) {
+        assert_false(test_exists(test_path(out, gone[i])));
+        assert_true(test_exists(test_path(out, kept[i])));
+    }
+}
+
 static void test_bad_arguments(void **state)
 {
     (void)state;
@@ -346,6 +370,7 @@ int main(void)
         CASE(test_resume_refused),
         CASE(test_nan_keeps_the_last_good),
         CASE(test_stop),
+        CASE(test_left_overs),
         CASE(test_bad_arguments),
         CASE(test_full_disk),
         CASE(test_no_memory),
