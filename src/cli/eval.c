@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "cli/command.h"
 #include "cli/run_model.h"
 
@@ -41,8 +42,11 @@ static int run(const tn__options *options)
     tn__run_model model;
     if (!tn__run_model_open(&model, "eval", options->arguments[0], device))
         code = TN__EXIT_FAILED;
-    else if (evaluate(&model, options, device) != TN_OK)
+    else if (evaluate(&model, options, device) != TN_OK) {
         code = tn__library_error("eval");
+        if (tn_error_code() == TN_ERR_IO && strchr(model.dataset, '/') && !options->dataset)
+            fprintf(stderr, "Where the samples have moved: tanso eval %s --dataset FOLDER\n", options->arguments[0]);
+    }
     tn__run_model_close(&model);
     return options->dataset || code == TN__EXIT_DONE ? code : TN__EXIT_FAILED; /* what a file says is no wrong usage */
 }

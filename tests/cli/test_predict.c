@@ -222,6 +222,14 @@ static void test_not_square(void **state)
     const char *dataset = tn_archive_text(archive, "tanso.dataset");
     assert_true(dataset && *dataset == '/');
     tn_archive_free(archive);
+    assert_int_equal(rename(place, test_path(folder, "moved")), 0);
+    got = command_run(folder, "eval flagged");
+    assert_int_equal(got.code, 1);
+    assert_non_null(strstr(got.err, "tanso eval flagged --dataset FOLDER"));
+    command_free(&got);
+    got = command_run(folder, "eval flagged --dataset moved");
+    assert_int_equal(got.code, 0);
+    command_free(&got);
 }
 
 #ifdef TN_HAVE_PNG
