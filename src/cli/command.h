@@ -57,8 +57,8 @@ void tn__command_help(const tn__command *command);
 int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
 /* Prints "tanso NAME: ..." alone; gives TN__EXIT_FAILED. */
 int tn__failure(const char *command, const char *format, ...) TN_PRINTF(2, 3);
-/* The library's latched error without the place in this program's source that it ends in, which is no help to a user, and
- * without the operation it begins with where that is the command itself; valid until the next call. */
+/* The library's latched error without the place in this program's source that it ends in, which is no help to a user,
+ * and without the operation it begins with where that is the command itself; valid until the next call. */
 const char *tn__error_text(const char *command);
 /* Prints the library's error; gives TN__EXIT_FAILED, or TN__EXIT_USAGE where a name was unknown. */
 int tn__library_error(const char *command);

@@ -243,7 +243,8 @@ static void test_left_overs(void **state)
     snprintf(mine, sizeof mine, "snapshot.safetensors.tmp-%ld-77", (long)getpid());
     const char *const gone[] = {"snapshot.safetensors.tmp-2147483647-1", "model.safetensors.tmp-2147483646-12",
                                 "log.jsonl.tmp-2147483646-3", "curve.svg.tmp-2147483646-0"};
-    const char *const kept[] = {mine, "other.tmp-2147483646-1", "curve.svg.tmp-2147483646-1x", "model.safetensors.tmp-"};
+    const char *const kept[] = {mine, "other.tmp-2147483646-1", "curve.svg.tmp-2147483646-1x",
+                                "model.safetensors.tmp-"};
     for (int i = 0; i < 4; i++) {
         test_write(test_path(out, gone[i]), "half");
         test_write(test_path(out, kept[i]), "whole");
