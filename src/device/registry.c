@@ -92,7 +92,6 @@ static tn__device *open_device(const tn__backend *backend, tn_device id)
         return NULL;
     }
     device->id = id;
-    device->number = opened;
     snprintf(device->name, sizeof device->name, "%s", tn_device_name(id));
     tn_status status = backend->open(id.index, device);
     if (status == TN_OK && !complete(device->ops))
@@ -103,7 +102,7 @@ static tn__device *open_device(const tn__backend *backend, tn_device id)
         tn__free(device);
         return NULL;
     }
-    opened++;
+    device->number = opened++; /* only now: a backend may open another device, whose number is another */
     return device;
 }
 
