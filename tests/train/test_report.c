@@ -31,14 +31,19 @@ static bool terminal_open(terminal *t, int columns)
     return t->stream && ioctl(slave, TIOCSWINSZ, &size) == 0;
 }
 
-/* What has been written to it, "" if nothing. */
+/* What has been written to it, "" if nothing: all before a mark, as the kernel hands a terminal's text over when it has time. */
 static const char *terminal_text(terminal *t)
 {
     static char text[4096];
+    size_t length = 0;
     fflush(t->stream);
-    fcntl(t->master, F_SETFL, O_NONBLOCK);
-    ssize_t length = read(t->master, text, sizeof text - 1);
-    text[length > 0 ? length : 0] = 0;
+    assert_int_equal(write(fileno(t->stream), "\1", 1), 1);
+    while (length == 0 || text[length - 1] != '\1') {
+        ssize_t more = read(t->master, text + length, sizeof text - length);
+        assert_true(more > 0);
+        length += (size_t)more;
+    }
+    text[length - 1] = 0;
     return text;
 }
 
