@@ -112,7 +112,7 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
                                                              tn_weak_float(m->alpha))), tn_weak_int(1));
     bool plain = m->weight == BETWEEN;
     if (strcmp(m->name, "closest_observation") == 0)
-        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* NumPy: rounded up, but for ties at even places */
+        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* NumPy 2: rounded up, but for ties at odd places, which are the even ones from 1 on */
     tn_array *whole = tn_floor(h), *t = tn_subtract(h, whole), *zero = tn_weak_int(0), *one = tn_ones_like(t);
     tn_array *fraction = tn_greater(t, zero);
     switch (m->weight) {
@@ -127,8 +127,8 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
             whole = tn_rint(h);
             t = tn_zeros_like(t);
         } else {
-            tn_array *even = tn_equal(tn_remainder(whole, tn_weak_int(2)), zero);
-            t = tn_where(tn_logical_and(tn_logical_not(fraction), even), tn_zeros_like(t), one);
+            tn_array *odd = tn_equal(tn_remainder(whole, tn_weak_int(2)), one);
+            t = tn_where(tn_logical_and(tn_logical_not(fraction), odd), tn_zeros_like(t), one);
         }
         break;
     case MIDDLE:

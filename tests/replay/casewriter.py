@@ -87,6 +87,8 @@ def answered_anew(op, args, kwargs):
         return x.ndim == 2 and len(x) == 1  # one row of several variables
     if op == "select":
         return any(isinstance(c, (int, float)) for c in args[1])  # numbers adapt to arrays
+    if op.endswith(("quantile", "percentile")):
+        return kwargs.get("method") == "closest_observation"  # its ties
     if op == "unique":
         return bool(kwargs.get("return_inverse")) and (x.ndim != 1 or "axis" in kwargs)  # its shape
     if op == "histogram":

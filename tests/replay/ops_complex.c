@@ -7,7 +7,8 @@
 static void plain(call *c, const row *r)
 {
     tn_array *(*f)(const tn_array *) = (tn_array * (*)(const tn_array *)) r->function;
-    give(c, f(array(c, 0)));
+    bool python = c->slot[0] && c->slot[0]->kind == BOOL; /* whose parts are integers */
+    give(c, f(python ? tn_cast(array(c, 0), TN_INT64) : array(c, 0)));
 }
 
 static void angle(call *c, const row *r)

@@ -158,7 +158,7 @@ static void put(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (tn_size(x) == 0 && tn_size(array(c, 1)) > 0) refuse(c, "nothing to put into");
+    if (!numpy_1 && tn_size(x) == 0 && tn_size(array(c, 1)) > 0) refuse(c, "nothing to put into");
     if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
     if (!c->refused && tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
 }

@@ -146,6 +146,26 @@ static void count_nonzero(call *c, const row *r)
     give(c, tn_count_nonzero_with(x, &o));
 }
 
+/* NumPy 1's closest_observation, whose ties are at even places; along one axis or all. */
+static tn_array *first_closest(tn_array *x, tn_array *q, tn_axes list, bool keepdims)
+{
+    tn_shape ones = tn_shape_of(x), flat = {.ndim = tn_ndim(q)};
+    for (int d = 0; list.count == 0 && d < ones.ndim; d++) ones.dim[d] = 1;
+    x = list.count ? x : tn_ravel(x);
+    int axis = list.count ? list.axis[0] + (list.axis[0] < 0 ? tn_ndim(x) : 0) : 0;
+    if (list.count > 1 || axis < 0 || axis >= tn_ndim(x)) return tn_median(x, .axis = list, .keepdims = keepdims);
+    double n = (double)tn_dim(x, axis);
+    tn_array *h = tn_subtract(tn_multiply(q, n), 1.5), *below = tn_floor(h);
+    tn_array *tie = tn_logical_and(tn_equal(h, below), tn_equal(tn_remainder(below, 2), 0));
+    tn_array *place = tn_cast(tn_clip(tn_where(tie, below, tn_add(below, 1)), 0, n - 1), TN_INT64);
+    tn_array *y = tn_moveaxis(tn_take(tn_sort(x, .axis = TN_AXES(axis)), tn_ravel(place), axis), TN_AXES(axis), TN_AXES(0));
+    for (int d = 0; d < flat.ndim; d++) flat.dim[d] = tn_dim(q, d);
+    if (list.count) ones.dim[axis] = 1;
+    for (int d = 0; d < (list.count || keepdims ? ones.ndim : 0); d++)
+        if (keepdims || d != axis) flat.dim[flat.ndim++] = ones.dim[d];
+    return tn_reshape(y, flat);
+}
+
 /* a q axis out overwrite_input method keepdims interpolation */
 static void quantile(call *c, const row *r)
 {
@@ -157,7 +177,10 @@ static void quantile(call *c, const row *r)
     const value *v = c->slot[1];
     tn_array *q = numpy_1 ? tn_cast(array(c, 1), TN_FLOAT64) : v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
                       ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0))) : array(c, 1);
-    give(c, ((function *)r->function)(x, q, &o));
+    if (numpy_1 && o.method && !strcmp(o.method, "closest_observation") && tn_size(x) && !o.out && !tn_item(tn_any(tn_isnan(x))))
+        give(c, first_closest(x, strstr(r->name, "percentile") ? tn_divide(q, 100.0) : q, o.axis, o.keepdims));
+    else
+        give(c, ((function *)r->function)(x, q, &o));
 }
 
 static void average(call *c, const row *r)

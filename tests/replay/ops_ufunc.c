@@ -107,6 +107,7 @@ static tn_array *limit(call *c, int i, tn_dtype of)
 {
     const value *v = c->slot[i];
     if (!v || v->kind == NONE) return NULL;
+    if (numpy_1 && v->kind == FLOAT && isnan(v->f)) return tn_scalar(i == 1 || i == 4 ? -INFINITY : INFINITY, .dtype = TN_FLOAT64); /* no limit */
     if (numpy_1 || v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
     int bits = 8 * (int)tn_dtype_size(of);
     bool is_signed = tn_dtype_name(of)[0] == 'i', low = i == 1 || i == 4, negative = v->digits ? *v->digits == '-' : v->i < 0;
