@@ -382,42 +382,6 @@ static void resize(call *c, const row *r)
     give(c, tn_resize(array(c, 0), shape(c, 1)));
 }
 
-/* NumPy's forms of a pair an axis: n, (n,), (before, after), ((before, after),), ((before, after), ...). */
-static bool pairs(call *c, int i, int ndim, double (*out)[2])
-{
-    if (!given(c, i)) return false;
-    tn_array *p = tn_cast(array(c, i), TN_FLOAT64);
-    if (tn_ndim(p) <= 1 && tn_size(p) == 1) p = tn_broadcast_to(tn_reshape(p, (tn_shape){0}), TN_SHAPE(ndim, 2));
-    p = tn_broadcast_to(p, TN_SHAPE(ndim, 2));
-    if (tn_is_error(p) || tn_to_host(p, out, sizeof(double) * 2 * (size_t)ndim) != TN_OK) refuse(c, "%s", tn_error());
-    return true;
-}
-
-static void pad(call *c, const row *r)
-{
-    (void)r;
-    tn_array *x = array(c, 0);
-    int ndim = tn_ndim(x);
-    double width[TN_MAX_NDIM][2] = {0}, values[TN_MAX_NDIM][2], length[TN_MAX_NDIM][2];
-    int64_t whole[TN_MAX_NDIM][2], lengths[TN_MAX_NDIM][2];
-    tn_pad_opts o = {.mode = string(c, 2, "constant"), .odd = !strcmp(string(c, 5, "even"), "odd")};
-    static const char *const belongs[][2] = {{NULL, "constant"}, {NULL, "linear_ramp"}, {"reflect", "symmetric"}};
-    for EACH(k, 3)
-        if (given(c, 3 + k) && strcmp(o.mode, belongs[k][1]) && !(belongs[k][0] && !strcmp(o.mode, belongs[k][0]))) refuse(c, "an option of another mode");
-    if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") && strcmp(o.mode, "median")) refuse(c, "stat_length");
-    if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
-    pairs(c, 1, ndim, width);
-    if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0)))) refuse(c, "negative widths");
-    if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values)) o.values = (const double(*)[2])values;
-    if (pairs(c, 6, ndim, length)) o.stat_length = (const int64_t(*)[2])lengths;
-    for EACH(d, ndim)
-        for EACH(s, 2) {
-            whole[d][s] = (int64_t)width[d][s];
-            lengths[d][s] = o.stat_length ? (int64_t)length[d][s] : 0;
-        }
-    if (!c->refused) give(c, tn_pad_with(x, (const int64_t(*)[2])whole, &o));
-}
-
 /* number: 0 ndim, 1 size, 2 shape */
 static void fact(call *c, const row *r)
 {
@@ -464,6 +428,5 @@ static const row rows[] = {
     {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},
     {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile}, {"repeat", "a repeats axis", repeat},
     {"resize", "a new_shape", resize},
-    {"pad", "array pad_width mode constant_values end_values reflect_type stat_length", pad},
 };
 REPLAY_ROWS(rows)
