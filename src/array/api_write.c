@@ -39,7 +39,8 @@ static tn__node *fitting(tn__node *old, tn__node *result)
     TN__PASS_ERROR(result);
     if (old->shape != result->shape) {
         char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-        TN__REFUSE(TN_ERR_SHAPE, "out", "a result of shape %s does not fit an array of shape %s; expected its own shape",
+        TN__REFUSE(TN_ERR_SHAPE, "out",
+                   "a result of shape %s does not fit an array of shape %s; expected its own shape",
                    tn__shape_text(result->shape->ndim, result->shape->dim, first),
                    tn__shape_text(old->shape->ndim, old->shape->dim, second));
     }

@@ -47,7 +47,7 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
         int class = tn__dtypes[in[i]->dtype].class;
         if (in[i]->flags & TN__NODE_WEAK)
             weak = class > weak ? class : weak;
-        else if (!strong || class > tn__dtypes[strong].class) /* the highest kind first: uint16, int16 and float16 are float32 */
+        else if (!strong || class > tn__dtypes[strong].class) /* the highest first: uint16, int16, float16 are float32 */
             strong = (tn_dtype)in[i]->dtype;
     }
     for (int i = 0; i < count && strong; i++)

@@ -116,7 +116,8 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
     tn_dtype dtype = opts->dtype, bad = TN_DTYPE_DEFAULT;
     if (dtype == TN_BOOL && b) { /* of comparisons the result alone is bool */
         tn_array *compared = permitted(two(a, b), a, b, opts->casting, of_any);
-        if (!tn_is_error(compared) && tn_dtype_of(compared) == TN_BOOL && tn_result_type(2, (const tn_array *const[]){a, b}) != TN_BOOL)
+        bool is_bool = !tn_is_error(compared) && tn_dtype_of(compared) == TN_BOOL;
+        if (is_bool && tn_result_type(2, (const tn_array *const[]){a, b}) != TN_BOOL)
             return compared;
     }
     if (!operand_may(a, dtype, opts->casting))
@@ -126,8 +127,10 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
     tn_array *y = bad ? NULL : call(one, two, tn_cast(a, dtype), b ? tn_cast(b, dtype) : NULL);
     if (y && (tn_is_error(y) || tn_dtype_of(y) == dtype))
         return y;
-    bool wide = dtype == TN_FLOAT64, sized = one == tn_abs && bad && tn_dtype_is_complex(bad) && tn_dtype_is_float(dtype);
-    if (sized && operand_may(a, wide ? TN_COMPLEX128 : TN_COMPLEX64, opts->casting)) /* the size of complex numbers is real */
+    bool wide = dtype == TN_FLOAT64;
+    /* complex numbers have real sizes */
+    bool sized = one == tn_abs && bad && tn_dtype_is_complex(bad) && tn_dtype_is_float(dtype);
+    if (sized && operand_may(a, wide ? TN_COMPLEX128 : TN_COMPLEX64, opts->casting))
         return tn_cast(tn_abs(tn_cast(a, wide ? TN_COMPLEX128 : TN_COMPLEX64)), dtype);
     if (bad && dtype != TN_BOOL)
         return refused_cast(bad, dtype);

@@ -112,7 +112,7 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
                                                              tn_weak_float(m->alpha))), tn_weak_int(1));
     bool plain = m->weight == BETWEEN;
     if (strcmp(m->name, "closest_observation") == 0)
-        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* NumPy 2: rounded up, but for ties at odd places, which are the even ones from 1 on */
+        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* up, but for ties at odd places (NumPy 2) */
     tn_array *whole = tn_floor(h), *t = tn_subtract(h, whole), *zero = tn_weak_int(0), *one = tn_ones_like(t);
     tn_array *fraction = tn_greater(t, zero);
     switch (m->weight) {
