@@ -2,7 +2,7 @@
 """Cases of what functions take beside their operands: methods of ufuncs, masks, weights, rules, axes that are seldom given."""
 import numpy as np
 
-from casewriter import FLOATS, INTEGERS, REALS, array, chance, integers, pick, rng, values
+from casewriter import FLOATS, INTEGERS, REALS, TOLERANCE, array, chance, integers, pick, rng, values
 
 FOLDED = ("subtract maximum fmax fmin remainder hypot copysign logaddexp bitwise_and bitwise_or bitwise_xor logical_xor gcd "
           "left_shift floor_divide").split()
@@ -42,7 +42,9 @@ def methods(w):
             axis = int(rng.integers(x.ndim))
             w.case(f"{op}.reduce", ufunc.reduce, [x], {"axis": axis, "keepdims": bool(chance(0.5))}, atol=1e-5)
             w.case(f"{op}.accumulate", ufunc.accumulate, [x], {"axis": axis}, atol=1e-5)
-            w.case(f"{op}.outer", ufunc.outer, [x, values(dtype, (2,), False) % 4 if bits else values(dtype, (2,), False)])
+            y = values(dtype, (2,), False) % 4 if bits else values(dtype, (2,), False)
+            zero = TOLERANCE[ufunc(x[:1], y[:1]).dtype.name] if op == "logaddexp" else 0.0  # a small sum of larger parts
+            w.case(f"{op}.outer", ufunc.outer, [x, y], atol=zero)
             w.case(f"{op}.reduceat", ufunc.reduceat, [x, np.array([0, 2, 1])], {"axis": 0}, atol=1e-5)
             if x.ndim == 1:
                 places = pick([np.array([0, 0, 3]), np.array([-1, 4, 2]), [np.array([1, 1, 1])], [slice(0, 3)], np.array([9])])
