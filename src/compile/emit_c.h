@@ -11,4 +11,10 @@ void tn__c_emit_rows(tn__printer *p);
 void tn__c_emit_columns(tn__printer *p);
 int64_t tn__c_column_blocks(const tn__nest *n);
 
+/* Whether a reduction of this pass finds a position. */
+static inline bool tn__c_is_position(const tn__nest *n, int r, int level)
+{
+    return n->reduction[r].level == level && (tn__ops[n->reduction[r].op].props & TN_ARG);
+}
+
 #endif

@@ -87,11 +87,6 @@ static void column_sums(tn__printer *p, int level)
     tn__line(p, "}");
 }
 
-static bool is_position(const tn__nest *n, int r, int level)
-{
-    return n->reduction[r].level == level && (tn__ops[n->reduction[r].op].props & TN_ARG);
-}
-
 static void begin_positions(tn__printer *p, int r)
 {
     tn__line(p, "%s best%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
@@ -168,7 +163,7 @@ static void whole_columns(tn__printer *p)
         else if (tn__nest_has_stores(n, level))
             pass_without_sums(p, level, "0", "R");
         for (int r = 0; r < n->reduction_count; r++)
-            if (is_position(n, r, level)) {
+            if (tn__c_is_position(n, r, level)) {
                 tn__line(p, "{");
                 column_positions(p, r, "0", "R");
                 tn__line(p, "}");
@@ -202,11 +197,11 @@ static void column_pieces(tn__printer *p)
     else if (tn__nest_has_stores(n, 0))
         pass_without_sums(p, 0, "b", "e");
     for (int r = 0; r < n->reduction_count; r++)
-        if (is_position(n, r, 0))
+        if (tn__c_is_position(n, r, 0))
             column_positions(p, r, "b", "e");
     each_column(p);
     for (int r = 0; r < n->reduction_count; r++) {
-        bool position = is_position(n, r, 0);
+        bool position = tn__c_is_position(n, r, 0);
         tn__line(p, "p%d[piece + x%d] = %s%d[x%d - c0];", n->piece[r][0], c, position ? "best" : "part", r, c);
         if (position)
             tn__line(p, "p%d[piece + x%d] = a%d[x%d - c0];", n->piece[r][1], c, r, c);
@@ -224,7 +219,7 @@ static void column_results(tn__printer *p)
     declare_results(p);
     begin_sums(p, 0);
     for (int r = 0; r < n->reduction_count; r++)
-        if (is_position(n, r, 0))
+        if (tn__c_is_position(n, r, 0))
             begin_positions(p, r);
     tn__line(p, "for (tn_i64 segment = 0; segment < segments; segment++) {");
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
@@ -233,7 +228,7 @@ static void column_results(tn__printer *p)
         tn__line(p, "a%d[x%d - c0] = %s(a%d[x%d - c0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
              c);
     for (int r = 0; r < n->reduction_count; r++)
-        if (is_position(n, r, 0)) {
+        if (tn__c_is_position(n, r, 0)) {
             tn__line(p, "if (%s(best%d[x%d - c0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0], c);
             tn__line(p, "best%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
             tn__line(p, "a%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);

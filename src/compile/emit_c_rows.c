@@ -98,11 +98,6 @@ static void row_sums(tn__printer *p, int level)
     name_results(p, level);
 }
 
-static bool is_position(const tn__nest *n, int r, int level)
-{
-    return n->reduction[r].level == level && (tn__ops[n->reduction[r].op].props & TN_ARG);
-}
-
 static void begin_position(tn__printer *p, int r)
 {
     tn__line(p, "%s best%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
@@ -122,7 +117,7 @@ static void row_positions(tn__printer *p, int level, const char *first, const ch
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
         int arg = p->nest->reduction[r].arg;
-        if (!is_position(p->nest, r, level))
+        if (!tn__c_is_position(p->nest, r, level))
             continue;
         begin_position(p, r);
         tn__line(p, "for (tn_i64 r0 = %s; r0 < %s; r0 += %d) {", first, end, TOGETHER);
@@ -144,7 +139,7 @@ static void row_positions(tn__printer *p, int level, const char *first, const ch
 static void name_positions(tn__printer *p, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++)
-        if (is_position(p->nest, r, level)) {
+        if (tn__c_is_position(p->nest, r, level)) {
             int e = tn__nest_reduced_expr(p->nest, r);
             tn__line(p, "const tn_i64 v%d = at%d;", e, r);
             p->nest->expr[e].printed = ITEM;
@@ -214,7 +209,7 @@ static void row_blocks(tn__printer *p)
     }
     row_positions(p, 0, "b", "e");
     for (int r = 0; r < n->reduction_count; r++)
-        if (is_position(n, r, 0)) {
+        if (tn__c_is_position(n, r, 0)) {
             tn__line(p, "p%d[item] = best%d;", n->piece[r][0], r);
             tn__line(p, "p%d[item] = at%d;", n->piece[r][1], r);
         }
@@ -239,7 +234,7 @@ static void row_results(tn__printer *p)
         name_results(p, 0);
     }
     for (int r = 0; r < n->reduction_count; r++)
-        if (is_position(n, r, 0)) {
+        if (tn__c_is_position(n, r, 0)) {
             begin_position(p, r);
             tn__line(p, "for (tn_i64 b = first; b < first + blocks; b++)");
             tn__line(p, "    if (%s(best%d, p%d[b])) { best%d = p%d[b]; at%d = p%d[b]; }", tn__emit_function(p, r), r,
