@@ -2,6 +2,8 @@
 /*
  * NumPy 1's answers, where they are not NumPy 2's. Tanso follows NumPy 2; a folder may come from NumPy 1, and does not say so. A call
  * that is none of NumPy 2's is made once more with `numpy_1` set: then the adapters write the casts down that NumPy 1 made by itself.
+ * Likewise with `numpy_2_5`: since then eigenvalues are complex even if all are real, and `where` refuses numbers beside arrays of
+ * integers that do not hold them.
  *
  * Most of these are its promotion of arrays with numbers (Python's, or arrays without axes), which counts by the least dtype that
  * holds the number's value unless the number is of a higher kind than the arrays (NEP 50 has that rule, which it replaced).
@@ -11,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool numpy_1;
+bool numpy_1, numpy_2_5;
 
 static bool is_unsigned(tn_dtype dtype) { return tn_dtype_is_integer(dtype) && tn_dtype_name(dtype)[0] == 'u'; }
 

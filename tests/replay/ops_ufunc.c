@@ -137,11 +137,11 @@ static void nan_to_num(call *c, const row *r)
     give(c, tn_nan_to_num(array(c, 0), number(c, 2, 0), number(c, 3, NAN), number(c, 4, NAN)));
 }
 
-/* Python's integers are cast to the dtype of integers beside them: they may wrap around here. */
+/* Python's integers are cast to the dtype of integers beside them: they may wrap around here, until NumPy 2.5. */
 static tn_array *chosen(call *c, int i)
 {
     const value *v = c->slot[i], *other = c->slot[3 - i];
-    bool wraps = !numpy_1 && v && v->kind == INT && other && other->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(other->array));
+    bool wraps = !numpy_1 && !numpy_2_5 && v && v->kind == INT && other && other->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(other->array));
     return wraps ? tn_cast(array(c, i), tn_dtype_of(other->array)) : operand(c, i, 1, 2);
 }
 

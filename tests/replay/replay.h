@@ -63,6 +63,7 @@ typedef struct call {
         int rows;     /* the result whose rows take the factors' inverses, or -1 */
     } vectors[MAX_RESULTS];
     bool unordered; /* NumPy gives the elements in any order */
+    bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to NumPy's */
     bool refused;   /* by the tool: message says why */
     char message[512];
 } call;
@@ -138,8 +139,8 @@ const row *replay_find(const char *name);
 
 /* ---- editions: edition.c ---- */
 
-/* The call at hand is made as NumPy 1 made it. */
-extern bool numpy_1;
+/* The call at hand is made as NumPy 1 made it, or as NumPy 2.5 does. */
+extern bool numpy_1, numpy_2_5;
 /* operand() then. */
 tn_array *first_operand(call *c, int i, int first, int last);
 /* x in double precision then, in which NumPy 1 transformed. */
@@ -159,7 +160,7 @@ bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const cha
 /* NULL, or what differs (of the case's memory). */
 const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol);
 /* Runs one line. Passed, or what is wrong with it in *message (of the case's memory). */
-typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN, PASSED_AS_FIRST } outcome;
+typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN, PASSED_AS_OTHER } outcome;
 outcome replay_line(const char *line, const char *folder, tn_device device, const char **message);
 
 #endif
