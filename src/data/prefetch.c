@@ -7,9 +7,9 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <tanso/device.h>
 #include "core/memory.h"
+#include "core/signals.h"
 #include "data/batches.h"
 
 #define WAKE_AT (TN__PREFETCH_SLOTS / 2)
@@ -124,12 +124,10 @@ tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int
     p->trays = trays;
     p->epoch = epoch;
     p->next = first;
-    /* Signals are the program's business: its own threads handle them. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    tn__signals_hold(&before);
     bool running = p->batches.order && pthread_create(&p->thread, NULL, work, p) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    tn__signals_let(&before);
     if (running)
         return p;
     release(p);

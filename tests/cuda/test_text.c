@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The backend's own kernels compile for every generation of GPUs that is served, which needs the compiler but no GPU. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <tanso/base.h>
 
@@ -14,6 +20,7 @@
 #include "compile/product.h"
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/signals.h"
 #include "support/slice.h"
 #include "tn_embed.h"
 
@@ -139,10 +146,56 @@ static void test_error(void **state)
     tn_clear_error();
 }
 
+/* While NVRTC compiles, which ends the program at a SIGINT in handlers of its own. */
+static pthread_t impatient;
+static atomic_int interruptions, seen, done;
+
+static void interrupted(int number)
+{
+    (void)number;
+    seen++;
+}
+
+static void *interrupt(void *unused)
+{
+    (void)unused;
+    for (const struct timespec nap = {0, 1000000}; !done; nanosleep(&nap, NULL)) {
+        kill(getpid(), SIGINT);
+        interruptions++;
+    }
+    return NULL;
+}
+
+static void test_interrupt(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = interrupted}, old;
+    sigset_t before;
+    char *image = NULL, *text = text_of_tiles("tn_f32", 0, 1, 1);
+    size_t length = 0;
+    assert_non_null(text);
+    assert_int_equal(sigaction(SIGINT, &action, &old), 0);
+    tn__signals_hold(&before);
+    assert_int_equal(pthread_create(&impatient, NULL, interrupt, NULL), 0);
+    tn__signals_let(&before);
+    while (!interruptions)
+        sched_yield();
+    assert_int_equal(tn__cuda_compile(&libraries, 90, text, &image, &length), TN_OK);
+    done = 1;
+    pthread_join(impatient, NULL);
+    assert_true(seen > 0); /* by the program's own handler */
+    sigaction(SIGINT, &old, NULL);
+    tn__free(image);
+    tn__free(text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_every_generation), cmocka_unit_test(test_tiles),
-                                       cmocka_unit_test(test_unknown_generation), cmocka_unit_test(test_error)};
+    /* The interruption comes first: NVRTC takes signals over while it compiles a process's first text. */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_every_generation),
+        cmocka_unit_test(test_tiles),     cmocka_unit_test(test_unknown_generation), cmocka_unit_test(test_error),
+    };
     if (!tn__cuda_open_compiler(&libraries, CUDA_VERSION / 1000)) {
         printf("libnvrtc is not here\n");
         return 77;

@@ -12,12 +12,13 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "core/signals.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -141,13 +142,12 @@ static void hire(int team)
     if (pool.workers >= team - 1 || pool.workers == TN__POOL_WORKERS)
         return;
     pthread_once(&watched, watch_forks);
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    tn__signals_hold(&before);
     while (pool.workers < team - 1 && pool.workers < TN__POOL_WORKERS &&
            pthread_create(&pool.thread[pool.workers], NULL, worker, (void *)(intptr_t)(pool.workers + 1)) == 0)
         pool.workers++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    tn__signals_let(&before);
 }
 
 bool tn__pool_run(int team, int pieces, tn__pool_piece piece, void *context)

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/signals.h"
 
 /* ---- errors ---- */
 
@@ -208,7 +209,10 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     pthread_mutex_init(&device->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     pthread_mutex_init(&device->fault_lock, NULL);
+    sigset_t before;
+    tn__signals_hold(&before); /* for the driver's threads */
     tn_status status = open_context(device, index);
+    tn__signals_let(&before);
     if (status != TN_OK) {
         pthread_mutex_destroy(&device->lock);
         pthread_mutex_destroy(&device->fault_lock);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/signals.h"
 
 #define OLDEST_DRIVER 12000
 
@@ -151,12 +152,15 @@ static void open_blas(void)
 
 static void open_all(void)
 {
+    sigset_t before;
+    tn__signals_hold(&before);
     if (libraries == NULL && open_driver() && count_devices() &&
         tn__cuda_open_compiler(&opened, opened.driver_version / 1000)) {
         open_blas();
         opened.has_others = true;
         libraries = &opened;
     }
+    tn__signals_let(&before);
 }
 
 const tn__cuda_libraries *tn__cuda_open(const char **why)
