@@ -132,8 +132,9 @@ TN_API tn_array *tn_delete(const tn_array *x, int count, const int64_t *position
 TN_API tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **out);
 /* count + 1 parts, cut in front of the positions. */
 TN_API tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out);
-/* A vector without the zeros at its front and back (either may be left out); evaluates it. */
+/* An array without what is all zero at its front and back (either may be left out), along every axis or those given; evaluates it. */
 TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
+TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes axes);
 
 #ifndef TN_NO_MACROS
 #define tn_vander(x, columns, increasing) TN_AT(tn_vander)(TN_ARG(x), columns, increasing)
@@ -173,6 +174,7 @@ TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 #define tn_array_split(x, sections, axis, out) TN_AT(tn_array_split)(TN_ARG(x), sections, axis, out)
 #define tn_split_at(x, ...) TN_AT(tn_split_at)(TN_ARG(x), __VA_ARGS__)
 #define tn_trim_zeros(x, front, back) TN_AT(tn_trim_zeros)(TN_ARG(x), front, back)
+#define tn_trim_zeros_along(x, front, back, axes) TN_AT(tn_trim_zeros_along)(TN_ARG(x), front, back, axes)
 #ifndef __cplusplus
 #define tn_empty(shape, ...) TN_AT(tn_empty_with)(shape, TN_OPTS(tn_create_opts, __VA_ARGS__))
 #define tn_empty_like(x, ...) TN_AT(tn_empty_like_with)(TN_ARG(x), TN_OPTS(tn_create_opts, __VA_ARGS__))

@@ -39,7 +39,7 @@ TN_API tn_array *tn_nanpercentile_with(const tn_array *x, const tn_array *q, con
 
 /* ---- means ------------------------------------------------------------------------------------------------- */
 
-/* The mean with weights of x's shape, or a vector along the one axis given (NULL: equal weights); the sums of weights, in the
+/* The mean with weights of x's shape, or with one axis for each axis given, in that order (NULL: equal weights); the sums of weights, in the
  * result's shape, into *total unless that is NULL. */
 TN_API tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts);
 typedef struct tn_cov_opts {

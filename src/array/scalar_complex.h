@@ -90,6 +90,11 @@ TN_HOT tn_c128 tns_cast_c128_c64(tn_c64 z) { return tns_make_c128(tns_re_c64(z),
     TN_FN T tns_sign_##s(T a) \
     { \
         R h = tns_hypot_##r(tns_re_##s(a), tns_im_##s(a)); \
+        if (h == INF) { /* the direction of the infinite part; of two, none */ \
+            R x = tns_re_##s(a), y = tns_im_##s(a); \
+            R p = x == INF ? 1 : x == -INF ? -1 : 0, q = y == INF ? 1 : y == -INF ? -1 : 0; \
+            return p != 0 && q != 0 ? tns_make_##s(h - h, h - h) : tns_make_##s(p, q); \
+        } \
         return h == 0 ? tns_make_##s(0, 0) : tns_make_##s(tns_re_##s(a) / h, tns_im_##s(a) / h); \
     } \
     TN_HOT T tns_conjugate_##s(T a) { return tns_make_##s(tns_re_##s(a), -tns_im_##s(a)); } \
@@ -251,6 +256,9 @@ TN_FN tn_c128 tns_pow_c128(tn_c128 a, tn_c128 b)
         return br > 0 ? tns_make_c128(0, 0) : tns_make_c128(TNS_NAN_F64, TNS_NAN_F64);
     if (bi == 0 && br > -100 && br < 100 && br == (tn_f64)(int)br) {
         int n = (int)br < 0 ? -(int)br : (int)br;
+        if (br == 1) return a; /* 1 would make an infinity's other part NaN */
+        if (br == 2) return tns_mul_c128(a, a);
+        if (br == 3) return tns_mul_c128(a, tns_mul_c128(a, a));
         tn_c128 result = tns_make_c128(1, 0);
         for (tn_c128 p = a; n > 0; n >>= 1, p = tns_mul_c128(p, p))
             if (n & 1) result = tns_mul_c128(result, p);

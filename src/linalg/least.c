@@ -101,6 +101,10 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
     int64_t m = tn__row_count(a), n = tn__column_count(a), sides = tn__column_count(b);
     for (int i = 0; i < 2; i++)
         in[i] = tn__adapt(in[i], dtype, in[i]->shape, device);
+    if (sides == 0) { /* LAPACK takes no less than one */
+        const tn__shape *column = tn__shape_make("lstsq", TN_SHAPE(m, 1), dtype);
+        in[1] = column ? tn__const(0, dtype, column, device) : tn__failed();
+    }
     if (rcond == 0)
         rcond = (double)(m > n ? m : n) * DBL_EPSILON;
     bool elsewhere = !tn__node_is_error(in[0]) && !tn__library_native(TN__OP_LSTSQ, in[0]) && tn__library_native(TN__OP_SVD, in[0]);
@@ -114,7 +118,7 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
         tn__node *squares = tn__squared_size(in[1]);
         l.residuals = tn__node_is_error(squares) ? squares : tn__reduce(TN__OP_SUM, squares, 1);
     }
-    part[0] = vector ? tn__drop_axes(l.x, 2) : l.x;
+    part[0] = vector ? tn__drop_axes(l.x, 2) : sides ? l.x : tn__last_slice(l.x, 0, 0);
     part[1] = tn__drop_row(tn__last_slice(l.residuals, 0, rank == n && m > n ? sides : 0));
     part[2] = tn__drop_axes(l.rank, 3);
     part[3] = tn__drop_row(l.s);

@@ -155,7 +155,10 @@ void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3])
     v = tn__gather(v, order, last);
     part[0] = v;
     part[1] = tn__unary(TN__OP_ABS, w);
-    part[2] = tn__adjoint(tn__binary(TN__OP_MULTIPLY, v, tn__cast(tn__unary(TN__OP_SIGN, w), (tn_dtype)a->dtype)));
+    tn__node *sign = tn__unary(TN__OP_SIGN, w); /* of a zero 1: v stays orthonormal */
+    if (!tn__node_is_error(sign))
+        sign = tn__binary(TN__OP_ADD, sign, tn__cast(tn__with(TN__OP_EQUAL, w, 0), (tn_dtype)sign->dtype));
+    part[2] = tn__adjoint(tn__binary(TN__OP_MULTIPLY, v, tn__cast(sign, (tn_dtype)a->dtype)));
 }
 
 tn__node *tn__largest(tn__node *a, uint32_t axes)

@@ -231,6 +231,8 @@ static tn_array *geomspace(const tn_array *start, const tn_array *stop, int64_t 
 {
     tn_array *a = end_of(start, stop), *b = end_of(stop, start);
     tn_dtype dtype = space_dtype(a, b);
+    if (opts && tn_dtype_is_complex(opts->dtype)) /* a half turn, where the signs differ */
+        dtype = tn_dtype_promote(dtype, opts->dtype);
     a = tn_cast(a, dtype);
     b = tn_cast(b, dtype);
     tn_array *size = tn_abs(a), *nothing = tn_concatenate(2, (const tn_array *const[]){tn_ravel(a), tn_ravel(b)}, 0);

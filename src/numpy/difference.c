@@ -177,6 +177,11 @@ tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx
 
 static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right)
 {
+    if (tn_dtype_is_complex(tn_dtype_of(fp))) { /* part by part: an infinite one leaves the other as it is */
+        double zero = 0;
+        return tn_complex(interp(x, xp, tn_real(fp), left, right),
+                          interp(x, xp, tn_imag(fp), left ? &zero : NULL, right ? &zero : NULL));
+    }
     if (tn_is_error(xp) || tn_is_error(fp))
         return tn__again(tn_is_error(xp) ? xp : fp);
     if (tn_dtype_is_complex(tn_dtype_of(x)) || tn_dtype_is_complex(tn_dtype_of(xp)))
@@ -184,17 +189,19 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
     int64_t n = tn_size(xp);
     if (tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(fp) != n || n == 0)
         return tn__refused(TN_ERR_SHAPE, "interp", "expected two vectors of the same extent, not empty");
-    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(fp), TN_FLOAT64); /* complex128 of complex values */
-    tn_array *v = tn_cast(x, TN_FLOAT64), *px = tn_cast(xp, TN_FLOAT64), *py = tn_cast(fp, dtype);
+    tn_array *v = tn_cast(x, TN_FLOAT64), *px = tn_cast(xp, TN_FLOAT64), *py = tn_cast(fp, TN_FLOAT64);
     const tn_search_opts behind = {.right = true};
     tn_array *i = tn_clip(tn_subtract(tn_searchsorted_with(px, v, &behind), tn_weak_int(1)), tn_weak_int(0),
                           tn_weak_int(n > 1 ? n - 2 : 0));
     tn_array *k = tn_minimum(tn_add(i, tn_weak_int(1)), tn_weak_int(n - 1));
-    tn_array *x0 = tn_take(px, i, 0), *y0 = tn_take(py, i, 0), *dx = tn_subtract(tn_take(px, k, 0), x0);
-    tn_array *dy = tn_subtract(tn_take(py, k, 0), y0);
+    tn_array *x0 = tn_take(px, i, 0), *y0 = tn_take(py, i, 0), *x1 = tn_take(px, k, 0);
+    tn_array *y1 = tn_take(py, k, 0), *dx = tn_subtract(x1, x0), *dy = tn_subtract(y1, y0);
     tn_array *flat = tn_equal(dx, tn_weak_int(0));
     tn_array *slope = tn_where(flat, tn_weak_int(0), tn_divide(dy, tn_where(flat, tn_weak_int(1), dx)));
     tn_array *y = tn_add(tn_multiply(slope, tn_subtract(v, x0)), y0);
+    /* Where infinities made that NaN, from the other end; between equal values, that value. */
+    y = tn_where(tn_isnan(y), tn_add(tn_multiply(slope, tn_subtract(v, x1)), y1), y);
+    y = tn_where(tn_logical_and(tn_isnan(y), tn_equal(y0, y1)), y0, y);
     y = tn_where(tn_equal(v, x0), y0, y);
     tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0), *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
     y = tn_where(tn_less(v, tn_index(px, 0)), low, y);

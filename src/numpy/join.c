@@ -303,17 +303,25 @@ static tn_array *trimmed_along(const tn_array *y, int axis, bool front, bool bac
     return tn__cut(y, axis, first, last - first);
 }
 
-static tn_array *trimmed(const tn_array *x, bool front, bool back)
+/* No axes: along all of them. */
+static tn_array *trimmed(const tn_array *x, bool front, bool back, tn_axes axes)
 {
     tn_array *y = tn__again(x);
-    for (int axis = 0; !tn_is_error(y) && axis < tn_ndim(y); axis++)
-        y = trimmed_along(y, axis, front, back);
+    for (int i = 0; !tn_is_error(y) && i < (axes.count ? axes.count : tn_ndim(y)); i++) {
+        int axis = axes.count ? tn__axis_of("trim_zeros", x, axes.axis[i]) : i;
+        y = axis < 0 ? tn__leave_error(tn__enter()) : trimmed_along(y, axis, front, back);
+    }
     return y;
 }
 
 tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back)
 {
-    TN__COMPOSE(trimmed(x, front, back));
+    TN__COMPOSE(trimmed(x, front, back, (tn_axes){0}));
+}
+
+tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes axes)
+{
+    TN__COMPOSE(trimmed(x, front, back, axes));
 }
 
 /* ---- blocks ---- */

@@ -166,20 +166,31 @@ tn_array *tn_nancumprod_with(const tn_array *x, const tn_axis_opts *opts)
 /* Weights in x's axes: of its shape already, or a vector along one axis. */
 static tn_array *aligned_weights(const tn_array *x, const tn_array *weights, const tn_reduce_opts *opts)
 {
-    if (tn_ndim(weights) == tn_ndim(x)) {
-        for (int d = 0; d < tn_ndim(x); d++)
-            if (tn_dim(weights, d) != tn_dim(x, d))
-                return tn__refused(TN_ERR_SHAPE, "average", "the weights' axis %d has extent %lld, the array's %lld", d,
-                                   (long long)tn_dim(weights, d), (long long)tn_dim(x, d));
+    int count = opts ? opts->axis.count : 0, odd = tn_ndim(weights) == tn_ndim(x) ? -1 : 0;
+    for (int d = 0; odd < 0 && d < tn_ndim(x); d++)
+        odd = tn_dim(weights, d) != tn_dim(x, d) ? d : -1;
+    if (odd < 0)
         return tn__again(weights);
-    }
-    int axis = opts && opts->axis.count == 1 ? tn__axis_of("average", x, opts->axis.axis[0]) : -1;
-    if (axis < 0 || tn_ndim(weights) != 1 || tn_size(weights) != tn_dim(x, axis))
-        return tn__refused(TN_ERR_SHAPE, "average", "expected weights of the array's shape, or a vector along one axis given");
+    if (tn_ndim(weights) == tn_ndim(x) && count < tn_ndim(x))
+        return tn__refused(TN_ERR_SHAPE, "average", "the weights' axis %d has extent %lld, the array's %lld", odd,
+                           (long long)tn_dim(weights, odd), (long long)tn_dim(x, odd));
+    bool fit = count > 0 && tn_ndim(weights) == count;
     tn_shape shape = {.ndim = tn_ndim(x)};
+    tn_axes ascending = {.count = count};
     for (int d = 0; d < shape.ndim; d++)
-        shape.dim[d] = d == axis ? tn_size(weights) : 1;
-    return tn_broadcast_to(tn_reshape(weights, shape), tn_shape_of(x));
+        shape.dim[d] = 1;
+    for (int i = 0; fit && i < count; i++) { /* the weights' axis i lies along the array's axis given i-th */
+        int axis = tn__axis_of("average", x, opts->axis.axis[i]), place = 0;
+        fit = axis >= 0 && tn_dim(weights, i) == tn_dim(x, axis);
+        for (int j = 0; fit && j < count; j++)
+            place += tn__axis_of("average", x, opts->axis.axis[j]) < axis;
+        if (fit)
+            shape.dim[axis] = tn_dim(x, axis);
+        ascending.axis[place] = i;
+    }
+    if (!fit)
+        return tn__refused(TN_ERR_SHAPE, "average", "expected weights of the array's shape, or of the extents of the axes given");
+    return tn_broadcast_to(tn_reshape(tn_transpose(weights, ascending), shape), tn_shape_of(x));
 }
 
 static tn_array *average(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts)

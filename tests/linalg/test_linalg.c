@@ -145,6 +145,16 @@ static void check_least(tn_array *a, int64_t m, int64_t n)
 static void test_least(void **state) { (void)state; each_shape(check_least); }
 static void test_qr(void **state) { (void)state; each_shape(check_qr); }
 static void test_svd(void **state) { (void)state; each_shape(check_svd); }
+
+/* Hermitian matrices of less than full rank: vectors of a zero are vectors all the same. */
+static void test_singular_hermitian(void **state)
+{
+    (void)state;
+    tn_array *a = tn_diag(tn_from_doubles((const double[]){1, 0, -3, 0}, 4), 0), *u, *s, *vh;
+    assert_int_equal(tn_linalg_svd(a, &u, &s, &vh, .hermitian = true), TN_OK);
+    assert_near("vh vh^T", tn_matmul(vh, tn_transpose(vh, (tn_axes){0})), tn_eye(4, 4, .dtype = TN_FLOAT64));
+    assert_near("u s vh", tn_matmul(tn_multiply(u, s), vh), a);
+}
 static void test_square(void **state) { (void)state; each_shape(check_square); }
 
 static void refused(tn_array *x, tn_status code, const char *word)
@@ -233,8 +243,8 @@ int main(void)
         print_message("skipped: %s\n", tn_error());
         return TEST_SKIPPED;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_square),
-                                       cmocka_unit_test(test_least), cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_singular_hermitian),
+                                       cmocka_unit_test(test_square), cmocka_unit_test(test_least), cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

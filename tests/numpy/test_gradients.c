@@ -31,6 +31,7 @@ RULE(nansum, tn_nansum(x, .axis = TN_AXES(1)))
 RULE(nanmean, tn_nanmean(x))
 RULE(nanvar, tn_nanvar(x, .axis = TN_AXES(0), .ddof = 1))
 RULE(nanmax, tn_nanmax(x, .axis = TN_AXES(0)))
+RULE(average_of, tn_average(x, tn_exp(tn_transpose(y, TN_AXES(1, 0))), NULL, .axis = TN_AXES(1, 0)))
 RULE(average, tn_average(x, tn_exp(y), NULL, .axis = TN_AXES(1)))
 RULE(mean_where, tn_mean(x, .axis = TN_AXES(1), .where = tn_greater(y, -1)))
 RULE(var_where, tn_var(x, .where = tn_greater(y, -1)))
@@ -83,8 +84,8 @@ RULE(written, tn_binary(tn_multiply, x, y, .out = tn_zeros(TN_SHAPE(3, 4), .dtyp
 
 static const gradient_case cases[] = {
     ONE(sort), ONE(sort_first), ONE(cumsum), ONE(cumprod), ONE(median), ONE(quantile), ONE(topk), ONE(ptp), ONE(nansum),
-    ONE(nanmean), ONE(nanvar), ONE(nanmax), TWO(average), TWO(mean_where), TWO(var_where), ONE(cov), TWO(convolve), ONE(diff),
-    ONE(gradient), TWO(trapezoid), ONE(interp), ONE(pad_constant), ONE(pad_reflect), ONE(pad_wrap), ONE(pad_mean), ONE(pad_ramp),
+    ONE(nanmean), ONE(nanvar), ONE(nanmax), TWO(average), TWO(average_of), TWO(mean_where), TWO(var_where),
+    ONE(cov), TWO(convolve), ONE(diff), ONE(gradient), TWO(trapezoid), ONE(interp), ONE(pad_constant), ONE(pad_reflect), ONE(pad_wrap), ONE(pad_mean), ONE(pad_ramp),
     ONE(roll), ONE(rot90), ONE(tile), ONE(repeat), ONE(repeat_each), TWO(insert), ONE(delete), TWO(append), ONE(split),
     ONE(meshgrid), ONE(diag), ONE(diagonal), ONE(trace), ONE(tril), ONE(vander), ONE(getitem), ONE(getitem_pairs),
     TWO(getitem_mask), TWO(update), TWO(update_window), TWO(index_add), TWO(scatter_set), TWO(choose), TWO(outer), TWO(kron),

@@ -66,6 +66,7 @@ RULE(resize, tn_resize(x, TN_SHAPE(5, 3)))
 RULE(diagflat, tn_diagflat(x, 1))
 RULE(triu, tn_triu(x, 1))
 RULE(trim_zeros, tn_trim_zeros(tn_ravel(x), true, true))
+RULE(trim_along, tn_trim_zeros_along(tn_pad(x, ((int64_t[][2]){{1, 1}, {0, 2}})), true, true, TN_AXES(0)))
 RULE(linspace, tn_linspace_arrays(tn_index(x, 0), tn_index(y, 1), 5))
 RULE(logspace, tn_logspace(tn_index(x, 0), tn_index(y, 1), 4, .base = 2))
 RULE(geomspace, tn_geomspace(tn_exp(tn_index(x, 0)), tn_exp(tn_index(y, 1)), 4))
@@ -188,7 +189,7 @@ RULE(fftshift, tn_fft_fftshift(x, (tn_axes){0}))
 static const gradient_case cases[] = {
     TWO(stack), TWO(vstack), TWO(hstack), TWO(dstack), TWO(column_stack), TWO(broadcast_arrays), ONE(split_at), ONE(atleast_3d),
     ONE(expand_squeeze), ONE(moveaxis), ONE(rollaxis), ONE(swapaxes), ONE(flips), ONE(resize), ONE(diagflat), ONE(triu),
-    ONE(trim_zeros), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along), ONE(compress), ONE(extract),
+    ONE(trim_zeros), ONE(trim_along), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along), ONE(compress), ONE(extract),
     TWO(select), TWO(where), TWO(put), TWO(put_along), TWO(place), TWO(putmask), TWO(fill_diagonal), TWO(setitem), TWO(add_at),
     TWO(apply_at), ONE(write), ONE(masked), TWO(angles), ONE(fabs), ONE(nan_to_num), ONE(clip), TWO(modulus), TWO(angle),
     TWO(conjugate), ONE(reduce_by), ONE(accumulate_by), ONE(reduceat_by), TWO(outer_with), ONE(prod), ONE(extremes), ONE(std),

@@ -97,6 +97,8 @@ bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const cha
         }
         c->slot[slot] = value_read(c, content, folder, device);
         if (!c->slot[slot]) return false;
+        c->by_keyword[slot] = true;
+        if (c->slot[slot]->kind == ELLIPSIS && !strcmp(keyword, "out")) c->slot[slot] = NULL; /* NumPy 2.3: an array, never a number */
     }
     return true;
 }

@@ -49,7 +49,11 @@ static void several(call *c, const row *r)
     if (given(c, 1) && !c->slot[2] && two && c->slot[1]->kind == LIST && c->slot[1]->list.count != 2)
         refuse(c, "%d lengths for two axes", c->slot[1]->list.count);
     if (given(c, 1)) {
-        opts.s.ndim = integers(c, c->slot[1], lengths, TN_MAX_NDIM);
+        const value *v = c->slot[1];
+        value own[TN_MAX_NDIM], list = {.kind = LIST, .list = {.item = own}};
+        for (int i = 0; v->kind == LIST && i < v->list.count && i < TN_MAX_NDIM; i++) /* None: as many as there are */
+            own[list.list.count++] = v->list.item[i].kind == NONE ? (value){.kind = INT, .i = -1} : v->list.item[i];
+        opts.s.ndim = integers(c, v->kind == LIST && v->list.count <= TN_MAX_NDIM ? &list : v, lengths, TN_MAX_NDIM);
         for (int i = 0; i < opts.s.ndim; i++)
             opts.s.dim[i] = lengths[i];
     }

@@ -274,7 +274,11 @@ static void piecewise(call *c, const row *r)
     several |= v && v->kind == ARRAY && tn_ndim(v->array) > 1; /* its rows */
     int count = several ? arrays(c, v, condition, MAX_ARGUMENTS) : 1, values = arrays(c, c->slot[2], in, MAX_ARGUMENTS);
     for EACH(i, several && v->kind == ARRAY ? count : 0) if (tn_ndim(condition[i]) != tn_ndim(x)) refuse(c, "conditions of other axes");
-    if (!several) condition[0] = array(c, 1);
+    if (tn_ndim(x) == 0 && v && v->kind == LIST && !several && v->list.count > 0 && v->list.item[0].kind == BOOL) { /* of a number: one each */
+        count = v->list.count;
+        for EACH(i, count) condition[i] = array_of(c, &v->list.item[i]);
+    } else if (!several)
+        condition[0] = array(c, 1);
     if (values != count && values != count + 1) refuse(c, "%d values for %d conditions", values, count);
     for EACH(i, c->refused ? 0 : values)
         if (c->slot[2]->kind == LIST) check_assigned(c, &c->slot[2]->list.item[i], tn_dtype_of(x));
@@ -292,6 +296,7 @@ static void unravel_index(call *c, const row *r)
     bool fortran = string(c, 2, "C")[0] == 'F';
     if (strlen(string(c, 2, "C")) != 1 || !strchr("CF", *string(c, 2, "C"))) refuse(c, "order");
     for EACH(d, s.ndim) turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
+    if (s.ndim == 0 && tn_ndim(array(c, 0)) > 0) refuse(c, "several positions in an array without axes");
     if (c->refused || tn_unravel_index(array(c, 0), turned, out) != TN_OK) return;
     for EACH(d, s.ndim) give(c, out[fortran ? s.ndim - 1 - d : d]);
 }
@@ -302,6 +307,9 @@ static void ravel_multi_index(call *c, const row *r)
     tn_array *in[TN_MAX_NDIM];
     int count = arrays(c, c->slot[0], in, TN_MAX_NDIM);
     tn_shape s = shape(c, 1), turned = s;
+    bool listed = c->slot[0] && c->slot[0]->kind == LIST;
+    for EACH(d, count)
+        if (!tn_dtype_is_integer(tn_dtype_of(in[d])) && tn_dtype_of(in[d]) != TN_BOOL && !(tn_size(in[d]) == 0 && listed)) refuse(c, "positions must be integers");
     const char *mode = NULL;
     if (given(c, 2) && c->slot[2]->kind == LIST) { /* one an axis: the others out of range are an error already */
         mode = "raise";
@@ -363,7 +371,7 @@ static void open_mesh(call *c, const row *r)
         if (tn_ndim(x) != 1) refuse(c, "expected vectors");
         if (c->refused) return;
         if (tn_dtype_of(x) == TN_BOOL) x = tn_flatnonzero(x);
-        if (tn_size(x) == 0) x = tn_cast(x, TN_INT64);
+        if (tn_size(x) == 0 && c->rest[i]->kind == LIST) x = tn_cast(x, TN_INT64);
         tn_shape s = {.ndim = c->rest_count};
         for EACH(d, s.ndim) s.dim[d] = d == i ? tn_size(x) : 1;
         give(c, tn_reshape(x, s));

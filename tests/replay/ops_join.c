@@ -145,10 +145,12 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
         return n;
     }
     tn_array *p = array(c, i);
-    if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || tn_size(p) != extent)) refuse(c, "a mask of another extent");
+    bool inserts = !strcmp(c->row->name, "insert"); /* in front of what a mask of any extent says */
+    if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || (tn_size(p) != extent && !inserts))) refuse(c, "a mask of another extent");
     if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
-    if (!tn_dtype_is_integer(tn_dtype_of(p)) && tn_size(p) > 0) refuse(c, "positions must be integers");
-    if (tn_ndim(p) > 1 && !strcmp(c->row->name, "insert")) refuse(c, "positions have one axis at most");
+    bool none = tn_size(p) == 0 && v && v->kind == LIST;
+    if (!tn_dtype_is_integer(tn_dtype_of(p)) && !none) refuse(c, "positions must be integers");
+    if (tn_ndim(p) > 1 && inserts) refuse(c, "positions have one axis at most");
     p = tn_ravel(tn_cast(p, TN_INT64));
     int n = (int)tn_size(p);
     if (c->refused || n > capacity || tn_to_host(p, out, sizeof *out * (size_t)capacity) != TN_OK) {
@@ -166,10 +168,17 @@ static void insert_or_delete(call *c, const row *r)
     int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
     int count = positions(c, 1, extent, place, MAX_RESULTS);
     if (c->refused) return;
-    if (r->number && count == 0) /* nothing goes nowhere */
+    if (r->number && count == 0) { /* nothing goes nowhere */
         give(c, along.count ? x : tn_ravel(x));
-    else
-        give(c, r->number ? tn_insert(x, count, place, array(c, 2), along) : tn_delete(x, count, place, along));
+        return;
+    }
+    tn_array *values = r->number ? array(c, 2) : NULL;
+    bool listed = c->slot[1]->kind == LIST || c->slot[1]->kind == SLICE || (c->slot[1]->kind == ARRAY && tn_ndim(c->slot[1]->array) > 0);
+    if (values && count == 1 && listed && along.count) { /* a list of one: the values lie as they are, not with their first axis in front */
+        while (!tn_is_error(values) && tn_ndim(values) < tn_ndim(x)) values = tn_expand_dims(values, 0);
+        values = tn_moveaxis(values, along, TN_AXES(0));
+    }
+    give(c, r->number ? tn_insert(x, count, place, values, along) : tn_delete(x, count, place, along));
 }
 
 static void trim_zeros(call *c, const row *r)
@@ -177,7 +186,12 @@ static void trim_zeros(call *c, const row *r)
     (void)r;
     const char *trim = string(c, 1, "fb");
     if (!numpy_1 && (!*trim || trim[strspn(trim, "fFbB")])) refuse(c, "trim '%s'", trim);
-    give(c, tn_trim_zeros(array(c, 0), strpbrk(trim, "fF") != NULL, strpbrk(trim, "bB") != NULL));
+    bool front = strpbrk(trim, "fF") != NULL, back = strpbrk(trim, "bB") != NULL;
+    bool none = given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 0;
+    if (none)
+        give(c, array(c, 0));
+    else
+        give(c, given(c, 2) ? tn_trim_zeros_along(array(c, 0), front, back, axes(c, 2)) : tn_trim_zeros(array(c, 0), front, back));
 }
 
 static void unstack(call *c, const row *r)
@@ -207,6 +221,6 @@ static const row rows[] = {
     {"hsplit", "ary indices_or_sections", split, NULL, 2}, {"vsplit", "ary indices_or_sections", split, NULL, 3},
     {"dsplit", "ary indices_or_sections", split, NULL, 4},
     {"insert", "arr obj values axis", insert_or_delete, NULL, 1}, {"delete", "arr obj axis", insert_or_delete, NULL, 0},
-    {"trim_zeros", "filt trim", trim_zeros},
+    {"trim_zeros", "filt trim axis", trim_zeros},
 };
 REPLAY_ROWS(rows)

@@ -50,6 +50,7 @@ static void qr(call *c, const row *r)
     static const char *const words[] = {"reduced", "complete", "r", "raw"};
     const char *word = string(c, 1, "reduced");
     int mode = 0;
+    if (!strcmp(word, "full") || !strcmp(word, "f")) word = "reduced"; /* as they were called once */
     while (mode < 4 && strcmp(word, words[mode]))
         mode++;
     if (mode == 4) {
@@ -145,6 +146,7 @@ static tn_array *tolerances(call *c, int i)
 static void pinv(call *c, const row *r)
 {
     (void)r;
+    if (given(c, 1) && given(c, 3)) refuse(c, "rcond and rtol");
     tn_array *rcond = tolerances(c, given(c, 3) ? 3 : 1), *u, *s, *vh;
     if (rcond && !boolean(c, 2, false) && tn_size(array(c, 0)) > 0) {
         if (tn_linalg_svd(array(c, 0), &u, &s, &vh, .reduced = true) != TN_OK) return;
@@ -160,7 +162,9 @@ static void pinv(call *c, const row *r)
 static void matrix_rank(call *c, const row *r)
 {
     (void)r;
-    tn_array *tol = tolerances(c, 1);
+    if (given(c, 1) && given(c, 3)) refuse(c, "tol and rtol");
+    tn_array *tol = tolerances(c, 1), *rtol = tolerances(c, 3);
+    if (rtol) tol = tn_multiply(rtol, tn_max(tn_linalg_svdvals(array(c, 0)), .axis = TN_AXES(-1), .keepdims = true));
     if (tol && tn_ndim(array(c, 0)) > 1) {
         give(c, tn_count_nonzero(tn_greater(tn_linalg_svdvals(array(c, 0)), tol), .axis = TN_AXES(-1)));
         return;

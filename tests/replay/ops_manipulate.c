@@ -59,10 +59,16 @@ static void arange(call *c, const row *r)
 {
     (void)r;
     if (!given(c, 0) && !given(c, 1)) refuse(c, "no stop");
+    if (given(c, 0) && !given(c, 1) && c->by_keyword[0]) refuse(c, "no stop");
     bool one = !given(c, 1), whole = whole_value(c, 0) && (one || whole_value(c, 1)) && whole_value(c, 2);
     double start = one ? 0 : number(c, 0, 0), stop = one ? number(c, 0, 0) : number(c, 1, 0);
     tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
     give(c, tn_arange_with(start, stop, number(c, 2, 1), &o));
+}
+
+static bool several_bases(const call *c)
+{
+    return given(c, 4) && (c->slot[4]->kind == LIST || (c->slot[4]->kind == ARRAY && tn_ndim(c->slot[4]->array) > 0));
 }
 
 /* start stop num endpoint retstep dtype axis | start stop num endpoint base dtype axis | start stop num endpoint dtype axis */
@@ -70,19 +76,25 @@ static void spaced(call *c, const row *r)
 {
     int last = r->number == 2 ? 4 : 5;
     tn_space_opts o = {.open = !boolean(c, 3, true), .dtype = dtype(c, last, TN_DTYPE_DEFAULT), .axis = (int)integer(c, last + 1, 0),
-                       .base = r->number == 1 ? number(c, 4, 10) : 0};
+                       .base = r->number == 1 && !several_bases(c) ? number(c, 4, 10) : 0};
     tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     int64_t count = integer(c, 2, 50);
     if (numpy_1 && tn_ndim(a) == 0 && tn_ndim(b) == 0) {
         a = first_inexact(a);
         b = first_inexact(b);
     }
-    bool whole = tn_ndim(a) == 0 && tn_ndim(b) == 0;
+    bool whole = tn_ndim(a) == 0 && tn_ndim(b) == 0, bases = r->number == 1 && several_bases(c);
     if (r->number == 2 && !o.dtype && (!numpy_1 || whole)) /* at least double precision */
         o.dtype = tn_dtype_promote(tn_dtype_promote(tn_dtype_of(array(c, 0)), tn_dtype_of(array(c, 1))), TN_FLOAT64);
     if (r->number == 2) { /* whose ends are arrays, whatever they are */
         a = array(c, 0);
         b = array(c, 1);
+    }
+    if (bases) { /* powers of each base, along a new axis beside theirs */
+        tn_array *base = array(c, 4), *zero = tn_multiply(base, 0);
+        tn_array *y = tn_power(tn_expand_dims(base, o.axis), tn_linspace_arrays(tn_add(a, zero), tn_add(b, zero), count, .open = o.open, .axis = o.axis));
+        give(c, o.dtype ? tn_cast(y, o.dtype) : y);
+        return;
     }
     tn_array *y = r->number == 0   ? tn_linspace_arrays_with(a, b, count, &o)
                   : r->number == 1 ? tn_logspace_with(a, b, count, &o)
@@ -163,7 +175,8 @@ static void asarray(call *c, const row *r)
     x = tn_cast(x, dtype(c, 1, tn_dtype_of(x)));
     int least = (int)(strstr(r->name, "contiguous") || strstr(r->name, "fortran") ? 1 : !strcmp(r->name, "array") ? integer(c, 5, 0) : 0);
     if (strstr(r->name, "chkfinite") && !tn_item(tn_all(tn_isfinite(x)))) refuse(c, "not finite");
-    while (tn_ndim(x) < least && !c->refused) x = tn_expand_dims(x, 0);
+    if (least > TN_MAX_NDIM) refuse(c, "ndmin=%d", least);
+    while (!c->refused && tn_ndim(x) < least && !tn_is_error(x)) x = tn_expand_dims(x, 0);
     give(c, x);
 }
 
@@ -388,11 +401,16 @@ static void fact(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_shape s = tn_shape_of(x);
     bool along = given(c, 1);
-    int axis = (int)integer(c, 1, 0);
-    if (along && (axis < -s.ndim || axis >= s.ndim)) refuse(c, "axis");
+    tn_axes list = axes(c, 1);
+    int64_t size = along ? 1 : tn_size(x);
+    for EACH(i, list.count)
+        if (list.axis[i] < -s.ndim || list.axis[i] >= s.ndim)
+            refuse(c, "axis");
+        else
+            size *= tn_dim(x, list.axis[i]);
     if (c->refused) return;
     if (r->number == 0) give_integer(c, s.ndim);
-    if (r->number == 1) give_integer(c, along ? tn_dim(x, axis) : tn_size(x));
+    if (r->number == 1) give_integer(c, size);
     for EACH(d, r->number == 2 ? s.ndim : 0) give_integer(c, s.dim[d]);
 }
 
@@ -422,7 +440,7 @@ static const row rows[] = {
     {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
     {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
     {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
-    {"broadcast_to", "array shape", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},
+    {"broadcast_to", "array shape subok", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},
     {"broadcast_shapes", "*args", broadcast_shapes}, {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)}, {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
     {"atleast_3d", "*arys", of_each, NAME(tn_atleast_3d)},
     {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},

@@ -27,6 +27,11 @@ static void sort(call *c, const row *r)
     if (given(c, 2) && given(c, 4)) refuse(c, "kind and stable");
     tn_array *x = along(c, 0, 1, &o);
     if (r->number && tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
+    if (r->number && !(kind[0] & 32 ? strchr("ms", kind[0]) : strchr("MS", kind[0])) && !boolean(c, 4, false)) {
+        c->order.open = true; /* not asked to be stable */
+        c->order.of = x;
+        c->order.axis = o.axis.axis[0];
+    }
     give(c, ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o));
 }
 
@@ -37,8 +42,13 @@ static void partition(call *c, const row *r)
     long long read[MAX_ARGUMENTS];
     int64_t kth[MAX_ARGUMENTS];
     int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;
-    for EACH(i, count) kth[i] = read[i];
+    if (strcmp(string(c, 3, "introselect"), "introselect")) refuse(c, "kind '%s'", string(c, 3, ""));
+    for EACH(i, count) c->order.kth[i] = kth[i] = read[i];
     if (c->refused) return;
+    c->order.open = count > 0;
+    c->order.of = r->number ? x : NULL;
+    c->order.axis = o.axis.axis[0];
+    c->order.count = count;
     give(c, r->number ? tn_argpartition_with(x, count, kth, &o) : tn_partition_with(x, count, kth, &o));
 }
 
@@ -63,6 +73,7 @@ static void lexsort(call *c, const row *r)
     int count = arrays(c, c->slot[0], keys, MAX_ARGUMENTS);
     tn_axis_opts o = {.axis = given(c, 1) ? axes(c, 1) : (tn_axes){1, {-1}}};
     if (count > 0 && tn_ndim(keys[0]) == 0) { /* numbers are in order */
+        if (o.axis.axis[0] != 0 && o.axis.axis[0] != -1) refuse(c, "axis");
         give_integer(c, 0);
         return;
     }
@@ -77,6 +88,7 @@ static void searchsorted(call *c, const row *r)
     bool known = !strcmp(side, "left") || !strcmp(side, "right") || (numpy_1 && *side && strchr("lrLR", *side));
     if (!known) refuse(c, "side '%s'", side);
     tn_array *sorted = array(c, 0);
+    if (given(c, 3) && tn_size(array(c, 3)) != tn_size(sorted)) refuse(c, "a sorter of another size");
     if (given(c, 3)) sorted = tn_take(sorted, array(c, 3), 0);
     give(c, tn_searchsorted_with(sorted, array(c, 1), &o));
 }
@@ -85,7 +97,7 @@ static void digitize(call *c, const row *r)
 {
     (void)r;
     tn_search_opts o = {.right = boolean(c, 2, false)};
-    if (tn_dtype_is_complex(tn_dtype_of(array(c, 0)))) refuse(c, "x may not be complex");
+    for EACH(i, 2) if (tn_dtype_is_complex(tn_dtype_of(array(c, i)))) refuse(c, "complex numbers have no bins");
     give(c, tn_digitize_with(array(c, 0), array(c, 1), &o));
 }
 
@@ -211,8 +223,13 @@ static void matvec(call *c, const row *r)
 static void vecdot(call *c, const row *r)
 {
     (void)r;
-    tn_out_opts o = options(c, 3);
-    give(c, tn_vecdot_with(array(c, 0), array(c, 1), (int)integer(c, 2, -1), &o));
+    tn_out_opts o = options(c, 2);
+    int axis = (int)integer(c, 5, -1);
+    if (!boolean(c, 6, false) || o.out) {
+        give(c, tn_vecdot_with(array(c, 0), array(c, 1), axis, &o));
+        return;
+    }
+    give(c, tn_expand_dims(tn_vecdot_with(array(c, 0), array(c, 1), axis, &o), axis));
 }
 
 static void tensordot(call *c, const row *r)
@@ -322,7 +339,8 @@ static const row rows[] = {
     {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec}, {"vecmat", "x1 x2 out | dtype casting", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
     {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
-    {"vecdot", "x1 x2 | axis out dtype casting", vecdot}, {"linalg.vecdot", "x1 x2 axis", vecdot},
+    {"vecdot", "x1 x2 out | dtype casting axis keepdims", vecdot},
+    {"linalg.vecdot", "x1 x2 | out dtype casting axis", vecdot},
     {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
     {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
     {"unique_values", "x | sorted", unique_parts, NULL, 0}, {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},

@@ -267,7 +267,8 @@ static void gradient(call *c, const row *r)
         for (int d = 0; d < list.count; d++) list.axis[d] = d;
     }
     int distances = c->rest_count - 1;
-    if (distances > 1 && distances != list.count) refuse(c, "%d distances for %d axes", distances, list.count);
+    bool one = distances == 1 && (c->rest[1]->kind <= COMPLEX || (c->rest[1]->kind == ARRAY && tn_ndim(c->rest[1]->array) == 0));
+    if (distances > 0 && !one && distances != list.count) refuse(c, "%d distances for %d axes", distances, list.count);
     for (int i = 0; i < list.count && !c->refused; i++) {
         const value *v = distances == 0 ? NULL : c->rest[distances == 1 ? 1 : 1 + i];
         double spacing = 1;
@@ -286,9 +287,27 @@ static void trapezoid(call *c, const row *r)
     give(c, tn_trapezoid(array(c, 0), given(c, 1) ? array(c, 1) : NULL, number(c, 2, 1), (int)integer(c, 3, -1)));
 }
 
+static double *part_of(call *c, int i, int k, double *out)
+{
+    double both[2] = {0};
+    if (!given(c, i) || tn_item_parts(array(c, i), both) != TN_OK) return NULL;
+    *out = both[k];
+    return out;
+}
+
 static void interp(call *c, const row *r)
 {
     (void)r;
+    if (!given(c, 5) && ((given(c, 3) && c->slot[3]->kind == COMPLEX) || (given(c, 4) && c->slot[4]->kind == COMPLEX))) { /* part by part */
+        tn_array *y[2];
+        for (int k = 0; k < 2; k++) {
+            double left = 0, right = 0;
+            tn_array *part = k ? tn_imag(array(c, 2)) : tn_real(array(c, 2));
+            y[k] = tn_interp(array(c, 0), array(c, 1), part, part_of(c, 3, k, &left), part_of(c, 4, k, &right));
+        }
+        give(c, tn_complex(y[0], y[1]));
+        return;
+    }
     if (given(c, 5)) {
         give(c, tn_interp_periodic(array(c, 0), array(c, 1), array(c, 2), number(c, 5, 0)));
         return;
@@ -315,13 +334,22 @@ static void cov(call *c, const row *r)
     const tn_cov_opts o = {.by_columns = by_columns, .ddof = ddof, .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
                            .dtype = r->number ? TN_DTYPE_DEFAULT : dtype(c, 7, TN_DTYPE_DEFAULT)};
-    give(c, r->number ? tn_corrcoef(x, by_columns) : tn_cov_with(x, &o));
+    if (o.fweights && inexact(tn_dtype_of(o.fweights))) refuse(c, "fweights must be integers");
+    tn_array *y = r->number ? tn_corrcoef(x, by_columns) : tn_cov_with(x, &o);
+    give(c, r->number ? tn_cast(y, dtype(c, 5, tn_dtype_of(y))) : y);
 }
 
 static void convolve(call *c, const row *r)
 {
     tn_array *a = tn_atleast_1d(array(c, 0)), *b = tn_atleast_1d(array(c, 1));
-    const char *mode = string(c, 2, r->number ? "valid" : "full");
+    static const char *const modes[] = {"valid", "same", "full"};
+    const char *mode = r->number ? "valid" : "full", *word = "";
+    if (c->slot[2] && c->slot[2]->kind == INT && c->slot[2]->i >= 0 && c->slot[2]->i <= 2) /* as they were called once */
+        mode = modes[c->slot[2]->i];
+    else if (c->slot[2])
+        mode = word = string(c, 2, NULL) ? string(c, 2, NULL) : "None";
+    for (int i = 0; i < 3; i++)
+        if (strlen(word) == 1 && *word == *modes[i]) mode = modes[i];
     if (r->number && (tn_ndim(array(c, 0)) == 0 || tn_ndim(array(c, 1)) == 0)) refuse(c, "expected vectors");
     give(c, r->number ? tn_correlate(a, b, mode) : tn_convolve(a, b, mode));
 }

@@ -17,6 +17,7 @@ static tn_ufunc_opts options(call *c, int operands)
     tn_ufunc_opts opts = {.dtype = dtype(c, operands + 2, TN_DTYPE_DEFAULT), .casting = string(c, operands + 3, NULL)};
     if (given(c, operands)) {
         const value *out = c->slot[operands]; /* an array, or a tuple of one */
+        if (out->kind == LIST && out->list.count != 1) refuse(c, "one array is written into, not %d", out->list.count);
         opts.out = array_of(c, out->kind == LIST && out->list.count == 1 ? out->list.item : out);
     }
     opts.where = mask(c, operands + 1);
@@ -62,6 +63,18 @@ static void no_single_out(call *c, int i)
     if (given(c, i) && c->slot[i]->kind != LIST) refuse(c, "'out' must be a tuple of arrays");
 }
 
+/* Into the arrays of a tuple, which may hold None, or new ones. */
+static void give_two(call *c, int out, tn_array *first, tn_array *second)
+{
+    tn_array *result[] = {first, second};
+    const value *v = given(c, out) ? c->slot[out] : NULL;
+    if (v && v->list.count != 2) refuse(c, "'out' must be a tuple of two");
+    for (int i = 0; i < 2 && !c->refused; i++) {
+        const value *one = v ? &v->list.item[i] : NULL;
+        give(c, one && one->kind != NONE ? tn_write(array_of(c, one), result[i], mask(c, out + 1)) : result[i]);
+    }
+}
+
 static void two_of_one(call *c, const row *r)
 {
     tn_array *first, *second;
@@ -72,8 +85,7 @@ static void two_of_one(call *c, const row *r)
     if ((strcmp(rule, "unsafe") && !tn_dtype_is_float(of) && (!strcmp(rule, "no") || !strcmp(rule, "equiv"))) || !tn_dtype_is_float(to)) refuse(c, "casting");
     tn_status (*f)(const tn_array *, tn_array **, tn_array **) = (tn_status(*)(const tn_array *, tn_array **, tn_array **))r->function;
     f(array(c, 0), &first, &second);
-    give(c, first);
-    give(c, second);
+    give_two(c, 1, first, second);
 }
 
 static void divmod(call *c, const row *r)
@@ -89,8 +101,7 @@ static void divmod(call *c, const row *r)
         return;
     }
     tn_divmod(operand(c, 0, 0, 1), operand(c, 1, 0, 1), &quotient, &remainder);
-    give(c, quotient);
-    give(c, remainder);
+    give_two(c, 2, quotient, remainder);
 }
 
 /* ---- casts, rounding ---- */
@@ -134,7 +145,21 @@ static void clip(call *c, const row *r)
 static void nan_to_num(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_nan_to_num(array(c, 0), number(c, 2, 0), number(c, 3, NAN), number(c, 4, NAN)));
+    tn_array *x = array(c, 0), *part[2] = {x, NULL};
+    bool several = false, complex = tn_dtype_is_complex(tn_dtype_of(x));
+    for (int i = 2; i <= 4; i++) several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
+    if (!several) {
+        give(c, tn_nan_to_num(x, number(c, 2, 0), number(c, 3, NAN), number(c, 4, NAN)));
+        return;
+    }
+    if (complex) part[0] = tn_real(x), part[1] = tn_imag(x);
+    for (int k = 0; k <= complex; k++) { /* of arrays: element by element */
+        tn_array *y = tn_nan_to_num(part[k], 0, NAN, NAN), *where[] = {tn_isnan(part[k]), tn_isposinf(part[k]), tn_isneginf(part[k])};
+        for (int i = 0; i < 3; i++)
+            if (given(c, 2 + i)) y = tn_where(where[i], tn_cast(array(c, 2 + i), tn_dtype_of(y)), y);
+        part[k] = y;
+    }
+    give(c, complex ? tn_complex(part[0], part[1]) : part[0]);
 }
 
 /* Python's integers are cast to the dtype of integers beside them: they may wrap around here, until NumPy 2.5. */
@@ -160,7 +185,11 @@ static void where(call *c, const row *r)
 static void astype(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_cast(array(c, 0), dtype(c, 1, TN_FLOAT64)));
+    tn_array *x = array(c, 0);
+    tn_dtype to = dtype(c, 1, TN_FLOAT64);
+    const char *rule = string(c, 3, "unsafe");
+    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, rule) || !tn_can_cast_by(tn_dtype_of(x), to, rule)) refuse(c, "casting '%s'", rule);
+    give(c, tn_cast(x, to));
 }
 
 /* ---- whole arrays ---- */
@@ -173,16 +202,22 @@ static tn_close_opts close_options(call *c)
 
 static void isclose(call *c, const row *r)
 {
-    (void)r;
+    bool several = false;
+    for (int i = 2; i < 4; i++) several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
+    if (several) { /* a tolerance an element */
+        tn_array *a = array(c, 0), *b = array(c, 1), *rtol = given(c, 2) ? array(c, 2) : tn_scalar(1e-5, .dtype = TN_FLOAT64);
+        tn_array *near = tn_less_equal(tn_abs(tn_subtract(a, b)), tn_add(given(c, 3) ? array(c, 3) : tn_scalar(1e-8, .dtype = TN_FLOAT64), tn_multiply(rtol, tn_abs(b))));
+        tn_array *y = tn_logical_or(tn_logical_and(near, tn_isfinite(b)), tn_equal(a, b));
+        y = boolean(c, 4, false) ? tn_logical_or(y, tn_logical_and(tn_isnan(a), tn_isnan(b))) : y;
+        give(c, r->number ? tn_all(y) : y);
+        return;
+    }
     tn_close_opts o = close_options(c);
-    give(c, tn_isclose_with(operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
-}
-
-static void allclose(call *c, const row *r)
-{
-    (void)r;
-    tn_close_opts o = close_options(c);
-    give_bool(c, tn_allclose_with(operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
+    tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
+    if (r->number)
+        give_bool(c, tn_allclose_with(a, b, &o));
+    else
+        give(c, tn_isclose_with(a, b, &o));
 }
 
 static void array_equal(call *c, const row *r)
@@ -397,7 +432,7 @@ static const row rows[] = {
     {"round", "a decimals out", round_off}, {"around", "a decimals out", round_off}, {"round_", "a decimals out", round_off},
     {"clip", "a a_min a_max out | min max dtype where casting", clip}, {"nan_to_num", "x copy nan posinf neginf", nan_to_num},
     {"where", "condition x y", where}, {"astype", "x dtype order casting subok copy", astype},
-    {"isclose", "a b rtol atol equal_nan", isclose}, {"allclose", "a b rtol atol equal_nan", allclose},
+    {"isclose", "a b rtol atol equal_nan", isclose}, {"allclose", "a b rtol atol equal_nan", isclose, NULL, 1},
     {"array_equal", "a1 a2 equal_nan", array_equal}, {"array_equiv", "a1 a2", array_equiv},
     {"conj", UNARY, unary, NAME(conjugate)}, {"conjugate", UNARY, unary, NAME(conjugate)},
     OUTER(true_divide, divide), OUTER(mod, remainder), OUTER(pow, power), OUTER(atan2, arctan2),

@@ -48,12 +48,13 @@ struct value {
 
 #define MAX_SLOTS 24
 #define MAX_RESULTS 256
-#define MAX_ARGUMENTS 64
+#define MAX_ARGUMENTS 256
 
 typedef struct row row;
 typedef struct call {
     const row *row;
     const value *slot[MAX_SLOTS]; /* by the signature; NULL: absent */
+    bool by_keyword[MAX_SLOTS];
     const value *rest[MAX_ARGUMENTS];
     int rest_count;
     tn_array *result[MAX_RESULTS];
@@ -63,6 +64,14 @@ typedef struct call {
         int rows;     /* the result whose rows take the factors' inverses, or -1 */
     } vectors[MAX_RESULTS];
     bool unordered; /* NumPy gives the elements in any order */
+    /* The first result is an order that ties leave open: positions in `of` (NULL: the elements themselves) along `axis`, right if
+     * they give the same elements; those before, between and behind the places `kth` in any order. */
+    struct {
+        bool open;
+        tn_array *of;
+        int axis, count;
+        int64_t kth[MAX_ARGUMENTS];
+    } order;
     bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to NumPy's */
     bool refused;   /* by the tool: message says why */
     char message[512];

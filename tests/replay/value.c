@@ -94,7 +94,7 @@ tn_dtype dtype_named(const char *text)
                    {"B", "uint8"}, {"h", "int16"}, {"H", "uint16"}, {"i", "int32"}, {"I", "uint32"}, {"l", "int64"}, {"L", "uint64"},
                    {"q", "int64"}, {"Q", "uint64"}, {"byte", "int8"}, {"ubyte", "uint8"}, {"short", "int16"}, {"ushort", "uint16"},
                    {"intc", "int32"}, {"uintc", "uint32"}, {"long", "int64"}, {"ulong", "uint64"}, {"ulonglong", "uint64"},
-                   {"uintp", "uint64"}, {"csingle", "complex64"}, {"cdouble", "complex128"}, {"complex_", "complex128"}, {"bool8", "bool"}};
+                   {"uintp", "uint64"}, {"n", "int64"}, {"p", "int64"}, {"N", "uint64"}, {"P", "uint64"}, {"csingle", "complex64"}, {"cdouble", "complex128"}, {"complex_", "complex128"}, {"bool8", "bool"}};
     if (strchr("<>=|", *text) && *text) text++;
     for (size_t k = 0; k < sizeof aliases / sizeof *aliases; k++)
         if (!strcmp(text, aliases[k].name)) return tn_dtype_parse(aliases[k].dtype);
@@ -156,6 +156,15 @@ tn_axes one_axis(call *c, int i)
     return axes(c, i);
 }
 
+/* NumPy's bools are no extents, while Python's are. */
+static bool holds_bools(const value *v)
+{
+    if (v->kind == ARRAY) return tn_dtype_of(v->array) == TN_BOOL;
+    bool any = false;
+    for (int k = 0; v->kind == LIST && k < v->list.count; k++) any |= holds_bools(&v->list.item[k]);
+    return any;
+}
+
 tn_shape shape(call *c, int i)
 {
     tn_shape result = {0};
@@ -165,7 +174,7 @@ tn_shape shape(call *c, int i)
         return result;
     }
     long long read[TN_MAX_NDIM];
-    if (c->slot[i]->kind == BOOL) mismatch(c, c->slot[i], "a shape");
+    if (c->slot[i]->kind == BOOL || holds_bools(c->slot[i])) mismatch(c, c->slot[i], "a shape");
     result.ndim = integers(c, c->slot[i], read, TN_MAX_NDIM);
     for (int k = 0; k < result.ndim; k++) result.dim[k] = read[k];
     return result;
@@ -360,6 +369,8 @@ void check_assigned(call *c, const value *v, tn_dtype to)
     int bits = 8 * (int)tn_dtype_size(to);
     bool is_signed = tn_dtype_name(to)[0] == 'i';
     long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
-    bool beyond_all = v->digits && (to != TN_UINT64 || *v->digits == '-' || strtod(v->digits, NULL) >= 0x1p64);
+    errno = 0;
+    if (v->digits) (void)strtoull(v->digits, NULL, 10);
+    bool beyond_all = v->digits && (to != TN_UINT64 || *v->digits == '-' || errno);
     if (beyond_all || (!v->digits && (v->i > most || v->i < (is_signed ? -most - 1 : 0)))) refuse(c, "%lld does not fit %s", v->i, tn_dtype_name(to));
 }
