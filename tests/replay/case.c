@@ -17,11 +17,14 @@ static void evaluate(call *c)
 
 static outcome run(call *c, const json_t *line, const char *folder, tn_device device, const char **message)
 {
-    bool bound = bind_arguments(c, json_object_get(line, "args"), json_object_get(line, "kwargs"), folder, device);
+    const json_t *args = json_object_get(line, "args"), *kwargs = json_object_get(line, "kwargs");
+    if ((args && !json_is_array(args)) || (kwargs && !json_is_object(kwargs))) malformed(c, "args is no list, or kwargs no object");
+    bool bound = !c->refused && bind_arguments(c, args, kwargs, folder, device);
     if (bound) c->row->run(c, c->row);
     if (!c->refused && !tn_ok()) refuse(c, "%s", tn_error());
     evaluate(c);
     *message = c->message;
+    if (c->malformed) return FAILED;
     if (json_is_true(json_object_get(line, "raises"))) {
         *message = "NumPy refuses this, Tanso did not";
         return c->refused ? PASSED : FAILED;

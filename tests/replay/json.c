@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- memory of a case ---- */
 
@@ -38,14 +39,27 @@ void case_end(void)
     }
 }
 
+static void say(call *c, const char *format, va_list arguments)
+{
+    if (!c->refused) vsnprintf(c->message, sizeof c->message, format, arguments);
+    c->refused = true;
+}
+
 void refuse(call *c, const char *format, ...)
 {
-    if (c->refused) return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->message, sizeof c->message, format, arguments);
+    say(c, format, arguments);
     va_end(arguments);
-    c->refused = true;
+}
+
+void malformed(call *c, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(c, format, arguments);
+    va_end(arguments);
+    c->malformed = true;
 }
 
 /* ---- from JSON ---- */
@@ -66,6 +80,7 @@ static tn_array *load(call *c, const char *folder, const char *name, tn_device d
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (access(path, R_OK)) malformed(c, "%s: %s", path, strerror(errno));
     tn_array *x = tn_load_npy(path);
     if (tn_is_error(x)) refuse(c, "%s: %s", path, tn_message_of(x));
     return tn_to(x, device);
@@ -98,7 +113,7 @@ char *strict_json(const char *line)
     return out;
 }
 
-static value read_number(const json_t *json)
+static value read_number(call *c, const json_t *json)
 {
     if (json_is_boolean(json)) return (value){.kind = BOOL, .i = json_is_true(json)};
     if (json_is_integer(json)) return (value){.kind = INT, .i = json_integer_value(json)};
@@ -108,14 +123,27 @@ static value read_number(const json_t *json)
     if (text && !strcmp(text, "nan")) return (value){.kind = FLOAT, .f = NAN};
     if (text && !strcmp(text, "inf")) return (value){.kind = FLOAT, .f = INFINITY};
     if (text && !strcmp(text, "-inf")) return (value){.kind = FLOAT, .f = -INFINITY};
+    if (!json_is_null(json)) malformed(c, "a scalar is neither a number, true, false nor \"nan\", \"inf\", \"-inf\"");
     return (value){.kind = NONE};
 }
 
-static long long end_of(const json_t *json) { return json_is_integer(json) ? json_integer_value(json) : TN_NONE; }
+static long long end_of(call *c, const json_t *slice, size_t i)
+{
+    const json_t *end = json_array_get(slice, i);
+    if (!json_is_integer(end) && !json_is_null(end)) malformed(c, "a slice is no list of three integers or null");
+    return json_is_integer(end) ? json_integer_value(end) : TN_NONE;
+}
+
+static const char *text_of(call *c, const json_t *json)
+{
+    if (!json_is_string(json)) malformed(c, "expected a string");
+    return json_is_string(json) ? json_string_value(json) : "";
+}
 
 static value read_list(call *c, const json_t *json, const char *folder, tn_device device)
 {
     value v = {.kind = LIST, .list.count = (int)json_array_size(json)};
+    if (!json_is_array(json)) malformed(c, "a list is none");
     v.list.item = case_memory(sizeof(value) * (size_t)(v.list.count + 1));
     for (int i = 0; i < v.list.count && !c->refused; i++) {
         const value *item = value_read(c, json_array_get(json, (size_t)i), folder, device);
@@ -129,7 +157,7 @@ static value read_object(call *c, const json_t *json, const char *folder, tn_dev
     const char *key = json_object_iter_key(json_object_iter((json_t *)json));
     const json_t *content = key ? json_object_get(json, key) : NULL;
     if (!key) {
-        refuse(c, "an argument is {}, which is no form of one");
+        malformed(c, "an argument is {}, which is no form of one");
         return (value){.kind = NONE};
     }
     if (!strcmp(key, "npy") && json_is_string(content)) {
@@ -137,25 +165,24 @@ static value read_object(call *c, const json_t *json, const char *folder, tn_dev
         snprintf(path, sizeof path, "%s/%s", folder, json_string_value(content));
         return (value){.kind = ARRAY, .fortran = in_fortran_order(path), .array = load(c, folder, json_string_value(content), device)};
     }
-    if (!strcmp(key, "scalar")) return read_number(content);
-    if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = json_string_value(content)};
+    if (!strcmp(key, "scalar")) return read_number(c, content);
+    if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = text_of(c, content)};
     if (!strcmp(key, "list")) return read_list(c, content, folder, device);
-    if (!strcmp(key, "str")) return (value){.kind = STRING, .text = json_string_value(content)};
+    if (!strcmp(key, "str")) return (value){.kind = STRING, .text = text_of(c, content)};
     if (!strcmp(key, "slice"))
-        return (value){.kind = SLICE,
-                       .slice = {end_of(json_array_get(content, 0)), end_of(json_array_get(content, 1)),
-                                 end_of(json_array_get(content, 2))}};
+        return (value){.kind = SLICE, .slice = {end_of(c, content, 0), end_of(c, content, 1), end_of(c, content, 2)}};
     if (!strcmp(key, "ellipsis")) return (value){.kind = ELLIPSIS};
     if (!strcmp(key, "newaxis") || !strcmp(key, "none")) return (value){.kind = NONE};
     if (!strcmp(key, "complex")) {
         value v = {.kind = COMPLEX};
         for (int i = 0; i < 2; i++) {
-            value part = read_number(json_array_get(content, (size_t)i));
+            value part = read_number(c, json_array_get(content, (size_t)i));
+            if (part.kind == NONE) malformed(c, "a complex number has no two parts");
             v.complex_parts[i] = part.kind == FLOAT ? part.f : (double)part.i;
         }
         return v;
     }
-    refuse(c, "'%s' is no form of an argument", key);
+    malformed(c, "'%s' is no form of an argument", key);
     return (value){.kind = NONE};
 }
 
@@ -169,6 +196,6 @@ const value *value_read(call *c, const json_t *json, const char *folder, tn_devi
     else if (json_is_string(json))
         *v = (value){.kind = STRING, .text = json_string_value(json)};
     else
-        *v = read_number(json);
+        *v = read_number(c, json);
     return c->refused ? NULL : v;
 }

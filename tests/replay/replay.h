@@ -74,6 +74,7 @@ typedef struct call {
     } order;
     bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to NumPy's */
     bool refused;   /* by the tool: message says why */
+    bool malformed; /* the case is none, whatever NumPy did */
     char message[512];
 } call;
 
@@ -138,6 +139,8 @@ void give_dtype(call *c, tn_dtype result);
 tn_array *scanned_into(call *c, tn_array *out, tn_array *y);
 /* Ends the call with the tool's own refusal. */
 void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
+/* The same of a case that is not in the format: it fails, even if it says that NumPy raised. */
+void TN_PRINTF(2, 3) malformed(call *c, const char *format, ...);
 
 /* ---- the table ---- */
 
