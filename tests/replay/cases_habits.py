@@ -86,6 +86,14 @@ def numbers(w):
 def matrices(w):
     w.case("linalg.lstsq", np.linalg.lstsq, [rng.standard_normal((4, 2)), np.zeros((4, 0))], {"rcond": None}, rtol=1e-9, atol=1e-12)
     w.case("linalg.svd", np.linalg.svd, [np.diag([2.0, -1.0])], {"hermitian": True}, rtol=1e-12, atol=1e-12)
+    flat = rng.standard_normal((5, 2)) @ rng.standard_normal((2, 4))  # vectors of 0 and of equal values are anybody's
+    for x in (flat, flat.astype("float32"), np.ones((4, 4)), np.eye(3), flat @ flat.T, np.kron(np.eye(2), [[2.0, 1], [1, 2]]), 1j * np.eye(3)):
+        for full in (True, False):
+            w.case("linalg.svd", np.linalg.svd, [x], {"full_matrices": full}, rtol=1e-4, atol=1e-4)
+        w.case("linalg.qr", np.linalg.qr, [x], rtol=1e-4, atol=1e-4)
+        if x.shape[0] == x.shape[1]:
+            w.case("linalg.eigh", np.linalg.eigh, [x], {"UPLO": pick(["L", "U"])}, rtol=1e-4, atol=1e-4)
+            w.case("linalg.eig", np.linalg.eig, [x.real + 0.0], rtol=1e-4, atol=1e-4)
     a = rng.standard_normal((2, 4, 3))
     if NEW:
         w.case("linalg.matrix_rank", np.linalg.matrix_rank, [a], {"rtol": np.array([1e-3, 0.9])})

@@ -11,6 +11,13 @@ ONE, TWO = {"scalar": 1}, {"scalar": 2}
 MISSING = {"npy": "missing.npy"}
 
 
+def matrix(*rows):
+    return {"list": [{"list": [{"scalar": x} for x in row]} for row in rows]}
+
+
+EYE, TURNED, WRONG = matrix([1.0, 0.0], [0.0, 1.0]), matrix([0.6, -0.8], [0.8, 0.6]), matrix([0.6, -0.8], [0.8, 0.7])
+
+
 def case(op, args, out=None, **more):
     return json.dumps({"id": op, "op": op, "args": args, "kwargs": {}, "rtol": 0, "atol": 0, "raises": out is None,
                        **({} if out is None else {"out": out}), **more})
@@ -32,6 +39,9 @@ LINES = [
     (case("argsort", [{"list": [ONE, ONE, TWO]}], [{"list": [ONE, {"scalar": 0}, TWO]}], kwargs={"kind": "stable"}), (0, 1, 0)),
     (case("partition", [{"list": [TWO, ONE, ONE]}, ONE], [{"list": [ONE, ONE, TWO]}]), (1, 0, 0)),
     (case("partition", [{"list": [TWO, ONE, ONE]}, ONE], [{"list": [ONE, TWO, ONE]}]), (0, 1, 0)),
+    (case("linalg.qr", [EYE], [EYE, EYE]), (1, 0, 0)),
+    (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, TURNED], rtol=1e-9, atol=1e-9), (1, 0, 0)),  # of equal values
+    (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, WRONG], rtol=1e-9, atol=1e-9), (0, 1, 0)),
     # what is no case never passes, also where NumPy raised
     (case("add", [MISSING, ONE]), (0, 1, 0)),
     (case("add", [{"array": 1}, ONE]), (0, 1, 0)),

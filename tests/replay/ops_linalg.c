@@ -65,6 +65,8 @@ static void qr(call *c, const row *r)
     else if (mode != TN_QR_R)
         give_vectors(c, q, 1);
     give(c, other);
+    c->holds = mode == TN_QR_REDUCED || mode == TN_QR_COMPLETE ? holds_qr : NULL;
+    c->open = 3;
 }
 
 static void svd(call *c, const row *r)
@@ -80,6 +82,8 @@ static void svd(call *c, const row *r)
     give_vectors(c, u, 2);
     give(c, s);
     give(c, vh);
+    c->holds = holds_svd;
+    c->open = 5;
 }
 
 static void eigh(call *c, const row *r)
@@ -90,6 +94,8 @@ static void eigh(call *c, const row *r)
     }
     give(c, w);
     give_vectors(c, v, -1);
+    c->holds = holds_eigh;
+    c->open = 2;
 }
 
 static void eigvalsh(call *c, const row *r)
@@ -114,6 +120,8 @@ static void eig(call *c, const row *r)
     give(c, eigen(w));
     give_vectors(c, eigen(v), -1);
     c->spectrum = true;
+    c->holds = holds_eig;
+    c->open = 2;
 }
 
 static void eigvals(call *c, const row *r)

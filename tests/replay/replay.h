@@ -72,6 +72,9 @@ typedef struct call {
         int axis, count;
         int64_t kth[MAX_ARGUMENTS];
     } order;
+    /* The results of the mask `open` are right, too, if they decompose the operand as NumPy's do: decomposition.c. */
+    bool (*holds)(struct call *c, tn_array *const *result);
+    unsigned open;
     bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to NumPy's */
     bool refused;   /* by the tool: message says why */
     bool malformed; /* the case is none, whatever NumPy did */
@@ -129,6 +132,10 @@ void give(call *c, tn_array *result);
  * choose differently: compare() brings each to NumPy's first. `rows`: of which result, given next or later, the rows take the
  * same signs, so that the product of the two is the same; or -1. */
 void give_vectors(call *c, tn_array *result, int rows);
+bool holds_svd(call *c, tn_array *const *result);
+bool holds_qr(call *c, tn_array *const *result);
+bool holds_eigh(call *c, tn_array *const *result);
+bool holds_eig(call *c, tn_array *const *result);
 /* A Python bool, integer or float. */
 void give_bool(call *c, bool result);
 void give_integer(call *c, long long result);
