@@ -169,7 +169,7 @@ static void *interrupt(void *unused)
 static void test_interrupt(void **state)
 {
     (void)state;
-    struct sigaction action = {.sa_handler = interrupted}, old;
+    struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART | SA_ONSTACK}, old, after;
     sigset_t before;
     char *image = NULL, *text = text_of_tiles("tn_f32", 0, 1, 1);
     size_t length = 0;
@@ -184,7 +184,9 @@ static void test_interrupt(void **state)
     done = 1;
     pthread_join(impatient, NULL);
     assert_true(seen > 0); /* by the program's own handler */
-    sigaction(SIGINT, &old, NULL);
+    sigaction(SIGINT, &old, &after);
+    assert_ptr_equal(after.sa_handler, interrupted);
+    assert_int_equal(after.sa_flags & (SA_RESTART | SA_ONSTACK), SA_RESTART | SA_ONSTACK);
     tn__free(image);
     tn__free(text);
 }

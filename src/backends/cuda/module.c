@@ -12,7 +12,6 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/memory.h"
-#include "core/signals.h"
 #include "device/kernel_cache.h"
 
 _Atomic unsigned long tn__cuda_compilations;
@@ -98,11 +97,7 @@ tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture
              known == architecture ? features(architecture) : "");
     memcpy(all, options, sizeof options);
     all[OPTIONS] = target;
-    /* NVRTC has its own handlers of SIGINT and SIGTERM meanwhile, which end the program with 4. */
-    sigset_t before;
-    tn__signals_hold(&before);
-    result = compiler->nvrtcCompileProgram(program, OPTIONS + 1, all);
-    tn__signals_let(&before);
+    result = tn__cuda_compile_program(compiler, program, OPTIONS + 1, all);
     tn_status status = result == NVRTC_SUCCESS
                            ? take_image(compiler, program, known == architecture, image, length)
                            : show_log(compiler, program, result);
