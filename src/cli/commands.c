@@ -54,6 +54,8 @@ int tn__device_option(const char *command, const char *name, tn_device *device)
     *device = tn_device_parse(name ? name : "auto", &status);
     if (status == TN_ERR_NAME)
         return tn__usage_error(command, "--device: %s", tn__error_text(command));
+    if (status == TN_OK && device->kind == TN_DEVICE_NULL)
+        return tn__usage_error(command, "--device: null computes nothing; expected auto, cpu, cuda or cuda:1");
     return status == TN_OK ? TN__EXIT_DONE : tn__failure(command, "--device: %s", tn__error_text(command));
 }
 

@@ -57,6 +57,10 @@ static bool read_settings(const tn__optimizer_rule *rule, char *text, tn_optimiz
         int field = find_field(rule, item);
         if (field < 0)
             return false;
+        if (*given >> field & 1) {
+            tn__fail(TN_ERR_VALUE, operation, "%s is given twice", item);
+            return false;
+        }
         *tn__field_of(set, field) = strtod(equals + 1, &end);
         *given |= 1u << field;
         if (*end) {

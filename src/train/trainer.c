@@ -244,6 +244,8 @@ static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *o
 {
     tn_status status = tn__words_given(&run->words, dataset, opts);
     const char *why = NULL;
+    if (status == TN_OK && run->device.kind == TN_DEVICE_NULL)
+        status = tn__fail(TN_ERR_DEVICE, "train", "null computes nothing, so that nothing is learnt there; use cpu or cuda:0");
     if (status == TN_OK && !tn_device_available(run->device, &why))
         status = tn__fail(TN_ERR_DEVICE, "train", "%s cannot be used: %s", tn_device_name(run->device), why ? why : "");
     if (status == TN_OK)

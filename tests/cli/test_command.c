@@ -89,6 +89,8 @@ static void test_wrong_usage(void **state)
     expect("train digits --seed -1", 2, "", "'-1'");
     expect("train digits --seed 18446744073709551616", 2, "", "18446744073709551616|to 18446744073709551615");
     expect("train digits --device gpu", 2, "", "gpu|cuda|Try");
+    expect("train digits --device null", 2, "", "null computes nothing");
+    expect("train digits --optimizer adam:lr=0.1,lr=0.2", 2, "", "lr is given twice");
     expect("train digits --out ''", 2, "", "--out");
     expect("train digits --resume=yes", 2, "", "--resume takes no value");
     expect("train digist", 2, "", "did you mean 'digits'? There are");

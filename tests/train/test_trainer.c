@@ -272,6 +272,7 @@ static void test_bad_arguments(void **state)
     assert_says(train("digits", NULL, .optimizer = "adm"), TN_ERR_NAME, "adam");
     assert_says(train("digits", NULL, .schedule = "cosin"), TN_ERR_NAME, "cosine");
     assert_says(train("digits", NULL, .schedule = "steps of ten"), TN_ERR_NAME, "constant, linear or cosine");
+    assert_says(tn_train("digits", NULL, .device = {TN_DEVICE_NULL, 0}), TN_ERR_DEVICE, "computes nothing");
     assert_says(tn_train("digits", NULL, .device = {TN_DEVICE_CPU, 7}), TN_ERR_DEVICE, "cpu");
     assert_says(train("digits", NULL, .out = ""), TN_ERR_VALUE, "folder");
     assert_says(train("digits", NULL, .out = "/proc/nowhere/run"), TN_ERR_IO, "/proc/nowhere");

@@ -184,7 +184,10 @@ static tn__cuda_waits waits_wanted(void)
 static bool switched_off(const char *name)
 {
     const char *given = getenv(name);
-    return given && (strcmp(given, "off") == 0 || strcmp(given, "0") == 0);
+    bool off = given && (strcmp(given, "off") == 0 || strcmp(given, "0") == 0);
+    if (given && *given && !off && strcmp(given, "on") != 0 && strcmp(given, "1") != 0)
+        tn__log(TN__LOG_WARN, "cuda", "%s: expected off or on, got '%s'", name, given);
+    return off;
 }
 
 tn_status tn__cuda_device_open(int index, tn__device *owner)
