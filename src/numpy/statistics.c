@@ -302,8 +302,12 @@ static tn_array *convolve(const char *operation, const tn_array *a, const tn_arr
     tn_array *padded = tn_pad_with(x, width, NULL);
     int64_t shifts = n + m - 1;
     tn_array *start = tn_expand_dims(tn__count_up(x, shifts), 1);
-    tn_array *windows = tn_take(padded, tn_add(start, tn__count_up(x, m)), 0);
-    tn_array *sums = tn_matmul(windows, y);
+    tn_array *rows = tn_broadcast_to(padded, TN_SHAPE(shifts, tn_size(padded)));
+    tn_array *windows = tn_take_along_axis(rows, tn_add(start, tn__count_up(x, m)), 1);
+    /* The windows are summed as they are gathered: a product would have all of them in memory at once. */
+    tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(y));
+    const tn_reduce_opts along = {.axis = {1, {-1}}, .dtype = dtype};
+    tn_array *sums = dtype == TN_BOOL ? tn_matmul(windows, y) : tn_sum_with(tn_multiply(windows, y), &along);
     if (full)
         return sums;
     int64_t longer = n > m ? n : m, shorter = n > m ? m : n, count = same ? longer : longer - shorter + 1;

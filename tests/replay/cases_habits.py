@@ -106,6 +106,10 @@ def matrices(w):
         w.case("trim_zeros", np.trim_zeros, [np.pad(np.ones((2, 3)), 2), "f"], {"axis": (0, 1)})
         w.case("logspace", np.logspace, [1, 3], {"num": 5, "base": np.array([2.0, 3.0])}, rtol=1e-12)
         w.case("vecdot", np.vecdot, [a, a], {"axis": 1}, rtol=1e-12)
+    for dtype in ("float64", "int32", "complex128"):  # windows that would not fit if they were stored
+        parts = values(dtype, (3000,), False), values(dtype, (700,), False)
+        w.case("convolve", np.convolve, parts, {"mode": pick(["full", "same", "valid"])}, rtol=1e-10, atol=1e-9)
+        w.case("correlate", np.correlate, parts, {"mode": pick(["full", "same"])}, rtol=1e-10, atol=1e-9)
     for mode in (0, 1, 2):
         w.case("convolve", np.convolve, [np.arange(5.0), np.ones(3)], {"mode": ("valid", "same", "full")[mode]})
 
