@@ -97,7 +97,8 @@ bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr
 
 bool tn__cu_is_random(const tn__expr *e);
 bool tn__cu_makes_random(const tn__nest *nest);
-bool tn__cu_has_gathers(const tn__nest *nest);
+/* Must elements of a chunk that are not there be left out? Gathered places are anywhere then, and users' functions may do anything. */
+bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
 bool tn__cu_has_row_values(const tn__nest *nest);
 /* An access that does not vary with the kept loops, of which there are some. */

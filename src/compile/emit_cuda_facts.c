@@ -20,10 +20,13 @@ bool tn__cu_has_row_values(const tn__nest *nest)
     return false;
 }
 
-bool tn__cu_has_gathers(const tn__nest *nest)
+bool tn__cu_skips_absent(const tn__nest *nest)
 {
     for (int i = 0; i < nest->access_count; i++)
         if (nest->access[i].gathered)
+            return true;
+    for (int e = 0; e < nest->expr_count; e++)
+        if (nest->expr[e].kind == TN__EXPR_OP && tn__ops[nest->expr[e].op].kind == TN__KIND_USER)
             return true;
     return false;
 }

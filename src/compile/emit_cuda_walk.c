@@ -358,7 +358,7 @@ void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f)
         tn__line(p, "const ix x%d = b%d + u;", f->loop, f->loop);
         tn__line(p, "(void)x%d;", f->loop);
     }
-    if (tn__cu_has_gathers(p->nest))
+    if (tn__cu_skips_absent(p->nest))
         tn__line(p, "if (u >= live) continue;");
     p->lane = "u";
     tn__emit_scope(p);

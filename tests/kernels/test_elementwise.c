@@ -91,6 +91,20 @@ static void raw_arguments(void **state)
     assert_elements(tn_call(trace, TN_ARGS(tn_eye(4, 4)), .shape = TN_SHAPE(1)), 4);
 }
 
+/* A function is called for the elements that there are, and no others: this one would never return for 0. */
+static void present_elements(void **state)
+{
+    (void)state;
+    tn_kernel *collatz = tn_elementwise("int32 n", "int32 steps",
+                                        "int m = n;\n"
+                                        "for (steps = 0; m != 1; steps++)\n"
+                                        "    m = m % 2 ? 3 * m + 1 : m / 2;", "collatz");
+    tn_array *n = tn_arange(1, 8, 1, .dtype = TN_INT32);
+    assert_elements(tn_call(collatz, TN_ARGS(n)), 0, 1, 7, 2, 5, 8, 16);
+    assert_elements(tn_call(collatz, TN_ARGS(tn_slice_axis(n, 0, 2, 5, 1))), 7, 2, 5);
+    assert_elements(tn_call(collatz, TN_ARGS(tn_add(tn_broadcast_to(tn_slice_axis(n, 0, 5, 7, 1), TN_SHAPE(3, 2)), 1))), 16, 3, 16, 3, 16, 3);
+}
+
 static void many_inputs(void **state)
 {
     (void)state;
@@ -257,7 +271,7 @@ static void modes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(same_as_operations), TEST(dtypes), TEST(positions), TEST(raw_arguments), TEST(many_inputs),
+        TEST(same_as_operations), TEST(dtypes), TEST(positions), TEST(raw_arguments), TEST(present_elements), TEST(many_inputs),
         TEST(out), TEST(fused), TEST(identity), TEST(refused), TEST(wrong_text), TEST(without_compiler), TEST(modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
