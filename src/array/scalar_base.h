@@ -51,13 +51,15 @@ TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u
 TNS__PTX1(tns__root_f32, "sqrt.approx.ftz.f32")
 TNS__PTX1(tns__inverse_f32, "rcp.approx.ftz.f32")
 TNS__PTX1(tns__inverse_root_f32, "rsqrt.approx.ftz.f32")
+TNS__PTX1(tns__sine_f32, "sin.approx.ftz.f32") /* to 2^-20.9, absolutely, between -pi and pi; so the cosine */
+TNS__PTX1(tns__cosine_f32, "cos.approx.ftz.f32")
 TNS__PTX1(tns__binary_log_f32, "lg2.approx.ftz.f32") /* to 2^-22, absolutely between 1/2 and 2, else relatively */
 TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
 {
     tn_f32 y = tns__inverse_f32(b), q = a * y;
     return fmaf(fmaf(-b, q, a), y, q);
 }
-TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)__umulhi(a, b) << 32 | a * b; }
+TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { tn_u64 y; asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b)); return y; }
 #else
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define TNS_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)

@@ -62,6 +62,10 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 
 /* The type of positions; whether accesses lie so that chunks of them can be moved at once; R, how many elements are reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
+/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole chunks are moved at once, and there are no others;
+ * false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
+bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f);
+void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
 /* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the last. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
 /* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a nest in

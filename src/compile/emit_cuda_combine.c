@@ -126,23 +126,25 @@ const char tn__cu_helpers[] =
 
 /*
  * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is for an i
- * that a block begins at; tn_<name>_apart mends what it gave for another one, out of line as that is rare.
+ * that a block begins at, and counters that have their upper half in common, so that what the generator makes of it is the same
+ * in all threads; tn_<name>_apart mends what it gave where one of these does not hold, out of line as that is rare.
  */
 const char tn__cu_random_helpers[] =
     "#define TN_WIDE(w, u) (w[2 * (u)] | (tn_u64)w[2 * (u) + 1] << 32)\n"
+    "TN_HOT tn_u64 tn_near(tn_u64 o, tn_u64 block) { return o >> 32 << 32 | (tn_u32)((tn_u32)o + (tn_u32)block); }\n"
     "#define TN_RANDOM(name, suffix, T, each, of) \\\n"
     "    template <int V> TN_HOT void tn_##name(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i) \\\n"
     "    { \\\n"
     "        tn_u32 w[4]; \\\n"
     "        _Pragma(\"unroll\") for (int u = 0; u < V; u++) { \\\n"
-    "            if (u % each == 0) tns_philox(k, o + (i / each + u / each), 0, w); \\\n"
+    "            if (u % each == 0) tns_philox(k, tn_near(o, i / each + u / each), 0, w); \\\n"
     "            to.e[u] = of; \\\n"
     "        } \\\n"
     "    } \\\n"
     "    static __device__ __noinline__ __attribute__((unused)) T tn_##name##_at(tn_u64 k, tn_u64 o, tn_u64 i, T) { return tns_##name##_##suffix(k, o, i); } \\\n"
-    "    template <int V> TN_HOT void tn_##name##_apart(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i) \\\n"
+    "    template <int V> TN_HOT void tn_##name##_apart(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i, bool carries) \\\n"
     "    { \\\n"
-    "        if (i % each == 0) return; \\\n"
+    "        if (i % each == 0 && !carries) return; \\\n"
     "        _Pragma(\"unroll\") for (int u = 0; u < V; u++) to.e[u] = tn_##name##_at(k, o, i + u, T()); \\\n"
     "    }\n"
     "TN_RANDOM(random_uniform, f32, tn_f32, 4, tns__uniform_f32(w[u % 4]))\n"

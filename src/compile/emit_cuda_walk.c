@@ -30,6 +30,20 @@ static bool in_one_piece(const tn__printer *p, const tn__cu_form *f, int i)
     return f->width > 1 && a->operand >= 0 && !a->gathered && a->kind != TN__ACCESS_INDEX && a->stride[f->loop] == 1;
 }
 
+/* Whether the counters of a stream's elements may carry into their upper half. */
+static void print_carries(tn__printer *p, int i)
+{
+    const tn__access *a = &p->nest->access[i];
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "const bool carries%d = (counter%d & 0xffffffffu) + ((tn_u64)(n[%d]", i, i, a->param + 1);
+    for (int l = 0, param = a->param + 2; l < p->nest->loop_count; l++)
+        if (a->stride[l]) {
+            tn__text_addf(p->text, " + (n[%d] > 0 ? n[%d] * (n[%d] - 1) : 0)", param, param, EXTENT(l));
+            param++;
+        }
+    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a chunk may go beyond the last */
+}
+
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
 {
     p->index = "(ix)";
@@ -45,12 +59,38 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
             const int i = p->nest->expr[e].access, slot = p->nest->expr[e].scalar;
             tn__line(p, "const tn_u64 key%d = s[n[%d]], counter%d = s[n[%d]];", i, tn__scalar_param(p, slot), i,
                      tn__scalar_param(p, slot + 1));
-            tn__line(p, "(void)key%d, (void)counter%d;", i, i);
+            print_carries(p, i);
+            tn__line(p, "(void)key%d, (void)counter%d, (void)carries%d;", i, i, i);
         }
     if (p->nest->reduced) {
         tn__emit_extent(p);
         tn__line(p, "(void)R;");
     }
+}
+
+bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f)
+{
+    bool any = false;
+    for (int i = 0; i < p->nest->access_count; i++) {
+        if (!in_one_piece(p, f, i))
+            continue;
+        if (!any) {
+            tn__emit_indent(p);
+            tn__text_addf(p->text, "const bool swift = n[%d] %% %d == 0", EXTENT(f->loop), f->width);
+        }
+        tn__text_addf(p->text, " & w%d", i);
+        any = true;
+    }
+    if (any)
+        tn__text_add(p->text, ";\n");
+    return any;
+}
+
+void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f)
+{
+    for (int i = 0; i < p->nest->access_count; i++)
+        if (in_one_piece(p, f, i))
+            tn__line(p, "const bool w%d = true; (void)w%d;", i, i);
 }
 
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from)
@@ -210,13 +250,16 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
             tn__line(p, "h%d[id] = c%d%s;", n->expr[e].access, n->expr[e].access, p->chunk);
 }
 
-static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, const char *apart)
+static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, bool apart)
 {
     const tn__access *a = &p->nest->access[e->access];
-    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart, e->access, p->chunk, e->access,
+    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "", e->access, p->chunk, e->access,
                   e->access, f->wide ? "" : "(tn_u32)");
     tn__print_position(p, a);
-    tn__text_add(p->text, "));\n");
+    if (apart)
+        tn__text_addf(p->text, "), carries%d);\n", e->access);
+    else
+        tn__text_add(p->text, "));\n");
 }
 
 static void round_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e)
@@ -239,7 +282,7 @@ static void load_access(tn__printer *p, const tn__cu_form *f, int index)
     tn__emit_indent(p);
     if (tn__cu_is_random(e)) {
         tn__function(p, e->op, e->dtype); /* brings the generator into the text */
-        print_random(p, f, e, "");
+        print_random(p, f, e, false);
         round_random(p, f, e);
     } else if (tn__cu_is_turned(p, f, e)) {
         tn__text_addf(p->text, "c%d%s.e[0] = tile%d[j][i];\n", i, p->chunk, i);
@@ -271,23 +314,24 @@ static void open_places(tn__printer *p, const tn__cu_form *f)
     }
 }
 
-/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most. */
+/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most, or counters
+ * carry. */
 void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
-    const char *before = "if ((";
     tn__emit_indent(p);
+    tn__text_add(p->text, "if (false");
     for (int e = 0; e < n->expr_count; e++) {
         if (!tn__cu_is_random(&n->expr[e]) || !brings(p, f, e, pass))
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
-        tn__text_addf(p->text, "%sn[%d]", before, a->param + 1);
+        tn__text_addf(p->text, " | carries%d | (n[%d]", n->expr[e].access, a->param + 1);
         for (int l = 0, param = a->param + 2; l < n->loop_count; l++)
             if (a->stride[l] && param++ && l != f->loop)
                 tn__text_addf(p->text, " | n[%d]", param - 1);
-        before = " | ";
+        tn__text_add(p->text, ") % 4 != 0");
     }
-    tn__text_add(p->text, *before == 'i' ? "if (false) {\n" : ") % 4) {\n");
+    tn__text_add(p->text, ") {\n");
 }
 
 void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
@@ -299,7 +343,7 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
     for (int e = 0; e < n->expr_count; e++)
         if (tn__cu_is_random(&n->expr[e]) && brings(p, f, e, pass)) {
             tn__emit_indent(p);
-            print_random(p, f, &n->expr[e], "_apart");
+            print_random(p, f, &n->expr[e], true);
             round_random(p, f, &n->expr[e]);
         }
     tn__line(p, "}");

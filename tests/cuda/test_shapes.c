@@ -91,11 +91,17 @@ static int random_numbers(tn_device device, int64_t n, int64_t m, tn_array *resu
     result[0] = tn_random_normal(TN_SHAPE(n, m));
     result[1] = tn_random_uniform(TN_SHAPE(n * m), .dtype = TN_FLOAT64);
     result[2] = tn_multiply(tn_random_normal(TN_SHAPE(n, m), .dtype = TN_FLOAT16), tn_cast(tn_arange(0, m, 1), TN_FLOAT16));
-    for (int i = 0; i < 3; i++)
+    tn_generator carries = {.key = seed, .counter = 0xfffffffe}; /* into the upper half, from the third block on */
+    result[3] = tn_random_normal(TN_SHAPE(n, m), .generator = &carries);
+    carries.counter = 0xfffffff0;
+    result[4] = tn_random_uniform(TN_SHAPE(n * m), .generator = &carries, .dtype = TN_FLOAT64);
+    carries.counter = 0xffffffe0;
+    result[5] = tn_sum(tn_random_normal(TN_SHAPE(n, m), .generator = &carries), .axis = TN_AXES(1));
+    for (int i = 0; i < 6; i++)
         if (tn_eval(result[i]) != TN_OK)
             fail_msg("%s", tn_error());
     assert_int_equal(tn_set_device(tn_cpu()), TN_OK);
-    return 3;
+    return 6;
 }
 
 static double *values(const tn_array *x)
