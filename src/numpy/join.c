@@ -263,7 +263,8 @@ static tn_array *inserted(const tn_array *x, int count, const int64_t *positions
                                  (long long)given, (long long)extent);
     }
     if (!result) {
-        qsort(order, (size_t)n, sizeof *order, by_position);
+        if (count > 1)
+            qsort(order, (size_t)n, sizeof *order, by_position);
         interleave(order, n, extent, places);
         tn_array *both = tn_concatenate(2, (const tn_array *const[]){y, v}, along);
         result = tn_take(both, tn__positions_like(y, places, extent + n), along);

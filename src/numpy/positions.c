@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/memory.h"
 
 /* ---- modes of positions out of range ---- */
 
@@ -147,12 +148,36 @@ static tn_array *running_count(const tn_array *mask)
     TN__RETURN(tn__rows(TN__OP_CUMSUM, tn__node_of(ones, "nonzero"), NULL));
 }
 
-/* The k-th is the first place up to which there are k of them. */
+/* In the host's memory they are looked at one by one. */
+static tn_array *listed(const tn_array *mask)
+{
+    const unsigned char *set = tn_data(mask);
+    if (!set)
+        return tn__again(mask);
+    int64_t size = tn_size(mask), count = 0, found = 0;
+    for (int64_t i = 0; i < size; i++)
+        count += set[i] != 0;
+    int64_t *places = tn__alloc(sizeof *places * (size_t)(count + 1));
+    if (!places)
+        return tn__refused(TN_ERR_MEMORY, "nonzero", "no memory for %lld positions", (long long)count);
+    for (int64_t i = 0; i < size; i++) { /* without a branch: what is behind the last one is written, too */
+        places[found] = i;
+        found += set[i] != 0;
+    }
+    tn_array *result = tn__positions_like(mask, places, count);
+    tn__free(places);
+    return result;
+}
+
+/* Elsewhere, the k-th is the first place up to which there are k of them. */
 static tn_array *flatnonzero(const tn_array *x)
 {
     if (tn_is_error(x) || tn_size(x) == 0)
         return tn_is_error(x) ? tn__again(x) : tn__count_up(x, 0);
-    tn_array *running = running_count(tn_cast(tn_ravel(x), TN_BOOL));
+    tn_array *mask = tn_cast(tn_ravel(x), TN_BOOL);
+    if (tn_device_of(x).kind == TN_DEVICE_CPU)
+        return listed(mask);
+    tn_array *running = running_count(mask);
     if (tn_eval(running) != TN_OK)
         return tn__again(running);
     tn_array *wanted = tn_add(tn__count_up(x, tn_item_int(tn_index(running, -1))), tn_weak_int(1));
