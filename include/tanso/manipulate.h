@@ -132,6 +132,11 @@ TN_API tn_array *tn_delete(const tn_array *x, int count, const int64_t *position
 TN_API tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **out);
 /* count + 1 parts, cut in front of the positions. */
 TN_API tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out);
+/* The last two axes exchanged. */
+TN_API tn_array *tn_matrix_transpose(const tn_array *x);
+/* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the windows' own.
+ * A window's elements are read where they are used: none are stored beforehand, unless windows slide along several axes. */
+TN_API tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axes);
 /* An array without what is all zero at its front and back (either may be left out), along every axis or those given; evaluates it. */
 TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes axes);
@@ -173,6 +178,8 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
 #define tn_delete(x, ...) TN_AT(tn_delete)(TN_ARG(x), __VA_ARGS__)
 #define tn_array_split(x, sections, axis, out) TN_AT(tn_array_split)(TN_ARG(x), sections, axis, out)
 #define tn_split_at(x, ...) TN_AT(tn_split_at)(TN_ARG(x), __VA_ARGS__)
+#define tn_matrix_transpose(x) TN_AT(tn_matrix_transpose)(TN_ARG(x))
+#define tn_sliding_window_view(x, window, axes) TN_AT(tn_sliding_window_view)(TN_ARG(x), window, axes)
 #define tn_trim_zeros(x, front, back) TN_AT(tn_trim_zeros)(TN_ARG(x), front, back)
 #define tn_trim_zeros_along(x, front, back, axes) TN_AT(tn_trim_zeros_along)(TN_ARG(x), front, back, axes)
 #ifndef __cplusplus

@@ -17,6 +17,10 @@ TN_API tn_array *tn_vdot(const tn_array *a, const tn_array *b);
 /* The sum of products along the last axes, with broadcasting (NumPy 2's vecdot). */
 TN_API tn_array *tn_vecdot(const tn_array *a, const tn_array *b, int axis);
 TN_API tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts);
+/* Matrices in the last two axes of one operand times vectors in the last axis of the other, with broadcasting (NumPy 2's matvec and
+ * vecmat, which conjugates the vectors). */
+TN_API tn_array *tn_matvec(const tn_array *a, const tn_array *x);
+TN_API tn_array *tn_vecmat(const tn_array *x, const tn_array *a);
 /* The sum over the last axes of both. */
 TN_API tn_array *tn_inner(const tn_array *a, const tn_array *b);
 /* Products of all pairs of the flat arrays: a matrix. */
@@ -45,6 +49,8 @@ TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_arra
 #define tn_dot(a, b) TN_AT(tn_dot)(TN_ARG(a), TN_ARG(b))
 #define tn_vdot(a, b) TN_AT(tn_vdot)(TN_ARG(a), TN_ARG(b))
 #define tn_vecdot(a, b, axis) TN_AT(tn_vecdot)(TN_ARG(a), TN_ARG(b), axis)
+#define tn_matvec(a, x) TN_AT(tn_matvec)(TN_ARG(a), TN_ARG(x))
+#define tn_vecmat(x, a) TN_AT(tn_vecmat)(TN_ARG(x), TN_ARG(a))
 #define tn_inner(a, b) TN_AT(tn_inner)(TN_ARG(a), TN_ARG(b))
 #define tn_outer(a, b) TN_AT(tn_outer)(TN_ARG(a), TN_ARG(b))
 #define tn_kron(a, b) TN_AT(tn_kron)(TN_ARG(a), TN_ARG(b))

@@ -319,3 +319,50 @@ tn_array *tn_resize(const tn_array *x, tn_shape shape)
 {
     TN__COMPOSE(resize(x, shape));
 }
+
+/* ---- windows ---- */
+
+tn_array *tn_matrix_transpose(const tn_array *x)
+{
+    if (!tn_is_error(x) && tn_ndim(x) < 2)
+        return tn__refused(TN_ERR_SHAPE, "matrix_transpose", "expected two axes or more, got %d", tn_ndim(x));
+    return tn_swapaxes(x, -1, -2);
+}
+
+/* Along one axis: its positions in windows stand in a new last axis. */
+static tn_array *windows_along(const tn_array *x, int axis, int64_t length)
+{
+    int ndim = tn_ndim(x) + 1;
+    int64_t count = tn_dim(x, axis) - length + 1;
+    if (length < 1 || count < 1)
+        return tn__refused(TN_ERR_SHAPE, "sliding_window_view", "no window of extent %lld is in axis %d, of extent %lld",
+                           (long long)length, axis, (long long)tn_dim(x, axis));
+    tn_shape wide = {.ndim = ndim}, begin = {.ndim = ndim};
+    for (int d = 0; d < ndim; d++) {
+        wide.dim[d] = d == ndim - 1 ? length : tn_dim(x, d);
+        begin.dim[d] = d == axis ? count : 1;
+    }
+    tn_array *places = tn_add(tn_reshape(tn__count_up(x, count), begin), tn__count_up(x, length));
+    return tn_take_along_axis(tn_broadcast_to(tn_expand_dims(x, -1), wide), places, axis);
+}
+
+static tn_array *sliding_windows(const tn_array *x, tn_shape window, tn_axes axes)
+{
+    tn_array *y = tn__again(x);
+    if (tn_is_error(y))
+        return y;
+    int ndim = tn_ndim(x), count = axes.count ? axes.count : ndim;
+    if (window.ndim != count || ndim + count > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "sliding_window_view", "a window of %d axes along %d of %d; expected one extent each, and %d axes in all at most",
+                           window.ndim, count, ndim, TN_MAX_NDIM);
+    for (int i = 0; i < count && !tn_is_error(y); i++) {
+        int axis = axes.count ? tn__axis_of("sliding_window_view", x, axes.axis[i]) : i;
+        y = axis < 0 ? tn__leave_error(tn__enter()) : windows_along(y, axis, window.dim[i]);
+    }
+    return y;
+}
+
+tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axes)
+{
+    TN__COMPOSE(sliding_windows(x, window, axes));
+}

@@ -142,6 +142,29 @@ tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, const t
     TN__COMPOSE(vecdot_with(a, b, axis, opts));
 }
 
+/* One axis for the vector that is to be a column, or a row. */
+static tn_array *with_vector(const char *operation, const tn_array *matrix, const tn_array *vector, bool row)
+{
+    if (failed(matrix, vector))
+        return passed_on(matrix, vector);
+    if (tn_ndim(matrix) < 2 || tn_ndim(vector) < 1)
+        return tn__refused(TN_ERR_SHAPE, operation, "expected a matrix and a vector, got arrays of %d and %d axes", tn_ndim(matrix),
+                           tn_ndim(vector));
+    tn_array *thin = tn_expand_dims(row ? tn_conjugate(vector) : tn__again(vector), row ? -2 : -1);
+    tn_array *product = row ? tn_matmul(thin, matrix) : tn_matmul(matrix, thin);
+    return tn_squeeze(product, tn__axes_of(1, (int[]){row ? -2 : -1}));
+}
+
+tn_array *tn_matvec(const tn_array *a, const tn_array *x)
+{
+    TN__COMPOSE(with_vector("matvec", a, x, false));
+}
+
+tn_array *tn_vecmat(const tn_array *x, const tn_array *a)
+{
+    TN__COMPOSE(with_vector("vecmat", a, x, true));
+}
+
 /* ---- kron, cross ---- */
 
 /* Axis by axis: extents (m, 1) times (1, n) make m n. Axes of both stand side by side, so one at a time is merged. */

@@ -66,6 +66,11 @@ RULE(resize, tn_resize(x, TN_SHAPE(5, 3)))
 RULE(diagflat, tn_diagflat(x, 1))
 RULE(triu, tn_triu(x, 1))
 RULE(trim_zeros, tn_trim_zeros(tn_ravel(x), true, true))
+RULE(windows, tn_multiply(tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(1)), tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(-1))))
+RULE(windows_of_both, tn_square(tn_sliding_window_view(x, TN_SHAPE(2, 3), (tn_axes){0})))
+RULE(matvec, tn_matvec(x, tn_index(y, 1)))
+RULE(vecmat, tn_vecmat(tn_take(x, 1, 1), y))
+RULE(matrix_transpose, tn_multiply(tn_matrix_transpose(x), tn_matrix_transpose(y)))
 RULE(trim_along, tn_trim_zeros_along(tn_pad(x, ((int64_t[][2]){{1, 1}, {0, 2}})), true, true, TN_AXES(0)))
 RULE(linspace, tn_linspace_arrays(tn_index(x, 0), tn_index(y, 1), 5))
 RULE(logspace, tn_logspace(tn_index(x, 0), tn_index(y, 1), 4, .base = 2))
@@ -189,6 +194,7 @@ RULE(fftshift, tn_fft_fftshift(x, (tn_axes){0}))
 static const gradient_case cases[] = {
     TWO(stack), TWO(vstack), TWO(hstack), TWO(dstack), TWO(column_stack), TWO(broadcast_arrays), ONE(split_at), ONE(atleast_3d),
     ONE(expand_squeeze), ONE(moveaxis), ONE(rollaxis), ONE(swapaxes), ONE(flips), ONE(resize), ONE(diagflat), ONE(triu),
+    ONE(windows), ONE(windows_of_both), TWO(matvec), TWO(vecmat), TWO(matrix_transpose),
     ONE(trim_zeros), ONE(trim_along), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along), ONE(compress), ONE(extract),
     TWO(select), TWO(where), TWO(put), TWO(put_along), TWO(place), TWO(putmask), TWO(fill_diagonal), TWO(setitem), TWO(add_at),
     TWO(apply_at), ONE(write), ONE(masked), TWO(angles), ONE(fabs), ONE(nan_to_num), ONE(clip), TWO(modulus), TWO(angle),

@@ -53,6 +53,27 @@ def places(w):
     w.case("arange", np.arange, [10], {"dtype": "p"})
 
 
+def windows(w):
+    view = np.lib.stride_tricks.sliding_window_view
+    for dtype in ("int32", "float64", "bool", "complex64"):
+        x, y = values(dtype, (7,)), values(dtype, (4, 5))
+        w.case("lib.stride_tricks.sliding_window_view", view, [x, pick([1, 3, 7, (2,)])])
+        w.case("lib.stride_tricks.sliding_window_view", view, [y, (2, 3)])
+        w.case("lib.stride_tricks.sliding_window_view", view, [y, pick([2, 4])], {"axis": pick([0, 1, -1])})
+        w.case("lib.stride_tricks.sliding_window_view", view, [y, (2, 2)], {"axis": (1, 1)})
+        w.case("lib.stride_tricks.sliding_window_view", view, [x, 8])
+        w.case("lib.stride_tricks.sliding_window_view", view, [y, 2])
+        if NEW:
+            for op, shapes in (("matvec", ((4, 5), (5,))), ("matvec", ((3, 4, 5), (3, 5))), ("vecmat", ((4,), (4, 5))), ("matvec", ((4, 5), (4,))),
+                               ("vecmat", ((2, 1, 4), (3, 4, 2))), ("matvec", ((5,), (5,)))):
+                w.case(op, getattr(np, op), [values(dtype, s, False) for s in shapes], rtol=1e-5, atol=1e-5)
+            w.case("matrix_transpose", np.matrix_transpose, [pick([x, y])])
+    w.case("mgrid", lambda *s: np.mgrid[s], [slice(0, 3), slice(1, 7, 2)])
+    w.case("mgrid", lambda s: np.mgrid[s], [slice(None, 5)])
+    w.case("ogrid", lambda *s: np.ogrid[s], [slice(0, 3), slice(1, 7, 2), slice(4)])
+    w.case("ndim", np.ndim, [[[1, 2]]])
+
+
 def numbers(w):
     """Interpolation between infinities and NaN, part by part for complex values."""
     ends = [0.0, 1.0, 10.0, np.inf, -np.inf, np.nan]
@@ -115,5 +136,5 @@ def matrices(w):
 
 
 def write(w):
-    for part in (orders, places, numbers, matrices):
+    for part in (orders, places, windows, numbers, matrices):
         part(w)

@@ -180,6 +180,15 @@ static void asarray(call *c, const row *r)
     give(c, x);
 }
 
+/* NumPy 1's: of floats at least. */
+static void asfarray(call *c, const row *r)
+{
+    (void)r;
+    tn_array *x = array(c, 0);
+    tn_dtype to = dtype(c, 1, tn_dtype_of(x));
+    give(c, tn_cast(x, tn_dtype_is_float(to) || tn_dtype_is_complex(to) ? to : TN_FLOAT64));
+}
+
 /* ---- axes and shapes ---- */
 
 static void reshape(call *c, const row *r)
@@ -268,7 +277,34 @@ static void of_each(call *c, const row *r)
 static void matrix_transpose(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_swapaxes(array(c, 0), -1, -2));
+    give(c, tn_matrix_transpose(array(c, 0)));
+}
+
+static void sliding_windows(call *c, const row *r)
+{
+    (void)r;
+    tn_shape window = shape(c, 1);
+    tn_axes list = axes(c, 2);
+    give(c, tn_sliding_window_view(array(c, 0), window, list));
+}
+
+/* Of slices: positions in every axis, or an axis each (ogrid). */
+static void grid(call *c, const row *r)
+{
+    tn_array *vector[TN_MAX_NDIM], *out[TN_MAX_NDIM];
+    if (c->rest_count == 0 || c->rest_count > TN_MAX_NDIM) refuse(c, "expected slices");
+    for EACH(i, c->refused ? 0 : c->rest_count) {
+        const value *v = c->rest[i];
+        if (v->kind != SLICE || v->slice.stop == TN_NONE) refuse(c, "expected slices with an end");
+        if (c->refused) return;
+        double start = v->slice.start == TN_NONE ? 0 : (double)v->slice.start, step = v->slice.step == TN_NONE ? 1 : (double)v->slice.step;
+        vector[i] = tn_arange(start, (double)v->slice.stop, step, .dtype = TN_INT64);
+    }
+    if (c->refused || tn_meshgrid(c->rest_count, (const tn_array *const *)vector, out, .ij = true, .sparse = r->number) != TN_OK) return;
+    if (r->number)
+        for EACH(i, c->rest_count) give(c, out[i]);
+    else
+        give(c, c->rest_count == 1 ? out[0] : tn_stack(c->rest_count, (const tn_array *const *)out, 0));
 }
 
 static void swapaxes(call *c, const row *r)
@@ -438,6 +474,9 @@ static const row rows[] = {
     {"asfortranarray", "a dtype", asarray}, {"copy", "a order subok", ravel, NULL, 1},
     {"reshape", "a newshape order shape copy", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
     {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
+    {"lib.stride_tricks.sliding_window_view", "x window_shape axis | subok writeable", sliding_windows},
+    {"sliding_window_view", "x window_shape axis | subok writeable", sliding_windows}, {"mgrid", "*slices", grid}, {"ogrid", "*slices", grid, NULL, 1},
+    {"asfarray", "a dtype", asfarray},
     {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
     {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
     {"broadcast_to", "array shape subok", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},

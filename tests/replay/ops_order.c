@@ -207,17 +207,9 @@ static void product(call *c, const row *r)
 /* Stacks of matrices times stacks of vectors; number: vectors (conjugated) times matrices. */
 static void matvec(call *c, const row *r)
 {
-    tn_array *a = array(c, 0), *b = array(c, 1);
-    if (tn_ndim(a) < (r->number ? 1 : 2) || tn_ndim(b) < (r->number ? 2 : 1)) {
-        refuse(c, "expected a matrix and a vector");
-        return;
-    }
     tn_out_opts o = options(c, 2);
-    tn_array *out = o.out;
-    const tn_ufunc_opts typed = {.dtype = o.dtype, .casting = o.casting};
-    tn_array *y = r->number ? tn_binary_with((tn_matmul), tn_expand_dims(tn_conjugate(a), -2), b, &typed) : tn_binary_with((tn_matmul), a, tn_expand_dims(b, -1), &typed);
-    y = tn_squeeze(y, TN_AXES(r->number ? -2 : -1));
-    give(c, out ? tn_write(out, y, NULL) : y);
+    const tn_ufunc_opts typed = {.out = o.out, .dtype = o.dtype, .casting = o.casting};
+    give(c, tn_binary_with((tn_binary_function *)r->function, array(c, 0), array(c, 1), &typed));
 }
 
 static void vecdot(call *c, const row *r)
@@ -336,7 +328,7 @@ static const row rows[] = {
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
     {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
-    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec}, {"vecmat", "x1 x2 out | dtype casting", matvec, NULL, 1}, {"dot", "a b out", product, NAME(tn_dot)},
+    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec, NAME((tn_matvec))}, {"vecmat", "x1 x2 out | dtype casting", matvec, NAME((tn_vecmat))}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
     {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
     {"vecdot", "x1 x2 out | dtype casting axis keepdims", vecdot},
