@@ -6,7 +6,9 @@ users may write a row in several ways (compiled, as a graph): each is a line of 
 import argparse
 import importlib
 import json
+import os
 import sys
+import tempfile
 import time
 
 REPETITIONS = 400
@@ -108,6 +110,25 @@ class NumPy:
         yield from array_rows(self.np, self.normal, self.softmax, self.layer_norm,
                               lambda x: self.np.ascontiguousarray(x) if not x.flags.c_contiguous else x.copy(), self.gpu)
         yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, self.np.multiply, self.np.exp, x, y)
+
+        if not self.gpu:
+            yield from self.files()
+
+    def files(self):
+        np = self.np
+        with tempfile.TemporaryDirectory(prefix="bench-files-") as folder:
+            at = lambda name: os.path.join(folder, name)
+            x = self.normal(2 * 10**7)
+            np.save(at("x.npy"), x)
+            np.savez(at("x.npz"), x=x)
+            np.savez_compressed(at("c.npz"), x=np.floor(100 * x))
+            np.savetxt(at("x.csv"), x[:2 * 10**6].reshape(-1, 10), delimiter=",", fmt="%.9g")
+            yield "npy-load", lambda: (), lambda: np.load(at("x.npy"))
+            yield "npy-map", lambda: (), lambda: np.load(at("x.npy"), mmap_mode="r")
+            yield "npy-map-sum", lambda: (), lambda: np.load(at("x.npy"), mmap_mode="r").sum()
+            yield "npz-load", lambda: (), lambda: np.load(at("x.npz"))["x"]
+            yield "npz-load-deflated", lambda: (), lambda: np.load(at("c.npz"))["x"]
+            yield "csv-load", lambda: (), lambda: np.loadtxt(at("x.csv"), delimiter=",", dtype=np.float32)
 
     def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
         np = self.np
