@@ -44,7 +44,7 @@ TN_API tn_array *tn_sort_complex(const tn_array *x);
 
 TN_API tn_array *tn_cumsum_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cumprod_with(const tn_array *x, const tn_axis_opts *opts);
-/* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. No gradient. */
+/* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. The gradient goes to the element, of equal ones the last. */
 TN_API tn_array *tn_cummax_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cummin_with(const tn_array *x, const tn_axis_opts *opts);
 /* The scans with NaN as 0, as 1. */

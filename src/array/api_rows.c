@@ -121,6 +121,21 @@ static tn__node *complex_extremes(tn__node *rows, tn__op op)
     return tn__gather(rows, tn__gather(order, place, last), last);
 }
 
+/* The same elements, taken from their places, of equal ones the last: so gradients go there. */
+static tn__node *taken_extremes(tn__node *rows, tn__op op)
+{
+    int last = rows->shape->ndim - 1;
+    tn__node *most = tn__rows(op, rows, NULL);
+    TN__PASS_ERROR(most);
+    tn__node *here = tn__binary(TN__OP_LOGICAL_OR, tn__binary(TN__OP_EQUAL, rows, most), tn__unary(TN__OP_ISNAN, rows));
+    TN__PASS_ERROR(here);
+    tn__node *place = tn__iota(here->shape, last, here->device);
+    TN__PASS_ERROR(place);
+    place = tn__rows(TN__OP_CUMMAX, tn__where(here, place, tn__const_like(place, 0)), NULL);
+    TN__PASS_ERROR(place);
+    return tn__gather(rows, place, last);
+}
+
 static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
 {
     const char *operation = tn__ops[op].name;
@@ -143,6 +158,8 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     bool extremes = op == TN__OP_CUMMAX || op == TN__OP_CUMMIN;
     if (extremes && tn__dtypes[a->dtype].class == TN__CLASS_COMPLEX)
         return tn__axis_from_last(complex_extremes(a, op), axis);
+    if (extremes && a->flags & TN__NODE_NEEDS_GRAD && a->shape->size)
+        return tn__axis_from_last(taken_extremes(a, op), axis);
     a = op == TN__OP_CUMPROD && a->flags & TN__NODE_NEEDS_GRAD ? products_by_doubling(a) : tn__rows(op, a, NULL);
     return tn__axis_from_last(a, axis);
 }

@@ -60,6 +60,7 @@ RULE1(conjugate, map(CONJUGATE, g))
 /* Of (Im z, 0), by z: i Re g. */
 RULE1(imaginary, map2(PACK, constant(g, 0), g))
 RULE1(square, mul(g, scale(x, 2)))
+RULE1(frexp_fraction, mul(g, map(EXP2, minus(map(FREXP_EXPONENT, x)))))
 RULE1(reciprocal, minus(mul(g, square(y))))
 RULE1(exp, mul(g, y))
 RULE1(exp2, mul(g, scale(y, LN2)))

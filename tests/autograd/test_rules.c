@@ -33,6 +33,7 @@ static const struct domain {
     {"power", {0.4, -2}, {2, 2}},
     {"arctan2", {0.4, 0.4}, {2, 2}},
     {"hypot", {0.4, -2}, {2, -0.4}},
+    {"frexp_fraction", {0.55}, {0.95}},
 };
 
 static tn_array *input(tn__op op, int i, tn_shape shape)

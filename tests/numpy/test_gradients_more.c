@@ -66,6 +66,26 @@ RULE(resize, tn_resize(x, TN_SHAPE(5, 3)))
 RULE(diagflat, tn_diagflat(x, 1))
 RULE(triu, tn_triu(x, 1))
 RULE(trim_zeros, tn_trim_zeros(tn_ravel(x), true, true))
+static tn_array *mantissa(const tn_array *x)
+{
+    tn_array *fraction, *exponent;
+    (void)tn_frexp(x, &fraction, &exponent);
+    return tn_multiply(fraction, x);
+}
+static tn_array *fraction_and_rest(const tn_array *x, const tn_array *y)
+{
+    tn_array *fraction, *whole, *quotient, *rest;
+    (void)tn_modf(tn_multiply(x, 0.3), &fraction, &whole);
+    (void)tn_divmod(tn_add(tn_multiply(tn_square(x), 0.2), 9), tn_add(tn_multiply(tn_square(y), 0.2), 5), &quotient, &rest);
+    return tn_multiply(fraction, rest);
+}
+RULE(cummax, tn_multiply(tn_cummax(x, .axis = TN_AXES(1)), x))
+RULE(cummin, tn_square(tn_cummin(x)))
+RULE(frexp, mantissa(tn_add(tn_multiply(x, 0.3), 5)))
+RULE(fractions, fraction_and_rest(x, y))
+RULE(unique, tn_square(tn_unique(x)))
+RULE(sort_complex, tn_abs(tn_sort_complex(tn_complex(x, y))))
+RULE(bincount, tn_square(tn_bincount(tn_from_int64s((int64_t[]){0, 2, 1, 2}, 4), tn_index(x, 0), 5)))
 RULE(windows, tn_multiply(tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(1)), tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(-1))))
 RULE(windows_of_both, tn_square(tn_sliding_window_view(x, TN_SHAPE(2, 3), (tn_axes){0})))
 RULE(matvec, tn_matvec(x, tn_index(y, 1)))
@@ -194,6 +214,7 @@ RULE(fftshift, tn_fft_fftshift(x, (tn_axes){0}))
 static const gradient_case cases[] = {
     TWO(stack), TWO(vstack), TWO(hstack), TWO(dstack), TWO(column_stack), TWO(broadcast_arrays), ONE(split_at), ONE(atleast_3d),
     ONE(expand_squeeze), ONE(moveaxis), ONE(rollaxis), ONE(swapaxes), ONE(flips), ONE(resize), ONE(diagflat), ONE(triu),
+    ONE(cummax), ONE(cummin), ONE(frexp), TWO(fractions), ONE(unique), TWO(sort_complex), ONE(bincount),
     ONE(windows), ONE(windows_of_both), TWO(matvec), TWO(vecmat), TWO(matrix_transpose),
     ONE(trim_zeros), ONE(trim_along), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along), ONE(compress), ONE(extract),
     TWO(select), TWO(where), TWO(put), TWO(put_along), TWO(place), TWO(putmask), TWO(fill_diagonal), TWO(setitem), TWO(add_at),
