@@ -11,7 +11,7 @@
  * of them, or any number of 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a vector. For others, for eig, and where cuSOLVER is
  * not installed, the operands are moved to the CPU at once, and the results back.
  *
- * Differentiable: all but eig, eigvals and matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
+ * Differentiable: all but matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
  * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and eigenvectors exist
  * where the values differ from each other, and for complex matrices where the loss does not depend on the vectors' phases.
  * Matrices that cholesky and eigh take to be Hermitian get Hermitian gradients.

@@ -5,7 +5,9 @@
  * For matrices, A^H is the conjugate transpose, and gX the gradient by X. Sources: M. Giles, "Collected matrix derivative
  * results for forward and reverse mode algorithmic differentiation" (2008); for complex matrices and the vectors of the
  * singular value decomposition, L. Wan, S. Zhang, "Automatic differentiation for complex valued SVD" (2019); QR, S. Walter,
- * L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design" (2010).
+ * L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design" (2010);
+ * of general matrices' eigenvectors, C. Boeddeker and others, "On the computation of complex-valued gradients with application to
+ * statistically optimum beamforming" (2017).
  * Gradients by vectors of eigenvalues and singular values exist where the values differ from each other.
  */
 #include "array/build_library.h"
@@ -193,6 +195,36 @@ void tn__grad_eigh(tn__chain *c)
         inner = add(inner, tn__where(tn__on_diagonal(turn), tn__const_like(turn, 0), turn));
     }
     c->in[0] = hermitian(dot(dot(v, inner), adjoint(v)));
+}
+
+/* A V = V W with columns of V of length one: gA = V^-H (gW + (V^H gV - V^H V Re diag(V^H gV)) / conj(w_k - w_j)) V^H,
+ * the quotient off the diagonal. Of a real matrix, which has complex values, its real part. */
+void tn__grad_eig(tn__chain *c)
+{
+    tn__node *a = c->node->in[0], *y = c->node;
+    int64_t n = rows(a);
+    bool vectors = y->attr.ints->v[0];
+    if (!vectors) {
+        tn_shape value = tn__shape_value(y->shape);
+        value.dim[value.ndim - 1] = n + n * n;
+        const tn__ints *with = tn__ints_intern(1, (int64_t[]){1});
+        y = with ? tn__library(TN__OP_EIG, (tn_dtype)y->dtype, value, 1, &a, with)
+                 : tn__node_error(tn__error_new(TN_ERR_MEMORY, "eig", "no memory for a gradient"));
+    }
+    tn__node *w = tn__part(y, 0, 1, n), *back = adjoint(tn__part(y, n, n, n)), *inner = tn__diagonal_matrix(tn__part(c->g, 0, 1, n));
+    if (vectors) {
+        tn__node *turn = dot(back, tn__part(c->g, n, n, n)), *zero = tn__node_is_error(turn) ? turn : tn__const_like(turn, 0);
+        if (tn__node_is_error(turn)) {
+            c->in[0] = turn;
+            return;
+        }
+        tn__node *on = tn__on_diagonal(turn);
+        tn__node *longer = tn__reduce(TN__OP_SUM, tn__where(on, turn, zero), 1u << (turn->shape->ndim - 2));
+        turn = sub(turn, mul(dot(back, adjoint(back)), tn__cast(tn__real(longer), (tn_dtype)turn->dtype)));
+        inner = add(inner, tn__where(on, zero, over(turn, tn__conjugate(differences(w)))));
+    }
+    tn__node *ga = solve(back, dot(inner, back));
+    c->in[0] = tn_dtype_is_complex((tn_dtype)a->dtype) ? ga : tn__real(ga);
 }
 
 /* ---- Fourier transforms: linear operations, whose adjoints are transforms the other way ---- */

@@ -47,6 +47,18 @@ FUNCTION(svd, tn_array *u, *s, *vh; MUST(tn_linalg_svd(xs[0], &u, &s, &vh, .redu
 FUNCTION(eigvalsh, return tn_sin(tn_linalg_eigvalsh(tn_add(xs[0], tn_swapaxes(xs[0], -1, -2))));)
 FUNCTION(eigh, tn_array *w, *v; MUST(tn_linalg_eigh(tn_add(xs[0], tn_swapaxes(xs[0], -1, -2)), &w, &v));
          return tn_matmul(tn_square(v), tn_expand_dims(tn_sin(w), -1));)
+/* With eigenvalues that are real, and with a pair that is not. */
+static tn_array *turning(const tn_array *x)
+{
+    const double quarter[] = {0, -4, 0, 4, 0, 0, 0, 0, 0};
+    return tn_add(x, tn_from_host(quarter, TN_SHAPE(3, 3), TN_FLOAT64));
+}
+FUNCTION(eigvals, return tn_sin(tn_linalg_eigvals(xs[0]));)
+FUNCTION(eig, tn_array *w, *v; MUST(tn_linalg_eig(xs[0], &w, &v)); return tn_matmul(tn_square(v), tn_expand_dims(tn_sin(w), -1));)
+FUNCTION(eigvals_turning, tn_array *w = tn_linalg_eigvals(turning(xs[0])); return tn_add(tn_real(w), tn_multiply(tn_abs(w), tn_imag(w)));)
+FUNCTION(eig_turning, tn_array *w, *v; MUST(tn_linalg_eig(turning(xs[0]), &w, &v));
+         return tn_matmul(tn_square(tn_abs(v)), tn_expand_dims(tn_add(tn_sin(tn_real(w)), tn_imag(w)), -1));)
+FUNCTION(roots, tn_array *r = tn_roots(tn_ravel(xs[0])); return tn_add(tn_real(r), tn_square(tn_imag(r)));)
 FUNCTION(pinv, return tn_linalg_pinv(xs[0]);)
 FUNCTION(least, tn_array *x; MUST(tn_linalg_lstsq(xs[0], xs[1], &x, NULL, NULL, NULL)); return x;)
 FUNCTION(power, return tn_linalg_matrix_power(positive(xs[0]), -2);)
@@ -84,6 +96,11 @@ static void test_decompositions(void **state)
     check_gradients("svd, wide", svd, NULL, 1, &wide);
     check_gradients("eigvalsh", eigvalsh, NULL, 1, &batch);
     check_gradients("eigh", eigh, NULL, 1, &square);
+    check_gradients("eigvals", eigvals, NULL, 1, &batch);
+    check_gradients("eig", eig, NULL, 1, &square);
+    check_gradients("eigvals, complex", eigvals_turning, NULL, 1, &square);
+    check_gradients("eig, complex", eig_turning, NULL, 1, &square);
+    check_gradients("roots", roots, NULL, 1, &wide);
     check_gradients("pinv", pinv, NULL, 1, &tall);
     const tn_array *tall_sides[] = {tall, spread(TN_SHAPE(4, 3), -1, 1, 1)}, *wide_side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
     check_gradients("lstsq, tall", least, NULL, 2, tall_sides);
@@ -149,6 +166,7 @@ FUNCTION(complex_qr, tn_array *q, *r; MUST(tn_linalg_qr(number(xs), &q, &r)); re
 FUNCTION(complex_svdvals, return tn_square(tn_linalg_svdvals(number(xs)));)
 FUNCTION(complex_svd, tn_array *u, *s, *vh; MUST(tn_linalg_svd(number(xs), &u, &s, &vh, .reduced = true));
          return parts(tn_matmul(tn_multiply(u, tn_sin(s)), vh));)
+FUNCTION(complex_eig, tn_array *w, *v; MUST(tn_linalg_eig(number(xs), &w, &v)); return tn_matmul(tn_abs(v), tn_expand_dims(parts(w), -1));)
 FUNCTION(complex_eigh, tn_array *w, *v; MUST(tn_linalg_eigh(complex_positive(xs), &w, &v)); return tn_matmul(tn_abs(v), tn_sin(w));)
 
 static void test_complex_matrices(void **state)
@@ -164,6 +182,7 @@ static void test_complex_matrices(void **state)
     check_gradients("complex svd", complex_svd, NULL, 2, x);
     check_gradients("complex svd, tall", complex_svd, NULL, 2, x + 2);
     check_gradients("complex eigh", complex_eigh, NULL, 2, x);
+    check_gradients("complex eig", complex_eig, NULL, 2, x);
 }
 
 /* ---- Fourier transforms ---- */
