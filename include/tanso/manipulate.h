@@ -26,6 +26,9 @@ TN_API tn_array *tn_identity_with(int64_t n, const tn_create_opts *opts);
 /* n x m (m < 0: n) of ones at and below the k-th diagonal, zeros above; float32 by default. */
 TN_API tn_array *tn_tri_with(int64_t n, int64_t m, int k, const tn_create_opts *opts);
 
+/* tn_arange of integers that a double does not hold: start, start + step, ... before stop; dtype int64 by default. */
+TN_API tn_array *tn_arange_int64_with(int64_t start, int64_t stop, int64_t step, const tn_create_opts *opts);
+
 typedef struct tn_space_opts {
     char _;
     tn_dtype dtype; /* default: float64, or the float dtype of start and stop where those are narrower */
@@ -187,6 +190,8 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
 #define tn_empty_like(x, ...) TN_AT(tn_empty_like_with)(TN_ARG(x), TN_OPTS(tn_create_opts, __VA_ARGS__))
 #define tn_full_like(x, value, ...) \
     TN_AT(tn_full_like_with)(TN_ARG(x), value, TN_OPTS(tn_create_opts, __VA_ARGS__))
+#define tn_arange_int64(start, stop, step, ...) \
+    TN_AT(tn_arange_int64_with)(start, stop, step, TN_OPTS(tn_create_opts, __VA_ARGS__))
 #define tn_identity(n, ...) TN_AT(tn_identity_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
 #define tn_tri(n, m, k, ...) TN_AT(tn_tri_with)(n, m, k, TN_OPTS(tn_create_opts, __VA_ARGS__))
 #define tn_linspace_arrays(start, stop, count, ...) \

@@ -26,6 +26,27 @@ tn_array *tn_empty_like_with(const tn_array *x, const tn_create_opts *opts)
     return tn_full_like_with(x, 0, opts);
 }
 
+static tn_array *integers_from(int64_t start, int64_t stop, int64_t step, const tn_create_opts *opts)
+{
+    tn_create_opts own = opts ? *opts : (tn_create_opts){._ = 0};
+    own.dtype = own.dtype ? own.dtype : TN_INT64;
+    if (step == 0)
+        return tn__refused(TN_ERR_VALUE, "arange", "a step of 0; expected another number");
+    bool up = step > 0, none = up ? start >= stop : start <= stop;
+    uint64_t way = none ? 0 : up ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
+    uint64_t stride = up ? (uint64_t)step : 0 - (uint64_t)step, count = way / stride + (way % stride != 0);
+    if (count > INT64_MAX / 8)
+        return tn__refused(TN_ERR_SHAPE, "arange", "%llu numbers are too many", (unsigned long long)count);
+    const tn_create_opts whole = {.dtype = TN_INT64, .device = own.device};
+    tn_array *steps = tn_multiply(tn_arange_with(0, (double)count, 1, &whole), tn_weak_int(step));
+    return tn_cast(tn_add(steps, tn_weak_int(start)), own.dtype);
+}
+
+tn_array *tn_arange_int64_with(int64_t start, int64_t stop, int64_t step, const tn_create_opts *opts)
+{
+    TN__COMPOSE(integers_from(start, stop, step, opts));
+}
+
 tn_array *tn_identity_with(int64_t n, const tn_create_opts *opts)
 {
     return tn_eye_with(n, n, opts);

@@ -51,6 +51,8 @@ def places(w):
     w.case("array", np.array, [[1]], {"ndmin": 65})
     w.case("array", np.array, [[2**64 - 1]], {"dtype": np.dtype("uint64")})
     w.case("arange", np.arange, [10], {"dtype": "p"})
+    for ends in ((2**60, 2**60 + 3), (17 * 10**17 + 1, 17 * 10**17 + 901, 100), (-(2**60), -(2**60) - 5, -2), (2**62, 2**62), (5 - 2**63, -(2**63), -2)):
+        w.case("arange", np.arange, ends)
 
 
 def windows(w):

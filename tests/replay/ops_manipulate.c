@@ -63,7 +63,11 @@ static void arange(call *c, const row *r)
     bool one = !given(c, 1), whole = whole_value(c, 0) && (one || whole_value(c, 1)) && whole_value(c, 2);
     double start = one ? 0 : number(c, 0, 0), stop = one ? number(c, 0, 0) : number(c, 1, 0);
     tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
-    give(c, tn_arange_with(start, stop, number(c, 2, 1), &o));
+    bool exact = whole && fabs(start) < 0x1p53 && fabs(stop) < 0x1p53;
+    if (!exact && whole && tn_dtype_is_integer(o.dtype))
+        give(c, tn_arange_int64_with(one ? 0 : integer(c, 0, 0), one ? integer(c, 0, 0) : integer(c, 1, 0), integer(c, 2, 1), &o));
+    else
+        give(c, tn_arange_with(start, stop, number(c, 2, 1), &o));
 }
 
 static bool several_bases(const call *c)
