@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define MOST_AHEAD 24 /* registers for what is fetched ahead */
+#define MOST_AHEAD 32 /* registers for what is fetched ahead */
 
 /* ---- factors ---- */
 
@@ -72,16 +72,25 @@ static void emit_factor(tn__printer *p, int k)
                   k_param(n, a) + 1, k ? "columns" : "rows", extent_text(loop, lines, sizeof lines));
 }
 
+/* Does the core keep what a thread needs of b in registers? */
+static bool holds(const tn__nest *n) { return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT; }
+
 static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
     const char *gathered = n->access[n->product.access[0]].lines ? ", true" : "";
-    p->emitter->tensor_products |= t->tensor;
-    if (t->tensor)
+    p->emitter->tensor_products |= t->core == TN__CORE_TENSOR;
+    p->emitter->thin_products |= holds(n);
+    if (t->core == TN__CORE_TENSOR)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
                  t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
+    else if (t->core == TN__CORE_THIN)
+        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->slices, gathered);
+    else if (t->core == TN__CORE_SHORT)
+        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->threads,
+                 t->step, gathered);
     else
         tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
                  t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along, gathered);
@@ -231,6 +240,28 @@ static void emit_factors(tn__printer *p)
     tn__line(p, "}");
 }
 
+/* Starts the copies of factors, or fetches b. */
+static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
+{
+    const char *names[] = {"false", "true"};
+    if (!holds(p->nest))
+        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last], depth);
+    else if (b && p->nest->product.tile.core == TN__CORE_THIN)
+        tn__line(p, "core::hold(held, factor1, n[%d]);", depth);
+    else if (b)
+        tn__line(p, "core::hold(held, factor1, own_column);");
+}
+
+static void emit_run(tn__printer *p, int depth)
+{
+    if (p->nest->product.tile.core == TN__CORE_SHORT) {
+        tn__line(p, "const auto product = [&](int row, int) { return core::at(factor0, held, row); };");
+        return;
+    }
+    tn__line(p, "core::run(tile, factor0, factor1, n[%d]%s);", depth, holds(p->nest) ? ", held" : "");
+    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+}
+
 /* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they have
  * ended; and what elements need beside the product comes along with its factors, not behind them. */
 void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
@@ -240,22 +271,22 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     int depth = k_param(n, a) + 1;
     bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
     emit_factors(p);
+    if (holds(n))
+        tn__line(p, "core::held held;");
     if (b_first)
-        tn__line(p, "tn_start<core, false, true, false>(tile, factor0, factor1, n[%d]);", depth);
+        emit_start(p, false, true, false, depth);
     if (places_first)
         emit_places(p);
     if (a_first)
-        tn__line(p, "tn_start<core, true, false, %s>(tile, factor0, factor1, n[%d]);", b_first ? "true" : "false", depth);
+        emit_start(p, true, false, b_first, depth);
     emit_ahead(p, spread, true);
     tn__line(p, "tn_take_over();");
     tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
     if (a->lines && !places_first)
         emit_places(p);
     if (!a_first || !b_first)
-        tn__line(p, "tn_start<core, %s, %s, true>(tile, factor0, factor1, n[%d]);", a_first ? "false" : "true",
-                 b_first ? "false" : "true", depth);
+        emit_start(p, !a_first, !b_first, true, depth);
     emit_ahead(p, spread, false);
-    tn__line(p, "core::run(tile, factor0, factor1, n[%d]);", depth);
-    tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
+    emit_run(p, depth);
     p->pass = 1;
 }

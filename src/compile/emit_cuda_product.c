@@ -154,21 +154,22 @@ static void combine_row(tn__printer *p, int level)
     }
 }
 
-/* The partial results of a column's threads, through shared memory. */
+/* The partial results of a column's threads: those of a warp by halves, those of the warps in order, through shared memory. */
 static void combine_column(tn__printer *p, int level)
 {
     EACH_PLAIN(p, r, level) {
         const char *type = tn__emit_type(p, r);
         tn__line(p, "{");
         tn__line(p, "%s *const part = (%s *)tn_parts;", type, type);
-        tn__line(p, "part[threadIdx.x] = t%d;", r);
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int h = 16; h >= core::COLUMNS; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, threadIdx.x %% 32 ^ h));", r,
+                 tn__emit_function(p, r), r, r);
+        tn__line(p, "if (threadIdx.x %% 32 < core::COLUMNS) part[threadIdx.x / 32 * core::COLUMNS + own_column] = t%d;", r);
         tn__line(p, "__syncthreads();");
-        tn__line(p, "for (int h = lanes / 2; h; h /= 2) {");
-        tn__line(p, "if (lane < h) part[threadIdx.x] = %s(part[threadIdx.x], part[threadIdx.x + h * core::COLUMNS]);",
-                 tn__emit_function(p, r));
-        tn__line(p, "__syncthreads();");
-        tn__line(p, "}");
         tn__line(p, "t%d = part[own_column];", r);
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int w = 1; w < core::THREADS / 32; w++) t%d = %s(t%d, part[w * core::COLUMNS + own_column]);", r,
+                 tn__emit_function(p, r), r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "}");
     }

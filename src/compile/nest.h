@@ -95,11 +95,14 @@ typedef struct tn__memo {
 /* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
 typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
 
-/* How a block of threads computes a part of a product: the constants of product.cuh, or of product_tensor.cuh. */
+/* The cores of products: product.cuh's, product_tensor.cuh's, product_thin.cuh's two. */
+typedef enum tn__product_core { TN__CORE_PLAIN, TN__CORE_TENSOR, TN__CORE_THIN, TN__CORE_SHORT } tn__product_core;
+
+/* How a block of threads computes a part of a product: the constants of a core. */
 typedef struct tn__product_tile {
     int rows, columns, rows_each, columns_each, lanes_down, slices, step, stages;
     int threads;
-    bool tensor;
+    tn__product_core core;
 } tn__product_tile;
 
 /* The matrix product of a nest: its elements are sums over k of products of two factors (product.h). */
@@ -200,7 +203,7 @@ typedef struct tn__emitter {
     const struct tn__user **user; /* users' functions used so far */
     int user_count;
     size_t user_capacity;
-    bool products, tensor_products; /* product.cuh is needed; product_tensor.cuh, too */
+    bool products, tensor_products, thin_products; /* product.cuh is needed; product_tensor.cuh, product_thin.cuh, too */
     bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 

@@ -7,6 +7,8 @@
 #define SHORT_ROW 32    /* columns of a result whose rows one block reduces */
 #define SHORT_COLUMN 128 /* rows of a result whose columns one block reduces, if their sums over k are short, too */
 #define SHORT_DEPTH 64
+#define MOST_THIN 16    /* columns of a thin product */
+#define MOST_SHORT 16   /* the extent of k of a short one */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
@@ -96,7 +98,7 @@ static const tn__product_tile plain_tiles[] = {
     {32, 32, 4, 4, 8, 2, 8, 2, 0, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0, 0},  {28, 32, 7, 4, 4, 8, 20, 2, 0, 0},
     {32, 32, 8, 4, 4, 8, 16, 3, 0, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0, 0},   {32, 64, 8, 8, 4, 8, 8, 3, 0, 0},
     {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 5, 0, 0},
-    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0},
+    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0}, {112, 64, 7, 8, 4, 2, 10, 6, 0, 0},
 };
 /* For sums over whole columns: few of them at a time. */
 static const tn__product_tile tall_tiles[] = {
@@ -109,15 +111,21 @@ static const tn__product_tile tensor_tiles[] = {
     {32, 32, 32, 32, 0, 8, 16, 3, 0, 0}, {32, 64, 32, 32, 0, 4, 16, 3, 0, 0},  {64, 32, 32, 32, 0, 4, 16, 3, 0, 0},
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
+/* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
+static const tn__product_tile thin_tiles[] = {{2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
+static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
 static const struct {
     const tn__product_tile *tile;
     int count;
-    bool tensor, whole_columns;
-} lists[] = {{plain_tiles, COUNT(plain_tiles), false, false},
-             {tall_tiles, COUNT(tall_tiles), false, true},
-             {tensor_tiles, COUNT(tensor_tiles), true, false}};
+    tn__product_core core;
+    bool whole_columns;
+} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__CORE_PLAIN, false},
+             {tall_tiles, COUNT(tall_tiles), TN__CORE_PLAIN, true},
+             {tensor_tiles, COUNT(tensor_tiles), TN__CORE_TENSOR, false},
+             {thin_tiles, COUNT(thin_tiles), TN__CORE_THIN, false},
+             {short_tiles, COUNT(short_tiles), TN__CORE_SHORT, true}};
 
 static int list_of(int *i)
 {
@@ -127,14 +135,21 @@ static int list_of(int *i)
     return list;
 }
 
-int tn__product_tile_count(void) { return COUNT(plain_tiles) + COUNT(tall_tiles) + COUNT(tensor_tiles); }
+int tn__product_tile_count(void)
+{
+    int count = 0;
+    for (int list = 0; list < COUNT(lists); list++)
+        count += lists[list].count;
+    return count;
+}
 
 tn__product_tile tn__product_tile_of(int i)
 {
     int list = list_of(&i);
     tn__product_tile tile = lists[list].tile[i];
-    tile.tensor = lists[list].tensor;
-    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices * (tile.tensor ? 32 : 1);
+    tile.core = lists[list].core;
+    int together = tile.core == TN__CORE_TENSOR ? 32 : 1; /* a warp's share, not a thread's */
+    tile.threads = tile.rows * tile.columns / (tile.rows_each * tile.columns_each) * tile.slices * together;
     return tile;
 }
 
@@ -145,7 +160,8 @@ static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) 
  * timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak, or pieces on tensor
  * cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at what the second-level cache
  * gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; 200
- * for the barrier of a stage; what every warp of every block costs before and after; what every kernel costs.
+ * for the barrier of a stage; what every warp of every block costs before and after; what every kernel costs, less where the
+ * factors stay in registers.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
@@ -155,21 +171,27 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     double terms = each * t->rows * t->columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + t->columns) * (double)e->depth * size / (21.0 * multiprocessors);
-    double busy = t->tensor ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
+    double busy = t->core == TN__CORE_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
     double waits = rounds * 1000 / (t->stages - 1);
-    return 3600 + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
+    double base = t->core == TN__CORE_THIN || t->core == TN__CORE_SHORT ? 2400 : 3600;
+    return base + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
 }
 
 static int shared(const tn__nest *nest, const tn__product_tile *t)
 {
+    if (t->core == TN__CORE_THIN)
+        return t->slices * t->rows * MOST_THIN * (int)tn_dtype_size(nest->product.dtype);
+    if (t->core == TN__CORE_SHORT)
+        return 0;
     int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0;
     for (int k = 0; k < 2; k++) {
         int lines = k ? t->columns : t->rows;
         bool along_k = tn__product_along_k(nest, k);
-        int inner = along_k ? depth : lines, outer = along_k ? lines : depth, odd = t->tensor && !along_k ? 2 * quad : quad;
+        int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
+        int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
         stage += (inner + (inner / odd % 2 ? 0 : odd)) * outer;
     }
-    int result = t->slices * t->rows * (t->columns + (t->tensor ? 8 : quad));
+    int result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }
 
@@ -181,7 +203,14 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
     if ((size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
-        (tile.tensor && !nest->product.tensor))
+        (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
+        return false;
+    if (tile.core == TN__CORE_THIN && (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
+        return false;
+    if (tile.core == TN__CORE_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
+        return false;
+    int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* of a line along k, which is read in them */
+    if (tile.step % quad && (tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1)))
         return false;
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }
@@ -199,6 +228,10 @@ void tn__product_settle(tn__nest *nest, const tn__device *device)
             least = time;
         }
     }
+    if (nest->product.tile.core == TN__CORE_THIN)
+        nest->product.tile.columns = (int)e.columns;
+    if (nest->product.tile.core == TN__CORE_SHORT)
+        nest->product.tile.step = (int)e.depth;
 }
 
 int64_t tn__product_tiles_down(const tn__nest *nest)

@@ -82,7 +82,10 @@ struct tn_side {
     /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share banks. */
     static constexpr int ODD = TENSOR && !ALONG_K ? 2 * QUAD : QUAD, PITCH = INNER + (INNER / ODD % 2 ? 0 : ODD);
     static constexpr int SIZE = PITCH * OUTER, SIZE_OF_ALL = INNER * OUTER; /* with and without gaps */
-    static constexpr int PIECE = ALONG_K ? 1 : tn_piece(EACH, QUAD); /* neighbouring lines that a thread reads at once */
+    /* Neighbouring lines that a thread reads at once: quads, then two, then one of what is left of EACH. */
+    static constexpr int QUADS = ALONG_K ? 0 : EACH / QUAD * QUAD, PAIRS = ALONG_K ? 0 : QUADS + EACH % QUAD / 2 * 2;
+    static __host__ __device__ constexpr int piece(int i) { return i < QUADS ? QUAD : i < PAIRS ? 2 : 1; }
+    static __host__ __device__ constexpr int piece_first(int i) { return i < QUADS ? i / QUAD * QUAD : i < PAIRS ? QUADS : i; }
 
     static constexpr bool KEEPS = GATHERED && ALONG_K && INNER % QUAD == 0; /* where the lines of a thread's quads begin */
     static constexpr int QUADS_EACH = (SIZE_OF_ALL / QUAD + THREADS - 1) / THREADS;
@@ -152,29 +155,46 @@ struct tn_side {
         from += advance;
     }
 
-    /* The i-th line of a thread, relative to the lane's first. */
-    static __device__ constexpr int line(int i) { return i / PIECE * PIECE * LANES + i % PIECE; }
+    /* The i-th line of a thread, relative to the warp's first: pieces number i of all lanes lie beside one another. */
+    static __host__ __device__ constexpr int line(int i, int lane)
+    {
+        return piece_first(i) * LANES + lane * piece(i) + i - piece_first(i);
+    }
 
     /* A line and a position of k relative to others. */
     static __device__ constexpr int place(int line, int k) { return ALONG_K ? line * PITCH + k : k * PITCH + line; }
 
-    /* QUAD positions of k of a thread's lines. */
-    TN_HOT void read(T (&x)[QUAD][EACH], const T *lines, int k)
+    /* N positions of k of a thread's lines; QUAD of them where a line lies along k. */
+    template <int N> TN_HOT void read(T (&x)[N][EACH], const T *lines, int lane, int k)
     {
         if constexpr (ALONG_K) {
+            static_assert(N == QUAD, "");
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
-                const tn_span<T, QUAD> piece = *(const tn_span<T, QUAD> *)(lines + line(i) * PITCH + k);
+                const tn_span<T, QUAD> piece = *(const tn_span<T, QUAD> *)(lines + line(i, lane) * PITCH + k);
 #pragma unroll
                 for (int q = 0; q < QUAD; q++)
                     x[q][i] = piece.at[q];
             }
         } else {
 #pragma unroll
-            for (int q = 0; q < QUAD; q++)
-#pragma unroll
-                for (int i = 0; i < EACH; i += PIECE)
-                    *(tn_span<T, PIECE> *)&x[q][i] = *(const tn_span<T, PIECE> *)(lines + (k + q) * PITCH + line(i));
+            for (int q = 0; q < N; q++)
+                read_pieces<0>(x[q], lines + (k + q) * PITCH, lane);
+        }
+    }
+    template <int I> TN_HOT void read_pieces(T (&x)[EACH], const T *lines, int lane)
+    {
+        if constexpr (I < EACH) {
+            *(tn_span<T, piece(I)> *)&x[I] = *(const tn_span<T, piece(I)> *)(lines + line(I, lane));
+            read_pieces<I + piece(I)>(x, lines, lane);
+        }
+    }
+    /* The other way round: a thread's numbers to their lines. */
+    template <int I = 0> TN_HOT void write_pieces(T *lines, const T (&x)[EACH], int lane)
+    {
+        if constexpr (I < EACH) {
+            *(tn_span<T, piece(I)> *)(lines + line(I, lane)) = *(const tn_span<T, piece(I)> *)&x[I];
+            write_pieces<I + piece(I)>(lines, x, lane);
         }
     }
     TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + place(line, k); }
@@ -207,7 +227,9 @@ struct tn_product {
     static constexpr int WARPS_DOWN = ROWS / (ROWS_EACH * LANES_DOWN), WARPS_ACROSS = COLUMNS / (COLUMNS_EACH * LANES_ACROSS);
     static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
     static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS, "");
-    static_assert(STEP % QUAD == 0, "");
+    /* Positions of k that are multiplied from one set of registers. */
+    static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, QUAD);
+    static_assert(STEP % UNIT == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED> side_a;
     typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
     static constexpr int AHEAD = STAGES - 1;     /* stages that are started before the first is used */
@@ -223,8 +245,8 @@ struct tn_product {
         const int slice = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
         constexpr int PAIR = LANES_DOWN > 1 ? 2 : 1;
         const int down = lane % PAIR + lane / PAIR / LANES_ACROSS * PAIR, across = lane / PAIR % LANES_ACROSS;
-        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH + down * side_a::PIECE;
-        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH + across * side_b::PIECE;
+        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH;
+        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH;
         T sum[ROWS_EACH][COLUMNS_EACH] = {};
         /* A round starts the copies of a stage and multiplies the one that was started AHEAD rounds before. */
         int use = 0, fill = AHEAD;
@@ -241,29 +263,26 @@ struct tn_product {
             const T *const stage = shared + use * STAGE;
             if (slice * STEP < left)
                 accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
-                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP));
+                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP), down, across);
             use = use + 1 == STAGES ? 0 : use + 1;
         }
         __syncthreads();
         T *const to = shared + slice * ROWS * PITCH + row * PITCH + column;
 #pragma unroll
         for (int i = 0; i < ROWS_EACH; i++)
-#pragma unroll
-            for (int j = 0; j < COLUMNS_EACH; j += side_b::PIECE)
-                *(tn_span<T, side_b::PIECE> *)(to + side_a::line(i) * PITCH + side_b::line(j)) =
-                    *(tn_span<T, side_b::PIECE> *)&sum[i][j];
+            side_b::write_pieces(to + side_a::line(i, down) * PITCH, sum[i], across);
         __syncthreads();
     }
 
-    TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b)
+    TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b, int down, int across)
     {
 #pragma unroll
-        for (int k = 0; k < STEP; k += QUAD) {
-            T x[QUAD][ROWS_EACH], y[QUAD][COLUMNS_EACH];
-            side_a::read(x, a, k);
-            side_b::read(y, b, k);
+        for (int k = 0; k < STEP; k += UNIT) {
+            T x[UNIT][ROWS_EACH], y[UNIT][COLUMNS_EACH];
+            side_a::read(x, a, down, k);
+            side_b::read(y, b, across, k);
 #pragma unroll
-            for (int q = 0; q < QUAD; q++)
+            for (int q = 0; q < UNIT; q++)
 #pragma unroll
                 for (int i = 0; i < ROWS_EACH; i++)
 #pragma unroll
