@@ -179,6 +179,23 @@ static void test_draws(void **state)
 
 /* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows, columns,
  * pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
+/* Reductions over windows that are gathered where they are summed, and what lies between places. */
+static void test_windows(void **state)
+{
+    (void)state;
+    int before = count;
+    static const tn_dtype dtypes[] = {TN_FLOAT64, TN_COMPLEX64};
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        TN_SCOPE {
+            tn_array *x = tn_cast(tn_random_uniform(TN_SHAPE(3000)), dtypes[k]), *y = tn_cast(tn_random_uniform(TN_SHAPE(70)), dtypes[k]);
+            tn_array *windows = tn_sliding_window_view(tn_reshape(x, TN_SHAPE(50, 60)), TN_SHAPE(3, 3), (tn_axes){0});
+            const tn_array *roots[] = {tn_convolve(x, y, "full"), tn_correlate(x, y, "valid"), tn_sum(windows, .axis = TN_AXES(-2, -1)),
+                                       tn_interp(tn_random_uniform(TN_SHAPE(40)), tn_arange(0, 70, 1), y, NULL, NULL)};
+            emit(4, roots);
+        }
+    assert_true(count > before);
+}
+
 static void test_forms(void **state)
 {
     (void)state;
@@ -305,7 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_windows), cmocka_unit_test(test_forms),
         cmocka_unit_test(test_beside), cmocka_unit_test(test_training),
         cmocka_unit_test(test_all_compile),
     };
