@@ -180,14 +180,14 @@ static void reorder(call *c, const tn_array *want)
 /* Multiplies result i's columns by what makes them NumPy's, if they differ by no more than that, and the rows tied to them. */
 static void align(call *c, int i, const tn_array *want)
 {
-    tn_array *got = tn_to(c->result[i], tn_cpu());
+    tn_array *got = c->result[i];
     if (!c->vectors[i].columns || tn_is_error(got) || tn_ndim(got) < 2 || tn_size(got) == 0 || !same_extents(got, want)) return;
     tn_array *along = tn_expand_dims(tn_vecdot(got, want, -2), -2), *size = tn_abs(along);
     tn_array *factor = tn_where(tn_greater(size, 0), tn_divide(along, size), 1);
     c->result[i] = tn_multiply(got, factor);
     int rows = c->vectors[i].rows;
     if (rows < 0 || rows >= c->result_count) return;
-    tn_array *tied = tn_to(c->result[rows], tn_cpu());
+    tn_array *tied = c->result[rows];
     if (!tn_is_error(tied) && tn_ndim(tied) == tn_ndim(got) && tn_dim(tied, -2) == tn_dim(got, -1))
         c->result[rows] = tn_multiply(tn_conjugate(tn_swapaxes(factor, -1, -2)), tied);
 }
@@ -268,7 +268,7 @@ static bool decomposes(call *c, int i, const value *const *expected, int count)
     return holds;
 }
 
-const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol)
+static const char *compare_here(call *c, const json_t *out, const char *folder, double rtol, double atol)
 {
     const value *expected[MAX_RESULTS];
     const value *all = value_read(c, out, folder, tn_cpu());
@@ -295,7 +295,7 @@ const char *compare(call *c, const json_t *out, const char *folder, double rtol,
         if (c->spectrum && i == 0) reorder(c, want);
         align(c, i, want);
         if (c->unordered) want = tn_sort(want);
-        tn_array *result = tn_to(c->result[i], tn_cpu());
+        tn_array *result = c->result[i];
         if (tn_is_error(result)) return message("%s", tn_message_of(result));
         if (i == 0) by_order(c, &result, &want);
         const char *difference = compare_one(result, want, expected[i]->kind != ARRAY, rtol, atol);
@@ -303,4 +303,13 @@ const char *compare(call *c, const json_t *out, const char *folder, double rtol,
         if (difference) return count == 1 ? difference : message("result %d: %s", i, difference);
     }
     return NULL;
+}
+
+/* On the CPU, wherever the call was made. */
+const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol)
+{
+    const char *difference = NULL;
+    TN_ON_DEVICE(tn_cpu())
+    difference = compare_here(c, out, folder, rtol, atol);
+    return difference;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * replay CASES_DIR [--device D] [--op NAME] [--jobs N]: runs the calls in CASES_DIR/cases.jsonl, which NumPy made, and
- * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs; the order of eigenvalues; where editions of NumPy differ, any one's answer. Workers are processes of their own, so that a case that crashes is a failed case and no more.
+ * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs, eigenvalues but for their order; where
+ * editions of NumPy differ, any one's answer. D is TANSO_TEST_DEVICE, else cpu. Workers are processes of their own, so that a case that
+ * crashes is a failed case and no more.
  */
 #include "replay.h"
 
@@ -200,7 +202,8 @@ static size_t summarize(const cases *all, const unsigned char *outcome)
 static bool parse(int argc, char **argv, options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *o = (options){.device = "cpu", .jobs = cores > 16 ? 16 : cores < 1 ? 1 : (int)cores};
+    const char *device = getenv("TANSO_TEST_DEVICE");
+    *o = (options){.device = device ? device : "cpu", .jobs = cores > 16 ? 16 : cores < 1 ? 1 : (int)cores};
     for (int i = 1; i < argc; i++) {
         const char **into = !strcmp(argv[i], "--device") ? &o->device : !strcmp(argv[i], "--op") ? &o->op : NULL;
         if (into && i + 1 < argc)
