@@ -47,7 +47,9 @@ TN_HOT int tn_within(tn_i64 left, int most) { return left < 0 ? 0 : left < most 
 /* Another thread's number. */
 template <typename T> TN_HOT T tn_from_lane(T x, int lane)
 {
-    if constexpr (sizeof(T) < 4)
+    if constexpr (__is_class(T)) /* complex */
+        return T(tn_from_lane(x.re, lane), tn_from_lane(x.im, lane));
+    else if constexpr (sizeof(T) < 4)
         return (T)__shfl_sync(~0u, (int)x, lane);
     else
         return __shfl_sync(~0u, x, lane);

@@ -158,6 +158,11 @@ static void test_complex(void **state)
                 if (tn_is_error(roots[i]))
                     fail_msg("root %d: %s", i, tn_message_of(roots[i]));
             emit(keep_share(n, roots, COMPLEX), roots);
+            /* sums of complex numbers made of a product's elements: of its columns, of its rows */
+            tn_array *tall = tn_matmul(tn_random_normal(TN_SHAPE(100, 10), .dtype = part), tn_random_normal(TN_SHAPE(10, 64), .dtype = part));
+            tn_array *thin = tn_matmul(tn_random_normal(TN_SHAPE(64, 100), .dtype = part), tn_random_normal(TN_SHAPE(100, 10), .dtype = part));
+            const tn_array *sums[] = {tn_sum(tn_exp(tn_complex(tall, 1)), .axis = TN_AXES(0)), tn_sum(tn_exp(tn_complex(thin, 1)), .axis = TN_AXES(1))};
+            emit(2, sums);
         }
     assert_true(count > before);
 }

@@ -156,7 +156,7 @@ static void test_error(void **state)
 }
 
 /* While NVRTC compiles, which ends the program at a SIGINT in handlers of its own. */
-static pthread_t impatient;
+static pthread_t compiling, impatient;
 static atomic_int interruptions, seen, done;
 
 static void interrupted(int number)
@@ -169,7 +169,7 @@ static void *interrupt(void *unused)
 {
     (void)unused;
     for (const struct timespec nap = {0, 1000000}; !done; nanosleep(&nap, NULL)) {
-        kill(getpid(), SIGINT);
+        pthread_kill(compiling, SIGINT);
         interruptions++;
     }
     return NULL;
@@ -184,6 +184,7 @@ static void test_interrupt(void **state)
     size_t length = 0;
     assert_non_null(text);
     assert_int_equal(sigaction(SIGINT, &action, &old), 0);
+    compiling = pthread_self();
     tn__signals_hold(&before);
     assert_int_equal(pthread_create(&impatient, NULL, interrupt, NULL), 0);
     tn__signals_let(&before);

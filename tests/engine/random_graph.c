@@ -144,6 +144,9 @@ static tn_array *number(builder *b)
     return chance(b, 50) ? tn_weak_float((below(b, 17) - 8) / 4.0) : tn_weak_int(below(b, 5));
 }
 
+/* NaN's sign is anybody's. */
+static tn_array *copysign_of(const tn_array *x, const tn_array *y) { return tn_copysign(x, tn_where(tn_isnan(y), 1, y)); }
+
 static void apply_binary(builder *b)
 {
     static const struct {
@@ -152,7 +155,7 @@ static void apply_binary(builder *b)
     } rows[] = {NAMED(add),       NAMED(add),      NAMED(subtract),     NAMED(subtract),
                 NAMED(multiply),  NAMED(multiply), NAMED(divide),       NAMED(maximum),
                 NAMED(minimum),   NAMED(less),     NAMED(equal),        NAMED(logical_and),
-                NAMED(remainder), NAMED(hypot),    NAMED(floor_divide), NAMED(copysign)};
+                NAMED(remainder), NAMED(hypot),    NAMED(floor_divide), {"copysign", copysign_of}};
     int i = any(b), r = below(b, sizeof rows / sizeof *rows), k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
     if (k < 0 && b->g->product[i])
         return;
