@@ -253,6 +253,15 @@ static bool has_others(const schedule *s, int launch)
     return false;
 }
 
+/* Must u come behind a launch, in which there may also be units of before it? */
+static bool waits_for(const schedule *s, const unit *u, int launch)
+{
+    for (int k = 0; k < s->count; k++)
+        if (s->unit[k].launch == launch && in_order(s->fuser, &s->unit[k], u))
+            return true;
+    return false;
+}
+
 /* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. One that is still alone
  * goes into the launch before it that it fits in, if it needs nothing in between. */
 static void share_launches(schedule *s)
@@ -271,10 +280,10 @@ static void share_launches(schedule *s)
         if (u->launch != i || !shares_launches(s, u) || has_others(s, i))
             continue;
         for (int k = i - 1; k >= 0 && u->launch == i; k--) {
-            if (in_order(s->fuser, &s->unit[k], u))
-                break;
             if (s->unit[k].launch == k && fits_beside(s, i, k))
                 u->launch = k;
+            else if (waits_for(s, u, k))
+                break;
         }
     }
 }
