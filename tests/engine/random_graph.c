@@ -238,10 +238,20 @@ static void apply_view(builder *b)
     }
 }
 
+/* On a GPU the tiles of a product, and so the order of its sums, depend on what is fused with it. */
+static bool order_varies(void) { return tn_current_device().kind == TN_DEVICE_CUDA; }
+
+/* Small whole numbers, whose products have exact sums in any order. */
+static tn_array *whole(const tn_array *x) { return tn_clip(tn_rint(tn_where(tn_isfinite(x), x, 0)), -8, 8); }
+
 static void apply_product(builder *b)
 {
     int i = any(b), k = any(b);
     const tn_array *x = b->g->x[i], *y = b->g->x[k];
+    if (order_varies()) {
+        x = whole(x);
+        y = whole(y);
+    }
     if (tn_ndim(x) < 1 || tn_ndim(y) < 1 || tn_ndim(x) > 3 || tn_ndim(y) > 3)
         return;
     bool fits = tn_dim(x, -1) == tn_dim(y, tn_ndim(y) > 1 ? -2 : -1);
@@ -317,6 +327,9 @@ static void apply_gradient(builder *b)
     tn_array *gradient = NULL;
     if (!tn_dtype_is_float(tn_dtype_of(b->g->x[i])) || !tn_dtype_is_float(tn_dtype_of(x)))
         return;
+    for (int j = 0; order_varies() && j < b->g->count; j++)
+        if (b->g->product[j]) /* whose gradients are products of other numbers */
+            return;
     if (tn_gradients(tn_sum(b->g->x[i]), 1, &x, false, &gradient) == TN_OK)
         add(b, gradient, "gradient", i, k);
     tn_clear_error();
