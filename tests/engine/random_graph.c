@@ -159,6 +159,9 @@ static void apply_binary(builder *b)
     int i = any(b), r = below(b, sizeof rows / sizeof *rows), k = chance(b, 80) ? partner(b, b->g->x[i]) : -1;
     if (k < 0 && b->g->product[i])
         return;
+    /* A compiler knows what x // x is, and functions of it better than the library that is there at run time. */
+    if (k == i && !tn_dtype_is_float(tn_dtype_of(b->g->x[i])))
+        return;
     tn_array *other = k < 0 ? number(b) : b->g->x[k];
     bool swapped = chance(b, 50);
     add(b, swapped ? rows[r].make(other, b->g->x[i]) : rows[r].make(b->g->x[i], other), rows[r].name, swapped ? k : i,
