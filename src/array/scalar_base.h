@@ -26,6 +26,7 @@ TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { return (tn_u32)__float_as_int(x); }
 TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { return __int_as_float((int)u); }
 TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { return (tn_u64)__double_as_longlong(x); }
 TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { return __longlong_as_double((long long)u); }
+TN_HOT tn_f64 tns_unknown(tn_f64 x) { return x; }
 #else
 #define TN_FN static inline __attribute__((unused))
 #define TN_HOT static inline __attribute__((unused, always_inline))
@@ -34,6 +35,12 @@ TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { union { tn_f32 f; tn_u32 u; } v = {.f = x
 TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { union { tn_u32 u; tn_f32 f; } v = {.u = u}; return v.f; }
 TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { union { tn_f64 f; tn_u64 u; } v = {.f = x}; return v.u; }
 TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u}; return v.f; }
+/* A number that the compiler does not know: it computes functions of those it knows more exactly than libm does at run time. */
+TN_HOT tn_f64 tns_unknown(tn_f64 x)
+{
+    __asm__("" : "+m"(x));
+    return x;
+}
 #endif
 
 /*

@@ -301,7 +301,7 @@ TN_HOT tn_f32 tns_gelu_f32(tn_f32 x)
 }
 TN_FN tn_f64 tns_gelu_f64(tn_f64 x)
 {
-    tn_f64 y = 0.5 * TNS_LIBM(erfc)(x * -0.70710678118654752);
+    tn_f64 y = 0.5 * TNS_LIBM(erfc)(tns_unknown(x * -0.70710678118654752));
     return x < -40.0 ? -0.0 : x * y;
 }
 
@@ -483,7 +483,7 @@ TNS__PARTS(f64, tn_f64, ldexp, frexp, nextafter)
 
 /* ---- libm ---- */
 
-#define TNS__LIBM1_F64(name) TN_FN tn_f64 tns_##name##_f64(tn_f64 x) { return TNS_LIBM(name)(x); }
+#define TNS__LIBM1_F64(name) TN_FN tn_f64 tns_##name##_f64(tn_f64 x) { return TNS_LIBM(name)(tns_unknown(x)); }
 TNS__LIBM1_F64(erf) TNS__LIBM1_F64(erfc)
 TNS__LIBM1_F64(sin) TNS__LIBM1_F64(cos) TNS__LIBM1_F64(tan)
 TNS__LIBM1_F64(asin) TNS__LIBM1_F64(acos) TNS__LIBM1_F64(atan)
