@@ -55,6 +55,16 @@ template <typename T> TN_HOT T tn_from_lane(T x, int lane)
         return __shfl_sync(~0u, x, lane);
 }
 
+/* An element's sum over the slices, which lie `apart` from each other. */
+template <int SLICES, typename T> TN_HOT T tn_sum_of_slices(const T *first, int apart)
+{
+    T sum = *first;
+#pragma unroll
+    for (int s = 1; s < SLICES; s++)
+        sum += first[s * apart];
+    return sum;
+}
+
 extern __shared__ __align__(16) unsigned char tn_shared[];
 
 /* A factor as a tile sees it: its lines, by k. */
@@ -295,10 +305,6 @@ struct tn_product {
 
     TN_HOT T at(const T *shared, int row, int column)
     {
-        T sum = shared[row * PITCH + column];
-#pragma unroll
-        for (int s = 1; s < SLICES; s++)
-            sum += shared[s * ROWS * PITCH + row * PITCH + column];
-        return sum;
+        return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, ROWS * PITCH);
     }
 };

@@ -140,10 +140,6 @@ struct tn_tensor_product {
 
     TN_HOT tn_f32 at(const tn_f32 *shared, int row, int column)
     {
-        tn_f32 sum = shared[row * PITCH + column];
-#pragma unroll
-        for (int s = 1; s < SLICES; s++)
-            sum += shared[(s * ROWS + row) * PITCH + column];
-        return sum;
+        return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, ROWS * PITCH);
     }
 };

@@ -98,11 +98,7 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool A_GATHERED = fal
 
     TN_HOT T at(const T *shared, int row, int column)
     {
-        T sum = shared[row * MOST + column];
-#pragma unroll
-        for (int s = 1; s < SLICES; s++)
-            sum += shared[(s * ROWS + row) * MOST + column];
-        return sum;
+        return tn_sum_of_slices<SLICES>(shared + row * MOST + column, ROWS * MOST);
     }
 };
 

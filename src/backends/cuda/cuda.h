@@ -120,10 +120,11 @@ tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__
 void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module);
 tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
                                    CUfunction *function);
+/* nvrtcCompileProgram, while signals stay the program's to handle. */
+nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count,
+                                     const char *const *options);
 /* Compiles a text to machine code for an architecture that the compiler knows, else to the newest PTX before it: memory
  * for tn__free. */
-/* nvrtcCompileProgram, while signals stay the program's to handle. */
-nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count, const char *const *options);
 tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture, const char *source, char **image,
                            size_t *length);
 /* For tests: how many texts this process has compiled. */
