@@ -68,12 +68,14 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
-    char resident[16] = "";
+    char resident[16] = "", cluster[40] = "";
     if (step->resident)
         snprintf(resident, sizeof resident, ", %d", step->resident);
+    if (step->cluster)
+        snprintf(cluster, sizeof cluster, "__cluster_dims__(%d, 1, 1) ", step->cluster);
     tn__text_addf(text,
                   "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
-                  "extern \"C\" __global__ void __launch_bounds__(%d%s) k%d(const __grid_constant__ tn_k%d a, "
+                  "extern \"C\" __global__ void __launch_bounds__(%d%s) %sk%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
                   "    tn_let_next_start();\n"
@@ -82,8 +84,14 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  step->most_threads, resident, number, number);
-    if (call[count - 1].part)
+                  step->most_threads, resident, cluster, number, number);
+    if (step->cluster) /* of one nest, which is alone */
+        tn__text_addf(text,
+                      "    tn_take_over();\n"
+                      "    if (tn_begin_together<%d>(f)) return;\n"
+                      "    nest%d(p, n + %d, s, blockIdx.x, gridDim.x, fault);\n",
+                      step->cluster, call[0].function, call[0].param);
+    else if (call[count - 1].part)
         call_parts(text, count, call, launch, step->threads);
     else
         call_part(text, count, call, 0, "blockIdx.x", "gridDim.x");
@@ -123,13 +131,15 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
         to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
         to->most_threads = f.threads;
         to->resident = f.resident;
+        to->cluster = f.cluster;
         to->all_threads = f.kind != TN__CUDA_TILES;
-        int64_t each = f.kind == TN__CUDA_ROWS          ? to->threads / f.lanes
+        int64_t share = f.cluster ? f.cluster : 1; /* blocks that have a row */
+        int64_t each = f.kind == TN__CUDA_ROWS          ? share * to->threads / f.lanes
                        : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
                                                         : 1;
         int64_t blocks = (items(emitter, part->nest[0]) + each - 1) / each;
         int64_t most = tn__cu_makes_random(part->nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
-        to->blocks = blocks > most ? most : blocks < 1 ? 1 : blocks;
+        to->blocks = share * (blocks > most / share ? most / share : blocks < 1 ? 1 : blocks);
     }
 }
 

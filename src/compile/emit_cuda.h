@@ -15,6 +15,7 @@
 #define TN__CUDA_THREADS  256  /* of a block, where nothing asks for another number */
 #define TN__CUDA_TOGETHER 512  /* of the one block that runs several nests */
 #define TN__CUDA_MOST     1024 /* the most a block can have */
+#define TN__CUDA_EXPRS    512  /* of a nest whose values are followed from pass to pass */
 
 typedef enum tn__cu_kind {
     TN__CUDA_ELEMENTWISE, /* a thread takes chunks */
@@ -31,6 +32,7 @@ typedef struct tn__cu_form {
     int width;            /* elements of a chunk */
     int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
     bool held;            /* ROWS: values stay in registers from pass to pass */
+    int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them all */
     int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
     int64_t exchanged;    /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
@@ -105,6 +107,9 @@ bool tn__cu_makes_random(const tn__nest *nest);
 bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
 bool tn__cu_has_row_values(const tn__nest *nest);
+/* Registers that a chunk's values take when they take most, where they stay from pass to pass; chunks are along `loop`. INT32_MAX:
+ * too many to tell. */
+int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);
 /* An access that does not vary with the kept loops, of which there are some. */
 bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
 

@@ -24,6 +24,21 @@ const char tn__cu_helpers[] =
     "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
     "#endif\n"
     "}\n"
+    /* Blocks of a cluster: which one this is, where another one has what p points to, and a barrier for all their threads. */
+    "#if __CUDA_ARCH__ >= 900\n"
+    "static __device__ __forceinline__ int tn_rank(void) { int y; asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(y)); return y; }\n"
+    "template <class T> static __device__ __forceinline__ T *tn_of(int rank, T *p)\n"
+    "{\n"
+    "    T *y;\n"
+    "    asm(\"mapa.u64 %0, %1, %2;\" : \"=l\"(y) : \"l\"(p), \"r\"(rank));\n"
+    "    return y;\n"
+    "}\n"
+    "static __device__ __forceinline__ void tn_join(void)\n"
+    "{\n"
+    "    asm volatile(\"barrier.cluster.arrive.release;\" ::: \"memory\");\n"
+    "    asm volatile(\"barrier.cluster.wait.acquire;\" ::: \"memory\");\n"
+    "}\n"
+    "#endif\n"
     "#define TN_FAULT(fault, operand, index) tn_fail((const tn_failure *)fault, operand, index)\n"
     "static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand, tn_i64 index)\n"
     "{\n"
@@ -43,6 +58,19 @@ const char tn__cu_helpers[] =
     "__shared__ tn_i64 tn_places[2][32];\n"
     "__shared__ tn_i64 tn_lines[128];\n" /* of a product's tile, where they are gathered */
     "extern __shared__ __align__(16) unsigned char tn_shared[];\n"
+    /* All blocks of a cluster have begun; has one of them seen a failure? Then none goes on. */
+    "#if __CUDA_ARCH__ >= 900\n"
+    "template <int BLOCKS> static __device__ __forceinline__ bool tn_begin_together(const tn_failure &f)\n"
+    "{\n"
+    "    tn_i64 failed = 0;\n"
+    "    tn_join();\n"
+    "    if (!f.guard) return false;\n"
+    "    if (threadIdx.x < BLOCKS) *tn_of(threadIdx.x, &tn_lines[tn_rank()]) = *(const volatile tn_u64 *)f.guard != 0;\n"
+    "    tn_join();\n"
+    "    for (int k = 0; k < BLOCKS; k++) failed |= tn_lines[k];\n"
+    "    return failed;\n"
+    "}\n"
+    "#endif\n"
     "template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) tn_pack { T e[V]; };\n"
     "template <class T> TN_HOT bool tn_aligned(const T *p, int bytes) { return (tn_u64)p % (tn_u64)bytes == 0; }\n"
     /* `live` elements of a chunk; those beyond are 0 */
@@ -242,20 +270,28 @@ static void shuffle(tn__printer *p, int r, bool position, int lanes)
     tn__line(p, "}");
 }
 
-/* Over the warps of a row: each leaves its result in shared memory, then every warp combines them all. Two combinations in
- * turn use two stretches of it, so that one barrier is enough. */
+/* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then every warp
+ * combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
 static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
 {
     int warps = f->lanes / 32, half = *used % 2;
-    const char *type = tn__emit_type(p, r);
+    const char *type = tn__emit_type(p, r), *whose = f->cluster ? "tn_of(k, " : "(";
+    const char *warp = f->cluster ? "lane / 32" : "threadIdx.x / 32";
     tn__line(p, "{");
     tn__line(p, "if (threadIdx.x %% 32 == 0) {");
-    tn__line(p, "((%s *)tn_parts[%d])[threadIdx.x / 32] = t%d;", type, half, r);
+    if (f->cluster)
+        tn__line(p, "for (int k = 0; k < %d; k++) {", f->cluster);
+    tn__line(p, "((%s *)%stn_parts[%d]))[%s] = t%d;", type, whose, half, warp, r);
     if (position)
-        tn__line(p, "tn_places[%d][threadIdx.x / 32] = at%d;", half, r);
+        tn__line(p, "%stn_places[%d])[%s] = at%d;", whose, half, warp, r);
+    if (f->cluster)
+        tn__line(p, "}");
     tn__line(p, "}");
-    tn__line(p, "__syncthreads();");
-    tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
+    tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
+    if (f->cluster)
+        tn__line(p, "const int w = threadIdx.x %% %d;", warps);
+    else
+        tn__line(p, "const int w = threadIdx.x / %d * %d + threadIdx.x %% %d;", f->lanes, warps, warps);
     tn__line(p, "t%d = ((%s *)tn_parts[%d])[w];", r, type, half);
     if (position)
         tn__line(p, "at%d = tn_places[%d][w];", r, half);

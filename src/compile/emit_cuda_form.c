@@ -12,8 +12,13 @@
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
 #define RANDOM_CHUNKS   4    /* for which the generator's keys are made ready together */
 #define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
+#define REGISTERS       65536 /* of a multiprocessor */
+#define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
+#define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
+#define CLUSTER         8    /* blocks that hold a row together which is too long for one of TN__CUDA_MOST threads */
+#define CLUSTER_WORDS   160  /* registers of a thread that a row may take there */
+#define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
-#define MOST_EXPRS      512
 #define STREAMED        4    /* chunks under way where rows are longer than that */
 #define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
 #define TILE_BYTES      40000
@@ -198,9 +203,9 @@ static int64_t held_words(const tn__nest *n, int width)
 /* Bytes of the loads of a row that several passes need: see tn__cu_find. */
 static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
 {
-    uint32_t passes[MOST_EXPRS] = {0};
+    uint32_t passes[TN__CUDA_EXPRS] = {0};
     int64_t bytes = 0;
-    if (n->expr_count > MOST_EXPRS || tn__nest_passes(n) > 31)
+    if (n->expr_count > TN__CUDA_EXPRS || tn__nest_passes(n) > 31)
         return 0;
     for (int r = 0; r < n->reduction_count; r++)
         passes[n->reduction[r].arg] |= 1u << n->reduction[r].level;
@@ -217,6 +222,26 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
             bytes += tn__cu_shared_bytes(f, &n->access[x->access], f->rows);
     }
     return bytes;
+}
+
+/* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is alone on its
+ * multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others move bytes. */
+static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
+{
+    int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->chunks, 1), f->lanes);
+    int64_t words = batch * each, others = OTHER_REGISTERS + each;
+    for (int i = 0; i < n->access_count; i++)
+        others += 2 * counts(&n->access[i]); /* an address */
+    bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
+    if (words > (together ? CLUSTER_WORDS : REGISTERS / TN__CUDA_MOST - others))
+        return;
+    f->held = true;
+    f->batch = (int)batch;
+    if (!together)
+        return;
+    f->cluster = CLUSTER;
+    f->threads = f->lanes / CLUSTER;
+    f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
 static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
@@ -237,6 +262,8 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
         f->resident = (words <= 16 ? 1536 : words <= 32 ? 768 : 0) / f->threads;
+    if (!f->held && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
+        long_rows(chip, n, f);
     if (!f->held) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
         f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */

@@ -15,6 +15,8 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
     tn__cu_decode(p, f, p->nest->reduced, "id");
     if (full)
         tn__line(p, "const int live = %d;", f->width);
+    else if (f->held && f->lanes == TN__CUDA_MOST) /* chunks are as few as may be: all but a thread's last are there */
+        tn__line(p, "const int live = q < %d || id < end ? %d : 0;", f->batch - 1, f->width);
     else
         tn__line(p, "const int live = id < end ? %d : 0;", f->width);
 }
@@ -130,9 +132,14 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
             hoist_constants(p, n->store[s].expr);
     tn__cu_find(p, f, n->reduced);
     tn__cu_declare_shared(p, f);
-    tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
-    tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
-    tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
+    if (f->cluster) {
+        tn__line(p, "const int lane = tn_rank() * %d + threadIdx.x;", f->threads);
+        tn__line(p, "for (ix mine = block / %d; mine < (ix)n[0]; mine += blocks / %d) {", f->cluster, f->cluster);
+    } else {
+        tn__line(p, "const int lane = threadIdx.x %% %d, together = blockDim.x / %d;", f->lanes, f->lanes);
+        tn__line(p, "for (ix first = (ix)block * together; first < (ix)n[0]; first += (ix)blocks * together) {");
+        tn__line(p, "const ix mine = first + (ix)threadIdx.x / %d;", f->lanes);
+    }
     tn__line(p, "const bool there = mine < (ix)n[0];");
     tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
     tn__cu_open_segment(p, pieces, "row");
@@ -154,6 +161,6 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
         tn__line(p, "}");
     }
     if (combinations % 2) /* the next row's first combination uses the stretch that this one's last has used */
-        tn__line(p, "__syncthreads();");
+        tn__line(p, f->cluster ? "tn_join();" : "__syncthreads();");
     tn__line(p, "}");
 }

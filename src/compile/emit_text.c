@@ -351,6 +351,7 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
         s->shared = l->shared > s->shared ? l->shared : s->shared;
         s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
         s->resident = parts == 1 ? l->resident : 0;
+        s->cluster = l->cluster;
         l->param = s->param_count;
         done = done && (parts == 1 || add_param(f, l->blocks));
     }

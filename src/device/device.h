@@ -27,6 +27,7 @@ typedef struct tn__capabilities {
     bool host_memory;     /* buffers are host memory: may be read through their pointer after synchronize */
     bool shapes_only;     /* computes nothing: the null device */
     bool late_failures;   /* a run may fail after it has returned */
+    bool clusters;        /* of a GPU: blocks of a cluster may write to one another's shared memory */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
     int threads;          /* parallel workers, for estimates */

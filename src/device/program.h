@@ -69,6 +69,7 @@ typedef struct tn__step {
     int threads, shared;      /* KERNEL in CUDA: of a block; bytes of dynamic shared memory */
     int most_threads;         /* KERNEL in CUDA: that its text allows a block */
     int resident;             /* KERNEL in CUDA: blocks that are to fit on a multiprocessor together, 0: as may be */
+    int cluster;              /* KERNEL in CUDA: blocks that work together, 0: none do; the grid is a multiple of it */
     bool may_fail;            /* KERNEL: has indices that may be out of range */
     int64_t bytes, operations; /* estimates, for descriptions and scheduling */
     char *label;              /* what was fused, for people: "exp multiply -> sum" */

@@ -64,6 +64,8 @@ static void collect(const char *text)
     texts[count++] = strdup(text);
 }
 
+static bool needs_clusters(const char *text) { return strstr(text, "__cluster_dims__"); }
+
 /* Evaluation of what cannot fail but for want of memory; values are whatever they are. */
 static void emit(int roots, const tn_array **x)
 {
@@ -182,8 +184,6 @@ static void test_draws(void **state)
     assert_true(count > before);
 }
 
-/* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows, columns,
- * pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
 /* Reductions over windows that are gathered where they are summed, and what lies between places. */
 static void test_windows(void **state)
 {
@@ -201,6 +201,8 @@ static void test_windows(void **state)
     assert_true(count > before);
 }
 
+/* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows, columns,
+ * pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
 static void test_forms(void **state)
 {
     (void)state;
@@ -225,6 +227,32 @@ static void test_forms(void **state)
             emit(2, wide);
         }
     assert_true(count > before);
+}
+
+/* Rows that stay in the registers of a cluster's blocks, or of one block: in passes that wait for one another, of each width. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT16, TN_FLOAT64};
+    static const int64_t columns[] = {16385, 20001, 40000, 50257};
+    tn__device *device = tn__device_get(tn_cuda(0));
+    int before = count, clusters = 0;
+    for (int64_t i = 0; i < (share() == 1 ? 24 : 4); i++)
+        TN_SCOPE {
+            tn_dtype dtype = dtypes[(i + (int64_t)(seed >> 8)) % 3];
+            int64_t m = columns[(i + (int64_t)(seed >> 16)) % 4];
+            device->capabilities.clusters = i % 2 == 0;
+            tn_array *x = tn_zeros(TN_SHAPE(270 + i, m), .dtype = dtype), *row = tn_zeros(TN_SHAPE(m), .dtype = dtype);
+            emit(2, (const tn_array *[]){x, row});
+            tn_array *e = tn_exp(tn_subtract(x, tn_max(x, .axis = TN_AXES(1), .keepdims = true)));
+            const tn_array *roots[] = {tn_log_softmax(x, 1), tn_layer_norm_function(x, row, row, 1e-3), tn_softmax(tn_multiply(x, row), 1),
+                                       tn_divide(e, tn_sum(e, .axis = TN_AXES(1), .keepdims = true))};
+            emit(1, (const tn_array *[]){roots[(i + (int64_t)(seed >> 24)) % 4]});
+        }
+    device->capabilities.clusters = true;
+    for (int i = before; i < count; i++)
+        clusters += needs_clusters(texts[i]);
+    assert_true(clusters > 0 && clusters < count - before);
 }
 
 /* Nests that share a launch: a block is of one of them, and the kernel's shared memory is what the largest asks for, not the sum
@@ -293,6 +321,8 @@ static int compile_share(int first, int step)
     for (int i = first; i < count * 3; i += step) {
         if (share() > 1 && (uint64_t)(i % 3) != ((uint64_t)(i / 3) + seed) % 3)
             continue;
+        if (needs_clusters(texts[i / 3]) && generations[i % 3] < 90)
+            continue;
         char *image = NULL;
         size_t length = 0;
         if (tn__cuda_compile(&compiler, generations[i % 3], texts[i / 3], &image, &length) != TN_OK && bad++ < 3) {
@@ -328,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_windows), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_beside), cmocka_unit_test(test_training),
         cmocka_unit_test(test_all_compile),
     };

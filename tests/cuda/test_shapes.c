@@ -70,6 +70,33 @@ static int by_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST
     return 8;
 }
 
+/* What a kernel computes of rows in several passes, where there are enough rows for one kernel: with what lies before a row's
+ * first element, so that no row begins on 16 bytes, or not. */
+static int by_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *apart = drawn(device, TN_SHAPE(n, m + 1), TN_FLOAT32);
+    tn_array *row = drawn(device, TN_SHAPE(m), TN_FLOAT32);
+    result[0] = tn_softmax(x, 1);
+    result[1] = tn_var(x, .axis = TN_AXES(1));
+    result[2] = tn_log_softmax(tn_slice_axis(apart, 1, 1, m + 1, 1), 1);
+    result[3] = tn_layer_norm_function(x, row, row, 1e-3);
+    return 4;
+}
+
+/* The same of other dtypes, whose elements take half and twice the registers, and a gradient, which reads two operands. */
+static int by_other_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *z = drawn(device, TN_SHAPE(n, m), TN_FLOAT32);
+    tn_array *positions = tn_to(tn_cast(tn_arange(0, n, 1, .device = tn_cpu()), TN_INT64), device);
+    tn_requires_grad(x);
+    result[0] = tn_softmax(tn_cast(x, TN_FLOAT16), 1);
+    result[1] = tn_log_softmax(tn_cast(x, TN_FLOAT64), 1);
+    tn_array *y[] = {tn_sum(tn_multiply(tn_softmax(x, 1), z)), tn_softmax_cross_entropy(x, positions)};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tn_gradients(y[i], 1, (const tn_array *[]){x}, false, &result[2 + i]), TN_OK);
+    return 4;
+}
+
 static int by_columns(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
 {
     tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *z = drawn(device, TN_SHAPE(3, n, m), TN_FLOAT32);
@@ -176,6 +203,14 @@ static void test_rows(void **state)
           {1, 150000}, {6, 60000}, {0, 7});
 }
 
+/* In registers of a block, of a cluster, and read again: one less, as many and one more than each has room for. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    CHECK(by_long_rows, {266, 16384}, {267, 16385}, {266, 16388}, {266, 50257}, {270, 51200}, {264, 56003});
+    CHECK(by_other_long_rows, {266, 16391}, {265, 40004}, {264, 50257});
+}
+
 static void test_columns(void **state)
 {
     (void)state;
@@ -262,7 +297,7 @@ int main(void)
     printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
     tn_set_compile(TN_COMPILE_ALWAYS);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows), cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_divisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

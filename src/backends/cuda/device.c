@@ -232,6 +232,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     owner->capabilities = (tn__capabilities){
         .target = TN__TARGET_CUDA,
         .late_failures = true,
+        .clusters = device->architecture >= 90,
         .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),

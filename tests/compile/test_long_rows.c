@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans of kernels over long rows on a GPU: in whose registers a row stays, and when it does not fit. */
+#include <tanso.h>
+
+#include "graphs.h"
+
+/* GPUs that nobody runs anything on: one whose blocks form clusters, one whose do not. */
+static tn__device gpus[2] = {
+    {.capabilities = {.target = TN__TARGET_CUDA, .threads = 132, .multiprocessors = 132, .shared_memory = 227 << 10}},
+    {.capabilities = {.target = TN__TARGET_CUDA, .clusters = true, .threads = 132, .multiprocessors = 132,
+                      .shared_memory = 227 << 10}}};
+
+static tn__plan *plan_of(tn__graph *graph, bool clusters)
+{
+    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
+    tn__plan *plan = tn__compile(graph, &gpus[clusters], &options);
+    if (!plan)
+        fail_msg("%s", tn_error());
+    assert_null(tn__plan_verify(plan));
+    tn__graph_free(graph);
+    return plan;
+}
+
+static int expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
+
+/* exp(x - max) / sum, x a leaf. */
+static int softmax(tn__graph *graph, int x, const tn__shape *whole)
+{
+    int most = expand(graph, graph_reduce(graph, TN__OP_MAX, x, 2), whole);
+    int e = graph_op(graph, TN__OP_EXP, whole, graph_op(graph, TN__OP_SUBTRACT, whole, x, most), -1);
+    return graph_op(graph, TN__OP_DIVIDE, whole, e, expand(graph, graph_reduce(graph, TN__OP_SUM, e, 2), whole));
+}
+
+typedef struct row_case {
+    bool clusters;
+    int rows, columns;
+    bool twice;  /* the last pass needs the operand, too: two registers an element */
+    int cluster; /* 0: one block has the row */
+    bool shared; /* loads stay in shared memory */
+    bool held;   /* they stay in registers; neither: each pass reads the row */
+} row_case;
+
+static void check(const row_case *c)
+{
+    tn__graph graph = {0};
+    const tn__shape *whole = shape(2, c->rows, c->columns);
+    int x = graph_leaf(&graph, whole, false), y = softmax(&graph, x, whole);
+    graph_result(&graph, c->twice ? graph_op(&graph, TN__OP_ADD, whole, y, x) : y);
+    tn__plan *plan = plan_of(&graph, c->clusters);
+    const tn__step *step = &plan->program.step[0];
+    assert_int_equal(plan->program.step_count, 1);
+    assert_int_equal(step->cluster, c->cluster);
+    assert_int_equal(step->threads, c->cluster ? 1024 / c->cluster : 1024);
+    assert_int_equal(step->blocks, (c->cluster ? c->cluster : 1) * c->rows);
+    assert_int_equal(step->shared > 0, c->shared);
+    assert_int_equal(strstr(plan->program.source, "__cluster_dims__(8, 1, 1)") != NULL, c->cluster > 0);
+    assert_int_equal(strstr(plan->program.source, "const ix at = lane;") != NULL, c->held);
+    if (c->cluster) /* as many blocks as have the registers for their elements */
+        assert_true(step->resident >= 2 && step->resident * step->threads <= 1536);
+    tn__plan_free(plan);
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    static const row_case cases[] = {
+        {true, 300, 16384, false, 0, false, true},   {true, 300, 16385, false, 8, false, true},
+        {true, 300, 50257, false, 8, false, true},   {true, 300, 163840, false, 8, false, true},
+        {true, 300, 163841, false, 0, false, false}, {true, 300, 56000, true, 8, false, true},
+        {true, 300, 81920, true, 8, false, true},    {true, 300, 81921, true, 0, false, false},
+        {false, 300, 16384, false, 0, false, true},
+        {false, 300, 16385, false, 0, false, true},  {false, 300, 51199, false, 0, false, true},
+        {false, 300, 45056, false, 0, false, true},  {false, 300, 45060, false, 0, true, false},
+        {false, 300, 51201, false, 0, true, false},  {false, 300, 57001, false, 0, true, false},
+        {false, 300, 58001, false, 0, false, false}, {false, 300, 50257, true, 0, true, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+/* A row's values that later passes need are counted when they are most: here the operand goes as soon as its exponential is there,
+ * while another operand comes in the last pass. */
+static void test_two_operands(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        tn__graph graph = {0};
+        const tn__shape *whole = shape(2, 300, 80001 + more * 2000);
+        int x = graph_leaf(&graph, whole, false), z = graph_leaf(&graph, whole, false);
+        graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, whole, softmax(&graph, x, whole), z));
+        tn__plan *plan = plan_of(&graph, true);
+        assert_int_equal(plan->program.step[0].cluster, more ? 0 : 8);
+        tn__plan_free(plan);
+    }
+}
+
+/* What a cluster's blocks combine goes to all of them, and no barrier is of one block alone. */
+static void test_text(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *whole = shape(2, 300, 50257);
+    int x = graph_leaf(&graph, whole, false);
+    graph_result(&graph, softmax(&graph, x, whole));
+    tn__plan *plan = plan_of(&graph, true);
+    assert_non_null(strstr(plan->program.source, "if (tn_begin_together<8>(f)) return;"));
+    assert_non_null(strstr(plan->program.source, "for (int k = 0; k < 8; k++) {"));
+    const char *row = strstr(plan->program.source, "void nest0(");
+    assert_non_null(row);
+    assert_null(strstr(row, "__syncthreads"));
+    tn__plan_free(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_two_operands),
+        cmocka_unit_test(test_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
