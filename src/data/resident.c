@@ -230,7 +230,9 @@ void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_arra
         node[0] = rows(r->x, samples(r, x_at), 0);
         node[1] = rows(r->t, samples(r, t_at), r->labels_below);
         r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
-        node[2] = tn__binary(TN__OP_ADD, at, integer(r, r->next_first - first, at->shape));
+        /* Around the end, so that the numbers that a step is given are the same in an epoch's last one. */
+        node[2] = tn__binary(TN__OP_REMAINDER, tn__binary(TN__OP_ADD, at, integer(r, r->batches.batch, at->shape)),
+                             integer(r, r->batches.batch * r->batches.length, at->shape));
     }
     tn__no_grad_depth--;
 }

@@ -85,6 +85,7 @@ struct tn__device {
     tn__capabilities capabilities;
     void *backend_data;
     struct tn__allocator *allocator;
+    _Atomic bool lent;     /* others have got hold of memory or of the stream, and may wait for what is in them by their own means */
     _Atomic size_t pinned; /* bytes of host memory that the backend holds for transfers */
     _Atomic uint64_t failures; /* of runs, that have been told of after they had returned */
     _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */

@@ -93,6 +93,7 @@ tn__node *tn__wrap(const char *operation, const tn__lent *lent)
     /* Only now, when nothing can fail any more, does the memory change hands. */
     if (!tn__node_is_error(node) && l.release)
         storage->release = l.release;
+    device->lent = true;
     tn__storage_release(storage);
     return node;
 }
@@ -137,6 +138,7 @@ static tn_status lend(const char *operation, tn__node *node, tn__lending *lendin
         return tn__error_raise(node->error);
     tn_status status = tn__evaluate(1, &node);
     tn__device *device = node->device;
+    device->lent = true;
     if (status == TN_OK && device->ops->synchronize)
         status = device->ops->synchronize(device);
     if (status != TN_OK)

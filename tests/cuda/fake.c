@@ -27,7 +27,7 @@ typedef struct work {
 static work queue[LONGEST];
 static size_t first, last; /* of what waits, counted from the start of the test */
 
-#define MOST_NODES 16
+#define MOST_NODES 64
 typedef struct fake_graph {
     int count;
     work node[MOST_NODES];
@@ -405,6 +405,21 @@ static CUresult fake_add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_add_child(CUgraphNode *node, CUgraph to, const CUgraphNode *wait, size_t waits, CUgraph child)
+{
+    fake_graph *graph = (fake_graph *)to;
+    const fake_graph *part = (fake_graph *)child;
+    bool chained = graph->count ? waits == 1 && (work *)*wait == graph->node + graph->count - 1 : waits == 0;
+    if (!chained || fake.no_children)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (graph->count + part->count > MOST_NODES)
+        abort();
+    memcpy(graph->node + graph->count, part->node, (size_t)part->count * sizeof *part->node);
+    graph->count += part->count;
+    *node = (CUgraphNode)&graph->node[graph->count - 1];
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
                                size_t count)
 {
@@ -543,7 +558,7 @@ static tn__cuda_libraries libraries = {
                .cuLaunchKernel = fake_launch},
     .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
                .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphCreate = fake_create_graph,
-               .cuGraphAddKernelNode = fake_add_node,
+               .cuGraphAddKernelNode = fake_add_node, .cuGraphAddChildGraphNode = fake_add_child,
                .cuGraphAddDependencies = fake_add_edges, .cuGraphInstantiate = fake_instantiate,
                .cuGraphDestroy = fake_graph_end, .cuGraphExecDestroy = fake_exec_end, .cuGraphLaunch = fake_graph_launch,
                .cuGraphExecKernelNodeSetParams = fake_patch},

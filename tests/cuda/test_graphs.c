@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as graphs on a fake driver: which runs find their graph, patch one or capture one, and that each run's kernels get that
- * run's addresses and scalars; transfers through pinned memory; telling of waits.
+ * Programs as graphs on a fake driver: which runs find their graph, patch one or capture one, that each run's kernels get that
+ * run's addresses and scalars, and which runs are launched together; transfers through pinned memory; telling of waits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,20 +88,34 @@ static int setup(void **state)
 
 static char memory[24][64];
 
-/* Runs with buffers number b, b + 1, b + 2 and checks what the kernels get. */
-static void run(two_steps *t, int b, uint64_t scalar)
+/* Asks for a run with buffers number b, b + 1, b + 2, which may be held back. */
+static void ask(two_steps *t, int b, uint64_t scalar)
 {
     void *buffers[BUFFERS] = {memory[b], memory[b + 1], memory[b + 2]};
-    bool copies = t->step[1].kind == TN__STEP_OP;
-    seen_count = 0;
     assert_int_equal(device->ops->run(t->executable, buffers, (uint64_t[]){scalar, 2 * scalar}), TN_OK);
-    fake_flush();
-    assert_int_equal(seen_count, copies ? 1 : 2);
-    for (int i = 0; i < seen_count; i++) {
-        assert_int_equal(seen[i].to, (intptr_t)buffers[i + 1]);
-        assert_int_equal(seen[i].from, (intptr_t)buffers[i]);
-        assert_int_equal(seen[i].scalar, i ? 2 * scalar : scalar);
+}
+
+/* What the kernels of such a run got, from launch number `at` on. */
+static void check(const two_steps *t, int at, int b, uint64_t scalar)
+{
+    int count = t->step[1].kind == TN__STEP_OP ? 1 : 2;
+    assert_true(at + count <= seen_count);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(seen[at + i].to, (intptr_t)memory[b + i + 1]);
+        assert_int_equal(seen[at + i].from, (intptr_t)memory[b + i]);
+        assert_int_equal(seen[at + i].scalar, i ? 2 * scalar : scalar);
     }
+}
+
+/* Both, of a run that is launched by itself. */
+static void run(two_steps *t, int b, uint64_t scalar)
+{
+    seen_count = 0;
+    ask(t, b, scalar);
+    assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK);
+    fake_flush();
+    assert_int_equal(seen_count, t->step[1].kind == TN__STEP_OP ? 1 : 2);
+    check(t, 0, b, scalar);
 }
 
 static void finish(two_steps *t)
@@ -198,6 +212,148 @@ static void test_guards(void **state)
     }
     device->ops->unload(other.executable);
     finish(&t);
+}
+
+/* ---- runs that are launched together ---- */
+
+/* As if the last run had been a moment ago, or long ago: the tests must not depend on the machine's speed. */
+static void soon(void) { tn__cuda_of(device)->held.last = UINT64_MAX / 2; }
+static void late(void) { tn__cuda_of(device)->held.last = 0; }
+
+static int held(void) { return tn__cuda_of(device)->held.count; }
+
+/* A graph for each of some places, none of which is patched; nothing is held back. */
+static void begin(two_steps *t, int places)
+{
+    load(t, false, false);
+    for (int i = 0; i < 2 * places; i++)
+        run(t, i % places, 5);
+    fake.count.graph_launches = fake.count.patches = 0;
+    seen_count = 0;
+}
+
+/* Asks for runs in places 0, 1, ... of so many, by turns, and checks all that the kernels got. */
+static void ask_many(two_steps *t, int runs, int places)
+{
+    int before = seen_count;
+    for (int i = 0; i < runs; i++) {
+        soon();
+        ask(t, i % places, 5);
+    }
+    fake_flush();
+    assert_int_equal(seen_count - before, 2 * (runs - held()));
+    for (int i = 0; i < runs - held(); i++)
+        check(t, before + 2 * i, i % places, 5);
+}
+
+static void test_together(void **state)
+{
+    (void)state;
+    for (int places = 1; places <= 3; places++) {
+        two_steps t;
+        begin(&t, places);
+        ask_many(&t, 12 * TN__CUDA_TOGETHER, places);
+        int different = places == 3 ? 3 : 1; /* series: launched one by one first, then together */
+        assert_int_equal(fake.count.graph_launches, different * TN__CUDA_TOGETHER + 12 - different);
+        assert_int_equal(held(), 0);
+        assert_int_equal(fake.count.patches, 0);
+        finish(&t);
+        seen_count = 0;
+    }
+}
+
+static void test_held_back(void **state)
+{
+    (void)state;
+    two_steps t, other;
+    char byte;
+    begin(&other, 1);
+    begin(&t, 1);
+    for (int way = 0; way < 5; way++) {
+        ask_many(&t, TN__CUDA_TOGETHER - 1, 1);
+        assert_int_equal(held(), TN__CUDA_TOGETHER - 1);
+        void *there = NULL;
+        switch (way) {
+        case 0: assert_int_equal(device->ops->synchronize(device), TN_OK); break;
+        case 1: assert_int_equal(device->ops->read(device, &byte, memory[0], 1), TN_OK); break;
+        case 2: assert_int_equal(device->ops->write(device, memory[0], &byte, 1), TN_OK); break;
+        case 3: soon(), ask(&other, 0, 5); break;                /* whose own run is held back instead */
+        case 4:
+            there = device->ops->allocate(device, 8);
+            assert_int_equal(held(), TN__CUDA_TOGETHER - 1);
+            device->ops->release(device, there, 8);
+            break;
+        }
+        fake_flush();
+        assert_int_equal(seen_count, 2 * (TN__CUDA_TOGETHER - 1));
+        assert_int_equal(held(), way == 3);
+        assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK);
+        fake_flush();
+        seen_count = 0;
+    }
+    soon(), ask(&t, 0, 5);
+    device->ops->unload(t.executable); /* its run is done nevertheless */
+    assert_int_equal(seen_count, 2);
+    device->ops->unload(other.executable);
+}
+
+/* What comes slowly, what is patched, and what others may wait for is launched at once. */
+static void test_not_held_back(void **state)
+{
+    (void)state;
+    two_steps t;
+    begin(&t, 1);
+    for (int i = 0; i < 9; i++) {
+        late();
+        ask(&t, 0, 5);
+        assert_int_equal(held(), 0);
+    }
+    soon(), ask(&t, 0, 5);
+    assert_int_equal(held(), 1);
+    seen_count = 0;
+    soon(), ask(&t, 0, 6); /* behind the one that was held back, which gets its own scalar */
+    assert_int_equal(held(), 0);
+    fake_flush();
+    assert_int_equal(seen_count, 4 + 2 * 9);
+    check(&t, seen_count - 4, 0, 5);
+    check(&t, seen_count - 2, 0, 6);
+    int graphs = graphs_made();
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(held(), 0);
+        assert_int_equal(graphs_made(), graphs);
+        soon(), ask(&t, 0, 6);
+    }
+    assert_int_equal(graphs_made(), graphs + 1); /* right so often that it was made again */
+    assert_int_equal(held(), 1);
+    device->lent = true;
+    soon(), ask(&t, 0, 6);
+    assert_int_equal(held(), 0);
+    device->lent = false;
+    finish(&t);
+}
+
+/* A series goes with any graph of it, and what the driver cannot put together stays apart. */
+static void test_series_end(void **state)
+{
+    (void)state;
+    two_steps t;
+    begin(&t, 2);
+    ask_many(&t, 3 * TN__CUDA_TOGETHER, 2);
+    assert_int_equal(fake.count.graph_launches, TN__CUDA_TOGETHER + 2);
+    run(&t, 1, 9); /* patches the graph of place 1 */
+    run(&t, 0, 5);
+    int launches = fake.count.graph_launches;
+    ask_many(&t, 4 * TN__CUDA_TOGETHER, 2);
+    assert_int_equal(fake.count.graph_launches, launches + 4 * TN__CUDA_TOGETHER);
+    finish(&t);
+    fake.no_children = true;
+    begin(&t, 1);
+    ask_many(&t, 5 * TN__CUDA_TOGETHER, 1);
+    assert_int_equal(fake.count.graph_launches, 5 * TN__CUDA_TOGETHER);
+    assert_int_equal(held(), 0);
+    assert_string_equal(tn_error(), "");
+    device->ops->unload(t.executable);
+    assert_int_equal(fake.count.graphs, fake.count.graphs_gone);
 }
 
 /* ---- what waits for what ---- */
@@ -340,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup(test_steady_loop, setup),  cmocka_unit_test_setup(test_many_places, setup),
         cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
         cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test(test_order),
+        cmocka_unit_test_setup(test_together, setup),     cmocka_unit_test_setup(test_held_back, setup),
+        cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup),
         cmocka_unit_test_setup(test_transfers, setup),
         cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
     };

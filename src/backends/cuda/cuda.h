@@ -35,6 +35,20 @@ typedef struct tn__cuda_packed tn__cuda_packed;
 /* What waiting for the GPU means to whoever looks for hidden waits: TANSO_CUDA_SYNC. */
 typedef enum tn__cuda_waits { TN__CUDA_WAITS_ALLOWED, TN__CUDA_WAITS_REPORTED, TN__CUDA_WAITS_FORBIDDEN } tn__cuda_waits;
 
+typedef struct tn__cuda_graph tn__cuda_graph;
+typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
+
+/* Runs of one program that have been asked for and not launched yet: see series.c. */
+#define TN__CUDA_TOGETHER 4
+typedef struct tn__cuda_held {
+    pthread_mutex_t lock;      /* taken last of all, the allocator's included */
+    _Atomic int count;
+    tn__cuda_graph *graph[TN__CUDA_TOGETHER];
+    tn__cuda_graph_cache *cache;
+    const char *label;
+    uint64_t last;             /* when a graph's run was last asked for, in nanoseconds */
+} tn__cuda_held;
+
 typedef struct tn__cuda_device {
     tn__device *owner;
     const tn__cuda_libraries *libraries;
@@ -54,6 +68,7 @@ typedef struct tn__cuda_device {
     tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
+    tn__cuda_held held;
     char last_label[96];       /* of the work started most recently */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
     bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
@@ -77,8 +92,13 @@ static inline tn__cuda_device *tn__cuda_of(const tn__device *device)
     return device->backend_data;
 }
 
-/* Makes the device's context this thread's; fails if the device has faulted. */
+/* Makes the device's context this thread's, for work other than a graph's, and launches what is held back before it; fails if the
+ * device has faulted. */
 tn_status tn__cuda_enter(tn__cuda_device *device, const char *what);
+/* The same without launching anything: for a program's run, and under the allocator's lock. */
+tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what);
+/* Launches what is held back, in the context of the device. */
+tn_status tn__cuda_flush(tn__cuda_device *device);
 /* TN_OK for success; else latches the error, and what ruins the context for good. */
 tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);
 /* Notes what is started, for the message of a fault. */
@@ -244,14 +264,23 @@ void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* ---- graphs of programs (graph.c) ---- */
 
+/* Graphs that came one behind the other, and may come so again. */
+typedef struct tn__cuda_series {
+    tn__cuda_graph *part[TN__CUDA_TOGETHER];
+    CUgraphExec exec;          /* of them all; NULL: they came once so far */
+    uint64_t used;
+} tn__cuda_series;
+
 /* The graphs of one executable, by the addresses they were captured with. */
-typedef struct tn__cuda_graph tn__cuda_graph;
 #define TN__CUDA_GRAPHS_KEPT 16
-typedef struct tn__cuda_graph_cache {
+#define TN__CUDA_SERIES_KEPT 8
+struct tn__cuda_graph_cache {
     tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
+    tn__cuda_series series[TN__CUDA_SERIES_KEPT];
     uint64_t uses;
     bool refused;              /* something in the program cannot be captured */
-} tn__cuda_graph_cache;
+    bool apart;                /* its graphs cannot be launched together */
+};
 /* Runs steps as a graph; *done tells whether it did (else nothing has been started). */
 tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run,
                              bool *done);

@@ -47,11 +47,17 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
 }
 
-tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
+tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what)
 {
     if (device->faulted)
         return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
     return tn__cuda_check(device, device->driver->cuCtxSetCurrent(device->context), what);
+}
+
+tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
+{
+    tn_status status = tn__cuda_enter_held(device, what);
+    return status == TN_OK ? tn__cuda_flush(device) : status;
 }
 
 /* ---- waiting ---- */
@@ -100,7 +106,7 @@ void *tn__cuda_allocate(tn__device *device, size_t bytes)
 {
     tn__cuda_device *cuda = tn__cuda_of(device);
     CUdeviceptr memory = 0;
-    if (tn__cuda_enter(cuda, "allocate") != TN_OK)
+    if (tn__cuda_enter_held(cuda, "allocate") != TN_OK)
         return NULL;
     CUresult result = cuda->driver->cuMemAlloc(&memory, bytes ? bytes : 1);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) /* of that, the allocator tells more */
@@ -113,8 +119,10 @@ void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
     (void)bytes;
     tn__cuda_device *cuda = tn__cuda_of(device);
     /* At exit the driver may be gone already, and the memory with it; a lost context has none either. */
-    if (cuda->driver->cuCtxSetCurrent(cuda->context) == CUDA_SUCCESS)
-        cuda->driver->cuMemFree((CUdeviceptr)memory);
+    if (cuda->driver->cuCtxSetCurrent(cuda->context) != CUDA_SUCCESS)
+        return;
+    (void)tn__cuda_flush(cuda); /* what still uses it; a failure is latched */
+    cuda->driver->cuMemFree((CUdeviceptr)memory);
 }
 
 tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t bytes)
@@ -212,6 +220,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     pthread_mutex_init(&device->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     pthread_mutex_init(&device->fault_lock, NULL);
+    pthread_mutex_init(&device->held.lock, NULL);
     sigset_t before;
     tn__signals_hold(&before); /* for the driver's threads */
     tn_status status = open_context(device, index);
@@ -219,6 +228,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     if (status != TN_OK) {
         pthread_mutex_destroy(&device->lock);
         pthread_mutex_destroy(&device->fault_lock);
+        pthread_mutex_destroy(&device->held.lock);
         tn__free(device);
         return status;
     }

@@ -28,7 +28,7 @@
 /* What a driver may lack: without them programs are launched step by step. */
 #define TN__CUDA_GRAPHS(X) \
     X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) X(cuGraphCreate) X(cuGraphAddKernelNode) \
-    X(cuGraphAddDependencies) \
+    X(cuGraphAddChildGraphNode) X(cuGraphAddDependencies) \
     X(cuGraphInstantiate) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuGraphLaunch) X(cuGraphExecKernelNodeSetParams)
 
 #define TN__CUDA_COMPILER(X) \

@@ -185,7 +185,7 @@ void tn__cuda_unload(tn__executable *executable)
     /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
     pthread_mutex_lock(&device->lock);
     if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
-        driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
+        tn__cuda_flush(device) == TN_OK && driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
         tn__cuda_settle(device);
     delist(executable);
     pthread_mutex_unlock(&device->lock);
@@ -233,7 +233,7 @@ static tn_status start_steps(const tn__executable *executable, const tn__cuda_ru
 tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers, const uint64_t *scalars)
 {
     tn__cuda_device *device = executable->device;
-    tn_status status = tn__cuda_enter(device, "run");
+    tn_status status = tn__cuda_enter_held(device, "run");
     if (status == TN_OK)
         status = tn__cuda_look(device);
     if (status != TN_OK || executable->step_count == 0)
@@ -251,6 +251,8 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
     bool done = false;
     if (executable->has_run && device->graphs)
         status = tn__cuda_graph_run(&executable->graphs, executable->step, executable->step_count, &run, &done);
+    if (!done && status == TN_OK)
+        status = tn__cuda_flush(device);
     if (!done && status == TN_OK)
         status = start_steps(executable, &run);
     executable->has_run = true;

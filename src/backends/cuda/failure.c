@@ -81,7 +81,9 @@ tn_status tn__cuda_look(tn__cuda_device *device)
     pthread_mutex_lock(&device->lock);
     tn_status status = TN_OK;
     if (reported(device)) {
-        status = tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), "run");
+        status = tn__cuda_flush(device); /* what is held back finds the latch as the failure left it */
+        if (status == TN_OK)
+            status = tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), "run");
         if (status == TN_OK)
             tn__cuda_settle(device);
     }

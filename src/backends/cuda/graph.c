@@ -10,24 +10,16 @@
  * cost the GPU two microseconds.
  *
  * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one that
- * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible.
+ * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible. One that
+ * has been patched and then is right many times is made again, so that it can be a part of a series (series.c).
  */
 #include <string.h>
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/graph.h"
 #include "core/log.h"
 #include "core/memory.h"
 
-struct tn__cuda_graph {
-    CUgraph made;        /* whose nodes name those of the executable one */
-    CUgraphExec exec;
-    tn__cuda_recording recording;
-    uint64_t used;
-    unsigned long long guard;
-    size_t *first;       /* by step: its first node */
-    uint64_t *scalars;
-    void *buffers[];
-};
+#define STEADY 16 /* runs of a patched graph after which it pays to make it again */
 
 static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
 {
@@ -45,6 +37,7 @@ static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
 
 void tn__cuda_graphs_free(tn__cuda_graph_cache *cache, tn__cuda_device *device)
 {
+    tn__cuda_series_free(device, cache);
     for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++)
         graph_free(cache->graph[i], device);
     *cache = (tn__cuda_graph_cache){.refused = cache->refused};
@@ -175,9 +168,18 @@ static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const 
     return s->alpha >= 0 && s->kind == TN__STEP_OP && graph->scalars[s->alpha] != scalars[s->alpha];
 }
 
+/* Before the first node of a run is patched: runs that are held back must be launched as they were. */
+static tn_status begin_patching(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, tn__cuda_device *device)
+{
+    tn_status status = graph->patched ? TN_OK : tn__cuda_series_leave(device, cache, graph);
+    graph->patched = true;
+    graph->steady = 0;
+    return status;
+}
+
 /* Brings the nodes that differ up to this run. False if only another graph would do. */
-static bool patch(tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *given, bool bound,
-                  tn_status *status)
+static bool patch(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const tn__cuda_step *step, int count,
+                  const tn__cuda_run *given, bool bound, tn_status *status)
 {
     tn__cuda_run run = *given;
     for (int i = 0; i < count && !bound; i++)
@@ -189,8 +191,11 @@ static bool patch(tn__cuda_graph *graph, const tn__cuda_step *step, int count, c
         bool differs = step[i].may_fail || other_scalars(graph, step[i].step, run.scalars) ||
                        (!bound && other_addresses(graph, &step[i], &run));
         graph->recording.next = graph->first[i];
-        if (differs && graph->first[i + 1] > graph->first[i])
-            *status = step[i].start(&step[i], &run);
+        if (differs && graph->first[i + 1] > graph->first[i]) {
+            *status = begin_patching(cache, graph, run.device);
+            if (*status == TN_OK)
+                *status = step[i].start(&step[i], &run);
+        }
     }
     const tn__program *program = step->program;
     if (!bound)
@@ -200,6 +205,9 @@ static bool patch(tn__cuda_graph *graph, const tn__cuda_step *step, int count, c
     graph->guard = run.failure.guard;
     return true;
 }
+
+/* Has it been patched, and been right ever since? */
+static bool renew(tn__cuda_graph *graph) { return graph->patched && ++graph->steady > STEADY; }
 
 /* ---- running ---- */
 
@@ -228,7 +236,9 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
         return TN_OK;
     int place = find(cache, run, step->program->buffer_count, &bound);
     tn__cuda_graph *graph = cache->graph[place];
-    if (graph && (!patch(graph, step, count, run, bound, &status) || status != TN_OK)) {
+    if (graph && (!patch(cache, graph, step, count, run, bound, &status) || status != TN_OK || renew(graph))) {
+        tn_status left = tn__cuda_series_leave(run->device, cache, graph);
+        status = status == TN_OK ? left : status;
         graph_free(graph, run->device);
         graph = cache->graph[place] = NULL;
     }
@@ -241,7 +251,5 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
         return TN_OK;
     *done = true;
     graph->used = ++cache->uses;
-    tn__cuda_note(run->device, step->step->label ? step->step->label : "a graph");
-    return tn__cuda_check(run->device, run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream),
-                          step->step->label ? step->step->label : "run");
+    return tn__cuda_series_add(run->device, cache, graph, step->step->label ? step->step->label : "a graph");
 }

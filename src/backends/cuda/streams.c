@@ -31,7 +31,8 @@ static tn_status stream_enter(tn__device *owner, void *stream)
 
 static void *stream_native(tn__device *owner)
 {
-    return tn__cuda_of(owner)->stream;
+    owner->lent = true;
+    return tn__cuda_enter(tn__cuda_of(owner), "stream_native") == TN_OK ? tn__cuda_of(owner)->stream : NULL;
 }
 
 static void *event_new(tn__device *owner)

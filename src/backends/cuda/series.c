@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs of one program that follow one another quickly, as the steps of a training loop do, launched several at a time. Between
+ * two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a run whose graph
+ * needs no patching is held back until there are TN__CUDA_TOGETHER of them, and their graphs are launched as one, in which each
+ * waits for the whole one before it.
+ *
+ * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first what is
+ * held back (tn__cuda_enter does). Where others have got hold of the stream or of memory, who may wait by CUDA's own means,
+ * nothing is held back; nor where runs are more than QUICK apart, so that the GPU is not kept waiting by a program that does
+ * something else in between.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "backends/cuda/graph.h"
+#include "core/log.h"
+
+#define QUICK 100000 /* nanoseconds */
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- series ---- */
+
+static void forget(tn__cuda_device *device, tn__cuda_series *series)
+{
+    if (series->exec)
+        device->libraries->graphs.cuGraphExecDestroy(series->exec);
+    *series = (tn__cuda_series){0};
+}
+
+void tn__cuda_series_free(tn__cuda_device *device, tn__cuda_graph_cache *cache)
+{
+    for (int i = 0; i < TN__CUDA_SERIES_KEPT; i++)
+        forget(device, &cache->series[i]);
+}
+
+/* The graphs of the parts one behind the other; false if the driver refuses that. */
+static bool build(const tn__cuda_device *device, tn__cuda_series *series)
+{
+    const tn__cuda_graphs *api = &device->libraries->graphs;
+    CUgraph made;
+    CUgraphNode node[TN__CUDA_TOGETHER];
+    if (api->cuGraphCreate(&made, 0) != CUDA_SUCCESS)
+        return false;
+    bool done = true;
+    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
+        done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0, series->part[i]->made) == CUDA_SUCCESS;
+    done = done && api->cuGraphInstantiate(&series->exec, made, 0) == CUDA_SUCCESS;
+    api->cuGraphDestroy(made);
+    return done;
+}
+
+/* That of these graphs in this order, made when they come for the second time; NULL: one by one. */
+static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *const *graph)
+{
+    tn__cuda_series *series = cache->series, *oldest = series;
+    for (; series < cache->series + TN__CUDA_SERIES_KEPT; series++) {
+        if (memcmp(series->part, graph, sizeof series->part) == 0)
+            break;
+        oldest = series->used < oldest->used ? series : oldest;
+    }
+    bool known = series < cache->series + TN__CUDA_SERIES_KEPT;
+    if (!known) {
+        series = oldest;
+        forget(device, series);
+        memcpy(series->part, graph, sizeof series->part);
+    } else if (series->exec == NULL && !build(device, series)) {
+        cache->apart = true;
+        tn__log(TN__LOG_DEBUG, "cuda", "graphs of %s cannot be launched together", device->held.label);
+    }
+    series->used = ++cache->uses;
+    return series->exec;
+}
+
+/* ---- what is held back ---- */
+
+static tn_status launch(tn__cuda_device *device, CUgraphExec exec)
+{
+    const char *label = device->held.label;
+    tn__cuda_note(device, label);
+    return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), label);
+}
+
+static tn_status launch_held(tn__cuda_device *device)
+{
+    tn__cuda_held *held = &device->held;
+    int count = held->count;
+    CUgraphExec all = count == TN__CUDA_TOGETHER ? find(device, held->cache, held->graph) : NULL;
+    tn_status status = TN_OK;
+    held->count = 0;
+    if (all)
+        return launch(device, all);
+    for (int i = 0; i < count && status == TN_OK; i++)
+        status = launch(device, held->graph[i]->exec);
+    return status;
+}
+
+tn_status tn__cuda_flush(tn__cuda_device *device)
+{
+    if (device->held.count == 0)
+        return TN_OK;
+    pthread_mutex_lock(&device->held.lock);
+    tn_status status = launch_held(device);
+    pthread_mutex_unlock(&device->held.lock);
+    return status;
+}
+
+tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const char *label)
+{
+    tn__cuda_held *held = &device->held;
+    uint64_t now = nanoseconds();
+    bool hold = now < held->last + QUICK && !graph->patched && !cache->apart && !device->owner->lent;
+    held->last = now;
+    pthread_mutex_lock(&held->lock);
+    tn_status status = held->count && (!hold || held->cache != cache) ? launch_held(device) : TN_OK;
+    held->cache = cache;
+    held->label = label;
+    held->graph[held->count] = graph;
+    if (status == TN_OK && (++held->count == TN__CUDA_TOGETHER || !hold))
+        status = launch_held(device);
+    pthread_mutex_unlock(&held->lock);
+    return status;
+}
+
+tn_status tn__cuda_series_leave(tn__cuda_device *device, tn__cuda_graph_cache *cache, const tn__cuda_graph *graph)
+{
+    tn_status status = tn__cuda_flush(device);
+    for (int i = 0; i < TN__CUDA_SERIES_KEPT; i++)
+        for (int k = 0; k < TN__CUDA_TOGETHER; k++)
+            if (cache->series[i].part[k] == graph)
+                forget(device, &cache->series[i]);
+    return status;
+}
