@@ -125,7 +125,7 @@ tn_array *tn_power(const tn_array *a, const tn_array *b)
     TN__RETURN(power(tn__node_of(a, "power"), tn__node_of(b, "power")));
 }
 
-/* Of integers NumPy's quotient is whole: not 0 for 1 and -1 only. */
+/* Of integers NumPy's quotient is whole: not 0 for 1 and -1 only, and of 0 what infinity is cast to. */
 static tn__node *reciprocal(tn__node *a)
 {
     TN__PASS_ERROR(a);
@@ -133,8 +133,10 @@ static tn__node *reciprocal(tn__node *a)
     TN__PASS_ERROR(a);
     if (!tn_dtype_is_integer((tn_dtype)a->dtype) || a->flags & TN__NODE_WEAK)
         return tn__unary(TN__OP_RECIPROCAL, a);
-    tn__node *unit = tn__with(TN__OP_EQUAL, tn__unary(TN__OP_ABS, a), 1);
-    return tn__where(unit, a, tn__const_like(a, 0));
+    tn__node *unit = tn__with(TN__OP_EQUAL, tn__unary(TN__OP_ABS, a), 1), *quotient = tn__where(unit, a, tn__const_like(a, 0));
+    if (a->dtype != TN_INT32 && a->dtype != TN_INT64)
+        return quotient;
+    return tn__where(tn__with(TN__OP_EQUAL, a, 0), tn__const_like(a, a->dtype == TN_INT32 ? INT32_MIN : (double)INT64_MIN), quotient);
 }
 
 tn_array *tn_reciprocal(const tn_array *x)

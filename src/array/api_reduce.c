@@ -194,11 +194,16 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     bool whole = !tn__dtype_inexact(dtype); /* then each step is cut to it */
     if (whole && op == TN__OP_SQRT && (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
         TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s", tn_dtype_name(dtype));
-    a = tn__cast(a, whole ? dtype : wide(dtype));
-    tn__node *mean = average_where(a, set, opts, 0);
-    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, whole ? tn__cast(mean, dtype) : mean);
+    bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(dtype) && !whole; /* then the mean alone is real */
+    tn__node *counted = tn__cast(a, whole ? dtype : wide(dtype));
+    tn__node *mean = average_where(counted, set, opts, 0);
+    TN__PASS_ERROR(mean);
+    tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, (tn_dtype)a->dtype))
+                                : tn__binary(TN__OP_SUBTRACT, counted, whole ? tn__cast(mean, dtype) : mean);
     TN__PASS_ERROR(deviation);
-    if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
+    if (parts) {
+        deviation = tn__cast(tn__unary(TN__OP_ABS, deviation), wide(dtype));
+    } else if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
         dtype = opts->dtype ? opts->dtype : (tn_dtype)tn__dtypes[dtype].component;
         deviation = tn__unary(TN__OP_ABS, deviation);
     }

@@ -165,7 +165,10 @@ static tn_array *edges_along(const tn_array *x, int d, const tn_histogramdd_opts
     tn_histogram_opts own = {.bins = opts->bins ? opts->bins[d] : 0, .edges = opts->edges ? opts->edges[d] : NULL};
     if (opts->bins && own.bins < 1)
         own.bins = -1; /* 0 stands for the default */
-    if (!opts->limits || opts->limits[d][0] != opts->limits[d][0])
+    bool limited = opts->limits && opts->limits[d][0] == opts->limits[d][0];
+    if (limited || tn_size(x) == 0) /* limits are of float64 */
+        x = tn_cast(x, TN_FLOAT64);
+    if (!limited)
         return edges_of(x, &own);
     own.low = opts->limits[d][0];
     own.high = opts->limits[d][1];

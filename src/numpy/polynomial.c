@@ -104,8 +104,8 @@ static tn_status divided(const tn_array *p, const tn_array *q, tn_array *out[2])
         return tn__composed_all(2, out);
     }
     tn_dtype dtype = tn_dtype_promote(tn_dtype_of(inexact(u)), tn_dtype_of(inexact(v)));
+    tn_array *r = tn_cast(u, dtype), *scale = tn_cast(tn_reciprocal(tn_index(inexact(v), 0)), dtype); /* rounded in v's dtype, as NumPy's */
     v = tn_cast(v, dtype);
-    tn_array *r = tn_cast(u, dtype), *scale = tn_reciprocal(tn_index(v, 0));
     int64_t n = tn_size(u), m = tn_size(v), steps = n - m + 1;
     const tn_create_opts like = {.dtype = dtype, .device = tn_device_of(u)};
     tn_array *quotient = steps > 0 ? NULL : tn_zeros_with(tn__vector(1), &like);

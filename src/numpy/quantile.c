@@ -93,15 +93,19 @@ static tn_array *failure(const tn_array *x)
     return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
 }
 
-/* a + (b - a) t, exact at both ends. */
-static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t)
+/* a + (b - a) t in `dtype`, exact at both ends; the difference of floats is rounded as such, as NumPy's is. */
+static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t, tn_dtype dtype)
 {
-    tn_array *d = tn_subtract(b, a);
+    bool floating = tn_dtype_is_float(tn_dtype_of(a));
+    tn_array *d = floating ? tn_cast(tn_subtract(b, a), dtype) : tn_subtract(tn_cast(b, dtype), tn_cast(a, dtype));
+    a = tn_cast(a, dtype);
+    b = tn_cast(b, dtype);
+    t = tn_cast(t, dtype);
     tn_array *upper = tn_subtract(b, tn_multiply(d, tn_subtract(tn_weak_int(1), t)));
     return tn_where(tn_greater_equal(t, tn_weak_float(0.5)), upper, tn_add(a, tn_multiply(d, t)));
 }
 
-/* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (float64, of extent 1 in the last axis). */
+/* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (of q's dtype, of extent 1 in the last axis). */
 static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, const tn_array *q, const method *m, tn_dtype dtype)
 {
     tn_array *last = tn_subtract(count, tn_weak_int(1)), *h;
@@ -120,7 +124,7 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
         t = tn_zeros_like(t);
         break;
     case UP:
-        t = tn_cast(fraction, TN_FLOAT64);
+        t = tn_cast(fraction, tn_dtype_of(t));
         break;
     case NEAREST:
         if (m->alpha == 1) {
@@ -135,7 +139,7 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
         t = tn_where(fraction, tn_weak_float(0.5), tn_zeros_like(t));
         break;
     case STEP:
-        t = tn_cast(fraction, TN_FLOAT64);
+        t = tn_cast(fraction, tn_dtype_of(t));
         break;
     case HALF_STEP:
         t = tn_where(fraction, one, tn_weak_float(0.5));
@@ -155,7 +159,7 @@ static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, con
         return tn_where(tn_greater(t, zero), b, a);
     if (plain)
         t = tn_where(tn_less(h, zero), tn_zeros_like(t), tn_where(tn_greater(h, last), tn_zeros_like(t), t));
-    return between(tn_cast(a, dtype), tn_cast(b, dtype), tn_cast(t, dtype));
+    return between(a, b, t, dtype);
 }
 
 /* In which dtype quantiles are: a C number q takes x's, else q's counts too. */
@@ -232,6 +236,8 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     }
     if (!m)
         return tn__refused(TN_ERR_NAME, operation, "no method '%s'; see tn_quantile", opts->method);
+    if (unit == 1 && !tn_dtype_is_float(tn_dtype_of(q)) && m == &methods[0]) /* whole q: the least, the largest */
+        m = find_method("nearest");
     slices s;
     if (!make_slices(operation, x, opts ? opts->axis : (tn_axes){0}, &s))
         return failure(x);
@@ -253,7 +259,10 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     tn_array *sorted = tn_sort_with(rows, &last), *nan = floating ? tn_isnan(sorted) : NULL;
     const tn_create_opts f64 = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
     tn_array *count = skip_nan && nan ? tn_sum_with(tn_logical_not(nan), &along) : tn_scalar_with((double)n, &f64);
-    tn_array *fraction = tn_divide(tn_cast(q, TN_FLOAT64), tn_weak_float(unit));
+    /* places are counted in q's dtype, as NumPy's are, unless that has no room for them */
+    tn_dtype exact = tn__is_weak(q) || tn_dtype_of(q) != TN_FLOAT32 ? TN_FLOAT64 : TN_FLOAT32;
+    tn_array *fraction = tn_divide(tn_cast(q, exact), tn_weak_float(unit));
+    count = tn_cast(count, exact);
     if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
         count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
     tn_array *y = weights ? weighted_quantiles(rows, weights, tn_ravel(fraction)) : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
@@ -271,8 +280,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     if (result.ndim > TN_MAX_NDIM)
         return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim, TN_MAX_NDIM);
     y = tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0}));
-    bool ends = unit == 1 && !tn_dtype_is_float(tn_dtype_of(q)) && m == &methods[0]; /* whole q: the least, the largest */
-    return tn_reshape((tn_dtype_of(x) == TN_BOOL && picks) || ends ? tn_cast(y, tn_dtype_of(x)) : y, result);
+    return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, tn_dtype_of(x)) : y, result);
 }
 
 /* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there. */

@@ -55,28 +55,29 @@ static tn_dtype dtype_of(const tn_create_opts *opts)
     return opts && opts->dtype ? opts->dtype : TN_FLOAT32;
 }
 
-/* Places from -1 to 1 in float64; one place is 0. */
-static tn_array *places(int64_t n, const tn_create_opts *opts)
+/* Places from -1 to 1 times a factor in float64, rounded as NumPy's; one place is 0. */
+static tn_array *places(int64_t n, double factor, const tn_create_opts *opts)
 {
     const tn_create_opts own = {.dtype = TN_FLOAT64, .device = opts ? opts->device : (tn_device){0, 0}};
     n = n < 0 ? 0 : n;
     tn_array *k = tn_arange_with((double)(1 - n), (double)n, 2, &own);
+    k = tn_multiply(k, tn_weak_float(factor));
     return n > 1 ? tn_divide(k, tn_weak_float((double)(n - 1))) : k;
 }
 
-/* a + b cos(pi x) + c cos(2 pi x). */
+/* a + b cos(pi x) + c cos(2 pi x), summed in this order. */
 static tn_array *cosines(int64_t n, const double weight[3], const tn_create_opts *opts)
 {
-    tn_array *x = places(n, opts);
-    tn_array *y = tn_multiply(tn_cos(tn_multiply(x, tn_weak_float(M_PI))), tn_weak_float(weight[1]));
+    tn_array *y = tn_multiply(tn_cos(places(n, M_PI, opts)), tn_weak_float(weight[1]));
+    y = tn_add(y, tn_weak_float(weight[0]));
     if (weight[2] != 0)
-        y = tn_add(y, tn_multiply(tn_cos(tn_multiply(x, tn_weak_float(2 * M_PI))), tn_weak_float(weight[2])));
-    return tn_cast(tn_add(y, tn_weak_float(weight[0])), dtype_of(opts));
+        y = tn_add(y, tn_multiply(tn_cos(places(n, 2 * M_PI, opts)), tn_weak_float(weight[2])));
+    return tn_cast(y, dtype_of(opts));
 }
 
 tn_array *tn_bartlett_with(int64_t n, const tn_create_opts *opts)
 {
-    TN__COMPOSE(tn_cast(tn_subtract(tn_weak_float(1), tn_abs(places(n, opts))), dtype_of(opts)));
+    TN__COMPOSE(tn_cast(tn_subtract(tn_weak_float(1), tn_abs(places(n, 1, opts))), dtype_of(opts)));
 }
 
 tn_array *tn_blackman_with(int64_t n, const tn_create_opts *opts)
@@ -96,7 +97,7 @@ tn_array *tn_hanning_with(int64_t n, const tn_create_opts *opts)
 
 static tn_array *kaiser(int64_t n, double beta, const tn_create_opts *opts)
 {
-    tn_array *x = places(n, opts);
+    tn_array *x = places(n, 1, opts);
     tn_array *root = tn_sqrt(tn_subtract(tn_weak_float(1), tn_square(x)));
     const tn_create_opts number = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
     return tn_cast(tn_divide(tn_i0(tn_multiply(root, tn_weak_float(beta))), tn_i0(tn_scalar_with(beta, &number))), dtype_of(opts));

@@ -303,11 +303,16 @@ static tn_array *convolve(const char *operation, const tn_array *a, const tn_arr
     int64_t shifts = n + m - 1;
     tn_array *start = tn_expand_dims(tn__count_up(x, shifts), 1);
     tn_array *rows = tn_broadcast_to(padded, TN_SHAPE(shifts, tn_size(padded)));
-    tn_array *windows = tn_take_along_axis(rows, tn_add(start, tn__count_up(x, m)), 1);
+    tn_array *place = tn_add(start, tn__count_up(x, m)), *windows = tn_take_along_axis(rows, place, 1);
     /* The windows are summed as they are gathered: a product would have all of them in memory at once. */
     tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(y));
     const tn_reduce_opts along = {.axis = {1, {-1}}, .dtype = dtype};
-    tn_array *sums = dtype == TN_BOOL ? tn_matmul(windows, y) : tn_sum_with(tn_multiply(windows, y), &along);
+    tn_array *terms = dtype == TN_BOOL ? NULL : tn_multiply(windows, y);
+    if (tn__dtype_inexact(dtype)) { /* what lies beyond the ends counts for nothing, not 0 times infinity */
+        tn_array *inside = tn_logical_and(tn_greater_equal(place, tn_weak_int(m - 1)), tn_less(place, tn_weak_int(m - 1 + n)));
+        terms = tn_where(inside, terms, tn_weak_int(0));
+    }
+    tn_array *sums = terms ? tn_sum_with(terms, &along) : tn_matmul(windows, y);
     if (full)
         return sums;
     int64_t longer = n > m ? n : m, shorter = n > m ? m : n, count = same ? longer : longer - shorter + 1;

@@ -42,6 +42,12 @@ LINES = [
     (case("linalg.qr", [EYE], [EYE, EYE]), (1, 0, 0)),
     (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, TURNED], rtol=1e-9, atol=1e-9), (1, 0, 0)),  # of equal values
     (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, WRONG], rtol=1e-9, atol=1e-9), (0, 1, 0)),
+    (case("getitem", [EYE, {"list": [ONE, ONE]}], [{"scalar": 1.0}]), (1, 0, 0)),  # a tuple of numbers, written as a list
+    (case("getitem", [EYE, {"list": [ONE, ONE]}], [TURNED]), (0, 1, 0)),
+    (case("tolist", [EYE], [[1.0, 0.0], [0.0, 1.0]]), (1, 0, 0)),
+    (case("tolist", [EYE], [[1.0, 0.0], [0.0, 2.0]]), (0, 1, 0)),
+    (case("conjugate", [{"complex": ["nan", 1]}], [{"complex": ["nan", "nan"]}]), (1, 0, 0)),  # NaN, whatever its other part is
+    (case("conjugate", [{"complex": [1, 1]}], [{"complex": ["nan", "nan"]}]), (0, 1, 0)),
     # what is no case never passes, also where NumPy raised
     (case("add", [MISSING, ONE]), (0, 1, 0)),
     (case("add", [{"array": 1}, ONE]), (0, 1, 0)),

@@ -87,8 +87,10 @@ static bool same_part(long double got, long double expected, long double bound)
     return fabsl(got - expected) <= bound;
 }
 
+/* A complex number with a NaN in it is NaN, as numpy.isnan and numpy.testing have it: what its other part is, compilers differ about. */
 static bool same_element(const long double *got, const long double *expected, int parts, double rtol, double atol)
 {
+    if (parts == 2 && (isnan(expected[0]) || isnan(expected[1]))) return isnan(got[0]) || isnan(got[1]);
     long double size = parts == 1 ? fabsl(expected[0]) : hypotl(expected[0], expected[1]);
     long double bound = atol + rtol * (isfinite(size) ? size : 0);
     if (!same_part(got[0], expected[0], bound)) return false;
@@ -268,6 +270,15 @@ static bool decomposes(call *c, int i, const value *const *expected, int count)
     return holds;
 }
 
+/* Is v x's elements as nested lists, from axis d on? */
+static bool nested_as(const value *v, const tn_array *x, int d)
+{
+    if (d == tn_ndim(x)) return v->kind <= COMPLEX && v->kind != NONE;
+    bool fits = v->kind == LIST && v->list.count == tn_dim(x, d);
+    for (int i = 0; fits && i < v->list.count; i++) fits = nested_as(&v->list.item[i], x, d + 1);
+    return fits;
+}
+
 static const char *compare_here(call *c, const json_t *out, const char *folder, double rtol, double atol)
 {
     const value *expected[MAX_RESULTS];
@@ -277,7 +288,9 @@ static const char *compare_here(call *c, const json_t *out, const char *folder, 
     for (int i = 0; each && i < c->result_count; i++) each = all->list.item[i].kind != LIST || is_numbers(&all->list.item[i]);
     int count = each ? c->result_count : flatten(c, all, expected, 0);
     for (int i = 0; each && i < count; i++) expected[i] = &all->list.item[i];
-    bool listed = all->kind == LIST && c->result_count == 1 && count <= MAX_RESULTS && tn_ndim(c->result[0]) > 0 && tn_dim(c->result[0], 0) == count;
+    if (!strcmp(c->row->name, "tolist") && c->result_count == 1 && tn_ndim(c->result[0]) > 0 && nested_as(all, c->result[0], 0))
+        expected[0] = all, count = 1;
+    bool listed = all->kind == LIST && (count == 0 || expected[0] != all) && c->result_count == 1 && count <= MAX_RESULTS && tn_ndim(c->result[0]) > 0 && tn_dim(c->result[0], 0) == count;
     if (listed && (count > 1 || (expected[0]->kind == ARRAY && tn_ndim(expected[0]->array) == tn_ndim(c->result[0]) - 1))) {
         tn_array *list = c->result[0]; /* a list of numbers, one by one */
         for (c->result_count = 0; c->result_count < count; c->result_count++) c->result[c->result_count] = tn_index(list, c->result_count);

@@ -7,13 +7,22 @@
  *
  * Most of these are its promotion of arrays with numbers (Python's, or arrays without axes), which counts by the least dtype that
  * holds the number's value unless the number is of a higher kind than the arrays (NEP 50 has that rule, which it replaced).
+ *
+ * A generator may also write a tuple that is an index as a list of numbers, which is another index: `lists_are_tuples`, tried last.
  */
 #include "replay.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-bool numpy_1, numpy_2_5;
+bool numpy_1, numpy_2_5, lists_are_tuples;
+
+void set_edition(int i)
+{
+    lists_are_tuples = i >= 3;
+    numpy_1 = i == 1 || i == 4;
+    numpy_2_5 = i == 2;
+}
 
 static bool is_unsigned(tn_dtype dtype) { return tn_dtype_is_integer(dtype) && tn_dtype_name(dtype)[0] == 'u'; }
 

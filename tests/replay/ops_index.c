@@ -45,7 +45,7 @@ static int keys_of(call *c, const value *const *v, int count, tn_key *keys)
     bool arrays_in = false; /* a list that holds arrays is a tuple as well */
     for EACH(i, count == 1 && v[0]->kind == LIST ? v[0]->list.count : 0)
         arrays_in |= v[0]->list.item[i].kind == ARRAY && tn_ndim(v[0]->list.item[i].array) > 0;
-    if (count == 1 && (arrays_in || holds_keys(v[0]))) {
+    if (count == 1 && (arrays_in || holds_keys(v[0]) || (lists_are_tuples && v[0]->kind == LIST))) {
         for EACH(i, v[0]->list.count) keys[i] = key_of(c, &v[0]->list.item[i]);
         return v[0]->list.count;
     }
@@ -92,7 +92,7 @@ static void setitem(call *c, const row *r)
         refuse(c, "no array and value");
         return;
     }
-    tn_array *x = array_of(c, c->rest[0]), *y = array_of(c, c->rest[c->rest_count - 1]);
+    tn_array *x = array_of(c, c->rest[0]), *y = assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     check_assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
     if (!c->refused) check_depth(c, c->rest[c->rest_count - 1], x, count, keys);
@@ -102,7 +102,7 @@ static void setitem(call *c, const row *r)
 /* A list of plain numbers is an array; one that holds arrays, lists, slices and such is a tuple. */
 int index_keys(call *c, const value *v, tn_key *keys)
 {
-    bool tuple = v->kind == LIST && v->list.count && holds_keys(v);
+    bool tuple = v->kind == LIST && ((v->list.count && holds_keys(v)) || lists_are_tuples);
     for EACH(i, v->kind == LIST ? v->list.count : 0) tuple |= v->list.item[i].kind >= LIST;
     const value *items[MAX_ARGUMENTS] = {v};
     for EACH(i, tuple ? v->list.count : 0) items[i] = &v->list.item[i];
@@ -117,7 +117,7 @@ static void add_at(call *c, const row *r)
     if (c->refused) return;
     if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
-    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) || (r->number && tn_dtype_of(y) == TN_BOOL)) { /* added, then cast */
+    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) || (r->number && tn_dtype_of(y) != tn_dtype_of(x))) { /* added, then cast */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK) give(c, x);
     } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
 }

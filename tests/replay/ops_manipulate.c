@@ -431,8 +431,15 @@ static void repeat(call *c, const row *r)
 
 static void resize(call *c, const row *r)
 {
-    (void)r;
-    give(c, tn_resize(array(c, 0), shape(c, 1)));
+    tn_array *x = array(c, 0);
+    tn_shape to = shape(c, 1);
+    int64_t size = tn_size(x), wanted = 1;
+    for (int d = 0; d < to.ndim; d++) wanted *= to.dim[d];
+    if (r->number && wanted > size) { /* the method: zeros behind what there is, not the same once more */
+        tn_array *parts[] = {tn_ravel(x), tn_zeros(TN_SHAPE(wanted - size), .dtype = tn_dtype_of(x))};
+        give(c, tn_reshape(tn_concatenate(2, (const tn_array *const *)parts, 0), to));
+    } else
+        give(c, tn_resize(x, to));
 }
 
 /* number: 0 ndim, 1 size, 2 shape */
@@ -488,6 +495,6 @@ static const row rows[] = {
     {"atleast_3d", "*arys", of_each, NAME(tn_atleast_3d)},
     {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},
     {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile}, {"repeat", "a repeats axis", repeat},
-    {"resize", "a new_shape", resize},
+    {"resize", "a new_shape", resize}, {"ndarray.resize", "a new_shape refcheck", resize, NULL, 1},
 };
 REPLAY_ROWS(rows)

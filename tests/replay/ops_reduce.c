@@ -326,10 +326,11 @@ static void cov(call *c, const row *r)
     if (given(c, 1)) {
         tn_array *both[] = {tn_atleast_2d(x), tn_atleast_2d(array(c, 1))};
         for (int i = 0; i < 2; i++)
-            if (by_columns && tn_ndim(array(c, i)) == 2) both[i] = tn_transpose(both[i], (tn_axes){0});
+            if (by_columns && tn_ndim(array(c, i)) == 2 && !(numpy_1 && tn_dim(both[i], 0) == 1)) both[i] = tn_transpose(both[i], (tn_axes){0});
         x = tn_concatenate(2, (const tn_array *const *)both, 0);
         by_columns = false;
     }
+    if (numpy_1 && tn_ndim(x) == 2 && tn_dim(x, 0) == 1) by_columns = false;
     int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
     const tn_cov_opts o = {.by_columns = by_columns, .ddof = ddof, .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
@@ -359,7 +360,8 @@ static void bincount(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0);
     if (c->slot[0] && c->slot[0]->kind == ARRAY && inexact(tn_dtype_of(x))) refuse(c, "expected integers");
-    if (tn_dtype_of(x) == TN_UINT64) x = tn_cast(x, TN_INT64);
+    if (numpy_1 && tn_dtype_of(x) == TN_UINT64) refuse(c, "no safe cast");
+    if (tn_dtype_of(x) == TN_UINT64 || inexact(tn_dtype_of(x))) x = tn_cast(x, TN_INT64);
     give(c, tn_bincount(x, given(c, 1) ? array(c, 1) : NULL, integer(c, 2, 0)));
 }
 
@@ -374,7 +376,7 @@ static void histogram(call *c, const row *r)
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);
-    if (given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 2) {
+    if (!o.edges && given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 2) {
         tn_array *limits = array(c, 2);
         o.low = tn_item(tn_index(limits, 0));
         o.high = tn_item(tn_index(limits, 1));

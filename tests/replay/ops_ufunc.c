@@ -80,11 +80,12 @@ static void two_of_one(call *c, const row *r)
     tn_array *first, *second;
     no_single_out(c, 1);
     tn_dtype of = tn_dtype_of(array(c, 0)), to = dtype(c, 3, TN_FLOAT64);
+    if (given(c, 3) && *r->name == 'f') refuse(c, "an exponent is no float"); /* one dtype is that of all results */
     const char *rule = string(c, 4, "same_kind");
     if (!tn_can_cast_by(TN_BOOL, TN_BOOL, rule)) refuse(c, "casting '%s'", rule);
     if ((strcmp(rule, "unsafe") && !tn_dtype_is_float(of) && (!strcmp(rule, "no") || !strcmp(rule, "equiv"))) || !tn_dtype_is_float(to)) refuse(c, "casting");
     tn_status (*f)(const tn_array *, tn_array **, tn_array **) = (tn_status(*)(const tn_array *, tn_array **, tn_array **))r->function;
-    f(array(c, 0), &first, &second);
+    f(given(c, 3) ? tn_cast(array(c, 0), to) : array(c, 0), &first, &second);
     give_two(c, 1, first, second);
 }
 
@@ -299,6 +300,7 @@ static void reduce(call *c, const row *r)
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .keepdims = boolean(c, 4, false) && !nothing && tn_ndim(array(c, 0)) > 0,
                         .where = mask(c, 6)};
     if (given(c, 5)) o.initial = numpy_1 ? tn_cast(array(c, 5), o.dtype ? o.dtype : tn_dtype_of(x)) : operand(c, 5, 0, 0);
+    if (given(c, 5) && c->slot[5]->kind == COMPLEX && !tn_dtype_is_complex(o.dtype ? o.dtype : tn_dtype_of(x))) refuse(c, "a complex initial value");
     int known = reorderable_of(r);
     if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
     bool logical = !strncmp(r->name, "logical", 7);
@@ -330,6 +332,7 @@ static void accumulate(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 1, 0)}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = array(c, 0);
+    if (c->slot[1] && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "one axis");
     if (!strncmp(r->name, "logical", 7) && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
     if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
     tn_array *y = r->number == 1 ? tn_accumulate_by((tn_binary_function *)r->function, x, &o)

@@ -96,7 +96,7 @@ bool given(const call *c, int i);
 /* As an array, as NumPy's asarray makes one; of dtype `as` unless that is the default. */
 tn_array *array(call *c, int i);
 tn_array *array_of(call *c, const value *v);
-/* As an array that NumPy asks for its shape: refuses a list. */
+/* As an array that NumPy asks for its shape: refuses a list, and Python's numbers. */
 tn_array *own_array(call *c, int i);
 /* As an operand of elementwise functions: a Python number is a weak scalar where an array is among arguments a to b. */
 tn_array *operand(call *c, int i, int first, int last);
@@ -118,6 +118,8 @@ tn_array *mask(call *c, int i);
 int index_keys(call *c, const value *v, tn_key *keys);
 /* Python's assignment of a number to elements of a dtype: refuses what it refuses. */
 void check_assigned(call *c, const value *v, tn_dtype to);
+/* The number or array as it is assigned: NumPy 1 makes a Python float an int first, which may wrap around. */
+tn_array *assigned(call *c, const value *v, tn_dtype to);
 /* Integers of a list, or one; their number. */
 int integers(call *c, const value *v, long long *out, int capacity);
 /* The arrays of a list, or along the first axis of one array; their number. */
@@ -160,6 +162,11 @@ const row *replay_find(const char *name);
 
 /* The call at hand is made as NumPy 1 made it, or as NumPy 2.5 does. */
 extern bool numpy_1, numpy_2_5;
+/* A list that is an index alone is a tuple of keys. */
+extern bool lists_are_tuples;
+/* 0: NumPy 2; others are tried by turns. */
+enum { EDITIONS = 5 };
+void set_edition(int i);
 /* operand() then. */
 tn_array *first_operand(call *c, int i, int first, int last);
 /* x in double precision then, in which NumPy 1 transformed. */

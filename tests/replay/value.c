@@ -307,7 +307,7 @@ tn_array *array(call *c, int i) { return array_of(c, c->slot[i]); }
 
 tn_array *own_array(call *c, int i)
 {
-    if (c->slot[i] && c->slot[i]->kind == LIST) mismatch(c, c->slot[i], "an array");
+    if (c->slot[i] && (c->slot[i]->kind == LIST || c->slot[i]->kind <= COMPLEX)) mismatch(c, c->slot[i], "an array");
     return array(c, i);
 }
 
@@ -358,6 +358,13 @@ tn_array *mask(call *c, int i)
     return given(c, i) && !all ? array(c, i) : NULL;
 }
 
+tn_array *assigned(call *c, const value *v, tn_dtype to)
+{
+    tn_array *x = array_of(c, v);
+    bool ints = numpy_1 && v->kind == FLOAT && tn_dtype_is_integer(to) && fabs(v->f) < 0x1p63;
+    return ints ? tn_cast(x, TN_INT64) : x;
+}
+
 void check_assigned(call *c, const value *v, tn_dtype to)
 {
     bool whole = tn_dtype_is_integer(to);
@@ -365,6 +372,10 @@ void check_assigned(call *c, const value *v, tn_dtype to)
         for (int k = 0; k < v->list.count; k++) check_assigned(c, &v->list.item[k], to);
     if (v->kind == FLOAT && whole && !isfinite(v->f)) refuse(c, "%g cannot be an integer", v->f);
     if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL) refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
+    if (v->kind == FLOAT && whole && (fabs(v->f) >= 0x1p64 || !numpy_1)) { /* made an int first */
+        double least = tn_dtype_name(to)[0] == 'i' ? -ldexp(1, 8 * (int)tn_dtype_size(to) - 1) : 0, most = ldexp(1, 8 * (int)tn_dtype_size(to) - (least < 0));
+        if (!(trunc(v->f) >= least && trunc(v->f) < most)) refuse(c, "%g does not fit %s", v->f, tn_dtype_name(to));
+    }
     if (v->kind != INT || !whole || (numpy_1 && !v->digits)) return;
     int bits = 8 * (int)tn_dtype_size(to);
     bool is_signed = tn_dtype_name(to)[0] == 'i';

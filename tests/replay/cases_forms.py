@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Calls at the ends of what is defined: infinities that meet zeros, whole numbers without an inverse, results in wider dtypes, forms of
+arguments that a generator may choose."""
+import numpy as np
+
+from casewriter import INTEGERS, NEW, array, pick, rng, values
+
+INF, NAN = np.inf, np.nan
+
+
+def infinities(w):
+    """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity."""
+    for dtype in ("float32", "float64"):
+        a = np.array([1, INF, -2, NAN, 0, 3, 4]).astype(dtype)
+        b = np.array([2, -1, INF]).astype(dtype)
+        for op in ("convolve", "correlate"):
+            for mode in ("full", "same", "valid"):
+                for x, y in ((a, b), (b, a), (a, b[:1]), (values(dtype, (5,), False), b)):
+                    w.case(op, getattr(np, op), [x, y], {"mode": mode}, rtol=1e-4, atol=1e-4)
+
+
+def whole(w):
+    for dtype in INTEGERS:
+        w.case("reciprocal", np.reciprocal, [np.array([0, 1, 2, 5, 0]).astype(dtype)])
+        w.case("reciprocal", np.reciprocal, [np.zeros((), dtype)])
+    big = np.array([2**62 + 1, -(2**62) - 3, 5])
+    w.case("quantile", np.quantile, [big, [0, 1]])
+    w.case("quantile", np.quantile, [big, 1])
+    for value in (1e300, 1e10, -5.0, 300.7, -0.5, NAN, 2.0**63):
+        for dtype in ("int16", "uint8", "uint64", "int64"):
+            if NEW:  # NumPy 1 lets some wrap around
+                w.case("setitem", assign, [np.zeros(3, dtype), 1, value], mutable=True)
+                w.case("setitem", assign, [np.zeros(3, dtype), slice(0, 2), [1.0, value]], mutable=True)
+
+
+def assign(x, *rest):
+    index = rest[:-1]
+    x[index[0] if len(index) == 1 else index] = rest[-1]
+    return x
+
+
+def wider(w):
+    """Interpolated, averaged and counted in another dtype than the operand's."""
+    for dtype in ("float16", "float32"):
+        x = values(dtype, (3, 7), False)
+        for method in ("linear", "hazen", "weibull", "median_unbiased", "interpolated_inverted_cdf"):
+            for op, scale in (("quantile", 1), ("percentile", 100), ("nanquantile", 1)):
+                q = rng.random(3) * scale
+                w.case(op, getattr(np, op), [x, pick([q, list(map(float, q))])], {"axis": pick([0, 1, None]), "method": method}, rtol=1e-12)
+    for op in ("quantile", "percentile"):
+        q = np.float32(0.3 if op == "quantile" else 30)
+        w.case(op, getattr(np, op), [values("float64", (2, 9), False), q], {"axis": 1}, rtol=1e-12)
+        w.case(op, getattr(np, op), [np.arange(6.0), q], rtol=1e-12)
+    for op in ("var", "std", "nanvar", "nanstd"):
+        for dtype in ("complex64", "complex128"):
+            x = values(dtype, (4, 5), False)
+            for into in ("float32", "float64", "complex128"):
+                w.case(op, getattr(np, op), [x], {"dtype": np.dtype(into), "axis": pick([0, None])}, rtol=1e-5)
+    for dtype in ("float32", "float64"):
+        x, y = values(dtype, (9,), False), values(dtype, (9,), False)
+        for kwargs in ({"range": [[-2, 2], [-1, 3]]}, {"bins": [3, 4], "range": [[-9, 9], [-9, 9]], "density": True}):
+            w.case("histogram2d", np.histogram2d, [x, y], kwargs, rtol=1e-12)
+        w.case("histogram2d", np.histogram2d, [x[:0], y[:0]])
+        w.case("histogram_bin_edges", np.histogram_bin_edges, [x, [0, 1, 2]], {"range": [3, 1]})
+    for op in ("modf", "frexp"):
+        for dtype in ("int8", "float16", "float32"):
+            w.case(op, getattr(np, op), [values(dtype, (4,), False)], {"dtype": np.dtype("float64")})
+    for n in (2, 5, 8, 33):
+        for op in ("blackman", "hamming", "hanning", "bartlett"):
+            w.case(op, getattr(np, op), [n], rtol=1e-12, atol=1e-18)
+
+
+def places(w):
+    """Unsigned values taken from others, scans of numbers, tuples of numbers as an index."""
+    for method in ("add", "subtract"):
+        function = getattr(np, method)
+
+        def at(x, i, y, function=function):
+            function.at(x, i, y)
+            return x
+
+        for dtype in ("float16", "float64", "int32"):
+            w.case(f"{method}.at", at, [values(dtype, (5,), False), np.array([0, 3, 3]), np.array([5, 6, 200], "uint8")], mutable=True)
+    w.case("minimum.accumulate", np.minimum.accumulate, [values("float32", (2, 3))], {"axis": None})
+    w.case("add.reduce", np.add.reduce, [values("float32", (2, 3))], {"initial": 1 + 2j})
+    x = array("float64", (3, 4))
+    for index in ((1, 2), (-1, 0), (0,)):
+        w.case("getitem", lambda a, i: a[tuple(i)], [x, index])
+        w.case("setitem", lambda a, i, v: assign(a, tuple(i), v), [x, index, 7.5], mutable=True)
+    w.case("getitem", lambda a, i: a[()], [x, ()])
+    w.case("getitem", lambda a, i: a[[1, 2]], [x, [1, 2]])
+
+    def resize(a, shape, refcheck):
+        a = a.copy()
+        a.resize(shape, refcheck=refcheck)
+        return a
+
+    for shape in ((2, 2), (3, 5), 4):
+        w.case("ndarray.resize", resize, [x[:, :1], shape, False])
+
+
+def write(w):
+    infinities(w)
+    whole(w)
+    wider(w)
+    places(w)
