@@ -187,7 +187,7 @@ static const struct {
 static void sort_together(rows_run *run, int team)
 {
     const rows_data *data = run->data;
-    void *scratch = tn__alloc(data->scratch);
+    void *scratch = tn__alloc_aligned(data->scratch);
     run->no_memory = !scratch;
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->rest, run->base, 0);
@@ -263,7 +263,7 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     data->dtype = dtype;
     data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION;
     data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
-    data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1]) : 0;
+    data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], data->place < 0 ? data->step[0] : 0) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
     return TN_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which are dealt out by a byte of theirs
- * at a time from the lowest. Each pass keeps the order of what it finds equal, so the whole does.
+ * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts.
  *
  * Sorted values are made of the sorted keys, which tell them but for zeros' signs and NaNs' bits: where a row has such, these come
  * from the row itself, in its order. Places travel with the keys, in one word if both fit.
@@ -12,142 +11,8 @@
 #include <string.h>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/radix.h"
 #include "core/dtype.h"
-
-#define MOST_CHUNKS 16
-#define FEW 48 /* sorted by insertion */
-enum { DIGITS = 256 };
-
-typedef struct pair {
-    uint64_t key;
-    int64_t place;
-} pair;
-
-/* ---- one pass over words: each chunk of them counts its digits, then deals them out behind those of the chunks before ---- */
-
-typedef struct pass {
-    const void *from;
-    void *to;
-    int64_t n;
-    int chunks, shift;
-    int digit;         /* of a split */
-    int64_t count[MOST_CHUNKS][DIGITS];
-} pass;
-
-typedef struct word_functions {
-    tn__cpu_body count, deal, split;
-    void (*insert)(void *words, int64_t n);
-    size_t size;
-} word_functions;
-
-#define CHUNK_START(j, c) ((j)->n * (c) / (j)->chunks)
-#define WORDS(name, W, KEY) \
-    static void count_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        pass *p = context; \
-        const W *from = p->from; \
-        for (int64_t c = begin; c < end; c++) { \
-            int64_t *count = p->count[c]; \
-            memset(count, 0, sizeof p->count[c]); \
-            for (int64_t i = CHUNK_START(p, c), stop = CHUNK_START(p, c + 1); i < stop; i++) \
-                count[KEY(from[i]) >> p->shift & (DIGITS - 1)]++; \
-        } \
-    } \
-    static void deal_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        pass *p = context; \
-        const W *from = p->from; \
-        W *to = p->to; \
-        for (int64_t c = begin; c < end; c++) { \
-            int64_t *at = p->count[c]; \
-            for (int64_t i = CHUNK_START(p, c), stop = CHUNK_START(p, c + 1); i < stop; i++) \
-                to[at[KEY(from[i]) >> p->shift & (DIGITS - 1)]++] = from[i]; \
-        } \
-    } \
-    /* Those of lower digits than `digit`, those of it, those of higher ones: each kind in its order. */ \
-    static void split_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        pass *p = context; \
-        const W *from = p->from; \
-        W *to = p->to; \
-        for (int64_t c = begin; c < end; c++) { \
-            int64_t *at = p->count[c]; \
-            for (int64_t i = CHUNK_START(p, c), stop = CHUNK_START(p, c + 1); i < stop; i++) { \
-                int d = (int)(KEY(from[i]) >> p->shift & (DIGITS - 1)); \
-                to[at[(d >= p->digit) + (d > p->digit)]++] = from[i]; \
-            } \
-        } \
-    } \
-    static void insert_##name(void *words, int64_t n) \
-    { \
-        W *w = words; \
-        for (int64_t i = 1; i < n; i++) { \
-            W moving = w[i]; \
-            int64_t j = i; \
-            for (; j > 0 && KEY(w[j - 1]) > KEY(moving); j--) \
-                w[j] = w[j - 1]; \
-            w[j] = moving; \
-        } \
-    }
-#define ITSELF(w) (w)
-#define KEY_OF(w) ((w).key)
-WORDS(u32, uint32_t, ITSELF)
-WORDS(u64, uint64_t, ITSELF)
-WORDS(pair, pair, KEY_OF)
-
-enum { KEYS32, KEYS64, PACKED, PAIRS };
-static const word_functions words[] = {[KEYS32] = {count_u32, deal_u32, split_u32, insert_u32, sizeof(uint32_t)},
-                                       [KEYS64] = {count_u64, deal_u64, split_u64, insert_u64, sizeof(uint64_t)},
-                                       [PACKED] = {count_u64, deal_u64, split_u64, insert_u64, sizeof(uint64_t)},
-                                       [PAIRS] = {count_pair, deal_pair, split_pair, insert_pair, sizeof(pair)}};
-
-static void by_team(int team, int chunks, tn__cpu_body body, void *context)
-{
-    if (chunks == 1)
-        body(context, 0, 1);
-    else
-        tn__cpu_share(team, chunks, body, context);
-}
-
-/* Where each chunk's words of each digit go; false if all words have the same digit. */
-static bool place_digits(pass *p)
-{
-    int64_t at = 0;
-    for (int d = 0; d < DIGITS; d++) {
-        int64_t before = at;
-        for (int c = 0; c < p->chunks; c++) {
-            int64_t next = at + p->count[c][d];
-            p->count[c][d] = at;
-            at = next;
-        }
-        if (at - before == p->n)
-            return false;
-    }
-    return true;
-}
-
-/* The words in order, in one of the two arrays. */
-static void *sorted_words(const word_functions *f, void *from, void *to, int64_t n, int first_bit, int bytes, int chunks)
-{
-    pass p = {.n = n, .chunks = chunks};
-    if (n <= FEW) {
-        f->insert(from, n);
-        return from;
-    }
-    for (int b = 0; b < bytes; b++) {
-        p.from = from;
-        p.to = to;
-        p.shift = first_bit + 8 * b;
-        by_team(chunks, chunks, f->count, &p);
-        if (!place_digits(&p))
-            continue;
-        by_team(chunks, chunks, f->deal, &p);
-        void *swap = from;
-        from = to;
-        to = swap;
-    }
-    return from;
-}
 
 /* ---- from elements to words and back ---- */
 
@@ -155,64 +20,82 @@ typedef struct job {
     const tn__cpu_sort_row *row;
     void *words;
     int64_t n;
-    int chunks, form;  /* of words */
-    _Atomic bool odd; /* there are zeros below zero, or NaNs */
+    int chunks, form;           /* of words */
+    _Atomic uint64_t any, all; /* bits that some keys, that all keys have */
+    _Atomic bool odd;          /* there are zeros below zero, or NaNs */
 } job;
+
+static void note_keys(job *j, uint64_t any, uint64_t all, bool odd)
+{
+    atomic_fetch_or(&j->any, any);
+    atomic_fetch_and(&j->all, all);
+    if (odd)
+        atomic_store(&j->odd, true);
+}
+
+#define CHUNK_START(j, c) ((j)->n * (c) / (j)->chunks)
 
 #define SIGN(U) ((U)((U)1 << (8 * sizeof(U) - 1)))
 #define KEY_UNSIGNED(U, u, INF) (u)
 #define KEY_SIGNED(U, u, INF)   ((U)((u) ^ SIGN(U)))
-#define KEY_FLOAT(U, u, INF) \
-    ((U)((u) & (U)~SIGN(U)) > (U)(INF) ? (U) ~(U)0 : (u) & SIGN(U) ? (U)(SIGN(U) - ((u) & (U)~SIGN(U))) : (U)(SIGN(U) + (u)))
+/* Branches would go either way by chance: all bits as the highest one, which tells what is below zero, and what exceeds infinity. */
+#define TOP(U, x) ((U)((U)0 - (U)((U)(x) >> (8 * sizeof(U) - 1))))
+#define SIZE(U, u) ((U)((u) & (U)~SIGN(U)))
+#define NAN_MASK(U, u, INF) TOP(U, (U)(INF) - SIZE(U, u))
+#define KEY_FLOAT(U, u, INF) ((U)((U)(SIGN(U) + (U)((SIZE(U, u) ^ TOP(U, u)) - TOP(U, u))) | NAN_MASK(U, u, INF)))
 #define VALUE_UNSIGNED(U, k) (k)
 #define VALUE_SIGNED(U, k)   ((U)((k) ^ SIGN(U)))
-#define VALUE_FLOAT(U, k)    ((k) >= SIGN(U) ? (U)((k) - SIGN(U)) : (U)(SIGN(U) | (SIGN(U) - (k))))
+#define VALUE_FLOAT(U, k)    ((U)((U)(((U)((k) - SIGN(U)) ^ TOP(U, ~(k))) - TOP(U, ~(k))) | (TOP(U, ~(k)) & SIGN(U))))
 #define ODD_UNSIGNED(U, u, INF) 0
 #define ODD_SIGNED(U, u, INF)   0
-#define ODD_FLOAT(U, u, INF)    ((u) == SIGN(U) || (U)((u) & (U)~SIGN(U)) > (U)(INF))
+#define ODD_FLOAT(U, u, INF)    ((U)((u) == SIGN(U)) | NAN_MASK(U, u, INF))
 
-/* For all chunks from begin to end: i of the row, the element's bits u. */
-#define EACH_ELEMENT(U, body) \
-    job *j = context; \
-    const tn__cpu_sort_row *row = j->row; \
-    for (int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); i < stop; i++) { \
-        U u; \
-        memcpy(&u, row->from + i * row->from_step, sizeof u); \
-        body \
+/* Words of the elements of chunks begin to end: `WORD` of the key k and the place i. */
+#define KEYS_FUNCTION(name, s, U, KIND, INF, W, WORD) \
+    static void name##_##s(void *context, int64_t begin, int64_t end) \
+    { \
+        job *j = context; \
+        const char *from = j->row->from; \
+        const int64_t step = j->row->from_step; \
+        W *restrict words = j->words; \
+        U any = 0, all = (U) ~(U)0, odd = 0; \
+        int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); \
+        if (step == sizeof(U)) /* loads side by side, which are vectors */ \
+            for (; i < stop; i++) { \
+                const U u = ((const U *)from)[i], k = KEY_##KIND(U, u, INF); \
+                odd |= (U)ODD_##KIND(U, u, INF), any |= k, all &= k; \
+                words[i] = WORD; \
+            } \
+        for (; i < stop; i++) { \
+            const U u = *(const U *)(from + i * step), k = KEY_##KIND(U, u, INF); \
+            odd |= (U)ODD_##KIND(U, u, INF), any |= k, all &= k; \
+            words[i] = WORD; \
+        } \
+        note_keys(j, any, all, odd != 0); \
     }
 #define ELEMENTS(name, U, KIND, INF, K) \
-    static void keys_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        bool odd = false; \
-        EACH_ELEMENT(U, odd |= ODD_##KIND(U, u, INF); ((K *)j->words)[i] = KEY_##KIND(U, u, INF);) \
-        if (odd) \
-            atomic_store(&j->odd, true); \
-    } \
-    static void packed_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        EACH_ELEMENT(U, ((uint64_t *)j->words)[i] = (uint64_t)KEY_##KIND(U, u, INF) << 32 | (uint64_t)i;) \
-    } \
-    static void pairs_##name(void *context, int64_t begin, int64_t end) \
-    { \
-        EACH_ELEMENT(U, ((pair *)j->words)[i] = ((pair){KEY_##KIND(U, u, INF), i});) \
-    } \
+    KEYS_FUNCTION(keys, name, U, KIND, INF, K, k) \
+    KEYS_FUNCTION(packed, name, U, KIND, INF, uint64_t, (uint64_t)k << 32 | (uint64_t)i) \
+    KEYS_FUNCTION(pairs, name, U, KIND, INF, tn__radix_pair, ((tn__radix_pair){k, i})) \
+    /* Where words lie in the row's memory, each is as large as the element that takes its place. */ \
     static void values_##name(void *context, int64_t begin, int64_t end) \
     { \
         job *j = context; \
         const tn__cpu_sort_row *row = j->row; \
-        for (int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); i < stop; i++) { \
-            U k = (U)((const K *)j->words)[i], u = VALUE_##KIND(U, k); \
-            memcpy(row->to + i * row->to_step, &u, sizeof u); \
-        } \
+        const K *words = j->words; \
+        int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); \
+        if (row->to_step == sizeof(U)) \
+            for (; i < stop; i++) \
+                ((U *)row->to)[i] = VALUE_##KIND(U, (U)words[i]); \
+        for (; i < stop; i++) \
+            *(U *)(row->to + i * row->to_step) = VALUE_##KIND(U, (U)words[i]); \
     } \
-    /* Zeros and NaNs as they lie in the row. */ \
-    static void odd_##name(const job *j) \
+    /* Where zeros and NaNs begin among sorted keys. */ \
+    static void find_odd_##name(const job *j, int64_t at[2]) \
     { \
-        const tn__cpu_sort_row *row = j->row; \
         const K *keys = j->words, wanted[] = {SIGN(U), (U) ~(U)0}; \
-        int64_t at[2]; \
         for (int w = 0; w < 2; w++) { \
-            int64_t low = 0, high = row->n; \
+            int64_t low = 0, high = j->n; \
             while (low < high) { \
                 int64_t middle = low + (high - low) / 2; \
                 if (keys[middle] < wanted[w]) \
@@ -222,12 +105,14 @@ typedef struct job {
             } \
             at[w] = low; \
         } \
+    } \
+    /* Zeros and NaNs as they lie in the row. */ \
+    static void odd_##name(const tn__cpu_sort_row *row, int64_t at[2]) \
+    { \
         for (int64_t i = 0; i < row->n; i++) { \
-            U u; \
-            memcpy(&u, row->from + i * row->from_step, sizeof u); \
-            U k = KEY_##KIND(U, u, INF); \
-            if (k == wanted[0] || k == wanted[1]) \
-                memcpy(row->to + at[k == wanted[1]]++ * row->to_step, &u, sizeof u); \
+            const U u = *(const U *)(row->from + i * row->from_step), k = KEY_##KIND(U, u, INF); \
+            if (k == SIGN(U) || k == (U) ~(U)0) \
+                *(U *)(row->to + at[k != SIGN(U)]++ * row->to_step) = u; \
         } \
     }
 ELEMENTS(u8, uint8_t, UNSIGNED, 0, uint32_t)
@@ -245,9 +130,10 @@ ELEMENTS(f64, uint64_t, FLOAT, 0x7ff0000000000000ull, uint64_t)
 
 static const struct elements {
     tn__cpu_body keys, packed, pairs, values;
-    void (*odd)(const job *j);
+    void (*find_odd)(const job *j, int64_t at[2]);
+    void (*odd)(const tn__cpu_sort_row *row, int64_t at[2]);
 } elements[TN_DTYPE_COUNT] = {
-#define ENTRY(dtype, s) [dtype] = {keys_##s, packed_##s, pairs_##s, values_##s, odd_##s}
+#define ENTRY(dtype, s) [dtype] = {keys_##s, packed_##s, pairs_##s, values_##s, find_odd_##s, odd_##s}
     ENTRY(TN_BOOL, u8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),     ENTRY(TN_INT64, i64),
     ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),    ENTRY(TN_FLOAT16, f16),
     ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64)};
@@ -259,125 +145,101 @@ bool tn__cpu_sorts(tn_dtype dtype)
     return elements[dtype].keys != NULL;
 }
 
-static int words_of(tn_dtype dtype, bool positions, int64_t n)
+static tn__radix_form form_of(tn_dtype dtype, bool positions, int64_t n)
 {
     bool wide = tn__dtypes[dtype].size > 4;
-    return positions ? (wide || n > UINT32_MAX ? PAIRS : PACKED) : wide ? KEYS64 : KEYS32;
+    return positions ? (wide || n > UINT32_MAX ? TN__RADIX_PAIRS : TN__RADIX_PACKED) : wide ? TN__RADIX_KEYS64 : TN__RADIX_KEYS32;
 }
 
-size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n)
+/* Whether results lie so that words have room where they go. */
+static bool room_in_result(tn_dtype dtype, bool positions, int64_t n, int64_t to_step)
 {
-    return 2 * words[words_of(dtype, positions, n)].size * (size_t)n;
+    size_t size = positions ? sizeof(int64_t) : tn__dtypes[dtype].size;
+    return to_step == (int64_t)size && tn__radix_size(form_of(dtype, positions, n)) == size;
+}
+
+size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n, int64_t to_step)
+{
+    int parts = room_in_result(dtype, positions, n, to_step) ? 1 : 2;
+    return (size_t)parts * tn__radix_size(form_of(dtype, positions, n)) * (size_t)n;
 }
 
 static void places(void *context, int64_t begin, int64_t end)
 {
     job *j = context;
     const tn__cpu_sort_row *row = j->row;
-    bool packed = j->form == PACKED;
+    bool packed = j->form == TN__RADIX_PACKED;
     for (int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); i < stop; i++) {
-        int64_t place = packed ? (int64_t)(((const uint64_t *)j->words)[i] & UINT32_MAX) : ((const pair *)j->words)[i].place;
+        int64_t place = packed ? (int64_t)(((const uint64_t *)j->words)[i] & UINT32_MAX) : ((const tn__radix_pair *)j->words)[i].place;
         memcpy(row->to + i * row->to_step, &place, sizeof place);
     }
 }
 
+static void by_team(job *j, tn__cpu_body body)
+{
+    if (j->chunks == 1)
+        body(j, 0, 1);
+    else
+        tn__cpu_share(j->chunks, j->chunks, body, j);
+}
+
+/* Makes the words of a row, in scratch memory. */
+static tn__radix begin_row(job *j, void *scratch, void *room, int team)
+{
+    const tn__cpu_sort_row *row = j->row;
+    const struct elements *e = &elements[row->dtype];
+    j->n = row->n;
+    j->form = form_of(row->dtype, row->positions, row->n);
+    j->chunks = team < 1 ? 1 : team > TN__RADIX_TEAM ? TN__RADIX_TEAM : team;
+    j->words = scratch;
+    j->all = UINT64_MAX;
+    by_team(j, j->form == TN__RADIX_PACKED ? e->packed : j->form == TN__RADIX_PAIRS ? e->pairs : e->keys);
+    uint64_t vary = j->any & ~j->all;
+    return (tn__radix){.form = j->form, .n = row->n, .words = scratch, .room = room, .team = j->chunks,
+                       .low = vary ? __builtin_ctzll(vary) : 0, .high = vary ? 64 - __builtin_clzll(vary) : 0};
+}
+
 void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team)
 {
-    int form = words_of(row->dtype, row->positions, row->n), chunks = team < 1 ? 1 : team > MOST_CHUNKS ? MOST_CHUNKS : team;
-    const word_functions *f = &words[form];
     const struct elements *e = &elements[row->dtype];
-    job j = {.row = row, .words = scratch, .n = row->n, .chunks = chunks, .form = form};
-    by_team(chunks, chunks, form == PACKED ? e->packed : form == PAIRS ? e->pairs : e->keys, &j);
-    j.words = sorted_words(f, scratch, (char *)scratch + f->size * (size_t)row->n, row->n, form == PACKED ? 32 : 0,
-                           tn__dtypes[row->dtype].size, chunks);
-    by_team(chunks, chunks, row->positions ? places : e->values, &j);
-    if (!row->positions && atomic_load(&j.odd))
-        e->odd(&j);
+    bool in_result = room_in_result(row->dtype, row->positions, row->n, row->to_step);
+    size_t size = tn__radix_size(form_of(row->dtype, row->positions, row->n));
+    int64_t at[2];
+    job j = {.row = row};
+    tn__radix r = begin_row(&j, scratch, in_result ? row->to : (char *)scratch + size * (size_t)row->n, team);
+    j.words = tn__radix_sort(&r);
+    bool odd = !row->positions && atomic_load(&j.odd);
+    if (odd)
+        e->find_odd(&j, at);
+    by_team(&j, row->positions ? places : e->values);
+    if (odd)
+        e->odd(row, at);
 }
 
-/* ---- selecting: only the words that share the highest digits with the one that goes to `place` are looked at again ---- */
+typedef struct selected {
+    const tn__cpu_sort_row *row;
+    int form, team;
+} selected;
 
-/* Results from..to of the row, of words. */
-static void write_out(const tn__cpu_sort_row *row, int form, const void *words_at, int64_t from, int64_t to, int team)
+/* Results begin..end of the row, of words. */
+static void write_out(void *context, const void *words, int64_t begin, int64_t end)
 {
-    tn__cpu_sort_row part = *row;
-    part.n = to - from;
-    part.to += from * row->to_step;
-    int chunks = part.n < team ? 1 : team;
-    job j = {.row = &part, .words = (char *)words_at + from * (int64_t)words[form].size, .n = part.n, .chunks = chunks, .form = form};
+    const selected *s = context;
+    tn__cpu_sort_row part = *s->row;
+    part.n = end - begin;
+    part.to += begin * part.to_step;
+    job j = {.row = &part, .words = (void *)words, .n = part.n, .chunks = part.n < s->team ? 1 : s->team, .form = s->form};
     if (part.n > 0)
-        by_team(chunks, chunks, row->positions ? places : elements[row->dtype].values, &j);
-}
-
-/* Where each chunk's words of the three kinds go; how many are of lower digits. */
-static int64_t place_kinds(pass *p)
-{
-    int64_t kinds[MOST_CHUNKS][3] = {{0}}, at = 0, lower = 0;
-    for (int c = 0; c < p->chunks; c++)
-        for (int d = 0; d < DIGITS; d++)
-            kinds[c][(d >= p->digit) + (d > p->digit)] += p->count[c][d];
-    for (int k = 0; k < 3; k++)
-        for (int c = 0; c < p->chunks; c++) {
-            p->count[c][k] = at;
-            at += kinds[c][k];
-            lower += k == 0 ? kinds[c][k] : 0;
-        }
-    return lower;
-}
-
-/* The digit of the word that goes to place `wanted`, and how many words have it. */
-static int64_t find_digit(pass *p, int64_t wanted)
-{
-    int64_t upto = 0, here = 0;
-    for (p->digit = 0; p->digit < DIGITS; p->digit++) {
-        here = 0;
-        for (int c = 0; c < p->chunks; c++)
-            here += p->count[c][p->digit];
-        if (wanted < upto + here)
-            break;
-        upto += here;
-    }
-    return here;
-}
-
-static void select_words(const tn__cpu_sort_row *row, int form, char *from, char *to, int64_t place, int team)
-{
-    const word_functions *f = &words[form];
-    int64_t begin = 0, end = row->n;
-    pass p;
-    for (int b = tn__dtypes[row->dtype].size - 1; b >= 0 && end - begin > FEW; b--) {
-        p.n = end - begin;
-        p.chunks = p.n < team ? 1 : team;
-        p.shift = (form == PACKED ? 32 : 0) + 8 * b;
-        p.from = from + begin * (int64_t)f->size;
-        p.to = to + begin * (int64_t)f->size;
-        by_team(p.chunks, p.chunks, f->count, &p);
-        int64_t same = find_digit(&p, place - begin);
-        if (same == p.n)
-            continue;
-        int64_t lower = place_kinds(&p);
-        by_team(p.chunks, p.chunks, f->split, &p);
-        write_out(row, form, to, begin, begin + lower, team);
-        write_out(row, form, to, begin + lower + same, end, team);
-        begin += lower;
-        end = begin + same;
-        char *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (end - begin <= FEW)
-        f->insert(from + begin * (int64_t)f->size, end - begin);
-    write_out(row, form, from, begin, end, team);
+        by_team(&j, part.positions ? places : elements[part.dtype].values);
 }
 
 void tn__cpu_select(const tn__cpu_sort_row *row, int64_t place, void *scratch, int team)
 {
-    int form = words_of(row->dtype, row->positions, row->n), chunks = team < 1 ? 1 : team > MOST_CHUNKS ? MOST_CHUNKS : team;
-    const struct elements *e = &elements[row->dtype];
-    job j = {.row = row, .words = scratch, .n = row->n, .chunks = chunks};
-    by_team(chunks, chunks, form == PACKED ? e->packed : form == PAIRS ? e->pairs : e->keys, &j);
+    size_t size = tn__radix_size(form_of(row->dtype, row->positions, row->n));
+    job j = {.row = row};
+    tn__radix r = begin_row(&j, scratch, (char *)scratch + size * (size_t)row->n, team);
     if (!row->positions && atomic_load(&j.odd)) /* whose words do not tell them: sorting finds them again */
         tn__cpu_sort(row, scratch, team);
     else
-        select_words(row, form, scratch, (char *)scratch + words[form].size * (size_t)row->n, place, chunks);
+        tn__radix_select(&r, place, write_out, &(selected){row, j.form, j.chunks});
 }

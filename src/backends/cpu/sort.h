@@ -18,12 +18,12 @@ typedef struct tn__cpu_sort_row {
 } tn__cpu_sort_row;
 
 bool tn__cpu_sorts(tn_dtype dtype);
-/* Bytes of scratch memory that a row needs. */
-size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n);
+/* Bytes of scratch memory that a row needs to be sorted; results `to_step` bytes apart. */
+size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n, int64_t to_step);
 /* By a team of threads; of one within a loop over threads. The result does not depend on the team. */
 void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team);
 /* Only so far that the element at `place` is the one that sorting puts there, none before it comes after it in order, and none
- * behind it before it. With the same scratch memory. */
+ * behind it before it. With the scratch memory of results that lie apart (step 0). */
 void tn__cpu_select(const tn__cpu_sort_row *row, int64_t place, void *scratch, int team);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between equal elements; by
+ * one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones only, and by these in vain. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <tanso.h>
+
+static uint64_t seed;
+static const tn_dtype dtypes[] = {TN_BOOL,   TN_INT8,  TN_UINT8,  TN_INT16,   TN_UINT16,   TN_INT32,  TN_UINT32,
+                                  TN_INT64,  TN_UINT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
+enum { SPREAD, EQUAL, ODD, CLOSE, WIDE, FAR, CROWDED, KINDS };
+
+/* Numbers spread, often equal, with NaN and zeros of both signs, close to 1, of all sizes, far from 0, and most of them crowded. */
+static tn_array *numbers(int64_t n, int kind)
+{
+    tn_array *x = tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64), *u = tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64);
+    switch (kind) {
+    case EQUAL: return tn_rint(tn_multiply(x, 3));
+    case ODD: return tn_where(tn_less(u, .1), NAN, tn_where(tn_less(u, .2), -0.0, tn_where(tn_less(u, .3), 0.0, x)));
+    case CLOSE: return tn_add(1, tn_multiply(x, 1e-7));
+    case WIDE: return tn_exp(tn_multiply(x, 9));
+    case FAR: return tn_add(1e9, tn_rint(tn_multiply(x, 1000)));
+    case CROWDED: return tn_where(tn_less(u, .01), tn_multiply(x, 1e8), tn_add(1, tn_multiply(x, 1e-12)));
+    default: return tn_multiply(x, 40);
+    }
+}
+
+static tn_array *row(int64_t n, tn_dtype dtype, int kind)
+{
+    tn_array *x = numbers(n, kind);
+    if (!tn_dtype_is_float(dtype)) { /* in the dtype's range */
+        double most = dtype == TN_BOOL ? 1 : ldexp(1, 8 * (int)tn_dtype_size(dtype) - 1) - 1;
+        x = tn_where(tn_isnan(x), 1, tn_clip(x, -1e9, 2e9));
+        x = tn_remainder(tn_dtype_is_float(dtype) || dtype == TN_INT32 || dtype == TN_INT64 ? x : tn_abs(x), most < 2e9 ? most : 2e9);
+    }
+    return tn_cast(x, dtype);
+}
+
+static const double *compared;
+static int by_value_then_place(const void *a, const void *b)
+{
+    int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    double x = compared[i], y = compared[j];
+    if (isnan(x) != isnan(y))
+        return isnan(x) ? 1 : -1;
+    if (!isnan(x) && x != y)
+        return x < y ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
+static void check(tn_array *x, const char *what)
+{
+    int64_t n = tn_dim(x, 0);
+    size_t size = tn_dtype_size(tn_dtype_of(x)), bytes = (size_t)n * size, wide = (size_t)n * sizeof(double);
+    double *value = malloc(wide);
+    int64_t *order = malloc(wide), *found = malloc(wide);
+    char *from = malloc(bytes), *to = malloc(bytes);
+    assert_true(value && order && found && from && to);
+    assert_int_equal(tn_to_host(tn_cast(x, TN_FLOAT64), value, wide), TN_OK);
+    assert_int_equal(tn_to_host(x, from, bytes), TN_OK);
+    assert_int_equal(tn_to_host(tn_sort(x), to, bytes), TN_OK);
+    assert_int_equal(tn_to_host(tn_argsort(x), found, wide), TN_OK);
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    compared = value;
+    qsort(order, (size_t)n, sizeof *order, by_value_then_place);
+    for (int64_t i = 0; i < n; i++)
+        if (found[i] != order[i] || memcmp(to + i * (int64_t)size, from + order[i] * (int64_t)size, size) != 0)
+            fail_msg("%s of %lld %s, threads %d, place %lld: seed %llu", what, (long long)n, tn_dtype_name(tn_dtype_of(x)),
+                     tn_threads(), (long long)i, (unsigned long long)seed);
+    free(value), free(order), free(found), free(from), free(to);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 48, 49, 300, 5000};
+    static const char *const names[] = {"spread", "equal", "odd", "close", "wide", "far", "crowded"};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int kind = 0; kind < KINDS; kind++)
+                TN_SCOPE { check(row(sizes[s], dtypes[d], kind), names[kind]); }
+}
+
+/* Long enough for all threads to sort one row together, more of them than share it evenly. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const tn_dtype long_ones[] = {TN_FLOAT32, TN_FLOAT64, TN_INT64};
+    int threads = tn_threads();
+    tn_set_threads(3);
+    for (size_t d = 0; d < sizeof long_ones / sizeof *long_ones; d++)
+        for (int kind = 0; kind < KINDS; kind++)
+            TN_SCOPE { check(row(40001, long_ones[d], kind), "together"); }
+    tn_set_threads(threads);
+}
+
+/* Rows that lie across others, and results that do: axis 0 of a matrix. */
+static void test_strided(void **state)
+{
+    (void)state;
+    TN_SCOPE
+    {
+        tn_array *x = row(7 * 300, TN_FLOAT32, ODD), *m = tn_reshape(x, TN_SHAPE(300, 7));
+        tn_array *sorted = tn_sort(m, .axis = TN_AXES(0)), *order = tn_argsort(m, .axis = TN_AXES(0));
+        for (int64_t c = 0; c < 7; c++) {
+            tn_array *column = tn_add(tn_reshape(tn_slice_axis(m, 1, c, c + 1, 1), TN_SHAPE(300)), 0);
+            tn_array *same = tn_equal(tn_sort(column), tn_reshape(tn_slice_axis(sorted, 1, c, c + 1, 1), TN_SHAPE(300)));
+            assert_true(tn_item(tn_all(tn_logical_or(same, tn_isnan(tn_sort(column))))) == 1);
+            assert_true(tn_item(tn_all(tn_equal(tn_argsort(column), tn_reshape(tn_slice_axis(order, 1, c, c + 1, 1), TN_SHAPE(300))))) == 1);
+        }
+    }
+}
+
+int main(void)
+{
+    seed = (uint64_t)time(NULL);
+    tn_seed(seed);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_threads), cmocka_unit_test(test_strided)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
