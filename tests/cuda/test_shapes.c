@@ -83,15 +83,17 @@ static int by_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result
     return 4;
 }
 
-/* The same of other dtypes, whose elements take half and twice the registers, and a gradient, which reads two operands. */
+/* The same of other dtypes, whose elements take half and twice the registers, and gradients, one of which reads two operands. */
 static int by_other_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
 {
     tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *z = drawn(device, TN_SHAPE(n, m), TN_FLOAT32);
+    tn_array *row = drawn(device, TN_SHAPE(m), TN_FLOAT32);
     tn_array *positions = tn_to(tn_cast(tn_arange(0, n, 1, .device = tn_cpu()), TN_INT64), device);
     tn_requires_grad(x);
     result[0] = tn_softmax(tn_cast(x, TN_FLOAT16), 1);
     result[1] = tn_log_softmax(tn_cast(x, TN_FLOAT64), 1);
-    tn_array *y[] = {tn_sum(tn_multiply(tn_softmax(x, 1), z)), tn_softmax_cross_entropy(x, positions)};
+    tn_array *normal = tn_layer_norm_function(x, row, row, 1e-3);
+    tn_array *y[] = {tn_sum(tn_multiply(normal, z)), tn_softmax_cross_entropy(x, positions)};
     for (int i = 0; i < 2; i++)
         assert_int_equal(tn_gradients(y[i], 1, (const tn_array *[]){x}, false, &result[2 + i]), TN_OK);
     return 4;
