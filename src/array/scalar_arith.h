@@ -140,8 +140,8 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
     TN_HOT T tns_relu_##s(T a) { return a <= 0 ? (T)0 : a; /* NaN stays */ } \
     TN_HOT T tns_max_##s(T a, T b) { return tns__above_##s(a, b); } \
     TN_HOT T tns_min_##s(T a, T b) { return tns__below_##s(a, b); } \
-    TN_HOT T tns_fmax_##s(T a, T b) { return a > b || b != b ? a : b; } \
-    TN_HOT T tns_fmin_##s(T a, T b) { return a < b || b != b ? a : b; } \
+    TN_HOT T tns_fmax_##s(T a, T b) { T m = a > b ? a : b; return b != b ? a : m; } \
+    TN_HOT T tns_fmin_##s(T a, T b) { T m = a < b ? a : b; return b != b ? a : m; } \
     TN_HOT T tns_copysign_##s(T a, T b) { return TNS_LIBM(copysign)(a, b); } \
     TN_HOT T tns_heaviside_##s(T a, T b) { return a != a ? a : a < 0 ? (T)0 : a > 0 ? (T)1 : b; } \
     TN_HOT tn_b8 tns_isnan_##s(T a) { return a != a; } \

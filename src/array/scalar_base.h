@@ -48,7 +48,9 @@ TN_HOT tn_f64 tns_unknown(tn_f64 x)
  *   TNS_FMA_F32(a, b, c)   a b + c, rounded once where there is an instruction for that, twice elsewhere
  *   tns__root_f32(x)       the square root of x >= 0
  *   tns__ratio_f32(a, b)   a / b, where neither b nor the quotient is near the ends of the range
- *   tns__above_f32(a, b)   the larger one, tns__below_f32 the smaller one; NaN wins
+ *   tns__above_f32(a, b)   the larger one, tns__below_f32 the smaller one; NaN wins. (Two choices
+ *                          one after the other leave no branches, which loops of vectors cannot have; one by `||` does, and by `|`
+ *                          where gcc moves half of it)
  *   tns__wide_u32(a, b)    the product in 64 bits
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -83,12 +85,12 @@ TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)a * b; }
 TNS__PTX2(tns__above_f32, "max.NaN.f32")
 TNS__PTX2(tns__below_f32, "min.NaN.f32")
 #else
-TN_HOT tn_f32 tns__above_f32(tn_f32 a, tn_f32 b) { return a > b || a != a ? a : b; }
-TN_HOT tn_f32 tns__below_f32(tn_f32 a, tn_f32 b) { return a < b || a != a ? a : b; }
+TN_HOT tn_f32 tns__above_f32(tn_f32 a, tn_f32 b) { tn_f32 m = a > b ? a : b; return a != a ? a : m; }
+TN_HOT tn_f32 tns__below_f32(tn_f32 a, tn_f32 b) { tn_f32 m = a < b ? a : b; return a != a ? a : m; }
 #endif
 TN_HOT tn_f64 tns__ratio_f64(tn_f64 a, tn_f64 b) { return a / b; }
-TN_HOT tn_f64 tns__above_f64(tn_f64 a, tn_f64 b) { return a > b || a != a ? a : b; }
-TN_HOT tn_f64 tns__below_f64(tn_f64 a, tn_f64 b) { return a < b || a != a ? a : b; }
+TN_HOT tn_f64 tns__above_f64(tn_f64 a, tn_f64 b) { tn_f64 m = a > b ? a : b; return a != a ? a : m; }
+TN_HOT tn_f64 tns__below_f64(tn_f64 a, tn_f64 b) { tn_f64 m = a < b ? a : b; return a != a ? a : m; }
 
 #define TNS_INF_F32 tns_f32_bits(0x7f800000u)
 #define TNS_NAN_F32 tns_f32_bits(0x7fc00000u)

@@ -11,10 +11,10 @@
 /* A plain C conversion between numbers: to T (suffix t) from F (suffix f). */
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }
 /* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has not. */
-#define TNS__WHOLE(T, x) ((x) > -1 && (x) < 1 ? (T)0 : (T)(x))
+#define TNS__WHOLE(T, x) (((x) > -1) & ((x) < 1) ? (T)0 : (T)(x))
 /* Float to integer of 32 or 64 bits, whose least is -end: itself what is beyond the range, and NaN. */
 #define TNS__CAST_TRUNCATE(t, T, f, F, end) \
-    TN_HOT T tns_cast_##t##_##f(F x) { return x >= (F)(-end) && x < (F)(end) ? TNS__WHOLE(T, x) : (T)(-end); }
+    TN_HOT T tns_cast_##t##_##f(F x) { return (x >= (F)(-end)) & (x < (F)(end)) ? TNS__WHOLE(T, x) : (T)(-end); }
 /* To others: the low bits of the integer of 32 bits, uint32 of that of 64. */
 #define TNS__CAST_LOW(t, T, wide, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)tns_cast_##wide##_##f(x); }
 /* To uint64: from 2^63 on by what is beyond it. */
