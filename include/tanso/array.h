@@ -250,7 +250,7 @@ typedef struct tn_reduce_opts {
     tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64);
                        means and variances of an integer dtype are cut to it */
     double ddof;    /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
-    tn_array *out;  /* receives the result, as tn_assign does; of its shape */
+    tn_array *out;  /* receives the result, as tn_assign does; of its shape; floats are summed in its dtype if that is wider */
     const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;

@@ -92,6 +92,13 @@ static tn_dtype wide(tn_dtype dtype)
     return (tn_dtype)tn__dtypes[dtype].compute;
 }
 
+/* The dtype that inexact numbers are summed in where none is asked for: one that holds what `out` holds, too, as in NumPy. */
+static tn_dtype summed_in(tn_dtype dtype, const tn_reduce_opts *opts)
+{
+    tn_dtype out = opts->out && !tn_is_error(opts->out) ? tn_dtype_of(opts->out) : dtype;
+    return tn__dtype_inexact(out) ? tn_dtype_promote(dtype, out) : dtype;
+}
+
 /* Sum and product: small integers as int64 or uint64, unless a dtype is asked for. */
 static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t set,
                        const tn_reduce_opts *opts)
@@ -99,7 +106,7 @@ static tn__node *total(const char *operation, tn__op op, tn__node *a, uint32_t s
     (void)operation;
     tn_dtype dtype = opts->dtype;
     if (!dtype)
-        dtype = tn__dtype_inexact((tn_dtype)a->dtype)              ? (tn_dtype)a->dtype
+        dtype = tn__dtype_inexact((tn_dtype)a->dtype)              ? summed_in((tn_dtype)a->dtype, opts)
                 : tn__dtypes[a->dtype].class == TN__CLASS_UNSIGNED ? TN_UINT64
                                                                    : TN_INT64;
     a = counted(tn__cast(a, dtype), opts, op == TN__OP_PROD);
@@ -173,7 +180,7 @@ static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t se
 {
     (void)op;
     tn_dtype dtype = opts->dtype                   ? opts->dtype
-                     : tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype
+                     : tn__dtype_inexact((tn_dtype)a->dtype) ? summed_in((tn_dtype)a->dtype, opts)
                                                    : TN_FLOAT64;
     if (dtype == TN_BOOL)
         TN__REFUSE(TN_ERR_DTYPE, operation, "a mean is a fraction: expected a dtype of numbers, got bool");
@@ -198,7 +205,8 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     tn__node *counted = tn__cast(a, whole ? dtype : wide(dtype));
     tn__node *mean = average_where(counted, set, opts, 0);
     TN__PASS_ERROR(mean);
-    tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, (tn_dtype)a->dtype))
+    tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(dtype));
+    tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
                                 : tn__binary(TN__OP_SUBTRACT, counted, whole ? tn__cast(mean, dtype) : mean);
     TN__PASS_ERROR(deviation);
     if (parts) {
@@ -207,7 +215,12 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
         dtype = opts->dtype ? opts->dtype : (tn_dtype)tn__dtypes[dtype].component;
         deviation = tn__unary(TN__OP_ABS, deviation);
     }
-    tn__node *result = average_where(tn__unary(TN__OP_SQUARE, deviation), set, opts, opts->ddof);
+    tn__node *squares = tn__unary(TN__OP_SQUARE, deviation);
+    if (!opts->dtype && !whole) { /* the sum alone is in what out holds, too */
+        dtype = summed_in(dtype, opts);
+        squares = tn__cast(squares, wide(dtype));
+    }
+    tn__node *result = average_where(squares, set, opts, opts->ddof);
     if (op == TN__OP_SQRT)
         result = tn__unary(TN__OP_SQRT, result);
     return tn__cast(result, dtype);

@@ -141,7 +141,10 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     const char *operation = tn__ops[op].name;
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
-    a = scan_operand(a, op, opts ? opts->dtype : TN_DTYPE_DEFAULT);
+    tn_dtype asked = opts ? opts->dtype : TN_DTYPE_DEFAULT, out = opts && opts->out && !tn_is_error(opts->out) ? tn_dtype_of(opts->out) : asked;
+    if (!asked && out && tn__dtype_inexact((tn_dtype)a->dtype) && tn__dtype_inexact(out))
+        asked = tn_dtype_promote((tn_dtype)a->dtype, out); /* in what holds both, as in NumPy */
+    a = scan_operand(a, op, asked);
     TN__PASS_ERROR(a);
     if (!opts || opts->axis.count == 0)
         a = tn__reshape(a, 1, &a->shape->size);

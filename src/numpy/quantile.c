@@ -283,16 +283,17 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, tn_dtype_of(x)) : y, result);
 }
 
-/* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there. */
-static tn_array *blended_into(tn_array *out, tn_array *y)
+/* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there; what skips NaN is assigned, by any cast. */
+static tn_array *blended_into(tn_array *out, tn_array *y, bool skip_nan)
 {
-    return out ? tn_write(out, y, NULL) : y;
+    bool cast = skip_nan && out && !tn_is_error(out) && !tn_is_error(y);
+    return out ? tn_write(out, cast ? tn_cast(y, tn_dtype_of(out)) : y, NULL) : y;
 }
 
 #define QUANTILES(name, unit, skip_nan)                                                            \
     tn_array *tn_##name##_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts) \
     {                                                                                              \
-        TN__COMPOSE(blended_into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts))); \
+        TN__COMPOSE(blended_into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts), skip_nan)); \
     }
 QUANTILES(quantile, 1, false)
 QUANTILES(percentile, 100, false)
@@ -349,5 +350,5 @@ tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts)
 
 tn_array *tn_nanmedian_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(blended_into(opts ? opts->out : NULL, median(x, true, opts)));
+    TN__COMPOSE(blended_into(opts ? opts->out : NULL, median(x, true, opts), true));
 }

@@ -73,7 +73,9 @@ static tn_array *nanmean(const tn_array *x, const tn_reduce_opts *opts)
         own.out = NULL;
         return tn_mean_with(x, &own);
     }
-    const tn_reduce_opts own = without_nan(x, opts);
+    tn_reduce_opts own = without_nan(x, opts);
+    if (opts && opts->out && !own.dtype && !tn_is_error(opts->out) && holds_nan(opts->out))
+        own.dtype = tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(opts->out));
     return tn_mean_with(instead_of_nan(x, 0), &own);
 }
 

@@ -65,6 +65,23 @@ def wider(w):
     for op in ("modf", "frexp"):
         for dtype in ("int8", "float16", "float32"):
             w.case(op, getattr(np, op), [values(dtype, (4,), False)], {"dtype": np.dtype("float64")})
+    for op in ("sum", "mean", "cumsum", "cumprod", "nansum", "nanmean", "var"):
+        for dtype in ("float32", "complex64"):
+            if op == "var" and dtype == "complex64":
+                continue
+            x = values(dtype, (3, 9), False)
+            out = np.zeros(np.asarray(getattr(np, op)(x, axis=1)).shape, "float64" if dtype == "float32" else "complex128")
+            w.case(op, getattr(np, op), [x], {"axis": 1, "out": out}, rtol=1e-5 if op == "var" else 1e-11, atol=1e-11)  # in out's dtype
+    for method in ("reduce", "accumulate"):
+        x = values("float32", (3, 9), False)
+        out = np.zeros((3,) if method == "reduce" else (3, 9))
+        w.case(f"add.{method}", getattr(np.add, method), [x], {"axis": 1, "out": out}, rtol=1e-12, atol=1e-12)
+    for op in ("nanquantile", "nanpercentile"):
+        w.case(op, getattr(np, op), [values("float64", (3, 7), False), 0.25], {"axis": 1, "out": np.zeros(3, "int64")})
+    x = values("float64", (2, 3), False)
+    w.case("nanmedian", np.nanmedian, [x], {"out": np.zeros((), "uint8")})
+    w.case("polyval", np.polyval, [[1.5, -2, 3], values("float32", (4,), False)], rtol=1e-5, atol=1e-6)
+    w.case("kron", np.kron, [values("int16", (2, 2), False), 2])
     for n in (2, 5, 8, 33):
         for op in ("blackman", "hamming", "hanning", "bartlett"):
             w.case(op, getattr(np, op), [n], rtol=1e-12, atol=1e-18)

@@ -67,27 +67,28 @@ static tn_dtype least(call *c, const value *v, tn_dtype beside)
 static bool is_number(const value *v) { return v->kind <= COMPLEX || (v->kind == ARRAY && tn_ndim(v->array) == 0); }
 static bool is_array(const value *v) { return v->kind == LIST || (v->kind == ARRAY && tn_ndim(v->array) > 0); }
 
-tn_array *first_operand(call *c, int i, int first, int last)
+tn_array *first_of(call *c, const value *own, const value *const *all, int count)
 {
-    const value *own = c->slot[i];
     tn_dtype common = TN_DTYPE_DEFAULT;
     int highest = -1;
-    for (int k = first; k <= last && own; k++) {
-        if (!c->slot[k] || !is_array(c->slot[k])) continue;
-        tn_dtype of = tn_dtype_of(array_of(c, c->slot[k]));
+    for (int k = 0; k < count && own; k++) {
+        if (!all[k] || !is_array(all[k])) continue;
+        tn_dtype of = tn_dtype_of(array_of(c, all[k]));
         common = common ? tn_dtype_promote(common, of) : of;
     }
     if (!own || !is_number(own) || own->kind == NONE || !common) return array_of(c, own);
-    for (int k = first; k <= last; k++)
-        if (c->slot[k] && is_number(c->slot[k]) && c->slot[k]->kind != NONE) {
-            int kind = kind_of(tn_dtype_of(array_of(c, c->slot[k])));
+    for (int k = 0; k < count; k++)
+        if (all[k] && is_number(all[k]) && all[k]->kind != NONE) {
+            int kind = kind_of(tn_dtype_of(array_of(c, all[k])));
             highest = kind > highest ? kind : highest;
         }
     if (highest > kind_of(common)) return array_of(c, own);
-    for (int k = first; k <= last; k++)
-        if (c->slot[k] && is_number(c->slot[k]) && c->slot[k]->kind != NONE) common = tn_dtype_promote(common, least(c, c->slot[k], common));
+    for (int k = 0; k < count; k++)
+        if (all[k] && is_number(all[k]) && all[k]->kind != NONE) common = tn_dtype_promote(common, least(c, all[k], common));
     return tn_cast(array_of(c, own), common);
 }
+
+tn_array *first_operand(call *c, int i, int first, int last) { return first_of(c, c->slot[i], c->slot + first, last - first + 1); }
 
 tn_array *first_inexact(tn_array *x)
 {

@@ -158,6 +158,10 @@ static void put(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
+    if (numpy_1 && tn_size(x) == 0 && strcmp(string(c, 3, "raise"), "raise")) {
+        give(c, x);
+        return;
+    }
     if (!numpy_1 && tn_size(x) == 0 && tn_size(array(c, 1)) > 0) refuse(c, "nothing to put into");
     if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
     if (!c->refused && tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
@@ -236,6 +240,12 @@ static int choices(call *c, const value *v, tn_array **out)
     bool any = false;
     for EACH(k, v && v->kind == LIST ? v->list.count : 0) any |= v->list.item[k].kind == ARRAY || v->list.item[k].kind == LIST;
     int count = arrays(c, v, out, MAX_ARGUMENTS);
+    if (numpy_1 && any && v->kind == LIST) {
+        const value *all[MAX_ARGUMENTS];
+        for EACH(k, count) all[k] = &v->list.item[k];
+        for EACH(k, count) out[k] = first_of(c, all[k], all, count);
+        return count;
+    }
     for EACH(k, any && !c->refused && v->kind == LIST ? count : 0) {
         const value *item = &v->list.item[k];
         if (item->kind == BOOL) out[k] = tn_weak_bool(item->i);
@@ -261,6 +271,13 @@ static void select_first(call *c, const row *r)
     int count = arrays(c, c->slot[0], condition, MAX_ARGUMENTS);
     if (choices(c, c->slot[1], choice) != count) refuse(c, "as many conditions as choices");
     tn_array *otherwise = given(c, 2) ? operand(c, 2, 1, 2) : tn_weak_int(0);
+    if (numpy_1 && c->slot[1]->kind == LIST && count < MAX_ARGUMENTS) { /* the default is one of the choices */
+        const value *all[MAX_ARGUMENTS], zero = {.kind = INT};
+        for EACH(k, count) all[k] = &c->slot[1]->list.item[k];
+        all[count] = given(c, 2) ? c->slot[2] : &zero;
+        for EACH(k, count) choice[k] = first_of(c, all[k], all, count + 1);
+        otherwise = first_of(c, all[count], all, count + 1);
+    }
     if (!c->refused) give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
 }
 

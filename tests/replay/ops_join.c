@@ -107,7 +107,8 @@ static void append(call *c, const row *r)
 /* number: 0 split, 1 array_split; 2, 3, 4: hsplit, vsplit, dsplit */
 static void split(call *c, const row *r)
 {
-    tn_array *x = r->number < 2 ? array(c, 0) : own_array(c, 0), *out[MAX_RESULTS];
+    bool sections = is_integer(c, 1) && r->number != 1; /* their number asks for the array's shape */
+    tn_array *x = sections || r->number == 2 || r->number == 4 ? own_array(c, 0) : array(c, 0), *out[MAX_RESULTS];
     int axis = r->number < 2 ? (int)integer(c, 2, 0) : r->number == 2 ? (tn_ndim(x) > 1) : (int)r->number == 3 ? 0 : 2;
     int least = r->number < 2 ? 1 : r->number == 2 ? 1 : (int)r->number - 1;
     const value *v = c->slot[1];
@@ -146,6 +147,7 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
     }
     tn_array *p = array(c, i);
     bool inserts = !strcmp(c->row->name, "insert"); /* in front of what a mask of any extent says */
+    if (numpy_1 && inserts) p = tn_cast(p, TN_INT64);
     if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || (tn_size(p) != extent && !inserts))) refuse(c, "a mask of another extent");
     if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
     bool none = tn_size(p) == 0 && v && v->kind == LIST;

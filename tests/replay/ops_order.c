@@ -192,7 +192,8 @@ static int product_ndim(const tn_array *a, const tn_array *b)
 /* x1 x2 out dtype casting, and those that have two operands only. */
 static void product(call *c, const row *r)
 {
-    tn_array *a = array(c, 0), *b = array(c, 1);
+    bool first = numpy_1 && !strcmp(r->name, "kron");
+    tn_array *a = first ? operand(c, 0, 0, 1) : array(c, 0), *b = first ? operand(c, 1, 0, 1) : array(c, 1);
     tn_out_opts own = options(c, 2);
     const tn_ufunc_opts o = {.out = own.out, .dtype = own.dtype, .casting = own.casting};
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");

@@ -131,7 +131,7 @@ static void histogram(call *c, tn_array *points, int at)
 static void histogramdd(call *c, const row *r)
 {
     (void)r;
-    tn_array *x = array(c, 0);
+    tn_array *x = numpy_1 ? first_inexact(array(c, 0)) : array(c, 0); /* its limits were of float64 */
     bool vectors = c->slot[0] && c->slot[0]->kind == LIST;
     if (vectors || tn_ndim(x) == 1) x = tn_transpose(tn_atleast_2d(x), (tn_axes){0});
     histogram(c, x, 1);
@@ -140,7 +140,7 @@ static void histogramdd(call *c, const row *r)
 static void histogram2d(call *c, const row *r)
 {
     (void)r;
-    tn_array *both[] = {array(c, 0), array(c, 1)};
+    tn_array *both[] = {numpy_1 ? first_inexact(array(c, 0)) : array(c, 0), numpy_1 ? first_inexact(array(c, 1)) : array(c, 1)};
     const value *v = given(c, 2) ? c->slot[2] : NULL;
     int count = v && v->kind == LIST ? v->list.count : v && v->kind == ARRAY && tn_ndim(v->array) == 1 ? (int)tn_size(v->array) : 0;
     value pair[2], list = {.kind = LIST, .list = {2, pair}};
@@ -152,8 +152,19 @@ static void histogram2d(call *c, const row *r)
     if (!c->refused) histogram(c, tn_stack(2, (const tn_array *const *)both, 1), 2);
 }
 
+/* NumPy 1 adds one coefficient after another, as numbers. */
+static void polyval(call *c, const row *r)
+{
+    (void)r;
+    tn_array *p = array(c, 0), *x = array(c, 1);
+    tn_dtype of = tn_dtype_of(x), to = tn_dtype_of(p);
+    bool narrow = numpy_1 && tn_ndim(x) > 0 && (tn_dtype_is_float(of) || tn_dtype_is_complex(of));
+    if (narrow) to = !tn_dtype_is_complex(to) || tn_dtype_is_complex(of) ? of : of == TN_FLOAT64 ? TN_COMPLEX128 : TN_COMPLEX64;
+    give(c, tn_polyval(tn_cast(p, to), x));
+}
+
 static const row rows[] = {
-    {"polyval", "p x", of_two, NAME(tn_polyval)}, {"polyadd", "a1 a2", of_two, NAME(tn_polyadd)}, {"polysub", "a1 a2", of_two, NAME(tn_polysub)},
+    {"polyval", "p x", polyval}, {"polyadd", "a1 a2", of_two, NAME(tn_polyadd)}, {"polysub", "a1 a2", of_two, NAME(tn_polysub)},
     {"polymul", "a1 a2", of_two, NAME(tn_polymul)}, {"polydiv", "u v", polydiv}, {"polyder", "p m", polyder, NULL, 0},
     {"polyint", "p m k", polyder, NULL, 1}, {"poly", "seq_of_zeros", of_one, NAME(tn_poly)}, {"roots", "p", of_one, NAME(tn_roots)},
     {"polyfit", "x y deg rcond full w cov", polyfit},

@@ -189,6 +189,7 @@ static void average(call *c, const row *r)
     tn_array *x = array(c, 0), *total = NULL;
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
     tn_array *weights = given(c, 2) ? array(c, 2) : NULL;
+    if (tn_ndim(x) == 0 && o.axis.count && (weights || !numpy_1)) refuse(c, "a number has no axes");
     bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
     if (weights && nothing) weights = tn_expand_dims(weights, 0);
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);

@@ -288,6 +288,14 @@ tn_array *scanned_into(call *c, tn_array *out, tn_array *y)
     return tn_setitem(out, tn_cast(y, tn_dtype_of(out)), 1 + more, first) == TN_OK ? out : y;
 }
 
+/* The dtype of sums into out where none is asked for: one that holds both. */
+static tn_dtype wider(tn_dtype asked, const tn_array *x, const tn_array *out)
+{
+    tn_dtype of = tn_dtype_of(x), to = tn_dtype_of(out);
+    bool floats = (tn_dtype_is_float(of) || tn_dtype_is_complex(of)) && (tn_dtype_is_float(to) || tn_dtype_is_complex(to));
+    return asked || !floats ? asked : tn_dtype_promote(of, to);
+}
+
 /* reduce has the first axis by default; None stands for all. r->number: by the function of two operands, else a reduction. */
 static void reduce(call *c, const row *r)
 {
@@ -301,6 +309,8 @@ static void reduce(call *c, const row *r)
                         .where = mask(c, 6)};
     if (given(c, 5)) o.initial = numpy_1 ? tn_cast(array(c, 5), o.dtype ? o.dtype : tn_dtype_of(x)) : operand(c, 5, 0, 0);
     if (given(c, 5) && c->slot[5]->kind == COMPLEX && !tn_dtype_is_complex(o.dtype ? o.dtype : tn_dtype_of(x))) refuse(c, "a complex initial value");
+    bool sums = !strncmp(r->name, "add", 3) || !strncmp(r->name, "multiply", 8);
+    if (given(c, 5) && !numpy_1 && (o.dtype || !sums)) check_assigned(c, c->slot[5], o.dtype ? o.dtype : tn_dtype_of(x));
     int known = reorderable_of(r);
     if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
     bool logical = !strncmp(r->name, "logical", 7);
@@ -323,6 +333,7 @@ static void reduce(call *c, const row *r)
         return;
     }
     bool extreme = known >= 0 && !strncmp(r->name, "m", 1) && r->name[1] != 'u';
+    if (given(c, 3) && sums) o.dtype = wider(o.dtype, x, array(c, 3));
     if (extreme && o.dtype) x = tn_cast(x, o.dtype);
     tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &o);
     give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);
@@ -332,6 +343,7 @@ static void accumulate(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 1, 0)}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = array(c, 0);
+    if (given(c, 3) && !r->number) o.dtype = wider(o.dtype, x, array(c, 3));
     if (c->slot[1] && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "one axis");
     if (!strncmp(r->name, "logical", 7) && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
     if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);

@@ -169,6 +169,8 @@ enum { EDITIONS = 5 };
 void set_edition(int i);
 /* operand() then. */
 tn_array *first_operand(call *c, int i, int first, int last);
+/* `own` among `count` operands, then. */
+tn_array *first_of(call *c, const value *own, const value *const *all, int count);
 /* x in double precision then, in which NumPy 1 transformed. */
 tn_array *first_inexact(tn_array *x);
 
