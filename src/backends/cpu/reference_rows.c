@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on whole rows of the last axis: sorting, scans, searching. Rows are shared out to threads.
- *
- * Elements are searched by keys: unsigned numbers in the order of the elements, where NaN comes last and zeros of either sign are
- * equal. Sorting itself is in sort.c.
+ * Operations on whole rows of the last axis: sorting (sort.c), scans, searching (search.c). Rows are shared out to threads.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -11,10 +8,13 @@
 #include "array/scalar.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/search.h"
 #include "backends/cpu/sort.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+
+#define SEARCH_COST 32 /* of a value */
 
 typedef struct rows_data rows_data;
 
@@ -28,11 +28,12 @@ typedef struct scan_functions {
 struct rows_data {
     row_function function;
     void (*scan)(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n);
-    uint64_t (*key)(const char *at);
+    tn__cpu_search search;
     tn__cpu_space rest;   /* all axes but the last */
     int64_t count[3];     /* elements of a row of each operand */
     int64_t step[3];      /* along it, in bytes */
     bool right;           /* SEARCH_RIGHT */
+    bool searches;        /* SEARCH_LEFT, SEARCH_RIGHT */
     bool positions;       /* ARGSORT, ARGPARTITION */
     int64_t place;        /* that a partition is about; -1: all, they are sorted */
     tn_dtype dtype;       /* of input 0 */
@@ -44,38 +45,6 @@ typedef struct rows_run {
     char *base[3];
     _Atomic bool no_memory;
 } rows_run;
-
-/* ---- keys ---- */
-
-#define KEY_UNSIGNED(name, type) \
-    static uint64_t key_##name(const char *at) { return *(const type *)at; }
-#define KEY_SIGNED(name, type, bits) \
-    static uint64_t key_##name(const char *at) { return (uint64_t)((int64_t) * (const type *)at + ((int64_t)1 << (bits - 1))); }
-/* A float's bits as a sign and a magnitude, whose largest finite is below `infinity`. */
-#define KEY_FLOAT(name, type, bits, infinity) \
-    static uint64_t key_##name(const char *at) \
-    { \
-        type u = *(const type *)at, sign = (type)1 << (bits - 1), size = (type)(u & (sign - 1)); \
-        if (size > (infinity)) return UINT64_MAX; \
-        return u & sign ? (type)(sign - size) : (uint64_t)sign + size; \
-    }
-KEY_UNSIGNED(u8, uint8_t)
-KEY_UNSIGNED(u16, uint16_t)
-KEY_UNSIGNED(u32, uint32_t)
-KEY_UNSIGNED(u64, uint64_t)
-KEY_SIGNED(i8, int8_t, 8)
-KEY_SIGNED(i16, int16_t, 16)
-KEY_SIGNED(i32, int32_t, 32)
-static uint64_t key_i64(const char *at) { return *(const uint64_t *)at ^ (uint64_t)1 << 63; }
-KEY_FLOAT(f16, uint16_t, 16, 0x7c00u)
-KEY_FLOAT(bf16, uint16_t, 16, 0x7f80u)
-KEY_FLOAT(f32, uint32_t, 32, 0x7f800000u)
-KEY_FLOAT(f64, uint64_t, 64, 0x7ff0000000000000ull)
-
-static uint64_t (*const keys[TN_DTYPE_COUNT])(const char *) = {
-    [TN_BOOL] = key_u8,   [TN_INT8] = key_i8,       [TN_INT16] = key_i16,     [TN_INT32] = key_i32,   [TN_INT64] = key_i64,
-    [TN_UINT8] = key_u8,  [TN_UINT16] = key_u16,    [TN_UINT32] = key_u32,    [TN_UINT64] = key_u64,  [TN_FLOAT16] = key_f16,
-    [TN_BFLOAT16] = key_bf16, [TN_FLOAT32] = key_f32, [TN_FLOAT64] = key_f64};
 
 /* ---- sorting ---- */
 
@@ -98,22 +67,33 @@ static void sort_row(const rows_data *data, char *const *p, void *scratch) { sor
 
 /* ---- searching ---- */
 
+static tn__cpu_search_row search_of(const rows_data *data, char *const *p)
+{
+    return (tn__cpu_search_row){.sorted = p[1], .sorted_step = data->step[1], .n = data->count[1], .values = p[2],
+                                .values_step = data->step[2], .m = data->count[2], .right = data->right, .to = p[0],
+                                .to_step = data->step[0]};
+}
+
 static void search_row(const rows_data *data, char *const *p, void *scratch)
 {
     (void)scratch;
-    for (int64_t i = 0; i < data->count[2]; i++) {
-        uint64_t wanted = data->key(p[2] + i * data->step[2]);
-        int64_t low = 0, high = data->count[1];
-        while (low < high) {
-            int64_t middle = low + (high - low) / 2;
-            uint64_t key = data->key(p[1] + middle * data->step[1]);
-            if (key < wanted || (data->right && key == wanted))
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        *(int64_t *)(p[0] + i * data->step[0]) = low;
-    }
+    const tn__cpu_search_row row = search_of(data, p);
+    data->search(&row);
+}
+
+typedef struct values_run {
+    const rows_data *data;
+    const tn__cpu_search_row *row;
+} values_run;
+
+static void some_values(void *context, int64_t begin, int64_t end)
+{
+    const values_run *run = context;
+    tn__cpu_search_row part = *run->row;
+    part.values += begin * part.values_step;
+    part.to += begin * part.to_step;
+    part.m = end - begin;
+    run->data->search(&part);
 }
 
 /* ---- scans: float16 and bfloat16 round after each step, as the results themselves do ---- */
@@ -183,16 +163,21 @@ static const struct {
     {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
 };
 
-/* Rows that are sorted, fewer than threads: all threads sort each. */
-static void sort_together(rows_run *run, int team)
+/* Rows that are sorted or searched, fewer than threads: all threads work on each. */
+static void by_all_threads(rows_run *run, int team)
 {
     const rows_data *data = run->data;
-    void *scratch = tn__alloc_aligned(data->scratch);
-    run->no_memory = !scratch;
+    void *scratch = data->scratch ? tn__alloc_aligned(data->scratch) : NULL;
+    run->no_memory = data->scratch && !scratch;
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->rest, run->base, 0);
-    for (int64_t i = 0; scratch && i < data->rest.size; i++) {
-        sort_by_team(data, at.p, scratch, team);
+    for (int64_t i = 0; !run->no_memory && i < data->rest.size; i++) {
+        if (data->scratch) {
+            sort_by_team(data, at.p, scratch, team);
+        } else {
+            const tn__cpu_search_row row = search_of(data, at.p);
+            tn__cpu_for(row.m, SEARCH_COST, some_values, &(values_run){data, &row});
+        }
         tn__cpu_cursor_move(&at, 1);
     }
     tn__free(scratch);
@@ -221,12 +206,13 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
     (void)scalars;
     rows_run run = {.data = step->data};
     tn__cpu_addresses(step, step->step->operand_count, buffers, run.base);
-    int64_t n = run.data->count[1], rows = run.data->rest.size;
-    int team = run.data->scratch && n > 0 ? tn__cpu_team(n, 16) : 1;
+    const rows_data *data = run.data;
+    int64_t items = data->count[step->step->operand_count - 1], rows = data->rest.size, cost = data->searches ? SEARCH_COST : 16;
+    int team = (data->scratch || data->searches) && items > 0 ? tn__cpu_team(items, cost) : 1;
     if (rows > 0 && rows < team)
-        sort_together(&run, team);
-    else if (run.data->count[step->step->operand_count - 1] > 0)
-        tn__cpu_for(run.data->rest.size, run.data->count[1] * 16, some_rows, &run);
+        by_all_threads(&run, team);
+    else if (items > 0)
+        tn__cpu_for(rows, items * cost, some_rows, &run);
     return run.no_memory ? tn__fail_memory(tn__cpu_ops[step->step->op].name, run.data->scratch) : TN_OK;
 }
 
@@ -241,7 +227,7 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         row = operations[i].op == s->op ? (int)i : row;
     tn_dtype dtype = s->operand_count > 1 ? operand[1].dtype : TN_DTYPE_DEFAULT;
     bool scans_rows = row >= 0 && operations[row].scan >= 0;
-    if (row < 0 || ndim == 0 || (scans_rows ? scans[dtype].row[operations[row].scan] == NULL : keys[dtype] == NULL))
+    if (row < 0 || ndim == 0 || (scans_rows ? scans[dtype].row[operations[row].scan] == NULL : tn__cpu_search_of(dtype) == NULL))
         return tn__cpu_no_such_operation(step);
     rows_data *data = tn__calloc(1, sizeof *data);
     if (!data)
@@ -250,7 +236,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     step->run = run_rows;
     data->function = operations[row].function;
     data->scan = operations[row].scan < 0 ? NULL : scans[dtype].row[operations[row].scan];
-    data->key = keys[dtype];
+    data->search = tn__cpu_search_of(dtype);
+    data->searches = s->operand_count == 3;
     data->right = s->op == TN__CPU_OP_SEARCH_RIGHT;
     const int64_t *stride[3];
     int64_t itemsize[3];

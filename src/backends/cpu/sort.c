@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "backends/cpu/keys.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/radix.h"
 #include "core/dtype.h"
@@ -35,14 +36,6 @@ static void note_keys(job *j, uint64_t any, uint64_t all, bool odd)
 
 #define CHUNK_START(j, c) ((j)->n * (c) / (j)->chunks)
 
-#define SIGN(U) ((U)((U)1 << (8 * sizeof(U) - 1)))
-#define KEY_UNSIGNED(U, u, INF) (u)
-#define KEY_SIGNED(U, u, INF)   ((U)((u) ^ SIGN(U)))
-/* Branches would go either way by chance: all bits as the highest one, which tells what is below zero, and what exceeds infinity. */
-#define TOP(U, x) ((U)((U)0 - (U)((U)(x) >> (8 * sizeof(U) - 1))))
-#define SIZE(U, u) ((U)((u) & (U)~SIGN(U)))
-#define NAN_MASK(U, u, INF) TOP(U, (U)(INF) - SIZE(U, u))
-#define KEY_FLOAT(U, u, INF) ((U)((U)(SIGN(U) + (U)((SIZE(U, u) ^ TOP(U, u)) - TOP(U, u))) | NAN_MASK(U, u, INF)))
 #define VALUE_UNSIGNED(U, k) (k)
 #define VALUE_SIGNED(U, k)   ((U)((k) ^ SIGN(U)))
 #define VALUE_FLOAT(U, k)    ((U)((U)(((U)((k) - SIGN(U)) ^ TOP(U, ~(k))) - TOP(U, ~(k))) | (TOP(U, ~(k)) & SIGN(U))))
@@ -115,28 +108,21 @@ static void note_keys(job *j, uint64_t any, uint64_t all, bool odd)
                 *(U *)(row->to + at[k != SIGN(U)]++ * row->to_step) = u; \
         } \
     }
-ELEMENTS(u8, uint8_t, UNSIGNED, 0, uint32_t)
-ELEMENTS(u16, uint16_t, UNSIGNED, 0, uint32_t)
-ELEMENTS(u32, uint32_t, UNSIGNED, 0, uint32_t)
-ELEMENTS(u64, uint64_t, UNSIGNED, 0, uint64_t)
-ELEMENTS(i8, uint8_t, SIGNED, 0, uint32_t)
-ELEMENTS(i16, uint16_t, SIGNED, 0, uint32_t)
-ELEMENTS(i32, uint32_t, SIGNED, 0, uint32_t)
-ELEMENTS(i64, uint64_t, SIGNED, 0, uint64_t)
-ELEMENTS(f16, uint16_t, FLOAT, 0x7c00u, uint32_t)
-ELEMENTS(bf16, uint16_t, FLOAT, 0x7f80u, uint32_t)
-ELEMENTS(f32, uint32_t, FLOAT, 0x7f800000u, uint32_t)
-ELEMENTS(f64, uint64_t, FLOAT, 0x7ff0000000000000ull, uint64_t)
+/* What words hold: keys of 4 bytes, or of 8. */
+#define WORD_uint8_t uint32_t
+#define WORD_uint16_t uint32_t
+#define WORD_uint32_t uint32_t
+#define WORD_uint64_t uint64_t
+#define ELEMENTS_OF(dtype, name, U, KIND, INF) ELEMENTS(name, U, KIND, INF, WORD_##U)
+TN__CPU_KEYED(ELEMENTS_OF)
 
 static const struct elements {
     tn__cpu_body keys, packed, pairs, values;
     void (*find_odd)(const job *j, int64_t at[2]);
     void (*odd)(const tn__cpu_sort_row *row, int64_t at[2]);
 } elements[TN_DTYPE_COUNT] = {
-#define ENTRY(dtype, s) [dtype] = {keys_##s, packed_##s, pairs_##s, values_##s, find_odd_##s, odd_##s}
-    ENTRY(TN_BOOL, u8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),     ENTRY(TN_INT64, i64),
-    ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),    ENTRY(TN_FLOAT16, f16),
-    ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64)};
+#define ENTRY(dtype, s, U, KIND, INF) [dtype] = {keys_##s, packed_##s, pairs_##s, values_##s, find_odd_##s, odd_##s},
+    TN__CPU_KEYED(ENTRY)};
 
 /* ---- rows ---- */
 

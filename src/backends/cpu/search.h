@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Searching in sorted rows. */
+#ifndef TN_BACKENDS_CPU_SEARCH_H
+#define TN_BACKENDS_CPU_SEARCH_H
+
+#include <tanso/base.h>
+
+/* A row of n sorted elements, and m values to be searched for in it; each `step` bytes apart. */
+typedef struct tn__cpu_search_row {
+    const char *sorted, *values;
+    int64_t n, sorted_step, m, values_step;
+    bool right;  /* behind elements equal to the value, not in front of them */
+    char *to;    /* int64: where each value goes */
+    int64_t to_step;
+} tn__cpu_search_row;
+
+typedef void (*tn__cpu_search)(const tn__cpu_search_row *row);
+
+/* NULL for dtypes that have no order. In that of sorting: NaN comes last, zeros of either sign are equal. */
+tn__cpu_search tn__cpu_search_of(tn_dtype dtype);
+
+#endif
