@@ -50,7 +50,7 @@ typedef union tn__attr {
 enum {
     TN__NODE_NEEDS_GRAD = 1, /* backward through it reaches a leaf that wants a gradient */
     TN__NODE_LEAF_VAR = 2,   /* such a leaf: backward stops here */
-    TN__NODE_AWAITED = 4,    /* computed along with the next step, whatever its size: backward was called on it, or a loader waits for it */
+    TN__NODE_BACKWARD = 4,   /* backward was called on it: computed along with the next step */
     TN__NODE_RELEASED = 8,   /* consumed by an optimizer's step: can no longer be computed */
     TN__NODE_WEAK = 16,      /* a weak scalar: promotes by class only */
     TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */

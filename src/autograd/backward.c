@@ -325,7 +325,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
     if (status == TN_OK && t.count > 0)
         status = with_recording(&t, record_and_accumulate, gy);
     if (status == TN_OK) {
-        y->flags |= TN__NODE_AWAITED;
+        y->flags |= TN__NODE_BACKWARD;
         if (!opts->retain_graph && !opts->create_graph)
             spend(&t);
     }

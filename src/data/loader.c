@@ -28,8 +28,7 @@ struct tn_loader {
     tn__device *device;
     int64_t epoch, next;     /* the minibatch that comes next */
     tn_array *x_handle, *t_handle;
-    /* Of a resident dataset, computed along with a step: where the next minibatch begins, and its samples. */
-    tn_array *place_handle, *ahead_handle;
+    tn_array *place_handle;  /* of a resident dataset: where the next minibatch begins, computed along with a step */
     tn__error *error;
     bool is_static;
 };
@@ -119,7 +118,6 @@ void tn_loader_free(tn_loader *loader)
     tn_free(loader->x_handle);
     tn_free(loader->t_handle);
     tn_free(loader->place_handle);
-    tn_free(loader->ahead_handle);
     tn__resident_free(loader->resident);
     tn__trays_close(loader->trays);
     tn__free(loader->batches.order);
@@ -257,19 +255,6 @@ static bool point(tn_array **handle, tn__node *node)
     return true;
 }
 
-/* A step computes the place, and what is ahead; the samples of this minibatch are there as long as the dataset is. */
-static bool deliver_resident(tn_loader *loader)
-{
-    tn__resident_nodes made =
-        tn__resident_batch(loader->resident, loader->epoch, loader->next, loader->place_handle, loader->ahead_handle);
-    if (!point(&loader->place_handle, made.place) || !point(&loader->x_handle, made.x) || !point(&loader->t_handle, made.t) ||
-        (made.ahead && !point(&loader->ahead_handle, made.ahead)))
-        return false;
-    tn__pending_leave(loader->x_handle);
-    tn__pending_leave(loader->t_handle);
-    return true;
-}
-
 static bool deliver(tn_loader *loader, int64_t size)
 {
     const tn__shape *x_shape = batch_shape(&loader->x, size), *t_shape = batch_shape(&loader->t, size);
@@ -277,11 +262,16 @@ static bool deliver(tn_loader *loader, int64_t size)
         tn__fail_memory("loader", sizeof *x_shape);
         return false;
     }
-    tn__node *node[2] = {0};
+    tn__node *node[3] = {0};
     tn__call call = tn__enter();
     bool done = true;
     if (loader->resident) {
-        done = deliver_resident(loader);
+        tn__resident_batch(loader->resident, loader->epoch, loader->next, loader->place_handle, node);
+        done = point(&loader->place_handle, node[2]) && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
+        if (done) { /* a step computes the place; the samples are there as long as the dataset is */
+            tn__pending_leave(loader->x_handle);
+            tn__pending_leave(loader->t_handle);
+        }
     } else if (loader->shuffle) {
         done = shuffled_nodes(loader, x_shape, t_shape, node);
     } else {

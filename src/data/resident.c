@@ -10,8 +10,6 @@
 
 /* Of the memory that is free, what a dataset may take. */
 #define SHARE 4
-/* Bytes of a minibatch's samples that are gathered ahead, at most: for larger ones a second pass takes longer than looking for rows. */
-#define MOST_AHEAD (1 << 20)
 
 struct tn__resident {
     tn__device *device;
@@ -19,8 +17,6 @@ struct tn__resident {
     int64_t labels_below; /* targets lie in 0..labels_below-1; 0: not known */
     tn__batches batches;
     bool shuffle;
-    bool looks_ahead;   /* a step gathers the next minibatch's samples */
-    int64_t ahead_epoch, ahead; /* the minibatch that was to be gathered with the last step */
     /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that an epoch
      * begins without waiting for it. */
     tn__node *order, *next_order;
@@ -105,8 +101,7 @@ tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, c
     r->batches = *batches;
     r->batches.order = NULL;
     r->shuffle = shuffle;
-    r->looks_ahead = shuffle && batches->x_row && (size_t)batches->batch <= MOST_AHEAD / batches->x_row;
-    r->order_epoch = r->next_epoch = r->ahead_epoch = -1;
+    r->order_epoch = r->next_epoch = -1;
     r->labels_below = bound_of(t);
     tn__call call = tn__enter();
     r->x = upload(x->data, x->dtype, x->shape, device);
@@ -182,15 +177,17 @@ static tn__node *integer(const tn__resident *r, int64_t value, const tn__shape *
     return tn__const_scalar((tn__scalar){.bits = (uint64_t)value}, TN_INT64, shape, r->device);
 }
 
-static bool computed(const tn_array *x) { return x && x->node->storage && !x->node->error; }
-
 /* Where the minibatch begins, as a value on the device: what the step of the last minibatch has computed, if it has. A number given
  * to each step would be another parameter of its kernels each time. */
-static tn__node *first_position(const tn__resident *r, int64_t first, const tn_array *place)
+static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *place)
 {
     const int64_t one = 1;
-    return computed(place) && r->next_first == first ? place->node
-                                                     : tn__value_from_host(&first, TN_INT64, tn__shape_intern(1, &one), r->device);
+    uint64_t failures = atomic_load_explicit(&r->device->failures, memory_order_relaxed);
+    bool lost = failures != r->failures; /* what a failed run was to overwrite is as it was */
+    r->failures = failures;
+    if (place && !lost && r->next_first == first && place->node->storage && !place->node->error)
+        return place->node;
+    return tn__value_from_host(&first, TN_INT64, tn__shape_intern(1, &one), r->device);
 }
 
 /* Where in the epoch's order the samples are. */
@@ -216,86 +213,26 @@ static tn__node *rows(tn__node *all, tn__node *at, int64_t below)
     return tn__gather_known(all, tn__reshape(at, all->shape->ndim, dim), 0, below);
 }
 
-/* As many samples as a whole minibatch has, from a place in an epoch's order on; beyond its end any. */
-static tn__node *whole_rows(const tn__resident *r, tn__node *order, tn__node *first)
+void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_array *place, tn__node *node[3])
 {
-    tn__node *at = places(r, first, r->batches.batch);
-    if (r->batches.batch * r->batches.length > r->batches.count)
-        at = tn__binary(TN__OP_REMAINDER, at, integer(r, r->batches.count, at->shape));
-    return rows(r->x, tn__gather_known(order, at, 0, 0), 0);
-}
-
-/* The first `size` of them: a last minibatch may be smaller. */
-static tn__node *first_rows(tn__node *x, int64_t size)
-{
-    int64_t start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM];
-    for (int i = 0; i < x->shape->ndim; i++) {
-        step[i] = 1;
-        dim[i] = i == 0 ? size : x->shape->dim[i];
-    }
-    return size == x->shape->dim[0] ? x : tn__slice_node(x, start, step, dim);
-}
-
-/* The samples, as the last step gathered them, or gathered now. */
-static tn__node *samples_ahead(const tn__resident *r, int64_t epoch, int64_t i, tn__node *at, const tn_array *ahead, bool lost)
-{
-    if (computed(ahead) && !lost && r->ahead_epoch == epoch && r->ahead == i)
-        return ahead->node;
-    tn__node *x = whole_rows(r, r->order, at);
-    if (!tn__node_is_error(x) && tn__evaluate(1, &x) != TN_OK)
-        return tn__node_error(tn__error_retain(tn__error_last()));
-    return x;
-}
-
-/* Those of minibatch i + 1, or of the next epoch's first: for the next step. */
-static tn__node *look_ahead(tn__resident *r, int64_t epoch, int64_t i, tn__node *first)
-{
-    bool last = i + 1 == r->batches.length;
-    if (last && !go_on(r, r->batches.count))
-        return tn__node_error(tn__error_retain(tn__error_last()));
-    r->ahead_epoch = epoch + last;
-    r->ahead = last ? 0 : i + 1;
-    tn__node *x = whole_rows(r, last ? r->next_order : r->order, first);
-    x->flags |= TN__NODE_AWAITED;
-    return x;
-}
-
-static tn__resident_nodes failed_nodes(void)
-{
-    tn__node *error = tn__node_error(tn__error_retain(tn__error_last()));
-    return (tn__resident_nodes){error, error, error, NULL};
-}
-
-static tn__resident_nodes make_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_array *place, const tn_array *ahead)
-{
-    if (r->shuffle && !have_order(r, epoch))
-        return failed_nodes();
     int64_t first = i * r->batches.batch, size = tn__batch_size(&r->batches, i);
-    uint64_t failures = atomic_load_explicit(&r->device->failures, memory_order_relaxed);
-    bool lost = failures != r->failures; /* what a failed run was to compute is not there */
-    r->failures = failures;
-    tn__node *at = tn__node_retain(first_position(r, first, lost ? NULL : place));
-    if (r->first)
-        tn__node_release(r->first);
-    r->first = at;
-    tn__resident_nodes made;
-    tn__node *x_at = places(r, at, size);
-    /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its own. */
-    tn__node *t_at = tn__binary(TN__OP_ADD, x_at, integer(r, 0, x_at->shape));
-    made.x = r->looks_ahead ? first_rows(samples_ahead(r, epoch, i, at, ahead, lost), size) : rows(r->x, samples(r, x_at), 0);
-    made.t = rows(r->t, samples(r, t_at), r->labels_below);
-    r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
-    /* Around the end, so that the numbers that a step is given are the same in an epoch's last one. */
-    made.place = tn__binary(TN__OP_REMAINDER, tn__binary(TN__OP_ADD, at, integer(r, r->batches.batch, at->shape)),
-                            integer(r, r->batches.batch * r->batches.length, at->shape));
-    made.ahead = r->looks_ahead ? look_ahead(r, epoch, i, made.place) : NULL;
-    return made;
-}
-
-tn__resident_nodes tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_array *place, const tn_array *ahead)
-{
     tn__no_grad_depth++;
-    tn__resident_nodes made = make_batch(r, epoch, i, place, ahead);
+    if (r->shuffle && !have_order(r, epoch)) {
+        node[0] = node[1] = node[2] = tn__node_error(tn__error_retain(tn__error_last()));
+    } else {
+        tn__node *at = tn__node_retain(first_position(r, first, place));
+        if (r->first)
+            tn__node_release(r->first);
+        r->first = at;
+        tn__node *x_at = places(r, at, size);
+        /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its own. */
+        tn__node *t_at = tn__binary(TN__OP_ADD, x_at, integer(r, 0, x_at->shape));
+        node[0] = rows(r->x, samples(r, x_at), 0);
+        node[1] = rows(r->t, samples(r, t_at), r->labels_below);
+        r->next_first = i + 1 < r->batches.length ? first + r->batches.batch : 0;
+        /* Around the end, so that the numbers that a step is given are the same in an epoch's last one. */
+        node[2] = tn__binary(TN__OP_REMAINDER, tn__binary(TN__OP_ADD, at, integer(r, r->batches.batch, at->shape)),
+                             integer(r, r->batches.batch * r->batches.length, at->shape));
+    }
     tn__no_grad_depth--;
-    return made;
 }

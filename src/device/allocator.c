@@ -317,10 +317,6 @@ tn__allocator *tn__allocator_new(tn__device *device)
     }
     a->device = device;
     size_t total = device->capabilities.total_memory;
-    /* What was freed last is what a processor has at hand. A loop on a device gets the same addresses again sooner, which its
-     * recorded programs are found by. */
-    for (int i = 0; i < POOLS; i++)
-        a->pools[i].lowest = !device->capabilities.host_memory;
     /* An operating system lends out more memory than it has, so host memory never runs out in time to empty the cache. */
     a->cache_most = device->capabilities.host_memory && total ? total / 4 : SIZE_MAX;
     a->limit = tn__limit_given(device);

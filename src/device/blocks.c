@@ -53,31 +53,21 @@ static int next_filled(const tn__bins *p, int bin)
     return bits ? word * 64 + __builtin_ctzll(bits) : TN__BINS;
 }
 
-static bool better(const tn__bins *p, const tn__block *b, const tn__block *than)
-{
-    return b->size != than->size ? b->size < than->size : p->lowest && b->storage.memory < than->storage.memory;
-}
-
-/* The best of the first blocks of a bin that are large enough. */
-static tn__block *best_of(const tn__bins *p, int bin, size_t size)
-{
-    tn__block *best = NULL, *b = p->bin[bin];
-    for (int looks = LOOKS; b && looks > 0; b = b->next, looks--) {
-        if (b->size >= size && (!best || better(p, b, best)))
-            best = b;
-        if (best && best->size == size && !p->lowest)
-            break;
-    }
-    return best;
-}
-
-/* From the size's own bin, else from the next one that holds any. */
+/* The best of those looked at in the size's own bin, else any of the next bin that holds one. */
 tn__block *tn__bins_find(const tn__bins *p, size_t size, size_t most)
 {
-    int bin = bin_of(size);
-    tn__block *best = best_of(p, bin, size);
-    if (!best && (bin = next_filled(p, bin + 1)) < TN__BINS)
-        best = best_of(p, bin, size);
+    int bin = bin_of(size), looks = LOOKS;
+    tn__block *best = NULL;
+    for (tn__block *b = p->bin[bin]; b && looks > 0; b = b->next, looks--)
+        if (b->size >= size && (!best || b->size < best->size)) {
+            best = b;
+            if (b->size == size)
+                break;
+        }
+    if (!best) {
+        bin = next_filled(p, bin + 1);
+        best = bin < TN__BINS ? p->bin[bin] : NULL;
+    }
     return best && best->size <= most ? best : NULL;
 }
 

@@ -21,7 +21,6 @@ typedef struct tn__block {
 typedef struct tn__bins {
     uint64_t filled[TN__BINS / 64]; /* bit set: the bin holds a block */
     tn__block *bin[TN__BINS];
-    bool lowest; /* of several that serve as well the one at the lowest address, else the one freed last */
 } tn__bins;
 
 void tn__bins_insert(tn__bins *bins, tn__block *block);

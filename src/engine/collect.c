@@ -330,7 +330,7 @@ static tn_status add_pending_handles(tn__collection *c)
     int count = tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         tn__node *node = handle[i]->node;
-        bool wanted = node->flags & TN__NODE_AWAITED || node->shape->size <= SMALL_SIZE;
+        bool wanted = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
         if (!wanted || node->storage || node->error || node->device != c->device || node->flags & TN__NODE_WEAK)
             continue;
         tn_status status = add_root(c, node);

@@ -13,7 +13,7 @@
 #include "cuda/fake.h"
 #include "support/device.h"
 
-enum { SAMPLES = 230, FEATURES = 12, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 60 };
+enum { SAMPLES = 230, FEATURES = 12, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 50 };
 
 static tn_dataset *samples(void)
 {
@@ -90,7 +90,7 @@ static tn_optimizer *adam(tn_layer *net) { return tn_adam(net); }
 static void test_sgd(void **state)
 {
     (void)state;
-    steady(sgd, 0, STEPS * 2 / 3); /* a quarter, and what is held back when the next order is written, or comes in another order */
+    steady(sgd, 0, STEPS / TN__CUDA_TOGETHER + 3); /* also what is held back when the next order is written */
 }
 
 /* The corrections of the moments, in the kernels that updates are in. */
