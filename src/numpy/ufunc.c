@@ -72,7 +72,8 @@ static tn_array *spacing(const tn_array *x)
         step = tn_where(tn_equal(wide, tn_weak_float(65504)), tn_weak_float(INFINITY), step); /* to what comes behind the largest */
         return tn_cast(tn_where(tn_isfinite(wide), step, tn_weak_float(NAN)), TN_FLOAT16);
     }
-    return tn_subtract(tn_nextafter(y, tn_copysign(tn_weak_float(INFINITY), y)), y);
+    tn_array *away = tn_where(tn_equal(y, tn_weak_int(0)), tn_weak_float(INFINITY), tn_copysign(tn_weak_float(INFINITY), y)); /* of -0: up */
+    return tn_subtract(tn_nextafter(y, away), y);
 }
 
 tn_array *tn_spacing(const tn_array *x)

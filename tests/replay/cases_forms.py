@@ -82,6 +82,12 @@ def wider(w):
     w.case("nanmedian", np.nanmedian, [x], {"out": np.zeros((), "uint8")})
     w.case("polyval", np.polyval, [[1.5, -2, 3], values("float32", (4,), False)], rtol=1e-5, atol=1e-6)
     w.case("kron", np.kron, [values("int16", (2, 2), False), 2])
+    for dtype in ("float16", "float32", "float64"):
+        w.case("spacing", np.spacing, [np.array([0.0, -0.0, 1, -1, INF, NAN]).astype(dtype)])
+    x = values("int32", (700,), False)
+    w.case("delete", np.delete, [x, slice(None, None, 2)])
+    w.case("insert", np.insert, [x, np.arange(300), 7])
+    w.case("add.reduceat", np.add.reduceat, [x, np.arange(0, 690, 3)])
     for n in (2, 5, 8, 33):
         for op in ("blackman", "hamming", "hanning", "bartlett"):
             w.case(op, getattr(np, op), [n], rtol=1e-12, atol=1e-18)

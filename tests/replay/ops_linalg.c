@@ -24,6 +24,7 @@ static void solve(call *c, const row *r)
 {
     (void)r;
     tn_array *a = array(c, 0), *b = array(c, 1);
+    if (numpy_1 && tn_ndim(b) == 1 && tn_ndim(a) != 2) refuse(c, "as many vectors as matrices");
     bool vectors = numpy_1 && tn_ndim(b) == tn_ndim(a) - 1; /* one for each matrix */
     give(c, vectors ? tn_squeeze(tn_linalg_solve(a, tn_expand_dims(b, -1)), TN_AXES(-1)) : tn_linalg_solve(a, b));
 }
@@ -212,6 +213,10 @@ static tn_norm_order order(call *c, int i)
 static void norm(call *c, const row *r)
 {
     (void)r;
+    const value *ord = given(c, 1) ? c->slot[1] : NULL;
+    int over = axes(c, 2).count ? axes(c, 2).count : tn_ndim(array(c, 0));
+    bool least = ord && (ord->kind == FLOAT ? over == 2 || isinf(ord->f) : over == 2 && (ord->kind != STRING || *ord->text == 'n'));
+    if (numpy_1 && least && tn_size(array(c, 0)) == 0) refuse(c, "nothing has no largest element");
     give(c, tn_linalg_norm(array(c, 0), .ord = order(c, 1), .axis = axes(c, 2), .keepdims = boolean(c, 3, false)));
 }
 
@@ -256,7 +261,9 @@ static void matrix_norm(call *c, const row *r)
 static void cond(call *c, const row *r)
 {
     (void)r;
-    give(c, tn_linalg_cond(array(c, 0), order(c, 1)));
+    tn_array *x = array(c, 0), *y = tn_linalg_cond(x, order(c, 1));
+    bool complex = numpy_1 && tn_dtype_is_complex(tn_dtype_of(x)) && !tn_is_error(y);
+    give(c, complex ? tn_cast(y, tn_dtype_of(x)) : y);
 }
 
 /* number: 0 diagonal, 1 trace, of the last two axes; 2: they change places */

@@ -320,6 +320,7 @@ static void swapaxes(call *c, const row *r)
 static void moveaxis(call *c, const row *r)
 {
     (void)r;
+    if (!given(c, 1) || !given(c, 2)) refuse(c, "no axes");
     give(c, tn_moveaxis(array(c, 0), axes(c, 1), axes(c, 2)));
 }
 

@@ -10,6 +10,13 @@
 
 /* ---- polynomials ---- */
 
+static void roots(call *c, const row *r)
+{
+    (void)r;
+    if (c->slot[0] && c->slot[0]->kind <= COMPLEX) refuse(c, "coefficients are expected");
+    give(c, tn_roots(array(c, 0)));
+}
+
 static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
 
 static void of_two(call *c, const row *r)
@@ -166,7 +173,7 @@ static void polyval(call *c, const row *r)
 static const row rows[] = {
     {"polyval", "p x", polyval}, {"polyadd", "a1 a2", of_two, NAME(tn_polyadd)}, {"polysub", "a1 a2", of_two, NAME(tn_polysub)},
     {"polymul", "a1 a2", of_two, NAME(tn_polymul)}, {"polydiv", "u v", polydiv}, {"polyder", "p m", polyder, NULL, 0},
-    {"polyint", "p m k", polyder, NULL, 1}, {"poly", "seq_of_zeros", of_one, NAME(tn_poly)}, {"roots", "p", of_one, NAME(tn_roots)},
+    {"polyint", "p m k", polyder, NULL, 1}, {"poly", "seq_of_zeros", of_one, NAME(tn_poly)}, {"roots", "p", roots},
     {"polyfit", "x y deg rcond full w cov", polyfit},
     {"bartlett", "M", window, NAME(tn_bartlett_with)}, {"blackman", "M", window, NAME(tn_blackman_with)},
     {"hamming", "M", window, NAME(tn_hamming_with)}, {"hanning", "M", window, NAME(tn_hanning_with)}, {"kaiser", "M beta", window, NULL, 1},

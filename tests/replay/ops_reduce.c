@@ -249,7 +249,12 @@ static void ediff1d(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    give(c, tn_ediff1d(x, given(c, 1) ? array(c, 1) : NULL, given(c, 2) ? array(c, 2) : NULL));
+    tn_array *end[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        end[i] = given(c, 1 + i) ? array(c, 1 + i) : NULL;
+        if (end[i] && numpy_1 && c->slot[1 + i]->kind == INT) end[i] = tn_cast(end[i], tn_dtype_of(x)); /* by its value */
+    }
+    give(c, tn_ediff1d(x, end[0], end[1]));
 }
 
 /* f, then distances: none, one for all, or one an axis; axis and edge_order by keyword. */
@@ -377,6 +382,7 @@ static void histogram(call *c, const row *r)
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);
+    if (numpy_1 && o.rule) x = first_inexact(x); /* bins of integers as of others */
     if (!o.edges && given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 2) {
         tn_array *limits = array(c, 2);
         o.low = tn_item(tn_index(limits, 0));

@@ -139,6 +139,7 @@ static void clip(call *c, const row *r)
     tn_array *low = limit(c, first, of), *high = limit(c, second, of);
     const tn_ufunc_opts o = {.out = given(c, 3) ? array(c, 3) : NULL, .dtype = dtype(c, 6, TN_DTYPE_DEFAULT), .where = mask(c, 7),
                              .casting = string(c, 8, numpy_1 ? "unsafe" : NULL)};
+    if (numpy_1 && !given(c, first) && !given(c, second)) refuse(c, "no limit");
     if (!low && !high && of == TN_BOOL) refuse(c, "bool has no positive");
     if (!c->refused) give(c, tn_clip_with(x, low, high, &o));
 }

@@ -47,8 +47,8 @@ struct value {
 };
 
 #define MAX_SLOTS 24
-#define MAX_RESULTS 256
-#define MAX_ARGUMENTS 256
+#define MAX_RESULTS 1024
+#define MAX_ARGUMENTS 1024
 
 typedef struct row row;
 typedef struct call {

@@ -115,9 +115,9 @@ int integers(call *c, const value *v, long long *out, int capacity)
     value one;
     if (v->kind == ARRAY && tn_ndim(v->array) == 1) {
         if (tn_size(v->array) > capacity) refuse(c, "too many integers");
-        int64_t buffer[64];
+        int64_t buffer[MAX_ARGUMENTS];
         int n = (int)tn_size(v->array);
-        if (n > 64 || n > capacity || tn_to_host(tn_cast(v->array, TN_INT64), buffer, sizeof buffer) != TN_OK) {
+        if (n > MAX_ARGUMENTS || n > capacity || tn_to_host(tn_cast(v->array, TN_INT64), buffer, sizeof buffer) != TN_OK) {
             mismatch(c, v, "integers");
             return 0;
         }
