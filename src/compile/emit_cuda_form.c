@@ -15,8 +15,7 @@
 #define REGISTERS       65536 /* of a multiprocessor */
 #define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
 #define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
-#define CLUSTER         8    /* blocks that hold a row together which is too long for one of TN__CUDA_MOST threads */
-#define CLUSTER_WORDS   160  /* registers of a thread that a row may take there */
+#define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
 #define STREAMED        4    /* chunks under way where rows are longer than that */
@@ -224,6 +223,10 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
     return bytes;
 }
 
+/* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so many that
+ * two of them fit on a multiprocessor. As measured, see bench/README.md. */
+static int blocks_of_cluster(int64_t words) { return words <= 40 ? 2 : words <= 108 ? 4 : 8; }
+
 /* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is alone on its
  * multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others move bytes. */
 static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
@@ -239,8 +242,8 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->batch = (int)batch;
     if (!together)
         return;
-    f->cluster = CLUSTER;
-    f->threads = f->lanes / CLUSTER;
+    f->cluster = blocks_of_cluster(words);
+    f->threads = f->lanes / f->cluster;
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
@@ -261,7 +264,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
     f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
-        f->resident = (words <= 16 ? 1536 : words <= 32 ? 768 : 0) / f->threads;
+        f->resident = (words > 32 ? 0 : words > 16 ? 768 : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST : MOST_THREADS) / f->threads;
     if (!f->held && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
         long_rows(chip, n, f);
     if (!f->held) {
