@@ -6,6 +6,8 @@
  */
 #include "compile/emit_cuda.h"
 
+#include <stdio.h>
+
 /* The chunks of a thread: those it holds, or the next few; `full`: all of them are there. */
 static void open_chunk(tn__printer *p, const tn__cu_form *f, bool full)
 {
@@ -50,9 +52,12 @@ static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_
         tn__line(p, "}");
         return;
     }
+    char step[16];
+    snprintf(step, sizeof step, "%d", f->batch * f->lanes);
     tn__line(p, "ix at = begin + lane;");
     for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one another */
-        tn__line(p, "for (; at < end - %d; at += %d) {", full ? (f->batch - 1) * f->lanes : 0, f->batch * f->lanes);
+        tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
+                 p->nest->part == TN__PART_PIECES ? "step" : step);
         tn__cu_declare(p, f, level);
         chunks(p, f, level, full);
         tn__line(p, "}");
@@ -92,6 +97,16 @@ static void finish(tn__printer *p, int level)
             tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
         p->nest->expr[e].printed = ITEM;
     }
+}
+
+/* Pieces of a row take turns, so that at any time all of them read what lies together. */
+static void open_turns(tn__printer *p, const tn__cu_form *f)
+{
+    const tn__nest *n = p->nest;
+    int each = f->batch * f->lanes;
+    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), TN__CUDA_GROUPS(n));
+    tn__line(p, "const ix begin = part * %d, end = (ix)n[%d], step = (ix)n[%d] * %d;", each, TN__CUDA_ROWS_AT(n),
+             TN__CUDA_SEGMENTS(n), each);
 }
 
 static void store_pieces(tn__printer *p)
@@ -142,7 +157,10 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     }
     tn__line(p, "const bool there = mine < (ix)n[0];");
     tn__line(p, "const ix item = there ? mine : (ix)n[0] - 1;");
-    tn__cu_open_segment(p, pieces, "row");
+    if (pieces)
+        open_turns(p, f);
+    else
+        tn__cu_open_segment(p, false, "row");
     tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
