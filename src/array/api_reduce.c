@@ -198,7 +198,7 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
                                                    : TN_FLOAT64;
     if (dtype == TN_BOOL)
         TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a dtype of numbers, got bool");
-    bool whole = !tn__dtype_inexact(dtype); /* then each step is cut to it */
+    bool whole = !tn__dtype_inexact(dtype); /* then the mean, each square and their mean are cut to it */
     if (whole && op == TN__OP_SQRT && (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
         TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s", tn_dtype_name(dtype));
     bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(dtype) && !whole; /* then the mean alone is real */
@@ -207,7 +207,11 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     TN__PASS_ERROR(mean);
     tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(dtype));
     tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
-                                : tn__binary(TN__OP_SUBTRACT, counted, whole ? tn__cast(mean, dtype) : mean);
+                          : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, dtype))
+                                  : tn__binary(TN__OP_SUBTRACT, counted, mean);
+    TN__PASS_ERROR(deviation);
+    if (whole && tn_dtype_is_complex((tn_dtype)deviation->dtype))
+        deviation = tn__unary(TN__OP_ABS, deviation);
     TN__PASS_ERROR(deviation);
     if (parts) {
         deviation = tn__cast(tn__unary(TN__OP_ABS, deviation), wide(dtype));
@@ -216,6 +220,8 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
         deviation = tn__unary(TN__OP_ABS, deviation);
     }
     tn__node *squares = tn__unary(TN__OP_SQUARE, deviation);
+    squares = whole ? tn__cast(squares, dtype) : squares;
+    TN__PASS_ERROR(squares);
     if (!opts->dtype && !whole) { /* the sum alone is in what out holds, too */
         dtype = summed_in(dtype, opts);
         squares = tn__cast(squares, wide(dtype));

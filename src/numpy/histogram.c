@@ -133,6 +133,8 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
         fits = tn_dim(weights, d) == tn_dim(x, d);
     if (!fits)
         return tn__refused(TN_ERR_SHAPE, "histogram", "expected weights of the array's shape");
+    if (weights && tn_dtype_of(weights) == TN_BOOL && opts->edges)
+        return tn__refused(TN_ERR_DTYPE, "histogram", "weights of bool are not summed between edges; tn_cast them to numbers");
     if (bins == 0 || (tn_size(x) == 0 && !weights)) {
         counts = tn_zeros_like(tn__count_up(x, bins));
     } else if (!weights) {
@@ -144,7 +146,9 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
         bin = tn_where(last, tn_weak_int(bins - 1), bin);
         /* what lies outside goes to a bin of its own, which is dropped */
         tn_array *outside = tn_logical_or(tn_less(bin, tn_weak_int(0)), tn_greater_equal(bin, tn_weak_int(bins)));
-        counts = tn__cut(sums_of(tn_where(outside, tn_weak_int(bins), bin), tn_ravel(weights), bins + 1), 0, 0, bins);
+        tn_dtype of = tn_dtype_of(weights), sum = tn__dtype_inexact(of) || of == TN_BOOL ? tn_dtype_promote(of, TN_FLOAT64) : of;
+        counts = sums_of(tn_where(outside, tn_weak_int(bins), bin), tn_cast(tn_ravel(weights), sum), bins + 1); /* then rounded once */
+        counts = tn_cast(tn__cut(counts, 0, 0, bins), of);
     }
     if (!(opts && opts->density))
         return counts;

@@ -250,12 +250,13 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
         divisor = tn_weak_float((double)(count > ddof ? count - ddof : 0));
     } else {
         tn_array *w = tn_cast(f && a ? tn_multiply(f, a) : f ? f : a, TN_FLOAT64), *sum = tn_sum_with(w, NULL);
-        deviation = tn_subtract(rows, tn_divide(tn_sum_with(tn_multiply(rows, w), &along), sum));
+        deviation = tn_cast(tn_subtract(rows, tn_divide(tn_sum_with(tn_multiply(rows, w), &along), sum)), dtype);
         weighted = tn_multiply(deviation, w);
         tn_array *spent = a ? tn_divide(tn_sum_with(tn_multiply(w, a), NULL), sum) : tn_weak_float(1);
         divisor = tn_maximum(tn_subtract(sum, tn_multiply(spent, tn_weak_float(ddof))), tn_weak_float(0));
     }
     tn_array *products = tn_matmul(deviation, tn_conjugate(tn_transpose(weighted, (tn_axes){0})));
+    dtype = f || a ? tn_dtype_promote(dtype, TN_FLOAT64) : dtype; /* that of weights */
     return tn_squeeze(tn_cast(tn_divide(products, divisor), dtype), (tn_axes){0});
 }
 
@@ -279,6 +280,8 @@ static tn_array *correlation(const tn_array *x, bool by_columns)
         return tn_divide(c, c);
     tn_array *deviation = tn_sqrt(tn_diagonal(c, 0, 0, 1));
     c = tn_divide(tn_divide(c, tn_expand_dims(deviation, 1)), deviation);
+    if (!tn_is_error(c) && tn_dtype_is_complex(tn_dtype_of(c))) /* each part */
+        return tn_complex(tn_clip(tn_real(c), tn_weak_float(-1), tn_weak_float(1)), tn_clip(tn_imag(c), tn_weak_float(-1), tn_weak_float(1)));
     return tn_clip(c, tn_weak_float(-1), tn_weak_float(1));
 }
 

@@ -62,6 +62,19 @@ def wider(w):
             w.case("histogram2d", np.histogram2d, [x, y], kwargs, rtol=1e-12)
         w.case("histogram2d", np.histogram2d, [x[:0], y[:0]])
         w.case("histogram_bin_edges", np.histogram_bin_edges, [x, [0, 1, 2]], {"range": [3, 1]})
+    for op in ("var", "std"):
+        for into in ("int16", "int64", "uint8"):
+            w.case(op, getattr(np, op), [values("float64", (17,), False)], {"dtype": np.dtype(into)})
+    for dtype in ("float32", "float16", "bool", "complex64"):
+        counted = values(dtype, (40,), False)
+        w.case("histogram", np.histogram, [values("float64", (40,), False)], {"weights": counted, "bins": 5}, rtol=2e-7 if dtype != "float16" else 1e-3)
+        w.case("histogram", np.histogram, [np.arange(40)], {"weights": counted, "bins": [0, 5, 30, 39]}, rtol=1e-4 if dtype != "float16" else 5e-2,
+               atol=1e-4 if dtype != "float16" else 5e-2)
+    x = values("complex128", (3, 5), False)
+    w.case("corrcoef", np.corrcoef, [x], rtol=1e-10, atol=1e-10)
+    for into in ("float32", "complex64"):
+        for weights in ({"aweights": np.arange(1.0, 6)}, {"fweights": [1, 2, 3, 2, 1]}):
+            w.case("cov", np.cov, [values("float32", (3, 5), False)], {"dtype": np.dtype(into), **weights}, rtol=1e-5, atol=1e-5)
     for op in ("modf", "frexp"):
         for dtype in ("int8", "float16", "float32"):
             w.case(op, getattr(np, op), [values(dtype, (4,), False)], {"dtype": np.dtype("float64")})

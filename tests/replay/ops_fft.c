@@ -58,7 +58,8 @@ static void several(call *c, const row *r)
             opts.s.dim[i] = lengths[i];
     }
     tn_array *x = input(c, r);
-    if ((given(c, 2) && opts.axes.count == 0) || (tn_ndim(x) == 0 && !two && !given(c, 1))) { /* along no axes: as it is */
+    if (tn_ndim(x) == 0 && (opts.axes.count || (two && !c->slot[2]))) refuse(c, "a number has no axes");
+    if ((given(c, 2) && opts.axes.count == 0) || (tn_ndim(x) == 0 && !given(c, 1))) { /* along no axes: as it is */
         if (opts.s.ndim || strstr(r->name, "rfft")) refuse(c, "axes");
         give(c, x);
         return;

@@ -96,6 +96,9 @@ static void setitem(call *c, const row *r)
     check_assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
     if (!c->refused) check_depth(c, c->rest[c->rest_count - 1], x, count, keys);
+    bool element = count > 0; /* which NumPy 2.4 takes from no array with axes */
+    for EACH(i, count) element &= keys[i].kind == TN_KEY_NUMBER;
+    if (numpy_2_5 && element && count == tn_ndim(x) && tn_ndim(y) > 0) refuse(c, "an array for an element");
     if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK) give(c, x);
 }
 

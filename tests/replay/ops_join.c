@@ -170,7 +170,14 @@ static void insert_or_delete(call *c, const row *r)
     int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
     int count = positions(c, 1, extent, place, MAX_RESULTS);
     if (c->refused) return;
-    if (r->number && count == 0) { /* nothing goes nowhere */
+    if (r->number && count == 0) { /* nothing goes nowhere, if it would fit there */
+        tn_shape gap = along.count ? tn_shape_of(x) : (tn_shape){1, {0}}, own = tn_shape_of(array(c, 2));
+        if (along.count && gap.ndim) gap.dim[(along.axis[0] + gap.ndim) % gap.ndim] = 0;
+        for EACH(d, own.ndim) {
+            int64_t there = d < own.ndim - gap.ndim ? 1 : gap.dim[d - own.ndim + gap.ndim];
+            if (own.dim[d] != 1 && own.dim[d] != there) refuse(c, "values that do not fit");
+        }
+        if (c->refused) return;
         give(c, along.count ? x : tn_ravel(x));
         return;
     }
