@@ -9,7 +9,10 @@ INF, NAN = np.inf, np.nan
 
 
 def infinities(w):
-    """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity."""
+    """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity; nor do products of infinities find a sign."""
+    z = np.array([complex(-INF, 2), complex(-6, 1), complex(-3, 1), complex(-3, 3)])
+    w.case("cumprod", np.cumprod, [z])
+    w.case("cumprod", np.cumprod, [z.astype("complex64")])
     for dtype in ("float32", "float64"):
         a = np.array([1, INF, -2, NAN, 0, 3, 4]).astype(dtype)
         b = np.array([2, -1, INF]).astype(dtype)
