@@ -270,6 +270,27 @@ tn_array *tn_repeat(const tn_array *x, int64_t count, tn_axes axis)
     TN__COMPOSE(repeat(x, count, axis));
 }
 
+/* Each position as often as counted, `total` in all. */
+static tn_array *repeated_places(const tn_array *like, const int64_t *count, int64_t n, int64_t total)
+{
+    enum { AHEAD = 4 }; /* are written at once, beyond what is counted: how many are counted is chance, which branches dislike */
+    int64_t *places = total < INT64_MAX / 8 - AHEAD ? tn__alloc(sizeof *places * (size_t)(total + AHEAD)) : NULL;
+    if (!places)
+        return tn__refused(TN_ERR_MEMORY, "repeat", "no memory for %lld positions", (long long)total);
+    for (int64_t i = 0, *end = places; i < n; i++) {
+        int64_t *to = end;
+        end += count[i];
+        do {
+            for (int k = 0; k < AHEAD; k++)
+                to[k] = i;
+            to += AHEAD;
+        } while (to < end);
+    }
+    tn_array *result = tn__positions_like(like, places, total);
+    tn__free(places);
+    return result;
+}
+
 static tn_array *repeat_each(const tn_array *x, const tn_array *counts, tn_axes axis)
 {
     tn_array *y = tn__again(x);
@@ -283,14 +304,13 @@ static tn_array *repeat_each(const tn_array *x, const tn_array *counts, tn_axes 
     for (int64_t i = 0; good && i < n; i++)
         good = count[i] >= 0 && !__builtin_add_overflow(total, count[i], &total);
     int64_t one = n == 1 ? count[0] : 0;
+    tn_array *places = good && n != 1 ? repeated_places(y, count, n, total) : NULL;
     tn__free(count);
     if (!good)
         return tn__refused(TN_ERR_VALUE, "repeat", "expected %lld counts of 0 or more, one for each place of the axis",
                            (long long)extent);
     if (n == 1)
         return copies(y, along, 1, one);
-    const tn_search_opts right = {.right = true};
-    tn_array *places = tn_searchsorted_with(tn_cumsum_with(counts, NULL), tn__count_up(y, total), &right);
     return tn_take(y, places, along);
 }
 

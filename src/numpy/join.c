@@ -151,7 +151,29 @@ tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **o
     return tn__composed_all(sections, out);
 }
 
-/* ---- insert and delete: a table of which elements come where, made on the host ---- */
+/* ---- insert and delete: a few stretches joined, or a table of which elements come where, made on the host ---- */
+
+enum { MOST_PARTS = 48 };
+
+/* Stretches of arrays along an axis, one behind the other; more than MOST_PARTS of them are counted only. */
+typedef struct parts {
+    int count, along;
+    tn_array *part[MOST_PARTS];
+} parts;
+
+static void add_part(parts *p, const tn_array *x, int64_t start, int64_t end)
+{
+    if (start >= end)
+        return;
+    if (p->count < MOST_PARTS)
+        p->part[p->count] = tn__cut(x, p->along, start, end - start);
+    p->count++;
+}
+
+static tn_array *joined(const parts *p)
+{
+    return tn_concatenate(p->count, (const tn_array *const *)p->part, p->along);
+}
 
 /* The one axis, or the flat array; -1 and a latched failure. */
 static int one_axis(const char *operation, tn_array **x, tn_axes axis)
@@ -170,31 +192,55 @@ static tn_array *failure(const tn_array *x)
     return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
 }
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* All places but those at the `count` ascending positions. */
+static tn_array *places_but(const tn_array *like, int64_t extent, const int64_t *gone, int count)
+{
+    int64_t *places = tn__alloc(sizeof *places * (size_t)(extent + 1)), kept = 0;
+    if (!places)
+        return tn__refused(TN_ERR_MEMORY, "delete", "no memory for %lld places", (long long)extent);
+    int next = 0;
+    for (int64_t i = 0; i < extent; i++) {
+        for (; next < count && gone[next] < i; next++)
+            ;
+        if (next == count || gone[next] != i)
+            places[kept++] = i;
+    }
+    tn_array *result = tn__positions_like(like, places, kept);
+    tn__free(places);
+    return result;
+}
+
 static tn_array *without(const tn_array *x, int count, const int64_t *positions, tn_axes axis)
 {
     tn_array *y = tn__again(x);
     int along = one_axis("delete", &y, axis);
     if (along < 0)
         return failure(y);
-    int64_t extent = tn_dim(y, along), kept = 0;
-    char *gone = tn__calloc((size_t)extent + 1, 1);
-    int64_t *places = tn__alloc(sizeof(int64_t) * (size_t)(extent + 1));
-    tn_array *result = gone && places ? NULL : tn__refused(TN_ERR_MEMORY, "delete", "no memory for %lld places", (long long)extent);
+    int64_t extent = tn_dim(y, along), *gone = tn__alloc(sizeof *gone * (size_t)(count > 0 ? count : 0));
+    tn_array *result = gone ? NULL : tn__refused(TN_ERR_MEMORY, "delete", "no memory for %d positions", count);
     for (int i = 0; i < count && !result; i++) {
-        int64_t at = positions[i] < 0 ? positions[i] + extent : positions[i];
-        if (at < 0 || at >= extent)
+        gone[i] = positions[i] < 0 ? positions[i] + extent : positions[i];
+        if (gone[i] < 0 || gone[i] >= extent)
             result = tn__refused(TN_ERR_INDEX, "delete", "position %lld is out of range for an axis of extent %lld",
                                  (long long)positions[i], (long long)extent);
-        else
-            gone[at] = 1;
     }
-    for (int64_t i = 0; i < extent && !result; i++)
-        if (!gone[i])
-            places[kept++] = i;
-    if (!result)
-        result = tn_take(y, tn__positions_like(y, places, kept), along);
+    if (!result) {
+        if (count > 1)
+            qsort(gone, (size_t)count, sizeof *gone, by_value);
+        parts stretches = {.along = along};
+        for (int i = 0; i <= count && stretches.count <= MOST_PARTS; i++)
+            add_part(&stretches, y, i ? gone[i - 1] + 1 : 0, i < count ? gone[i] : extent);
+        result = stretches.count > 0 && stretches.count <= MOST_PARTS
+                     ? joined(&stretches)
+                     : tn_take(y, places_but(y, extent, gone, count), along);
+    }
     tn__free(gone);
-    tn__free(places);
     return result;
 }
 
@@ -242,6 +288,21 @@ static void interleave(const placed *order, int64_t n, int64_t extent, int64_t *
     }
 }
 
+/* The same as stretches of y and of the values v. */
+static void stretches_of(const placed *order, int64_t n, const tn_array *y, int64_t extent, const tn_array *v, parts *p)
+{
+    int64_t done = 0;
+    for (int64_t next = 0, end; next < n && p->count <= MOST_PARTS; next = end) {
+        for (end = next + 1; end < n && order[end].position == order[next].position; end++)
+            if (order[end].number != order[end - 1].number + 1)
+                break;
+        add_part(p, y, done, order[next].position);
+        add_part(p, v, order[next].number, order[next].number + end - next);
+        done = order[next].position;
+    }
+    add_part(p, y, done, extent);
+}
+
 static tn_array *inserted(const tn_array *x, int count, const int64_t *positions, const tn_array *values, tn_axes axis)
 {
     tn_array *y = tn__again(x);
@@ -265,9 +326,15 @@ static tn_array *inserted(const tn_array *x, int count, const int64_t *positions
     if (!result) {
         if (count > 1)
             qsort(order, (size_t)n, sizeof *order, by_position);
-        interleave(order, n, extent, places);
-        tn_array *both = tn_concatenate(2, (const tn_array *const[]){y, v}, along);
-        result = tn_take(both, tn__positions_like(y, places, extent + n), along);
+        parts stretches = {.along = along};
+        stretches_of(order, n, y, extent, v, &stretches);
+        if (stretches.count > 0 && stretches.count <= MOST_PARTS) {
+            result = joined(&stretches);
+        } else {
+            interleave(order, n, extent, places);
+            tn_array *both = tn_concatenate(2, (const tn_array *const[]){y, v}, along);
+            result = tn_take(both, tn__positions_like(y, places, extent + n), along);
+        }
     }
     tn__free(order);
     tn__free(places);

@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "numpy/distinct.h"
 
 /* ---- distinct elements ---- */
 
@@ -36,13 +37,19 @@ static tn_array *order_of_rows(const tn_array *rows)
 static tn_array *distinct(const tn_array *flat, tn_shape inverse, const tn_unique_opts *opts)
 {
     bool order_needed = tn_ndim(flat) == 2 || (opts && (opts->index || opts->inverse));
+    bool distinct_nan = opts && opts->distinct_nan;
+    tn_array *first = order_needed || (opts && (opts->counts || distinct_nan)) ? NULL : tn__first_places(flat);
+    if (first) { /* few enough to be sorted by themselves */
+        tn_array *few = tn_take(flat, first, 0);
+        return tn_take(flat, tn_take(first, tn_argsort_with(few, NULL), 0), 0);
+    }
     tn_array *order = !order_needed ? NULL : tn_ndim(flat) == 2 ? order_of_rows(flat) : tn_argsort_with(flat, NULL);
     tn_array *sorted = order ? tn_take(flat, order, 0) : tn_sort_with(flat, NULL);
     /* several evaluations read them */
     const tn_array *const read[] = {sorted, order};
     if (tn_eval_all(order ? 2 : 1, read) != TN_OK)
         return tn__again(sorted);
-    tn_array *starts = run_starts(sorted, opts && opts->distinct_nan), *places = tn_flatnonzero(starts);
+    tn_array *starts = run_starts(sorted, distinct_nan), *places = tn_flatnonzero(starts);
     if (opts && opts->index)
         *opts->index = tn_keep(tn_take(order, places, 0));
     if (opts && opts->inverse) {
@@ -96,9 +103,31 @@ tn_array *tn_unique_with(const tn_array *x, const tn_unique_opts *opts)
 
 /* ---- sets ---- */
 
+enum { ROOM = 6 }; /* places of a table, by element that is looked up or put in */
+
 static tn_dtype common_dtype(const tn_array *a, const tn_array *b)
 {
     return tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b));
+}
+
+/* A set of integers that lie close together is a table of truth values, from the least to the largest; NULL for others. */
+static tn_array *isin_table(const tn_array *x, const tn_array *set)
+{
+    const tn_array *const ends[] = {tn_min_with(set, NULL), tn_max_with(set, NULL)};
+    if (tn_eval_all(2, ends) != TN_OK)
+        return tn__again(ends[0]);
+    tn_dtype dtype = tn_dtype_of(x);
+    int64_t size = tn_size(x) + tn_size(set), least = tn_item_int(ends[0]), range = tn_item_int(ends[1]) - least;
+    if (dtype == TN_UINT64 ? least < 0 : (double)tn_item_int(ends[1]) - (double)least > (double)ROOM * (double)size)
+        return NULL;
+    if (range < 0 || range / ROOM > size)
+        return NULL;
+    const tn_create_opts opts = {.dtype = TN_BOOL, .device = tn_device_of(x)};
+    tn_array *inside = tn_logical_and(tn_greater_equal(x, ends[0]), tn_less_equal(x, ends[1]));
+    tn_array *members = tn_subtract(tn_cast(tn_ravel(set), TN_INT64), tn_weak_int(least));
+    tn_array *table = tn_scatter_set(tn_zeros_with(tn__vector(range + 1), &opts), members, tn_cast(tn_ones_like(members), TN_BOOL), 0);
+    tn_array *place = tn_subtract(tn_cast(tn_minimum(tn_maximum(x, ends[0]), ends[1]), TN_INT64), tn_weak_int(least));
+    return tn_logical_and(inside, tn_take(table, place, 0));
 }
 
 /* Whether what stands in the sorted set where x would go is x. */
@@ -117,6 +146,8 @@ static tn_array *isin(const tn_array *x, const tn_array *set, bool invert)
         int64_t n = tn_size(set);
         tn_array *own = tn_reshape(tn__cut(number, 0, n, tn_size(x)), tn_shape_of(x));
         found = isin(own, tn__cut(number, 0, 0, n), false);
+    } else if (tn_dtype_is_integer(dtype) && (found = isin_table(tn_cast(x, dtype), tn_cast(set, dtype)))) {
+        return invert ? tn_logical_not(found) : found;
     } else {
         tn_array *v = tn_cast(x, dtype), *sorted = tn_sort_with(tn_cast(tn_ravel(set), dtype), NULL);
         tn_array *place = tn_minimum(tn_searchsorted_with(sorted, v, NULL), tn_weak_int(tn_size(set) - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows and the Bessel function of one of them, phases, bits. */
+/* Windows and the Bessel function of one of them, phases. */
 #include <tanso/signal.h>
 
 #include <math.h>
@@ -139,85 +139,4 @@ static tn_array *unwrap(const tn_array *x, const tn_array *period, double jump, 
 tn_array *tn_unwrap(const tn_array *x, const tn_array *period, double jump, int axis)
 {
     TN__COMPOSE(unwrap(x, period, jump, axis));
-}
-
-/* ---- bits ---- */
-
-/* 7, 6, ..., 0, or the other way round. */
-static tn_array *shifts(const tn_array *like, bool little)
-{
-    const tn_create_opts opts = {.dtype = TN_UINT8, .device = tn_device_of(like)};
-    return little ? tn_arange_with(0, 8, 1, &opts) : tn_arange_with(7, -1, -1, &opts);
-}
-
-/* x with the axis last: of the flat array if none is given. -1: no such axis. */
-static int flat_axis(const char *operation, const tn_array **x, tn_axes axis)
-{
-    if (axis.count == 0 || tn_ndim(*x) == 0) {
-        bool fits = axis.count == 0 || axis.axis[0] == 0 || axis.axis[0] == -1;
-        *x = tn_ravel(*x);
-        return fits ? 0 : tn__axis_of(operation, *x, axis.axis[0]);
-    }
-    return tn__axis_of(operation, *x, axis.axis[0]);
-}
-
-static tn_axes only(int axis)
-{
-    return (tn_axes){1, {axis}};
-}
-
-static tn_array *pack(const tn_array *x, tn_axes axes, bool little)
-{
-    x = tn__array_of(x);
-    if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, "packbits", "expected integers or bool, got %s", tn_dtype_name(tn_dtype_of(x)));
-    int axis = tn_is_error(x) ? 0 : flat_axis("packbits", &x, axes);
-    if (tn_is_error(x) || axis < 0)
-        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
-    tn_array *bits = tn_moveaxis(tn_cast(tn_cast(x, TN_BOOL), TN_UINT8), only(axis), only(-1));
-    int64_t width[TN_MAX_NDIM][2] = {{0}};
-    int last = tn_ndim(bits) - 1;
-    tn_shape shape = tn_shape_of(bits);
-    width[last][1] = (8 - shape.dim[last] % 8) % 8;
-    if (shape.ndim == TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, "packbits", "takes arrays of fewer than %d axes", TN_MAX_NDIM);
-    shape.dim[last] = (shape.dim[last] + width[last][1]) / 8;
-    shape.dim[shape.ndim++] = 8;
-    bits = tn_reshape(tn_pad_with(bits, (const int64_t(*)[2])width, NULL), shape);
-    const tn_reduce_opts sum = {.axis = {1, {-1}}, .dtype = TN_UINT8};
-    return tn_moveaxis(tn_sum_with(tn_left_shift(bits, shifts(bits, little)), &sum), only(-1), only(axis));
-}
-
-tn_array *tn_packbits(const tn_array *x, tn_axes axis, bool little)
-{
-    TN__COMPOSE(pack(x, axis, little));
-}
-
-static tn_array *unpack(const tn_array *x, tn_axes axes, int64_t count, bool little)
-{
-    x = tn__array_of(x);
-    if (!tn_is_error(x) && (tn_dtype_of(x) != TN_UINT8 || tn_ndim(x) == TN_MAX_NDIM))
-        return tn__refused(TN_ERR_DTYPE, "unpackbits", "expected uint8 of fewer than %d axes, got %s", TN_MAX_NDIM,
-                           tn_dtype_name(tn_dtype_of(x)));
-    int axis = tn_is_error(x) ? 0 : flat_axis("unpackbits", &x, axes);
-    if (tn_is_error(x) || axis < 0)
-        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
-    tn_array *bytes = tn_expand_dims(tn_moveaxis(x, only(axis), only(-1)), -1);
-    tn_array *bits = tn_bitwise_and(tn_right_shift(bytes, shifts(x, little)), tn_weak_int(1));
-    tn_shape shape = tn_shape_of(bits);
-    shape.ndim--;
-    int64_t all = shape.dim[shape.ndim - 1] * 8;
-    shape.dim[shape.ndim - 1] = all;
-    int64_t kept = count == TN_NONE ? all : count < 0 ? all + count : count;
-    if (kept < 0)
-        return tn__refused(TN_ERR_VALUE, "unpackbits", "%lld of %lld bits left out", (long long)-count, (long long)all);
-    int64_t width[TN_MAX_NDIM][2] = {{0}};
-    width[shape.ndim - 1][1] = kept > all ? kept - all : 0;
-    bits = tn__cut(tn_pad_with(tn_reshape(bits, shape), (const int64_t(*)[2])width, NULL), shape.ndim - 1, 0, kept);
-    return tn_moveaxis(bits, only(-1), only(axis));
-}
-
-tn_array *tn_unpackbits(const tn_array *x, tn_axes axis, int64_t count, bool little)
-{
-    TN__COMPOSE(unpack(x, axis, count, little));
 }

@@ -51,6 +51,10 @@ const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype)
         const int64_t to_size = sizeof(tn_##t), from_size = sizeof(tn_##f); \
         if (to_step == to_size && from_step == from_size) { \
             INDEPENDENT CAST_LOOP(t, f, to_size, from_size) \
+        } else if (to_step == to_size && from_step == 0 && n > 0) { /* one element everywhere */ \
+            const tn_##t x = tns_cast_##t##_##f(*(const tn_##f *)from); \
+            for (int64_t i = 0; i < n; i++) \
+                ((tn_##t *)to)[i] = x; \
         } else { \
             CAST_LOOP(t, f, to_step, from_step) \
         } \
