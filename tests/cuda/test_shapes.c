@@ -202,7 +202,7 @@ static void test_rows(void **state)
 {
     (void)state;
     CHECK(by_rows, {1, 1}, {9, 2}, {100, 10}, {33, 31}, {5, 127}, {70, 128}, {3, 1000}, {40, 2051}, {3, 8192}, {2, 17000}, {2, 50257},
-          {1, 150000}, {6, 60000}, {0, 7});
+          {1, 150001}, {6, 60000}, {0, 7});
 }
 
 /* In registers of a block, of a cluster, and read again: one less, as many and one more than each has room for. */
