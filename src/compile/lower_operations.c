@@ -70,14 +70,51 @@ static bool copy_into(tn__draft *draft, int from, int to, const tn__window *wind
     return true;
 }
 
+static bool is_result(const tn__graph *graph, int v)
+{
+    for (int r = 0; r < graph->result_count; r++)
+        if (graph->result[r] == v)
+            return true;
+    return false;
+}
+
+/* Whether updates that live in a constant's memory write all of it, one behind the other along an axis, before anybody reads it: as joining
+ * does. */
+static bool overwritten(const tn__graph *graph, int v)
+{
+    const tn__shape *shape = graph->value[v].shape;
+    int64_t end = 0;
+    int axis = -1, base = v;
+    for (int u = v + 1; u < graph->count && graph->value[base].uses == 1 && !is_result(graph, base); u++) {
+        const tn__value *update = &graph->value[u];
+        if (update->op != TN__OP_UPDATE || !update->uses || update->in[0] != base)
+            continue;
+        const tn__shape *part = graph->value[update->in[1]].shape;
+        for (int d = 0; d < shape->ndim; d++) {
+            if (part->dim[d] == shape->dim[d])
+                continue;
+            if ((axis >= 0 && axis != d) || update->attr.ints->v[2 * d] != end || update->attr.ints->v[2 * d + 1] != 1)
+                return false;
+            axis = d;
+        }
+        if (axis < 0)
+            return true;
+        end += part->dim[axis];
+        if (part->dim[axis] == shape->dim[axis] || end == shape->dim[axis])
+            return end == shape->dim[axis];
+        base = u;
+    }
+    return false;
+}
+
 /* A constant's step: one element, or all of them when it is a result or another value lives in its memory. */
 static bool lower_const(tn__draft *draft, int v)
 {
     const tn__value *value = &draft->graph->value[v];
-    bool whole = draft->stored[v];
-    for (int r = 0; r < draft->graph->result_count && !whole; r++)
-        whole = draft->graph->result[r] == v;
+    bool whole = draft->stored[v] || is_result(draft->graph, v);
     draft->stored[v] = whole;
+    if (whole && overwritten(draft->graph, v))
+        return true;
     tn__window one = {.base = v};
     tn__draft_step *step = op_step(draft, TN__OP_CONST, v, whole ? NULL : &one);
     if (!step || !tn__draft_scalars(step, value->scalar, 1))

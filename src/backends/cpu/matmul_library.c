@@ -172,7 +172,7 @@ static void multiply_one(library_run *run, char *const *place)
         const form *f = &data->form[k];
         operand[k] = (tn__matmul_matrix){f->scratch ? run->scratch + f->offset : place[k], f->ld, f->transposed};
         if (f->scratch && (k != TN__MATMUL_OUT || data->matmul.beta))
-            tn__cpu_move(&f->copy, f->load, (char *const[]){operand[k].place, place[k]});
+            tn__cpu_move(&f->copy, f->load, 0, (char *const[]){operand[k].place, place[k]});
     }
     tn__matmul_product p = product_of(data, operand);
     p.alpha = run->alpha;
@@ -185,7 +185,7 @@ static void multiply_one(library_run *run, char *const *place)
         tn__cpu_space back = out->copy;
         memcpy(back.stride[0], out->copy.stride[1], sizeof(back.stride[0]));
         memcpy(back.stride[1], out->copy.stride[0], sizeof(back.stride[0]));
-        tn__cpu_move(&back, out->store, (char *const[]){place[TN__MATMUL_OUT], p.out.place});
+        tn__cpu_move(&back, out->store, 0, (char *const[]){place[TN__MATMUL_OUT], p.out.place});
     }
 }
 

@@ -91,11 +91,13 @@ static int64_t chunk_start(const pass *p, int64_t c) { return p->n * c / p->chun
         const int shift = p->shift; \
         const K digit = (K)p->digit; \
         for (int64_t c = begin; c < end; c++) { \
-            int64_t *at = p->count[c]; \
+            int64_t lower = p->count[c][0], same = p->count[c][1], higher = p->count[c][2]; \
             for (int64_t i = chunk_start(p, c), stop = chunk_start(p, c + 1); i < stop; i++) { \
                 const W w = from[i]; \
                 const K d = DIGIT(KEY, w); \
-                to[at[(d >= digit) + (d > digit)]++] = w; \
+                const int64_t is_lower = d < digit, is_same = d == digit; /* chosen by masks: which one is chance */ \
+                to[higher ^ ((higher ^ lower) & -is_lower) ^ ((higher ^ same) & -is_same)] = w; \
+                lower += is_lower, same += is_same, higher += 1 - is_lower - is_same; \
             } \
         } \
     } \

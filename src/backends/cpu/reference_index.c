@@ -39,6 +39,7 @@ struct index_data {
     int64_t run;          /* elements that share one position: strips where the positions do not vary along `inner` */
     tn__cpu_cast copy;    /* GATHER's, and of SCATTER_ADD's base */
     tn__cpu_space whole;  /* SCATTER_ADD: output and base */
+    int64_t item;         /* bytes of an element of theirs; 0: of two dtypes */
     bool same_window;     /* ... which are the same place if their addresses are */
     tn__cpu_map add;
     tn__cpu_cast load, other_load, store; /* to and from the dtype computed in; NULL: all are of it */
@@ -194,7 +195,7 @@ static tn_status scatter_run_step(const tn__cpu_step *step, void *const *buffers
     char *address[4];
     tn__cpu_addresses(step, 4, buffers, address);
     if (address[0] != address[1] || !data->same_window)
-        tn__cpu_move(&data->whole, data->copy, address);
+        tn__cpu_move(&data->whole, data->copy, data->item, address);
     index_run run = {.data = data, .base = {address[0], address[2], address[3]}};
     if (data->alone)
         scatter_part(&run, 0, data->inner);
@@ -275,6 +276,7 @@ tn_status tn__cpu_prepare_scatter(tn__cpu_step *step)
     if (data->run == 1 && data->load == NULL && operand[0].dtype == operand[3].dtype)
         data->each = adds ? added[operand[0].dtype] : moved[tn__dtypes[operand[0].dtype].size].set;
     tn__cpu_space_of(&data->whole, 2, operand);
+    data->item = operand[0].dtype == operand[1].dtype ? tn__dtypes[operand[0].dtype].size : 0;
     data->same_window = memcmp(operand[0].stride, operand[1].stride, operand[0].ndim * sizeof(int64_t)) == 0;
     return TN_OK;
 }
