@@ -97,6 +97,12 @@ TN_HOT tn_f64 tns__below_f64(tn_f64 a, tn_f64 b) { tn_f64 m = a < b ? a : b; ret
 #define TNS_INF_F64 tns_f64_bits(0x7ff0000000000000ull)
 #define TNS_NAN_F64 tns_f64_bits(0x7ff8000000000000ull)
 
+/* To 16 bits to nearest, ties to even; a NaN stays one and is made quiet. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+TN_HOT tn_f32 tn_f16_to_f32(tn_f16 h) { tn_f32 y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(h)); return y; }
+TN_HOT tn_f16 tn_f32_to_f16(tn_f32 x) { tn_f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+TN_HOT tn_bf16 tn_f32_to_bf16(tn_f32 x) { tn_bf16 y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }
+#else
 TN_HOT tn_f32 tn_f16_to_f32(tn_f16 h)
 {
     tn_u32 sign = (tn_u32)(h & 0x8000u) << 16, body = (tn_u32)(h & 0x7fffu) << 13;
@@ -106,7 +112,6 @@ TN_HOT tn_f32 tn_f16_to_f32(tn_f16 h)
     return tns_f32_bits(sign | (body < 0x00800000u ? tiny : body >= 0x0f800000u ? special : normal));
 }
 
-/* To nearest, ties to even; a NaN stays one and is made quiet. */
 TN_HOT tn_f16 tn_f32_to_f16(tn_f32 x)
 {
     tn_u32 bits = tns_bits_f32(x), sign = (bits >> 16) & 0x8000u, mag = bits & 0x7fffffffu;
@@ -118,14 +123,13 @@ TN_HOT tn_f16 tn_f32_to_f16(tn_f32 x)
     return (tn_f16)(sign | body);
 }
 
-TN_HOT tn_f32 tn_bf16_to_f32(tn_bf16 h) { return tns_f32_bits((tn_u32)h << 16); }
-
-/* To nearest, ties to even; a NaN stays one and is made quiet. */
 TN_HOT tn_bf16 tn_f32_to_bf16(tn_f32 x)
 {
     tn_u32 bits = tns_bits_f32(x), rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (tn_bf16)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
 }
+#endif
+TN_HOT tn_f32 tn_bf16_to_f32(tn_bf16 h) { return tns_f32_bits((tn_u32)h << 16); }
 
 /* float64 to float32 rounding to odd: a second rounding to a narrower type is then as good as a single one. */
 TN_HOT tn_f32 tns__f64_to_f32_odd(tn_f64 x)

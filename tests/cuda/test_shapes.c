@@ -288,6 +288,44 @@ static void test_divisions(void **state)
     check_divisions(2, 50257);
 }
 
+/* Conversions to and from 16 bits give the CPU's bits: of every number of 16 bits, and of float32 in the middle between two of
+ * them, next to that, and next to them. A NaN may have others. */
+static void check_conversion(const void *data, int64_t count, tn_dtype from, tn_dtype to)
+{
+    double *got[2];
+    for (int there = 0; there < 2; there++)
+        TN_SCOPE TN_ON_DEVICE(there ? tn_cuda(0) : tn_cpu())
+            got[there] = values(tn_cast(tn_from_host(data, TN_SHAPE(count), from), to));
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(&got[0][i], &got[1][i], sizeof **got) != 0 && !(isnan(got[0][i]) && isnan(got[1][i])))
+            fail_msg("%s to %s, element %lld: %a, the CPU gives %a", tn_dtype_name(from), tn_dtype_name(to), (long long)i, got[1][i],
+                     got[0][i]);
+    free(got[0]);
+    free(got[1]);
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    static const uint32_t beside[] = {0, 1, 0xfff, 0x1000, 0x1001, 0x1fff};
+    const int64_t upper = 1 << 19, each = sizeof beside / sizeof *beside;
+    uint32_t *bits = malloc((size_t)(upper * each) * sizeof *bits);
+    uint16_t *all = malloc(65536 * sizeof *all);
+    assert_true(bits && all);
+    for (int64_t i = 0; i < upper * each; i++)
+        bits[i] = (uint32_t)(i / each) << 13 | beside[i % each];
+    for (int i = 0; i < 65536; i++)
+        all[i] = (uint16_t)i;
+    static const tn_dtype halves[] = {TN_FLOAT16, TN_BFLOAT16};
+    for (int k = 0; k < 2; k++) {
+        check_conversion(bits, upper * each, TN_FLOAT32, halves[k]);
+        check_conversion(all, 65536, halves[k], TN_FLOAT32);
+        check_conversion(all, 65536, halves[k], TN_FLOAT64);
+    }
+    free(bits);
+    free(all);
+}
+
 int main(void)
 {
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
@@ -301,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows), cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_divisions),
+        cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
