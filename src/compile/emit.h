@@ -34,6 +34,7 @@ typedef struct tn__nest_call {
     int param;         /* where its stretch of n[] begins */
     int part;          /* of the kernel */
     bool waits;        /* takes over by itself, when it has done what can be done before */
+    bool behind;       /* called by the nest in front of it */
 } tn__nest_call;
 
 /* The share that a part has of its kernel's launch. */
@@ -47,6 +48,7 @@ typedef struct tn__part_launch {
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its number */
+    const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
     const char *random_helpers; /* behind those where random numbers are made */
     bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the program's */

@@ -38,7 +38,7 @@ static void call_part(tn__text *text, int count, const tn__nest_call *call, int 
 {
     bool first = true;
     for (int i = 0; i < count; i++) {
-        if (call[i].part != part)
+        if (call[i].part != part || call[i].behind)
             continue;
         if (first && !call[i].waits)
             tn__text_add(text, "    tn_take_over();\n    TN_STOP_IF_FAILED((*(const tn_failure *)fault));\n");
@@ -146,6 +146,8 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head = "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
                  "tn_i64 blocks, tn_i64 *fault)\n",
+    .back_head = "template <typename HELD> static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, "
+                 "const tn_u64 *s, tn_i64 block, tn_i64 blocks, tn_i64 *fault, const HELD &held)\n",
     .own_scalars = true,
     .helpers = tn__cu_helpers,
     .random_helpers = tn__cu_random_helpers,

@@ -225,7 +225,7 @@ void tn__product_emit_place(tn__printer *p)
     tn__line(p, "%s *const tile = (%s *)tn_shared;", tn__product_type(n), tn__product_type(n));
 }
 
-static void emit_factors(tn__printer *p)
+void tn__product_emit_factors(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
     bool gathered = p->nest->access[product->access[0]].lines;
@@ -270,7 +270,7 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
     bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
-    emit_factors(p);
+    tn__product_emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
     if (b_first)

@@ -277,10 +277,10 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
 }
 
 /* Of TN__CUDA_THREADS threads, so many lie across, fewer than 32 where that leaves multiprocessors idle. */
-static int lanes_across(const tn__capabilities *chip, int64_t chunks)
+static int lanes_across(int64_t wanted, int64_t chunks)
 {
     int lanes = 32;
-    while (lanes > 1 && (lanes / 2 >= chunks || (lanes > 2 && up(chunks, lanes) < chip->multiprocessors)))
+    while (lanes > 1 && (lanes / 2 >= chunks || (lanes > 2 && up(chunks, lanes) < wanted)))
         lanes /= 2;
     return lanes;
 }
@@ -295,7 +295,7 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
-    f->lanes = lanes_across(chip, up(kept, WIDTH));
+    f->lanes = lanes_across(n->beside ? 1 : chip->multiprocessors, up(kept, WIDTH));
     f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
 }
 
@@ -308,7 +308,7 @@ static void combination(const tn__capabilities *chip, const tn__nest *n, tn__cu_
     f->loop = -1;
     f->rows = f->segments = n->segments;
     f->threads = TN__CUDA_THREADS;
-    f->lanes = lanes_across(chip, kept);
+    f->lanes = lanes_across(chip->multiprocessors, kept);
     f->groups = up(kept, f->lanes);
 }
 

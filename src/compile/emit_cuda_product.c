@@ -8,6 +8,9 @@
  *                   their stores, so that the loads do not wait for each other
  *     rows          results of few columns: the tile has whole rows, a warp reduces one
  *     columns       results of few rows: the tile has whole columns, the threads of one combine by halves
+ *
+ * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the transpose
+ * of the factor that is in their registers (emit_back), whose elements never leave registers before they are stored.
  */
 #include "compile/emit_cuda_product.h"
 
@@ -67,6 +70,50 @@ static void store_kept(tn__printer *p, int level)
     }
 }
 
+/* ---- behind another product ---- */
+
+/* The block's rows are in memory, and its threads have b: on with the nest behind. */
+static void emit_next(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    if (!product->goes_on)
+        return;
+    tn__line(p, "__syncthreads();");
+    tn__line(p, "nest%d(p, n + n[%d], s, block, blocks, fault, held);", product->next, product->next_param);
+}
+
+static void emit_back(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    p->emitter->thin_products = true;
+    tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
+    tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
+    tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", EXTENT(n->product.row_loop));
+    tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", EXTENT(n->product.column_loop));
+    tn__line(p, "if (rows == 0 || columns == 0) return;");
+    tn__product_emit_factors(p);
+    tn__line(p, "constexpr int each = core::EACH;");
+    tn__line(p, "%s sum[each];", tn__product_type(n));
+    tn__line(p, "core::multiply(sum, factor0, held);");
+    declare_kept(p, 0);
+    for (int pass = 0; pass < 2; pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        if (pass == 0)
+            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
+        tn__product_open_element(p, pass == 0, "u / core::QUAD", "(int)threadIdx.x * core::QUAD + u % core::QUAD");
+        if (pass == 0)
+            keep_values(p, 0);
+        else
+            store_kept(p, 0);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+}
+
+/* ---- elements of a tile ---- */
+
 static bool differs_down(const tn__nest *n)
 {
     for (int e = 0; e < n->expr_count; e++)
@@ -99,6 +146,7 @@ static void emit_elementwise(tn__printer *p)
         tn__line(p, "}");
     }
     tn__line(p, "}");
+    emit_next(p);
 }
 
 /* ---- reductions over the tile's rows or columns ---- */
@@ -231,6 +279,7 @@ static void emit_rows(tn__printer *p)
     }
     store_items(p);
     tn__line(p, "}");
+    emit_next(p);
     tn__line(p, "}");
 }
 
@@ -262,6 +311,10 @@ void tn__emit_cuda_product(tn__printer *p)
     p->emitter->products = true;
     p->vector_loop = -1;
     p->chunk = "";
+    if (n->product.tile.core == TN__CORE_BACK) {
+        emit_back(p);
+        return;
+    }
     tn__product_emit_place(p);
     if (!n->reduced)
         emit_elementwise(p);

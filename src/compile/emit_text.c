@@ -194,7 +194,7 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, const tn
         return false;
     tn__draft_operand *o = &f->step->operand[a->operand];
     o->nest = nest_number;
-    o->part = call[nest_number].part;
+    o->part = call[nest_number].behind ? -1 - nest_number : call[nest_number].part; /* behind its own block of the other only */
     o->pointwise = a->pointwise;
     int64_t bytes = (int64_t)tn_dtype_size(a->dtype);
     for (int d = 0; d < w.ndim; d++)
@@ -258,8 +258,9 @@ static bool find_slots(filler *f, const tn__nest *nest)
     return true;
 }
 
-/* The nest's stretch of n[]: items, extents, the target's own, then its accesses and the slots of its scalars. */
-static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, int64_t items)
+/* The nest's stretch of n[]: items, extents, the target's own, where that of the nest behind it is, then its accesses and the slots
+ * of its scalars. */
+static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, int64_t items, const tn__nest_call *next)
 {
     f->first_param = f->step->step.param_count;
     bool done = add_param(f, items);
@@ -272,6 +273,9 @@ static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, in
     if (nest->product.there) {
         nest->product.param = f->step->step.param_count - f->first_param;
         done = done && add_param(f, tn__product_tiles_down(nest)) && add_param(f, tn__product_tiles_across(nest));
+        nest->product.next_param = nest->product.param + 2;
+        if (nest->product.goes_on)
+            done = done && add_param(f, next->param - f->first_param);
     }
     for (int i = 0; i < nest->access_count; i++)
         done = done && (dropped(&nest->access[i]) || add_access_params(f, nest, &nest->access[i]));
@@ -312,19 +316,22 @@ static int nest_function(tn__emitter *emitter, tn__printer *p)
         tn__free(string);
         return -1;
     }
-    tn__text_addf(&emitter->body, emitter->target->nest_head, emitter->nest_count);
+    bool behind = p->nest->product.there && p->nest->product.tile.core == TN__CORE_BACK;
+    tn__text_addf(&emitter->body, behind ? emitter->target->back_head : emitter->target->nest_head, emitter->nest_count);
     tn__text_add(&emitter->body, string);
     emitter->nest[emitter->nest_count] = string;
     return emitter->nest_count++;
 }
 
-/* One nest's share of a step: its parameters, its function. */
-static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_call *call)
+/* One nest's share of a step: its parameters, its function, which may call the next one's. */
+static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_call *call, const tn__nest_call *next)
 {
     tn__step *s = &f->step->step;
     int64_t items = emitter->target->items(emitter, nest), work = tn__nest_points(nest) * (1 + nest->expr_count);
-    if (!find_slots(f, nest) || !add_params(emitter, f, nest, items))
+    if (!find_slots(f, nest) || !add_params(emitter, f, nest, items, next))
         return false;
+    if (nest->product.goes_on)
+        nest->product.next = next->function;
     tn__printer p = {.emitter = emitter, .nest = nest, .slot = f->slot, .slot_count = f->slot_count,
                      .scalar_param = s->param_count - f->first_param - f->slot_count};
     call->function = nest_function(emitter, &p);
@@ -373,6 +380,7 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
         for (int i = 0; i < part[k].count; i++, at++) {
             nest[at] = part[k].nest[i];
             call[at].part = k;
+            call[at].behind = nest[at]->product.there && nest[at]->product.tile.core == TN__CORE_BACK;
         }
     int64_t all_cost = 0;
     bool done = true;
@@ -381,9 +389,11 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
     step->output_count = step->operand_count;
     for (int i = 0; i < count && done; i++)
         done = add_operands(&f, nest[i], call, i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], call, i, TN__ACCESS_INDEX);
-    for (int i = 0; i < count && done; i++) {
-        done = emit_nest(emitter, &f, nest[i], &call[i]);
+    for (int i = count - 1; i >= 0 && done; i--) { /* one that is called before the one that calls it */
+        done = emit_nest(emitter, &f, nest[i], &call[i], i + 1 < count ? &call[i + 1] : NULL);
         all_cost += step->step.items * step->step.item_cost;
+    }
+    for (int i = 0; i < count && done; i++) {
         tn__text_addf(&label, "%s", !i ? "" : call[i].part == call[i - 1].part ? "; " : " | ");
         add_label(&label, nest[i]);
     }

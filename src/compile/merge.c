@@ -216,6 +216,16 @@ static void join_needs(tn__fuser *f, int into, int nest)
     }
 }
 
+/* Would a sum over rows keep a product from being computed in the blocks of the one before it? It is better done later. */
+static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
+{
+    const tn__nest *next = a->product.there ? a : b, *sum = a->product.there ? b : a;
+    if (!next->product.there || next->product.row_loop < 0 || !(sum->reduced >> next->product.row_loop & 1))
+        return false;
+    int first = f->item_of[next->access[next->product.access[0]].value];
+    return first >= 0 && f->item[first].nest && tn__product_goes_on(f->item[first].nest, next, f->device);
+}
+
 /* Tries to run the targets of item `nest` in the loops of item `into`. */
 static tn__built merge(tn__fuser *f, int into, int nest)
 {
@@ -273,7 +283,8 @@ bool tn__merge_nests(tn__fuser *f)
         for (int k = i - 1, tried = 0; k >= 0 && tried < LOOK_BACK; k--) {
             tried += f->item[k].nest != NULL;
             if (!f->item[k].nest || !domains_fit(f->item[k].nest, f->item[i].nest) || !related(f, k, i) ||
-                would_cycle(f, k, i) || tn__apart(f, f->item[k].nest, f->item[i].nest))
+                would_cycle(f, k, i) || tn__apart(f, f->item[k].nest, f->item[i].nest) ||
+                holds_back(f, f->item[k].nest, f->item[i].nest))
                 continue;
             tn__built built = merge(f, k, i);
             if (built == TN__BUILT_NO_MEMORY)

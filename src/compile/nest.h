@@ -95,8 +95,14 @@ typedef struct tn__memo {
 /* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
 typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
 
-/* The cores of products: product.cuh's, product_tensor.cuh's, product_thin.cuh's two. */
-typedef enum tn__product_core { TN__CORE_PLAIN, TN__CORE_TENSOR, TN__CORE_THIN, TN__CORE_SHORT } tn__product_core;
+/* The cores of products: product.cuh's, product_tensor.cuh's, product_thin.cuh's three. */
+typedef enum tn__product_core {
+    TN__CORE_PLAIN,
+    TN__CORE_TENSOR,
+    TN__CORE_THIN,
+    TN__CORE_SHORT,
+    TN__CORE_BACK /* behind a thin one, in its blocks */
+} tn__product_core;
 
 /* How a block of threads computes a part of a product: the constants of a core. */
 typedef struct tn__product_tile {
@@ -114,6 +120,8 @@ typedef struct tn__nest_product {
     int row_loop, column_loop;      /* -1: of extent 1 */
     tn__product_tile tile;          /* of tn__product_settle */
     int param;                      /* where the tiles down and across are in the nest's n[] */
+    bool goes_on;                   /* its blocks go on with the nest behind it: */
+    int next, next_param;           /* that one's function, and where its stretch of n[] is told, counted from the nest's */
 } tn__nest_product;
 
 typedef struct tn__nest {
@@ -126,6 +134,7 @@ typedef struct tn__nest {
     int64_t innermost;          /* extent of the last reduced loop before loops merge, for orders that depend on the shape alone */
     tn__part part;              /* that is being emitted */
     int64_t segments;           /* pieces of a row */
+    bool beside;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
     int piece[TN__MAX_PIECES][2]; /* accesses to the pieces' results of each reduction, and to their positions */
     int target_count;
     size_t target_capacity;

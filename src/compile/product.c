@@ -71,6 +71,74 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b)
            product->access[p->access[0]].gather_extent <= SHORT_DEPTH && !finds_positions(other);
 }
 
+/* ---- one behind another, in its blocks ---- */
+
+/* What `next` reads of what `first` stores lies in the row that it is at. */
+static bool reads_own_rows(const tn__nest *next, const tn__nest *first)
+{
+    int row = next->product.row_loop;
+    for (int i = 0; i < next->access_count; i++)
+        for (int s = 0; s < first->store_count; s++) {
+            const tn__access *a = &next->access[i], *to = &first->access[first->store[s].access];
+            int64_t step = to->stride[first->product.row_loop], low = a->offset - to->offset, high = low;
+            if (a->kind != TN__ACCESS_LOAD || a->value != to->value)
+                continue;
+            if (a->gathered || a->raw || a->lines || a->stride[row] != step)
+                return false;
+            for (int l = 0; l <= next->loop_count; l++) { /* the last is k */
+                int64_t span = l < next->loop_count ? (next->extent[l] - 1) * a->stride[l]
+                               : a->factor          ? (a->gather_extent - 1) * a->gather_stride
+                                                    : 0;
+                if (l != row)
+                    *(span < 0 ? &low : &high) += span;
+            }
+            if (low < 0 || high >= step)
+                return false;
+        }
+    return true;
+}
+
+static bool stores(const tn__nest *nest, int value)
+{
+    for (int s = 0; s < nest->store_count; s++)
+        if (nest->access[nest->store[s].access].value == value)
+            return true;
+    return false;
+}
+
+static bool is_matrix(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    return p->there && nest->loop_count == 2 && p->row_loop >= 0 && p->column_loop >= 0 && !nest->access[p->access[0]].lines;
+}
+
+bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device)
+{
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    if (!is_matrix(first) || !is_matrix(next) || next->reduced || p->dtype != q->dtype)
+        return false;
+    const tn__access *held = &first->access[p->access[1]], *b = &next->access[q->access[1]];
+    tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
+    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value || held->offset != b->offset ||
+        held->stride[p->column_loop] != b->gather_stride || held->gather_stride != b->stride[q->column_loop] ||
+        !stores(first, next->access[q->access[0]].value) || !reads_own_rows(next, first))
+        return false;
+    tn__nest settled = *first;
+    tn__product_settle(&settled, device);
+    return settled.product.tile.core == TN__CORE_THIN &&
+           e.depth <= (int64_t)settled.product.tile.threads * 16 / (int)tn_dtype_size(p->dtype);
+}
+
+void tn__product_put_behind(tn__nest *first, tn__nest *next)
+{
+    tn__product_tile tile = first->product.tile;
+    tile.core = TN__CORE_BACK;
+    tile.step = tile.columns;
+    tile.columns = tile.threads * 16 / (int)tn_dtype_size(first->product.dtype);
+    next->product.tile = tile;
+    first->product.goes_on = true;
+}
+
 /* ---- tiles ---- */
 
 tn__product_extents tn__product_extents_of(const tn__nest *nest)
@@ -111,6 +179,8 @@ static const tn__product_tile tensor_tiles[] = {
     {32, 32, 32, 32, 0, 8, 16, 3, 0, 0}, {32, 64, 32, 32, 0, 4, 16, 3, 0, 0},  {64, 32, 32, 32, 0, 4, 16, 3, 0, 0},
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
+/* For results of few columns, beside a larger one: few blocks. */
+static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
 /* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
 static const tn__product_tile thin_tiles[] = {{2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
@@ -120,12 +190,13 @@ static const struct {
     const tn__product_tile *tile;
     int count;
     tn__product_core core;
-    bool whole_columns;
-} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__CORE_PLAIN, false},
-             {tall_tiles, COUNT(tall_tiles), TN__CORE_PLAIN, true},
-             {tensor_tiles, COUNT(tensor_tiles), TN__CORE_TENSOR, false},
-             {thin_tiles, COUNT(thin_tiles), TN__CORE_THIN, false},
-             {short_tiles, COUNT(short_tiles), TN__CORE_SHORT, true}};
+    bool whole_columns, beside;
+} lists[] = {{plain_tiles, COUNT(plain_tiles), TN__CORE_PLAIN, false, false},
+             {tall_tiles, COUNT(tall_tiles), TN__CORE_PLAIN, true, false},
+             {tensor_tiles, COUNT(tensor_tiles), TN__CORE_TENSOR, false, false},
+             {thin_tiles, COUNT(thin_tiles), TN__CORE_THIN, false, false},
+             {short_tiles, COUNT(short_tiles), TN__CORE_SHORT, true, false},
+             {beside_tiles, COUNT(beside_tiles), TN__CORE_PLAIN, false, true}};
 
 static int list_of(int *i)
 {
@@ -196,13 +267,13 @@ static int shared(const tn__nest *nest, const tn__product_tile *t)
 }
 
 /* May tile number i compute the nest? The smallest ones fit any GPU. */
-static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i)
+static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__device *device, int i, bool beside)
 {
     tn__product_tile tile = tn__product_tile_of(i);
     int list = list_of(&i);
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
-    if ((size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
+    if ((lists[list].beside && !beside) || (size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
         (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
         return false;
     if (tile.core == TN__CORE_THIN && (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
@@ -215,23 +286,41 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
     return !nest->reduced || (whole_columns ? tile.rows >= e->rows : tile.columns >= e->columns);
 }
 
-void tn__product_settle(tn__nest *nest, const tn__device *device)
+static double cycles_of(const tn__nest *nest, const tn__product_tile *tile, const tn__device *device)
+{
+    tn__product_extents e = tn__product_extents_of(nest);
+    return cycles(tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
+}
+
+/* Of the tiles that take no more blocks and cycles than these the one that takes the fewest cycles. */
+static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_t blocks, double most)
 {
     tn__product_extents e = tn__product_extents_of(nest);
     double least = 0;
-    nest->product.tile.threads = 0;
+    bool any = false;
     for (int i = 0; i < tn__product_tile_count(); i++) {
         tn__product_tile tile = tn__product_tile_of(i);
-        double time = cycles(&tile, &e, device->capabilities.threads, (int)tn_dtype_size(nest->product.dtype));
-        if (fits(nest, &e, device, i) && (!nest->product.tile.threads || time < least)) {
-            nest->product.tile = tile;
-            least = time;
-        }
+        double time = cycles_of(nest, &tile, device);
+        if (!fits(nest, &e, device, i, beside) || (any && time >= least) ||
+            (beside && (time > most || e.batch * parts(e.rows, tile.rows) * parts(e.columns, tile.columns) > blocks)))
+            continue;
+        nest->product.tile = tile;
+        least = time;
+        any = true;
     }
+    if (!any)
+        return;
     if (nest->product.tile.core == TN__CORE_THIN)
         nest->product.tile.columns = (int)e.columns;
     if (nest->product.tile.core == TN__CORE_SHORT)
         nest->product.tile.step = (int)e.depth;
+}
+
+void tn__product_settle(tn__nest *nest, const tn__device *device) { settle(nest, device, false, 0, 0); }
+
+void tn__product_settle_beside(tn__nest *nest, const tn__nest *main, int64_t blocks, const tn__device *device)
+{
+    settle(nest, device, true, blocks, cycles_of(main, &main->product.tile, device));
 }
 
 int64_t tn__product_tiles_down(const tn__nest *nest)

@@ -245,6 +245,42 @@ static bool fits_beside(const schedule *s, int i, int launch)
     return count <= MAX_TOGETHER && words <= MOST_WORDS;
 }
 
+static bool is_product(const unit *u) { return u->count == 1 && u->nest[0]->product.there; }
+
+/* Products that are computed in the blocks of others, one behind the other: the unit is taken to the last one that it has to come
+ * behind, if it can go on from that. */
+static void go_on(schedule *s)
+{
+    const tn__fuser *f = s->fuser;
+    for (int i = 1; i < s->count; i++) {
+        unit *u = &s->unit[i];
+        int k = i - 1;
+        while (k >= 0 && s->unit[k].value < 0 && !in_order(f, &s->unit[k], u))
+            k--;
+        unit *first = k < 0 ? NULL : &s->unit[k];
+        if (!first || !is_product(u) || !is_product(first) || late(f, first, u) || any_apart(f, first, u) ||
+            is_full(f, first, u->nest[0]) || !tn__product_goes_on(first->nest[0], u->nest[0], f->device))
+            continue;
+        tn__product_put_behind(first->nest[0], u->nest[0]);
+        first->nest[first->count++] = u->nest[0];
+        first->words += u->words;
+        for (int w = 0; w < f->words; w++)
+            first->items[w] |= u->items[w];
+        tn__free(u->items);
+        memmove(u, u + 1, sizeof *u * (size_t)(--s->count - i));
+        i--;
+    }
+    for (int i = 0; i < s->count; i++)
+        s->unit[i].launch = i;
+}
+
+/* Multiplications of a unit's product, if it is one. */
+static int64_t work_of(const unit *u)
+{
+    bool product = u->count && u->nest[0]->product.there;
+    return product ? tn__nest_points(u->nest[0]) * tn__product_extents_of(u->nest[0]).depth : 0;
+}
+
 static bool has_others(const schedule *s, int launch)
 {
     for (int k = 0; k < s->count; k++)
@@ -288,17 +324,37 @@ static void share_launches(schedule *s)
     }
 }
 
+/* A product that has a block for most multiprocessors leaves the others to what lies beside it, which makes do with them: the last
+ * of many small blocks would begin when that product's end. */
+static void make_room(schedule *s)
+{
+    int64_t all = s->fuser->device->capabilities.multiprocessors;
+    for (int l = 0; l < s->count; l++) {
+        int largest = l;
+        for (int i = 0; i < s->count; i++)
+            if (s->unit[i].launch == l && s->unit[i].count && work_of(&s->unit[i]) > work_of(&s->unit[largest]))
+                largest = i;
+        if (s->unit[l].launch != l || !has_others(s, l) || !work_of(&s->unit[largest]))
+            continue;
+        const tn__nest *main = s->unit[largest].nest[0];
+        int64_t idle = all - tn__product_blocks(main);
+        for (int i = 0; i < s->count && idle > 0 && idle <= all / 2; i++) {
+            const unit *u = &s->unit[i];
+            if (u->launch != l || i == largest || u->count != 1)
+                continue;
+            if (u->nest[0]->product.there)
+                tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
+            else
+                u->nest[0]->beside = true;
+        }
+    }
+}
+
 /* ---- emission ---- */
 
 static bool emit_operation(tn__draft *draft, int value)
 {
     return draft->fold[value] == TN__FOLD_UPDATE ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
-}
-
-/* Multiplications of a unit's product, if it is one. */
-static int64_t work_of(const unit *u)
-{
-    return u->nest[0]->product.there ? tn__nest_points(u->nest[0]) * tn__product_extents_of(u->nest[0]).depth : 0;
 }
 
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
@@ -343,8 +399,11 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
 {
     schedule s = {.fuser = fuser, .emitter = emitter};
     bool done = gather(&s, fusion);
-    if (done && fusion && by_value(fuser))
+    if (done && fusion && by_value(fuser)) {
+        go_on(&s);
         share_launches(&s);
+        make_room(&s);
+    }
     done = done && emit_units(&s, draft);
     for (int i = 0; i < s.count; i++)
         tn__free(s.unit[i].items);

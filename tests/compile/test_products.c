@@ -278,28 +278,113 @@ static void test_random_graphs(void **state)
     assert_true(products > 20);
 }
 
-/* A last layer's softmax, and a layer's gradient with its sum over the rows: one factor stays in registers, and is there before the
- * kernels in front have ended where the program is given it. */
+/* A product of few columns, and one of a short k with its sum over the rows: one factor stays in registers, and is there before
+ * the kernels in front have ended where the program is given it. */
 static void test_factors_in_registers(void **state)
 {
     (void)state;
     tn__graph graph = {0};
     const tn__shape *hidden = shape(2, 100, 1000), *out = shape(2, 100, 10);
     int x = graph_leaf(&graph, hidden, false), w = graph_leaf(&graph, shape(2, 1000, 10), false);
-    int h = graph_op(&graph, TN__OP_RELU, hidden, x, -1), z = graph_op(&graph, TN__OP_MATMUL, out, h, w);
-    int most = expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out), dy = graph_op(&graph, TN__OP_SUBTRACT, out, z, most);
-    int v = graph_permute(&graph, w, (uint8_t[]){1, 0}), dh = graph_op(&graph, TN__OP_MATMUL, hidden, dy, v);
+    int h = graph_op(&graph, TN__OP_RELU, hidden, x, -1);
+    graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, out, h, w));
+    int v = graph_permute(&graph, w, (uint8_t[]){1, 0});
+    int dh = graph_op(&graph, TN__OP_MATMUL, hidden, graph_leaf(&graph, out, false), v);
     graph_result(&graph, dh);
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     tn__plan *plan = plan_of(&graph);
     const char *text = next(plan->program.source, "tn_thin_product<tn_f32, 2, 10, 8> core;");
     text = next(text, "core::hold(held, factor1");
     text = next(text, "tn_take_over();");
-    text = next(text, "core::run(tile, factor0, factor1");
-    text = next(text, "tn_short_product<tn_f32, 128, 8, 256, 10> core;");
+    next(text, "core::run(tile, factor0, factor1");
+    text = next(plan->program.source, "tn_short_product<tn_f32, 128, 8, 256, 10> core;");
     text = next(text, "core::hold(held, factor1, own_column);");
     text = next(text, "tn_take_over();");
     next(text, "core::at(factor0, held, row)");
+    tn__plan_free(plan);
+}
+
+enum { BACK, SUMMED, OTHER_FACTOR, LONG, OTHER_ROWS, WAITS, BACKS };
+
+/* A last layer over `hidden` of so many columns, and the gradient of that: one kernel, or what else there is to it. */
+static tn__plan *plan_back(int what)
+{
+    tn__graph graph = {0};
+    int64_t columns = what == LONG ? 1028 : 1000;
+    const tn__shape *hidden = shape(2, 100, columns), *out = shape(2, 100, 10);
+    int h = graph_leaf(&graph, hidden, false), w = graph_leaf(&graph, shape(2, columns, 10), false);
+    int z = graph_op(&graph, TN__OP_MATMUL, out, h, w);
+    int most = expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out), dy = graph_op(&graph, TN__OP_SUBTRACT, out, z, most);
+    int v = what == OTHER_FACTOR ? graph_leaf(&graph, shape(2, columns, 10), false) : w;
+    if (what == OTHER_ROWS) {
+        dy = graph_op(&graph, TN__OP_MULTIPLY, out, dy, expand(&graph, graph_reduce(&graph, TN__OP_SUM, dy, 1), out));
+        graph_result(&graph, dy);
+    }
+    int product = graph_op(&graph, TN__OP_MATMUL, hidden, dy, graph_permute(&graph, v, (uint8_t[]){1, 0}));
+    int dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, product, h);
+    if (what == WAITS)
+        dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, dh, expand(&graph, graph_reduce(&graph, TN__OP_SUM, z, 3), hidden));
+    graph_result(&graph, dh);
+    if (what == SUMMED)
+        graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
+    return plan_of(&graph);
+}
+
+/* The gradient of a last layer goes on to what is in front of it in the same blocks; a sum over all rows waits for all blocks. */
+static void test_goes_on(void **state)
+{
+    (void)state;
+    for (int what = 0; what < BACKS; what++) {
+        tn__plan *plan = plan_back(what);
+        bool goes_on = what == BACK || what == SUMMED;
+        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 2, 256, 10> core;") != NULL, goes_on);
+        assert_int_equal(kernels_of(plan) == 1, what == BACK);
+        if (goes_on) {
+            const tn__step *step = &plan->program.step[0];
+            assert_int_equal(step->blocks, 50);
+            assert_non_null(strstr(step->label, ";  matmul multiply"));
+            const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
+            text = next(next(text, "__syncthreads();"), ", held);");
+            text = next(text, "k0(const"); /* which calls the first of the two alone */
+            assert_true(what != BACK || !strstr(next(text, "    nest1("), "    nest"));
+        }
+        tn__plan_free(plan);
+    }
+}
+
+/* A result that goes on in the blocks of another product is not written over what other blocks of that read. */
+static void test_goes_on_elsewhere(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *hidden = shape(2, 100, 1000), *out = shape(2, 100, 10);
+    int h = graph_leaf(&graph, hidden, true), w = graph_leaf(&graph, shape(2, 1000, 10), false);
+    int z = graph_op(&graph, TN__OP_MATMUL, out, h, w);
+    int dh = graph_op(&graph, TN__OP_MATMUL, hidden, z, graph_permute(&graph, w, (uint8_t[]){1, 0}));
+    graph_result(&graph, z);
+    graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, hidden, h, dh));
+    tn__plan *plan = plan_of(&graph);
+    const tn__step *last = &plan->program.step[plan->program.step_count - 1];
+    bool donated = plan->program.buffer[last->operand[0].buffer].kind == TN__BUFFER_DONATED;
+    assert_int_equal(donated, kernels_of(plan) == 2);
+    tn__plan_free(plan);
+}
+
+/* Beside a large update, what is small makes do with the multiprocessors that the update leaves idle. */
+static void test_room(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *first = shape(2, 784, 1000), *second = shape(2, 1000, 10);
+    int x = graph_permute(&graph, graph_leaf(&graph, shape(2, 100, 784), false), (uint8_t[]){1, 0});
+    int h = graph_permute(&graph, graph_leaf(&graph, shape(2, 100, 1000), false), (uint8_t[]){1, 0});
+    int g = graph_leaf(&graph, shape(2, 100, 1000), false), k = graph_leaf(&graph, shape(2, 100, 10), false);
+    graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, first, x, g));
+    graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, second, h, k));
+    graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, g, 1));
+    tn__plan *plan = plan_of(&graph);
+    assert_int_equal(plan->program.step_count, 1);
+    assert_int_equal(plan->program.step[0].blocks, 112 + 16 + 8);
     tn__plan_free(plan);
 }
 
@@ -334,6 +419,9 @@ int main(void)
         cmocka_unit_test(test_text_of_another_batch),
         cmocka_unit_test(test_fetched_ahead),
         cmocka_unit_test(test_factors_in_registers),
+        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_goes_on_elsewhere),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_tiles),
     };
