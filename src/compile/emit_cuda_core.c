@@ -40,19 +40,26 @@ static const char *extent_text(int loop, char *text, size_t size)
     return loop < 0 ? "1" : text;
 }
 
-/* Where the gathered lines of the tile begin, into shared memory. */
+/* Where the gathered lines of the tile begin, or what the lines have at each k, into shared memory. */
 static void emit_places(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]];
-    char step[24];
+    char step[24], extent[24];
+    snprintf(extent, sizeof extent, "(int)n[%d]", k_param(n, a) + 1);
     tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
-    tn__line(p, "for (int line = threadIdx.x; line < rows; line += core::THREADS) {");
-    tn__line(p, "const tn_i64 x%d = top + line;", n->product.row_loop);
+    tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
+    tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
     tn__emit_scope(p);
     tn__emit_need(p, a->lines_at);
-    tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at, stride_text(a, n->product.row_loop, step, sizeof step));
+    snprintf(extent, sizeof extent, "n[%d]", k_param(n, a));
+    tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at,
+             a->by_k ? extent : stride_text(a, n->product.row_loop, step, sizeof step));
     tn__line(p, "}");
+}
+
+static void places_are_there(tn__printer *p)
+{
     tn__line(p, "__syncthreads();");
     tn__line(p, "factor0.places = tn_lines;");
 }
@@ -80,7 +87,8 @@ static void emit_type(tn__printer *p)
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
     const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
-    const char *gathered = n->access[n->product.access[0]].lines ? ", true" : "";
+    const tn__access *a = &n->access[n->product.access[0]];
+    const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "";
     p->emitter->tensor_products |= t->core == TN__CORE_TENSOR;
     p->emitter->thin_products |= holds(n);
     if (t->core == TN__CORE_TENSOR)
@@ -228,7 +236,8 @@ void tn__product_emit_place(tn__printer *p)
 void tn__product_emit_factors(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
-    bool gathered = p->nest->access[product->access[0]].lines;
+    const tn__access *a = &p->nest->access[product->access[0]];
+    bool gathered = a->lines && !a->by_k;
     tn__line(p, "tn_factor<%s> factor0, factor1;", tn__product_type(p->nest));
     tn__line(p, "{");
     if (product->row_loop >= 0)
@@ -273,17 +282,21 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     tn__product_emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
+    if (places_first) /* some threads ask where they are while the others start b's copies */
+        emit_places(p);
     if (b_first)
         emit_start(p, false, true, false, depth);
     if (places_first)
-        emit_places(p);
+        places_are_there(p);
     if (a_first)
         emit_start(p, true, false, b_first, depth);
     emit_ahead(p, spread, true);
     tn__line(p, "tn_take_over();");
     tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
-    if (a->lines && !places_first)
+    if (a->lines && !places_first) {
         emit_places(p);
+        places_are_there(p);
+    }
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, depth);
     emit_ahead(p, spread, false);

@@ -183,10 +183,12 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, const tn
         w.stride[l] = a->stride[l];
         w.dim[l] = a->stride[l] ? nest->extent[l] : 1; /* a row's result is written even if the row is empty */
     }
-    if (a->lines) /* anywhere along the loop of the rows */
+    if (a->counted && a->stride[nest->product.row_loop])
+        w.dim[nest->product.row_loop] = a->counted;
+    if (a->lines && !a->by_k) /* anywhere along the loop of the rows */
         w.dim[nest->product.row_loop] = a->lines;
     if ((a->gathered || a->raw || a->factor) && w.ndim < TN_MAX_NDIM) {
-        w.dim[w.ndim] = a->gather_extent;
+        w.dim[w.ndim] = a->by_k ? a->lines : a->gather_extent;
         w.stride[w.ndim++] = a->gather_stride;
     }
     a->operand = f->step->operand_count;

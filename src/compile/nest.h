@@ -11,6 +11,7 @@
 #include "core/memory.h"
 
 #define TN__MAX_LOOPS TN_MAX_NDIM
+#define TN__MOST_PLACES 128 /* of gathered lines, or along k, that a product's block knows */
 
 /* Where a nest touches memory, or counts positions (INDEX): an affine function of the loop variables. */
 typedef enum tn__access_kind { TN__ACCESS_LOAD, TN__ACCESS_STORE, TN__ACCESS_INDEX } tn__access_kind;
@@ -27,7 +28,9 @@ typedef struct tn__access {
     bool known;                     /* gathered: positions need no look */
     bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each position */
     int64_t lines;                  /* > 0: a factor whose lines are at gathered positions, of so many that there are */
-    int lines_at;                   /* the expression of those positions */
+    bool by_k;                      /* it is not its lines that are, but what it has at each k: transposed lines */
+    int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
+    int64_t counted;                /* > 0: of such positions, so many of which are read */
     bool given;                     /* LOAD: of a leaf: no step of the program has written there before */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */

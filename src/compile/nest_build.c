@@ -250,32 +250,53 @@ static int generate(builder *b, const tn__value *v, const tn__map *map)
 
 static bool little(const builder *b, int v, int *steps);
 
-/* Rows of a minibatch as a product's first factor: read where they are in the dataset, so that the product does not wait for a
- * kernel that gathers them. MISFIT: they are nothing of the kind. */
+/* The positions that an expression gives are those along k, of which there are `count`. */
+static void count_places(tn__nest *nest, int expr, int64_t count)
+{
+    const tn__expr *e = &nest->expr[expr];
+    if (e->kind == TN__EXPR_LOAD) {
+        nest->access[e->access].counted = count;
+        nest->access[e->access].pointwise = false;
+    }
+    for (int i = 0; i < e->arity; i++)
+        count_places(nest, e->arg[i], count);
+}
+
+/* Rows of a minibatch as a product's first factor, or their transpose: read where they are in the dataset, so that the product does
+ * not wait for a kernel that gathers them. MISFIT: they are nothing of the kind. */
 static int gathered_rows(builder *b, const tn__value *v, const tn__map *map)
 {
-    const tn__value *in = &b->graph->value[v->in[0]];
+    const tn__value *first = &b->graph->value[v->in[0]];
+    bool by_k = first->op == TN__OP_PERMUTE && first->shape->ndim == 2 && first->attr.perm[0] == 1;
+    int rows = by_k ? first->in[0] : v->in[0], blocked, steps = 0;
+    const tn__value *in = &b->graph->value[rows];
     tn__window w;
-    int blocked, steps = 0;
     if (!b->fusion->parallel || tn__value_kind(in) != TN__KIND_GATHER || !in->attr.known || in->attr.axis != 0 ||
-        v->shape->ndim != 2 || map->loop[0] < 0 || !little(b, v->in[0], &steps) ||
-        !tn__window_of(b->graph, in->in[0], b->fusion->stored, &w, &blocked))
+        in->shape->ndim != 2 || v->shape->ndim != 2 || map->loop[0] < 0 || (by_k && in->shape->dim[0] > TN__MOST_PLACES) ||
+        !little(b, rows, &steps) || !tn__window_of(b->graph, in->in[0], b->fusion->stored, &w, &blocked))
         return MISFIT;
     tn__map lines = *map;
+    if (by_k) { /* counted by that variable, which elsewhere counts the product's rows */
+        lines.offset[0] = 0;
+        lines.coefficient[0] = 1;
+    }
     lines.loop[1] = -1;
     lines.offset[1] = 0;
     int index = evaluate(b, in->in[1], &lines), access = index < 0 ? MISFIT : add_access(b, TN__ACCESS_LOAD, w.base, in->dtype, &w, &lines);
     if (access < 0)
         return MISFIT;
     tn__access *a = &b->nest->access[access];
-    a->offset -= lines.offset[0] * w.stride[0];
-    a->stride[map->loop[0]] = w.stride[0];
+    a->offset += (by_k ? map->offset[0] * w.stride[1] : 0) - lines.offset[0] * w.stride[0];
+    a->stride[map->loop[0]] = by_k ? map->coefficient[0] * w.stride[1] : w.stride[0];
     a->lines = w.dim[0];
     a->lines_at = index;
+    a->by_k = by_k;
     a->factor = true;
     a->pointwise = false;
-    a->gather_stride = w.stride[1];
-    a->gather_extent = w.dim[1];
+    a->gather_stride = w.stride[!by_k];
+    a->gather_extent = by_k ? in->shape->dim[0] : w.dim[1];
+    if (by_k)
+        count_places(b->nest, index, a->gather_extent);
     return access;
 }
 

@@ -280,6 +280,8 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
         return false;
     if (tile.core == TN__CORE_SHORT && (e->depth < 1 || e->depth > MOST_SHORT))
         return false;
+    if (tile.core != TN__CORE_PLAIN && nest->access[nest->product.access[0]].by_k)
+        return false;
     int quad = 16 / (int)tn_dtype_size(nest->product.dtype); /* of a line along k, which is read in them */
     if (tile.step % quad && (tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1)))
         return false;

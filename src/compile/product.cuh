@@ -72,7 +72,8 @@ template <typename T> struct tn_factor {
     const T *from;       /* the tile's first line, at k = 0 */
     tn_i64 step, k_step; /* in elements, from line to line and along k */
     int lines;           /* of the tile that there are */
-    const tn_i64 *places; /* of gathered lines, in shared memory: where each begins, instead of a step from the last; else NULL */
+    const tn_i64 *places; /* of gathered lines, in shared memory: where each begins, instead of a step from the last; or, BY_K, where
+                           * they have what belongs to each k; else NULL */
     bool quads;          /* may be copied in pieces of 16 bytes: addresses and extents are multiples of them */
 };
 
@@ -87,7 +88,8 @@ TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i
 
 /* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and LANES say
  * how many lines a thread multiplies, and how many threads share the lines of a warp. */
-template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED, bool TENSOR = false>
+template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED, bool TENSOR = false,
+          bool BY_K = false>
 struct tn_side {
     static constexpr int QUAD = 16 / sizeof(T);
     static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
@@ -112,8 +114,9 @@ struct tn_side {
     /* The factor, of which so many stages have been started. */
     TN_HOT tn_side make(const tn_factor<T> &f, int started)
     {
-        tn_side side = {f.from + started * DEPTH * f.k_step, ALONG_K ? f.step : f.k_step, DEPTH * f.k_step, f.lines, f.places,
-                        f.quads && INNER % QUAD == 0 && (ALONG_K || !GATHERED)};
+        static_assert(!BY_K || (GATHERED && !ALONG_K), "");
+        tn_side side = {f.from + (BY_K ? 0 : started * DEPTH * f.k_step), ALONG_K ? f.step : f.k_step, BY_K ? 0 : DEPTH * f.k_step,
+                        f.lines, f.places + (BY_K ? started * DEPTH : 0), f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED)};
         if constexpr (KEEPS)
 #pragma unroll
             for (int i = 0; i < QUADS_EACH; i++) {
@@ -131,7 +134,7 @@ struct tn_side {
             return outer * outer_step + inner * inner_step;
         else if constexpr (KEEPS && WIDTH == QUAD)
             return begin[i] + inner;
-        else if constexpr (ALONG_K)
+        else if constexpr (ALONG_K || BY_K)
             return (there ? places[outer] : 0) + inner * inner_step;
         else
             return outer * outer_step + (there ? places[inner] : 0);
@@ -164,7 +167,10 @@ struct tn_side {
             copy_pieces<MOST>(to, depth, 1);
         else
             copy_pieces<1>(to, depth, ALONG_K ? f.k_step : f.step);
-        from += advance;
+        if constexpr (BY_K)
+            places += DEPTH;
+        else
+            from += advance;
     }
 
     /* The i-th line of a thread, relative to the warp's first: pieces number i of all lanes lie beside one another. */
@@ -232,7 +238,7 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
 }
 
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
-          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false>
+          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false, bool A_BY_K = false>
 struct tn_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
@@ -242,7 +248,7 @@ struct tn_product {
     /* Positions of k that are multiplied from one set of registers. */
     static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, QUAD);
     static_assert(STEP % UNIT == 0, "");
-    typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED> side_a;
+    typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED, false, A_BY_K> side_a;
     typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
     static constexpr int AHEAD = STAGES - 1;     /* stages that are started before the first is used */
     static constexpr int PITCH = COLUMNS + QUAD; /* of the result */

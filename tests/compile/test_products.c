@@ -370,6 +370,35 @@ static void test_goes_on_elsewhere(void **state)
     tn__plan_free(plan);
 }
 
+/* A minibatch's rows, and their transpose, are read where they lie in the dataset, ahead of the kernels in front, so that there is no
+ * kernel that gathers them; of more rows than a block knows places of, the transpose is not. */
+static void test_gathered_rows(void **state)
+{
+    (void)state;
+    for (int rows = 100; rows < 200; rows += 60) {
+        tn__graph graph = {0};
+        const tn__shape *batch = shape(2, rows, 300), *out = shape(2, rows, 200), *w = shape(2, 300, 200);
+        int data = graph_leaf(&graph, shape(2, 600, 300), false), at = graph_leaf(&graph, shape(1, rows), false);
+        graph.value[at].dtype = TN_INT64;
+        int x = graph_op(&graph, TN__OP_GATHER, batch, data, at), p = graph_leaf(&graph, w, true);
+        graph.value[x].attr.known = true;
+        int y = graph_op(&graph, TN__OP_RELU, out, graph_op(&graph, TN__OP_MATMUL, out, x, p), -1);
+        int g = graph_op(&graph, TN__OP_MATMUL, w, graph_permute(&graph, x, (uint8_t[]){1, 0}), y);
+        graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, w, p, g));
+        tn__plan *plan = plan_of(&graph);
+        assert_true(strstr(plan->program.source, "true, true> core;") == NULL || rows == 100);
+        assert_int_equal(kernels_of(plan), 2);
+        assert_int_equal(strstr(plan->program.step[0].label, " | ") == NULL, rows == 100);
+        if (rows == 100) {
+            const char *text = next(next(plan->program.source, "true, true> core;"), "tn_lines[line] = ");
+            text = next(next(text, "__syncthreads();"), "tn_start<core, true, false, false>");
+            text = next(text, "tn_take_over();");
+            next(text, "tn_start<core, false, true, true>");
+        }
+        tn__plan_free(plan);
+    }
+}
+
 /* Beside a large update, what is small makes do with the multiprocessors that the update leaves idle. */
 static void test_room(void **state)
 {
@@ -421,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_factors_in_registers),
         cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_goes_on_elsewhere),
+        cmocka_unit_test(test_gathered_rows),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_tiles),

@@ -220,6 +220,38 @@ static void test_not_finite(void **state)
     }
 }
 
+/* Minibatches of a dataset on the GPU, whose rows are read where they lie: times a matrix, and their transpose times one. */
+static void test_minibatches(void **state)
+{
+    (void)state;
+    /* features, batch, columns */
+    static const int64_t of[][3] = {{784, 100, 64}, {13, 7, 9}, {64, 128, 10}, {300, 129, 30}, {785, 33, 8}, {1, 5, 5}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        TN_SCOPE
+        {
+            int64_t features = of[i][0], batch = of[i][1], columns = of[i][2], rows = 3 * batch - batch / 2, done = 0;
+            tn_array *x = numbers_of(2, (int64_t[]){rows, features}, false), *w = numbers_of(2, (int64_t[]){features, columns}, false);
+            tn_array *g = numbers_of(2, (int64_t[]){batch, columns}, false);
+            tn_array *on_gpu = tn_to(w, tn_cuda(0)), *g_on_gpu = tn_to(g, tn_cuda(0));
+            tn_dataset *data = tn_dataset_arrays(x, tn_zeros(TN_SHAPE(rows), TN_INT64)); /* the loader frees it */
+            tn_loader *loader = tn_loader_new(data, .batch = batch, .device = tn_cuda(0));
+            for (tn_batch b; tn_loader_next(loader, &b); done += b.size)
+                TN_SCOPE
+                {
+                    tn_array *rows_of = tn_slice_axis(x, 0, done, done + b.size, 1), *part = tn_slice_axis(g, 0, 0, b.size, 1);
+                    tn_array *y = tn_matmul(b.x, on_gpu), *t = tn_matmul(tn_swapaxes(b.x, 0, 1), tn_slice_axis(g_on_gpu, 0, 0, b.size, 1));
+                    assert_int_equal(tn_eval_all(2, (const tn_array *[]){y, t}), TN_OK);
+                    double here = tn_item(tn_max(tn_abs(tn_subtract(tn_to(y, tn_cpu()), tn_matmul(rows_of, w)))));
+                    double back = tn_item(tn_max(tn_abs(tn_subtract(tn_to(t, tn_cpu()), tn_matmul(tn_swapaxes(rows_of, 0, 1), part)))));
+                    if (!(here <= 2e-6 * sqrt((double)features) && back <= 2e-6 * sqrt((double)batch)))
+                        fail_msg("%lld features, minibatches of %lld: errors %g, %g: %s", (long long)features, (long long)batch, here,
+                                 back, tn_error());
+                }
+            assert_int_equal(done, rows);
+            tn_loader_free(loader);
+        }
+}
+
 /* The same again: the same bits. */
 static void test_repeatable(void **state)
 {
@@ -237,7 +269,8 @@ static void test_repeatable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network), cmocka_unit_test(test_extents_of_none),
-                                       cmocka_unit_test(test_random_products), cmocka_unit_test(test_not_finite),
+                                       cmocka_unit_test(test_random_products), cmocka_unit_test(test_minibatches),
+                                       cmocka_unit_test(test_not_finite),
                                        cmocka_unit_test(test_repeatable)};
     const char *why = "";
     if (!tn_device_available(tn_cuda(0), &why)) {
