@@ -23,6 +23,7 @@ typedef struct tn__printer {
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool in_tile;      /* elements are at `row` and `column` of a product's tile */
     bool whole;        /* the care of divisions is the pass's, not each chunk's */
     int scope, scopes, depth, pass;
     char name[2][96];  /* of tn__function and tn__identity */
@@ -77,6 +78,8 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
+/* The element in hand of an access that is not gathered. */
+void tn__print_element(tn__printer *p, int access);
 /* Where in n[] the slot of a scalar is. */
 int tn__scalar_param(const tn__printer *p, int slot);
 /* A user's function (emit_user.c): its name, declared on first use; a call of it; a raw argument as a variable. */

@@ -6,8 +6,10 @@
 #include "compile/emit_cuda_product.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MOST_AHEAD 32 /* registers for what is fetched ahead */
+#define SEVERAL 3     /* elements of a thread, for which it is worth keeping where the tile begins */
 
 /* ---- factors ---- */
 
@@ -47,6 +49,7 @@ static void emit_places(tn__printer *p)
     const tn__access *a = &n->access[n->product.access[0]];
     char step[24], extent[24];
     snprintf(extent, sizeof extent, "(int)n[%d]", k_param(n, a) + 1);
+    p->in_tile = false;
     tn__line(p, "static_assert(core::ROWS * sizeof(tn_i64) <= sizeof tn_lines, \"lines of a tile\");");
     tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
     tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
@@ -121,6 +124,39 @@ void tn__product_open_element(tn__printer *p, bool values, const char *row, cons
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + column;", product->column_loop);
     tn__emit_scope(p);
+    p->in_tile = true;
+}
+
+void tn__product_emit_origins(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    const tn__nest_product *product = &n->product;
+    const tn__product_tile *t = &product->tile;
+    bool many = t->rows * t->columns >= SEVERAL * t->threads && !(product->column_loop >= 0 && n->reduced >> product->column_loop & 1);
+    for (int i = 0; i < n->access_count; i++) {
+        tn__access *a = &n->access[i];
+        int64_t reach = 0;
+        for (int l = 0; l < n->loop_count; l++)
+            if (l == product->row_loop || l == product->column_loop)
+                reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
+        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && a->value >= 0 &&
+                  reach < INT32_MAX;
+        if (!a->near)
+            continue;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "auto *const q%d = tn_kept(p%d + n[%d]", i, i, a->param + 1);
+        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
+            if (a->stride[l] && l == product->row_loop)
+                tn__text_addf(p->text, " + top * n[%d]", param);
+            else if (a->stride[l] && l == product->column_loop)
+                tn__text_addf(p->text, " + left * n[%d]", param);
+            else if (a->stride[l])
+                tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+        tn__text_add(p->text, ");\n");
+        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
+            if (a->stride[l] && (l == product->row_loop || l == product->column_loop))
+                tn__line(p, "const int %s%d = tn_kept((int)n[%d]);", l == product->row_loop ? "down" : "across", i, param);
+    }
 }
 
 /* ---- what elements need beside the product ---- */
@@ -231,9 +267,10 @@ void tn__product_emit_place(tn__printer *p)
     tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
     tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
     tn__line(p, "%s *const tile = (%s *)tn_shared;", tn__product_type(n), tn__product_type(n));
+    tn__product_emit_origins(p);
 }
 
-void tn__product_emit_factors(tn__printer *p)
+static void emit_factors(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
     const tn__access *a = &p->nest->access[product->access[0]];
@@ -279,7 +316,7 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
     bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
-    tn__product_emit_factors(p);
+    emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
     if (places_first) /* some threads ask where they are while the others start b's copies */

@@ -61,12 +61,14 @@ static void store_kept(tn__printer *p, int level)
         const tn__access *a = &n->access[n->store[s].access];
         if (!keeps(n, s, level))
             continue;
-        tn__text_addf(p->text, "        p%d[", n->store[s].access);
-        tn__print_position(p, a);
+        tn__emit_indent(p);
+        tn__print_element(p, n->store[s].access);
         if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
-            tn__text_addf(p->text, "] = tn_f32_to_%s(kept%d[u]);\n", tn__dtypes[a->dtype].suffix, s);
+            tn__text_addf(p->text, " = tn_f32_to_%s(kept%d[u]);\n", tn__dtypes[a->dtype].suffix, s);
         else
-            tn__text_addf(p->text, "] = kept%d[u];\n", s);
+            tn__text_addf(p->text, " = kept%d[u];\n", s);
+        if (n->product.goes_on && a->value == n->product.next_value)
+            tn__line(p, "((%s *)tn_lines)[row * core::COLUMNS + column] = kept%d[u];", tn__product_type(n), s);
     }
 }
 
@@ -92,10 +94,10 @@ static void emit_back(tn__printer *p)
     tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", EXTENT(n->product.row_loop));
     tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", EXTENT(n->product.column_loop));
     tn__line(p, "if (rows == 0 || columns == 0) return;");
-    tn__product_emit_factors(p);
+    tn__product_emit_origins(p);
     tn__line(p, "constexpr int each = core::EACH;");
     tn__line(p, "%s sum[each];", tn__product_type(n));
-    tn__line(p, "core::multiply(sum, factor0, held);");
+    tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
         tn__line(p, "#pragma unroll");
@@ -246,6 +248,7 @@ static void store_items(tn__printer *p)
     if (!any)
         return;
     tn__line(p, "if (lane == 0) {");
+    p->in_tile = false;
     p->scope = ITEM;
     tn__emit_stores(p, true, 0);
     tn__line(p, "}");

@@ -23,8 +23,8 @@ const char *tn__product_type(const tn__nest *n);
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
 /* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a thread. */
 void tn__product_mark(tn__nest *n, int each);
-/* Its factors, for the tile at `top` and `left`. */
-void tn__product_emit_factors(tn__printer *p);
+/* Where the tile at `top` and `left` begins in what its elements read and write. */
+void tn__product_emit_origins(tn__printer *p);
 /* Which tile is the block's. */
 void tn__product_emit_place(tn__printer *p);
 /* The tile into shared memory, and what has been marked into registers. */

@@ -28,6 +28,25 @@ void tn__print_position(tn__printer *p, const tn__access *a)
     }
 }
 
+void tn__print_element(tn__printer *p, int access)
+{
+    const tn__access *a = &p->nest->access[access];
+    bool in_tile = p->in_tile && a->near;
+    const tn__nest_product *product = &p->nest->product;
+    bool down = in_tile && product->row_loop >= 0 && a->stride[product->row_loop];
+    bool across = in_tile && product->column_loop >= 0 && a->stride[product->column_loop];
+    tn__text_addf(p->text, "%c%d[", in_tile ? 'q' : 'p', access);
+    if (down)
+        tn__text_addf(p->text, "row * down%d%s", access, across ? " + " : "");
+    if (across)
+        tn__text_addf(p->text, "column * across%d", access);
+    if (in_tile && !down && !across)
+        tn__text_add(p->text, "0");
+    if (!in_tile)
+        tn__print_position(p, a);
+    tn__text_add(p->text, "]");
+}
+
 static void print_load(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
@@ -38,9 +57,9 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     if (!a->gathered) {
-        tn__text_addf(p->text, "%s(p%d[", from, e->access);
-        tn__print_position(p, a);
-        tn__text_add(p->text, "])");
+        tn__text_addf(p->text, "%s(", from);
+        tn__print_element(p, e->access);
+        tn__text_add(p->text, ")");
         return;
     }
     int extra = a->param + 2;

@@ -37,6 +37,7 @@ typedef struct tn__access {
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
     bool idle;                      /* the part of the nest that is being emitted leaves it out */
     int64_t whole;                  /* > 0: no window but a temporary of so many elements, which pieces leave results in */
+    bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
     bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
 } tn__access;
 
@@ -124,7 +125,8 @@ typedef struct tn__nest_product {
     tn__product_tile tile;          /* of tn__product_settle */
     int param;                      /* where the tiles down and across are in the nest's n[] */
     bool goes_on;                   /* its blocks go on with the nest behind it: */
-    int next, next_param;           /* that one's function, and where its stretch of n[] is told, counted from the nest's */
+    int next_value;                 /* the value that is its first factor */
+    int next, next_param;           /* its function, and where its stretch of n[] is told, counted from the nest's */
 } tn__nest_product;
 
 typedef struct tn__nest {

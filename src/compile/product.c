@@ -137,6 +137,7 @@ void tn__product_put_behind(tn__nest *first, tn__nest *next)
     tile.columns = tile.threads * 16 / (int)tn_dtype_size(first->product.dtype);
     next->product.tile = tile;
     first->product.goes_on = true;
+    first->product.next_value = next->access[next->product.access[0]].value;
 }
 
 /* ---- tiles ---- */

@@ -65,6 +65,19 @@ template <int SLICES, typename T> TN_HOT T tn_sum_of_slices(const T *first, int 
     return sum;
 }
 
+/* What is to stay in registers: the compiler would compute it anew for each element, from parameters. */
+template <typename T> TN_HOT T *tn_kept(T *p)
+{
+    tn_u64 at = __cvta_generic_to_global(p);
+    asm("" : "+l"(at));
+    return (T *)__cvta_global_to_generic(at);
+}
+TN_HOT int tn_kept(int n)
+{
+    asm("" : "+r"(n));
+    return n;
+}
+
 extern __shared__ __align__(16) unsigned char tn_shared[];
 
 /* A factor as a tile sees it: its lines, by k. */

@@ -8,28 +8,9 @@
  *            halves, each half going on with half of the columns; those of the warps are added in their order.
  *     short  A short k, DEPTH positions. Each thread has its column of b and computes elements of it one by one, a sum in the
  *            order of k.
- *     back   Behind a thin one, in its blocks: ROWS rows that lie in memory by then are multiplied by the transpose of b, of which
- *            each thread has QUAD columns from before. A sum in the order of k.
+ *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by the transpose
+ *            of b, of which each thread has QUAD columns from before. A sum in the order of k.
  */
-/* A row's DEPTH positions of k. */
-template <typename T, int DEPTH> TN_HOT void tn_read_row(T (&x)[DEPTH], const T *from, tn_i64 k_step)
-{
-    constexpr int PAIR = DEPTH % 2 ? 1 : 2;
-    if (PAIR == 2 && k_step == 1 && (tn_u64)from % (2 * sizeof(T)) == 0) {
-#pragma unroll
-        for (int k = 0; k < DEPTH; k += PAIR) {
-            const tn_span<T, PAIR> pair = *(const tn_span<T, PAIR> *)(from + k);
-#pragma unroll
-            for (int i = 0; i < PAIR; i++)
-                x[k + i] = pair.at[i];
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++)
-            x[k] = from[k * k_step];
-    }
-}
-
 template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool A_GATHERED = false> struct tn_thin_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T), ROUND = QUAD * THREADS;
     static constexpr int MOST = 16, BYTES = (int)sizeof(T) * SLICES * ROWS * MOST;
@@ -141,8 +122,19 @@ template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_G
     /* An element of the column, in a row that there is. */
     TN_HOT T at(const tn_factor<T> &a, const held &b, int row)
     {
-        T x[DEPTH], sum = 0;
-        tn_read_row(x, a.from + (A_GATHERED ? a.places[row] : row * a.step), a.k_step);
+        constexpr int PAIR = DEPTH % 2 ? 1 : 2;
+        const T *const from = a.from + (A_GATHERED ? a.places[row] : row * a.step);
+        alignas(PAIR * sizeof(T)) T x[DEPTH];
+        T sum = 0;
+        if (PAIR == 2 && a.k_step == 1 && (tn_u64)from % (2 * sizeof(T)) == 0) {
+#pragma unroll
+            for (int k = 0; k < DEPTH; k += PAIR)
+                *(tn_span<T, PAIR> *)&x[k] = *(const tn_span<T, PAIR> *)(from + k);
+        } else {
+#pragma unroll
+            for (int k = 0; k < DEPTH; k++)
+                x[k] = from[k * a.k_step];
+        }
 #pragma unroll
         for (int k = 0; k < DEPTH; k++)
             sum = tn_multiply_add(x[k], b.at[k], sum);
@@ -154,18 +146,14 @@ template <typename T, int ROWS_, int THREADS, int DEPTH> struct tn_back_product 
     static constexpr int ROWS = ROWS_, QUAD = 16 / sizeof(T), COLUMNS = QUAD * THREADS, EACH = ROWS * QUAD;
 
     /* A thread's elements of each row, from what it holds as part of a thin product. */
-    template <typename HELD> TN_HOT void multiply(T (&sum)[EACH], const tn_factor<T> &a, const HELD &b)
+    template <typename HELD> TN_HOT void multiply(T (&sum)[EACH], const T *rows, const HELD &b)
     {
-        T x[ROWS][DEPTH];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            tn_read_row(x[r], a.from + (r < a.lines ? r : 0) * a.step, a.k_step);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             sum[i] = 0;
 #pragma unroll
             for (int k = 0; k < DEPTH; k++)
-                sum[i] = tn_multiply_add(x[i / QUAD][k], b.at[i % QUAD * DEPTH + k], sum[i]);
+                sum[i] = tn_multiply_add(rows[i / QUAD * DEPTH + k], b.at[i % QUAD * DEPTH + k], sum[i]);
         }
     }
 };
