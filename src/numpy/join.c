@@ -61,8 +61,14 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
         as_out.dtype = tn_dtype_of(as_out.out);
         opts = &as_out;
     }
-    if (count < 1 || !opts || !opts->dtype)
-        return tn__given_out(operation, join_by(how, count, arrays, axis), opts);
+    if (count < 1 || !opts || !opts->dtype) {
+        tn_array *result = join_by(how, count, arrays, axis);
+        for (int i = 0; opts && opts->casting && i < count && !tn_is_error(result); i++)
+            if (!tn_can_cast_by(tn_dtype_of(arrays[i]), tn_dtype_of(result), opts->casting))
+                return tn__refused(TN_ERR_DTYPE, operation, "array %d is %s, which may not be cast to %s", i, tn_dtype_name(tn_dtype_of(arrays[i])),
+                                   tn_dtype_name(tn_dtype_of(result)));
+        return tn__given_out(operation, result, opts);
+    }
     tn_array **own = tn__alloc((size_t)count * sizeof *own), *error = NULL;
     if (!own) {
         tn__fail_memory(operation, (size_t)count * sizeof *own);

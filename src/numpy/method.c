@@ -200,8 +200,12 @@ tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array
 /* x in the dtype that f gives for it, in which NumPy folds. */
 static tn_array *as_folded(tn_binary_function *f, const tn_array *x, tn_dtype dtype)
 {
-    tn_array *y = dtype ? tn_cast(x, dtype) : tn__array_of(x), *once = f(y, y);
-    if (tn_is_error(once) || tn_is_error(y))
+    tn_array *y = dtype ? tn_cast(x, dtype) : tn__array_of(x);
+    if (tn_is_error(y))
+        return y;
+    const tn_create_opts like = {.dtype = tn_dtype_of(y), .device = tn_device_of(y)};
+    tn_array *one = tn_ones_with(tn__vector(1), &like), *once = f(one, one); /* which no function refuses for its value */
+    if (tn_is_error(once))
         return once;
     if (tn_dtype_of(once) == TN_BOOL && tn_dtype_of(y) != TN_BOOL) /* a comparison: its result is no operand of it */
         return tn__refused(TN_ERR_DTYPE, "reduce", "gives bool of %s, of which it then has nothing to compare", tn_dtype_name(tn_dtype_of(y)));

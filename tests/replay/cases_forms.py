@@ -120,6 +120,14 @@ def places(w):
 
         for dtype in ("float16", "float64", "int32"):
             w.case(f"{method}.at", at, [values(dtype, (5,), False), np.array([0, 3, 3]), np.array([5, 6, 200], "uint8")], mutable=True)
+    for method in ("reduce", "accumulate"):
+        for x in ([-3], [2, 3], [[-2, 4]]):
+            w.case(f"power.{method}", getattr(np.power, method), [np.array(x)])
+    for rule in ("no", "safe", "same_kind"):
+        parts = [values("complex64", (3,), False), np.zeros(0, "int32"), values("float32", (3,), False)]
+        w.case("concatenate", np.concatenate, [parts], {"casting": rule})
+        w.case("concatenate", np.concatenate, [parts[1:]], {"casting": rule})
+        w.case("concatenate", np.concatenate, [parts[:1]], {"casting": rule})
     w.case("minimum.accumulate", np.minimum.accumulate, [values("float32", (2, 3))], {"axis": None})
     w.case("add.reduce", np.add.reduce, [values("float32", (2, 3))], {"initial": 1 + 2j})
     x = array("float64", (3, 4))

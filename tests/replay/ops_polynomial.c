@@ -167,6 +167,13 @@ static void polyval(call *c, const row *r)
     tn_dtype of = tn_dtype_of(x), to = tn_dtype_of(p);
     bool narrow = numpy_1 && tn_ndim(x) > 0 && (tn_dtype_is_float(of) || tn_dtype_is_complex(of));
     if (narrow) to = !tn_dtype_is_complex(to) || tn_dtype_is_complex(of) ? of : of == TN_FLOAT64 ? TN_COMPLEX128 : TN_COMPLEX64;
+    bool whole = numpy_1 && tn_ndim(x) > 0 && tn_dtype_is_integer(of) && tn_dtype_is_integer(to) && tn_size(p) > 0;
+    if (whole) { /* by what the least and the largest are */
+        value end[] = {{.kind = INT, .i = tn_item_int(tn_min(p))}, {.kind = INT, .i = tn_item_int(tn_max(p))}};
+        const value *all[] = {c->slot[1], &end[0], &end[1]};
+        to = tn_dtype_of(first_of(c, all[1], all, 3));
+    }
+    if (numpy_1 && tn_size(p) == 0) to = of;
     give(c, tn_polyval(tn_cast(p, to), x));
 }
 

@@ -166,12 +166,45 @@ static tn_array *first_closest(tn_array *x, tn_array *q, tn_axes list, bool keep
     return tn_reshape(y, flat);
 }
 
+typedef tn_array *quantile_function(const tn_array *, const tn_array *, const tn_quantile_opts *);
+
+/* NumPy 1's quantiles of complex numbers: between those at the places that the quantiles of 0, 1, 2, ... name. */
+static tn_array *first_of_complex(quantile_function *f, tn_array *x, tn_array *q, const tn_quantile_opts *o)
+{
+    int ndim = tn_ndim(x), at = 0;
+    bool reduced[TN_MAX_NDIM] = {false};
+    for (int i = 0; i < o->axis.count; i++) reduced[(o->axis.axis[i] + ndim) % ndim] = true;
+    tn_axes order = {.count = ndim};
+    tn_shape kept = {0}, rows, shape = tn_shape_of(q);
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < ndim; d++)
+            if ((reduced[d] || o->axis.count == 0) == pass) order.axis[at++] = d;
+    for (int d = 0; d < ndim; d++)
+        if (!(reduced[d] || o->axis.count == 0)) kept.dim[kept.ndim++] = tn_dim(x, d);
+    rows = kept;
+    rows.dim[rows.ndim++] = -1;
+    tn_array *sorted = tn_sort(tn_reshape(ndim ? tn_transpose(x, order) : x, rows), .axis = TN_AXES(-1)), *number = tn_arange(0, (double)tn_dim(sorted, -1), 1, .dtype = TN_FLOAT64);
+    const tn_quantile_opts plain = {.method = o->method};
+    tn_array *place = tn_ravel(f(number, q, &plain)), *low = tn_floor(place), *t = tn_subtract(place, low);
+    tn_array *a = tn_take(sorted, tn_cast(low, TN_INT64), -1), *b = tn_take(sorted, tn_cast(tn_ceil(place), TN_INT64), -1), *d = tn_subtract(b, a);
+    tn_array *y = tn_where(tn_less(t, 0.5), tn_add(a, tn_multiply(d, t)), tn_subtract(b, tn_multiply(d, tn_subtract(1, t))));
+    const char *const picks[] = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"};
+    for (size_t i = 0; i < sizeof picks / sizeof *picks; i++)
+        if (o->method && !strcmp(o->method, picks[i])) y = tn_cast(y, tn_dtype_of(x));
+    for (int d = 0, k = 0; d < ndim; d++) {
+        bool gone = reduced[d] || o->axis.count == 0;
+        if (!gone || o->keepdims) shape.dim[shape.ndim++] = gone ? 1 : kept.dim[k];
+        k += !gone;
+    }
+    y = tn_reshape(tn_moveaxis(y, TN_AXES(-1), TN_AXES(0)), shape);
+    return o->out ? tn_write(o->out, tn_cast(y, tn_dtype_of(o->out)), NULL) : y;
+}
+
 /* a q axis out overwrite_input method keepdims interpolation */
 static void quantile(call *c, const row *r)
 {
     tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false),
                           .out = given(c, 3) ? array(c, 3) : NULL, .weights = given(c, 8) ? array(c, 8) : NULL};
-    typedef tn_array *function(const tn_array *, const tn_array *, const tn_quantile_opts *);
     tn_array *x = array(c, 0);
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
@@ -179,8 +212,10 @@ static void quantile(call *c, const row *r)
                       ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0))) : array(c, 1);
     if (numpy_1 && o.method && !strcmp(o.method, "closest_observation") && tn_size(x) && !o.out && !tn_item(tn_any(tn_isnan(x))))
         give(c, first_closest(x, strstr(r->name, "percentile") ? tn_divide(q, 100.0) : q, o.axis, o.keepdims));
+    else if (numpy_1 && tn_dtype_is_complex(tn_dtype_of(x)) && tn_size(x) && !c->refused)
+        give(c, first_of_complex((quantile_function *)r->function, x, q, &o));
     else
-        give(c, ((function *)r->function)(x, q, &o));
+        give(c, ((quantile_function *)r->function)(x, q, &o));
 }
 
 static void average(call *c, const row *r)
@@ -189,7 +224,7 @@ static void average(call *c, const row *r)
     tn_array *x = array(c, 0), *total = NULL;
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
     tn_array *weights = given(c, 2) ? array(c, 2) : NULL;
-    if (tn_ndim(x) == 0 && o.axis.count && (weights || !numpy_1)) refuse(c, "a number has no axes");
+    if (tn_ndim(x) == 0 && o.axis.count && !numpy_1) refuse(c, "a number has no axes");
     bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
     if (weights && nothing) weights = tn_expand_dims(weights, 0);
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
