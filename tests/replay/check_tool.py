@@ -48,6 +48,8 @@ LINES = [
     (case("tolist", [EYE], [[1.0, 0.0], [0.0, 2.0]]), (0, 1, 0)),
     (case("conjugate", [{"complex": ["nan", 1]}], [{"complex": ["nan", "nan"]}]), (1, 0, 0)),  # NaN, whatever its other part is
     (case("conjugate", [{"complex": [1, 1]}], [{"complex": ["nan", "nan"]}]), (0, 1, 0)),
+    (case("zeros", [ONE], [[0.0]], kwargs={"dtype": {"dtype": "<class 'numpy.float64'>"}}), (1, 0, 0)),
+    (case("zeros", [ONE], kwargs={"dtype": "numpy.float63"}), (1, 0, 0)),
     # what is no case never passes, also where NumPy raised
     (case("add", [MISSING, ONE]), (0, 1, 0)),
     (case("add", [{"array": 1}, ONE]), (0, 1, 0)),

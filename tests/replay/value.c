@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,12 @@ tn_dtype dtype_named(const char *text)
                    {"q", "int64"}, {"Q", "uint64"}, {"byte", "int8"}, {"ubyte", "uint8"}, {"short", "int16"}, {"ushort", "uint16"},
                    {"intc", "int32"}, {"uintc", "uint32"}, {"long", "int64"}, {"ulong", "uint64"}, {"ulonglong", "uint64"},
                    {"uintp", "uint64"}, {"n", "int64"}, {"p", "int64"}, {"N", "uint64"}, {"P", "uint64"}, {"csingle", "complex64"}, {"cdouble", "complex128"}, {"complex_", "complex128"}, {"bool8", "bool"}};
+    static const char *const around[] = {"<class '", "dtype('", "numpy.", "np."}; /* as Python prints types */
+    char bare[32];
+    for (size_t k = 0; k < sizeof around / sizeof *around; k++)
+        if (!strncmp(text, around[k], strlen(around[k]))) text += strlen(around[k]);
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(text, "'"), text);
+    text = bare;
     if (strchr("<>=|", *text) && *text) text++;
     for (size_t k = 0; k < sizeof aliases / sizeof *aliases; k++)
         if (!strcmp(text, aliases[k].name)) return tn_dtype_parse(aliases[k].dtype);
