@@ -128,6 +128,8 @@ def places(w):
         w.case("concatenate", np.concatenate, [parts], {"casting": rule})
         w.case("concatenate", np.concatenate, [parts[1:]], {"casting": rule})
         w.case("concatenate", np.concatenate, [parts[:1]], {"casting": rule})
+    for axes in ([(-2, -1), (-2, -1), (-2, -1)], [(0, 1), (1, 0), (0, 1)], [(1, 2), (0, 1), (0, 2)], [(0, 1)]):
+        w.case("matmul", np.matmul, [values("float64", (3, 3, 3), False), values("float64", (3, 3, 3), False)], {"axes": axes}, rtol=1e-12, atol=1e-12)
     w.case("minimum.accumulate", np.minimum.accumulate, [values("float32", (2, 3))], {"axis": None})
     w.case("add.reduce", np.add.reduce, [values("float32", (2, 3))], {"initial": 1 + 2j})
     x = array("float64", (3, 4))

@@ -189,6 +189,22 @@ static int product_ndim(const tn_array *a, const tn_array *b)
     return m && n ? m + n - 2 : m + n;
 }
 
+enum { PRODUCT_AXES = 7 };
+
+/* The axes of a matrix in operand or result i, of a product that is given them. */
+static tn_axes matrix_axes(call *c, int i)
+{
+    const value *v = c->slot[PRODUCT_AXES];
+    tn_axes pair = {.count = 2};
+    long long read[2];
+    if (v->kind != LIST || v->list.count != 3 || integers(c, &v->list.item[i], read, 2) != 2) {
+        refuse(c, "expected three pairs of axes");
+        return (tn_axes){2, {-2, -1}};
+    }
+    for (int k = 0; k < 2; k++) pair.axis[k] = (int)read[k];
+    return pair;
+}
+
 /* x1 x2 out dtype casting, and those that have two operands only. */
 static void product(call *c, const row *r)
 {
@@ -198,8 +214,11 @@ static void product(call *c, const row *r)
     const tn_ufunc_opts o = {.out = own.out, .dtype = own.dtype, .casting = own.casting};
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
     if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))) refuse(c, "out's dtype");
+    bool moved = !strcmp(r->name, "matmul") && given(c, PRODUCT_AXES) && !o.out;
+    if (moved) a = tn_moveaxis(a, matrix_axes(c, 0), TN_AXES(-2, -1)), b = tn_moveaxis(b, matrix_axes(c, 1), TN_AXES(-2, -1));
     if (c->refused) return;
     tn_array *y = tn_binary_with((tn_binary_function *)r->function, a, b, &o);
+    if (moved) y = tn_moveaxis(y, TN_AXES(-2, -1), matrix_axes(c, 2));
     bool fits = !o.out || strcmp(r->name, "dot") || tn_ndim(o.out) == product_ndim(a, b);
     if (!fits) refuse(c, "out has %d axes", tn_ndim(o.out));
     give(c, y);
@@ -328,7 +347,7 @@ static const row rows[] = {
     {"union1d", "ar1 ar2", union1d},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
-    {"matmul", "x1 x2 out | dtype casting order subok", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
+    {"matmul", "x1 x2 out | dtype casting order subok axes", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
     {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec, NAME((tn_matvec))}, {"vecmat", "x1 x2 out | dtype casting", matvec, NAME((tn_vecmat))}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
     {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
