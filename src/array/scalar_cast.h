@@ -11,10 +11,22 @@
 /* A plain C conversion between numbers: to T (suffix t) from F (suffix f). */
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }
 /* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has not. */
-#define TNS__WHOLE(T, x) (((x) > -1) & ((x) < 1) ? (T)0 : (T)(x))
+#define TNS__WHOLE(T, x) ((((x) > -1) & ((x) < 1)) ? (T)0 : (T)(x))
 /* Float to integer of 32 or 64 bits, whose least is -end: itself what is beyond the range, and NaN. */
 #define TNS__CAST_TRUNCATE(t, T, f, F, end) \
-    TN_HOT T tns_cast_##t##_##f(F x) { return (x >= (F)(-end)) & (x < (F)(end)) ? TNS__WHOLE(T, x) : (T)(-end); }
+    TN_HOT T tns_cast_##t##_##f(F x) { return ((x >= (F)(-end)) & (x < (F)(end))) ? TNS__WHOLE(T, x) : (T)(-end); }
+#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+/* The instruction gives just that, and there is none for vectors, which branches would be in the way of. */
+typedef tn_f32 tns__v_f32 __attribute__((vector_size(16)));
+typedef tn_f64 tns__v_f64 __attribute__((vector_size(16)));
+#define TNS__CAST_I64(f, F, instruction) \
+    TN_HOT tn_i64 tns_cast_i64_##f(F x) { return (tn_i64)__builtin_ia32_##instruction((tns__v_##f){x}); }
+TNS__CAST_I64(f32, tn_f32, cvttss2si64)
+TNS__CAST_I64(f64, tn_f64, cvttsd2si64)
+#else
+TNS__CAST_TRUNCATE(i64, tn_i64, f32, tn_f32, 9223372036854775808.0)
+TNS__CAST_TRUNCATE(i64, tn_i64, f64, tn_f64, 9223372036854775808.0)
+#endif
 /* To others: the low bits of the integer of 32 bits, uint32 of that of 64. */
 #define TNS__CAST_LOW(t, T, wide, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)tns_cast_##wide##_##f(x); }
 /* To uint64: from 2^63 on by what is beyond it. */
@@ -46,7 +58,7 @@ TNS__CASTS_FROM_INT(u64, tn_u64)
 
 #define TNS__CASTS_FROM_FLOAT(f, F) \
     TN_HOT tn_b8 tns_cast_b8_##f(F x) { return x != 0; } \
-    TNS__CAST_TRUNCATE(i32, tn_i32, f, F, 2147483648.0) TNS__CAST_TRUNCATE(i64, tn_i64, f, F, 9223372036854775808.0) \
+    TNS__CAST_TRUNCATE(i32, tn_i32, f, F, 2147483648.0) \
     TNS__CAST_LOW(i8, tn_i8, i32, f, F) TNS__CAST_LOW(i16, tn_i16, i32, f, F) TNS__CAST_LOW(u8, tn_u8, i32, f, F) \
     TNS__CAST_LOW(u16, tn_u16, i32, f, F) TNS__CAST_LOW(u32, tn_u32, i64, f, F) TNS__CAST_UPPER(f, F) \
     TNS__CAST_C(f32, tn_f32, f, F) TNS__CAST_C(f64, tn_f64, f, F) \

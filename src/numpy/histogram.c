@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "core/memory.h"
 #include "numpy/bins.h"
 
 #define FEW_BINS 2048 /* whose counters have room near each processor */
@@ -12,9 +13,38 @@ static tn_array *counts_between(const tn_array *edges, const tn_array *x)
     TN__RETURN(tn__histogram(tn__node_of(edges, "histogram"), tn__node_of(x, "histogram")));
 }
 
+/* counts_of in the host's memory: counters of few bins are there several times, as one that was just counted is not at hand yet. */
+static tn_array *counted(const tn_array *x, int64_t count)
+{
+    enum { TABLES = 4 };
+    tn_array *wide = tn_cast(x, TN_INT64);
+    const int64_t *value = tn_data(wide);
+    if (!value)
+        return tn__again(wide);
+    int64_t n = tn_size(wide), i = 0;
+    int64_t *table = tn__calloc((size_t)count, (count <= FEW_BINS ? TABLES : 1) * sizeof *table);
+    if (!table)
+        return tn__refused(TN_ERR_MEMORY, "bincount", "no memory for %lld counters", (long long)count);
+    if (count <= FEW_BINS) {
+        for (; i + TABLES <= n; i += TABLES)
+            for (int t = 0; t < TABLES; t++)
+                table[t * count + value[i + t]]++;
+        for (int t = 1; t < TABLES; t++)
+            for (int64_t k = 0; k < count; k++)
+                table[k] += table[t * count + k];
+    }
+    for (; i < n; i++)
+        table[value[i]]++;
+    tn_array *result = tn__positions_like(x, table, count);
+    tn__free(table);
+    return result;
+}
+
 /* How many elements of a vector of integers are each of 0 ... count - 1. */
 static tn_array *counts_of(const tn_array *x, int64_t count)
 {
+    if (tn_device_of(x).kind == TN_DEVICE_CPU)
+        return counted(x, count);
     tn_dtype dtype = tn_dtype_of(x);
     if (count <= FEW_BINS) {
         tn_dtype wide = tn_dtype_size(dtype) < 4 ? TN_INT32 : dtype;

@@ -75,15 +75,18 @@ static void take(outcome *o, const random_graph *g)
     }
 }
 
+/* Numbers are looked at one by one, of complex ones each part. */
+static tn_dtype part_of(const outcome *o, int k) { return (tn_dtype)tn__dtypes[o->dtype[k]].component; }
+
 static double element(const outcome *o, int k, size_t i)
 {
     tn__scalar s = {0};
-    size_t size = tn_dtype_size(o->dtype[k]);
+    size_t size = tn_dtype_size(part_of(o, k));
     memcpy(s.bytes, o->bytes[k] + i * size, size);
-    return tn__scalar_to_double(s, o->dtype[k]);
+    return tn__scalar_to_double(s, part_of(o, k));
 }
 
-/* The number of the first result that differs, and of its element; false when all agree. */
+/* The number of the first result that differs, and of its element or part; false when all agree. */
 static bool differ(const outcome *a, const outcome *b, int *result, size_t *at)
 {
     for (*result = 0; *result < a->count; ++*result) {
@@ -92,9 +95,9 @@ static bool differ(const outcome *a, const outcome *b, int *result, size_t *at)
             return true;
         if (a->size[k] == 0 || memcmp(a->bytes[k], b->bytes[k], a->size[k]) == 0)
             continue;
-        size_t size = tn_dtype_size(a->dtype[k]);
+        size_t size = tn_dtype_size(part_of(a, k));
         for (*at = 0; *at < a->size[k] / size; ++*at) {
-            bool nan = tn_dtype_is_float(a->dtype[k]) && isnan(element(a, k, *at)) && isnan(element(b, k, *at));
+            bool nan = tn_dtype_is_float(part_of(a, k)) && isnan(element(a, k, *at)) && isnan(element(b, k, *at));
             if (!nan && memcmp(a->bytes[k] + *at * size, b->bytes[k] + *at * size, size) != 0)
                 return true;
         }

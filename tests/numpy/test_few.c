@@ -173,12 +173,29 @@ static void test_repeat(void **state)
     }
 }
 
+/* Without weights elements are counted, with weights of 1 these are added up. */
+static void test_bincount(void **state)
+{
+    (void)state;
+    static const int64_t bins[] = {1, 5, 2048, 2049, 30000}, sizes[] = {1, 3, 1001};
+    for (size_t b = 0; b < sizeof bins / sizeof *bins; b++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            TN_SCOPE
+            {
+                tn_array *x = tn_random_integers(0, bins[b], TN_SHAPE(sizes[s]));
+                tn_array *sums = tn_cast(tn_bincount(x, tn_ones(TN_SHAPE(sizes[s]), .dtype = TN_FLOAT64), 7), TN_INT64);
+                same(tn_bincount(x, NULL, 7), sums, "bincount", bins[b]);
+                if (bins[b] < 3e4)
+                    same(tn_bincount(tn_cast(x, TN_UINT16), NULL, 7), sums, "bincount of uint16", bins[b]);
+            }
+}
+
 int main(void)
 {
     seed = (uint64_t)time(NULL);
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_unique), cmocka_unit_test(test_isin), cmocka_unit_test(test_insert_delete),
-                                       cmocka_unit_test(test_bits), cmocka_unit_test(test_repeat)};
+                                       cmocka_unit_test(test_bits), cmocka_unit_test(test_repeat), cmocka_unit_test(test_bincount)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
