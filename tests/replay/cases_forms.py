@@ -10,7 +10,7 @@ INF, NAN = np.inf, np.nan
 
 def infinities(w):
     """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity; nor do products of infinities find a sign."""
-    z = np.array([complex(-INF, 2), complex(-6, 1), complex(-3, 1), complex(-3, 3)])
+    z = np.array([complex(INF, INF), complex(0, INF)])  # two: of more the order of products, a device's own, would decide
     w.case("cumprod", np.cumprod, [z])
     w.case("cumprod", np.cumprod, [z.astype("complex64")])
     for dtype in ("float32", "float64"):
