@@ -15,6 +15,7 @@
 #define REGISTERS       65536 /* of a multiprocessor */
 #define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
 #define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
+#define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole chunks */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
@@ -23,6 +24,7 @@
 #define TILE_BYTES      40000
 #define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
 #define AT_ONCE         6    /* blocks of a multiprocessor */
+#define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
 #define SPLIT_CHUNKS    16   /* chunks or rows a thread should have to go through at least before a reduction is split */
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -228,15 +230,19 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
 static int blocks_of_cluster(int64_t words) { return words <= 40 ? 2 : words <= 108 ? 4 : 8; }
 
 /* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is alone on its
- * multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others move bytes. */
+ * multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others move bytes. Loads of 16
+ * bytes, of which a block has enough under way if they are many, are better off without waiting for other blocks. */
 static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
     int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->chunks, 1), f->lanes);
     int64_t words = batch * each, others = OTHER_REGISTERS + each;
     for (int i = 0; i < n->access_count; i++)
         others += 2 * counts(&n->access[i]); /* an address */
+    bool alone = words <= REGISTERS / TN__CUDA_MOST - others; /* fits in those of one block */
     bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
-    if (words > (together ? CLUSTER_WORDS : REGISTERS / TN__CUDA_MOST - others))
+    if (alone && f->width == WIDTH && words >= MANY_WORDS)
+        together = false;
+    if (!alone && (!together || words > CLUSTER_WORDS))
         return;
     f->held = true;
     f->batch = (int)batch;
@@ -365,7 +371,7 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
     /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */
-    int64_t wanted = (f.kind == TN__CUDA_ROWS ? 16 : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
+    int64_t wanted = (f.kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
     int64_t each = f.kind == TN__CUDA_ROWS ? f.rows / TN__CUDA_THREADS : f.rows * f.lanes / TN__CUDA_THREADS;
     int64_t segments = at_most(threads ? wanted / threads : 0, each / SPLIT_CHUNKS);

@@ -71,7 +71,9 @@ static void test_softmax(void **state)
     (void)state;
     static const row_case cases[] = {
         {true, 300, 16384, false, 0, false, true},   {true, 300, 16385, false, 2, false, true},
-        {true, 300, 40960, false, 2, false, true},   {true, 300, 40961, false, 4, false, true},
+        {true, 300, 20480, false, 2, false, true},   {true, 300, 20484, false, 0, false, true},
+        {true, 300, 45056, false, 0, false, true},   {true, 300, 45060, false, 4, false, true},
+        {true, 300, 40958, false, 2, false, true},   {true, 300, 40961, false, 4, false, true},
         {true, 300, 50257, false, 4, false, true},   {true, 300, 163840, false, 8, false, true},
         {true, 300, 163841, false, 0, false, false}, {true, 300, 56000, true, 8, false, true},
         {true, 300, 81920, true, 8, false, true},    {true, 300, 81921, true, 0, false, false},
