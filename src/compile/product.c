@@ -98,11 +98,17 @@ static bool reads_own_rows(const tn__nest *next, const tn__nest *first)
     return true;
 }
 
-static bool stores(const tn__nest *nest, int value)
+/* Is the first factor of `next` what `first` stores, element by element? */
+static bool multiplies(const tn__nest *next, const tn__nest *first)
 {
-    for (int s = 0; s < nest->store_count; s++)
-        if (nest->access[nest->store[s].access].value == value)
-            return true;
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    const tn__access *a = &next->access[q->access[0]];
+    for (int s = 0; s < first->store_count; s++) {
+        const tn__access *to = &first->access[first->store[s].access];
+        if (to->value == a->value)
+            return !first->store[s].row && a->offset == to->offset && a->stride[q->row_loop] == to->stride[p->row_loop] &&
+                   a->gather_stride == to->stride[p->column_loop];
+    }
     return false;
 }
 
@@ -121,7 +127,7 @@ bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__
     tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
     if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value || held->offset != b->offset ||
         held->stride[p->column_loop] != b->gather_stride || held->gather_stride != b->stride[q->column_loop] ||
-        !stores(first, next->access[q->access[0]].value) || !reads_own_rows(next, first))
+        !multiplies(next, first) || !reads_own_rows(next, first))
         return false;
     tn__nest settled = *first;
     tn__product_settle(&settled, device);

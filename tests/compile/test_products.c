@@ -304,7 +304,7 @@ static void test_factors_in_registers(void **state)
     tn__plan_free(plan);
 }
 
-enum { BACK, SUMMED, OTHER_FACTOR, LONG, OTHER_ROWS, WAITS, BACKS };
+enum { BACK, SUMMED, OTHER_FACTOR, LONG, OTHER_ROWS, WAITS, ROW_VALUES, BACKS };
 
 /* A last layer over `hidden` of so many columns, and the gradient of that: one kernel, or what else there is to it. */
 static tn__plan *plan_back(int what)
@@ -320,6 +320,8 @@ static tn__plan *plan_back(int what)
         dy = graph_op(&graph, TN__OP_MULTIPLY, out, dy, expand(&graph, graph_reduce(&graph, TN__OP_SUM, dy, 1), out));
         graph_result(&graph, dy);
     }
+    if (what == ROW_VALUES)
+        dy = most;
     int product = graph_op(&graph, TN__OP_MATMUL, hidden, dy, graph_permute(&graph, v, (uint8_t[]){1, 0}));
     int dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, product, h);
     if (what == WAITS)
