@@ -227,7 +227,7 @@ static void test_minibatches(void **state)
     /* features, batch, columns */
     static const int64_t of[][3] = {{784, 100, 64}, {13, 7, 9}, {64, 128, 10}, {300, 129, 30}, {785, 33, 8}, {1, 5, 5}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        TN_SCOPE
+        TN_ON_DEVICE(tn_cpu()) TN_SCOPE
         {
             int64_t features = of[i][0], batch = of[i][1], columns = of[i][2], rows = 3 * batch - batch / 2, done = 0;
             tn_array *x = numbers_of(2, (int64_t[]){rows, features}, false), *w = numbers_of(2, (int64_t[]){features, columns}, false);
