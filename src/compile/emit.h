@@ -49,6 +49,7 @@ typedef struct tn__part_launch {
 /* What differs between the languages and machines that kernels are written for. */
 typedef struct tn__emit_target {
     const char *nest_head;  /* printf format of a nest function's head, with its number */
+    const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
     const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
     const char *random_helpers; /* behind those where random numbers are made */

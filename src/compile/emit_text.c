@@ -301,6 +301,25 @@ static void add_label(tn__text *label, const tn__nest *nest)
         tn__text_add(label, "copy");
 }
 
+/* Bytes of anything but random numbers, whose loops take long to compile as vectors. */
+static bool writes_bytes(const tn__nest *n)
+{
+    bool bytes = false;
+    for (int s = 0; s < n->store_count; s++)
+        bytes = bytes || tn_dtype_size(n->access[n->store[s].access].dtype) == 1;
+    for (int e = 0; e < n->expr_count && bytes; e++)
+        bytes = n->expr[e].kind != TN__EXPR_INDEX || n->expr[e].op == TN__OP_IOTA;
+    return bytes;
+}
+
+/* How the function for a nest begins. */
+static const char *head_of(const tn__emit_target *target, const tn__nest *n)
+{
+    if (n->product.there && n->product.tile.core == TN__CORE_BACK)
+        return target->back_head;
+    return target->bytes_head && writes_bytes(n) ? target->bytes_head : target->nest_head;
+}
+
 /* The number of the function for the nest in p: that of an equal one if there is one. -1 without memory. */
 static int nest_function(tn__emitter *emitter, tn__printer *p)
 {
@@ -318,8 +337,7 @@ static int nest_function(tn__emitter *emitter, tn__printer *p)
         tn__free(string);
         return -1;
     }
-    bool behind = p->nest->product.there && p->nest->product.tile.core == TN__CORE_BACK;
-    tn__text_addf(&emitter->body, behind ? emitter->target->back_head : emitter->target->nest_head, emitter->nest_count);
+    tn__text_addf(&emitter->body, head_of(emitter->target, p->nest), emitter->nest_count);
     tn__text_add(&emitter->body, string);
     emitter->nest[emitter->nest_count] = string;
     return emitter->nest_count++;
