@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c.c and emit_cuda.c (the loops of a
- * target), emit_text.c (functions, names, the step).
+ * target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
  */
 #ifndef TN_COMPILE_EMIT_H
 #define TN_COMPILE_EMIT_H

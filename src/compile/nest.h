@@ -154,6 +154,13 @@ typedef struct tn__nest {
     tn__memo *memo;
 } tn__nest;
 
+/* The map that puts the dimensions of a shape with extents other than 1 on loops in order: on all loops, or, of a row, on the
+ * kept ones. False if they do not correspond. */
+bool tn__map_identity(const tn__nest *nest, const tn__shape *shape, bool row, tn__map *map);
+bool tn__map_equal(const tn__map *a, const tn__map *b, int ndim);
+/* The map of a view's input from the map of the view. False for reshapes that are more than dropped or new extents of 1. */
+bool tn__map_through(const tn__graph *graph, const tn__value *v, const tn__map *out, tn__map *in);
+
 /* What the values of the graph are to the fuser. */
 typedef struct tn__fusion {
     tn__draft *draft;

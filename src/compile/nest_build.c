@@ -7,39 +7,6 @@
 
 #include <string.h>
 
-/* ---- positions ---- */
-
-/* Maps the dimensions of a shape with extents other than 1 to loops in order: all loops, or the kept ones. False if they
- * do not correspond. */
-static bool identity_map(const tn__nest *nest, const tn__shape *shape, bool row, tn__map *map)
-{
-    int loop = 0;
-    memset(map, 0, sizeof *map);
-    for (int d = 0; d < shape->ndim; d++) {
-        map->loop[d] = -1;
-        if (shape->dim[d] == 1)
-            continue;
-        while (row && loop < nest->loop_count && nest->reduced >> loop & 1)
-            loop++;
-        if (loop >= nest->loop_count || nest->extent[loop] != shape->dim[d])
-            return false;
-        map->loop[d] = (int8_t)loop++;
-        map->coefficient[d] = 1;
-    }
-    while (row && loop < nest->loop_count && nest->reduced >> loop & 1)
-        loop++;
-    return loop == nest->loop_count;
-}
-
-static bool map_equal(const tn__map *a, const tn__map *b, int ndim)
-{
-    for (int d = 0; d < ndim; d++)
-        if (a->loop[d] != b->loop[d] || a->offset[d] != b->offset[d] ||
-            (a->loop[d] >= 0 && a->coefficient[d] != b->coefficient[d]))
-            return false;
-    return true;
-}
-
 /* ---- expressions ---- */
 
 typedef struct builder {
@@ -102,7 +69,7 @@ static int memoized(const builder *b, int v, const tn__map *map)
 {
     for (int i = b->nest->memo_count; i-- > 0;) {
         const tn__memo *m = &b->nest->memo[i];
-        if (m->value == v && map_equal(&m->map, map, b->graph->value[v].shape->ndim))
+        if (m->value == v && tn__map_equal(&m->map, map, b->graph->value[v].shape->ndim))
             return m->expr;
     }
     return MISFIT;
@@ -114,44 +81,6 @@ static bool memoize(builder *b, int v, const tn__map *map, int expr)
     if (!tn__grow((void **)&n->memo, &n->memo_capacity, (size_t)n->memo_count + 1, sizeof *n->memo))
         return false;
     n->memo[n->memo_count++] = (tn__memo){v, expr, *map};
-    return true;
-}
-
-/* The map of a view's input from the map of the view. False for reshapes that are more than dropped or new extents of 1. */
-static bool map_through(const tn__graph *graph, const tn__value *v, const tn__map *out, tn__map *in)
-{
-    const tn__shape *shape = graph->value[v->in[0]].shape;
-    memset(in, 0, sizeof *in);
-    int other = 0;
-    for (int d = 0; d < shape->ndim; d++) {
-        int from = d; /* the view's dimension that dimension d follows */
-        if (v->op == TN__OP_PERMUTE) {
-            for (from = 0; v->attr.perm[from] != d;)
-                from++;
-        } else if (v->op == TN__OP_RESHAPE) {
-            in->loop[d] = -1;
-            if (shape->dim[d] == 1)
-                continue;
-            while (other < v->shape->ndim && v->shape->dim[other] == 1)
-                other++;
-            if (other == v->shape->ndim || v->shape->dim[other] != shape->dim[d])
-                return false;
-            from = other++;
-        } else if (v->op == TN__OP_EXPAND && shape->dim[d] == 1) {
-            in->loop[d] = -1;
-            continue;
-        }
-        in->loop[d] = out->loop[from];
-        in->coefficient[d] = out->coefficient[from];
-        in->offset[d] = out->offset[from];
-        if (v->op == TN__OP_SLICE) {
-            in->offset[d] = v->attr.ints->v[2 * d] + v->attr.ints->v[2 * d + 1] * out->offset[d];
-            in->coefficient[d] *= v->attr.ints->v[2 * d + 1];
-        }
-    }
-    while (v->op == TN__OP_RESHAPE && other < v->shape->ndim)
-        if (v->shape->dim[other++] != 1)
-            return false;
     return true;
 }
 
@@ -175,7 +104,7 @@ static int own_target(builder *b, int v, const tn__map *map)
     const tn__shape *shape = b->graph->value[v].shape;
     bool reduction = tn__value_kind(&b->graph->value[v]) == TN__KIND_REDUCE && !tn__reduces_nothing(b->graph, v);
     for (int row = reduction; row < 2; row++)
-        if (identity_map(b->nest, shape, row, &own) && map_equal(&own, map, shape->ndim))
+        if (tn__map_identity(b->nest, shape, row, &own) && tn__map_equal(&own, map, shape->ndim))
             return memoized(b, v, &own);
     return MISFIT;
 }
@@ -350,7 +279,7 @@ static int define(builder *b, int v, const tn__map *map)
     tn__map in;
     switch (tn__value_kind(value)) {
     case TN__KIND_VIEW:
-        if (map_through(b->graph, value, map, &in))
+        if (tn__map_through(b->graph, value, map, &in))
             return evaluate(b, value->in[0], &in);
         /* what this nest itself computes is not in memory yet */
         return b->fusion->owner[tn__view_base(b->graph, v)] == b->nest->number ? MISFIT : load(b, v, map);
@@ -446,8 +375,8 @@ static bool add_reduction(builder *b, int v)
     const tn__value *value = &b->graph->value[v];
     tn__nest *n = b->nest;
     tn__map all, kept;
-    if (!identity_map(n, b->graph->value[value->in[0]].shape, false, &all) ||
-        !identity_map(n, value->shape, true, &kept))
+    if (!tn__map_identity(n, b->graph->value[value->in[0]].shape, false, &all) ||
+        !tn__map_identity(n, value->shape, true, &kept))
         return false;
     int arg = evaluate(b, value->in[0], &all);
     if (arg < 0)
@@ -468,8 +397,8 @@ static bool add_elementwise(builder *b, int v)
 {
     tn__map map;
     const tn__shape *shape = b->graph->value[v].shape;
-    bool row = !identity_map(b->nest, shape, false, &map);
-    if (row && !identity_map(b->nest, shape, true, &map))
+    bool row = !tn__map_identity(b->nest, shape, false, &map);
+    if (row && !tn__map_identity(b->nest, shape, true, &map))
         return false;
     int expr = memoized(b, v, &map);
     if (expr < 0)
