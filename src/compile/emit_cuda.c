@@ -78,13 +78,13 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   "extern \"C\" __global__ void __launch_bounds__(%d%s) %sk%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
-                  "    tn_let_next_start();\n"
+                  "%s"
                   "    void *const *const p = a.p;\n"
                   "    const tn_i64 *const n = a.n;\n"
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  step->most_threads, resident, cluster, number, number);
+                  step->most_threads, resident, cluster, number, number, step->late ? "" : "    tn_let_next_start();\n");
     if (step->cluster) /* of one nest, which is alone */
         tn__text_addf(text,
                       "    tn_take_over();\n"

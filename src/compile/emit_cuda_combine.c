@@ -11,7 +11,7 @@ const char tn__cu_helpers[] =
     "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
     "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
     /* A kernel may be started while those before it still run: the first of these lets the next one start, and everything behind
-     * the second comes after those before. */
+     * the second comes after those before; there at the latest the next one may start. */
     "static __device__ __forceinline__ void tn_let_next_start(void)\n"
     "{\n"
     "#if __CUDA_ARCH__ >= 900\n"
@@ -23,6 +23,7 @@ const char tn__cu_helpers[] =
     "#if __CUDA_ARCH__ >= 900\n"
     "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
     "#endif\n"
+    "    tn_let_next_start();\n"
     "}\n"
     /* Blocks of a cluster: which one this is, where another one has what p points to, and a barrier for all their threads. */
     "#if __CUDA_ARCH__ >= 900\n"

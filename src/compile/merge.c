@@ -226,6 +226,21 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
     return first >= 0 && f->item[first].nest && tn__product_goes_on(f->item[first].nest, next, f->device);
 }
 
+/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see schedule.c), not along
+ * with what comes late. */
+static bool is_ahead(const tn__fuser *f, int i)
+{
+    if (f->device->capabilities.target != TN__TARGET_CUDA || tn__nest_points(f->item[i].nest) != 1)
+        return false;
+    for (int w = 0; w < f->words; w++)
+        if (f->item[i].needs[w])
+            return false;
+    for (int k = 0; k < f->item_count; k++)
+        if (!f->item[k].dead && tn__set_has(f->item[k].needs, i))
+            return false;
+    return true;
+}
+
 /* Tries to run the targets of item `nest` in the loops of item `into`. */
 static tn__built merge(tn__fuser *f, int into, int nest)
 {
@@ -284,7 +299,7 @@ bool tn__merge_nests(tn__fuser *f)
             tried += f->item[k].nest != NULL;
             if (!f->item[k].nest || !domains_fit(f->item[k].nest, f->item[i].nest) || !related(f, k, i) ||
                 would_cycle(f, k, i) || tn__apart(f, f->item[k].nest, f->item[i].nest) ||
-                holds_back(f, f->item[k].nest, f->item[i].nest))
+                holds_back(f, f->item[k].nest, f->item[i].nest) || is_ahead(f, k) != is_ahead(f, i))
                 continue;
             tn__built built = merge(f, k, i);
             if (built == TN__BUILT_NO_MEMORY)

@@ -168,6 +168,14 @@ static bool needs(const tn__fuser *f, const unit *u, const unit *other)
     return false;
 }
 
+static bool needs_any(const schedule *s, const unit *u)
+{
+    for (int i = 0; i < s->count; i++)
+        if (&s->unit[i] != u && needs(s->fuser, u, &s->unit[i]))
+            return true;
+    return false;
+}
+
 static bool reads(const tn__nest *nest, int value)
 {
     for (int i = 0; i < nest->access_count; i++)
@@ -324,6 +332,25 @@ static void share_launches(schedule *s)
     }
 }
 
+/* A number that needs nothing of this run, such as where the next one's minibatch begins, goes into the first launch that it fits in:
+ * so the next run's first kernel can be started, and read it, while this one's last is not done (see series.c). */
+static void bring_forward(schedule *s)
+{
+    for (int i = 1; i < s->count; i++) {
+        unit *u = &s->unit[i];
+        if (!u->small || u->count != 1 || tn__nest_points(u->nest[0]) != 1 || has_others(s, i) || needs_any(s, u))
+            continue;
+        for (int k = u->launch - (u->launch == i); k >= 0; k--) {
+            if (s->unit[k].launch != k)
+                continue;
+            if (k != u->launch && fits_beside(s, i, k))
+                u->launch = k;
+            if (waits_for(s, u, k))
+                break;
+        }
+    }
+}
+
 /* A product that has a block for most multiprocessors leaves the others to what lies beside it, which makes do with them: the last
  * of many small blocks would begin when that product's end. */
 static void make_room(schedule *s)
@@ -357,6 +384,25 @@ static bool emit_operation(tn__draft *draft, int value)
     return draft->fold[value] == TN__FOLD_UPDATE ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
 }
 
+/* What a run may overwrite is nothing that its first launch can read before the run in front of it is done. */
+static void read_late(const tn__fuser *f, const tn__kernel_part *part)
+{
+    for (int i = 0; i < part->count; i++)
+        for (int a = 0; a < part->nest[i]->access_count; a++) {
+            tn__access *access = &part->nest[i]->access[a];
+            if (access->given && f->graph->leaf[f->graph->value[access->value].leaf].donatable)
+                access->given = false;
+        }
+}
+
+static bool is_last(const schedule *s, int launch)
+{
+    for (int i = launch + 1; i < s->count; i++)
+        if (s->unit[i].launch == i)
+            return false;
+    return true;
+}
+
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
 static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
 {
@@ -377,9 +423,14 @@ static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
         part[at] = (tn__kernel_part){.nest = u->nest, .count = u->count};
         work[at] = own;
     }
+    bool first = draft->step_count == 0;
+    for (int i = 0; i < count && first; i++)
+        read_late(s->fuser, &part[i]);
     if (count == 1 && part[0].count == 1 && emitter->target->splits && emitter->target->splits(emitter, part[0].nest[0]))
         return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
+    if (step)
+        step->step.late = first || is_last(s, launch);
     return step && tn__emit_step(emitter, part, count, (*kernels)++, step);
 }
 
@@ -402,6 +453,7 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
     if (done && fusion && by_value(fuser)) {
         go_on(&s);
         share_launches(&s);
+        bring_forward(&s);
         make_room(&s);
     }
     done = done && emit_units(&s, draft);

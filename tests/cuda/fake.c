@@ -382,7 +382,7 @@ static CUresult fake_create_graph(CUgraph *graph, unsigned flags)
         return CUDA_ERROR_NOT_SUPPORTED;
     *graph = (CUgraph)calloc(1, sizeof(fake_graph));
     fake.count.graphs++;
-    fake.edges = fake.roots = 0;
+    fake.edges = fake.early = fake.roots = 0;
     return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -392,6 +392,8 @@ static CUresult fake_add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *
     fake_graph *graph = (fake_graph *)to;
     if (graph->count == MOST_NODES)
         abort();
+    if (fake.most_nodes && graph->count == fake.most_nodes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < waits; i++) /* for nodes of this graph, each once */
         for (size_t k = 0; k <= i; k++)
             if ((work *)wait[i] < graph->node || (work *)wait[i] >= graph->node + graph->count || (k < i && wait[k] == wait[i]))
@@ -410,7 +412,7 @@ static CUresult fake_add_child(CUgraphNode *node, CUgraph to, const CUgraphNode 
     fake_graph *graph = (fake_graph *)to;
     const fake_graph *part = (fake_graph *)child;
     bool chained = graph->count ? waits == 1 && (work *)*wait == graph->node + graph->count - 1 : waits == 0;
-    if (!chained || fake.no_children)
+    if (!chained || (fake.most_nodes && graph->count + part->count > fake.most_nodes))
         return CUDA_ERROR_INVALID_VALUE;
     if (graph->count + part->count > MOST_NODES)
         abort();
@@ -429,6 +431,7 @@ static CUresult fake_add_edges(CUgraph graph, const CUgraphNode *from, const CUg
     fake.roots -= fake.last_root;
     fake.last_root = 0;
     fake.edges += (int)count;
+    fake.early += (int)count;
     return CUDA_SUCCESS;
 }
 

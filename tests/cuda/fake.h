@@ -23,8 +23,9 @@ typedef struct fake_driver {
     char kernel[64];           /* its name */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
     bool no_capture;           /* no graph can be made, no stream captured */
-    bool no_children;          /* no graph can be a part of another */
-    int edges, roots, last_root;          /* of the graph made last: what its nodes wait for, and nodes that wait for nothing */
+    int most_nodes;            /* of a graph; 0: as many as there is room for */
+    int edges, early;          /* of the graph made last: what its nodes wait for, and how much of that while it runs */
+    int roots, last_root;      /* nodes that wait for nothing; whether the last one does */
     void (*compiles)(const char *text); /* is shown each text; may be NULL */
     void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
 } fake_driver;

@@ -346,7 +346,7 @@ static void test_series_end(void **state)
     ask_many(&t, 4 * TN__CUDA_TOGETHER, 2);
     assert_int_equal(fake.count.graph_launches, launches + 4 * TN__CUDA_TOGETHER);
     finish(&t);
-    fake.no_children = true;
+    fake.most_nodes = STEPS;
     begin(&t, 1);
     ask_many(&t, 5 * TN__CUDA_TOGETHER, 1);
     assert_int_equal(fake.count.graph_launches, 5 * TN__CUDA_TOGETHER);
@@ -354,6 +354,43 @@ static void test_series_end(void **state)
     assert_string_equal(tn_error(), "");
     device->ops->unload(t.executable);
     assert_int_equal(fake.count.graphs, fake.count.graphs_gone);
+}
+
+/* A run of a series is started early if the first step then reads nothing that the last one may still be writing. */
+static void test_overlap(void **state)
+{
+    (void)state;
+    static const struct {
+        bool first_late, last_late, donated;
+        int place[2], result[2]; /* of the runs by turns: which buffers, and which one the last step writes */
+        int early;               /* runs that start so */
+    } cases[] = {
+        {true, true, false, {0, 0}, {2, 2}, TN__CUDA_TOGETHER - 1},
+        {true, true, false, {0, 4}, {2, 6}, TN__CUDA_TOGETHER - 1},
+        {false, true, false, {0, 0}, {2, 2}, 0},
+        {true, false, false, {0, 0}, {2, 2}, 0},
+        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2}, /* every other one reads the result of the one before */
+        {true, true, false, {0, 0}, {0, 0}, 0},
+        {true, true, true, {0, 0}, {0, 0}, TN__CUDA_TOGETHER - 1}, /* its kernel knows */
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        two_steps t;
+        load(&t, false, cases[c].donated);
+        t.step[0].late = cases[c].first_late;
+        t.step[1].late = cases[c].last_late;
+        for (int i = 0; i < 6 * TN__CUDA_TOGETHER; i++) {
+            int at = cases[c].place[i % 2];
+            void *buffers[BUFFERS] = {memory[at], memory[at + 1], memory[cases[c].result[i % 2]]};
+            soon();
+            assert_int_equal(device->ops->run(t.executable, buffers, (uint64_t[]){5, 10}), TN_OK);
+        }
+        assert_int_equal(fake.roots, 1);
+        assert_int_equal(fake.edges, 2 * TN__CUDA_TOGETHER - 1);
+        assert_int_equal(fake.early, TN__CUDA_TOGETHER + cases[c].early);
+        device->ops->unload(t.executable);
+        fake_flush();
+        seen_count = 0;
+    }
 }
 
 /* ---- what waits for what ---- */
@@ -497,7 +534,7 @@ int main(void)
         cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
         cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test(test_order),
         cmocka_unit_test_setup(test_together, setup),     cmocka_unit_test_setup(test_held_back, setup),
-        cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup),
+        cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup), cmocka_unit_test_setup(test_overlap, setup),
         cmocka_unit_test_setup(test_transfers, setup),
         cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
     };

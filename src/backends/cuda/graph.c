@@ -61,26 +61,33 @@ static bool open_recorder(tn__cuda_device *device)
            device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
-/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. */
-static bool record(tn__cuda_graph *graph, const tn__cuda_step *step, int count, tn__cuda_run *run, uint64_t *waits)
+/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. first: by step, its first node; waits: what
+ * each waits for, NULL if that does not matter, either; what waits for no step does for the nodes behind which all are put. */
+static bool record(size_t *first, const tn__cuda_step *step, int count, const tn__cuda_run *run, uint64_t *waits,
+                   const tn__cuda_end *behind)
 {
-    tn__cuda_recording *recording = run->recording = &graph->recording;
+    tn__cuda_recording *recording = run->recording;
     CUgraphNode wait[TN__CUDA_ORDERED];
     bool done = true;
     recording->wait = wait;
     for (int i = 0; i < count && done; i++) {
-        graph->first[i] = recording->count;
+        first[i] = recording->count;
         recording->waits = 0;
+        recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
         for (int k = i - 1; k >= 0 && waits; k--) { /* for the last node of a step; for what it waits for if it has none */
-            bool empty = graph->first[k + 1] == graph->first[k];
+            bool empty = first[k + 1] == first[k];
             if (waits[i] >> k & 1 && empty)
                 waits[i] |= waits[k];
             else if (waits[i] >> k & 1)
-                wait[recording->waits++] = recording->node[graph->first[k + 1] - 1];
+                wait[recording->waits++] = recording->node[first[k + 1] - 1];
         }
-        recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
+        if (behind && recording->waits == 0) {
+            recording->waits = behind->count;
+            memcpy(wait, behind->node, behind->count * sizeof *wait);
+            recording->early = recording->early && behind->early;
+        }
         done = step[i].start(&step[i], run) == TN_OK;
-        graph->first[i + 1] = recording->count;
+        first[i + 1] = recording->count;
     }
     recording->wait = NULL;
     return done;
@@ -103,9 +110,15 @@ static bool assemble(tn__cuda_graph *graph, const tn__cuda_step *step, int count
     tn__cuda_order(step, count, waits);
     if (api->cuGraphCreate(&graph->made, 0) != CUDA_SUCCESS)
         return false;
+    run.recording = &graph->recording;
     graph->recording.made = graph->made;
-    bool done = record(graph, step, count, &run, waits);
+    bool done = record(graph->first, step, count, &run, waits, NULL);
     graph->recording.made = NULL;
+    graph->step = step;
+    graph->step_count = count;
+    graph->run = *given;
+    graph->run.buffers = graph->buffers;
+    graph->run.scalars = graph->scalars;
     return done;
 }
 
@@ -117,9 +130,10 @@ static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count,
     if (!open_recorder(run.device))
         return false;
     run.stream = run.device->recorder;
+    run.recording = &graph->recording;
     if (api->cuStreamBeginCapture(run.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
         return false;
-    bool done = record(graph, step, count, &run, NULL);
+    bool done = record(graph->first, step, count, &run, NULL, NULL);
     return api->cuStreamEndCapture(run.stream, &graph->made) == CUDA_SUCCESS && done;
 }
 
@@ -147,6 +161,52 @@ static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cud
         memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
     graph->guard = run->failure.guard;
     return graph;
+}
+
+/* ---- appending ---- */
+
+static bool is_overwritten(const tn__program *program, int buffer)
+{
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffer[b].kind == TN__BUFFER_DONATED && program->buffer[b].donor == buffer)
+            return true;
+    return false;
+}
+
+/* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run overwrites; that
+ * must not be what the last step writes. */
+static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
+{
+    const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
+    bool overlap = first->late && first->blocks > 0 && last->late && last->blocks > 0;
+    for (int i = 1; i < graph->step_count; i++)
+        overlap = overlap && waits[i] >> (i - 1) & 1;
+    for (int i = first->output_count; i < first->operand_count && overlap; i++)
+        for (int k = 0; k < last->output_count; k++)
+            overlap = overlap && (graph->buffers[first->operand[i].buffer] != before->buffers[last->operand[k].buffer] ||
+                                  is_overwritten(graph->step->program, first->operand[i].buffer));
+    return overlap;
+}
+
+bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph, const tn__cuda_graph *before)
+{
+    int count = graph->step_count;
+    tn__cuda_run run = graph->run;
+    uint64_t waits[TN__CUDA_ORDERED], inner = 0;
+    size_t first[TN__CUDA_ORDERED + 1];
+    run.recording = recording;
+    tn__cuda_order(graph->step, count, waits);
+    end->early = before && overlap(before, graph, waits);
+    if (!record(first, graph->step, count, &run, waits, before ? end : NULL))
+        return false;
+    for (int i = 0; i < count; i++)
+        inner |= first[i + 1] > first[i] ? waits[i] : 0;
+    size_t kept = 0;
+    for (int i = 0; i < count; i++)
+        if (first[i + 1] > first[i] && !(inner >> i & 1))
+            end->node[kept++] = recording->node[first[i + 1] - 1];
+    end->count = kept ? kept : end->count; /* without nodes it ends as what is before it */
+    return true;
 }
 
 /* ---- patching ---- */

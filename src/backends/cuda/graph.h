@@ -14,9 +14,22 @@ struct tn__cuda_graph {
     bool patched;        /* exec is no longer what was made */
     int steady;          /* runs since then that it was right for as it is */
     size_t *first;       /* by step: its first node */
+    const tn__cuda_step *step; /* what its nodes are made of, NULL if they were captured */
+    int step_count;
+    tn__cuda_run run;    /* the one it was made for, with the buffers and scalars below */
     uint64_t *scalars;
     void *buffers[];
 };
+
+/* The last nodes of a graph that is being made: what comes behind waits for them, or is started early (see program.h). */
+typedef struct tn__cuda_end {
+    CUgraphNode node[TN__CUDA_ORDERED];
+    size_t count;
+    bool early;
+} tn__cuda_end;
+
+/* Adds the kernels of `graph` to recording->made, where those of `before` are last, a graph of the same program (NULL: it is empty). */
+bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph, const tn__cuda_graph *before);
 
 /* Launches a graph of the cache, or holds it back for a moment, to be launched together with those that follow it. The device's
  * lock is held. */

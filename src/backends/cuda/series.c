@@ -15,6 +15,7 @@
 
 #include "backends/cuda/graph.h"
 #include "core/log.h"
+#include "core/memory.h"
 
 #define QUICK 100000 /* nanoseconds */
 
@@ -40,19 +41,41 @@ void tn__cuda_series_free(tn__cuda_device *device, tn__cuda_graph_cache *cache)
         forget(device, &cache->series[i]);
 }
 
-/* The graphs of the parts one behind the other; false if the driver refuses that. */
+/* The kernels of the parts one behind the other. */
+static bool append_all(tn__cuda_series *series, CUgraph made)
+{
+    tn__cuda_recording recording = {.made = made};
+    tn__cuda_end end = {.count = 0};
+    bool done = true;
+    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
+        done = tn__cuda_graph_append(&recording, &end, series->part[i], i ? series->part[i - 1] : NULL);
+    tn__free(recording.node);
+    return done;
+}
+
+/* The same of parts that were captured, each as a node. */
+static bool add_all(const tn__cuda_graphs *api, tn__cuda_series *series, CUgraph made)
+{
+    CUgraphNode node[TN__CUDA_TOGETHER];
+    bool done = true;
+    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
+        done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0, series->part[i]->made) == CUDA_SUCCESS;
+    return done;
+}
+
+/* One graph of the parts; false if the driver refuses that. */
 static bool build(const tn__cuda_device *device, tn__cuda_series *series)
 {
     const tn__cuda_graphs *api = &device->libraries->graphs;
     CUgraph made;
-    CUgraphNode node[TN__CUDA_TOGETHER];
+    bool clean = tn_ok();
     if (api->cuGraphCreate(&made, 0) != CUDA_SUCCESS)
         return false;
-    bool done = true;
-    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
-        done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0, series->part[i]->made) == CUDA_SUCCESS;
+    bool done = series->part[0]->step ? append_all(series, made) : add_all(api, series, made);
     done = done && api->cuGraphInstantiate(&series->exec, made, 0) == CUDA_SUCCESS;
     api->cuGraphDestroy(made);
+    if (!done && clean)
+        tn_clear_error();
     return done;
 }
 
