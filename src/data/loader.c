@@ -285,6 +285,16 @@ static bool deliver(tn_loader *loader, int64_t size)
     return done;
 }
 
+/* A place that no step has computed, as in an evaluation, is told anew: left pending, it would come along with the first step that
+ * follows, which would be another graph than the others. */
+static void drop_place(tn_loader *loader)
+{
+    if (!loader->place_handle || !tn__node_pending(loader->place_handle->node))
+        return;
+    tn_free(loader->place_handle);
+    loader->place_handle = NULL;
+}
+
 bool tn_loader_next(tn_loader *loader, tn_batch *batch)
 {
     *batch = (tn_batch){0};
@@ -295,6 +305,7 @@ bool tn_loader_next(tn_loader *loader, tn_batch *batch)
         return false;
     }
     if (loader->next == loader->batches.length) {
+        drop_place(loader);
         loader->next = 0;
         loader->epoch++;
         return false;

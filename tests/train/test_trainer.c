@@ -103,6 +103,20 @@ static void test_files_and_figures(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
+/* The first epoch meets every graph of a run: one that a later epoch brings is a pause while it is compiled. */
+static void test_plans_are_of_the_first_epoch(void **state)
+{
+    (void)state;
+    static const int batches[] = {64, 1437}; /* of 1437 samples: the last one is smaller; one is all */
+    for (int i = 0; i < 2; i++) {
+        tn_epoch last;
+        assert_done(train("digits", &last, .epochs = 1, .batch = batches[i]));
+        uint64_t misses = tn_engine_stats().plan_misses;
+        assert_done(train("digits", &last, .epochs = 4, .batch = batches[i]));
+        assert_int_equal(tn_engine_stats().plan_misses, misses);
+    }
+}
+
 static void test_defaults_learn(void **state)
 {
     (void)state;
@@ -366,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_files_and_figures),
+        CASE(test_plans_are_of_the_first_epoch),
         CASE(test_defaults_learn),
         CASE(test_recipes),
         CASE(test_resume),
