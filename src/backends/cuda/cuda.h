@@ -39,10 +39,12 @@ typedef struct tn__cuda_graph tn__cuda_graph;
 typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
 
 /* Runs of one program that have been asked for and not launched yet: see series.c. */
-#define TN__CUDA_TOGETHER 4
+#define TN__CUDA_TOGETHER 16   /* at most */
+#define TN__CUDA_FIRST 4       /* the first ones behind something else */
 typedef struct tn__cuda_held {
     pthread_mutex_t lock;      /* taken last of all, the allocator's included */
     _Atomic int count;
+    int most;                  /* when there are so many, they are launched; 0: TN__CUDA_FIRST */
     tn__cuda_graph *graph[TN__CUDA_TOGETHER];
     tn__cuda_graph_cache *cache;
     const char *label;
@@ -266,6 +268,7 @@ void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* Graphs that came one behind the other, and may come so again. */
 typedef struct tn__cuda_series {
+    int count;
     tn__cuda_graph *part[TN__CUDA_TOGETHER];
     CUgraphExec exec;          /* of them all; NULL: they came once so far */
     uint64_t used;
@@ -273,7 +276,7 @@ typedef struct tn__cuda_series {
 
 /* The graphs of one executable, by the addresses they were captured with. */
 #define TN__CUDA_GRAPHS_KEPT 16
-#define TN__CUDA_SERIES_KEPT 8
+#define TN__CUDA_SERIES_KEPT 16
 struct tn__cuda_graph_cache {
     tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
     tn__cuda_series series[TN__CUDA_SERIES_KEPT];

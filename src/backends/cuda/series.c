@@ -2,8 +2,11 @@
 /*
  * Runs of one program that follow one another quickly, as the steps of a training loop do, launched several at a time. Between
  * two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a run whose graph
- * needs no patching is held back until there are TN__CUDA_TOGETHER of them, and their graphs are launched as one, in which each
- * waits for the whole one before it.
+ * needs no patching is held back until there are several, and their graphs are launched as one. There each run's first kernel can
+ * be started while the last one of the run before it still runs: what it does before it waits for that, such as fetching a
+ * minibatch, costs no time then (see `late` in program.h). The more runs together the better, but the GPU must not stand still
+ * meanwhile: TN__CUDA_FIRST at first, then each time twice as many, up to TN__CUDA_TOGETHER. What is left in the end, when
+ * something else comes, is launched by powers of two, so that few graphs do.
  *
  * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first what is
  * held back (tn__cuda_enter does). Where others have got hold of the stream or of memory, who may wait by CUDA's own means,
@@ -47,7 +50,7 @@ static bool append_all(tn__cuda_series *series, CUgraph made)
     tn__cuda_recording recording = {.made = made};
     tn__cuda_end end = {.count = 0};
     bool done = true;
-    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
+    for (int i = 0; i < series->count && done; i++)
         done = tn__cuda_graph_append(&recording, &end, series->part[i], i ? series->part[i - 1] : NULL);
     tn__free(recording.node);
     return done;
@@ -58,7 +61,7 @@ static bool add_all(const tn__cuda_graphs *api, tn__cuda_series *series, CUgraph
 {
     CUgraphNode node[TN__CUDA_TOGETHER];
     bool done = true;
-    for (int i = 0; i < TN__CUDA_TOGETHER && done; i++)
+    for (int i = 0; i < series->count && done; i++)
         done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0, series->part[i]->made) == CUDA_SUCCESS;
     return done;
 }
@@ -80,11 +83,12 @@ static bool build(const tn__cuda_device *device, tn__cuda_series *series)
 }
 
 /* That of these graphs in this order, made when they come for the second time; NULL: one by one. */
-static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *const *graph)
+static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *const *graph, int count)
 {
+    size_t bytes = (size_t)count * sizeof *graph;
     tn__cuda_series *series = cache->series, *oldest = series;
     for (; series < cache->series + TN__CUDA_SERIES_KEPT; series++) {
-        if (memcmp(series->part, graph, sizeof series->part) == 0)
+        if (series->count == count && memcmp(series->part, graph, bytes) == 0)
             break;
         oldest = series->used < oldest->used ? series : oldest;
     }
@@ -92,7 +96,8 @@ static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn
     if (!known) {
         series = oldest;
         forget(device, series);
-        memcpy(series->part, graph, sizeof series->part);
+        memcpy(series->part, graph, bytes);
+        series->count = count;
     } else if (series->exec == NULL && !build(device, series)) {
         cache->apart = true;
         tn__log(TN__LOG_DEBUG, "cuda", "graphs of %s cannot be launched together", device->held.label);
@@ -110,17 +115,23 @@ static tn_status launch(tn__cuda_device *device, CUgraphExec exec)
     return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), label);
 }
 
-static tn_status launch_held(tn__cuda_device *device)
+/* And the next time when there are so many. */
+static tn_status launch_held(tn__cuda_device *device, int most)
 {
     tn__cuda_held *held = &device->held;
     int count = held->count;
-    CUgraphExec all = count == TN__CUDA_TOGETHER ? find(device, held->cache, held->graph) : NULL;
     tn_status status = TN_OK;
     held->count = 0;
-    if (all)
-        return launch(device, all);
-    for (int i = 0; i < count && status == TN_OK; i++)
-        status = launch(device, held->graph[i]->exec);
+    held->most = most;
+    for (int i = 0, n = TN__CUDA_TOGETHER; i < count; i += n) {
+        while (n > count - i)
+            n /= 2;
+        CUgraphExec all = n > 1 ? find(device, held->cache, held->graph + i, n) : NULL;
+        if (all && status == TN_OK)
+            status = launch(device, all);
+        for (int k = i; k < i + n && !all && status == TN_OK; k++)
+            status = launch(device, held->graph[k]->exec);
+    }
     return status;
 }
 
@@ -129,7 +140,7 @@ tn_status tn__cuda_flush(tn__cuda_device *device)
     if (device->held.count == 0)
         return TN_OK;
     pthread_mutex_lock(&device->held.lock);
-    tn_status status = launch_held(device);
+    tn_status status = launch_held(device, TN__CUDA_FIRST);
     pthread_mutex_unlock(&device->held.lock);
     return status;
 }
@@ -141,12 +152,13 @@ tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cac
     bool hold = now < held->last + QUICK && !graph->patched && !cache->apart && !device->owner->lent;
     held->last = now;
     pthread_mutex_lock(&held->lock);
-    tn_status status = held->count && (!hold || held->cache != cache) ? launch_held(device) : TN_OK;
+    tn_status status = held->count && (!hold || held->cache != cache) ? launch_held(device, TN__CUDA_FIRST) : TN_OK;
     held->cache = cache;
     held->label = label;
     held->graph[held->count] = graph;
-    if (status == TN_OK && (++held->count == TN__CUDA_TOGETHER || !hold))
-        status = launch_held(device);
+    int most = held->most ? held->most : TN__CUDA_FIRST;
+    if (status == TN_OK && (++held->count == most || !hold))
+        status = launch_held(device, !hold ? TN__CUDA_FIRST : most < TN__CUDA_TOGETHER ? 2 * most : most);
     pthread_mutex_unlock(&held->lock);
     return status;
 }
@@ -155,7 +167,7 @@ tn_status tn__cuda_series_leave(tn__cuda_device *device, tn__cuda_graph_cache *c
 {
     tn_status status = tn__cuda_flush(device);
     for (int i = 0; i < TN__CUDA_SERIES_KEPT; i++)
-        for (int k = 0; k < TN__CUDA_TOGETHER; k++)
+        for (int k = 0; k < cache->series[i].count; k++)
             if (cache->series[i].part[k] == graph)
                 forget(device, &cache->series[i]);
     return status;
