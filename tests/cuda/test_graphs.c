@@ -252,10 +252,10 @@ static void test_together(void **state)
     for (int places = 1; places <= 3; places++) {
         two_steps t;
         begin(&t, places);
-        ask_many(&t, 4 + 8 + 11 * 16, places); /* each series is launched one by one first, then together */
-        int different = places == 3 ? 3 : 1, launches = fake.count.graph_launches;
-        assert_int_equal(launches, 4 + 8 + different * 16 + 11 - different);
-        ask_many(&t, 4 * 16, places);
+        ask_many(&t, 4 + 4 + 16 + 16, places); /* each series is launched one by one first, then together */
+        int launches = fake.count.graph_launches;
+        assert_int_equal(launches, places == 3 ? 4 + 4 + 16 + 16 : 4 + 1 + 16 + 1);
+        ask_many(&t, 4 + 4 + 16 + 16, places); /* few at first, as the GPU has nothing to do */
         assert_int_equal(fake.count.graph_launches, launches + 4);
         assert_int_equal(held(), 0);
         assert_int_equal(fake.count.patches, 0);
@@ -272,8 +272,8 @@ static void test_held_back(void **state)
     begin(&other, 1);
     begin(&t, 1);
     for (int way = 0; way < 5; way++) {
-        ask_many(&t, TN__CUDA_FIRST - 1, 1);
-        assert_int_equal(held(), TN__CUDA_FIRST - 1);
+        ask_many(&t, TN__CUDA_FEW - 1, 1);
+        assert_int_equal(held(), TN__CUDA_FEW - 1);
         void *there = NULL;
         switch (way) {
         case 0: assert_int_equal(device->ops->synchronize(device), TN_OK); break;
@@ -282,12 +282,12 @@ static void test_held_back(void **state)
         case 3: soon(), ask(&other, 0, 5); break;                /* whose own run is held back instead */
         case 4:
             there = device->ops->allocate(device, 8);
-            assert_int_equal(held(), TN__CUDA_FIRST - 1);
+            assert_int_equal(held(), TN__CUDA_FEW - 1);
             device->ops->release(device, there, 8);
             break;
         }
         fake_flush();
-        assert_int_equal(seen_count, 2 * (TN__CUDA_FIRST - 1));
+        assert_int_equal(seen_count, 2 * (TN__CUDA_FEW - 1));
         assert_int_equal(held(), way == 3);
         assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK);
         fake_flush();
@@ -340,14 +340,13 @@ static void test_series_end(void **state)
     (void)state;
     two_steps t;
     begin(&t, 2);
-    ask_many(&t, 4 + 8 + 3 * 16, 2); /* twice as many each time; apart, until they come again */
-    assert_int_equal(fake.count.graph_launches, 4 + 8 + 16 + 2);
-    assert_int_equal(held(), 0);
-    ask_many(&t, 14, 2);
-    assert_int_equal(held(), 14);
-    assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK); /* 8, 4, 2 of them; two have not come yet */
+    ask_many(&t, 4 + 4 + 16 + 16, 2);
+    assert_int_equal(fake.count.graph_launches, 4 + 1 + 16 + 1);
+    ask_many(&t, 4 + 4 + 6, 2);
+    assert_int_equal(held(), 6);
+    assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK); /* 4 and 2 of them; two have not come yet */
     fake_flush();
-    assert_int_equal(fake.count.graph_launches, 4 + 8 + 16 + 2 + 1 + 1 + 2);
+    assert_int_equal(fake.count.graph_launches, 4 + 1 + 16 + 1 + 2 + 1 + 2);
     run(&t, 1, 9); /* patches the graph of place 1 */
     run(&t, 0, 5);
     int launches = fake.count.graph_launches;

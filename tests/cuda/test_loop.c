@@ -90,7 +90,7 @@ static tn_optimizer *adam(tn_layer *net) { return tn_adam(net); }
 static void test_sgd(void **state)
 {
     (void)state;
-    steady(sgd, 0, 6); /* 4, 8 and what is held back when the next order is written: by powers of two */
+    steady(sgd, 0, 7); /* 4, 4 and what is held back when the next order is written: by powers of two */
 }
 
 /* The corrections of the moments, in the kernels that updates are in. */

@@ -39,12 +39,13 @@ typedef struct tn__cuda_graph tn__cuda_graph;
 typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
 
 /* Runs of one program that have been asked for and not launched yet: see series.c. */
-#define TN__CUDA_TOGETHER 16   /* at most */
-#define TN__CUDA_FIRST 4       /* the first ones behind something else */
+#define TN__CUDA_TOGETHER 16 /* at most */
+#define TN__CUDA_FEW 4       /* where the GPU would wait for more */
 typedef struct tn__cuda_held {
     pthread_mutex_t lock;      /* taken last of all, the allocator's included */
     _Atomic int count;
-    int most;                  /* when there are so many, they are launched; 0: TN__CUDA_FIRST */
+    CUevent mark[2];           /* behind the last two launches of several, by turns; NULL: none yet */
+    unsigned marks;            /* such launches, since something else was asked for */
     tn__cuda_graph *graph[TN__CUDA_TOGETHER];
     tn__cuda_graph_cache *cache;
     const char *label;

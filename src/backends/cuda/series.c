@@ -4,9 +4,9 @@
  * two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a run whose graph
  * needs no patching is held back until there are several, and their graphs are launched as one. There each run's first kernel can
  * be started while the last one of the run before it still runs: what it does before it waits for that, such as fetching a
- * minibatch, costs no time then (see `late` in program.h). The more runs together the better, but the GPU must not stand still
- * meanwhile: TN__CUDA_FIRST at first, then each time twice as many, up to TN__CUDA_TOGETHER. What is left in the end, when
- * something else comes, is launched by powers of two, so that few graphs do.
+ * minibatch, costs no time then (see `late` in program.h). The more runs together the better, up to TN__CUDA_TOGETHER; but
+ * where the GPU has no other launch to run behind the one that it is at, a few do. What is left when something else comes is
+ * launched by powers of two, so that not many graphs are made.
  *
  * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first what is
  * held back (tn__cuda_enter does). Where others have got hold of the stream or of memory, who may wait by CUDA's own means,
@@ -115,14 +115,12 @@ static tn_status launch(tn__cuda_device *device, CUgraphExec exec)
     return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), label);
 }
 
-/* And the next time when there are so many. */
-static tn_status launch_held(tn__cuda_device *device, int most)
+static tn_status launch_held(tn__cuda_device *device)
 {
     tn__cuda_held *held = &device->held;
     int count = held->count;
     tn_status status = TN_OK;
     held->count = 0;
-    held->most = most;
     for (int i = 0, n = TN__CUDA_TOGETHER; i < count; i += n) {
         while (n > count - i)
             n /= 2;
@@ -135,12 +133,35 @@ static tn_status launch_held(tn__cuda_device *device, int most)
     return status;
 }
 
+/* Is what was launched before the last launch done? */
+static bool wants_more(const tn__cuda_device *device)
+{
+    const tn__cuda_held *held = &device->held;
+    return held->marks < 2 || device->driver->cuEventQuery(held->mark[held->marks % 2]) != CUDA_ERROR_NOT_READY;
+}
+
+static void mark(tn__cuda_device *device)
+{
+    CUevent *event = &device->held.mark[device->held.marks % 2];
+    const tn__cuda_driver *driver = device->driver;
+    if ((*event || driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) &&
+        driver->cuEventRecord(*event, device->stream) == CUDA_SUCCESS)
+        device->held.marks++;
+}
+
+/* Because of something else. */
+static tn_status let_go(tn__cuda_device *device)
+{
+    device->held.marks = 0;
+    return launch_held(device);
+}
+
 tn_status tn__cuda_flush(tn__cuda_device *device)
 {
     if (device->held.count == 0)
         return TN_OK;
     pthread_mutex_lock(&device->held.lock);
-    tn_status status = launch_held(device, TN__CUDA_FIRST);
+    tn_status status = let_go(device);
     pthread_mutex_unlock(&device->held.lock);
     return status;
 }
@@ -152,13 +173,16 @@ tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cac
     bool hold = now < held->last + QUICK && !graph->patched && !cache->apart && !device->owner->lent;
     held->last = now;
     pthread_mutex_lock(&held->lock);
-    tn_status status = held->count && (!hold || held->cache != cache) ? launch_held(device, TN__CUDA_FIRST) : TN_OK;
+    tn_status status = held->count && (!hold || held->cache != cache) ? let_go(device) : TN_OK;
     held->cache = cache;
     held->label = label;
     held->graph[held->count] = graph;
-    int most = held->most ? held->most : TN__CUDA_FIRST;
-    if (status == TN_OK && (++held->count == most || !hold))
-        status = launch_held(device, !hold ? TN__CUDA_FIRST : most < TN__CUDA_TOGETHER ? 2 * most : most);
+    int count = status == TN_OK ? ++held->count : 0;
+    bool enough = count == TN__CUDA_TOGETHER || (count >= TN__CUDA_FEW && (count & (count - 1)) == 0 && wants_more(device));
+    if (status == TN_OK && (enough || !hold))
+        status = launch_held(device);
+    if (enough)
+        mark(device);
     pthread_mutex_unlock(&held->lock);
     return status;
 }
