@@ -85,6 +85,14 @@ static void emit_factor(tn__printer *p, int k)
 /* Does the core keep what a thread needs of b in registers? */
 static bool holds(const tn__nest *n) { return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT; }
 
+/* Does all of b lie in one piece, by k? */
+static bool in_one_piece(const tn__nest *n)
+{
+    const tn__access *b = &n->access[n->product.access[1]];
+    int columns = n->product.column_loop;
+    return (columns < 0 || b->stride[columns] == 1) && b->gather_stride == tn__product_extents_of(n).columns;
+}
+
 static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -98,7 +106,8 @@ static void emit_type(tn__printer *p)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
                  t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
     else if (t->core == TN__CORE_THIN)
-        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->slices, gathered);
+        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns, t->slices,
+                 in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false", gathered);
     else if (t->core == TN__CORE_SHORT)
         tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->threads,
                  t->step, gathered);
@@ -139,7 +148,7 @@ void tn__product_emit_origins(tn__printer *p)
         for (int l = 0; l < n->loop_count; l++)
             if (l == product->row_loop || l == product->column_loop)
                 reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
-        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && a->value >= 0 &&
+        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && !a->held && a->value >= 0 &&
                   reach < INT32_MAX;
         if (!a->near)
             continue;

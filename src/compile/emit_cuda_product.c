@@ -54,12 +54,27 @@ static void keep_values(tn__printer *p, int level)
         }
 }
 
+/* Does a thread store neighbouring elements at once? Behind another product it has such. */
+static bool in_quads(const tn__nest *n, int s)
+{
+    const tn__access *a = &n->access[n->store[s].access];
+    return n->product.tile.core == TN__CORE_BACK && a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
+}
+
+static int stored_apart(const tn__nest *n)
+{
+    int count = 0;
+    for (int s = 0; s < n->store_count; s++)
+        count += !in_quads(n, s);
+    return count;
+}
+
 static void store_kept(tn__printer *p, int level)
 {
     const tn__nest *n = p->nest;
     for (int s = 0; s < n->store_count; s++) {
         const tn__access *a = &n->access[n->store[s].access];
-        if (!keeps(n, s, level))
+        if (!keeps(n, s, level) || in_quads(n, s))
             continue;
         tn__emit_indent(p);
         tn__print_element(p, n->store[s].access);
@@ -84,6 +99,28 @@ static void emit_next(tn__printer *p)
     tn__line(p, "nest%d(p, n + n[%d], s, block, blocks, fault, held);", product->next, product->next_param);
 }
 
+static void store_quads(tn__printer *p)
+{
+    const tn__nest *n = p->nest;
+    tn__line(p, "#pragma unroll");
+    tn__line(p, "for (int u = 0; u < each; u += core::QUAD) {");
+    tn__product_open_element(p, false, "u / core::QUAD", "(int)threadIdx.x * core::QUAD");
+    for (int s = 0; s < n->store_count; s++) {
+        if (!in_quads(n, s))
+            continue;
+        tn__line(p, "tn_pack<%s, core::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int i = 0; i < core::QUAD; i++) quad%d.e[i] = kept%d[u + i];", s, s);
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "auto *const to%d = &", s);
+        tn__print_element(p, n->store[s].access);
+        tn__text_add(p->text, ";\n");
+        tn__line(p, "tn_store(quad%d, to%d, columns - column, tn_aligned(to%d, 16));", s, s, s);
+    }
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
 static void emit_back(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -99,7 +136,7 @@ static void emit_back(tn__printer *p)
     tn__line(p, "%s sum[each];", tn__product_type(n));
     tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
     declare_kept(p, 0);
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 1 + (stored_apart(n) > 0); pass++) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int u = 0; u < each; u++) {");
         if (pass == 0)
@@ -112,6 +149,8 @@ static void emit_back(tn__printer *p)
         tn__line(p, "}");
         tn__line(p, "}");
     }
+    if (stored_apart(n) < n->store_count)
+        store_quads(p);
 }
 
 /* ---- elements of a tile ---- */
@@ -186,16 +225,19 @@ static void emit_pass(tn__printer *p, int level, const char *row, const char *co
             n->expr[n->reduction[r].arg].printed = NOWHERE;
 }
 
-/* A warp's partial results, by halves; all lanes get the result. */
+/* A warp's partial results, by halves; as many lanes get the result as have elements, at least. */
 static void combine_row(tn__printer *p, int level)
 {
+    int half = 16;
+    while (half >= p->nest->product.tile.columns)
+        half /= 2;
     EACH_PLAIN(p, r, level) {
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int h = 16; h; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, lane ^ h));", r, tn__emit_function(p, r), r, r);
+        tn__line(p, "for (int h = %d; h; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, lane ^ h));", half, r, tn__emit_function(p, r), r, r);
     }
     EACH_POSITION(p, r, level) {
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int h = 16; h; h /= 2) {");
+        tn__line(p, "for (int h = %d; h; h /= 2) {", half);
         tn__line(p, "const %s b = tn_from_lane(t%d, lane ^ h);", tn__emit_type(p, r), r);
         tn__line(p, "const tn_i64 j = tn_from_lane(at%d, lane ^ h);", r);
         tn__line(p, "if (j < R && (at%d == R || %s(t%d, b) || (!%s(b, t%d) && j < at%d))) { t%d = b; at%d = j; }", r,

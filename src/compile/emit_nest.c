@@ -31,6 +31,10 @@ void tn__print_position(tn__printer *p, const tn__access *a)
 void tn__print_element(tn__printer *p, int access)
 {
     const tn__access *a = &p->nest->access[access];
+    if (a->held) {
+        tn__text_add(p->text, "held.a[u / core::QUAD][u % core::QUAD]");
+        return;
+    }
     bool in_tile = p->in_tile && a->near;
     const tn__nest_product *product = &p->nest->product;
     bool down = in_tile && product->row_loop >= 0 && a->stride[product->row_loop];

@@ -118,6 +118,12 @@ static bool is_matrix(const tn__nest *nest)
     return p->there && nest->loop_count == 2 && p->row_loop >= 0 && p->column_loop >= 0 && !nest->access[p->access[0]].lines;
 }
 
+bool tn__product_thin_once(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    return tn__product_extents_of(nest).depth <= (int64_t)p->tile.threads * 16 / (int)tn_dtype_size(p->dtype);
+}
+
 bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device)
 {
     const tn__nest_product *p = &first->product, *q = &next->product;
@@ -131,8 +137,17 @@ bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__
         return false;
     tn__nest settled = *first;
     tn__product_settle(&settled, device);
-    return settled.product.tile.core == TN__CORE_THIN &&
-           e.depth <= (int64_t)settled.product.tile.threads * 16 / (int)tn_dtype_size(p->dtype);
+    return settled.product.tile.core == TN__CORE_THIN && tn__product_thin_once(&settled);
+}
+
+/* Is an access of `next` to the elements of the first factor of `first`, each where that has it? */
+static bool reads_factor(const tn__nest *next, const tn__access *a, const tn__nest *first)
+{
+    const tn__nest_product *p = &first->product, *q = &next->product;
+    const tn__access *factor = &first->access[p->access[0]];
+    return a->kind == TN__ACCESS_LOAD && a->value == factor->value && !a->factor && !a->gathered && !a->raw && !a->counted &&
+           a->offset == factor->offset && a->stride[q->row_loop] == factor->stride[p->row_loop] &&
+           a->stride[q->column_loop] == factor->gather_stride;
 }
 
 void tn__product_put_behind(tn__nest *first, tn__nest *next)
@@ -142,6 +157,8 @@ void tn__product_put_behind(tn__nest *first, tn__nest *next)
     tile.step = tile.columns;
     tile.columns = tile.threads * 16 / (int)tn_dtype_size(first->product.dtype);
     next->product.tile = tile;
+    for (int i = 0; i < next->access_count; i++)
+        next->access[i].held = reads_factor(next, &next->access[i], first);
     first->product.goes_on = true;
     first->product.next_value = next->access[next->product.access[0]].value;
 }
@@ -189,7 +206,7 @@ static const tn__product_tile tensor_tiles[] = {
 /* For results of few columns, beside a larger one: few blocks. */
 static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
 /* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
-static const tn__product_tile thin_tiles[] = {{2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
+static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
@@ -246,9 +263,10 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     double blocks = (double)(e->batch * parts(e->rows, t->rows) * parts(e->columns, t->columns));
     double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
     double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
-    double terms = each * t->rows * t->columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
+    double columns = t->core == TN__CORE_THIN ? (double)e->columns : t->columns; /* it takes no others */
+    double terms = each * t->rows * columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
-    double bytes = blocks * (t->rows + t->columns) * (double)e->depth * size / (21.0 * multiprocessors);
+    double bytes = blocks * (t->rows + columns) * (double)e->depth * size / (21.0 * multiprocessors);
     double busy = t->core == TN__CORE_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
     double waits = rounds * 1000 / (t->stages - 1);
     double base = t->core == TN__CORE_THIN || t->core == TN__CORE_SHORT ? 2400 : 3600;

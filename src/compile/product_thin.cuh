@@ -5,65 +5,68 @@
  *
  *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k, or as many in each round of all threads,
  *            and has their rows of b, all COLUMNS of them; it multiplies ROWS rows of a. The threads of a warp add their sums by
- *            halves, each half going on with half of the columns; those of the warps are added in their order.
+ *            halves, each half going on with half of the columns that are left; those of the warps are added in their order.
  *     short  A short k, DEPTH positions. Each thread has its column of b and computes elements of it one by one, a sum in the
  *            order of k.
  *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by the transpose
- *            of b, of which each thread has QUAD columns from before. A sum in the order of k.
+ *            of b, of which each thread has QUAD columns from before, beside what it has of a there. A sum in the order of k.
  */
-template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool A_GATHERED = false> struct tn_thin_product {
+/* B_WHOLE: all of b lies in one piece, by k; ONCE: a round is enough. */
+template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false> struct tn_thin_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T), ROUND = QUAD * THREADS;
     static constexpr int MOST = 16, BYTES = (int)sizeof(T) * SLICES * ROWS * MOST;
     static_assert(COLUMNS <= MOST, "");
     typedef tn_span<T, QUAD> quad;
 
-    /* A thread's part of b: rows of it at QUAD positions of k. */
+    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. */
     struct held {
         alignas(16) T at[QUAD * COLUMNS];
+        alignas(16) T a[ROWS][QUAD];
     };
 
     TN_HOT void hold(held &b, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
     {
         const tn_i64 k = begin + threadIdx.x * QUAD;
-        if (f.step == 1 && f.k_step == COLUMNS && f.lines == COLUMNS && (tn_u64)f.from % 16 == 0 && k + QUAD <= extent) {
+        const T *const from = f.from + k * (B_WHOLE ? COLUMNS : f.k_step);
+        if (B_WHOLE && (tn_u64)f.from % 16 == 0 && k + QUAD <= extent) {
 #pragma unroll
             for (int i = 0; i < COLUMNS; i++)
-                *(quad *)&b.at[i * QUAD] = *(const quad *)(f.from + k * COLUMNS + i * QUAD);
+                *(quad *)&b.at[i * QUAD] = *(const quad *)(from + i * QUAD);
         } else {
 #pragma unroll
-            for (int q = 0; q < QUAD; q++)
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++)
-                    b.at[q * COLUMNS + c] = k + q < extent && c < f.lines ? one(f.from + c * f.step + (k + q) * f.k_step) : (T)0;
+            for (int i = 0; i < QUAD * COLUMNS; i++) {
+                const int q = i / COLUMNS, c = i % COLUMNS;
+                b.at[i] = k + q < extent && c < f.lines ? one(from + (B_WHOLE ? i : c * f.step + q * f.k_step)) : (T)0;
+            }
         }
     }
 
-    /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b. */
+    /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b, and the last of both then. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, held &b)
     {
-        T sum[ROWS][MOST] = {};
+        T sum[ROWS][COLUMNS] = {};
         for (tn_i64 begin = 0; begin < extent; begin += ROUND) {
-            if (begin)
+            if (!ONCE && begin)
                 hold(b, f, extent, begin);
-            alignas(16) T x[ROWS][QUAD];
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                read(x[r], a, r, begin + threadIdx.x * QUAD, extent);
+                read(b.a[r], a, r, begin + threadIdx.x * QUAD, extent);
 #pragma unroll
             for (int q = 0; q < QUAD; q++)
 #pragma unroll
                 for (int r = 0; r < ROWS; r++)
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++)
-                        sum[r][c] = tn_multiply_add(x[r][q], b.at[q * COLUMNS + c], sum[r][c]);
+                        sum[r][c] = tn_multiply_add(b.a[r][q], b.at[q * COLUMNS + c], sum[r][c]);
+            if (ONCE)
+                break;
         }
         const int lane = threadIdx.x % 32;
-        const int column = (lane >> 4 & 1) * 8 + (lane >> 3 & 1) * 4 + (lane >> 2 & 1) * 2 + (lane >> 1 & 1);
+        const int column = column_of<COLUMNS>(lane);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            fold<MOST>(sum[r], lane);
-            sum[r][0] += tn_from_lane(sum[r][0], lane ^ 1);
-            if (!(lane & 1))
+            fold<COLUMNS>(sum[r], lane);
+            if (column >= 0)
                 shared[(threadIdx.x / 32 * ROWS + r) * MOST + column] = sum[r][0];
         }
         __syncthreads();
@@ -84,17 +87,30 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool A_GATHERED = fal
     /* A number that lies somewhere: one after the other, so that no registers hold the addresses of many. */
     TN_HOT T one(const T *at) { return *(const volatile T *)at; }
 
-    /* Adds the sums of two lanes: each goes on with half of the N columns. */
-    template <int N> TN_HOT void fold(T (&sum)[MOST], int lane)
+    /* Adds the sums of lanes, two by two, LANES apart: each goes on with half of the N columns, or all with the only one. */
+    template <int N, int LANES = 16> TN_HOT void fold(T (&sum)[COLUMNS], int lane)
     {
-        if constexpr (N > 1) {
-            const bool upper = lane & N;
+        if constexpr (LANES > 0) {
+            constexpr int HALF = (N + 1) / 2;
+            const bool upper = N > 1 && lane & LANES;
 #pragma unroll
-            for (int i = 0; i < N / 2; i++) {
-                const T others = upper ? sum[i] : sum[i + N / 2], own = upper ? sum[i + N / 2] : sum[i];
-                sum[i] = own + tn_from_lane(others, lane ^ N);
+            for (int i = 0; i < HALF; i++) {
+                const T high = N == 1 ? sum[i] : i + HALF < N ? sum[i + HALF] : (T)0;
+                const T others = upper ? sum[i] : high, own = upper ? high : sum[i];
+                sum[i] = own + tn_from_lane(others, lane ^ LANES);
             }
-            fold<N / 2>(sum, lane);
+            fold<HALF, LANES / 2>(sum, lane);
+        }
+    }
+    /* The column that a lane has in the end; -1 if none. */
+    template <int N, int LANES = 16> TN_HOT int column_of(int lane)
+    {
+        if constexpr (N == 1) {
+            return 0;
+        } else {
+            constexpr int HALF = (N + 1) / 2;
+            const int column = column_of<HALF, LANES / 2>(lane);
+            return !(lane & LANES) ? column : column < 0 || column + HALF >= N ? -1 : column + HALF;
         }
     }
 

@@ -293,7 +293,7 @@ static void test_factors_in_registers(void **state)
     graph_result(&graph, dh);
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     tn__plan *plan = plan_of(&graph);
-    const char *text = next(plan->program.source, "tn_thin_product<tn_f32, 2, 10, 8> core;");
+    const char *text = next(plan->program.source, "tn_thin_product<tn_f32, 1, 10, 8, true, true> core;");
     text = next(text, "core::hold(held, factor1");
     text = next(text, "tn_take_over();");
     next(text, "core::run(tile, factor0, factor1");
@@ -332,6 +332,33 @@ static tn__plan *plan_back(int what)
     return plan_of(&graph);
 }
 
+/* A thin product's blocks have one row each as long as there are multiprocessors; what b is like, and whether a round takes all of k, is
+ * in the text. */
+static void test_thin_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, depth;
+        bool across;
+        const char *tile;
+        int64_t blocks;
+    } of[] = {{100, 1000, false, "1, 10, 8, true, true", 100}, {250, 1000, false, "2, 10, 8, true, true", 125},
+              {100, 1028, false, "1, 10, 8, true, false", 100}, {100, 1000, true, "1, 10, 8, false, true", 100}};
+    for (int i = 0; i < 4; i++) {
+        tn__graph graph = {0};
+        char text[64];
+        int x = graph_leaf(&graph, shape(2, of[i].rows, of[i].depth), false);
+        int w = graph_leaf(&graph, of[i].across ? shape(2, 10, of[i].depth) : shape(2, of[i].depth, 10), false);
+        int b = of[i].across ? graph_permute(&graph, w, (uint8_t[]){1, 0}) : w;
+        graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, shape(2, of[i].rows, 10), x, b));
+        tn__plan *plan = plan_of(&graph);
+        snprintf(text, sizeof text, "tn_thin_product<tn_f32, %s> core;", of[i].tile);
+        next(plan->program.source, text);
+        assert_int_equal(plan->program.step[0].blocks, of[i].blocks);
+        tn__plan_free(plan);
+    }
+}
+
 /* The gradient of a last layer goes on to what is in front of it in the same blocks; a sum over all rows waits for all blocks. */
 static void test_goes_on(void **state)
 {
@@ -339,14 +366,16 @@ static void test_goes_on(void **state)
     for (int what = 0; what < BACKS; what++) {
         tn__plan *plan = plan_back(what);
         bool goes_on = what == BACK || what == SUMMED;
-        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 2, 256, 10> core;") != NULL, goes_on);
+        assert_int_equal(strstr(plan->program.source, "tn_back_product<tn_f32, 1, 256, 10> core;") != NULL, goes_on);
         assert_int_equal(kernels_of(plan) == 1, what == BACK);
         if (goes_on) {
             const tn__step *step = &plan->program.step[0];
-            assert_int_equal(step->blocks, 50);
+            assert_int_equal(step->blocks, 100);
             assert_non_null(strstr(step->label, ";  matmul multiply"));
             const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
             text = next(next(text, "__syncthreads();"), ", held);");
+            next(plan->program.source, "= (held.a["); /* h, which has been multiplied by */
+            next(plan->program.source, "tn_store(quad0");
             text = next(text, "k0(const"); /* which calls the first of the two alone */
             assert_true(what != BACK || !strstr(next(text, "    nest1("), "    nest"));
         }
@@ -450,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_text_of_another_batch),
         cmocka_unit_test(test_fetched_ahead),
         cmocka_unit_test(test_factors_in_registers),
+        cmocka_unit_test(test_thin_tiles),
         cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_goes_on_elsewhere),
         cmocka_unit_test(test_gathered_rows),

@@ -166,6 +166,8 @@ static void test_every_kind_of_a_network(void **state)
         {.batch = 12, .rows = 64, .depth = 48, .columns = 64, .b_across = true, .kind = 0},
         {.batch = 1, .rows = 100, .depth = 1000, .columns = 10, .kind = 8},
         {.batch = 1, .rows = 33, .depth = 1024, .columns = 16, .kind = 8},
+        {.batch = 1, .rows = 301, .depth = 1000, .columns = 11, .kind = 8},
+        {.batch = 1, .rows = 100, .depth = 1500, .columns = 1, .kind = 2},
         {.batch = 1, .rows = 129, .depth = 777, .columns = 3, .b_across = true, .kind = 8},
         {.batch = 1, .rows = 2, .depth = 512, .columns = 7, .wide = true, .kind = 8},
     };

@@ -101,7 +101,7 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
             tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns, t.rows_each,
                           t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
         else if (t.core == TN__CORE_THIN)
-            tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16, t.slices);
+            tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16, t.slices, i / 2 % 2, i % 2);
         else if (t.core == TN__CORE_SHORT)
             tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads, i % 2 ? 10 : 7);
         else
