@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between equal elements; by
- * one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones only, and by these in vain. */
+ * one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones only, and by these in vain; and many
+ * short rows, by a network. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,6 +91,35 @@ static void test_rows(void **state)
                 TN_SCOPE { check(row(sizes[s], dtypes[d], kind), names[kind]); }
 }
 
+/* Short rows, which are sorted several at a time, against each by itself, and rows just too long for that. */
+static void test_short_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {2, 7, 9, 100, 1024, 1025};
+    enum { ROWS = 11 };
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            TN_SCOPE {
+                tn_array *each[ROWS];
+                for (int r = 0; r < ROWS; r++)
+                    each[r] = row(sizes[s], dtypes[d], r % KINDS);
+                tn_array *all = tn_stack(ROWS, (const tn_array *const *)each, 0), *sorted = tn_sort(all), *order = tn_argsort(all);
+                for (int r = 0; r < ROWS; r++)
+                    for (int positions = 0; positions < 2; positions++) {
+                        tn_array *one = positions ? tn_argsort(each[r]) : tn_sort(each[r]), *of_all = positions ? order : sorted;
+                        size_t bytes = (size_t)tn_size(one) * tn_dtype_size(tn_dtype_of(one));
+                        char *wanted = malloc(bytes), *got = malloc(ROWS * bytes);
+                        assert_true(wanted && got);
+                        assert_int_equal(tn_to_host(one, wanted, bytes), TN_OK);
+                        assert_int_equal(tn_to_host(of_all, got, ROWS * bytes), TN_OK);
+                        if (memcmp(wanted, got + (size_t)r * bytes, bytes) != 0)
+                            fail_msg("row %d of %lld %s, positions %d: seed %llu", r, (long long)sizes[s], tn_dtype_name(dtypes[d]),
+                                     positions, (unsigned long long)seed);
+                        free(wanted), free(got);
+                    }
+            }
+}
+
 /* Long enough for all threads to sort one row together, more of them than share it evenly. */
 static void test_threads(void **state)
 {
@@ -124,6 +154,7 @@ int main(void)
 {
     seed = (uint64_t)time(NULL);
     tn_seed(seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_threads), cmocka_unit_test(test_strided)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_short_rows), cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_strided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "array/scalar.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/network.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/search.h"
 #include "backends/cpu/sort.h"
@@ -38,6 +39,7 @@ struct rows_data {
     int64_t place;        /* that a partition is about; -1: all, they are sorted */
     tn_dtype dtype;       /* of input 0 */
     size_t scratch;       /* bytes a thread needs */
+    size_t scratch_together; /* of rows that are sorted several at a time; 0: they are not */
 };
 
 typedef struct rows_run {
@@ -64,6 +66,20 @@ static void sort_by_team(const rows_data *data, char *const *p, void *scratch, i
 }
 
 static void sort_row(const rows_data *data, char *const *p, void *scratch) { sort_by_team(data, p, scratch, 1); }
+
+static void sort_short_rows(const rows_data *data, tn__cpu_cursor *at, int64_t count, void *scratch)
+{
+    tn__cpu_sort_row row[TN__NETWORK_ROWS];
+    while (count > 0) {
+        int rows = 0;
+        for (; rows < TN__NETWORK_ROWS && rows < count; rows++) {
+            row[rows] = sort_of(data, at->p);
+            tn__cpu_cursor_move(at, 1);
+        }
+        tn__cpu_sort_together(row, rows, scratch);
+        count -= rows;
+    }
+}
 
 /* ---- searching ---- */
 
@@ -190,14 +206,18 @@ static void some_rows(void *context, int64_t begin, int64_t end)
 {
     rows_run *run = context;
     const rows_data *data = run->data;
-    void *scratch = data->scratch ? tn__alloc(data->scratch) : NULL;
-    if (data->scratch && !scratch) {
+    bool together = data->scratch_together && end - begin > 1;
+    size_t bytes = together ? data->scratch_together : data->scratch;
+    void *scratch = bytes ? tn__alloc_aligned(bytes) : NULL;
+    if (bytes && !scratch) {
         atomic_store(&run->no_memory, true);
         return;
     }
     tn__cpu_cursor at;
     tn__cpu_cursor_set(&at, &data->rest, run->base, begin);
-    for (int64_t i = begin; i < end; i++) {
+    if (together)
+        sort_short_rows(data, &at, end - begin, scratch);
+    for (int64_t i = begin; i < end && !together; i++) {
         data->function(data, at.p, scratch);
         tn__cpu_cursor_move(&at, 1);
     }
@@ -254,6 +274,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION;
     data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
     data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], data->place < 0 ? data->step[0] : 0) : 0;
+    data->scratch_together = data->scratch && data->place < 0
+                                 ? tn__cpu_sort_scratch_together(dtype, data->positions, data->count[1]) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
     return TN_OK;
 }

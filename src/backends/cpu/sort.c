@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts.
+ * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts, or network.c those of
+ * several short rows.
  *
  * Sorted values are made of the sorted keys, which tell them but for zeros' signs and NaNs' bits: where a row has such, these come
  * from the row itself, in its order. Places travel with the keys, in one word if both fit.
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "backends/cpu/keys.h"
+#include "backends/cpu/network.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/radix.h"
 #include "core/dtype.h"
@@ -28,6 +30,12 @@ typedef struct job {
 
 static void note_keys(job *j, uint64_t any, uint64_t all, bool odd)
 {
+    if (j->chunks == 1) { /* nobody else does */
+        atomic_store_explicit(&j->any, any, memory_order_relaxed);
+        atomic_store_explicit(&j->all, all, memory_order_relaxed);
+        atomic_store_explicit(&j->odd, odd, memory_order_relaxed);
+        return;
+    }
     atomic_fetch_or(&j->any, any);
     atomic_fetch_and(&j->all, all);
     if (odd)
@@ -169,38 +177,74 @@ static void by_team(job *j, tn__cpu_body body)
         tn__cpu_share(j->chunks, j->chunks, body, j);
 }
 
-/* Makes the words of a row, in scratch memory. */
-static tn__radix begin_row(job *j, void *scratch, void *room, int team)
+/* Makes the words of a row. */
+static void make_words(job *j, void *words, int team)
 {
     const tn__cpu_sort_row *row = j->row;
     const struct elements *e = &elements[row->dtype];
     j->n = row->n;
     j->form = form_of(row->dtype, row->positions, row->n);
     j->chunks = team < 1 ? 1 : team > TN__RADIX_TEAM ? TN__RADIX_TEAM : team;
-    j->words = scratch;
+    j->words = words;
     j->all = UINT64_MAX;
     by_team(j, j->form == TN__RADIX_PACKED ? e->packed : j->form == TN__RADIX_PAIRS ? e->pairs : e->keys);
+}
+
+static tn__radix begin_row(job *j, void *scratch, void *room, int team)
+{
+    const tn__cpu_sort_row *row = j->row;
+    make_words(j, scratch, team);
     uint64_t vary = j->any & ~j->all;
     return (tn__radix){.form = j->form, .n = row->n, .words = scratch, .room = room, .team = j->chunks,
                        .low = vary ? __builtin_ctzll(vary) : 0, .high = vary ? 64 - __builtin_clzll(vary) : 0};
 }
 
+/* Results of sorted words. */
+static void end_row(job *j)
+{
+    const struct elements *e = &elements[j->row->dtype];
+    bool odd = !j->row->positions && atomic_load(&j->odd);
+    int64_t at[2];
+    if (odd)
+        e->find_odd(j, at);
+    by_team(j, j->row->positions ? places : e->values);
+    if (odd)
+        e->odd(j->row, at);
+}
+
 void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team)
 {
-    const struct elements *e = &elements[row->dtype];
     bool in_result = room_in_result(row->dtype, row->positions, row->n, row->to_step);
     size_t size = tn__radix_size(form_of(row->dtype, row->positions, row->n));
-    int64_t at[2];
     job j = {.row = row};
     tn__radix r = begin_row(&j, scratch, in_result ? row->to : (char *)scratch + size * (size_t)row->n, team);
     j.words = tn__radix_sort(&r);
-    bool odd = !row->positions && atomic_load(&j.odd);
-    if (odd)
-        e->find_odd(&j, at);
-    by_team(&j, row->positions ? places : e->values);
-    if (odd)
-        e->odd(row, at);
+    end_row(&j);
 }
+
+/* ---- short rows ---- */
+
+size_t tn__cpu_sort_scratch_together(tn_dtype dtype, bool positions, int64_t n)
+{
+    int64_t most = tn__dtypes[dtype].size == 1 ? TN__NETWORK_MOST / 2 : TN__NETWORK_MOST; /* bytes have a digit, or two */
+    bool short_ones = n > 1 && n <= most && tn__network_here();
+    return short_ones ? 2 * TN__NETWORK_ROWS * (size_t)n * tn__radix_size(form_of(dtype, positions, n)) : 0;
+}
+
+void tn__cpu_sort_together(const tn__cpu_sort_row *row, int count, void *scratch)
+{
+    job j[TN__NETWORK_ROWS];
+    size_t bytes = tn__radix_size(form_of(row->dtype, row->positions, row->n)) * (size_t)row->n;
+    for (int i = 0; i < TN__NETWORK_ROWS; i++) { /* what is missing is row 0 again, for nobody */
+        j[i] = (job){.row = &row[i < count ? i : 0]};
+        make_words(&j[i], (char *)scratch + (size_t)i * bytes, 1);
+    }
+    tn__network_sort((tn__radix_form)j[0].form, scratch, row->n, (char *)scratch + TN__NETWORK_ROWS * bytes);
+    for (int i = 0; i < count; i++)
+        end_row(&j[i]);
+}
+
+/* ---- partitions ---- */
 
 typedef struct selected {
     const tn__cpu_sort_row *row;
