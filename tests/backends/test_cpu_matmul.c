@@ -196,20 +196,6 @@ static void test_packed(void **state)
     check(TN_FLOAT32, 1, 65, 1030, 1100, (layout[]){ROWS, COLUMNS, COLUMNS}, 1, true, false);
 }
 
-/* The same of float64: with several stretches of k, and more rows or columns than are packed at a time. */
-static void test_packed_double(void **state)
-{
-    (void)state;
-    for (int round = 0; round < 12; round++) {
-        layout how[3] = {round % 4, step_between(0, LAYOUTS - 1), step_between(0, LAYOUTS - 1)};
-        check(TN_FLOAT64, 1, step_between(4, 40), step_between(200, 600), step_between(4, 40), how, 1, round % 3 == 0, false);
-        check(TN_FLOAT64, step_between(1, 2), step_between(20, 300), step_between(1, 30), step_between(20, 300), how, -2, round % 2,
-              round % 4 == 0);
-    }
-    check(TN_FLOAT64, 1, 2100, 270, 5, (layout[]){ROWS, COLUMNS, ROWS}, 1, false, false);
-    check(TN_FLOAT64, 1, 5, 270, 2100, (layout[]){ROWS, ROWS, COLUMNS}, 1, true, false);
-}
-
 /* Every height and width of a tile: an element has the bits of one sum in the order of k, whatever its tile. */
 static void test_tiles(void **state)
 {
@@ -239,39 +225,6 @@ static void test_tiles(void **state)
                 for (int64_t q = 0; q < k; q++)
                     sum = fmaf(a[p.a.transposed ? q * MOST + i : i * MOST + q], b[p.b.transposed ? j * MOST + q : q * MOST + j],
                                sum);
-                if (out[i * n + j] != sum)
-                    fail_msg("%dx%dx%d: %a at (%d, %d), not %a", (int)m, (int)k, (int)n, out[i * n + j], (int)i, (int)j, sum);
-            }
-    }
-}
-
-/* The same of float64, over a stretch of k. */
-static void test_double_tiles(void **state)
-{
-    (void)state;
-    enum { MOST = 70 };
-    static double a[MOST * MOST], b[MOST * MOST], out[MOST * MOST + 1];
-    for (int i = 0; i < MOST * MOST; i++) {
-        a[i] = step_uniform(-1, 1);
-        b[i] = step_uniform(-1, 1);
-    }
-    for (int64_t m = 1; m <= MOST; m++) {
-        int64_t n = step_between(1, MOST), k = step_between(1, MOST);
-        tn__matmul_product p = {.m = m, .n = n, .k = k, .a = {(char *)a, MOST, m % 2}, .b = {(char *)b, MOST, m % 3 == 0},
-                                .out = {(char *)out, n, false}, .alpha = {.f64 = 1}};
-        if (!tn__matmul_double_suits(&(tn__matmul_product){.m = 1000, .n = 1000, .k = 1000}))
-            skip(); /* no vectors here */
-        out[m * n] = 7;
-        p.workspace = aligned_alloc(64, (tn__matmul_double_bytes(&p) + 63) / 64 * 64);
-        assert_non_null(p.workspace);
-        assert_true(tn__matmul_double(&p));
-        free(p.workspace);
-        assert_true(out[m * n] == 7);
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) {
-                double sum = 0;
-                for (int64_t q = 0; q < k; q++)
-                    sum = fma(a[p.a.transposed ? q * MOST + i : i * MOST + q], b[p.b.transposed ? j * MOST + q : q * MOST + j], sum);
                 if (out[i * n + j] != sum)
                     fail_msg("%dx%dx%d: %a at (%d, %d), not %a", (int)m, (int)k, (int)n, out[i * n + j], (int)i, (int)j, sum);
             }
@@ -369,7 +322,6 @@ int main(void)
         cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts),          cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_packed),  cmocka_unit_test(test_empty),            cmocka_unit_test(test_accumulates_wide),
         cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),            cmocka_unit_test(test_complex),
-        cmocka_unit_test(test_packed_double), cmocka_unit_test(test_double_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

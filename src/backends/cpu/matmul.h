@@ -37,7 +37,7 @@ typedef struct tn__matmul_product {
     tn__matmul_matrix a, b, out; /* out is never a transpose */
     tn__matmul_factor alpha;
     bool beta;
-    /* Packed tiles: for so many threads (float32), in memory of tn__matmul_packed_bytes, or tn__matmul_double_bytes. */
+    /* Packed tiles: for so many threads, in memory of tn__matmul_packed_bytes. */
     int team;
     char *workspace;
 } tn__matmul_product;
@@ -62,10 +62,6 @@ int tn__matmul_packed_team(const tn__matmul_product *p); /* threads that it is w
 size_t tn__matmul_packed_bytes(const tn__matmul_product *p);
 void tn__matmul_packed_prepare(size_t bytes); /* may give all such products memory in common, besides */
 bool tn__matmul_packed(const tn__matmul_product *p);
-/* float64 by tiles of packed operands: whether a product is worth packing, in memory of so many bytes. */
-bool tn__matmul_double_suits(const tn__matmul_product *p);
-size_t tn__matmul_double_bytes(const tn__matmul_product *p);
-bool tn__matmul_double(const tn__matmul_product *p);
 /* A row times a column. */
 bool tn__matmul_dot_f32(const tn__matmul_product *p);
 bool tn__matmul_dot_f64(const tn__matmul_product *p);
