@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between equal elements; by
  * one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones only, and by these in vain; and many
- * short rows, by a network. */
+ * short rows, by a network. Searching sorted rows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,11 +150,45 @@ static void test_strided(void **state)
     }
 }
 
+/* Searching among elements that rise evenly, about evenly, and not, on either side of equal ones, against counting. */
+static void test_searches(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 7, 8, 9, 100};
+    static const double unevenness[] = {0, 0.4, 2.5};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int u = 0; u < 3; u++)
+                TN_SCOPE {
+                    int64_t n = sizes[s], m = 6 * n + 40;
+                    bool real = tn_dtype_is_float(dtypes[d]);
+                    tn_array *shift = tn_multiply(tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64), unevenness[u]);
+                    tn_array *even = tn_multiply(tn_add(tn_arange(0, (double)n, 1, .dtype = TN_FLOAT64), shift), real ? 0.7 : 1.2);
+                    tn_array *sorted = tn_sort(tn_cast(even, dtypes[d]));
+                    tn_array *spread = tn_multiply(tn_random_uniform(TN_SHAPE(m), .dtype = TN_FLOAT64), 1.3 * (double)n);
+                    tn_array *odd = tn_cast(real ? tn_concatenate(3, (const tn_array *[]){tn_full(TN_SHAPE(1), NAN), tn_full(TN_SHAPE(1), INFINITY),
+                                                                                       tn_full(TN_SHAPE(1), -INFINITY)}, 0)
+                                                 : tn_zeros(TN_SHAPE(3)), dtypes[d]);
+                    tn_array *values = tn_concatenate(3, (const tn_array *[]){tn_cast(spread, dtypes[d]), sorted, odd}, 0);
+                    tn_array *across = tn_reshape(values, TN_SHAPE(m + n + 3, 1));
+                    tn_array *later = tn_logical_and(tn_isnan(across), tn_logical_not(tn_isnan(sorted)));
+                    tn_array *before = tn_logical_or(tn_less(sorted, across), later), *same = tn_equal(sorted, across);
+                    for (int right = 0; right < 2; right++) {
+                        tn_array *wanted = tn_count_nonzero(right ? tn_logical_or(before, same) : before, .axis = TN_AXES(1));
+                        tn_array *got = tn_searchsorted(sorted, values, .right = right);
+                        if (tn_item(tn_all(tn_equal(wanted, got))) != 1)
+                            fail_msg("%s, %lld elements, unevenness %g, right %d: seed %llu%s", tn_dtype_name(dtypes[d]), (long long)n,
+                                     unevenness[u], right, (unsigned long long)seed, tn_error());
+                    }
+                }
+}
+
 int main(void)
 {
+    tn_set_compile(TN_COMPILE_NEVER); /* steps of the same functions, without a compiler for what is around them */
     seed = (uint64_t)time(NULL);
     tn_seed(seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_short_rows), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_strided)};
+                                       cmocka_unit_test(test_strided), cmocka_unit_test(test_searches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
