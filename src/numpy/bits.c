@@ -16,22 +16,26 @@
 #endif
 
 /* Rows of n bytes that are 0 or 1, packed: the last byte of a row is filled up with zeros. */
-static void pack_rows(const unsigned char *from, unsigned char *to, int64_t rows, int64_t n, bool little)
+static void pack_rows(const unsigned char *from, unsigned char *restrict to, int64_t rows, int64_t n, bool little)
 {
     /* byte k of eight, times one of the eight powers of two here, lands in the highest byte: in its bit k, or 7 - k */
     const uint64_t powers = little ? 0x0102040810204080u : 0x8040201008040201u;
-    for (int64_t r = 0; r < rows; r++, from += n)
-        for (int64_t i = 0; i < n; i += 8) {
-            uint64_t word = 0;
-            if (n - i >= 8)
-                memcpy(&word, from + i, 8);
-            else
-                memcpy(&word, from + i, (size_t)(n - i));
+    for (int64_t r = 0; r < rows; r++, from += n) {
+        uint64_t word;
+        int64_t i = 0;
+        for (; i + 8 <= n; i += 8) {
+            memcpy(&word, from + i, 8);
             *to++ = (unsigned char)(LOWEST_FIRST(word) * powers >> 56);
         }
+        if (i < n) {
+            word = 0;
+            memcpy(&word, from + i, (size_t)(n - i));
+            *to++ = (unsigned char)(LOWEST_FIRST(word) * powers >> 56);
+        }
+    }
 }
 
-static void unpack_bytes(const unsigned char *from, unsigned char *to, int64_t n, bool little)
+static void unpack_bytes(const unsigned char *from, unsigned char *restrict to, int64_t n, bool little)
 {
     const uint64_t ones = 0x0101010101010101u, bits = little ? 0x8040201008040201u : 0x0102040810204080u;
     for (int64_t i = 0; i < n; i++) { /* each byte keeps its own bit of a copy, which a sum carries to the byte's highest one */
@@ -46,20 +50,22 @@ static tn_array *in_host_memory(const tn_array *x, tn_shape shape, bool bytes, b
     const unsigned char *from = tn_data(x);
     if (!from)
         return tn__again(x);
+    const char *operation = bytes ? "unpackbits" : "packbits";
     int last = shape.ndim - 1;
     int64_t n = tn_dim(x, last), rows = n ? tn_size(x) / n : 0;
     size_t size = (size_t)rows * (size_t)shape.dim[last];
-    unsigned char *to = tn__alloc(size);
-    if (!to)
-        return tn__refused(TN_ERR_MEMORY, bytes ? "unpackbits" : "packbits", "no memory for %zu bytes", size);
+    const tn__shape *interned = tn__shape_intern(shape.ndim, shape.dim);
+    tn__storage *storage = interned ? tn__storage_new(tn__node_of(x, operation)->device, size) : NULL;
+    if (!storage)
+        return tn__refused(TN_ERR_MEMORY, operation, "no memory for %zu bytes", size);
     if (bytes)
-        unpack_bytes(from, to, rows * n, little);
+        unpack_bytes(from, storage->memory, rows * n, little);
     else
-        pack_rows(from, to, rows, n, little);
-    const tn_create_opts opts = {.device = tn_device_of(x)};
-    tn_array *y = tn_from_host_with(to, shape, TN_UINT8, &opts);
-    tn__free(to);
-    return y;
+        pack_rows(from, storage->memory, rows, n, little);
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_value(storage, TN_UINT8, interned, 0, NULL);
+    tn__storage_release(storage);
+    return tn__leave_array(call, node);
 }
 
 /* 7, 6, ..., 0, or the other way round. */
