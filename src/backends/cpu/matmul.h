@@ -45,7 +45,7 @@ typedef struct tn__matmul_product {
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 
-/* The widest vectors that products use: those of the processor, or narrower ones by TANSO_SIMD (avx2, off). */
+/* The widest vectors that products, and networks that sort, use: those of the processor, or narrower ones by TANSO_SIMD (avx2, off). */
 typedef enum tn__simd { TN__SIMD_UNKNOWN, TN__SIMD_NONE, TN__SIMD_AVX2, TN__SIMD_AVX512 } tn__simd;
 tn__simd tn__matmul_simd(void);
 
