@@ -34,7 +34,8 @@ typedef struct tn_epoch {
 
 typedef struct tn_train_opts {
     char _;
-    const char *model;     /* words of tn_layer_parse; default suits the dataset */
+    const char *model;     /* words of tn_layer_parse, of which a last one "linear:*" has the outputs that the
+                              dataset asks for; default suits the dataset */
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
     const char *schedule;  /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line), "cosine"
                             * (along half a cosine); default suits the dataset, constant if `optimizer` is given */

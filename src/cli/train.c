@@ -79,7 +79,13 @@ static int check_words(const tn__options *options)
 {
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
-    tn_layer *net = tn_layer_parse(options->model ? options->model : "linear:1");
+    static const char fits[] = "linear:*"; /* what the dataset asks for, which is not known yet: any number stands for it */
+    char *model = strdup(options->model ? options->model : fits);
+    size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
+    if (length >= tail && strcmp(model + length - tail, fits) == 0)
+        model[length - 1] = '1';
+    tn_layer *net = tn_layer_parse(model);
+    free(model);
     tn_optimizer *optimizer = NULL;
     if (tn_layer_status(net) == TN_OK)
         optimizer = tn_optimizer_parse(options->optimizer ? options->optimizer : "sgd", net);
@@ -136,7 +142,7 @@ static void defaults(void)
         printf("  %-15s --model \"%s\"\n  %-15s --optimizer %s --schedule %s --epochs %d --batch %lld\n",
                recipe->dataset[0] == '*' ? "a folder" : recipe->dataset, recipe->model, "", recipe->optimizer,
                recipe->schedule, recipe->epochs, (long long)recipe->batch);
-    printf("  (linear:* has as many outputs as there are classes)\n");
+    printf("  (a last linear:* has as many outputs as there are classes, or values a target)\n");
 }
 
 const tn__command tn__command_train = {

@@ -165,6 +165,8 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
     int64_t outputs =
         run->classifies ? (train_classes > test_classes ? train_classes : test_classes) : tn_size(t) / tn_dim(t, 0);
     tn_status status = describe_dataset(run, train);
+    if (status == TN_OK)
+        status = tn__words_fit(&run->words, outputs);
     tn_archive *snapshot = status == TN_OK ? open_snapshot(run, opts) : NULL;
     if (status == TN_OK)
         status = tn_error_code();

@@ -104,13 +104,14 @@ tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const c
     return TN_OK;
 }
 
-/* The recipe's model, in which "linear:*" stands for a last layer of as many outputs as the dataset asks for. */
-static tn_status default_model(tn__words *words, const char *model, int64_t outputs)
+tn_status tn__words_fit(tn__words *words, int64_t outputs)
 {
-    size_t length = strlen(model);
-    if (length && model[length - 1] == '*')
-        return tn__words_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
-    return tn__words_set(words, TN__WORD_MODEL, "%s", model);
+    static const char fits[] = "linear:*";
+    const char *model = words->text[TN__WORD_MODEL];
+    size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
+    if (length < tail || strcmp(model + length - tail, fits) != 0)
+        return TN_OK;
+    return tn__words_set(words, TN__WORD_MODEL, "%.*s%" PRId64, (int)length - 1, model, outputs);
 }
 
 tn_status tn__words_default(tn__words *words, int64_t outputs)
@@ -121,7 +122,9 @@ tn_status tn__words_default(tn__words *words, int64_t outputs)
             break;
     tn_status status = TN_OK;
     if (!words->text[TN__WORD_MODEL])
-        status = default_model(words, recipe->model, outputs);
+        status = tn__words_set(words, TN__WORD_MODEL, "%s", recipe->model);
+    if (status == TN_OK)
+        status = tn__words_fit(words, outputs);
     if (status == TN_OK && !words->text[TN__WORD_SCHEDULE]) /* a recipe's goes with its optimizer */
         status = tn__words_set(words, TN__WORD_SCHEDULE, "%s",
                                words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);

@@ -30,9 +30,11 @@ uint64_t tn__words_number(const tn__words *words, tn__word word);
 
 /* What the caller of tn_train_with said. */
 tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_opts *opts);
+/* A model that ends in "linear:*" gets its number of outputs: that of classes, or of values a target has. */
+tn_status tn__words_fit(tn__words *words, int64_t outputs);
 /* Takes what was not said from a snapshot, and refuses what was said otherwise. */
 tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path);
-/* Takes what is still not said from the recipe; `outputs` is the number of classes, or of values a target has. */
+/* Takes what is still not said from the recipe. */
 tn_status tn__words_default(tn__words *words, int64_t outputs);
 /* Adds them to a file's metadata as "tanso.dataset" and so on. */
 tn_status tn__words_archive(const tn__words *words, tn_archive *archive);

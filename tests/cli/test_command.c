@@ -96,6 +96,7 @@ static void test_wrong_usage(void **state)
     expect("train digist", 2, "", "did you mean 'digits'? There are");
     expect("train digits --model 'linear:30 rleu linear:10'", 2, "", "--model|'rleu'|relu");
     expect("train digits --model ''", 2, "", "--model");
+    expect("train digits --model 'linear:* relu'", 2, "", "--model|'linear:*'");
     expect("train digits --optimizer sdg", 2, "", "--optimizer|sgd");
     expect("train digits --optimizer sgd:lt=3", 2, "", "lr");
     expect("train digits --schedule linera", 2, "", "'linera'|linear");
@@ -110,6 +111,7 @@ static void test_failures(void **state)
     (void)state;
     expect("train digits --device cuda:63", 1, "", "cuda:63");
     expect("train digits --model relu", 1, "", "no parameters|linear:10");
+    expect("train ./nowhere --model 'linear:3 relu linear:*'", 1, "", "no folder './nowhere'");
     expect("train ./nowhere", 1, "", "no folder './nowhere'");
     expect("train digits --out /proc/no", 1, "", "/proc/no");
     expect("train digits --optimizer sgd:lr=1e30 --out nan", 1, "", "loss became|epoch 1|learning rate");

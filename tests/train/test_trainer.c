@@ -152,6 +152,24 @@ static void test_recipes(void **state)
     }
 }
 
+/* A last layer of as many outputs as there are classes, or values a target; resumed by the same words. */
+static void test_outputs_that_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dataset, *model;
+    } rows[] = {{"digits", "linear:8 relu linear:10"}, {"sine", "linear:8 relu linear:1"}};
+    for (int i = 0; i < 2; i++) {
+        const char *out = test_path(folder, rows[i].dataset);
+        for (int epochs = 1; epochs < 3; epochs++)
+            assert_done(train(rows[i].dataset, NULL, .model = "linear:8 relu linear:*", .epochs = epochs, .out = out, .resume = true));
+        tn_archive *archive = tn_archive_load(test_path(out, "model.safetensors"));
+        assert_string_equal(tn_archive_text(archive, "tanso.model"), rows[i].model);
+        tn_archive_free(archive);
+    }
+    assert_says(train("digits", NULL, .model = "linear:* relu", .epochs = 1), TN_ERR_VALUE, "'linear:*'");
+}
+
 /* ---- resuming -------------------------------------------------------------------------------------------------- */
 
 /* Models whose course depends on every part of the state: dropout's random numbers, momenta, step counts. */
@@ -383,6 +401,7 @@ int main(void)
         CASE(test_plans_are_of_the_first_epoch),
         CASE(test_defaults_learn),
         CASE(test_recipes),
+        CASE(test_outputs_that_fit),
         CASE(test_resume),
         CASE(test_resume_refused),
         CASE(test_nan_keeps_the_last_good),
