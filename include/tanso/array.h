@@ -94,20 +94,22 @@ TN_API tn_array *tn_zeros_like(const tn_array *x);
 TN_API tn_array *tn_ones_like(const tn_array *x);
 
 /* ---- elementwise functions of one operand ------------------------------------------------------------------ */
-/* Integers and bool become floats where NumPy does so (int8 -> float16, int16 -> float32, else float64). */
+/* Of x's shape. Integers and bool become floats where NumPy does so (int8 -> float16, int16 -> float32, else float64); a dtype that
+ * a function does not take is TN_ERR_DTYPE. Angles are in radians. What is beyond a function's domain is NaN or infinite, as IEEE has
+ * it, and no error; isnan to logical_not give bool. */
 
 TN_API tn_array *tn_negative(const tn_array *x);
 TN_API tn_array *tn_abs(const tn_array *x);
-TN_API tn_array *tn_sign(const tn_array *x);
+TN_API tn_array *tn_sign(const tn_array *x); /* -1, 0, 1; of complex numbers x / |x| */
 TN_API tn_array *tn_square(const tn_array *x);
 TN_API tn_array *tn_reciprocal(const tn_array *x);
 TN_API tn_array *tn_exp(const tn_array *x);
 TN_API tn_array *tn_exp2(const tn_array *x);
-TN_API tn_array *tn_expm1(const tn_array *x);
+TN_API tn_array *tn_expm1(const tn_array *x); /* exp(x) - 1 */
 TN_API tn_array *tn_log(const tn_array *x);
 TN_API tn_array *tn_log2(const tn_array *x);
 TN_API tn_array *tn_log10(const tn_array *x);
-TN_API tn_array *tn_log1p(const tn_array *x);
+TN_API tn_array *tn_log1p(const tn_array *x); /* log(1 + x) */
 TN_API tn_array *tn_sqrt(const tn_array *x);
 TN_API tn_array *tn_rsqrt(const tn_array *x); /* 1 / sqrt(x) */
 TN_API tn_array *tn_cbrt(const tn_array *x);
@@ -124,7 +126,7 @@ TN_API tn_array *tn_arcsinh(const tn_array *x);
 TN_API tn_array *tn_arccosh(const tn_array *x);
 TN_API tn_array *tn_arctanh(const tn_array *x);
 TN_API tn_array *tn_erf(const tn_array *x);
-TN_API tn_array *tn_erfc(const tn_array *x);
+TN_API tn_array *tn_erfc(const tn_array *x); /* 1 - erf(x) */
 TN_API tn_array *tn_sigmoid(const tn_array *x);  /* 1 / (1 + exp(-x)) */
 TN_API tn_array *tn_softplus(const tn_array *x); /* log(1 + exp(x)) */
 TN_API tn_array *tn_relu(const tn_array *x);     /* max(x, 0) */
@@ -148,6 +150,8 @@ TN_API tn_array *tn_invert(const tn_array *x); /* bitwise not; logical for bool 
 TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
 /* ---- elementwise functions of two and three operands ------------------------------------------------------- */
+/* Operands broadcast, and their dtypes promote as NumPy 2's do (NEP 50); shapes that do not fit are TN_ERR_SHAPE, operands on
+ * different devices TN_ERR_DEVICE. Comparisons and logic give bool. */
 
 TN_API tn_array *tn_add(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_subtract(const tn_array *a, const tn_array *b);
@@ -162,10 +166,10 @@ TN_API tn_array *tn_maximum(const tn_array *a, const tn_array *b); /* NaN wins *
 TN_API tn_array *tn_minimum(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_fmax(const tn_array *a, const tn_array *b); /* NaN loses */
 TN_API tn_array *tn_fmin(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_arctan2(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_hypot(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_copysign(const tn_array *a, const tn_array *b);
-TN_API tn_array *tn_logaddexp(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_arctan2(const tn_array *a, const tn_array *b);    /* the angle of (b, a), in radians, -pi to pi */
+TN_API tn_array *tn_hypot(const tn_array *a, const tn_array *b);      /* sqrt(a^2 + b^2), without overflow on the way */
+TN_API tn_array *tn_copysign(const tn_array *a, const tn_array *b);   /* |a| with b's sign */
+TN_API tn_array *tn_logaddexp(const tn_array *a, const tn_array *b);  /* log(exp(a) + exp(b)) */
 TN_API tn_array *tn_logaddexp2(const tn_array *a, const tn_array *b); /* log2(2^a + 2^b) */
 TN_API tn_array *tn_heaviside(const tn_array *a, const tn_array *b);  /* 0 where a < 0, 1 where a > 0, else b */
 TN_API tn_array *tn_nextafter(const tn_array *a, const tn_array *b);  /* the neighbour of a toward b */
@@ -207,11 +211,13 @@ TN_API tn_array *tn_reshape(const tn_array *x, tn_shape shape);
 /* Axes permuted: result axis i is x's axis axes.axis[i]; an empty list reverses them. */
 TN_API tn_array *tn_transpose(const tn_array *x, tn_axes axes);
 TN_API tn_array *tn_swapaxes(const tn_array *x, int a, int b);
+/* x repeated along new axes in front and those of extent 1. */
 TN_API tn_array *tn_broadcast_to(const tn_array *x, tn_shape shape);
 /* A new axis of extent 1 at position `axis` of the result. */
 TN_API tn_array *tn_expand_dims(const tn_array *x, int axis);
 /* Drops axes of extent 1: those listed, or all when the list is empty. */
 TN_API tn_array *tn_squeeze(const tn_array *x, tn_axes axes);
+/* One axis, C order. */
 TN_API tn_array *tn_flatten(const tn_array *x);
 
 /* Absent start, stop or step in a slice. */
@@ -228,6 +234,7 @@ TN_API tn_array *tn_slice_axis(const tn_array *x, int axis, int64_t start, int64
 TN_API tn_array *tn_index(const tn_array *x, int64_t i);
 /* A copy of x in which x[ranges] is `value` (broadcast, cast to x's dtype). */
 TN_API tn_array *tn_slice_update(const tn_array *x, int count, const tn_slice_range *ranges, const tn_array *value);
+/* The order of elements reversed along axes; an empty list: along all. */
 TN_API tn_array *tn_flip(const tn_array *x, tn_axes axes);
 
 /* Joins along an existing axis; stacks along a new one. count >= 1; shapes must agree but for the axis; dtypes
@@ -255,6 +262,8 @@ typedef struct tn_reduce_opts {
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;
 
+/* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN. Variances are
+ * means of |x - mean|^2. */
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_prod_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_mean_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -263,6 +272,7 @@ TN_API tn_array *tn_std_with(const tn_array *x, const tn_reduce_opts *opts);
 /* An empty extent is an error, as in NumPy; NaN wins. */
 TN_API tn_array *tn_max_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_min_with(const tn_array *x, const tn_reduce_opts *opts);
+/* Whether any element, whether every one is not 0; bool. Over nothing false, true. */
 TN_API tn_array *tn_any_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_all_with(const tn_array *x, const tn_reduce_opts *opts);
 /* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array; out: bool or
@@ -285,7 +295,7 @@ struct tn_out_opts {
                             "same_kind" (default), "unsafe" */
 };
 
-/* Along one axis (negative: from the end); of integers in floats, as tn_exp. */
+/* exp(x) / sum(exp(x)) and its logarithm, computed stably, along one axis (negative: from the end); of integers in floats, as tn_exp. */
 TN_API tn_array *tn_softmax(const tn_array *x, int axis);
 TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 

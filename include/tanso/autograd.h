@@ -42,6 +42,7 @@ typedef struct tn_backward_opts {
 TN_API tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts);
 /* x's gradient: the same handle each time, owned by x; an error array if there is none. */
 TN_API tn_array *tn_grad(const tn_array *x);
+/* Whether x has a gradient; forgetting it. */
 TN_API bool tn_has_grad(const tn_array *x);
 TN_API void tn_clear_grad(tn_array *x);
 /* Points x's gradient at `grad`'s value (shape and dtype of x): what gradient hooks do. */
@@ -56,6 +57,7 @@ TN_API tn_array *tn_detach(const tn_array *x);
 /* While off, operations record nothing for backward: between push and pop (they nest), or in TN_NO_GRAD { ... }. */
 TN_API void tn_no_grad_push(void);
 TN_API void tn_no_grad_pop(void);
+/* Whether this thread records for backward now. */
 TN_API bool tn_grad_enabled(void);
 typedef struct tn__grad_guard {
     char _;

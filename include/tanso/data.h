@@ -50,6 +50,7 @@ TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *fi
  * is none. */
 TN_API char *tn_data_cache(const char *name);
 
+/* NULL is ignored. A dataset that a loader has taken over is freed with it. */
 TN_API void tn_dataset_free(tn_dataset *dataset);
 /* TN_OK, or why making it failed. */
 TN_API tn_status tn_dataset_status(const tn_dataset *dataset);
@@ -64,7 +65,7 @@ TN_API int64_t tn_dataset_classes(const tn_dataset *dataset);
 /* A minibatch. Its arrays belong to the loader and are valid until the next tn_loader_next. */
 typedef struct tn_batch {
     tn_array *x, *t;
-    int64_t size; /* samples */
+    int64_t size; /* samples; fewer in an epoch's last one */
 } tn_batch;
 
 typedef struct tn_loader tn_loader;
@@ -86,6 +87,7 @@ TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *
 /* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once
  * when the thread has a latched error. */
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
+/* Frees it with its minibatch, and its dataset if it has taken that over. NULL is ignored. */
 TN_API void tn_loader_free(tn_loader *loader);
 /* TN_OK, or the error that stopped it. */
 TN_API tn_status tn_loader_status(const tn_loader *loader);

@@ -31,6 +31,7 @@ TN_API int tn_device_count(tn_device_kind kind);
 /* Whether there is a GPU that works, and how many; tn_device_available(tn_cuda(0), &why) says why not. */
 TN_API bool tn_cuda_available(void);
 TN_API int tn_cuda_count(void);
+/* The same kind and index; the zero device is equal to itself alone. */
 TN_API bool tn_device_equal(tn_device a, tn_device b);
 
 /* What is known of a device; zero or "" where it means nothing or is unknown. */
@@ -48,7 +49,8 @@ typedef struct tn_device_info {
 /* Opens the device; all zero, with a latched error, if it cannot be used. */
 TN_API tn_device_info tn_device_properties(tn_device device);
 
-/* The thread's current device, where creation functions make arrays. */
+/* The thread's current device, where creation functions make arrays. Setting one that cannot be used is TN_ERR_DEVICE, and the
+ * current one stays. */
 TN_API tn_device tn_current_device(void);
 TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
 
@@ -82,7 +84,9 @@ typedef struct tn_memory_info {
     size_t total;  /* physical memory of the device, 0 if unknown */
     size_t pinned; /* host memory held for transfers to and from the device */
 } tn_memory_info;
+/* The bytes that arrays of this process take on a device; all zero, with a latched error, if it cannot be used. */
 TN_API tn_memory_info tn_memory_stats(tn_device device);
+/* `peak` begins anew from what is used now. */
 TN_API void tn_memory_reset_peak(tn_device device);
 /* Returns cached blocks to the system; gives the bytes returned. */
 TN_API size_t tn_memory_trim(tn_device device);
@@ -96,7 +100,7 @@ TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
 /* The same from text: bytes as "512M" or "4G", a share of the device's memory as "80%", or "none". TN_ERR_VALUE for others. */
 TN_API tn_status tn_memory_limit_parse(tn_device device, const char *text) TN_MUST_CHECK;
 
-/* Threads that evaluation on the CPU uses; 0 asks for one a core that this process may run on. Before it is set, the
+/* Threads that evaluation on the CPU uses, in the whole process; 0 or less asks for one a core that this process may run on. Before it is set, the
  * count comes from TANSO_THREADS, else OMP_NUM_THREADS, else that. Results do not depend on it. */
 TN_API void tn_set_threads(int count);
 TN_API int tn_threads(void);

@@ -50,7 +50,7 @@ TN_API void tn_fprint(FILE *stream, const tn_array *x);
  * memory; as a string the caller frees with tn_string_free; NULL with a latched error. Evaluates nothing. */
 TN_API char *tn_plan_describe(const tn_array *x);
 
-/* Counters since the process began. */
+/* Counters of all threads since the process began. */
 typedef struct tn_engine_counters {
     uint64_t evaluations;  /* plans run */
     uint64_t plan_hits;    /* found in the plan cache */
@@ -61,7 +61,7 @@ typedef struct tn_engine_counters {
 } tn_engine_counters;
 TN_API tn_engine_counters tn_engine_stats(void);
 
-/* Switches for measurements and tests; all on by default (compile: "auto"). Changing one drops cached plans. */
+/* Switches of the whole process, for measurements and tests; all on by default (compile: "auto"). Changing one drops cached plans. */
 typedef enum tn_compile_mode {
     TN_COMPILE_AUTO = 0, /* small evaluations by the reference evaluator until they recur as in a loop, then compiled */
     TN_COMPILE_ALWAYS,
@@ -72,8 +72,8 @@ TN_API void tn_set_fusion(bool on);
 TN_API void tn_set_memory_planning(bool on);
 
 /* How GPUs multiply float32 matrices, in the whole process; TN_MATMUL_FLOAT32 unless set. Setting another one drops cached
- * plans. The CPU always multiplies in float32, whatever is set, and so do a GPU's kernels for small products, which gain
- * nothing; other dtypes are not concerned (products of float16 and bfloat16 add in float32). */
+ * plans. The CPU always multiplies in float32, whatever is set, and so, with TN_MATMUL_TF32, do a GPU's kernels for small products,
+ * which gain nothing; other dtypes are not concerned (products of float16 and bfloat16 add in float32). */
 TN_API void tn_set_matmul_precision(tn_matmul_precision precision);
 TN_API tn_matmul_precision tn_get_matmul_precision(void);
 

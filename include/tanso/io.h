@@ -20,7 +20,9 @@ extern "C" {
  * (safetensors' metadata; kept in .npz as entries of uint8). Never NULL. */
 typedef struct tn_archive tn_archive;
 TN_API tn_archive *tn_archive_new(void);
+/* Frees it with its arrays and texts. NULL is ignored. */
 TN_API void tn_archive_free(tn_archive *archive);
+/* TN_OK, or why it could not be made or read. */
 TN_API tn_status tn_archive_status(const tn_archive *archive);
 /* Adds a new handle to x's value; a name that is there already is replaced. */
 TN_API tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *x);

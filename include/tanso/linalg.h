@@ -73,6 +73,7 @@ typedef struct tn_qr_opts {
     char _;
     tn_qr_mode mode;
 } tn_qr_opts;
+/* a = q r: q's columns are orthonormal, r is upper triangular. */
 TN_API tn_status tn_linalg_qr_with(const tn_array *a, tn_array **q, tn_array **r, const tn_qr_opts *opts);
 
 typedef struct tn_svd_opts {

@@ -71,21 +71,24 @@ TN_API tn_array *tn_triu(const tn_array *x, int k);
 
 /* ---- axes -------------------------------------------------------------------------------------------------- */
 
+/* One axis, C order. */
 TN_API tn_array *tn_ravel(const tn_array *x);
 /* The axes `source` at the places `destination`, the others in order. */
 TN_API tn_array *tn_moveaxis(const tn_array *x, tn_axes source, tn_axes destination);
 /* The axis in front of the axis `start`. */
 TN_API tn_array *tn_rollaxis(const tn_array *x, int axis, int start);
+/* With axes of extent 1 added in front; of 3: a vector of n as (1, n, 1), a matrix as (m, n, 1). */
 TN_API tn_array *tn_atleast_1d(const tn_array *x);
 TN_API tn_array *tn_atleast_2d(const tn_array *x);
 TN_API tn_array *tn_atleast_3d(const tn_array *x);
-/* The shape that shapes broadcast to. */
+/* The shape that shapes broadcast to; TN_ERR_SHAPE if there is none. */
 TN_API tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out);
-/* All in their common shape, into out. */
+/* All in their common shape, into out[0 .. count-1]. */
 TN_API tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out);
 
 /* ---- rearranging ------------------------------------------------------------------------------------------- */
 
+/* The second axis reversed (of at least two); the first. */
 TN_API tn_array *tn_fliplr(const tn_array *x);
 TN_API tn_array *tn_flipud(const tn_array *x);
 /* Elements moved by `shift` places, those that leave come in at the other end: along each of `axes` by its own shift (one shift
@@ -116,6 +119,8 @@ TN_API tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const
 
 /* ---- joining and splitting --------------------------------------------------------------------------------- */
 
+/* `count` >= 1 arrays one below the other, vectors as rows; side by side, vectors one behind the other; one behind the other along a
+ * third axis; vectors as the columns of a matrix, beside matrices. Dtypes promote. */
 TN_API tn_array *tn_vstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_hstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_vstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);

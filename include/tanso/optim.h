@@ -47,7 +47,9 @@ TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
  * too. A parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After
  * a failure the parameters and the state have their old values, and the gradients are cleared. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
+/* Frees it with its state; the layer stays. NULL is ignored. */
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
+/* TN_OK, or why making it failed. */
 TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
 
 /* The learning rate and the number of steps done; both may change freely during training. */

@@ -11,6 +11,7 @@ extern "C" {
 
 /* ---- windows: vectors of n numbers, 1 in the middle; float32 by default; n < 1 gives none, and one is 1 ---- */
 
+/* With x from -1 to 1 over the window: 1 - |x|; 0.42 + 0.5 cos(pi x) + 0.08 cos(2 pi x); 0.54 + 0.46 cos(pi x); 0.5 + 0.5 cos(pi x). */
 TN_API tn_array *tn_bartlett_with(int64_t n, const tn_create_opts *opts);
 TN_API tn_array *tn_blackman_with(int64_t n, const tn_create_opts *opts);
 TN_API tn_array *tn_hamming_with(int64_t n, const tn_create_opts *opts);

@@ -24,6 +24,7 @@ typedef struct tn_axis_opts {
 
 /* ---- sorting: along the last axis by default ---- */
 
+/* The elements in ascending order. */
 TN_API tn_array *tn_sort_with(const tn_array *x, const tn_axis_opts *opts);
 /* int64 positions that sort x along the axis. */
 TN_API tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts);
@@ -42,6 +43,7 @@ TN_API tn_array *tn_sort_complex(const tn_array *x);
 
 /* ---- scans: of the flat array by default ---- */
 
+/* Sums, products of the elements up to each one. */
 TN_API tn_array *tn_cumsum_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cumprod_with(const tn_array *x, const tn_axis_opts *opts);
 /* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. The gradient goes to the element, of equal ones the last. */
@@ -80,6 +82,7 @@ typedef struct tn_unique_opts {
 TN_API tn_array *tn_unique_with(const tn_array *x, const tn_unique_opts *opts);
 /* Which elements of x are in `set`: bool of x's shape; the other way round with `invert`. */
 TN_API tn_array *tn_isin(const tn_array *x, const tn_array *set, bool invert);
+/* The elements of both; of either; of a that b has not; of one of them only. */
 TN_API tn_array *tn_intersect1d(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_union1d(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_setdiff1d(const tn_array *a, const tn_array *b);

@@ -15,6 +15,7 @@ extern "C" {
 
 /* ---- order statistics -------------------------------------------------------------------------------------- */
 
+/* The middle element, of an even number the mean of the two; NaN where there is one. */
 TN_API tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts);
 /* Largest less smallest. */
 TN_API tn_array *tn_ptp_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -50,10 +51,12 @@ typedef struct tn_cov_opts {
     const tn_array *aweights; /* and how much it weighs */
     tn_dtype dtype;           /* computed in; default: at least float64 */
 } tn_cov_opts;
+/* tn_cov with weights and a dtype. */
 TN_API tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts);
 /* n x n covariances of n variables (rows; one row: a 0-d result) from observations in columns; divisor: count - ddof, ddof -1
  * stands for the usual 1. `by_columns`: variables are columns. */
 TN_API tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof);
+/* Covariances over the product of both deviations, -1 to 1. */
 TN_API tn_array *tn_corrcoef(const tn_array *x, bool by_columns);
 /* Sums of products at all shifts of two vectors: mode "full", "same" or "valid" (NumPy's convolve and correlate). */
 TN_API tn_array *tn_convolve(const tn_array *a, const tn_array *b, const char *mode);
@@ -61,6 +64,7 @@ TN_API tn_array *tn_correlate(const tn_array *a, const tn_array *b, const char *
 
 /* ---- without NaN ------------------------------------------------------------------------------------------- */
 
+/* The functions of these names, of the elements that are no NaN. */
 TN_API tn_array *tn_nansum_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_nanprod_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_nanmean_with(const tn_array *x, const tn_reduce_opts *opts);

@@ -21,6 +21,7 @@ TN_API tn_meter *tn_meter_new(tn_device device);
 TN_API void tn_meter_add(tn_meter *meter, const tn_array *value, double weight);
 /* The mean so far, and a fresh start; NaN when nothing was added or on an error (latched). */
 TN_API double tn_meter_take(tn_meter *meter);
+/* NULL is ignored. */
 TN_API void tn_meter_free(tn_meter *meter);
 
 /* One epoch's figures. */
@@ -40,8 +41,8 @@ typedef struct tn_train_opts {
     const char *schedule;  /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line), "cosine"
                             * (along half a cosine); default suits the dataset, constant if `optimizer` is given */
     int epochs;            /* default suits the dataset */
-    int64_t batch;
-    uint64_t seed;
+    int64_t batch;         /* samples a minibatch; default suits the dataset */
+    uint64_t seed;         /* of first weights, shuffling and dropout */
     tn_device device;      /* default: best */
     const char *out;       /* folder for model.safetensors, log.jsonl, curve.svg, snapshot; NULL: nothing is written */
     bool resume;           /* go on from out's snapshot, bit for bit: settings left at their default are the snapshot's, others

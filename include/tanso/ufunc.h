@@ -32,6 +32,7 @@ typedef struct tn_ufunc_opts {
 
 typedef tn_array *tn_unary_function(const tn_array *x);
 typedef tn_array *tn_binary_function(const tn_array *a, const tn_array *b);
+/* f(x), f(a, b) with options; `f` is one of the library's functions, or any other that is made of them. */
 TN_API tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts);
 TN_API tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts);
 /* Points `out` at x's value, broadcast to its shape and cast to its dtype, where `where` (may be NULL: everywhere); gives a new
@@ -101,6 +102,7 @@ typedef struct tn_close_opts {
     bool equal_nan;      /* NaN equals NaN */
 } tn_close_opts;
 
+/* Elementwise, bool. */
 TN_API tn_array *tn_isclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts);
 /* These read the answer, so they evaluate; false with a latched error for error arrays. */
 TN_API bool tn_allclose_with(const tn_array *a, const tn_array *b, const tn_close_opts *opts);
