@@ -43,7 +43,7 @@ static const char *extent_text(int loop, char *text, size_t size)
 }
 
 /* Where the gathered lines of the tile begin, or what the lines have at each k, into shared memory. */
-static void emit_places(tn__printer *p)
+static void emit_places(tn__printer *p, bool early)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]];
@@ -54,7 +54,9 @@ static void emit_places(tn__printer *p)
     tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
     tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
     tn__emit_scope(p);
+    p->fresh = early;
     tn__emit_need(p, a->lines_at);
+    p->fresh = false;
     snprintf(extent, sizeof extent, "n[%d]", k_param(n, a));
     tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at,
              a->by_k ? extent : stride_text(a, n->product.row_loop, step, sizeof step));
@@ -247,9 +249,11 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     tn__product_open_element(p, true, spread->row, spread->column);
     p->pass = 0;
     p->lane = "u";
+    p->fresh = first;
     for (int e = 0; e < n->expr_count; e++)
         if (n->expr[e].kept && given(n, e) == first)
             tn__emit_need(p, e);
+    p->fresh = false;
     tn__line(p, "}");
     tn__line(p, "}");
     tn__line(p, "}");
@@ -296,11 +300,12 @@ static void emit_factors(tn__printer *p)
 }
 
 /* Starts the copies of factors, or fetches b. */
-static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
+static void emit_start(tn__printer *p, bool a, bool b, bool last, bool early, int depth)
 {
     const char *names[] = {"false", "true"};
     if (!holds(p->nest))
-        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last], depth);
+        tn__line(p, "tn_start%s<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", early ? "_early" : "", names[a], names[b],
+                 names[last], depth);
     else if (b && p->nest->product.tile.core == TN__CORE_THIN)
         tn__line(p, "core::hold(held, factor1, n[%d]);", depth);
     else if (b)
@@ -329,22 +334,22 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (holds(n))
         tn__line(p, "core::held held;");
     if (places_first) /* some threads ask where they are while the others start b's copies */
-        emit_places(p);
+        emit_places(p, true);
     if (b_first)
-        emit_start(p, false, true, false, depth);
+        emit_start(p, false, true, false, true, depth);
     if (places_first)
         places_are_there(p);
     if (a_first)
-        emit_start(p, true, false, b_first, depth);
+        emit_start(p, true, false, b_first, true, depth);
     emit_ahead(p, spread, true);
     tn__line(p, "tn_take_over();");
     tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
     if (a->lines && !places_first) {
-        emit_places(p);
+        emit_places(p, false);
         places_are_there(p);
     }
     if (!a_first || !b_first)
-        emit_start(p, !a_first, !b_first, true, depth);
+        emit_start(p, !a_first, !b_first, true, false, depth);
     emit_ahead(p, spread, false);
     emit_run(p, depth);
     p->pass = 1;

@@ -78,6 +78,34 @@ TN_HOT int tn_kept(int n)
     return n;
 }
 
+/* What lies somewhere, read before this kernel has waited for those in front, which have been started before an earlier one wrote
+ * there had ended: from the second-level cache, as the multiprocessor's own may have what was there before. */
+template <typename T> TN_HOT T tn_fresh(const T *p)
+{
+    constexpr int PIECE = alignof(T) < 16 ? alignof(T) : 16;
+    static_assert(sizeof(T) % PIECE == 0, "");
+    const tn_u64 at = __cvta_generic_to_global(p);
+    tn_u32 word[(sizeof(T) + 3) / 4];
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(T); i += PIECE) {
+        tn_u32 *const w = word + i / 4;
+        if constexpr (PIECE == 16)
+            asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(at + i));
+        else if constexpr (PIECE == 8)
+            asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(at + i));
+        else if constexpr (PIECE == 4)
+            asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+        else if constexpr (PIECE == 2)
+            asm volatile("ld.global.cg.u16 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+        else
+            asm volatile("ld.global.cg.u8 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+    }
+    static_assert(PIECE >= 4 || sizeof(T) == PIECE, "");
+    T x;
+    memcpy(&x, word, sizeof x);
+    return x;
+}
+
 extern __shared__ __align__(16) unsigned char tn_shared[];
 
 /* A factor as a tile sees it: its lines, by k. */
@@ -124,12 +152,15 @@ struct tn_side {
     bool quads;
     tn_i64 begin[KEEPS ? QUADS_EACH : 1];
 
+    /* Is it copied in pieces of 16 bytes? */
+    TN_HOT bool in_quads(const tn_factor<T> &f) { return f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED); }
+
     /* The factor, of which so many stages have been started. */
     TN_HOT tn_side make(const tn_factor<T> &f, int started)
     {
         static_assert(!BY_K || (GATHERED && !ALONG_K), "");
         tn_side side = {f.from + (BY_K ? 0 : started * DEPTH * f.k_step), ALONG_K ? f.step : f.k_step, BY_K ? 0 : DEPTH * f.k_step,
-                        f.lines, f.places + (BY_K ? started * DEPTH : 0), f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED)};
+                        f.lines, f.places + (BY_K ? started * DEPTH : 0), in_quads(f)};
         if constexpr (KEEPS)
 #pragma unroll
             for (int i = 0; i < QUADS_EACH; i++) {
@@ -248,6 +279,16 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
         if (LAST)
             tn_copies_are_a_stage();
     }
+}
+
+/* The same before the kernel has waited for those in front (see tn_fresh): smaller pieces than 16 bytes come by way of the
+ * multiprocessor's cache, which this empties. */
+template <typename CORE, bool A, bool B, bool LAST, typename T>
+TN_HOT void tn_start_early(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+{
+    if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b)))
+        __threadfence();
+    tn_start<CORE, A, B, LAST>(shared, a, b, extent);
 }
 
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
