@@ -146,8 +146,8 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head = "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
                  "tn_i64 blocks, tn_i64 *fault)\n",
-    .back_head = "template <typename HELD> static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, "
-                 "const tn_u64 *s, tn_i64 block, tn_i64 blocks, tn_i64 *fault, const HELD &held)\n",
+    .back_head = "static __device__ __forceinline__ auto nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
+                 "tn_i64 *fault)\n",
     .own_scalars = true,
     .helpers = tn__cu_helpers,
     .random_helpers = tn__cu_random_helpers,

@@ -150,7 +150,8 @@ void tn__product_emit_origins(tn__printer *p)
         for (int l = 0; l < n->loop_count; l++)
             if (l == product->row_loop || l == product->column_loop)
                 reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
-        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && !a->held && a->value >= 0 &&
+        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && !a->held && !a->own &&
+                  a->value >= 0 &&
                   reach < INT32_MAX;
         if (!a->near)
             continue;
@@ -342,12 +343,19 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (a_first)
         emit_start(p, true, false, b_first, true, depth);
     emit_ahead(p, spread, true);
+    bool aims = n->product.tile.core == TN__CORE_THIN, lines_known = !a->lines || places_first;
+    if (spread->ready)
+        spread->ready(p);
+    if (aims && lines_known)
+        tn__line(p, "core::aim(held, factor0);");
     tn__line(p, "tn_take_over();");
     tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
     if (a->lines && !places_first) {
         emit_places(p, false);
         places_are_there(p);
     }
+    if (aims && !lines_known)
+        tn__line(p, "core::aim(held, factor0);");
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, false, depth);
     emit_ahead(p, spread, false);

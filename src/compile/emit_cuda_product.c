@@ -87,16 +87,85 @@ static void store_kept(tn__printer *p, int level)
     }
 }
 
+/* ---- ahead of the product ---- */
+
+/* The same for all elements, and no load. */
+static bool is_constant(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    if (x->kind != TN__EXPR_SCALAR && (x->kind != TN__EXPR_OP || x->user || tn__is_divided(x)))
+        return false;
+    for (int i = 0; i < x->arity; i++)
+        if (!is_constant(n, x->arg[i]))
+            return false;
+    return true;
+}
+
+static void emit_constants(tn__printer *p)
+{
+    int scope = p->scope;
+    p->scope = ITEM;
+    for (int e = 0; e < p->nest->expr_count; e++)
+        if (is_constant(p->nest, e))
+            tn__emit_need(p, e);
+    p->scope = scope;
+}
+
+/* Where a thread's only element of each result is, when there is nothing else to do yet. */
+static void aim_rows(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        tn__access *a = &n->access[n->store[s].access];
+        a->own = true;
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "auto *const q%d = tn_settled(p%d + n[%d]", n->store[s].access, n->store[s].access, a->param + 1);
+        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
+            if (a->stride[l] && l == n->product.row_loop)
+                tn__text_addf(p->text, " + (top + warp) * n[%d]", param);
+            else if (a->stride[l] && l == n->product.column_loop)
+                tn__text_addf(p->text, " + (left + lane) * n[%d]", param);
+            else if (a->stride[l])
+                tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+        tn__text_add(p->text, ");\n");
+    }
+}
+
 /* ---- behind another product ---- */
+
+/* What the nest behind needs beside the block's rows is made ready along with the first one's. */
+static void prepare_next(tn__printer *p)
+{
+    const tn__nest_product *product = &p->nest->product;
+    if (product->goes_on)
+        tn__line(p, "const auto next = nest%d(p, n + n[%d], s, block, fault);", product->next, product->next_param);
+}
 
 /* The block's rows are in memory, and its threads have b: on with the nest behind. */
 static void emit_next(tn__printer *p)
 {
-    const tn__nest_product *product = &p->nest->product;
-    if (!product->goes_on)
+    if (!p->nest->product.goes_on)
         return;
     tn__line(p, "__syncthreads();");
-    tn__line(p, "nest%d(p, n + n[%d], s, block, blocks, fault, held);", product->next, product->next_param);
+    tn__line(p, "next(held);");
+}
+
+/* Where a thread stores them, before they are there. */
+static void aim_quads(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    for (int s = 0; s < n->store_count; s++) {
+        tn__access *a = &n->access[n->store[s].access];
+        bool down = a->stride[n->product.row_loop] != 0;
+        int param = a->param + 2;
+        a->own = in_quads(n, s);
+        if (!a->own)
+            continue;
+        for (int l = 0; l < n->product.row_loop; l++)
+            param += a->stride[l] != 0;
+        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s, param);
+        tn__line(p, "auto *const to%d = tn_settled(p%d + n[%d] + top * step%d + own);", s, n->store[s].access, a->param + 1, s);
+    }
 }
 
 static void store_quads(tn__printer *p)
@@ -104,18 +173,15 @@ static void store_quads(tn__printer *p)
     const tn__nest *n = p->nest;
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int u = 0; u < each; u += core::QUAD) {");
-    tn__product_open_element(p, false, "u / core::QUAD", "(int)threadIdx.x * core::QUAD");
+    tn__line(p, "if (u / core::QUAD < rows && own < columns) {");
     for (int s = 0; s < n->store_count; s++) {
         if (!in_quads(n, s))
             continue;
         tn__line(p, "tn_pack<%s, core::QUAD> quad%d;", tn__dtypes[n->access[n->store[s].access].dtype].ctype, s);
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int i = 0; i < core::QUAD; i++) quad%d.e[i] = kept%d[u + i];", s, s);
-        tn__emit_indent(p);
-        tn__text_addf(p->text, "auto *const to%d = &", s);
-        tn__print_element(p, n->store[s].access);
-        tn__text_add(p->text, ";\n");
-        tn__line(p, "tn_store(quad%d, to%d, columns - column, tn_aligned(to%d, 16));", s, s, s);
+        tn__line(p, "auto *const at%d = to%d + u / core::QUAD * step%d;", s, s, s);
+        tn__line(p, "tn_store(quad%d, at%d, columns - own, tn_aligned(at%d, 16));", s, s, s);
     }
     tn__line(p, "}");
     tn__line(p, "}");
@@ -130,8 +196,12 @@ static void emit_back(tn__printer *p)
     tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
     tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", EXTENT(n->product.row_loop));
     tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", EXTENT(n->product.column_loop));
-    tn__line(p, "if (rows == 0 || columns == 0) return;");
+    tn__line(p, "const int own = (int)threadIdx.x * core::QUAD;");
+    aim_quads(p);
     tn__product_emit_origins(p);
+    emit_constants(p);
+    tn__line(p, "return [=](const auto &held) {");
+    tn__line(p, "if (rows == 0 || columns == 0) return;");
     tn__line(p, "constexpr int each = core::EACH;");
     tn__line(p, "%s sum[each];", tn__product_type(n));
     tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
@@ -141,7 +211,7 @@ static void emit_back(tn__printer *p)
         tn__line(p, "for (int u = 0; u < each; u++) {");
         if (pass == 0)
             tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
-        tn__product_open_element(p, pass == 0, "u / core::QUAD", "(int)threadIdx.x * core::QUAD + u % core::QUAD");
+        tn__product_open_element(p, pass == 0, "u / core::QUAD", "own + u % core::QUAD");
         if (pass == 0)
             keep_values(p, 0);
         else
@@ -151,6 +221,7 @@ static void emit_back(tn__printer *p)
     }
     if (stored_apart(n) < n->store_count)
         store_quads(p);
+    tn__line(p, "};");
 }
 
 /* ---- elements of a tile ---- */
@@ -172,7 +243,7 @@ static void emit_elementwise(tn__printer *p)
     int each = differs_down(n) ? all : t->rows / down < 1 ? 1 : t->rows / down < AT_ONCE ? t->rows / down : AT_ONCE;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column"});
+    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", prepare_next});
     tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
@@ -296,16 +367,28 @@ static void store_items(tn__printer *p)
     tn__line(p, "}");
 }
 
+/* Of a warp. */
+static int turns_of(const tn__product_tile *t) { return (t->rows + t->threads / 32 - 1) / (t->threads / 32); }
+
+static void ready_rows(tn__printer *p)
+{
+    const tn__product_tile *t = &p->nest->product.tile;
+    prepare_next(p);
+    emit_constants(p);
+    if (t->core == TN__CORE_THIN && turns_of(t) == 1)
+        aim_rows(p);
+}
+
 static void emit_rows(tn__printer *p)
 {
     const tn__nest_product *product = &p->nest->product;
-    int warps = product->tile.threads / 32, turns = (product->tile.rows + warps - 1) / warps;
+    int turns = turns_of(&product->tile);
     if (turns <= MOST_TURNS)
         tn__product_mark(p->nest, turns);
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
-    tn__product_emit_core(p, &(tn__product_spread){turns, "warp + u * (core::THREADS / 32)", "lane"});
+    tn__product_emit_core(p, &(tn__product_spread){turns, "warp + u * (core::THREADS / 32)", "lane", ready_rows});
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
     tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
@@ -336,7 +419,7 @@ static void emit_columns(tn__printer *p)
     tn__product_mark(p->nest, each);
     tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "lane + u * lanes", "own_column"});
+    tn__product_emit_core(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", NULL});
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);
     tn__emit_extent(p);

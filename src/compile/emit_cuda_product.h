@@ -13,6 +13,7 @@
 typedef struct tn__product_spread {
     int each;
     const char *row, *column; /* of element u */
+    void (*ready)(tn__printer *p); /* emits what else is to be done before the kernel waits for those in front; or NULL */
 } tn__product_spread;
 
 /* The C type of the product's elements. */

@@ -35,6 +35,10 @@ void tn__print_element(tn__printer *p, int access)
         tn__text_add(p->text, "held.a[u / core::QUAD][u % core::QUAD]");
         return;
     }
+    if (a->own) {
+        tn__text_addf(p->text, "*q%d", access);
+        return;
+    }
     bool in_tile = p->in_tile && a->near;
     const tn__nest_product *product = &p->nest->product;
     bool down = in_tile && product->row_loop >= 0 && a->stride[product->row_loop];
@@ -240,12 +244,11 @@ void tn__emit_store(tn__printer *p, const tn__store *s)
     const tn__access *a = &p->nest->access[s->access];
     tn__emit_need(p, s->expr);
     tn__emit_indent(p);
-    tn__text_addf(p->text, "p%d[", s->access);
-    tn__print_position(p, a);
+    tn__print_element(p, s->access);
     if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
-        tn__text_addf(p->text, "] = tn_f32_to_%s(v%d);\n", tn__dtypes[a->dtype].suffix, s->expr);
+        tn__text_addf(p->text, " = tn_f32_to_%s(v%d);\n", tn__dtypes[a->dtype].suffix, s->expr);
     else
-        tn__text_addf(p->text, "] = v%d;\n", s->expr);
+        tn__text_addf(p->text, " = v%d;\n", s->expr);
 }
 
 void tn__emit_stores(tn__printer *p, bool rows, int level)

@@ -11,6 +11,19 @@
  *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by the transpose
  *            of b, of which each thread has QUAD columns from before, beside what it has of a there. A sum in the order of k.
  */
+/* What is to be computed by the time that the program comes to this place, not where it is used. */
+template <typename T> TN_HOT T *tn_settled(T *p)
+{
+    tn_u64 at = __cvta_generic_to_global(p);
+    asm volatile("" : "+l"(at));
+    return (T *)__cvta_global_to_generic(at);
+}
+TN_HOT int tn_settled(int n)
+{
+    asm volatile("" : "+r"(n));
+    return n;
+}
+
 /* B_WHOLE: all of b lies in one piece, by k; ONCE: a round is enough. */
 template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false> struct tn_thin_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T), ROUND = QUAD * THREADS;
@@ -18,11 +31,22 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
     static_assert(COLUMNS <= MOST, "");
     typedef tn_span<T, QUAD> quad;
 
-    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. */
+    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. Where that begins, if it can be read at once. */
     struct held {
         alignas(16) T at[QUAD * COLUMNS];
         alignas(16) T a[ROWS][QUAD];
+        const T *from[ROWS];
+        int quads;
     };
+
+    /* Finds out where a thread's part of a is, so that no address has to be computed when a is there. */
+    TN_HOT void aim(held &b, const tn_factor<T> &a)
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            b.from[r] = tn_settled(a.from + (!A_GATHERED ? r * a.step : r < a.lines ? a.places[r] : 0) + threadIdx.x * QUAD);
+        b.quads = tn_settled(a.quads && a.k_step == 1);
+    }
 
     TN_HOT void hold(held &b, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
     {
@@ -50,7 +74,7 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
                 hold(b, f, extent, begin);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                read(b.a[r], a, r, begin + threadIdx.x * QUAD, extent);
+                read(b.a[r], b, a, r, begin, extent);
 #pragma unroll
             for (int q = 0; q < QUAD; q++)
 #pragma unroll
@@ -72,12 +96,16 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
         __syncthreads();
     }
 
-    TN_HOT void read(T (&x)[QUAD], const tn_factor<T> &a, int row, tn_i64 k, tn_i64 extent)
+    TN_HOT void read(T (&x)[QUAD], const held &b, const tn_factor<T> &a, int row, tn_i64 begin, tn_i64 extent)
     {
-        const T *const from = a.from + (!A_GATHERED ? row * a.step : row < a.lines ? a.places[row] : 0);
-        if (a.quads && a.k_step == 1 && row < a.lines && k < extent) {
-            *(quad *)x = *(const quad *)(from + k);
+        const tn_i64 k = begin + threadIdx.x * QUAD;
+        if (b.quads) {
+            quad piece = {};
+            if (row < a.lines && k < extent)
+                piece = *(const quad *)(b.from[row] + begin);
+            *(quad *)x = piece;
         } else {
+            const T *const from = a.from + (!A_GATHERED ? row * a.step : row < a.lines ? a.places[row] : 0);
 #pragma unroll
             for (int q = 0; q < QUAD; q++)
                 x[q] = row < a.lines && k + q < extent ? one(from + (k + q) * a.k_step) : (T)0;

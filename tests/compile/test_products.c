@@ -373,7 +373,7 @@ static void test_goes_on(void **state)
             assert_int_equal(step->blocks, 100);
             assert_non_null(strstr(step->label, ";  matmul multiply"));
             const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
-            text = next(next(text, "__syncthreads();"), ", held);");
+            text = next(next(text, "__syncthreads();"), "next(held);");
             next(plan->program.source, "= (held.a["); /* h, which has been multiplied by */
             next(plan->program.source, "tn_store(quad0");
             text = next(text, "k0(const"); /* which calls the first of the two alone */

@@ -111,7 +111,7 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
                       "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
                       "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n", type, a_along, type,
                       b_along);
-        tn__text_add(&text, t.core == TN__CORE_THIN    ? "    core::held held;\n    core::hold(held, y, k);\n"
+        tn__text_add(&text, t.core == TN__CORE_THIN    ? "    core::held held;\n    core::hold(held, y, k);\n    core::aim(held, x);\n"
                                                          "    core::run(tile, x, y, k, held);\n"
                             : t.core == TN__CORE_SHORT ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
                                                        : "    tn_start<core, true, true, true>(tile, x, y, k);\n"
