@@ -29,7 +29,8 @@ TN_API tn_array *tn_sort_with(const tn_array *x, const tn_axis_opts *opts);
 /* int64 positions that sort x along the axis. */
 TN_API tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts);
 /* An order in which the elements at the `count` positions kth are where sorting puts them, smaller ones before and larger ones
- * behind: here it is the sorted order. Each kth is checked against the extent, negative ones count from the end. */
+ * behind; of short rows, for several positions and on a GPU it is the sorted order. Each kth is checked against the extent, negative
+ * ones count from the end. */
 TN_API tn_array *tn_partition_with(const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts);
 TN_API tn_array *tn_argpartition_with(const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts);
 /* The k largest elements along the axis, largest first, NaN before all; their int64 positions into *positions unless that is

@@ -10,7 +10,7 @@ static int axis_of(const tn_axis_opts *opts)
     return opts && opts->axis.count ? opts->axis.axis[0] : -1;
 }
 
-/* ---- partitions: about one place, where the device has them; else the sorted order, which is one ---- */
+/* ---- partitions: about one place, where the device has them and rows are long; else the sorted order, which is one ---- */
 
 static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts,
                            bool positions)
@@ -25,7 +25,7 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
         if (tn_size(x) > 0 && (kth[i] < -extent || kth[i] >= extent))
             return tn__refused(TN_ERR_VALUE, operation, "place %lld is out of range for an axis of extent %lld",
                                (long long)kth[i], (long long)extent);
-    if (count == 1 && tn__partitions(x))
+    if (count == 1 && tn__partitions(x, axis))
         return tn__partitioned(operation, x, axis, kth[0] < 0 ? kth[0] + extent : kth[0], positions, opts ? opts->out : NULL);
     const tn_axis_opts own = {.axis = tn__axes_of(1, &axis), .out = opts ? opts->out : NULL};
     return positions ? tn_argsort_with(x, &own) : tn_sort_with(x, &own);
@@ -46,7 +46,7 @@ static tn_array *last_places(const tn_array *x, int axis, int64_t k)
 {
     int64_t extent = tn_dim(x, axis);
     const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
-    if (k == 0 || k > extent / 2 || !tn__partitions(x))
+    if (k == 0 || k > extent / 2 || !tn__partitions(x, axis))
         return tn__cut(tn_argsort_with(x, &own), axis, extent - k, k);
     tn_array *places = tn__cut(tn__partitioned("topk", x, axis, extent - k, true, NULL), axis, extent - k, k);
     places = tn_sort_with(places, &own);
@@ -63,7 +63,7 @@ static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const 
     int64_t extent = tn_dim(x, axis);
     if (k < 0 || k > extent)
         return tn__refused(TN_ERR_VALUE, "topk", "%lld largest of %lld elements", (long long)k, (long long)extent);
-    if (!positions && k > 0 && k <= extent / 2 && tn__partitions(x)) { /* values tell all that is asked for */
+    if (!positions && k > 0 && k <= extent / 2 && tn__partitions(x, axis)) { /* values tell all that is asked for */
         const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
         tn_array *values = tn__cut(tn__partitioned("topk", x, axis, extent - k, false, NULL), axis, extent - k, k);
         return tn_flip(tn_sort_with(values, &own), own.axis);
