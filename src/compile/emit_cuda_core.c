@@ -101,7 +101,8 @@ static void emit_type(tn__printer *p)
     const tn__product_tile *t = &n->product.tile;
     const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
     const tn__access *a = &n->access[n->product.access[0]];
-    const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "";
+    const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
+    bool few = a->gather_extent <= t->step * t->slices * t->stages;
     p->emitter->tensor_products |= t->core == TN__CORE_TENSOR;
     p->emitter->thin_products |= holds(n);
     if (t->core == TN__CORE_TENSOR)
@@ -114,8 +115,9 @@ static void emit_type(tn__printer *p)
         tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->threads,
                  t->step, gathered);
     else
-        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
-                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along, gathered);
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> core;", tn__product_type(n), t->rows,
+                 t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along,
+                 truth[a->lines != 0], truth[a->by_k], truth[few]);
 }
 
 /* ---- elements ---- */
@@ -235,24 +237,53 @@ static bool any_ahead(const tn__nest *n, bool first)
     return false;
 }
 
+void tn__product_steps(const tn__nest *n, int access, char down[24], char across[24])
+{
+    const tn__nest_product *product = &n->product;
+    const int64_t *stride = n->access[access].stride;
+    snprintf(down, 24, product->row_loop >= 0 && stride[product->row_loop] ? "down%d" : "0", access);
+    snprintf(across, 24, product->column_loop >= 0 && stride[product->column_loop] ? "across%d" : "0", access);
+}
+
+/* Does the core fetch an element's number along with its neighbours, which are the thread's, too? */
+static bool fetched(const tn__nest *n, const tn__product_spread *spread, int e)
+{
+    const tn__access *a = &n->access[n->expr[e].access];
+    return spread->sums && a->near && a->dtype == n->product.dtype;
+}
+
 /* Loads what has been marked, that which the program is given or the rest. */
 static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool first)
 {
     tn__nest *n = p->nest;
+    bool others = false;
     if (!any_ahead(n, first))
         return;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first)
+        if (n->expr[e].kept && given(n, e) == first) {
             tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
+            others |= !fetched(n, spread, e);
+        }
     tn__line(p, "if (rows > 0 && columns > 0) {");
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].kept && given(n, e) == first && fetched(n, spread, e)) {
+            char down[24], across[24];
+            int access = n->expr[e].access;
+            tn__product_steps(n, access, down, across);
+            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down, across);
+        }
+    p->pass = 0;
+    p->lane = "u";
+    if (!others) {
+        tn__line(p, "}");
+        return;
+    }
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int u = 0; u < each; u++) {");
     tn__product_open_element(p, true, spread->row, spread->column);
-    p->pass = 0;
-    p->lane = "u";
     p->fresh = first;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first)
+        if (n->expr[e].kept && given(n, e) == first && !fetched(n, spread, e))
             tn__emit_need(p, e);
     p->fresh = false;
     tn__line(p, "}");
@@ -313,9 +344,15 @@ static void emit_start(tn__printer *p, bool a, bool b, bool last, bool early, in
         tn__line(p, "core::hold(held, factor1, own_column);");
 }
 
-static void emit_run(tn__printer *p, int depth)
+static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth)
 {
-    if (p->nest->product.tile.core == TN__CORE_SHORT) {
+    const tn__product_tile *t = &p->nest->product.tile;
+    if (spread->sums) {
+        tn__line(p, "%s sum[each];", tn__product_type(p->nest));
+        tn__line(p, "core::run(sum, tile, factor0, factor1, n[%d]);", depth);
+        return;
+    }
+    if (t->core == TN__CORE_SHORT) {
         tn__line(p, "const auto product = [&](int row, int) { return core::at(factor0, held, row); };");
         return;
     }
@@ -359,6 +396,6 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, false, depth);
     emit_ahead(p, spread, false);
-    emit_run(p, depth);
+    emit_run(p, spread, depth);
     p->pass = 1;
 }

@@ -4,6 +4,8 @@
  * product_tensor.cuh, which leaves it in shared memory (emit_cuda_core.c). The rest of the nest is computed from there, element
  * by element at the place where it belongs:
  *
+ *     sums          where a thread has the whole sums, it computes their elements, from its registers: neighbours are read and
+ *                   stored together
  *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then all
  *                   their stores, so that the loads do not wait for each other
  *     rows          results of few columns: the tile has whole rows, a warp reduces one
@@ -54,11 +56,21 @@ static void keep_values(tn__printer *p, int level)
         }
 }
 
-/* Does a thread store neighbouring elements at once? Behind another product it has such. */
+/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? */
+static bool from_sums(const tn__nest *n)
+{
+    const tn__product_tile *t = &n->product.tile;
+    return t->core == TN__CORE_PLAIN && !n->reduced && !n->product.goes_on &&
+           t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
+}
+
+/* Does a thread store neighbouring elements at once? Where it has sums, or behind another product. */
 static bool in_quads(const tn__nest *n, int s)
 {
     const tn__access *a = &n->access[n->store[s].access];
-    return n->product.tile.core == TN__CORE_BACK && a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
+    bool sums = from_sums(n) && a->near && a->dtype == n->product.dtype;
+    return (sums || n->product.tile.core == TN__CORE_BACK) && n->product.column_loop >= 0 && a->stride[n->product.column_loop] == 1 &&
+           tn__dtypes[a->dtype].compute == a->dtype;
 }
 
 static int stored_apart(const tn__nest *n)
@@ -234,6 +246,37 @@ static bool differs_down(const tn__nest *n)
     return false;
 }
 
+static void emit_from_sums(tn__printer *p)
+{
+    tn__nest *n = p->nest;
+    const tn__product_tile *t = &n->product.tile;
+    int each = t->rows_each * t->columns_each / t->slices;
+    tn__product_mark(n, each);
+    tn__line(p, "constexpr int each = core::EACH;");
+    tn__product_emit_core(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
+    declare_kept(p, 0);
+    for (int pass = 0; pass < 1 + (stored_apart(n) > 0); pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        if (pass == 0)
+            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
+        tn__product_open_element(p, pass == 0, "core::own_row(u)", "core::own_column(u)");
+        if (pass == 0)
+            keep_values(p, 0);
+        else
+            store_kept(p, 0);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+    for (int s = 0; s < n->store_count; s++) {
+        char down[24], across[24];
+        if (!in_quads(n, s))
+            continue;
+        tn__product_steps(n, n->store[s].access, down, across);
+        tn__line(p, "core::put(kept%d, q%d, %s, %s, rows, columns);", s, n->store[s].access, down, across);
+    }
+}
+
 static void emit_elementwise(tn__printer *p)
 {
     tn__nest *n = p->nest;
@@ -243,7 +286,7 @@ static void emit_elementwise(tn__printer *p)
     int each = differs_down(n) ? all : t->rows / down < 1 ? 1 : t->rows / down < AT_ONCE ? t->rows / down : AT_ONCE;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", prepare_next});
+    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", .ready = prepare_next});
     tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
     declare_kept(p, 0);
     for (int pass = 0; pass < 2; pass++) {
@@ -388,7 +431,7 @@ static void emit_rows(tn__printer *p)
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
-    tn__product_emit_core(p, &(tn__product_spread){turns, "warp + u * (core::THREADS / 32)", "lane", ready_rows});
+    tn__product_emit_core(p, &(tn__product_spread){turns, "warp + u * (core::THREADS / 32)", "lane", .ready = ready_rows});
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
     tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
@@ -419,7 +462,7 @@ static void emit_columns(tn__printer *p)
     tn__product_mark(p->nest, each);
     tn__line(p, "const int own_column = threadIdx.x %% core::COLUMNS, lane = threadIdx.x / core::COLUMNS;");
     tn__line(p, "constexpr int lanes = core::THREADS / core::COLUMNS, each = core::ROWS / lanes;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", NULL});
+    tn__product_emit_core(p, &(tn__product_spread){each, "lane + u * lanes", "own_column", .ready = NULL});
     if (product->column_loop >= 0)
         tn__line(p, "const tn_i64 x%d = left + own_column;", product->column_loop);
     tn__emit_extent(p);
@@ -444,7 +487,9 @@ void tn__emit_cuda_product(tn__printer *p)
         return;
     }
     tn__product_emit_place(p);
-    if (!n->reduced)
+    if (from_sums(n))
+        emit_from_sums(p);
+    else if (!n->reduced)
         emit_elementwise(p);
     else if (n->product.column_loop >= 0 && n->reduced == 1u << n->product.column_loop)
         emit_rows(p);

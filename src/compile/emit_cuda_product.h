@@ -14,6 +14,7 @@ typedef struct tn__product_spread {
     int each;
     const char *row, *column; /* of element u */
     void (*ready)(tn__printer *p); /* emits what else is to be done before the kernel waits for those in front; or NULL */
+    bool sums;                /* a thread has those whose sums it has: they stay in its registers, sum[] */
 } tn__product_spread;
 
 /* The C type of the product's elements. */
@@ -26,9 +27,11 @@ void tn__product_open_element(tn__printer *p, bool values, const char *row, cons
 void tn__product_mark(tn__nest *n, int each);
 /* Where the tile at `top` and `left` begins in what its elements read and write. */
 void tn__product_emit_origins(tn__printer *p);
+/* The steps in memory, down and across the tile, of an access that is near its tile's first element, as text. */
+void tn__product_steps(const tn__nest *n, int access, char down[24], char across[24]);
 /* Which tile is the block's. */
 void tn__product_emit_place(tn__printer *p);
-/* The tile into shared memory, and what has been marked into registers. */
+/* The tile into shared memory or registers, and what has been marked into registers. */
 void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread);
 
 #endif

@@ -190,7 +190,7 @@ static const tn__product_tile plain_tiles[] = {
     {32, 32, 4, 4, 8, 2, 8, 2, 0, 0},   {28, 32, 7, 4, 4, 8, 16, 3, 0, 0},  {28, 32, 7, 4, 4, 8, 20, 2, 0, 0},
     {32, 32, 8, 4, 4, 8, 16, 3, 0, 0},  {32, 32, 4, 8, 8, 8, 8, 3, 0, 0},   {32, 64, 8, 8, 4, 8, 8, 3, 0, 0},
     {64, 64, 8, 4, 4, 1, 20, 3, 0, 0},  {64, 64, 8, 4, 4, 2, 16, 3, 0, 0},  {128, 64, 8, 4, 4, 1, 20, 5, 0, 0},
-    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0}, {112, 64, 7, 4, 4, 1, 20, 6, 0, 0},
+    {128, 64, 8, 8, 4, 2, 16, 3, 0, 0}, {112, 64, 7, 4, 4, 1, 20, 5, 0, 0},
 };
 /* For sums over whole columns: few of them at a time. */
 static const tn__product_tile tall_tiles[] = {
@@ -279,14 +279,19 @@ static int shared(const tn__nest *nest, const tn__product_tile *t)
         return t->slices * t->rows * MOST_THIN * (int)tn_dtype_size(nest->product.dtype);
     if (t->core == TN__CORE_SHORT)
         return 0;
-    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0;
+    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0, pitch = 0;
+    bool by_k = t->core == TN__CORE_PLAIN && t->step % 2 == 0;
     for (int k = 0; k < 2; k++) {
         int lines = k ? t->columns : t->rows;
         bool along_k = tn__product_along_k(nest, k);
         int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
         int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
-        stage += (inner + (inner / odd % 2 ? 0 : odd)) * outer;
+        pitch = inner + (inner / odd % 2 ? 0 : odd);
+        stage += pitch * outer;
+        by_k = by_k && !along_k;
     }
+    if (by_k) /* what the core reads behind a stage */
+        stage += pitch;
     int result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }

@@ -9,13 +9,16 @@
  *               both kinds are copied in pieces of 16 bytes where extents and addresses allow it.
  *     slices    The warps are divided into SLICES groups. Each computes the whole tile, but for its own share of every
  *               stage: a result of few elements can so be spread over all warps of a multiprocessor.
+ *               FEW: all of k fits into the stages, and no more are started.
  *     registers In a group, each thread accumulates ROWS_EACH x COLUMNS_EACH elements of the tile: it reads that many
  *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below one
  *               another: the even and the odd ones, so that neighbours read the same numbers of b and every other thread the
  *               same of a, which is what takes shared memory half the time.
  *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the tile is
  *               their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
- *               neighbouring columns.
+ *               neighbouring columns. Where nothing but these elements is asked for, they need not go there: each thread
+ *               keeps its sums, or, of several groups, its columns', in registers, where it also fetches and puts what belongs to
+ *               them, 16 bytes at once.
  *
  * Nothing is atomic: the order of a sum depends on these constants and the extent of k alone. Each group adds its terms in
  * order of k, then the groups are added. Floating types use fused multiply-adds, as libraries do.
@@ -186,8 +189,8 @@ struct tn_side {
 
     template <int WIDTH> __device__ __forceinline__ void copy_pieces(T *to, int depth, tn_i64 inner_step) const
     {
-        constexpr int PER = INNER / WIDTH, COUNT = PER * OUTER, HOP = THREADS / PER;
-#pragma unroll
+        constexpr int PER = INNER / WIDTH, COUNT = PER * OUTER, HOP = THREADS / PER, AT_ONCE = KEEPS || WIDTH > 1 ? 32 : 8;
+#pragma unroll AT_ONCE
         for (int i = 0; i < (COUNT + THREADS - 1) / THREADS; i++) {
             const int at = i * THREADS + threadIdx.x;
             const int inner = (THREADS % PER ? at : threadIdx.x) % PER * WIDTH;
@@ -292,79 +295,220 @@ TN_HOT void tn_start_early(T *shared, const tn_factor<T> &a, const tn_factor<T> 
 }
 
 template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
-          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false, bool A_BY_K = false>
+          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false, bool A_BY_K = false, bool FEW = STAGES == 1>
 struct tn_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
     static constexpr int WARPS_DOWN = ROWS / (ROWS_EACH * LANES_DOWN), WARPS_ACROSS = COLUMNS / (COLUMNS_EACH * LANES_ACROSS);
     static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
     static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS, "");
-    /* Positions of k that are multiplied from one set of registers. */
-    static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, QUAD);
+    /* Where both factors lie by k, what one position of k needs is read while the one before it is multiplied. */
+    static constexpr bool READS_AHEAD = !A_ALONG_K && !B_ALONG_K && STEP % 2 == 0;
+    /* Positions of k that are multiplied from one set of registers, or, where they are read ahead, in a turn of the loop: it is
+     * short, as a multiprocessor runs it few times, and its instructions come from far. */
+    static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, READS_AHEAD ? 4 : QUAD);
     static_assert(STEP % UNIT == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED, false, A_BY_K> side_a;
     typedef tn_side<T, COLUMNS, DEPTH, THREADS, COLUMNS_EACH, LANES_ACROSS, B_ALONG_K, false> side_b;
-    static constexpr int AHEAD = STAGES - 1;     /* stages that are started before the first is used */
+    static constexpr int AHEAD = STAGES;         /* stages that are started before the first is used */
     static constexpr int PITCH = COLUMNS + QUAD; /* of the result */
-    static constexpr int STAGE = side_a::SIZE + side_b::SIZE, RESULT = SLICES * ROWS * PITCH;
+    static constexpr int BEHIND = READS_AHEAD ? side_b::PITCH : 0; /* of a stage: is read, but not used */
+    static constexpr int STAGE = side_a::SIZE + side_b::SIZE + BEHIND, RESULT = SLICES * ROWS * PITCH;
     static constexpr int BYTES = (int)sizeof(T) * (STAGES * STAGE > RESULT ? STAGES * STAGE : RESULT);
+
+    /* Where a thread is: its slice, its warp's first row and column, its lanes. */
+    struct spot {
+        int slice, row, column, down, across;
+    };
+    TN_HOT spot own_spot()
+    {
+        const int warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
+        constexpr int PAIR = LANES_DOWN > 1 ? 2 : 1;
+        return {(int)threadIdx.x / GROUP, warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH,
+                warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH, lane % PAIR + lane / PAIR / LANES_ACROSS * PAIR,
+                lane / PAIR % LANES_ACROSS};
+    }
 
     /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been called. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
     {
-        side_a from_a = side_a::make(a, AHEAD);
-        side_b from_b = side_b::make(b, AHEAD);
-        const int slice = threadIdx.x / GROUP, warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32;
-        constexpr int PAIR = LANES_DOWN > 1 ? 2 : 1;
-        const int down = lane % PAIR + lane / PAIR / LANES_ACROSS * PAIR, across = lane / PAIR % LANES_ACROSS;
-        const int row = warp / WARPS_ACROSS * LANES_DOWN * ROWS_EACH;
-        const int column = warp % WARPS_ACROSS * LANES_ACROSS * COLUMNS_EACH;
-        T sum[ROWS_EACH][COLUMNS_EACH] = {};
-        /* A round starts the copies of a stage and multiplies the one that was started AHEAD rounds before. */
-        int use = 0, fill = AHEAD;
-        for (tn_i64 left = extent, coming = extent - AHEAD * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
-            tn_copies_wait<AHEAD - 1>();
-            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
-            if (coming > 0) {
-                const int depth = coming < DEPTH ? (int)coming : DEPTH;
-                from_a.copy(shared + fill * STAGE, depth, a);
-                from_b.copy(shared + fill * STAGE + side_a::SIZE, depth, b);
-                fill = fill + 1 == STAGES ? 0 : fill + 1;
-            }
-            tn_copies_are_a_stage();
-            const T *const stage = shared + use * STAGE;
-            if (slice * STEP < left)
-                accumulate(sum, side_a::lane_lines(stage, row, slice * STEP),
-                           side_b::lane_lines(stage + side_a::SIZE, column, slice * STEP), down, across);
-            use = use + 1 == STAGES ? 0 : use + 1;
-        }
+        T sum[ROWS_EACH][COLUMNS_EACH];
+        multiply(sum, shared, a, b, extent);
         __syncthreads();
-        T *const to = shared + slice * ROWS * PITCH + row * PITCH + column;
+        const spot own = own_spot();
+        T *const to = shared + own.slice * ROWS * PITCH + own.row * PITCH + own.column;
 #pragma unroll
         for (int i = 0; i < ROWS_EACH; i++)
-            side_b::write_pieces(to + side_a::line(i, down) * PITCH, sum[i], across);
+            side_b::write_pieces(to + side_a::line(i, own.down) * PITCH, sum[i], own.across);
         __syncthreads();
     }
 
-    TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b, int down, int across)
+    /* The sums of a thread, of its slice. */
+    TN_HOT void multiply(T (&sum)[ROWS_EACH][COLUMNS_EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+    {
+        side_a from_a = side_a::make(a, AHEAD);
+        side_b from_b = side_b::make(b, AHEAD);
+        const spot own = own_spot();
+#pragma unroll
+        for (int i = 0; i < ROWS_EACH; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS_EACH; j++)
+                sum[i][j] = 0;
+        /* A round multiplies a stage. From the second on, it also starts the copies of one where the round before has read. */
+        int use = 0, fill = 0;
+        for (tn_i64 left = extent, coming = extent - (AHEAD - 1) * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
+            if (left == extent)
+                tn_copies_wait<AHEAD - 1>();
+            else
+                tn_copies_wait<(AHEAD > 1 ? AHEAD - 2 : 0)>();
+            __syncthreads(); /* everybody's copies are there, and the stage to fill is read no more */
+            if (left < extent) {
+                const int depth = FEW ? 0 : tn_within(coming, DEPTH);
+                if (depth) {
+                    from_a.copy(shared + fill * STAGE, depth, a);
+                    from_b.copy(shared + fill * STAGE + side_a::SIZE, depth, b);
+                }
+                tn_copies_are_a_stage();
+                fill = fill + 1 == STAGES ? 0 : fill + 1;
+            }
+            const T *const stage = shared + use * STAGE;
+            const int steps = tn_within(left - own.slice * STEP, STEP);
+            if (steps)
+                accumulate(sum, side_a::lane_lines(stage, own.row, own.slice * STEP),
+                           side_b::lane_lines(stage + side_a::SIZE, own.column, own.slice * STEP), own.down, own.across, steps);
+            use = use + 1 == STAGES ? 0 : use + 1;
+        }
+    }
+
+    /* Adds a slice's products of a stage, of which so many positions of k are left; where there are none, it has zeros. */
+    TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b, int down, int across, int steps)
+    {
+        if constexpr (READS_AHEAD) {
+            T x[2][1][ROWS_EACH], y[2][1][COLUMNS_EACH];
+            side_a::read(x[0], a, down, 0);
+            side_b::read(y[0], b, across, 0);
+#pragma unroll 1
+            for (int k = 0; k < steps; k += UNIT, a += UNIT * side_a::PITCH, b += UNIT * side_b::PITCH)
+#pragma unroll
+                for (int q = 0; q < UNIT; q++) {
+                    side_a::read(x[(q + 1) % 2], a, down, q + 1); /* behind the last one: whatever is there */
+                    side_b::read(y[(q + 1) % 2], b, across, q + 1);
+                    add(sum, x[q % 2][0], y[q % 2][0]);
+                }
+        } else {
+#pragma unroll
+            for (int k = 0; k < STEP; k += UNIT) {
+                T x[UNIT][ROWS_EACH], y[UNIT][COLUMNS_EACH];
+                side_a::read(x, a, down, k);
+                side_b::read(y, b, across, k);
+#pragma unroll
+                for (int q = 0; q < UNIT; q++)
+                    add(sum, x[q], y[q]);
+            }
+        }
+    }
+    TN_HOT void add(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T (&x)[ROWS_EACH], const T (&y)[COLUMNS_EACH])
     {
 #pragma unroll
-        for (int k = 0; k < STEP; k += UNIT) {
-            T x[UNIT][ROWS_EACH], y[UNIT][COLUMNS_EACH];
-            side_a::read(x, a, down, k);
-            side_b::read(y, b, across, k);
+        for (int i = 0; i < ROWS_EACH; i++)
 #pragma unroll
-            for (int q = 0; q < UNIT; q++)
-#pragma unroll
-                for (int i = 0; i < ROWS_EACH; i++)
-#pragma unroll
-                    for (int j = 0; j < COLUMNS_EACH; j++)
-                        sum[i][j] = tn_multiply_add(x[q][i], y[q][j], sum[i][j]);
-        }
+            for (int j = 0; j < COLUMNS_EACH; j++)
+                sum[i][j] = tn_multiply_add(x[i], y[j], sum[i][j]);
     }
 
     TN_HOT T at(const T *shared, int row, int column)
     {
         return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, ROWS * PITCH);
+    }
+
+    /* Of the sums that the threads of all slices have in common, each may keep some columns' in its registers, u = 0, 1, ... < EACH. */
+    static constexpr int OWN_COLUMNS = COLUMNS_EACH % SLICES ? COLUMNS_EACH : COLUMNS_EACH / SLICES, EACH = ROWS_EACH * OWN_COLUMNS;
+    TN_HOT int own_row(int u) { return own_spot().row + side_a::line(u / OWN_COLUMNS, own_spot().down); }
+    TN_HOT int own_column(int u)
+    {
+        const spot own = own_spot();
+        return own.column + own.slice * OWN_COLUMNS * LANES_ACROSS + side_b::line(u % OWN_COLUMNS, own.across);
+    }
+    /* The slices give each other what they do not keep by way of shared memory. */
+    TN_HOT void run(T (&x)[EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+    {
+        typedef tn_span<T, QUAD> quad;
+        static_assert(COLUMNS_EACH % (QUAD * SLICES) == 0, "");
+        static_assert((SLICES - 1) * ROWS * COLUMNS <= STAGES * STAGE, "");
+        T sum[ROWS_EACH][COLUMNS_EACH];
+        multiply(sum, shared, a, b, extent);
+        const int slice = threadIdx.x / GROUP;
+        quad *const box = (quad *)shared + threadIdx.x % GROUP; /* for a slice, of another */
+        if (SLICES > 1)
+            __syncthreads();
+#pragma unroll
+        for (int s = 0; s < SLICES; s++)
+            if (slice != s)
+#pragma unroll
+                for (int u = 0; u < EACH; u += QUAD)
+                    box[((s * (SLICES - 1) + slice - (slice > s)) * EACH + u) / QUAD * GROUP] =
+                        *(const quad *)&sum[u / OWN_COLUMNS][s * OWN_COLUMNS + u % OWN_COLUMNS];
+        if (SLICES > 1)
+            __syncthreads();
+#pragma unroll
+        for (int s = 0; s < SLICES; s++)
+            if (slice == s)
+#pragma unroll
+                for (int u = 0; u < EACH; u += QUAD) {
+                    T all[QUAD] = {};
+#pragma unroll
+                    for (int from = 0; from < SLICES; from++) {
+                        quad part;
+                        if (from == s)
+                            part = *(const quad *)&sum[u / OWN_COLUMNS][s * OWN_COLUMNS + u % OWN_COLUMNS];
+                        else
+                            part = box[((s * (SLICES - 1) + from - (from > s)) * EACH + u) / QUAD * GROUP];
+#pragma unroll
+                        for (int q = 0; q < QUAD; q++)
+                            all[q] = from ? all[q] + part.at[q] : part.at[q];
+                    }
+                    *(quad *)&x[u] = *(const quad *)all;
+                }
+    }
+
+    /* Do as many of them as are read at once lie so in memory, too? */
+    template <typename E> TN_HOT bool together(const E *at, int down, int across, int columns)
+    {
+        return across == 1 && down % QUAD == 0 && columns % QUAD == 0 &&
+               (tn_u64)at % sizeof(tn_span<E, QUAD>) == 0;
+    }
+    /* What lies in memory where they do, from the tile's first element on; the nearest element where there is none. EARLY: before
+     * the kernel has waited for those in front. */
+    template <bool EARLY, typename E> TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
+    {
+        typedef tn_span<E, QUAD> quad;
+        if (together(from, down, across, columns)) {
+#pragma unroll
+            for (int u = 0; u < EACH; u += QUAD) {
+                const quad *const at = (const quad *)(from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - QUAD));
+                *(quad *)&x[u] = EARLY ? tn_fresh(at) : *at;
+            }
+        } else {
+#pragma unroll
+            for (int u = 0; u < EACH; u++) {
+                const E *const at = from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - 1) * across;
+                x[u] = EARLY ? tn_fresh(at) : *at;
+            }
+        }
+    }
+    /* The other way round, those that there are. */
+    template <typename E> TN_HOT void put(const E (&x)[EACH], E *to, int down, int across, int rows, int columns)
+    {
+        if (together(to, down, across, columns)) {
+#pragma unroll
+            for (int u = 0; u < EACH; u += QUAD)
+                if (own_row(u) < rows && own_column(u) < columns)
+                    *(tn_span<E, QUAD> *)(to + own_row(u) * down + own_column(u)) = *(const tn_span<E, QUAD> *)&x[u];
+        } else {
+#pragma unroll
+            for (int u = 0; u < EACH; u++)
+                if (own_row(u) < rows && own_column(u) < columns)
+                    to[own_row(u) * down + own_column(u) * across] = x[u];
+        }
     }
 };

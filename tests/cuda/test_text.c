@@ -105,8 +105,8 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
         else if (t.core == TN__CORE_SHORT)
             tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads, i % 2 ? 10 : 7);
         else
-            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows, t.columns,
-                          t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages, a_along, b_along);
+            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n", type, t.rows,
+                          t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages, a_along, b_along, i % 3 == 0);
         tn__text_addf(&text,
                       "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
                       "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n", type, a_along, type,
@@ -116,8 +116,15 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
                             : t.core == TN__CORE_SHORT ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
                                                        : "    tn_start<core, true, true, true>(tile, x, y, k);\n"
                                                          "    core::run(tile, x, y, k);\n");
-        tn__text_addf(&text, "    c[threadIdx.x] = core::at(%s);\n}\n",
+        tn__text_addf(&text, "    c[threadIdx.x] = core::at(%s);\n",
                       t.core == TN__CORE_SHORT ? "x, held, threadIdx.x % core::ROWS" : "tile, threadIdx.x % core::ROWS, 0");
+        int own = t.columns_each * (strcmp(type, "tn_f32") ? 8 : 4);
+        if (t.core == TN__CORE_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
+            tn__text_addf(&text,
+                          "    %s sum[core::EACH];\n    core::fetch<false>(sum, c, (int)n, 1, (int)m, (int)n);\n"
+                          "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(sum, tile, x, y, k);\n"
+                          "    core::put(sum, c, (int)n, 1, (int)m, (int)n);\n", type);
+        tn__text_add(&text, "}\n");
     }
     return tn__text_take(&text);
 }
