@@ -289,8 +289,11 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
 template <typename CORE, bool A, bool B, bool LAST, typename T>
 TN_HOT void tn_start_early(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
 {
-    if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b)))
-        __threadfence();
+    if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b))) {
+        if (threadIdx.x == 0)
+            __threadfence();
+        __syncthreads();
+    }
     tn_start<CORE, A, B, LAST>(shared, a, b, extent);
 }
 
