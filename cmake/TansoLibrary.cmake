@@ -69,6 +69,7 @@ foreach(header IN LISTS scalar_headers)
 endforeach()
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product.cuh product)
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_tensor.cuh product_tensor)
+tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_whole.cuh product_whole)
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_thin.cuh product_thin)
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/data/digits/digits.csv.gz digits)
 

@@ -42,7 +42,7 @@ typedef struct tn__nest_call {
 /* The share that a part has of its kernel's launch. */
 typedef struct tn__part_launch {
     int64_t blocks;
-    int threads, shared, most_threads, resident, cluster; /* as of a step */
+    int threads, shared, most_threads, resident, registers, spread, cluster; /* as of a step */
     bool all_threads;  /* of a block may be more than that */
     int param;         /* where the number of blocks is in n[]; parts of a kernel with others only */
 } tn__part_launch;

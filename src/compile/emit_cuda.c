@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define MOST_BLOCKS ((int64_t)1 << 30)
+#define HALF_OF_REGISTERS 128 /* for each of a block's threads, so that two blocks have all */
 #define BLOCKS_OF_RANDOM 64 /* a multiprocessor: threads that take several chunks prepare once */
 
 static void loops(tn__printer *p)
@@ -68,23 +69,29 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
-    char resident[16] = "", cluster[40] = "";
-    if (step->resident)
-        snprintf(resident, sizeof resident, ", %d", step->resident);
+    char bounds[48], cluster[40] = "", claim[32] = "";
+    if (step->registers)
+        snprintf(bounds, sizeof bounds, "TN_BOUNDS(%d, %d)", step->most_threads, step->registers);
+    else if (step->resident)
+        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d, %d)", step->most_threads, step->resident);
+    else
+        snprintf(bounds, sizeof bounds, "__launch_bounds__(%d)", step->most_threads);
     if (step->cluster)
         snprintf(cluster, sizeof cluster, "__cluster_dims__(%d, 1, 1) ", step->cluster);
+    if (step->registers > HALF_OF_REGISTERS)
+        snprintf(claim, sizeof claim, "    tn_claim<%d>(f);\n", HALF_OF_REGISTERS + 1);
     tn__text_addf(text,
                   "struct tn_k%d { void *p[%d]; tn_i64 n[%d]; tn_u64 s[%d]; };\n"
-                  "extern \"C\" __global__ void __launch_bounds__(%d%s) %sk%d(const __grid_constant__ tn_k%d a, "
+                  "extern \"C\" __global__ void %s %sk%d(const __grid_constant__ tn_k%d a, "
                   "const __grid_constant__ tn_failure f)\n"
                   "{\n"
-                  "%s"
+                  "%s%s"
                   "    void *const *const p = a.p;\n"
                   "    const tn_i64 *const n = a.n;\n"
                   "    const tn_u64 *const s = a.s;\n"
                   "    tn_i64 *const fault = (tn_i64 *)&f;\n",
                   number, step->operand_count, step->param_count, step->scalar_count ? step->scalar_count : 1,
-                  step->most_threads, resident, cluster, number, number, step->late ? "" : "    tn_let_next_start();\n");
+                  bounds, cluster, number, number, claim, step->late ? "" : "    tn_let_next_start();\n");
     if (step->cluster) /* of one nest, which is alone */
         tn__text_addf(text,
                       "    tn_take_over();\n"
@@ -113,7 +120,6 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
 {
     if (part->nest[0]->product.there) {
         tn__launch_cuda_product(part->nest[0], emitter->chip, to);
-        to->most_threads = to->threads;
         return;
     }
     to->blocks = 1;

@@ -9,7 +9,24 @@
 
 const char tn__cu_helpers[] =
     "struct tn_failure { tn_u64 guard, latch, report, run, who; };\n"
-    "#define TN_STOP_IF_FAILED(f) if (f.guard && *(const volatile tn_u64 *)f.guard) return\n"
+    "#define TN_FAILED(f) (f.guard ? *(const volatile tn_u64 *)f.guard : 0)\n"
+    "#define TN_STOP_IF_FAILED(f) if (TN_FAILED(f)) return\n"
+    /* A kernel whose threads have so many registers at most; and so many at least, as there is something that would need them
+     * if it were ever done. Of one kernel only one bound can be said; a compiler that knows but the other leaves registers as may be. */
+    "#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204\n"
+    "#define TN_BOUNDS(threads, registers) __maxnreg__(registers)\n"
+    "template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &f)\n"
+    "{\n"
+    "    if (f.who != ~0ull) return;\n"
+    "    volatile int *const p = (volatile int *)f.report;\n"
+    "    int x[COUNT];\n"
+    "    _Pragma(\"unroll\") for (int i = 0; i < COUNT; i++) x[i] = p[i];\n"
+    "    _Pragma(\"unroll\") for (int i = COUNT - 1; i >= 0; i--) p[x[i]] = i;\n"
+    "}\n"
+    "#else\n"
+    "#define TN_BOUNDS(threads, registers) __launch_bounds__(threads)\n"
+    "template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &) {}\n"
+    "#endif\n"
     /* A kernel may be started while those before it still run: the first of these lets the next one start, and everything behind
      * the second comes after those before; there at the latest the next one may start. */
     "static __device__ __forceinline__ void tn_let_next_start(void)\n"

@@ -95,6 +95,9 @@ static bool in_one_piece(const tn__nest *n)
     return (columns < 0 || b->stride[columns] == 1) && b->gather_stride == tn__product_extents_of(n).columns;
 }
 
+/* Does a lie in shared memory before the first of b's copies is started? */
+static bool is_whole(const tn__nest *n) { return n->product.tile.core == TN__CORE_WHOLE; }
+
 static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
@@ -104,10 +107,14 @@ static void emit_type(tn__printer *p)
     const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
     bool few = a->gather_extent <= t->step * t->slices * t->stages;
     p->emitter->tensor_products |= t->core == TN__CORE_TENSOR;
+    p->emitter->whole_products |= t->core == TN__CORE_WHOLE;
     p->emitter->thin_products |= holds(n);
     if (t->core == TN__CORE_TENSOR)
         tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
                  t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
+    else if (t->core == TN__CORE_WHOLE)
+        tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, gathered);
     else if (t->core == TN__CORE_THIN)
         tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns, t->slices,
                  in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false", gathered);
@@ -335,7 +342,12 @@ static void emit_factors(tn__printer *p)
 static void emit_start(tn__printer *p, bool a, bool b, bool last, bool early, int depth)
 {
     const char *names[] = {"false", "true"};
-    if (!holds(p->nest))
+    if (is_whole(p->nest)) {
+        if (a)
+            tn__line(p, "core::bring_a(tile, factor0, n[%d]);", depth);
+        if (b)
+            tn__line(p, "core::bring_b(tile, factor1, n[%d]);", depth);
+    } else if (!holds(p->nest))
         tn__line(p, "tn_start%s<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", early ? "_early" : "", names[a], names[b],
                  names[last], depth);
     else if (b && p->nest->product.tile.core == TN__CORE_THIN)
@@ -360,25 +372,33 @@ static void emit_run(tn__printer *p, const tn__product_spread *spread, int depth
     tn__line(p, "const auto product = [&](int row, int column) { return core::at(tile, row, column); };");
 }
 
+/* Ends the block where something has failed; copies that are under way end first. */
+static void emit_stop(tn__printer *p)
+{
+    tn__line(p, holds(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
+}
+
 /* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they have
- * ended; and what elements need beside the product comes along with its factors, not behind them. */
+ * ended; and what elements need beside the product comes along with its factors, not behind them. Whether something has failed is
+ * asked for first, but waited for when the loads behind it are under way, too, unless these are at positions that may not be there. */
 void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
-    bool places_first = a->lines && given(n, a->lines_at), a_first = a->given && (!a->lines || places_first), b_first = b->given;
+    bool places_first = a->lines && given(n, a->lines_at), places_late = a->lines && !places_first;
+    bool a_first = a->given && !places_late, b_first = is_whole(n) ? b->constant : b->given;
     emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
     if (places_first) /* some threads ask where they are while the others start b's copies */
         emit_places(p, true);
-    if (b_first)
+    if (b_first && !is_whole(n))
         emit_start(p, false, true, false, true, depth);
     if (places_first)
         places_are_there(p);
     if (a_first)
-        emit_start(p, true, false, b_first, true, depth);
+        emit_start(p, true, b_first && is_whole(n), b_first, true, depth);
     emit_ahead(p, spread, true);
     bool aims = n->product.tile.core == TN__CORE_THIN, lines_known = !a->lines || places_first;
     if (spread->ready)
@@ -386,8 +406,9 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (aims && lines_known)
         tn__line(p, "core::aim(held, factor0);");
     tn__line(p, "tn_take_over();");
-    tn__line(p, "TN_STOP_IF_FAILED((*(const tn_failure *)fault));");
-    if (a->lines && !places_first) {
+    tn__line(p, "const tn_u64 failed = TN_FAILED((*(const tn_failure *)fault));");
+    if (places_late) {
+        emit_stop(p);
         emit_places(p, false);
         places_are_there(p);
     }
@@ -396,6 +417,10 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, false, depth);
     emit_ahead(p, spread, false);
+    if (!places_late && !holds(n))
+        emit_stop(p);
     emit_run(p, spread, depth);
+    if (!places_late && holds(n))
+        emit_stop(p);
     p->pass = 1;
 }

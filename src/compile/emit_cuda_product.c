@@ -14,6 +14,7 @@
  * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the transpose
  * of the factor that is in their registers (emit_back), whose elements never leave registers before they are stored.
  */
+#include "compile/emit_cuda.h"
 #include "compile/emit_cuda_product.h"
 
 #include <stdio.h>
@@ -21,7 +22,11 @@
 
 #define AT_ONCE 16   /* elements a thread keeps in registers between its loads and its stores, if none is fetched ahead */
 #define MOST_TURNS 4 /* rows of a warp for which something is */
-#define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
+/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__CUDA_THREADS: more than half of them, and the
+ * rest; and words of a thread's sums for which half of them are enough. */
+#define MORE_REGISTERS 136
+#define LESS_REGISTERS 120
+#define FEW_WORDS 32
 
 /* ---- passes ---- */
 
@@ -497,24 +502,21 @@ void tn__emit_cuda_product(tn__printer *p)
         emit_columns(p);
 }
 
-/* Kernels are started while those before them still run, and go where there is room: without this, two blocks of a launch would
- * be on one multiprocessor while others have none. So a block that computes for long takes as much shared memory as it may if
- * all blocks are to be there at once. */
-static int shared_alone(const tn__nest *nest, const tn__capabilities *chip)
-{
-    const tn__product_tile *t = &nest->product.tile;
-    int least = tn__product_shared(nest);
-    int64_t blocks = tn__product_blocks(nest), work = t->rows * t->columns * tn__product_extents_of(nest).depth;
-    if (!chip->multiprocessors || work < LONG_WORK)
-        return least;
-    int64_t each = (blocks + chip->multiprocessors - 1) / chip->multiprocessors;
-    int64_t most = ((int64_t)chip->shared_memory + (1 << 10)) / (each + 1);
-    return least < most ? (int)most : least;
-}
-
+/* Kernels are started while those before them still run, and go where there is room: so that no two blocks of a launch are on one
+ * multiprocessor while others have none, one that computes for long asks to be spread. The first kernel of a run begins beside the
+ * last one of the run in front of it, if both have a block on each multiprocessor: the first has most of its shared memory and less
+ * than half of its registers, the last one has it the other way round. */
 void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch)
 {
+    const tn__product_tile *t = &nest->product.tile;
+    int64_t blocks = tn__product_blocks(nest);
     launch->threads = nest->product.tile.threads;
-    launch->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced ? 0 : tn__product_blocks(nest);
-    launch->shared = shared_alone(nest, chip);
+    launch->most_threads = launch->threads;
+    launch->blocks = nest->loop_count && tn__nest_points(nest) == 0 && !nest->reduced ? 0 : blocks;
+    launch->shared = tn__product_shared(nest);
+    if (chip->multiprocessors && tn__product_is_long(nest))
+        launch->spread = (int)((blocks + chip->multiprocessors - 1) / chip->multiprocessors);
+    int words = t->rows_each * t->columns_each * (int)tn_dtype_size(nest->product.dtype) / 4;
+    if (launch->spread == 1 && t->threads == TN__CUDA_THREADS && words <= FEW_WORDS)
+        launch->registers = t->core == TN__CORE_WHOLE ? LESS_REGISTERS : t->core == TN__CORE_PLAIN ? MORE_REGISTERS : 0;
 }

@@ -170,6 +170,8 @@ char *tn__emit_finish(tn__emitter *emitter)
         EMBEDDED_AS(product);
     if (emitter->tensor_products)
         EMBEDDED_AS(product_tensor);
+    if (emitter->whole_products)
+        EMBEDDED_AS(product_whole);
     if (emitter->thin_products)
         EMBEDDED_AS(product_thin);
     if (emitter->user_count) /* whose macros only users' functions and what follows may see */

@@ -32,6 +32,7 @@ typedef struct tn__access {
     int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
     int64_t counted;                /* > 0: of such positions, so many of which are read */
     bool given;                     /* LOAD: of a leaf: no step of the program has written there before */
+    bool constant;                  /* and none may, in any run */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
     int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
@@ -101,10 +102,11 @@ typedef struct tn__memo {
 /* A reduction may be done in two steps: pieces of its rows, then what the pieces gave. */
 typedef enum tn__part { TN__PART_WHOLE, TN__PART_PIECES, TN__PART_RESULTS } tn__part;
 
-/* The cores of products: product.cuh's, product_tensor.cuh's, product_thin.cuh's three. */
+/* The cores of products: product.cuh's, product_tensor.cuh's, product_whole.cuh's, product_thin.cuh's three. */
 typedef enum tn__product_core {
     TN__CORE_PLAIN,
     TN__CORE_TENSOR,
+    TN__CORE_WHOLE,
     TN__CORE_THIN,
     TN__CORE_SHORT,
     TN__CORE_BACK /* behind a thin one, in its blocks */
@@ -226,7 +228,7 @@ typedef struct tn__emitter {
     const struct tn__user **user; /* users' functions used so far */
     int user_count;
     size_t user_capacity;
-    bool products, tensor_products, thin_products; /* product.cuh is needed; product_tensor.cuh, product_thin.cuh, too */
+    bool products, tensor_products, whole_products, thin_products; /* product.cuh is needed; product_tensor.cuh, ..., too */
     bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 

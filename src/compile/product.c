@@ -10,6 +10,8 @@
 #define MOST_THIN 16    /* columns of a thin product */
 #define MOST_SHORT 16   /* the extent of k of a short one */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
+#define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
+#define BESIDE_WHOLE 2 / 5  /* of a multiprocessor's shared memory is left to what runs beside a product with a factor in it */
 
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
@@ -204,7 +206,7 @@ static const tn__product_tile tensor_tiles[] = {
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
 /* For results of few columns, beside a larger one: few blocks. */
-static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
+static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}, {128, 16, 8, 4, 8, 4, 14, 2, 0, 0}};
 /* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
 static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};
@@ -273,27 +275,60 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     return base + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
 }
 
-static int shared(const tn__nest *nest, const tn__product_tile *t)
+/* Elements that a factor's part of a stage takes, as tn_side has it. */
+static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int factor, int depth)
 {
+    int quad = 16 / (int)tn_dtype_size(nest->product.dtype), lines = factor ? t->columns : t->rows;
+    bool along_k = tn__product_along_k(nest, factor);
+    int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
+    int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
+    return (inner + (inner / odd % 2 ? 0 : odd)) * outer;
+}
+
+static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
+{
+    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices;
+    int64_t a = part_of_stage(nest, t, 0, depth), b = part_of_stage(nest, t, 1, depth);
+    int64_t result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
     if (t->core == TN__CORE_THIN)
-        return t->slices * t->rows * MOST_THIN * (int)tn_dtype_size(nest->product.dtype);
+        return size * t->slices * t->rows * MOST_THIN;
     if (t->core == TN__CORE_SHORT)
         return 0;
-    int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices, stage = 0, pitch = 0;
-    bool by_k = t->core == TN__CORE_PLAIN && t->step % 2 == 0;
-    for (int k = 0; k < 2; k++) {
-        int lines = k ? t->columns : t->rows;
-        bool along_k = tn__product_along_k(nest, k);
-        int inner = along_k ? depth : lines, outer = along_k ? lines : depth;
-        int odd = t->core == TN__CORE_TENSOR && !along_k ? 2 * quad : quad;
-        pitch = inner + (inner / odd % 2 ? 0 : odd);
-        stage += pitch * outer;
-        by_k = by_k && !along_k;
-    }
-    if (by_k) /* what the core reads behind a stage */
-        stage += pitch;
-    int result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
+    if (t->core == TN__CORE_WHOLE)
+        return size * (parts(tn__product_extents_of(nest).depth, depth) * a + (t->stages * b > result ? t->stages * b : result));
+    bool by_k = t->core == TN__CORE_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) && !tn__product_along_k(nest, 1);
+    int64_t stage = a + b + (by_k ? b / depth : 0); /* what the core reads behind a stage */
     return size * (t->stages * stage > result ? t->stages * stage : result);
+}
+
+bool tn__product_is_long(const tn__nest *nest)
+{
+    return nest->product.tile.rows * nest->product.tile.columns * tn__product_extents_of(nest).depth >= LONG_WORK;
+}
+
+/* Is all that an expression reads never written by any run? */
+static bool is_constant(const tn__nest *n, int e)
+{
+    const tn__expr *x = &n->expr[e];
+    bool constant = x->kind != TN__EXPR_LOAD || n->access[x->access].constant;
+    for (int i = 0; i < x->arity; i++)
+        constant = constant && is_constant(n, x->arg[i]);
+    return constant;
+}
+
+/* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth it where that is
+ * long work, of warps that are slices of their own (product_whole.cuh), and where there is room for others beside it. */
+static bool fits_whole(const tn__nest *nest, const tn__device *device)
+{
+    const tn__access *a = &nest->access[nest->product.access[0]];
+    tn__product_tile tile = nest->product.tile;
+    if (tile.core != TN__CORE_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices || !tn__product_is_long(nest) ||
+        !a->constant || (a->lines && !is_constant(nest, a->lines_at)) || a->by_k || !tn__product_along_k(nest, 0) ||
+        tn__product_along_k(nest, 1))
+        return false;
+    tile.core = TN__CORE_WHOLE;
+    int64_t memory = (int64_t)device->capabilities.shared_memory;
+    return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE;
 }
 
 /* May tile number i compute the nest? The smallest ones fit any GPU. */
@@ -346,6 +381,8 @@ static void settle(tn__nest *nest, const tn__device *device, bool beside, int64_
         nest->product.tile.columns = (int)e.columns;
     if (nest->product.tile.core == TN__CORE_SHORT)
         nest->product.tile.step = (int)e.depth;
+    if (!beside && fits_whole(nest, device))
+        nest->product.tile.core = TN__CORE_WHOLE;
 }
 
 void tn__product_settle(tn__nest *nest, const tn__device *device) { settle(nest, device, false, 0, 0); }
@@ -373,4 +410,4 @@ int64_t tn__product_blocks(const tn__nest *nest)
     return tn__product_extents_of(nest).batch * tn__product_tiles_down(nest) * tn__product_tiles_across(nest);
 }
 
-int tn__product_shared(const tn__nest *nest) { return shared(nest, &nest->product.tile); }
+int tn__product_shared(const tn__nest *nest) { return (int)shared(nest, &nest->product.tile); }

@@ -42,6 +42,8 @@ void tn__product_settle_beside(tn__nest *nest, const tn__nest *main, int64_t blo
 int64_t tn__product_tiles_down(const tn__nest *nest);
 int64_t tn__product_tiles_across(const tn__nest *nest);
 int64_t tn__product_blocks(const tn__nest *nest);
+/* Does a block compute for about a microsecond or longer? */
+bool tn__product_is_long(const tn__nest *nest);
 /* Bytes of shared memory. */
 int tn__product_shared(const tn__nest *nest);
 /* Does a factor's line lie along k in memory? */

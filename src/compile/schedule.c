@@ -351,8 +351,37 @@ static void bring_forward(schedule *s)
     }
 }
 
-/* A product that has a block for most multiprocessors leaves the others to what lies beside it, which makes do with them: the last
- * of many small blocks would begin when that product's end. */
+static int64_t blocks_of(const schedule *s, unit *u)
+{
+    tn__part_launch launch = {0};
+    s->emitter->target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
+    return launch.blocks;
+}
+
+/* What lies beside a product makes do with the multiprocessors that this leaves idle: first what is no product, then those among
+ * what is left, or at least among all of them. */
+static void share_idle(schedule *s, int largest, int64_t idle)
+{
+    const tn__nest *main = s->unit[largest].nest[0];
+    int64_t left = idle;
+    for (int products = 0; products < 2; products++)
+        for (int i = 0; i < s->count; i++) {
+            unit *u = &s->unit[i];
+            if (u->launch != s->unit[largest].launch || i == largest || !u->count || is_product(u) != products)
+                continue;
+            if (products) {
+                tn__product_settle_beside(u->nest[0], main, left, s->fuser->device);
+                if (blocks_of(s, u) > left)
+                    tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
+            } else if (u->count == 1) {
+                u->nest[0]->beside = true;
+            }
+            left -= blocks_of(s, u);
+        }
+}
+
+/* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small blocks would
+ * begin when that product's end, and the next run's first kernel is started when all have begun. */
 static void make_room(schedule *s)
 {
     int64_t all = s->fuser->device->capabilities.multiprocessors;
@@ -363,17 +392,9 @@ static void make_room(schedule *s)
                 largest = i;
         if (s->unit[l].launch != l || !has_others(s, l) || !work_of(&s->unit[largest]))
             continue;
-        const tn__nest *main = s->unit[largest].nest[0];
-        int64_t idle = all - tn__product_blocks(main);
-        for (int i = 0; i < s->count && idle > 0 && idle <= all / 2; i++) {
-            const unit *u = &s->unit[i];
-            if (u->launch != l || i == largest || u->count != 1)
-                continue;
-            if (u->nest[0]->product.there)
-                tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
-            else
-                u->nest[0]->beside = true;
-        }
+        int64_t idle = all - tn__product_blocks(s->unit[largest].nest[0]);
+        if (idle > 0 && idle <= all / 2)
+            share_idle(s, largest, idle);
     }
 }
 
@@ -385,13 +406,12 @@ static bool emit_operation(tn__draft *draft, int value)
 }
 
 /* What a run may overwrite is nothing that its first launch can read before the run in front of it is done. */
-static void read_late(const tn__fuser *f, const tn__kernel_part *part)
+static void read_late(const tn__kernel_part *part)
 {
     for (int i = 0; i < part->count; i++)
         for (int a = 0; a < part->nest[i]->access_count; a++) {
             tn__access *access = &part->nest[i]->access[a];
-            if (access->given && f->graph->leaf[f->graph->value[access->value].leaf].donatable)
-                access->given = false;
+            access->given &= access->constant;
         }
 }
 
@@ -425,7 +445,7 @@ static bool emit_launch(schedule *s, tn__draft *draft, int launch, int *kernels)
     }
     bool first = draft->step_count == 0;
     for (int i = 0; i < count && first; i++)
-        read_late(s->fuser, &part[i]);
+        read_late(&part[i]);
     if (count == 1 && part[0].count == 1 && emitter->target->splits && emitter->target->splits(emitter, part[0].nest[0]))
         return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);

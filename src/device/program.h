@@ -70,6 +70,8 @@ typedef struct tn__step {
     int threads, shared;      /* KERNEL in CUDA: of a block; bytes of dynamic shared memory */
     int most_threads;         /* KERNEL in CUDA: that its text allows a block */
     int resident;             /* KERNEL in CUDA: blocks that are to fit on a multiprocessor together, 0: as may be */
+    int registers;            /* KERNEL in CUDA: that a thread may have, 0: as may be */
+    int spread;               /* KERNEL in CUDA: blocks that a multiprocessor takes at most, so that all have some; 0: as may be */
     int cluster;              /* KERNEL in CUDA: blocks that work together, 0: none do; the grid is a multiple of it */
     bool may_fail;            /* KERNEL: has indices that may be out of range */
     bool late;                /* KERNEL in CUDA: lets others start early only when all before it is done; the first and the last step */

@@ -401,6 +401,51 @@ static void test_goes_on_elsewhere(void **state)
     tn__plan_free(plan);
 }
 
+enum { ROWS_OF_DATASET, ROWS_AS_THEY_LIE, OVERWRITTEN, TRANSPOSED, TOO_LONG, WHOLES };
+
+/* A first layer of so many features. */
+static tn__plan *plan_first(int what)
+{
+    tn__graph graph = {0};
+    int64_t features = what == TOO_LONG ? 1028 : 784;
+    const tn__shape *batch = shape(2, 100, features), *out = shape(2, 100, 1000), *of_w = shape(2, features, 1000);
+    int x = graph_leaf(&graph, what == ROWS_OF_DATASET ? shape(2, 600, features) : batch, what == OVERWRITTEN);
+    if (what == ROWS_OF_DATASET) {
+        int at = graph_leaf(&graph, shape(1, 100), false);
+        graph.value[at].dtype = TN_INT64;
+        x = graph_op(&graph, TN__OP_GATHER, batch, x, at);
+        graph.value[x].attr.known = true;
+    }
+    int w = graph_leaf(&graph, what == TRANSPOSED ? shape(2, 1000, features) : of_w, true);
+    if (what == TRANSPOSED)
+        w = graph_permute(&graph, w, (uint8_t[]){1, 0});
+    graph_result(&graph, graph_op(&graph, TN__OP_SIGMOID, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), -1));
+    return plan_of(&graph);
+}
+
+/* Rows that no run overwrites lie whole in shared memory before the kernel waits for those in front of it, where there is room for
+ * the last kernel of the run before beside them, in registers too. */
+static void test_whole_factor(void **state)
+{
+    (void)state;
+    for (int what = 0; what < WHOLES; what++) {
+        tn__plan *plan = plan_first(what);
+        const tn__step *step = &plan->program.step[0];
+        bool whole = what == ROWS_OF_DATASET || what == ROWS_AS_THEY_LIE;
+        assert_int_equal(kernels_of(plan), 1);
+        assert_int_equal(strstr(plan->program.source, "tn_whole_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL, whole);
+        assert_int_equal(step->spread, 1);
+        assert_int_equal(strstr(plan->program.source, "void TN_BOUNDS(256, 120) ") != NULL, whole);
+        if (whole) {
+            assert_int_equal(step->shared, 5 * 28 * 164 * 4 + 2 * 160 * 36 * 4);
+            const char *text = next(plan->program.source, "> core;");
+            text = next(next(text, "core::bring_a(tile, factor0"), "tn_take_over();");
+            next(next(text, "core::bring_b(tile, factor1"), "core::run(");
+        }
+        tn__plan_free(plan);
+    }
+}
+
 /* A minibatch's rows, and their transpose, are read where they lie in the dataset, ahead of the kernels in front, so that there is no
  * kernel that gathers them; of more rows than a block knows places of, the transpose is not. */
 static void test_gathered_rows(void **state)
@@ -445,7 +490,7 @@ static void test_room(void **state)
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, g, 1));
     tn__plan *plan = plan_of(&graph);
     assert_int_equal(plan->program.step_count, 1);
-    assert_int_equal(plan->program.step[0].blocks, 112 + 16 + 8);
+    assert_int_equal(plan->program.step[0].blocks, 112 + 8 + 8);
     tn__plan_free(plan);
 }
 
@@ -483,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_thin_tiles),
         cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_goes_on_elsewhere),
+        cmocka_unit_test(test_whole_factor),
         cmocka_unit_test(test_gathered_rows),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_random_graphs),

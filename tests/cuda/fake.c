@@ -293,6 +293,13 @@ static CUresult fake_function(CUfunction *function, CUmodule module, const char 
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+static CUresult fake_function_get(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+    (void)function;
+    *value = attribute == CU_FUNC_ATTRIBUTE_NUM_REGS ? 128 : 0;
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_function_set(CUfunction function, CUfunction_attribute attribute, int value)
 {
     (void)function, (void)attribute, (void)value;
@@ -557,7 +564,8 @@ static tn__cuda_libraries libraries = {
                .cuMemFree = fake_free, .cuMemAllocHost = fake_pin, .cuMemFreeHost = fake_unpin,
                .cuMemcpyHtoDAsync = fake_to_device, .cuMemcpyDtoHAsync = fake_to_host, .cuMemcpyDtoDAsync = fake_inside,
                .cuMemsetD8Async = fake_set, .cuModuleLoadData = fake_module, .cuModuleUnload = fake_unload,
-               .cuModuleGetFunction = fake_function, .cuFuncSetAttribute = fake_function_set,
+               .cuModuleGetFunction = fake_function, .cuFuncGetAttribute = fake_function_get,
+               .cuFuncSetAttribute = fake_function_set,
                .cuLaunchKernel = fake_launch},
     .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
                .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphCreate = fake_create_graph,

@@ -170,6 +170,10 @@ static void test_every_kind_of_a_network(void **state)
         {.batch = 1, .rows = 100, .depth = 1500, .columns = 1, .kind = 2},
         {.batch = 1, .rows = 129, .depth = 777, .columns = 3, .b_across = true, .kind = 8},
         {.batch = 1, .rows = 2, .depth = 512, .columns = 7, .wide = true, .kind = 8},
+        {.batch = 1, .rows = 99, .depth = 783, .columns = 997, .kind = 1}, /* and with all of a in shared memory */
+        {.batch = 1, .rows = 100, .depth = 300, .columns = 1000, .kind = 3},
+        {.batch = 2, .rows = 60, .depth = 790, .columns = 500, .kind = 5},
+        {.batch = 1, .rows = 97, .depth = 2001, .columns = 100, .kind = 0},
     };
     for (size_t i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
         shape s = shapes[i / 2];
@@ -227,7 +231,8 @@ static void test_minibatches(void **state)
 {
     (void)state;
     /* features, batch, columns */
-    static const int64_t of[][3] = {{784, 100, 64}, {13, 7, 9}, {64, 128, 10}, {300, 129, 30}, {785, 33, 8}, {1, 5, 5}};
+    static const int64_t of[][3] = {{784, 100, 64}, {13, 7, 9}, {64, 128, 10}, {300, 129, 30}, {785, 33, 8}, {1, 5, 5},
+                                    {784, 100, 1000}, {783, 99, 997}, {500, 60, 1000}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         TN_ON_DEVICE(tn_cpu()) TN_SCOPE
         {

@@ -88,12 +88,14 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
     tn__text_addn(&text, (const char *)tn__embed_scalar_base, tn__embed_scalar_base_size);
     tn__text_addn(&text, (const char *)tn__embed_product, tn__embed_product_size);
     tn__text_addn(&text, (const char *)tn__embed_product_tensor, tn__embed_product_tensor_size);
+    tn__text_addn(&text, (const char *)tn__embed_product_whole, tn__embed_product_whole_size);
     tn__text_addn(&text, (const char *)tn__embed_product_thin, tn__embed_product_thin_size);
     for (int i = first; i < count; i += step) {
         tn__product_tile t = tn__product_tile_of(i);
         if (t.core == TN__CORE_TENSOR && strcmp(type, "tn_f32"))
             continue;
-        bool quads = t.step % 4 == 0, a_along = quads && i % 2, b_along = quads && i / 2 % 2;
+        bool quads = t.step % 4 == 0, whole = quads && t.core == TN__CORE_PLAIN && t.columns == 32 && t.threads == 32 * t.slices;
+        bool a_along = quads && (i % 2 || whole), b_along = quads && i / 2 % 2 && !whole;
         tn__text_addf(&text,
                       "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
                       "    %s *const tile = (%s *)tn_shared;\n    typedef ", i, type, type, type, type, type);
@@ -104,6 +106,9 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
             tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16, t.slices, i / 2 % 2, i % 2);
         else if (t.core == TN__CORE_SHORT)
             tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads, i % 2 ? 10 : 7);
+        else if (whole)
+            tn__text_addf(&text, "tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.rows_each,
+                          t.columns_each, t.lanes_down, t.slices, t.step, t.stages);
         else
             tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n", type, t.rows,
                           t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages, a_along, b_along, i % 3 == 0);
@@ -111,7 +116,8 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
                       "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
                       "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n", type, a_along, type,
                       b_along);
-        tn__text_add(&text, t.core == TN__CORE_THIN    ? "    core::held held;\n    core::hold(held, y, k);\n    core::aim(held, x);\n"
+        tn__text_add(&text, whole ? "    core::bring_a(tile, x, k);\n    core::bring_b(tile, y, k);\n    core::run(tile, x, y, k);\n"
+                            : t.core == TN__CORE_THIN    ? "    core::held held;\n    core::hold(held, y, k);\n    core::aim(held, x);\n"
                                                          "    core::run(tile, x, y, k, held);\n"
                             : t.core == TN__CORE_SHORT ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
                                                        : "    tn_start<core, true, true, true>(tile, x, y, k);\n"

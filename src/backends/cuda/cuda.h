@@ -198,6 +198,7 @@ struct tn__cuda_step {
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */
     CUfunction function;
+    int shared;                /* KERNEL: bytes that a block asks for */
     void *data;                /* one block, or NULL */
 };
 

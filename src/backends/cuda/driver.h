@@ -23,7 +23,8 @@
     X(cuEventElapsedTime) X(cuMemGetInfo) X(cuDeviceGetPCIBusId) \
     X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost) \
     X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) \
-    X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
+    X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
+    X(cuLaunchKernel)
 
 /* What a driver may lack: without them programs are launched step by step. */
 #define TN__CUDA_GRAPHS(X) \

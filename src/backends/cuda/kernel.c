@@ -11,6 +11,7 @@
 #define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
 #define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see emit_cuda_combine.c */
 #define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
+#define REGISTERS    (64 << 10)              /* of a multiprocessor */
 #define BLOCK 256
 
 /* Newer headers ask for the kinds of edges, too. */
@@ -135,11 +136,35 @@ static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run
     fill(s, run, word);
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     void *params[] = {word, &failure};
-    tn_status status = tn__cuda_launch(run, step->function, s->blocks, s->threads, s->shared, params,
+    tn_status status = tn__cuda_launch(run, step->function, s->blocks, s->threads, step->shared, params,
                                        s->label ? s->label : s->kernel);
     if (word != few)
         tn__free(word);
     return status;
+}
+
+/* Where registers would let a multiprocessor take more than s->spread blocks, these ask for so much shared memory that it cannot. */
+static tn_status spread(tn__cuda_step *step, tn__cuda_device *device)
+{
+    const tn__step *s = step->step;
+    int registers = 0, most = (int)((device->owner->capabilities.shared_memory + (1 << 10)) / ((size_t)s->spread + 1));
+    CUresult result = device->driver->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, step->function);
+    if ((registers + 7) / 8 * 8 * s->threads * (s->spread + 1) <= REGISTERS && step->shared < most)
+        step->shared = most;
+    return tn__cuda_check(device, result, s->kernel);
+}
+
+/* Kernels lie beside one another only where a multiprocessor's memory is divided for both in the same way. */
+static tn_status share_alike(const tn__cuda_step *step, tn__cuda_device *device)
+{
+    bool any = false;
+    for (int i = 0; i < step->program->step_count; i++)
+        any = any || step->program->step[i].spread;
+    return !any ? TN_OK
+                : tn__cuda_check(device,
+                                 device->driver->cuFuncSetAttribute(step->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                                                    CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
+                                 step->step->kernel);
 }
 
 tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, tn__cuda_module *module)
@@ -149,9 +174,14 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
         return tn__fail(TN_ERR_INTERNAL, "cuda", "kernel %s has %lld blocks of %d threads%s", s->kernel,
                         (long long)s->blocks, s->threads, module ? "" : " and no text");
     step->start = start_kernel;
+    step->shared = s->shared;
     tn_status status = tn__cuda_module_function(device, module, s->kernel, &step->function);
+    if (status == TN_OK && s->spread)
+        status = spread(step, device);
+    if (status == TN_OK)
+        status = share_alike(step, device);
     /* All that there is: another program's step of the same text may need more than this one. */
-    if (status == TN_OK && s->shared > USUAL_SHARED)
+    if (status == TN_OK && step->shared > USUAL_SHARED)
         status = tn__cuda_check(device,
                                 device->driver->cuFuncSetAttribute(
                                     step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
