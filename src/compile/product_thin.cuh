@@ -55,12 +55,12 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
         if (B_WHOLE && (tn_u64)f.from % 16 == 0 && k + QUAD <= extent) {
 #pragma unroll
             for (int i = 0; i < COLUMNS; i++)
-                *(quad *)&b.at[i * QUAD] = tn_fresh((const quad *)(from + i * QUAD));
+                *(quad *)&b.at[i * QUAD] = *(const quad *)(from + i * QUAD);
         } else {
 #pragma unroll
             for (int i = 0; i < QUAD * COLUMNS; i++) {
                 const int q = i / COLUMNS, c = i % COLUMNS;
-                b.at[i] = k + q < extent && c < f.lines ? tn_fresh(from + (B_WHOLE ? i : c * f.step + q * f.k_step)) : (T)0;
+                b.at[i] = k + q < extent && c < f.lines ? one(from + (B_WHOLE ? i : c * f.step + q * f.k_step)) : (T)0;
             }
         }
     }
@@ -160,7 +160,7 @@ template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_G
     {
 #pragma unroll
         for (int k = 0; k < DEPTH; k++)
-            b.at[k] = column < f.lines ? tn_fresh(f.from + column * f.step + k * f.k_step) : (T)0;
+            b.at[k] = column < f.lines ? f.from[column * f.step + k * f.k_step] : (T)0;
     }
 
     /* An element of the column, in a row that there is. */

@@ -39,7 +39,7 @@ typedef struct tn__cuda_graph tn__cuda_graph;
 typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
 
 /* Runs of one program that have been asked for and not launched yet: see series.c. */
-#define TN__CUDA_TOGETHER 16 /* at most */
+#define TN__CUDA_TOGETHER 32 /* at most */
 #define TN__CUDA_FEW 4       /* where the GPU would wait for more */
 typedef struct tn__cuda_held {
     pthread_mutex_t lock;      /* taken last of all, the allocator's included */
