@@ -85,14 +85,6 @@ static void emit_factor(tn__printer *p, int k)
 /* Does the core keep what a thread needs of b in registers? */
 static bool holds(const tn__nest *n) { return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT; }
 
-/* Does all of b lie in one piece, by k? */
-static bool in_one_piece(const tn__nest *n)
-{
-    const tn__access *b = &n->access[n->product.access[1]];
-    int columns = n->product.column_loop;
-    return (columns < 0 || b->stride[columns] == 1) && b->gather_stride == tn__product_extents_of(n).columns;
-}
-
 /* Does a lie in shared memory before the first of b's copies is started? */
 static bool is_whole(const tn__nest *n) { return n->product.tile.core == TN__CORE_WHOLE; }
 
@@ -115,7 +107,7 @@ static void emit_type(tn__printer *p)
                  t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, gathered);
     else if (t->core == TN__CORE_THIN)
         tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns, t->slices,
-                 in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false", gathered);
+                 tn__product_in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false", gathered);
     else if (t->core == TN__CORE_SHORT)
         tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->threads,
                  t->step, gathered);
@@ -269,7 +261,7 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
             tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
             others |= !fetched(n, spread, e);
         }
-    tn__line(p, "if (rows > 0 && columns > 0) {");
+    tn__line(p, "if (%s && columns > 0) {", spread->any ? spread->any : "rows > 0");
     for (int e = 0; e < n->expr_count; e++)
         if (n->expr[e].kept && given(n, e) == first && fetched(n, spread, e)) {
             char down[24], across[24];
@@ -346,7 +338,7 @@ static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
     } else if (!holds(p->nest))
         tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last], depth);
     else if (b && p->nest->product.tile.core == TN__CORE_THIN)
-        tn__line(p, "core::hold(held, factor1, n[%d]);", depth);
+        tn__line(p, "core::hold(held, tile, factor1, n[%d]);", depth);
     else if (b)
         tn__line(p, "core::hold(held, factor1, own_column);");
 }
@@ -400,6 +392,8 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     bool aims = n->product.tile.core == TN__CORE_THIN, lines_known = !a->lines || places_first;
     if (spread->ready)
         spread->ready(p);
+    if (aims && b_first)
+        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
     if (aims && lines_known)
         tn__line(p, "core::aim(held, factor0);");
     tn__line(p, "tn_take_over();");
@@ -413,6 +407,8 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
         tn__line(p, "core::aim(held, factor0);");
     if (!a_first || !b_first)
         emit_start(p, !a_first, !b_first, true, depth);
+    if (aims && !b_first)
+        tn__line(p, "core::take(held, tile, factor1, n[%d]);", depth);
     emit_ahead(p, spread, false);
     if (!places_late && !holds(n))
         emit_stop(p);

@@ -14,6 +14,7 @@ typedef struct tn__product_spread {
     int each;
     const char *row, *column; /* of element u */
     void (*ready)(tn__printer *p); /* emits what else is to be done before the kernel waits for those in front; or NULL */
+    const char *any;          /* has a thread one? NULL: if there are any at all */
     bool sums;                /* a thread has those whose sums it has: they stay in its registers, sum[] */
 } tn__product_spread;
 

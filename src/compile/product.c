@@ -285,13 +285,21 @@ static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int fa
     return (inner + (inner / odd % 2 ? 0 : odd)) * outer;
 }
 
+bool tn__product_in_one_piece(const tn__nest *nest)
+{
+    const tn__nest_product *p = &nest->product;
+    const tn__access *b = &nest->access[p->access[1]];
+    return (p->column_loop < 0 || b->stride[p->column_loop] == 1) && b->gather_stride == tn__product_extents_of(nest).columns;
+}
+
 static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
 {
     int size = (int)tn_dtype_size(nest->product.dtype), quad = 16 / size, depth = t->step * t->slices;
     int64_t a = part_of_stage(nest, t, 0, depth), b = part_of_stage(nest, t, 1, depth);
     int64_t result = t->slices * t->rows * (t->columns + (t->core == TN__CORE_TENSOR ? 8 : quad));
     if (t->core == TN__CORE_THIN)
-        return size * t->slices * t->rows * MOST_THIN;
+        return size * (t->slices * t->rows * MOST_THIN +
+                       (tn__product_in_one_piece(nest) ? tn__product_extents_of(nest).columns * t->threads * quad : 0));
     if (t->core == TN__CORE_SHORT)
         return 0;
     if (t->core == TN__CORE_WHOLE)

@@ -27,6 +27,8 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b);
 bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__device *device);
 /* Do the threads of a settled thin product have all of k at once? */
 bool tn__product_thin_once(const tn__nest *nest);
+/* Does all of a product's second factor lie in one piece, by k? */
+bool tn__product_in_one_piece(const tn__nest *nest);
 /* Lets it do so; both have been collapsed, and `first` is settled. */
 void tn__product_put_behind(tn__nest *first, tn__nest *next);
 

@@ -27,7 +27,8 @@ TN_HOT int tn_settled(int n)
 /* B_WHOLE: all of b lies in one piece, by k; ONCE: a round is enough. */
 template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false> struct tn_thin_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T), ROUND = QUAD * THREADS;
-    static constexpr int MOST = 16, BYTES = (int)sizeof(T) * SLICES * ROWS * MOST;
+    static constexpr int MOST = 16, SUMS = SLICES * ROWS * MOST, PART = 32 * QUAD * COLUMNS; /* of b, a warp's in a round */
+    static constexpr int BYTES = (int)sizeof(T) * (SUMS + (B_WHOLE ? SLICES * PART : 0));
     static_assert(COLUMNS <= MOST, "");
     typedef tn_span<T, QUAD> quad;
 
@@ -48,15 +49,28 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
         b.quads = tn_settled(a.quads && a.k_step == 1);
     }
 
-    TN_HOT void hold(held &b, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
+    /* Can b come in pieces of 16 bytes? By way of shared memory, so that a warp's lie beside one another: all blocks ask for all of b
+     * at once, and half a sector a request would keep the second-level cache from others. */
+    TN_HOT bool in_pieces(const tn_factor<T> &f, tn_i64 extent)
+    {
+        return B_WHOLE && (tn_u64)f.from % 16 == 0 && extent * COLUMNS % QUAD == 0;
+    }
+
+    /* Fetches a thread's part of b, or starts that: it is there behind take(). */
+    TN_HOT void hold(held &b, T *shared, const tn_factor<T> &f, tn_i64 extent, tn_i64 begin = 0)
     {
         const tn_i64 k = begin + threadIdx.x * QUAD;
-        const T *const from = f.from + k * (B_WHOLE ? COLUMNS : f.k_step);
-        if (B_WHOLE && (tn_u64)f.from % 16 == 0 && k + QUAD <= extent) {
+        if (in_pieces(f, extent)) {
+            T *const part = shared + SUMS + threadIdx.x / 32 * PART;
+            const tn_i64 first = (begin + threadIdx.x / 32 * 32 * QUAD) * COLUMNS, left = extent * COLUMNS - first;
 #pragma unroll
-            for (int i = 0; i < COLUMNS; i++)
-                *(quad *)&b.at[i * QUAD] = *(const quad *)(from + i * QUAD);
+            for (int i = 0; i < COLUMNS; i++) {
+                const int at = (i * 32 + threadIdx.x % 32) * QUAD;
+                tn_copy_async<16>(part + at, f.from + (at < left ? first + at : 0), at < left);
+            }
+            tn_copies_are_a_stage();
         } else {
+            const T *const from = f.from + k * (B_WHOLE ? COLUMNS : f.k_step);
 #pragma unroll
             for (int i = 0; i < QUAD * COLUMNS; i++) {
                 const int q = i / COLUMNS, c = i % COLUMNS;
@@ -65,13 +79,27 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
         }
     }
 
+    TN_HOT void take(held &b, const T *shared, const tn_factor<T> &f, tn_i64 extent)
+    {
+        if (!in_pieces(f, extent))
+            return;
+        tn_copies_wait<0>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < COLUMNS; i++)
+            *(quad *)&b.at[i * QUAD] = *(const quad *)(shared + SUMS + (threadIdx.x * COLUMNS + i) * QUAD);
+        __syncwarp();
+    }
+
     /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b, and the last of both then. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, held &b)
     {
         T sum[ROWS][COLUMNS] = {};
         for (tn_i64 begin = 0; begin < extent; begin += ROUND) {
-            if (!ONCE && begin)
-                hold(b, f, extent, begin);
+            if (!ONCE && begin) {
+                hold(b, shared, f, extent, begin);
+                take(b, shared, f, extent);
+            }
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
                 read(b.a[r], b, a, r, begin, extent);

@@ -294,7 +294,8 @@ static void test_factors_in_registers(void **state)
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     tn__plan *plan = plan_of(&graph);
     const char *text = next(plan->program.source, "tn_thin_product<tn_f32, 1, 10, 8, true, true> core;");
-    text = next(text, "core::hold(held, factor1");
+    text = next(text, "core::hold(held, tile, factor1");
+    text = next(text, "core::take(held, tile, factor1");
     text = next(text, "tn_take_over();");
     next(text, "core::run(tile, factor0, factor1");
     text = next(plan->program.source, "tn_short_product<tn_f32, 128, 8, 256, 10> core;");
