@@ -149,9 +149,8 @@ void tn__product_emit_origins(tn__printer *p)
         for (int l = 0; l < n->loop_count; l++)
             if (l == product->row_loop || l == product->column_loop)
                 reach += llabs(a->stride[l]) * (l == product->row_loop ? product->tile.rows : product->tile.columns);
-        a->near = many && a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle && !a->held && !a->own &&
-                  a->value >= 0 &&
-                  reach < INT32_MAX;
+        bool plain = a->kind != TN__ACCESS_INDEX && !a->gathered && !a->factor && !a->raw && !a->counted && !a->idle;
+        a->near = many && plain && !a->held && !a->own && a->value >= 0 && reach < INT32_MAX;
         if (!a->near)
             continue;
         tn__emit_indent(p);

@@ -436,7 +436,8 @@ static void emit_rows(tn__printer *p)
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
-    tn__product_emit_core(p, &(tn__product_spread){turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows", .ready = ready_rows});
+    tn__product_spread spread = {turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows", .ready = ready_rows};
+    tn__product_emit_core(p, &spread);
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);
     tn__line(p, "const int own_row = warp + turn * (core::THREADS / 32);");
