@@ -43,7 +43,7 @@ static const char *extent_text(int loop, char *text, size_t size)
 }
 
 /* Where the gathered lines of the tile begin, or what the lines have at each k, into shared memory. */
-static void emit_places(tn__printer *p)
+static void emit_places(tn__printer *p, bool early)
 {
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]];
@@ -54,7 +54,9 @@ static void emit_places(tn__printer *p)
     tn__line(p, "for (int line = threadIdx.x; line < %s; line += core::THREADS) {", a->by_k ? extent : "rows");
     tn__line(p, "const tn_i64 x%d = %sline;", n->product.row_loop, a->by_k ? "" : "top + ");
     tn__emit_scope(p);
+    p->fresh = early;
     tn__emit_need(p, a->lines_at);
+    p->fresh = false;
     snprintf(extent, sizeof extent, "n[%d]", k_param(n, a));
     tn__line(p, "tn_lines[line] = v%d * %s;", a->lines_at,
              a->by_k ? extent : stride_text(a, n->product.row_loop, step, sizeof step));
@@ -266,7 +268,7 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
-            tn__line(p, "core::fetch(k%d, q%d, %s, %s, rows, columns);", e, access, down, across);
+            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down, across);
         }
     p->pass = 0;
     p->lane = "u";
@@ -277,9 +279,11 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int u = 0; u < each; u++) {");
     tn__product_open_element(p, true, spread->row, spread->column);
+    p->fresh = first;
     for (int e = 0; e < n->expr_count; e++)
         if (n->expr[e].kept && given(n, e) == first && !fetched(n, spread, e))
             tn__emit_need(p, e);
+    p->fresh = false;
     tn__line(p, "}");
     tn__line(p, "}");
     tn__line(p, "}");
@@ -377,10 +381,10 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     emit_factors(p);
     if (holds(n))
         tn__line(p, "core::held held;");
-    if (places_first || a_first || b_first || any_ahead(n, true))
-        tn__line(p, "tn_read_anew();");
+    else if (a_first || b_first)
+        tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false", b_first ? "true" : "false");
     if (places_first) /* some threads ask where they are while the others start b's copies */
-        emit_places(p);
+        emit_places(p, true);
     if (b_first && !is_whole(n))
         emit_start(p, false, true, false, depth);
     if (places_first)
@@ -399,7 +403,7 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     tn__line(p, "const tn_u64 failed = TN_FAILED((*(const tn_failure *)fault));");
     if (places_late) {
         emit_stop(p);
-        emit_places(p);
+        emit_places(p, false);
         places_are_there(p);
     }
     if (aims && !lines_known)

@@ -65,18 +65,18 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     if (!a->gathered) {
-        tn__text_addf(p->text, "%s(", from);
+        tn__text_addf(p->text, p->fresh ? "%s(tn_fresh(&" : "%s(", from);
         tn__print_element(p, e->access);
-        tn__text_add(p->text, ")");
+        tn__text_add(p->text, p->fresh ? "))" : ")");
         return;
     }
     int extra = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++)
         extra += a->stride[l] != 0;
     if (a->known) {
-        tn__text_addf(p->text, "%s(p%d[", from, e->access);
+        tn__text_addf(p->text, "%s(%sp%d[", from, p->fresh ? "tn_fresh(&" : "", e->access);
         tn__print_position(p, a);
-        tn__text_addf(p->text, " + v%d * n[%d]])", e->arg[0], extra);
+        tn__text_addf(p->text, " + v%d * n[%d]])%s", e->arg[0], extra, p->fresh ? ")" : "");
         return;
     }
     tn__text_addf(p->text, "tn_in_range(v%d, n[%d], fault, n[%d] + 1) ? %s(p%d[", e->arg[0], extra + 1, a->param, from,

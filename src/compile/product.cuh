@@ -81,15 +81,32 @@ TN_HOT int tn_kept(int n)
     return n;
 }
 
-/* Before the first read of a kernel that has not waited for those in front, and was started before an earlier one had ended: the
- * multiprocessor's own cache may have what was there before that one wrote. A fence empties it, whichever thread's it is. */
-TN_HOT void tn_read_anew()
+/* What lies somewhere, read before this kernel has waited for those in front, which have been started before an earlier one wrote
+ * there had ended: from the second-level cache, as the multiprocessor's own may have what was there before. */
+template <typename T> TN_HOT T tn_fresh(const T *p)
 {
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0)
-        __threadfence();
-    __syncthreads();
-#endif
+    constexpr int PIECE = alignof(T) < 16 ? alignof(T) : 16;
+    static_assert(sizeof(T) % PIECE == 0, "");
+    const tn_u64 at = __cvta_generic_to_global(p);
+    tn_u32 word[(sizeof(T) + 3) / 4];
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(T); i += PIECE) {
+        tn_u32 *const w = word + i / 4;
+        if constexpr (PIECE == 16)
+            asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(at + i));
+        else if constexpr (PIECE == 8)
+            asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(at + i));
+        else if constexpr (PIECE == 4)
+            asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+        else if constexpr (PIECE == 2)
+            asm volatile("ld.global.cg.u16 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+        else
+            asm volatile("ld.global.cg.u8 %0, [%1];" : "=r"(w[0]) : "l"(at + i));
+    }
+    static_assert(PIECE >= 4 || sizeof(T) == PIECE, "");
+    T x;
+    memcpy(&x, word, sizeof x);
+    return x;
 }
 
 extern __shared__ __align__(16) unsigned char tn_shared[];
@@ -264,6 +281,17 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
             from_b.copy(shared + s * CORE::STAGE + CORE::side_a::SIZE, depth, b);
         if (LAST)
             tn_copies_are_a_stage();
+    }
+}
+
+/* Ahead of copies that a kernel starts before it has waited for those in front (see tn_fresh): pieces of less than 16 bytes come by
+ * way of the multiprocessor's cache, which a fence empties, whichever thread's it is. */
+template <typename CORE, bool A, bool B, typename T> TN_HOT void tn_read_anew(const tn_factor<T> &a, const tn_factor<T> &b)
+{
+    if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b))) {
+        if (threadIdx.x == 0)
+            __threadfence();
+        __syncthreads();
     }
 }
 
@@ -451,20 +479,20 @@ struct tn_product {
                (tn_u64)at % sizeof(tn_span<E, QUAD>) == 0;
     }
     /* What lies in memory where they do, from the tile's first element on; the nearest element where there is none. */
-    template <typename E> TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
+    template <bool EARLY, typename E> TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
     {
         typedef tn_span<E, QUAD> quad;
         if (together(from, down, across, columns)) {
 #pragma unroll
             for (int u = 0; u < EACH; u += QUAD) {
                 const quad *const at = (const quad *)(from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - QUAD));
-                *(quad *)&x[u] = *at;
+                *(quad *)&x[u] = EARLY ? tn_fresh(at) : *at;
             }
         } else {
 #pragma unroll
             for (int u = 0; u < EACH; u++) {
                 const E *const at = from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - 1) * across;
-                x[u] = *at;
+                x[u] = EARLY ? tn_fresh(at) : *at;
             }
         }
     }

@@ -188,7 +188,7 @@ template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_G
     {
 #pragma unroll
         for (int k = 0; k < DEPTH; k++)
-            b.at[k] = column < f.lines ? f.from[column * f.step + k * f.k_step] : (T)0;
+            b.at[k] = column < f.lines ? tn_fresh(f.from + column * f.step + k * f.k_step) : (T)0;
     }
 
     /* An element of the column, in a row that there is. */

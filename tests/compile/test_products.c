@@ -249,7 +249,7 @@ static void test_fetched_ahead(void **state)
     int h = graph_op(&graph, TN__OP_RELU, hidden, graph_op(&graph, TN__OP_MATMUL, hidden, x, w1), -1);
     graph_result(&graph, graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, h, w2), old));
     tn__plan *plan = plan_of(&graph);
-    const char *text = next(next(plan->program.source, "void nest0("), "tn_read_anew();");
+    const char *text = next(next(plan->program.source, "void nest0("), "tn_read_anew<core, true, true>(factor0, factor1);");
     text = next(text, "tn_start<core, false, true, false>");
     text = next(text, "tn_start<core, true, false, true>");
     text = next(text, "tn_take_over();");
@@ -467,7 +467,8 @@ static void test_gathered_rows(void **state)
         assert_int_equal(kernels_of(plan), 2);
         assert_int_equal(strstr(plan->program.step[0].label, " | ") == NULL, rows == 100);
         if (rows == 100) {
-            const char *text = next(next(plan->program.source, "true, true> core;"), "tn_read_anew();");
+            const char *text = next(next(plan->program.source, "true, true> core;"), "tn_read_anew<core, true, false>");
+            text = next(text, "(tn_fresh(&p");
             text = next(text, "tn_lines[line] = ");
             text = next(next(text, "__syncthreads();"), "tn_start<core, true, false, false>");
             text = next(text, "tn_take_over();");

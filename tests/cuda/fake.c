@@ -27,7 +27,7 @@ typedef struct work {
 static work queue[LONGEST];
 static size_t first, last; /* of what waits, counted from the start of the test */
 
-#define MOST_NODES 64
+#define MOST_NODES 128
 typedef struct fake_graph {
     int count;
     work node[MOST_NODES];

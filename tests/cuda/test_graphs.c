@@ -66,7 +66,7 @@ typedef struct launch {
     uint64_t scalar;
     bool guarded;
 } launch;
-static launch seen[1024];
+static launch seen[2048];
 static int seen_count;
 
 static void note(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
@@ -252,10 +252,10 @@ static void test_together(void **state)
     for (int places = 1; places <= 3; places++) {
         two_steps t;
         begin(&t, places);
-        ask_many(&t, 4 + 4 + 32 + 32, places); /* each series is launched one by one first, then together */
+        ask_many(&t, 4 + 4 + 64 + 64, places); /* each series is launched one by one first, then together */
         int launches = fake.count.graph_launches;
-        assert_int_equal(launches, places == 3 ? 4 + 4 + 32 + 32 : 4 + 1 + 32 + 1);
-        ask_many(&t, 4 + 4 + 32 + 32, places); /* few at first, as the GPU has nothing to do */
+        assert_int_equal(launches, places == 3 ? 4 + 4 + 64 + 64 : 4 + 1 + 64 + 1);
+        ask_many(&t, 4 + 4 + 64 + 64, places); /* few at first, as the GPU has nothing to do */
         assert_int_equal(fake.count.graph_launches, launches + 4);
         assert_int_equal(held(), 0);
         assert_int_equal(fake.count.patches, 0);
@@ -340,13 +340,13 @@ static void test_series_end(void **state)
     (void)state;
     two_steps t;
     begin(&t, 2);
-    ask_many(&t, 4 + 4 + 32 + 32, 2);
-    assert_int_equal(fake.count.graph_launches, 4 + 1 + 32 + 1);
+    ask_many(&t, 4 + 4 + 64 + 64, 2);
+    assert_int_equal(fake.count.graph_launches, 4 + 1 + 64 + 1);
     ask_many(&t, 4 + 4 + 6, 2);
     assert_int_equal(held(), 6);
     assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK); /* 4 and 2 of them; two have not come yet */
     fake_flush();
-    assert_int_equal(fake.count.graph_launches, 4 + 1 + 32 + 1 + 2 + 1 + 2);
+    assert_int_equal(fake.count.graph_launches, 4 + 1 + 64 + 1 + 2 + 1 + 2);
     run(&t, 1, 9); /* patches the graph of place 1 */
     run(&t, 0, 5);
     int launches = fake.count.graph_launches;

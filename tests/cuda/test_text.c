@@ -127,7 +127,7 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
         int own = t.columns_each * (strcmp(type, "tn_f32") ? 8 : 4);
         if (t.core == TN__CORE_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
             tn__text_addf(&text,
-                          "    %s sum[core::EACH];\n    core::fetch(sum, c, (int)n, 1, (int)m, (int)n);\n"
+                          "    %s sum[core::EACH];\n    core::fetch<false>(sum, c, (int)n, 1, (int)m, (int)n);\n"
                           "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(sum, tile, x, y, k);\n"
                           "    core::put(sum, c, (int)n, 1, (int)m, (int)n);\n", type);
         tn__text_add(&text, "}\n");

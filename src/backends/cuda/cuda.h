@@ -39,7 +39,7 @@ typedef struct tn__cuda_graph tn__cuda_graph;
 typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
 
 /* Runs of one program that have been asked for and not launched yet: see series.c. */
-#define TN__CUDA_TOGETHER 32 /* at most */
+#define TN__CUDA_TOGETHER 64 /* at most */
 #define TN__CUDA_FEW 4       /* where the GPU would wait for more */
 typedef struct tn__cuda_held {
     pthread_mutex_t lock;      /* taken last of all, the allocator's included */
@@ -278,10 +278,10 @@ typedef struct tn__cuda_series {
 
 /* The graphs of one executable, by the addresses they were captured with. */
 #define TN__CUDA_GRAPHS_KEPT 16
-#define TN__CUDA_SERIES_KEPT 16
+#define TN__CUDA_SERIES_KEPT 64
 struct tn__cuda_graph_cache {
     tn__cuda_graph *graph[TN__CUDA_GRAPHS_KEPT];
-    tn__cuda_series series[TN__CUDA_SERIES_KEPT];
+    tn__cuda_series *series;   /* TN__CUDA_SERIES_KEPT of them; NULL: none yet */
     uint64_t uses;
     bool refused;              /* something in the program cannot be captured */
     bool apart;                /* its graphs cannot be launched together */

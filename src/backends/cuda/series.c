@@ -40,8 +40,10 @@ static void forget(tn__cuda_device *device, tn__cuda_series *series)
 
 void tn__cuda_series_free(tn__cuda_device *device, tn__cuda_graph_cache *cache)
 {
-    for (int i = 0; i < TN__CUDA_SERIES_KEPT; i++)
+    for (int i = 0; i < TN__CUDA_SERIES_KEPT && cache->series; i++)
         forget(device, &cache->series[i]);
+    tn__free(cache->series);
+    cache->series = NULL;
 }
 
 /* The kernels of the parts one behind the other. */
@@ -86,6 +88,8 @@ static bool build(const tn__cuda_device *device, tn__cuda_series *series)
 static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *const *graph, int count)
 {
     size_t bytes = (size_t)count * sizeof *graph;
+    if (cache->series == NULL && !(cache->series = tn__calloc(TN__CUDA_SERIES_KEPT, sizeof *cache->series)))
+        return NULL;
     tn__cuda_series *series = cache->series, *oldest = series;
     for (; series < cache->series + TN__CUDA_SERIES_KEPT; series++) {
         if (series->count == count && memcmp(series->part, graph, bytes) == 0)
@@ -190,7 +194,7 @@ tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cac
 tn_status tn__cuda_series_leave(tn__cuda_device *device, tn__cuda_graph_cache *cache, const tn__cuda_graph *graph)
 {
     tn_status status = tn__cuda_flush(device);
-    for (int i = 0; i < TN__CUDA_SERIES_KEPT; i++)
+    for (int i = 0; i < TN__CUDA_SERIES_KEPT && cache->series; i++)
         for (int k = 0; k < cache->series[i].count; k++)
             if (cache->series[i].part[k] == graph)
                 forget(device, &cache->series[i]);
