@@ -61,11 +61,12 @@ static void keep_values(tn__printer *p, int level)
         }
 }
 
-/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? */
+/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? Where b lies along k, a
+ * thread's columns are no neighbours. */
 static bool from_sums(const tn__nest *n)
 {
     const tn__product_tile *t = &n->product.tile;
-    return t->core == TN__CORE_PLAIN && !n->reduced && !n->product.goes_on &&
+    return t->core == TN__CORE_PLAIN && !n->reduced && !n->product.goes_on && !tn__product_along_k(n, 1) &&
            t->columns_each * tn_dtype_size(n->product.dtype) % (16 * t->slices) == 0;
 }
 

@@ -206,7 +206,7 @@ static const tn__product_tile tensor_tiles[] = {
     {64, 64, 32, 32, 0, 2, 16, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 32, 3, 0, 0}, {128, 64, 32, 32, 0, 1, 56, 2, 0, 0},
 };
 /* For results of few columns, beside a larger one: few blocks. */
-static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}, {128, 16, 8, 4, 8, 4, 14, 2, 0, 0}};
+static const tn__product_tile beside_tiles[] = {{64, 16, 4, 4, 8, 4, 28, 2, 0, 0}};
 /* For a long k and few columns, all of which a tile has; for sums over whole columns of a short k. */
 static const tn__product_tile thin_tiles[] = {{1, 32, 1, 1, 1, 8, 32, 4, 0, 0}, {2, 16, 1, 1, 2, 8, 32, 4, 0, 0}};
 static const tn__product_tile short_tiles[] = {{128, 8, 2, 2, 8, 1, 16, 2, 0, 0}};

@@ -351,37 +351,23 @@ static void bring_forward(schedule *s)
     }
 }
 
-static int64_t blocks_of(const schedule *s, unit *u)
-{
-    tn__part_launch launch = {0};
-    s->emitter->target->launch(s->emitter, &(tn__kernel_part){.nest = u->nest, .count = u->count}, false, &launch);
-    return launch.blocks;
-}
-
-/* What lies beside a product makes do with the multiprocessors that this leaves idle: first what is no product, then those among
- * what is left, or at least among all of them. */
+/* What lies beside a product makes do with the multiprocessors that this leaves idle, each unit by itself. */
 static void share_idle(schedule *s, int largest, int64_t idle)
 {
     const tn__nest *main = s->unit[largest].nest[0];
-    int64_t left = idle;
-    for (int products = 0; products < 2; products++)
-        for (int i = 0; i < s->count; i++) {
-            unit *u = &s->unit[i];
-            if (u->launch != s->unit[largest].launch || i == largest || !u->count || is_product(u) != products)
-                continue;
-            if (products) {
-                tn__product_settle_beside(u->nest[0], main, left, s->fuser->device);
-                if (blocks_of(s, u) > left)
-                    tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
-            } else if (u->count == 1) {
-                u->nest[0]->beside = true;
-            }
-            left -= blocks_of(s, u);
-        }
+    for (int i = 0; i < s->count; i++) {
+        const unit *u = &s->unit[i];
+        if (u->launch != s->unit[largest].launch || i == largest || u->count != 1)
+            continue;
+        if (is_product(u))
+            tn__product_settle_beside(u->nest[0], main, idle, s->fuser->device);
+        else
+            u->nest[0]->beside = true;
+    }
 }
 
 /* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small blocks would
- * begin when that product's end, and the next run's first kernel is started when all have begun. */
+ * begin when that product's end. */
 static void make_room(schedule *s)
 {
     int64_t all = s->fuser->device->capabilities.multiprocessors;

@@ -237,6 +237,25 @@ static const char *next(const char *text, const char *words)
     return found + 1;
 }
 
+/* Elements are computed where their sums are, but where b lies along k: a thread's columns are no neighbours there, so that nothing can
+ * be read or stored 16 bytes at once. */
+static void test_from_sums(void **state)
+{
+    (void)state;
+    for (int along = 0; along < 2; along++) {
+        tn__graph graph = {0};
+        const tn__shape *out = shape(2, 1437, 100);
+        int x = graph_leaf(&graph, shape(2, 1437, 10), false), old = graph_leaf(&graph, out, false);
+        int w = graph_leaf(&graph, along ? shape(2, 100, 10) : shape(2, 10, 100), false);
+        if (along)
+            w = graph_permute(&graph, w, (uint8_t[]){1, 0});
+        graph_result(&graph, graph_op(&graph, TN__OP_MULTIPLY, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), old));
+        tn__plan *plan = plan_of(&graph);
+        assert_int_equal(strstr(plan->program.source, "core::put(kept0") != NULL, !along);
+        tn__plan_free(plan);
+    }
+}
+
 /* What a program is given is fetched before the kernels in front have ended, and what they compute behind that; so are the
  * operands of what is computed around a product. */
 static void test_fetched_ahead(void **state)
@@ -492,7 +511,7 @@ static void test_room(void **state)
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, g, 1));
     tn__plan *plan = plan_of(&graph);
     assert_int_equal(plan->program.step_count, 1);
-    assert_int_equal(plan->program.step[0].blocks, 112 + 8 + 8);
+    assert_int_equal(plan->program.step[0].blocks, 112 + 16 + 8);
     tn__plan_free(plan);
 }
 
@@ -525,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_large_products_are_a_librarys),
         cmocka_unit_test(test_precision),
         cmocka_unit_test(test_text_of_another_batch),
+        cmocka_unit_test(test_from_sums),
         cmocka_unit_test(test_fetched_ahead),
         cmocka_unit_test(test_factors_in_registers),
         cmocka_unit_test(test_thin_tiles),
