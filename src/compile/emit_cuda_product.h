@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write kernels around a matrix product: emit_cuda_core.c (the tile, and what is fetched along with it) and
- * emit_cuda_product.c (what is computed from the tile).
+ * Between the files that write kernels around a matrix product: emit_cuda_core.c (the tile, and what is fetched along with it),
+ * emit_cuda_product.c (what is computed from the tile) and emit_cuda_product_rows.c (reductions of its rows or columns).
  */
 #ifndef TN_COMPILE_EMIT_CUDA_PRODUCT_H
 #define TN_COMPILE_EMIT_CUDA_PRODUCT_H
@@ -34,5 +34,22 @@ void tn__product_steps(const tn__nest *n, int access, char down[24], char across
 void tn__product_emit_place(tn__printer *p);
 /* The tile into shared memory or registers, and what has been marked into registers. */
 void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread);
+
+/* ---- emit_cuda_product.c ---- */
+
+/* What a pass over elements keeps between its loads and its stores: declared, computed for an element, stored. */
+void tn__product_declare_kept(tn__printer *p, int level);
+void tn__product_keep_values(tn__printer *p, int level);
+void tn__product_store_kept(tn__printer *p, int level);
+/* What is the same for all elements, and no load. */
+void tn__product_emit_constants(tn__printer *p);
+/* What the nest behind needs beside the block's rows, ahead of the product; and that nest, when the rows are in memory. */
+void tn__product_prepare_next(tn__printer *p);
+void tn__product_emit_next(tn__printer *p);
+
+/* ---- emit_cuda_product_rows.c ---- */
+
+void tn__product_emit_rows(tn__printer *p);
+void tn__product_emit_columns(tn__printer *p);
 
 #endif
