@@ -104,6 +104,26 @@ void tn__product_store_kept(tn__printer *p, int level)
     }
 }
 
+/* A thread's elements, at these rows and columns: all values, then the stores of those that are not stored in quads. `sums`: the products
+ * are in its registers. */
+static void emit_passes(tn__printer *p, const char *row, const char *column, bool sums)
+{
+    tn__product_declare_kept(p, 0);
+    for (int pass = 0; pass < 1 + (stored_apart(p->nest) > 0); pass++) {
+        tn__line(p, "#pragma unroll");
+        tn__line(p, "for (int u = 0; u < each; u++) {");
+        if (pass == 0 && sums)
+            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
+        tn__product_open_element(p, pass == 0, row, column);
+        if (pass == 0)
+            tn__product_keep_values(p, 0);
+        else
+            tn__product_store_kept(p, 0);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+}
+
 /* ---- ahead of the product ---- */
 
 /* The same for all elements, and no load. */
@@ -202,20 +222,7 @@ static void emit_back(tn__printer *p)
     tn__line(p, "constexpr int each = core::EACH;");
     tn__line(p, "%s sum[each];", tn__product_type(n));
     tn__line(p, "core::multiply(sum, (const %s *)tn_lines, held);", tn__product_type(n));
-    tn__product_declare_kept(p, 0);
-    for (int pass = 0; pass < 1 + (stored_apart(n) > 0); pass++) {
-        tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int u = 0; u < each; u++) {");
-        if (pass == 0)
-            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
-        tn__product_open_element(p, pass == 0, "u / core::QUAD", "own + u % core::QUAD");
-        if (pass == 0)
-            tn__product_keep_values(p, 0);
-        else
-            tn__product_store_kept(p, 0);
-        tn__line(p, "}");
-        tn__line(p, "}");
-    }
+    emit_passes(p, "u / core::QUAD", "own + u % core::QUAD", true);
     if (stored_apart(n) < n->store_count)
         store_quads(p);
     tn__line(p, "};");
@@ -239,20 +246,7 @@ static void emit_from_sums(tn__printer *p)
     tn__product_mark(n, each);
     tn__line(p, "constexpr int each = core::EACH;");
     tn__product_emit_core(p, &(tn__product_spread){each, "core::own_row(u)", "core::own_column(u)", .sums = true});
-    tn__product_declare_kept(p, 0);
-    for (int pass = 0; pass < 1 + (stored_apart(n) > 0); pass++) {
-        tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int u = 0; u < each; u++) {");
-        if (pass == 0)
-            tn__line(p, "const auto product = [&](int, int) { return sum[u]; };");
-        tn__product_open_element(p, pass == 0, "core::own_row(u)", "core::own_column(u)");
-        if (pass == 0)
-            tn__product_keep_values(p, 0);
-        else
-            tn__product_store_kept(p, 0);
-        tn__line(p, "}");
-        tn__line(p, "}");
-    }
+    emit_passes(p, "core::own_row(u)", "core::own_column(u)", true);
     for (int s = 0; s < n->store_count; s++) {
         char down[24], across[24];
         if (!in_quads(n, s))
@@ -273,18 +267,7 @@ static void emit_elementwise(tn__printer *p)
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
     tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", .ready = tn__product_prepare_next});
     tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
-    tn__product_declare_kept(p, 0);
-    for (int pass = 0; pass < 2; pass++) {
-        tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int u = 0; u < each; u++) {");
-        tn__product_open_element(p, pass == 0, "begin + u * down", "own_column");
-        if (pass == 0)
-            tn__product_keep_values(p, 0);
-        else
-            tn__product_store_kept(p, 0);
-        tn__line(p, "}");
-        tn__line(p, "}");
-    }
+    emit_passes(p, "begin + u * down", "own_column", false);
     tn__line(p, "}");
     tn__product_emit_next(p);
 }
