@@ -166,8 +166,10 @@ char *tn__emit_finish(tn__emitter *emitter)
     if (emitter->random)
         tn__text_add(&text, emitter->target->random_helpers);
     tn__text_add(&text, helpers);
-    if (emitter->products)
+    if (emitter->products) {
+        EMBEDDED_AS(product_factors);
         EMBEDDED_AS(product);
+    }
     if (emitter->tensor_products)
         EMBEDDED_AS(product_tensor);
     if (emitter->whole_products)

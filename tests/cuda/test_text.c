@@ -86,6 +86,7 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
 {
     tn__text text = {0};
     tn__text_addn(&text, (const char *)tn__embed_scalar_base, tn__embed_scalar_base_size);
+    tn__text_addn(&text, (const char *)tn__embed_product_factors, tn__embed_product_factors_size);
     tn__text_addn(&text, (const char *)tn__embed_product, tn__embed_product_size);
     tn__text_addn(&text, (const char *)tn__embed_product_tensor, tn__embed_product_tensor_size);
     tn__text_addn(&text, (const char *)tn__embed_product_whole, tn__embed_product_whole_size);
