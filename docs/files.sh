@@ -9,7 +9,7 @@ cat <<'END'
 What each source file holds, by the first sentence of the comment it begins with. Printed by [`files.sh`](files.sh); `ninja -C build
 docs` writes it anew. [architecture.md](architecture.md) says how they work together.
 END
-find . -name '*.[ch]' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
+find . -name '*.[ch]' -o -name '*.cuh' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
     awk -v file="$file" '
         FNR == 1 { next }
         {
@@ -18,12 +18,13 @@ find . -name '*.[ch]' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while 
             done = line ~ /\*\/ *$/ || $0 ~ /^ *\*\/ *$/
             sub(/ *\*\/ *$/, "", line)
             gsub(/^ +| +$/, "", line)
+            if (line == "" && text != "") exit
             if (line != "") text = text (text == "" ? "" : " ") line
             if (done || FNR > 30) exit
         }
         END {
             if (match(text, /\. +[A-Z]/)) text = substr(text, 1, RSTART)
-            if (match(text, /:  +/)) text = substr(text, 1, RSTART - 1) "."
+            sub(/:$/, ".", text)
             gsub(/\|/, "\\|", text)
             gsub(/</, "\\&lt;", text)
             print file "\t" text

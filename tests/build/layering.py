@@ -26,8 +26,7 @@ MAY_INCLUDE = {
     "optim": ["nn"],
     "io": ["engine"],
     "data": ["engine", "nn", "io"],
-    "dist": ["engine", "nn"],
-    "train": ["autograd", "backends", "optim", "io", "data", "dist"],
+    "train": ["autograd", "backends", "optim", "io", "data"],
     "cli": ["train"],
 }
 
