@@ -42,6 +42,9 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
 /* pieces.c: true if a nest goes through few long rows more than once, which steps of their own do with more workers. */
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest);
 
+/* Are kernels written for a GPU: a chip of many workers, whose launches cost more than most nests? */
+static inline bool tn__on_gpu(const tn__device *device) { return device->capabilities.target == TN__TARGET_CUDA; }
+
 static inline bool tn__set_has(const uint64_t *set, int i) { return set[i / 64] >> (i % 64) & 1; }
 static inline void tn__set_add(uint64_t *set, int i) { set[i / 64] |= (uint64_t)1 << (i % 64); }
 

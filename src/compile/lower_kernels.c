@@ -25,7 +25,7 @@ static bool init_fuser(tn__fuser *f, tn__draft *draft, const tn__device *device)
 {
     size_t n = (size_t)draft->graph->count + 1;
     *f = (tn__fuser){.base = {.draft = draft, .graph = draft->graph, .stored = draft->stored,
-                              .parallel = device->capabilities.target == TN__TARGET_CUDA},
+                              .parallel = tn__on_gpu(device)},
                      .graph = draft->graph, .device = device, .words = (int)(2 * n / 64 + 1)};
     f->item_of = tn__alloc(n * sizeof(int));
     f->base.owner = tn__alloc(n * sizeof(int));
@@ -80,8 +80,7 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
 {
     tn__fuser f;
     tn__product_unfold(draft, device);
-    bool cuda = device->capabilities.target == TN__TARGET_CUDA;
-    tn__emitter emitter = {.target = cuda ? &tn__emit_target_cuda : &tn__emit_target_c, .chip = &device->capabilities,
+    tn__emitter emitter = {.target = tn__on_gpu(device) ? &tn__emit_target_cuda : &tn__emit_target_c, .chip = &device->capabilities,
                            .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
     bool done = init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&

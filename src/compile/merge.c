@@ -226,11 +226,11 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
     return first >= 0 && f->item[first].nest && tn__product_goes_on(f->item[first].nest, next, f->device);
 }
 
-/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see schedule.c), not along
+/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see launches.c), not along
  * with what comes late. */
 static bool is_ahead(const tn__fuser *f, int i)
 {
-    if (f->device->capabilities.target != TN__TARGET_CUDA || tn__nest_points(f->item[i].nest) != 1)
+    if (!tn__on_gpu(f->device) || tn__nest_points(f->item[i].nest) != 1)
         return false;
     for (int w = 0; w < f->words; w++)
         if (f->item[i].needs[w])
