@@ -160,12 +160,12 @@ static tn__block *take(tn__allocator *a, size_t bytes)
     if (kind == POOL_LARGE && largest > most)
         largest = most;
     tn__block *b = tn__bins_find(&a->pools[kind], size, largest);
-    if (b)
-        tn__bins_remove(&a->pools[b->pool], b);
-    else
-        b = grow(a, kind, size);
+    if (!b && !(b = grow(a, kind, size)))
+        b = tn__bins_find(&a->pools[POOL_MIDDLE], size, SIZE_MAX); /* what is left of a segment that is in use */
     if (!b)
         return NULL;
+    if (b->free)
+        tn__bins_remove(&a->pools[b->pool], b);
     cut(a, b, size);
     if (b->size > most) { /* what was too little to cut off is too much for the limit */
         tn__bins_insert(&a->pools[b->pool], b);
@@ -201,25 +201,37 @@ static void give(tn__allocator *a, tn__block *b)
 
 bool (*tn__pressure_hook)(tn__device *device);
 
+static tn_status exhausted(const tn__device *device, size_t bytes, const tn_memory_info *info)
+{
+    return tn__fail(TN_ERR_MEMORY, device->name,
+                    "no memory for %zu bytes: %zu are used, %zu cached, the limit is %zu%s, the device has %zu%s; free "
+                    "arrays, use smaller batches, or raise the limit",
+                    bytes, info->used, info->cached, info->limit, info->limit ? "" : " (none)", info->total,
+                    info->total ? "" : " (unknown)");
+}
+
+/* Under the lock. */
+static tn_memory_info info_of(const tn__allocator *a)
+{
+    return (tn_memory_info){.used = a->used, .cached = a->cached, .peak = a->peak, .limit = a->limit,
+                            .total = a->device->capabilities.total_memory};
+}
+
 tn__storage *tn__allocator_take(tn__allocator *a, size_t bytes)
 {
     tn__device *device = a->device;
     tn__block *b;
-    size_t used, cached, limit;
+    tn_memory_info info;
     for (bool again = false;; again = true) {
         pthread_mutex_lock(&a->lock);
         b = take(a, bytes);
-        used = a->used, cached = a->cached, limit = a->limit;
+        info = info_of(a);
         pthread_mutex_unlock(&a->lock);
         if (b || again || !tn__pressure_hook || !tn__pressure_hook(device))
             break;
     }
     if (!b)
-        tn__fail(TN_ERR_MEMORY, device->name,
-                 "no memory for %zu bytes: %zu are used, %zu cached, the limit is %zu%s, the device has %zu%s; free "
-                 "arrays, use smaller batches, or raise the limit",
-                 bytes, used, cached, limit, limit ? "" : " (none)", device->capabilities.total_memory,
-                 device->capabilities.total_memory ? "" : " (unknown)");
+        exhausted(device, bytes, &info);
     return b ? &b->storage : NULL;
 }
 
@@ -337,8 +349,7 @@ void tn__allocator_close(tn__allocator *a)
 tn_memory_info tn__allocator_stats(tn__allocator *a)
 {
     pthread_mutex_lock(&a->lock);
-    tn_memory_info info = {.used = a->used, .cached = a->cached, .peak = a->peak, .limit = a->limit,
-                           .total = a->device->capabilities.total_memory};
+    tn_memory_info info = info_of(a);
     pthread_mutex_unlock(&a->lock);
     return info;
 }
@@ -356,6 +367,19 @@ size_t tn__allocator_trim(tn__allocator *a)
     size_t returned = shrink_cache(a, 0);
     pthread_mutex_unlock(&a->lock);
     return returned;
+}
+
+bool tn__device_relieve(tn__device *device)
+{
+    if (!device->allocator)
+        return false;
+    return tn__allocator_trim(device->allocator) > 0 || (tn__pressure_hook && tn__pressure_hook(device));
+}
+
+tn_status tn__device_exhausted(tn__device *device, size_t bytes)
+{
+    tn_memory_info info = device->allocator ? tn__allocator_stats(device->allocator) : (tn_memory_info){0};
+    return exhausted(device, bytes, &info);
 }
 
 void tn__allocator_limit(tn__allocator *a, size_t bytes)

@@ -153,6 +153,11 @@ TN__PLUGIN_BEGIN
 /* The allocator itself, for arenas: memory that is not a storage. */
 void *tn__device_allocate(tn__device *device, size_t bytes);
 void tn__device_release(tn__device *device, void *memory, size_t bytes);
+/* For a backend whose driver has no memory left for something of its own: gives back what the allocator has cached, or, if that is
+ * nothing, lets programs go that nobody runs. True if asking again may help. */
+bool tn__device_relieve(tn__device *device);
+/* Latches the TN_ERR_MEMORY that tells requested, used, cached, limit and total. */
+tn_status tn__device_exhausted(tn__device *device, size_t bytes);
 TN__PLUGIN_END
 
 #endif

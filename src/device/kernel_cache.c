@@ -257,3 +257,16 @@ tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, co
         unlink(path);
     return status;
 }
+
+void tn__kernel_keep(const tn__kernel_folder *folder, const char *name, const char *data, size_t length)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    bool clean = tn_ok();
+    if (folder->temporary || tn__kernel_write(folder, name, data, length) == TN_OK)
+        return;
+    if (!atomic_flag_test_and_set(&told))
+        tn__log(TN__LOG_WARN, "kernels", "%s; going on without keeping what is compiled",
+                tn__error_message(tn__error_last()));
+    if (clean)
+        tn_clear_error();
+}

@@ -42,6 +42,9 @@ bool tn__kernel_intact(const char *path);
 char *tn__kernel_read(const char *path, size_t *length);
 /* Puts contents under a name in the folder, sealed, all at once for whoever else looks. */
 tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
+/* The same for whoever can do without: nothing is put into a temporary folder, and a failure (a full disk) is told once, as a
+ * warning, and not latched. */
+void tn__kernel_keep(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
 TN__PLUGIN_END
 
 #endif

@@ -160,6 +160,8 @@ static CUresult fake_wait(CUstream stream)
     return fake.next_wait;
 }
 
+static CUresult fake_stream_ask(CUstream stream) { return (void)stream, first < last ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; }
+
 /* An event is the end of the queue when it was recorded. */
 static CUresult fake_event(CUevent *event, unsigned flags)
 {
@@ -212,16 +214,19 @@ static CUresult fake_bus(char *name, int size, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+#define FRONT 256 /* bytes before a block, where its size is */
+
 static CUresult fake_allocate(CUdeviceptr *memory, size_t bytes)
 {
     if (bytes > fake.memory_left)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    void *block = calloc(1, bytes);
+    size_t *block = calloc(1, FRONT + bytes);
     if (block == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    *block = bytes;
     fake.memory_left -= bytes;
     fake.count.allocations++;
-    *memory = (CUdeviceptr)block;
+    *memory = (CUdeviceptr)block + FRONT;
     return CUDA_SUCCESS;
 }
 
@@ -229,7 +234,9 @@ static CUresult fake_free(CUdeviceptr memory)
 {
     fake_flush();
     fake.count.releases++;
-    free((void *)memory);
+    size_t *block = (size_t *)(memory - FRONT);
+    fake.memory_left += *block;
+    free(block);
     return CUDA_SUCCESS;
 }
 
@@ -557,7 +564,7 @@ static tn__cuda_libraries libraries = {
                .cuDeviceGetName = fake_name, .cuDeviceGetAttribute = fake_attribute, .cuDeviceTotalMem = fake_total,
                .cuDevicePrimaryCtxRetain = fake_retain, .cuDevicePrimaryCtxRelease = fake_let_go,
                .cuCtxSetCurrent = fake_current, .cuStreamCreate = fake_stream, .cuStreamDestroy = fake_stream_end,
-               .cuStreamSynchronize = fake_wait, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
+               .cuStreamSynchronize = fake_wait, .cuStreamQuery = fake_stream_ask, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
                .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait,
                .cuEventQuery = fake_event_ask, .cuEventElapsedTime = fake_elapsed,
                .cuMemGetInfo = fake_memory, .cuDeviceGetPCIBusId = fake_bus, .cuMemAlloc = fake_allocate,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA backend's host side on a fake driver: memory, launches, run-time scalars, faults, the cache of kernels. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -297,6 +299,54 @@ static void test_cache(void **state)
     device->ops->unload(executable);
 }
 
+static void loads_and_runs(const char *kernel)
+{
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, kernel);
+    tn__executable *executable = NULL;
+    void *buffers[2] = {one.buffer, one.buffer};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+        assert_int_equal(device->ops->run(executable, buffers, (uint64_t[]){0, 0}), TN_OK);
+        device->ops->unload(executable);
+    }
+    assert_int_equal(fake.count.compilations, 2); /* nothing was kept */
+    assert_true(tn_ok());
+}
+
+/* A full disk, here a limit of files' sizes: what is compiled is used, and compiled again. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    fflush(NULL);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    loads_and_runs("k11");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+}
+
+/* Nowhere to write at all. */
+static void test_no_folder(void **state)
+{
+    (void)state;
+    const char *cache = getenv("TANSO_CACHE_DIR"), *place = getenv("TMPDIR");
+    cache = cache ? strdup(cache) : NULL;
+    place = place ? strdup(place) : NULL;
+    setenv("TANSO_CACHE_DIR", "/proc/nowhere", 1);
+    setenv("TMPDIR", "/proc/nowhere", 1);
+    loads_and_runs("k12");
+    cache ? setenv("TANSO_CACHE_DIR", cache, 1) : unsetenv("TANSO_CACHE_DIR");
+    place ? setenv("TMPDIR", place, 1) : unsetenv("TMPDIR");
+    free((char *)cache);
+    free((char *)place);
+}
+
 static void test_compiler_error(void **state)
 {
     (void)state;
@@ -367,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
         cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

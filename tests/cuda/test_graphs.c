@@ -534,6 +534,35 @@ static void test_waits(void **state)
     finish(&t);
 }
 
+/* What CUDA waits for by itself where memory and programs go, which no call can leave out: told of where the GPU is at work. */
+static void test_waits_at_the_end(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    void *more = device->ops->allocate(device, 64);
+    assert_int_equal(device->ops->synchronize(device), TN_OK);
+    cuda->waits = TN__CUDA_WAITS_FORBIDDEN;
+    device->ops->release(device, more, 64);
+    assert_true(tn_ok()); /* nothing is under way */
+    more = device->ops->allocate(device, 64);
+    ask(&t, 0, 1);
+    unsigned long long before = cuda->wait_count;
+    device->ops->release(device, more, 64);
+    assert_int_equal(cuda->wait_count, before + 1);
+    assert_non_null(strstr(tn_error(), "memory goes back to the driver"));
+    tn_clear_error();
+    ask(&t, 0, 2);
+    ask(&t, 0, 2);
+    device->ops->unload(t.executable);
+    assert_int_equal(cuda->wait_count, before + 2);
+    assert_non_null(strstr(tn_error(), "a program that has run is let go"));
+    assert_int_equal(tn_error_code(), TN_ERR_STATE);
+    tn_clear_error();
+    cuda->waits = TN__CUDA_WAITS_ALLOWED;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup), cmocka_unit_test_setup(test_overlap, setup),
         cmocka_unit_test_setup(test_transfers, setup),
         cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
+        cmocka_unit_test_setup(test_waits_at_the_end, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,9 +110,16 @@ void tn__cuda_note(tn__cuda_device *device, const char *label);
 tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label);
 /* Device `index` is open: in children by fork it will be lost. */
 void tn__cuda_watch_forks(tn__cuda_device *device, int index);
-/* Waits for the stream, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here. */
+/* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has cached goes back to the
+ * driver first, then programs that nobody runs. */
+tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what);
+/* Waits for the stream, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here, or asks first. */
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
+/* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is all. */
+tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
+/* The same where the GPU may be idle, and then nothing is waited for. */
+void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
 
 /* ---- failures of runs (failure.c) ---- */
 

@@ -239,10 +239,13 @@ static tn_status start_decompose(const tn__cuda_step *step, const tn__cuda_run *
     const decompose_data *d = step->data;
     if (d->bytes == 0) /* nothing to do */
         return TN_OK;
+    tn_status status = tn__cuda_may_wait(run->device, "cuSOLVER decomposes a matrix");
+    if (status != TN_OK)
+        return status;
     void *memory = tn__device_allocate(run->device->owner, d->bytes);
     if (memory == NULL)
         return tn__error_status(tn__error_last());
-    tn_status status = run_places(step, run, memory);
+    status = run_places(step, run, memory);
     tn__device_release(run->device->owner, memory, d->bytes);
     return status;
 }

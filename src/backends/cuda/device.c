@@ -19,7 +19,10 @@ static bool ruinous(CUresult result)
         CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION,   CUDA_ERROR_MISALIGNED_ADDRESS,
         CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
         CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
-        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN};
+        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
+        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process of a
+         * shared GPU, another device */
+        (CUresult)220, (CUresult)226, (CUresult)721, (CUresult)810, (CUresult)911};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == result)
             return true;
@@ -38,10 +41,12 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
     if (!ruinous(result))
         return tn__fail(TN_ERR_DEVICE, what, "%s: %s, %s", device->name, name, text);
     pthread_mutex_lock(&device->fault_lock);
-    if (!device->faulted)
+    if (!device->faulted && *device->last_label)
         snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s); the last work started was %s%s",
-                 device->name, name, text, *device->last_label ? device->last_label : "none",
+                 device->name, name, text, device->last_label,
                  device->blocking ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
+    else if (!device->faulted)
+        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s), before any work", device->name, name, text);
     device->faulted = true;
     pthread_mutex_unlock(&device->fault_lock);
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
@@ -62,7 +67,7 @@ tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
 
 /* ---- waiting ---- */
 
-static tn_status may_wait(tn__cuda_device *device, const char *why)
+tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why)
 {
     device->wait_count++;
     if (device->waits == TN__CUDA_WAITS_ALLOWED)
@@ -73,15 +78,21 @@ static tn_status may_wait(tn__cuda_device *device, const char *why)
     return TN_OK;
 }
 
+void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why)
+{
+    if (device->driver->cuStreamQuery(device->stream) == CUDA_ERROR_NOT_READY)
+        (void)tn__cuda_may_wait(device, why);
+}
+
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why)
 {
-    tn_status status = may_wait(device, why);
+    tn_status status = tn__cuda_may_wait(device, why);
     return status == TN_OK ? tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), why) : status;
 }
 
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why)
 {
-    tn_status status = may_wait(device, why);
+    tn_status status = tn__cuda_may_wait(device, why);
     return status == TN_OK ? tn__cuda_check(device, device->driver->cuEventSynchronize(event), why) : status;
 }
 
@@ -114,6 +125,15 @@ void *tn__cuda_allocate(tn__device *device, size_t bytes)
     return result == CUDA_SUCCESS ? (void *)memory : NULL;
 }
 
+tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what)
+{
+    CUresult result;
+    do
+        result = device->driver->cuMemAlloc(memory, bytes);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && tn__device_relieve(device->owner));
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? tn__device_exhausted(device->owner, bytes) : tn__cuda_check(device, result, what);
+}
+
 void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
 {
     (void)bytes;
@@ -122,6 +142,7 @@ void tn__cuda_release(tn__device *device, void *memory, size_t bytes)
     if (cuda->driver->cuCtxSetCurrent(cuda->context) != CUDA_SUCCESS)
         return;
     (void)tn__cuda_flush(cuda); /* what still uses it; a failure is latched */
+    tn__cuda_may_wait_if_busy(cuda, "memory goes back to the driver");
     cuda->driver->cuMemFree((CUdeviceptr)memory);
 }
 
@@ -211,7 +232,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     device->driver = &libraries->driver;
     device->owner = owner;
     device->waits = waits_wanted();
-    device->blocking = getenv("TANSO_CUDA_BLOCKING") != NULL;
+    device->blocking = getenv("TANSO_CUDA_BLOCKING") != NULL && !switched_off("TANSO_CUDA_BLOCKING");
     device->graphs = libraries->has_graphs && !device->blocking && !switched_off("TANSO_CUDA_GRAPHS");
     snprintf(device->name, sizeof device->name, "cuda:%d", index);
     pthread_mutexattr_t recursive;

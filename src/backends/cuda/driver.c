@@ -39,6 +39,18 @@ static const entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
 /* ---- opening by name ---- */
 
+static bool not_there(const char *why) { return strstr(why, "No such file") != NULL; }
+
+/* One that is there and cannot be opened is worth a word. */
+static void *open_file(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = handle ? NULL : dlerror();
+    if (why && !not_there(why))
+        tn__log(TN__LOG_WARN, "cuda", "%s cannot be loaded: %s", path, why);
+    return handle;
+}
+
 void *tn__cuda_open_versioned(const char *stem, int newest, int oldest)
 {
     static const char *const places[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
@@ -47,13 +59,13 @@ void *tn__cuda_open_versioned(const char *stem, int newest, int oldest)
     for (int major = newest; major >= oldest; major--) {
         if (root && *root) {
             snprintf(path, sizeof path, "%.900s/lib64/%s.%d", root, stem, major);
-            void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            void *handle = open_file(path);
             if (handle)
                 return handle;
         }
         for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
             snprintf(path, sizeof path, "%s%s.%d", places[i], stem, major);
-            void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            void *handle = open_file(path);
             if (handle)
                 return handle;
         }
@@ -88,18 +100,25 @@ static bool absent(const char *format, ...)
 static bool open_driver(void)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
+    const char *why = handle ? NULL : dlerror();
+    if (why && strncmp(why, "libcuda.so.1:", 13) == 0 && not_there(why))
         return absent("libcuda.so.1 not found: NVIDIA's driver is not installed");
+    if (handle == NULL)
+        return absent("NVIDIA's driver cannot be loaded: %s", why ? why : "libcuda.so.1");
     int (*version)(int *) = NULL;
     void *symbol = dlsym(handle, "cuDriverGetVersion");
     memcpy(&version, &symbol, sizeof version);
-    if (version == NULL || version(&opened.driver_version) != CUDA_SUCCESS)
-        return absent("libcuda.so.1 does not tell its version");
+    int result = version ? version(&opened.driver_version) : CUDA_ERROR_NOT_FOUND;
+    if (result != CUDA_SUCCESS)
+        return absent("libcuda.so.1 does not tell its version (error %d)%s", result,
+                      result == CUDA_ERROR_STUB_LIBRARY ? ": it is the toolkit's stub, not NVIDIA's driver" : "");
+    int major = opened.driver_version / 1000, minor = opened.driver_version % 1000 / 10;
+    if (opened.driver_version < OLDEST_DRIVER)
+        return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed", major, minor,
+                      OLDEST_DRIVER / 1000, OLDEST_DRIVER % 1000 / 10);
     const char *lacks = fill(handle, driver_entries, COUNT(driver_entries), &opened);
-    if (opened.driver_version < OLDEST_DRIVER || lacks)
-        return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed",
-                      opened.driver_version / 1000, opened.driver_version % 1000 / 10, OLDEST_DRIVER / 1000,
-                      OLDEST_DRIVER % 1000 / 10);
+    if (lacks)
+        return absent("the driver, which serves CUDA %d.%d, lacks %s: install a newer one", major, minor, lacks);
     lacks = fill(handle, graphs_entries, COUNT(graphs_entries), &opened);
     opened.has_graphs = lacks == NULL;
     if (lacks)

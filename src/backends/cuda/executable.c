@@ -89,8 +89,7 @@ static tn_status make_factors(tn__executable *executable)
         products = products || (program->step[i].kind == TN__STEP_OP && program->step[i].op == TN__CUDA_OP_MATMUL);
     if (!products)
         return TN_OK;
-    return tn__cuda_check(device, device->driver->cuMemAlloc(&executable->factors, FACTORS * (size_t)program->step_count),
-                          "load");
+    return tn__cuda_own_memory(device, &executable->factors, FACTORS * (size_t)program->step_count, "load");
 }
 
 static bool overwrites(const tn__program *program, const tn__step *step)
@@ -184,9 +183,11 @@ void tn__cuda_unload(tn__executable *executable)
     const tn__cuda_driver *driver = device->driver;
     /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
     pthread_mutex_lock(&device->lock);
-    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
-        tn__cuda_flush(device) == TN_OK && driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
-        tn__cuda_settle(device);
+    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS && tn__cuda_flush(device) == TN_OK) {
+        tn__cuda_may_wait_if_busy(device, "a program that has run is let go");
+        if (driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
+            tn__cuda_settle(device);
+    }
     delist(executable);
     pthread_mutex_unlock(&device->lock);
     tn__cuda_graphs_free(&executable->graphs, device);

@@ -30,8 +30,10 @@ typedef struct place {
 static bool find_place(const char *key, place *p)
 {
     char name[33];
+    bool clean = tn_ok();
     if (tn__kernel_folder_open(&p->folder) != TN_OK) {
-        tn_clear_error();
+        if (clean)
+            tn_clear_error();
         return false;
     }
     tn__hash_name(key, strlen(key), name);
@@ -43,18 +45,12 @@ static bool find_place(const char *key, place *p)
 static bool recall(const place *p, cublasLtMatmulAlgo_t *algorithm)
 {
     size_t length = 0;
-    char *data = p->folder.temporary ? NULL : tn__kernel_read(p->path, &length);
+    char *data = tn__kernel_read(p->path, &length);
     bool found = data && length == sizeof *algorithm;
     if (found)
         memcpy(algorithm, data, sizeof *algorithm);
     tn__free(data);
     return found;
-}
-
-static void remember(const place *p, const cublasLtMatmulAlgo_t *algorithm)
-{
-    if (!p->folder.temporary && tn__kernel_write(&p->folder, p->file, (const char *)algorithm, sizeof *algorithm) != TN_OK)
-        tn_clear_error(); /* the next process times again */
 }
 
 /* ---- timing ---- */
@@ -149,10 +145,14 @@ static bool fill(const stopwatch *w, CUdeviceptr memory, size_t bytes, tn_dtype 
 static bool set_up(stopwatch *w, const tn__cuda_trial *t)
 {
     const tn__cuda_driver *driver = w->device->driver;
+    bool clean = tn_ok();
     bool done = driver->cuEventCreate(&w->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
                 driver->cuEventCreate(&w->stop, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
     for (int i = 0; i < TN__CUDA_FACTORS && done; i++)
-        done = driver->cuMemAlloc(&w->memory[i], t->bytes[i]) == CUDA_SUCCESS && fill(w, w->memory[i], t->bytes[i], t->dtype);
+        done = tn__cuda_own_memory(w->device, &w->memory[i], t->bytes[i], "matmul") == TN_OK &&
+               fill(w, w->memory[i], t->bytes[i], t->dtype);
+    if (!done && clean) /* without room for a trial, the library's first proposal it is */
+        tn_clear_error();
     return done;
 }
 
@@ -175,7 +175,8 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
     *algorithm = trial->result[0].algo;
     if (trial->count < 2 || trial->operations < WORTH_OPERATIONS || !find_place(key, &p))
         return;
-    if (!recall(&p, algorithm)) {
+    /* What cannot be remembered is not chosen by timing: the next run might choose another, and sums would have other bits. */
+    if (!p.folder.temporary && !recall(&p, algorithm) && tn__cuda_may_wait(device, "algorithms of a product are timed") == TN_OK) {
         stopwatch w = {.device = device};
         double least = -1;
         pthread_mutex_lock(&device->lock);
@@ -184,7 +185,7 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
         pthread_mutex_unlock(&device->lock);
         *algorithm = trial->result[best].algo;
         if (least > 0) {
-            remember(&p, algorithm);
+            tn__kernel_keep(&p.folder, p.file, (const char *)algorithm, sizeof *algorithm);
             tn__log(TN__LOG_INFO, "cuda", "cuBLASLt's proposal %d of %d is fastest, %.1f us: %s", best + 1, trial->count,
                     1e3 * least, key);
         }

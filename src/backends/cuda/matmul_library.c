@@ -92,7 +92,7 @@ static tn_status open_library(tn__cuda_device *device)
     if (device->blas == NULL)
         status = library_check(device->libraries->blas.cublasLtCreate(&device->blas), "start");
     if (status == TN_OK && device->workspace == 0)
-        status = tn__cuda_check(device, device->driver->cuMemAlloc(&device->workspace, WORKSPACE), "matmul");
+        status = tn__cuda_own_memory(device, &device->workspace, WORKSPACE, "matmul");
     pthread_mutex_unlock(&device->lock);
     return status;
 }

@@ -136,6 +136,17 @@ typedef struct place {
     char file[48], path[PATH_MAX];
 } place;
 
+/* A GPU's code can be had without any folder: it only is compiled anew then. */
+static void find_folder(tn__kernel_folder *folder)
+{
+    bool clean = tn_ok();
+    if (tn__kernel_folder_open(folder) == TN_OK)
+        return;
+    if (clean)
+        tn_clear_error();
+    *folder = (tn__kernel_folder){.temporary = true};
+}
+
 /* Compiles a text and puts the code into the folder. */
 static tn_status make(const tn__cuda_device *device, const place *p, const char *source, char **image)
 {
@@ -146,12 +157,19 @@ static tn_status make(const tn__cuda_device *device, const place *p, const char 
         return status;
     atomic_fetch_add(&tn__cuda_compilations, 1);
     tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
-            p->path);
-    if (!p->folder.temporary)
-        status = tn__kernel_write(&p->folder, p->file, *image, length);
-    if (status != TN_OK)
-        tn__free(*image);
-    return status;
+            p->folder.temporary ? "not kept" : p->path);
+    tn__kernel_keep(&p->folder, p->file, *image, length);
+    return TN_OK;
+}
+
+/* Code on the device; where that has no memory for it, after what can be had back. */
+static CUresult load_code(tn__cuda_device *device, CUmodule *handle, const char *image)
+{
+    CUresult result;
+    do
+        result = device->driver->cuModuleLoadData(handle, image);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && tn__device_relieve(device->owner));
+    return result;
 }
 
 /* Loads what the folder has, if the driver takes it. */
@@ -161,7 +179,7 @@ static bool load_found(tn__cuda_device *device, const place *p, CUmodule *handle
     char *image = p->folder.temporary ? NULL : tn__kernel_read(p->path, &length);
     if (image == NULL)
         return false;
-    CUresult result = device->driver->cuModuleLoadData(handle, image);
+    CUresult result = load_code(device, handle, image);
     tn__free(image);
     if (result == CUDA_SUCCESS)
         tn__log(TN__LOG_DEBUG, "kernels", "found %s", p->path);
@@ -176,15 +194,14 @@ static tn_status load(tn__cuda_device *device, const char *name, const char *sou
 {
     place p;
     char *image;
-    tn_status status = tn__kernel_folder_open(&p.folder);
-    if (status != TN_OK)
-        return status;
+    tn_status status = TN_OK;
+    find_folder(&p.folder);
     snprintf(p.file, sizeof p.file, "%s.cubin", name);
     snprintf(p.path, sizeof p.path, "%s/%s", p.folder.path, p.file);
     if (!load_found(device, &p, &module->handle)) {
         status = make(device, &p, source, &image);
         if (status == TN_OK) {
-            status = tn__cuda_check(device, device->driver->cuModuleLoadData(&module->handle, image), "kernels");
+            status = tn__cuda_check(device, load_code(device, &module->handle, image), "kernels");
             tn__free(image);
         }
     }
