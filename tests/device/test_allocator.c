@@ -169,7 +169,7 @@ static void limits(void **state)
     assert_int_equal(stats().limit, used + 300 * KIB);
     tn__storage *storage[4];
     for (int i = 0; i < 3; i++)
-        storage[i] = tn__storage_new(&f.device, 100 * KIB);
+        storage[i] = storage_of(100 * KIB); /* out of what is left of kept's segment: no other may come */
     storage[3] = tn__storage_new(&f.device, 1);
     for (int i = 0; i < 3; i++)
         tn__storage_release(storage[i]);
