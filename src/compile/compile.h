@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a graph to a program: rewrite -> fuse -> schedule -> plan memory -> emit. Each pass has a file of its own; a verifier
- * runs between them.
+ * From a graph to a program: rewrite -> fuse -> schedule -> emit -> plan memory. Each pass has a file of its own; a verifier looks
+ * at the graph before and after rewriting, and at the plan.
  */
 #ifndef TN_COMPILE_COMPILE_H
 #define TN_COMPILE_COMPILE_H

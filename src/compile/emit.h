@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c.c and emit_cuda.c (the loops of a
+ * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c*.c and emit_cuda*.c (the loops of a
  * target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
  */
 #ifndef TN_COMPILE_EMIT_H
@@ -80,6 +80,8 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
+/* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides is. */
+int tn__stride_param(const tn__access *a, int loop);
 /* The element in hand of an access that is not gathered. */
 void tn__print_element(tn__printer *p, int access);
 /* Where in n[] the slot of a scalar is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c (index
- * arithmetic, chunks), emit_cuda_care.c (elements, divisions), emit_cuda_combine.c (what threads do together), and a file a form.
+ * arithmetic), emit_cuda_chunks.c (loads and stores), emit_cuda_care.c (elements, divisions), emit_cuda_combine.c (what threads do together), and a file a form.
  *
  * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16 bytes
  * where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's first place,
@@ -73,6 +73,12 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
 /* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a nest in
  * pieces, number `part`. */
 void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name);
+/* Are the elements of an access that belong to a chunk neighbours in memory? Then w<access> says whether they lie so that they can
+ * be moved at once. */
+bool tn__cu_in_one_piece(const tn__printer *p, const tn__cu_form *f, int access);
+
+/* ---- emit_cuda_chunks.c ---- */
+
 /* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not vary
  * with `inner` stay where they are used. */
 void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
@@ -93,7 +99,7 @@ void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: does the pass read no memory that it may have overwritten? Then it can be done again. */
 bool tn__cu_repeats(const tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_open_elements(tn__printer *p, const tn__cu_form *f);
-void tn__cu_values(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
+void tn__cu_values(tn__printer *p, bool rows, int pass);
 void tn__cu_store(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 void tn__cu_declare_stores(tn__printer *p, const tn__cu_form *f, bool rows, int pass);
 /* A load that a tile turns: the tile is named tile<access>, and read at [j][i]. */
@@ -126,7 +132,7 @@ void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 
 /* Accumulators of a level; `lanes`: of a thread, 0 for a single one. */
 void tn__cu_start(tn__printer *p, int level, int width);
-void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level, bool columns);
+void tn__cu_accumulate(tn__printer *p, int level, bool columns);
 /* Combines the accumulators of the threads of a row; all get the result. */
 void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used);
 /* Combines the accumulators of threads that have the same columns; all get the result. */

@@ -57,8 +57,8 @@ static void elements(tn__printer *p, const tn__cu_form *f, int pass)
 {
     tn__cu_open_elements(p, f);
     if (p->nest->reduced)
-        tn__cu_accumulate(p, f, pass, f->kind == TN__CUDA_COLUMNS);
-    tn__cu_values(p, f, false, pass);
+        tn__cu_accumulate(p, pass, f->kind == TN__CUDA_COLUMNS);
+    tn__cu_values(p, false, pass);
     tn__line(p, "}");
 }
 

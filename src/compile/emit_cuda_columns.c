@@ -60,7 +60,7 @@ static void store_row_values(tn__printer *p, const tn__cu_form *f)
             tn__emit_hoist(p, n->store[s].expr, n->reduced | 1u << f->loop);
     tn__cu_open_elements(p, f);
     tn__line(p, "if (u >= live) continue;");
-    tn__cu_values(p, f, true, 0);
+    tn__cu_values(p, true, 0);
     tn__line(p, "}");
     p->lane = NULL;
     tn__cu_store(p, f, true, 0);

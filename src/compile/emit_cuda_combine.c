@@ -237,11 +237,10 @@ void tn__cu_print_reduced_position(tn__printer *p)
 }
 
 /* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
-void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level, bool columns)
+void tn__cu_accumulate(tn__printer *p, int level, bool columns)
 {
     const tn__nest *n = p->nest;
     const char *u = columns ? "[u]" : "";
-    (void)f;
     EACH_PLAIN(p, r, level) {
         tn__emit_need(p, n->reduction[r].arg);
         tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, u, tn__emit_function(p, r), r, u, n->reduction[r].arg);

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of every target share: the expressions of a nest as statements, and the passes of its reductions. */
-#include "compile/nest.h"
-
 #include "compile/emit.h"
-#include "device/order.h"
 
 #include <stdio.h>
 #include <string.h>
-
 
 uint32_t tn__nest_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
 
 /* ---- expressions ---- */
 
+int tn__stride_param(const tn__access *a, int loop)
+{
+    int param = a->param + 2; /* behind the operand's number and the offset; strides of 0 are left out */
+    for (int l = 0; l < loop; l++)
+        param += a->stride[l] != 0;
+    return param;
+}
+
 void tn__print_position(tn__printer *p, const tn__access *a)
 {
     tn__text_addf(p->text, "%sn[%d]", p->index, a->param + 1);
-    int param = a->param + 2;
     for (int l = 0; l < p->nest->loop_count; l++) {
         if (!a->stride[l])
             continue;
         if (a->stride[l] == 1 && l == p->vector_loop)
             tn__text_addf(p->text, " + x%d", l);
         else
-            tn__text_addf(p->text, " + x%d * %sn[%d]", l, p->index, param);
-        param++;
+            tn__text_addf(p->text, " + x%d * %sn[%d]", l, p->index, tn__stride_param(a, l));
     }
 }
 
@@ -70,9 +72,7 @@ static void print_load(tn__printer *p, const tn__expr *e)
         tn__text_add(p->text, p->fresh ? "))" : ")");
         return;
     }
-    int extra = a->param + 2;
-    for (int l = 0; l < p->nest->loop_count; l++)
-        extra += a->stride[l] != 0;
+    int extra = tn__stride_param(a, p->nest->loop_count);
     if (a->known) {
         tn__text_addf(p->text, "%s(%sp%d[", from, p->fresh ? "tn_fresh(&" : "", e->access);
         tn__print_position(p, a);

@@ -212,7 +212,7 @@ static inline int tn__view_base(const tn__graph *graph, int v)
     return v;
 }
 
-/* ---- emission (emit.c) ---- */
+/* ---- emission (emit_step.c, pieces.c, emit_text.c) ---- */
 
 /* The text of kernels under construction. */
 typedef struct tn__emitter {
