@@ -205,13 +205,15 @@ static const tn__packed_isa *isa_here(void)
  * 100x784x1000 131 / 113, its transpose's product 784x100x1000 131 / 116, 100x300x300 125 / 119, 1000x256x1000 119 / 110,
  * 100x1000x784 with b across 121 / 116; but where rows begin on cache lines 256x256x256 133 / 141, 512x512x512 124 / 138,
  * 128x1024x1024 98 / 121. Few rows, few columns or a short k do not pay for packing: 32x784x1000 95 / 114, 784x32x1000
- * 97 / 100.
+ * 97 / 100. On an AVX2 core (Zen 3) the library is behind there, too: 512x512x512 95 / 66, 1024x1024x1024 86 / 46,
+ * 256x512x512 93 / 64.
  */
 bool tn__matmul_packed_suits(const tn__matmul_product *p)
 {
-    bool on_lines = p->out.ld % LINE == 0 && p->b.ld % LINE == 0;
+    const tn__packed_isa *isa = isa_here();
+    bool on_lines = isa == &packed_isa_avx512 && p->out.ld % LINE == 0 && p->b.ld % LINE == 0;
     bool thin = p->a.transposed && p->n >= 8 && p->n <= 64 && p->m >= 256 && p->k >= 32;
-    return isa_here() != NULL && (thin || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
+    return isa != NULL && (thin || (p->m >= 48 && p->n >= 64 && p->k >= 48 && !on_lines));
 }
 
 bool tn__matmul_packed_can(const tn__matmul_product *p)
