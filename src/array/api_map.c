@@ -110,9 +110,33 @@ static int64_t smallest(tn__node *a)
     return device->ops->read(least->device, &value, memory, sizeof value) == TN_OK ? value : 0;
 }
 
+/*
+ * Powers that a multiplication or a root gives: of the C numbers 2, 3, -1, 0.5. The others need a logarithm. 0.5: of -0 it is 0.
+ * Products of three are rounded twice, which is too much for 16 bits. NULL: none of these.
+ */
+static tn__node *easy_power(tn__node *a, const tn__node *b)
+{
+    if (tn__node_is_error(a) || a->flags & TN__NODE_WEAK || !(b->flags & TN__NODE_WEAK) || !tn__foldable(b))
+        return NULL;
+    bool floats = tn_dtype_is_float((tn_dtype)a->dtype), whole = b->dtype == TN_INT64;
+    if (!(whole ? floats || tn_dtype_is_integer((tn_dtype)a->dtype) : floats && b->dtype == TN_FLOAT64))
+        return NULL;
+    double e = whole ? (double)b->attr.scalar.i : b->attr.scalar.f64;
+    if (e == 2)
+        return tn__unary(TN__OP_SQUARE, a);
+    if (e == 3 && (!floats || tn__dtypes[a->dtype].size > 2))
+        return tn__binary(TN__OP_MULTIPLY, tn__unary(TN__OP_SQUARE, a), a);
+    if (e == -1 && floats)
+        return tn__unary(TN__OP_RECIPROCAL, a);
+    return e == 0.5 ? tn__unary(TN__OP_SQRT, tn__with(TN__OP_ADD, a, 0)) : NULL;
+}
+
 /* Integers to a negative integer power are refused, as NumPy does it: exponents in an array are looked at for that. */
 static tn__node *power(tn__node *a, tn__node *b)
 {
+    tn__node *easy = tn__node_is_error(b) ? NULL : easy_power(a, b);
+    if (easy)
+        return easy;
     bool integers = !tn__node_is_error(a) && !tn__node_is_error(b) &&
                     tn_dtype_is_integer(tn_dtype_promote((tn_dtype)a->dtype, (tn_dtype)b->dtype));
     if (integers && tn__dtypes[b->dtype].class == TN__CLASS_SIGNED && !(b->flags & TN__NODE_WEAK) && smallest(b) < 0)

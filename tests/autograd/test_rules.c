@@ -6,6 +6,7 @@
 #include "array/build.h"
 #include "autograd/rules.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -221,6 +222,18 @@ static void test_constant_exponents(void **state)
             const tn_array *x = spread(TN_SHAPE(5), 0.4, 2, 0);
             check_gradients("power", power_of_number, (void *)&exponents[i], 1, &x);
         }
+    const double bases[] = {-3, -0.0, 0, 1e-3, 7, INFINITY};
+    for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++)
+        for (size_t k = 0; k < sizeof bases / sizeof *bases; k++)
+            TN_SCOPE {
+                double y = tn_item(tn_power(tn_scalar(bases[k], .dtype = TN_FLOAT64), exponents[i])), wanted = pow(bases[k], exponents[i]);
+                assert_true(y == wanted ? signbit(y) == signbit(wanted) : isnan(wanted) ? isnan(y) : fabs(y / wanted - 1) < 1e-15);
+            }
+    TN_SCOPE {
+        assert_int_equal(tn_item_int(tn_power(tn_scalar(100, .dtype = TN_INT8), 3)), 64); /* modulo 256 */
+        assert_int_equal(tn_dtype_of(tn_power(tn_ones(TN_SHAPE(2), .dtype = TN_INT16), 2)), TN_INT16);
+        assert_int_equal(tn_dtype_of(tn_power(tn_ones(TN_SHAPE(2), .dtype = TN_INT16), 2.0)), TN_FLOAT64);
+    }
     tn_array *x = tn_requires_grad(tn_zeros(TN_SHAPE(1), .dtype = TN_FLOAT64));
     assert_int_equal(tn_backward(tn_add(tn_power(x, 2), tn_power(x, 0))), TN_OK);
     assert_values(tn_grad(x), 1, (double[]){0}, 0);
