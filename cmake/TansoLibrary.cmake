@@ -60,18 +60,13 @@ if(TANSO_FUZZ)
         PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
-# The scalar functions of every operation, as text for the kernel compiler, and the digits for training
-# without a network.
-file(GLOB scalar_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h)
-foreach(header IN LISTS scalar_headers)
-    get_filename_component(symbol ${header} NAME_WE)
-    tanso_embed(tanso_objects ${header} ${symbol})
+# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in CUDA C++. And the
+# digits for training without a network.
+file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h ${PROJECT_SOURCE_DIR}/src/compile/*.cuh)
+foreach(text IN LISTS kernel_texts)
+    get_filename_component(symbol ${text} NAME_WE)
+    tanso_embed(tanso_objects ${text} ${symbol})
 endforeach()
-tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_factors.cuh product_factors)
-tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product.cuh product)
-tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_tensor.cuh product_tensor)
-tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_whole.cuh product_whole)
-tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/compile/product_thin.cuh product_thin)
 tanso_embed(tanso_objects ${PROJECT_SOURCE_DIR}/src/data/digits/digits.csv.gz digits)
 
 add_library(tanso_shared SHARED)

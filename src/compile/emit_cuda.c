@@ -5,6 +5,8 @@
  */
 #include "compile/emit_cuda.h"
 
+#include "tn_embed.h"
+
 #include <stdio.h>
 
 #define MOST_BLOCKS ((int64_t)1 << 30)
@@ -155,8 +157,8 @@ const tn__emit_target tn__emit_target_cuda = {
     .back_head = "static __device__ __forceinline__ auto nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
                  "tn_i64 *fault)\n",
     .own_scalars = true,
-    .helpers = tn__cu_helpers,
-    .random_helpers = tn__cu_random_helpers,
+    .helpers = (const char *)tn__embed_cuda_helpers,
+    .random_helpers = (const char *)tn__embed_cuda_random,
     .splits = tn__cu_splits,
     .loops = loops,
     .items = items,

@@ -150,6 +150,4 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f);
 void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f);
 void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f);
 
-extern const char tn__cu_helpers[], tn__cu_random_helpers[];
-
 #endif

@@ -9,7 +9,7 @@
 #include "core/memory.h"
 
 #define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
-#define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see emit_cuda_combine.c */
+#define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see compile/cuda_helpers.cuh */
 #define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
 #define REGISTERS    (64 << 10)              /* of a multiprocessor */
 #define BLOCK 256
