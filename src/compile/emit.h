@@ -118,7 +118,6 @@ void tn__emit_need(tn__printer *p, int index);
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
 /* A division or square root in float32. */
 bool tn__is_divided(const tn__expr *e);
-void tn__emit_store(tn__printer *p, const tn__store *s);
 /* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input that
  * another value is loaded from at the same place. */
 void tn__emit_stores(tn__printer *p, bool rows, int level);

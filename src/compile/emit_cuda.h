@@ -139,8 +139,6 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
 void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
 /* Bytes of shared memory that it takes. */
 int64_t tn__cu_down_bytes(const tn__nest *nest);
-/* The position of the element in hand in the C order of the reduced loops, as an expression. */
-void tn__cu_print_reduced_position(tn__printer *p);
 
 /* ---- a file each ---- */
 

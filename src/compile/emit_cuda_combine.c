@@ -28,7 +28,8 @@ void tn__cu_start(tn__printer *p, int level, int width)
         tn__line(p, "}");
 }
 
-void tn__cu_print_reduced_position(tn__printer *p)
+/* The position of the element in hand in the C order of the reduced loops, as an expression. */
+static void print_reduced_position(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     bool first = true;
@@ -59,7 +60,7 @@ void tn__cu_accumulate(tn__printer *p, int level, bool columns)
         tn__line(p, "t%d%s = v%d;", r, u, v);
         tn__emit_indent(p);
         tn__text_addf(p->text, "at%d%s = ", r, u);
-        tn__cu_print_reduced_position(p);
+        print_reduced_position(p);
         tn__text_add(p->text, ";\n");
         tn__line(p, "}");
     }

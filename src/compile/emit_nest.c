@@ -239,7 +239,7 @@ void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
         tn__emit_hoist(p, e->arg[i], inner);
 }
 
-void tn__emit_store(tn__printer *p, const tn__store *s)
+static void print_store(tn__printer *p, const tn__store *s)
 {
     const tn__access *a = &p->nest->access[s->access];
     tn__emit_need(p, s->expr);
@@ -261,7 +261,7 @@ void tn__emit_stores(tn__printer *p, bool rows, int level)
             if (pass == 0)
                 tn__emit_need(p, n->store[s].expr);
             else
-                tn__emit_store(p, &n->store[s]);
+                print_store(p, &n->store[s]);
         }
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,8 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/memory.h"
+
+_Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
 
 #define LARGEST (256 << 20) /* bytes of a kernel file; more is no kernel file */
 #define MOST    ((uint64_t)512 << 20) /* bytes of all of them */

@@ -8,12 +8,17 @@
 #define TN_DEVICE_KERNEL_CACHE_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tanso/base.h>
 #include "core/plugin.h"
 
 TN__PLUGIN_BEGIN
+/* Texts of kernels, of all backends, since the process began: that went to a compiler, and that were found in the folder or loaded
+ * already. */
+extern _Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
+
 /* A place to compile in. */
 typedef struct tn__kernel_folder {
     char path[PATH_MAX - 128];

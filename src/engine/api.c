@@ -3,19 +3,17 @@
 #include "engine/plans.h"
 
 #include "core/memory.h"
+#include "device/kernel_cache.h"
 
 #include <tanso/engine.h>
-
-/* Kept by the CPU backend's kernel cache. */
-extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
 
 tn_engine_counters tn_engine_stats(void)
 {
     return (tn_engine_counters){.evaluations = tn__engine_counters.evaluations,
                                 .plan_hits = tn__engine_counters.plan_hits,
                                 .plan_misses = tn__engine_counters.plan_misses,
-                                .compilations = tn__cpu_compilations,
-                                .kernel_hits = tn__cpu_kernel_hits,
+                                .compilations = tn__kernels_compiled,
+                                .kernel_hits = tn__kernels_found,
                                 .kernels = tn__engine_counters.kernels};
 }
 

@@ -16,8 +16,8 @@
 #include <tanso/device.h>
 
 #include "cpu_steps.h"
+#include "device/kernel_cache.h"
 
-extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
 
 #define HEAD "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault) {" \
              "float *to = (float *)p[0] + n[0]; const float *from = (const float *)p[1] + n[1];" \
@@ -109,10 +109,10 @@ static void test_compile_once(void **state)
     static const char source[] = HEAD "2 * from[i]" TAIL;
     char folder[PATH_MAX + 16], path[PATH_MAX];
     struct stat info;
-    uint64_t compiled = tn__cpu_compilations, hits = tn__cpu_kernel_hits;
+    uint64_t compiled = tn__kernels_compiled, hits = tn__kernels_found;
     assert_true(works(source, 2, 1000));
-    assert_int_equal(tn__cpu_compilations, compiled + 1);
-    assert_int_equal(tn__cpu_kernel_hits, hits);
+    assert_int_equal(tn__kernels_compiled, compiled + 1);
+    assert_int_equal(tn__kernels_found, hits);
     snprintf(folder, sizeof(folder), "%s/kernels", cache);
     assert_int_equal(files(folder, path), 1);
     assert_non_null(strstr(path, ".so"));
@@ -122,8 +122,8 @@ static void test_compile_once(void **state)
     assert_true(works(source, 2, 0));
     assert_true(works(source, 2, 1));
     assert_true(works(source, 2, 500001)); /* several threads */
-    assert_int_equal(tn__cpu_compilations, compiled + 1);
-    assert_int_equal(tn__cpu_kernel_hits, hits + 3);
+    assert_int_equal(tn__kernels_compiled, compiled + 1);
+    assert_int_equal(tn__kernels_found, hits + 3);
 }
 
 /* Two executables of one text share the code that is in memory, whatever became of the file. */
@@ -141,9 +141,9 @@ static void test_shared_in_memory(void **state)
     tn__executable *first, *second;
     assert_int_equal(device->ops->load(device, &program, &first), TN_OK);
     empty_cache();
-    uint64_t compiled = tn__cpu_compilations;
+    uint64_t compiled = tn__kernels_compiled;
     assert_int_equal(device->ops->load(device, &program, &second), TN_OK);
-    assert_int_equal(tn__cpu_compilations, compiled);
+    assert_int_equal(tn__kernels_compiled, compiled);
     device->ops->unload(first);
     assert_int_equal(device->ops->run(second, step.memory, NULL), TN_OK);
     assert_true(to[4] == 16);
@@ -175,11 +175,11 @@ static void test_damaged_file(void **state)
         } else { /* somebody may have written it */
             assert_int_equal(chmod(path, 0722), 0);
         }
-        uint64_t compiled = tn__cpu_compilations;
+        uint64_t compiled = tn__kernels_compiled;
         assert_true(works(source, 3, 10));
-        assert_int_equal(tn__cpu_compilations, compiled + 1);
+        assert_int_equal(tn__kernels_compiled, compiled + 1);
         assert_true(works(source, 3, 10));
-        assert_int_equal(tn__cpu_compilations, compiled + 1);
+        assert_int_equal(tn__kernels_compiled, compiled + 1);
         assert_int_equal(files(folder, NULL), 1);
     }
 }
@@ -205,10 +205,10 @@ static void test_unusable_cache(void **state)
     char temporary[PATH_MAX];
     snprintf(temporary, sizeof(temporary), "%.*s", PATH_MAX - 1, cache);
     setenv("TMPDIR", temporary, 1);
-    uint64_t compiled = tn__cpu_compilations;
+    uint64_t compiled = tn__kernels_compiled;
     assert_true(works(source, 5, 10));
     assert_true(works(source, 5, 10));
-    assert_int_equal(tn__cpu_compilations, compiled + 2);
+    assert_int_equal(tn__kernels_compiled, compiled + 2);
     unsetenv("TMPDIR");
     rmdir(folder);
     assert_int_equal(files(cache, NULL), 0);
@@ -249,11 +249,11 @@ static void test_each_compiler(void **state)
     static const char *const names[] = {"cc", "gcc", "clang"};
     int worked = 0;
     for (int i = 0; i < 3; i++) {
-        uint64_t compiled = tn__cpu_compilations;
+        uint64_t compiled = tn__kernels_compiled;
         setenv("TANSO_CC", names[i], 1);
         bool good = works(HEAD "7 * from[i]" TAIL, 7, 10);
         if (good)
-            assert_int_equal(tn__cpu_compilations, compiled + 1);
+            assert_int_equal(tn__kernels_compiled, compiled + 1);
         else
             assert_non_null(strstr(tn_error(), "not an executable file"));
         tn_clear_error();

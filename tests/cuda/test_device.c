@@ -16,6 +16,7 @@
 
 #include "array/ops.h"
 #include "cuda/fake.h"
+#include "device/kernel_cache.h"
 
 /* A program of one kernel with one operand of 4 floats, one parameter and two scalars. */
 typedef struct one_kernel {
@@ -285,6 +286,7 @@ static void test_cache(void **state)
     one_kernel one;
     make(&one, "k5");
     tn__executable *executable = NULL, *second = NULL;
+    uint64_t compiled = tn__kernels_compiled, found = tn__kernels_found;
     assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
     assert_int_equal(fake.count.compilations, 1);
     assert_int_equal(device->ops->load(device, &one.program, &second), TN_OK);
@@ -295,6 +297,8 @@ static void test_cache(void **state)
     assert_int_equal(fake.count.unloads, 1);
     assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
     assert_int_equal(fake.count.compilations, 1); /* from the disk */
+    assert_int_equal(tn__kernels_compiled - compiled, 1); /* as tn_engine_stats tells */
+    assert_int_equal(tn__kernels_found - found, 2);
     assert_int_equal(fake.count.modules, 2);
     device->ops->unload(executable);
 }

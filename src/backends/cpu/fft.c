@@ -63,7 +63,6 @@ size_t tn__fft_plan_bytes(int64_t n, bool real, tn_dtype dtype)
 bool tn__fft_plan_make(tn__fft_plan *plan, int64_t n, bool real, tn_dtype dtype)
 {
     choose(n, real, plan);
-    plan->element = tn_dtype_size(dtype);
     return dtype == TN_COMPLEX64 ? make_f32(plan) : make_f64(plan);
 }
 

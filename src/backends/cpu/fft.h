@@ -17,7 +17,6 @@ typedef struct tn__fft_plan {
     int64_t whole;  /* real numbers; 0: the transform is of complex ones */
     int factors;
     int factor[TN__FFT_FACTORS];
-    size_t element; /* bytes of a complex number */
     /* Tables behind the plan: the length's roots of unity; with Bluestein's algorithm its chirp (n) and the transformed
      * filter (length), too; for even real numbers the first n roots of `whole`. */
     _Alignas(16) char tables[];

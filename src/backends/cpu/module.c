@@ -21,8 +21,6 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-_Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
-
 struct tn__cpu_module {
     char name[33]; /* hash of all that the code depends on */
     int references;
@@ -153,7 +151,7 @@ static tn_status compile(const tn__compiler *compiler, const char *source, const
     unlink(p->log);
     unlink(p->object);
     if (status == TN_OK) {
-        atomic_fetch_add(&tn__cpu_compilations, 1);
+        atomic_fetch_add(&tn__kernels_compiled, 1);
         tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
                 p->final);
     }
@@ -185,7 +183,7 @@ static tn_status obtain(const tn__compiler *compiler, tn__kernel_folder *folder,
     if (tn__kernel_intact(p.final)) {
         *handle = open_object(p.final, count, kernel, &why);
         if (*handle) {
-            atomic_fetch_add(&tn__cpu_kernel_hits, 1);
+            atomic_fetch_add(&tn__kernels_found, 1);
             tn__log(TN__LOG_DEBUG, "kernels", "found %s", p.final);
             return TN_OK;
         }
@@ -225,7 +223,7 @@ tn_status tn__cpu_module_load(const char *source, int count, const char *const *
     *module = find_and_retain(name);
     pthread_mutex_unlock(&lock);
     if (*module) {
-        atomic_fetch_add(&tn__cpu_kernel_hits, 1);
+        atomic_fetch_add(&tn__kernels_found, 1);
         return TN_OK;
     }
     tn__kernel_folder folder;

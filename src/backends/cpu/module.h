@@ -3,16 +3,12 @@
 #ifndef TN_BACKENDS_CPU_MODULE_H
 #define TN_BACKENDS_CPU_MODULE_H
 
-#include <stdatomic.h>
 #include <tanso/base.h>
 
 typedef struct tn__cpu_module tn__cpu_module;
 /* The entry point that device/program.h describes. */
 typedef void (*tn__cpu_kernel)(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end,
                                int64_t *fault);
-
-/* Compilations done, and modules found in memory or on disk, since the process began. */
-extern _Atomic uint64_t tn__cpu_compilations, tn__cpu_kernel_hits;
 
 /* The module of a source text, compiled if need be; released by tn__cpu_module_release. Every name in `kernel` must be an
  * entry point of it. TN_ERR_COMPILE without a compiler, or with the compiler's first lines. */

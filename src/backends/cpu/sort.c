@@ -134,11 +134,6 @@ static const struct elements {
 
 /* ---- rows ---- */
 
-bool tn__cpu_sorts(tn_dtype dtype)
-{
-    return elements[dtype].keys != NULL;
-}
-
 static tn__radix_form form_of(tn_dtype dtype, bool positions, int64_t n)
 {
     bool wide = tn__dtypes[dtype].size > 4;

@@ -17,7 +17,6 @@ typedef struct tn__cpu_sort_row {
     int64_t to_step;
 } tn__cpu_sort_row;
 
-bool tn__cpu_sorts(tn_dtype dtype);
 /* Bytes of scratch memory that a row needs to be sorted; results `to_step` bytes apart. */
 size_t tn__cpu_sort_scratch(tn_dtype dtype, bool positions, int64_t n, int64_t to_step);
 /* By a team of threads; of one within a loop over threads. The result does not depend on the team. */

@@ -134,7 +134,6 @@ typedef struct tn__cuda_failure {
 enum { TN__CUDA_REPORT_SET, TN__CUDA_REPORT_RUN, TN__CUDA_REPORT_WHO, TN__CUDA_REPORT_OPERAND, TN__CUDA_REPORT_INDEX,
        TN__CUDA_REPORT_WORDS };
 tn_status tn__cuda_failures_open(tn__cuda_device *device);
-void tn__cuda_failures_close(tn__cuda_device *device);
 /* Tells of a failure that nobody has been told of: costs a look at host memory if there is none. */
 tn_status tn__cuda_look(tn__cuda_device *device);
 /* The same, but leaves the telling to the next look; the stream must be idle. */
@@ -157,8 +156,6 @@ nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcPro
  * for tn__free. */
 tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture, const char *source, char **image,
                            size_t *length);
-/* For tests: how many texts this process has compiled. */
-extern _Atomic unsigned long tn__cuda_compilations;
 
 /* ---- programs ---- */
 

@@ -12,6 +12,16 @@
 
 #include "backends/cuda/cuda.h"
 
+static void close_failures(tn__cuda_device *device)
+{
+    if (device->latch)
+        device->driver->cuMemFree(device->latch);
+    if (device->report)
+        device->driver->cuMemFreeHost((void *)device->report);
+    device->latch = 0;
+    device->report = NULL;
+}
+
 tn_status tn__cuda_failures_open(tn__cuda_device *device)
 {
     const tn__cuda_driver *driver = device->driver;
@@ -26,18 +36,8 @@ tn_status tn__cuda_failures_open(tn__cuda_device *device)
                                 driver->cuMemsetD8Async(device->latch, 0, sizeof(uint64_t), device->stream), "open");
     }
     if (status != TN_OK)
-        tn__cuda_failures_close(device);
+        close_failures(device);
     return status;
-}
-
-void tn__cuda_failures_close(tn__cuda_device *device)
-{
-    if (device->latch)
-        device->driver->cuMemFree(device->latch);
-    if (device->report)
-        device->driver->cuMemFreeHost((void *)device->report);
-    device->latch = 0;
-    device->report = NULL;
 }
 
 tn__cuda_failure tn__cuda_failure_of(const tn__cuda_step *step, const tn__cuda_run *run)

@@ -14,8 +14,6 @@
 #include "core/memory.h"
 #include "device/kernel_cache.h"
 
-_Atomic unsigned long tn__cuda_compilations;
-
 struct tn__cuda_module {
     char name[33]; /* hash of all that the code depends on */
     int references;
@@ -155,7 +153,7 @@ static tn_status make(const tn__cuda_device *device, const place *p, const char 
     tn_status status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
     if (status != TN_OK)
         return status;
-    atomic_fetch_add(&tn__cuda_compilations, 1);
+    atomic_fetch_add(&tn__kernels_compiled, 1);
     tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
             p->folder.temporary ? "not kept" : p->path);
     tn__kernel_keep(&p->folder, p->file, *image, length);
@@ -181,11 +179,13 @@ static bool load_found(tn__cuda_device *device, const place *p, CUmodule *handle
         return false;
     CUresult result = load_code(device, handle, image);
     tn__free(image);
-    if (result == CUDA_SUCCESS)
-        tn__log(TN__LOG_DEBUG, "kernels", "found %s", p->path);
-    else
+    if (result != CUDA_SUCCESS) {
         tn__log(TN__LOG_WARN, "kernels", "%s cannot be loaded (error %d): compiling it again", p->path, (int)result);
-    return result == CUDA_SUCCESS;
+        return false;
+    }
+    tn__log(TN__LOG_DEBUG, "kernels", "found %s", p->path);
+    atomic_fetch_add(&tn__kernels_found, 1);
+    return true;
 }
 
 /* ---- loaded modules ---- */
@@ -219,7 +219,9 @@ tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__
     tn__cuda_module *found = device->modules;
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
-    if (found == NULL) {
+    if (found) {
+        atomic_fetch_add(&tn__kernels_found, 1);
+    } else {
         found = tn__calloc(1, sizeof *found);
         status = found ? load(device, name, source, found) : tn__fail_memory("kernels", sizeof *found);
         if (status == TN_OK) {
