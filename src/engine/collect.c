@@ -353,12 +353,6 @@ static bool exclusive(const tn__entry *e)
            n->storage->bytes == (size_t)n->shape->size * tn_dtype_size(n->dtype) && n->storage->bytes > 0;
 }
 
-/* A root that keeps its inputs for a later backward. */
-static bool keeps_inputs(const tn__node *n)
-{
-    return n->flags & TN__NODE_NEEDS_GRAD && !(n->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
-}
-
 /* Finds what depends on leaves that may be donated and what is still needed later, which speaks against that. */
 static void mark_survivors(tn__collection *c, bool step)
 {
@@ -381,7 +375,7 @@ static void mark_survivors(tn__collection *c, bool step)
         bool held = references(e->node) > e->edges;
         bool keeps;
         if (e->root) {
-            keeps = keeps_inputs(e->node);
+            keeps = tn__keeps_inputs(e->node);
         } else {
             e->released = step && held && e->depends;
             keeps = (held && !e->released) || e->survives;

@@ -64,6 +64,11 @@ static inline bool tn__collection_donatable(const tn__collection *c, int leaf)
     const tn__entry *e = &c->entry[c->leaf[leaf]];
     return e->depends && !e->survives;
 }
+/* Does a root keep its inputs when it gets its value, for a later backward? */
+static inline bool tn__keeps_inputs(const tn__node *node)
+{
+    return node->flags & TN__NODE_NEEDS_GRAD && !(node->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
+}
 /* Element operations, about: what the reference evaluator would do. */
 int64_t tn__collection_work(const tn__collection *c);
 /* The collected graph for the compiler. False without memory. */

@@ -103,11 +103,6 @@ static tn_status bind_all(const tn__collection *c, const tn__program *p, binding
     return tn__error_status(tn__error_last());
 }
 
-static bool keeps_inputs(const tn__node *n)
-{
-    return n->flags & TN__NODE_NEEDS_GRAD && !(n->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
-}
-
 /* Gives the roots their values; the nodes' references to each other go as they do. */
 static void publish(tn__collection *c, const tn__plan *plan, const binding *bind, tn__error *released)
 {
@@ -127,7 +122,7 @@ static void publish(tn__collection *c, const tn__plan *plan, const binding *bind
     }
     for (size_t r = 0; r < c->root_count; r++) {
         tn__node *node = c->entry[c->root[r]].node;
-        if (!keeps_inputs(node))
+        if (!tn__keeps_inputs(node))
             tn__node_drop_inputs(node);
     }
     for (size_t i = 0; i < c->count && released; i++)
