@@ -50,6 +50,9 @@ inline const tn_array *TN_ARG(float x) { return tn_weak_float(x); }
 inline const tn_array *TN_ARG(int x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(long x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(long long x) { return tn_weak_int(x); }
+inline const tn_array *TN_ARG(unsigned x) { return tn_weak_int(x); }
+inline const tn_array *TN_ARG(unsigned long x) { return tn_weak_int(static_cast<long long>(x)); }
+inline const tn_array *TN_ARG(unsigned long long x) { return tn_weak_int(static_cast<long long>(x)); }
 inline const tn_array *TN_ARG(bool x) { return tn_weak_bool(x); }
 extern "C" {
 #else
@@ -151,7 +154,8 @@ TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
 /* ---- elementwise functions of two and three operands ------------------------------------------------------- */
 /* Operands broadcast, and their dtypes promote as NumPy 2's do (NEP 50); shapes that do not fit are TN_ERR_SHAPE, operands on
- * different devices TN_ERR_DEVICE. Comparisons and logic give bool. */
+ * different devices TN_ERR_DEVICE (but for constants: tn_ones, tn_full, tn_scalar and what is made of such alone take no memory
+ * anywhere yet, and go where the others are). Comparisons and logic give bool. */
 
 TN_API tn_array *tn_add(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_subtract(const tn_array *a, const tn_array *b);

@@ -5,7 +5,7 @@
  * Errors. Nothing in Tanso aborts or exits. A function that makes an array never returns NULL: when it cannot
  * make one it returns an error array, inert, which every operation passes on. A function that acts on the world
  * returns a tn_status. Either way the thread's first error is latched: tn_ok() turns false and tn_error() tells
- * what was expected, what came, what to do, and the caller's file and line.
+ * what was expected, what came, what to do, and, as far as macros can, the caller's file and line.
  *
  * Threads. An array that has not been evaluated belongs to the thread that recorded it; tn_eval it before another
  * thread uses it. Evaluated arrays may be read by any number of threads. Errors, scopes and the current device
@@ -73,9 +73,11 @@ TN_API const char *tn_status_name(tn_status status);
  * near. */
 TN_API const char *tn_nearest_name(const char *word, const char *const *names, int count);
 
-/* Remembers the caller's place for messages. Put in front of each call by the macros of these headers. */
+/* Remembers the caller's place for messages. Put in front of calls by the macros of these headers; what has none, such as
+ * tn_layer_save, names no place. */
 TN_API void tn__at(const char *file, int line);
 #define TN_AT(function) (tn__at(__FILE__, __LINE__), function)
+#define TN_HERE(call) (tn__at(__FILE__, __LINE__), call)
 
 /* Keyword arguments: f(x, .axis = TN_AXES(1)) becomes f_with(x, &(opts){...}). Every option struct starts with an
  * unused field `_`, so that the list may be empty; an option left out is zero, which means its default. */
@@ -210,12 +212,12 @@ TN_API void tn__scope_leave(tn__scope_guard *guard);
 template <class... I> inline tn_shape TN_SHAPE(I... extents)
 {
     static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM extents");
-    return tn_shape{(int)sizeof...(I), {(int64_t)extents...}};
+    return tn_shape{static_cast<int>(sizeof...(I)), {static_cast<int64_t>(extents)...}};
 }
 template <class... I> inline tn_axes TN_AXES(I... axes)
 {
     static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM axes");
-    return tn_axes{(int)sizeof...(I), {(int)axes...}};
+    return tn_axes{static_cast<int>(sizeof...(I)), {static_cast<int>(axes)...}};
 }
 #endif
 

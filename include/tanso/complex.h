@@ -57,6 +57,8 @@ static inline double _Complex tn_item_complex(const tn_array *x)
 #endif
 
 #if !defined(TN_NO_MACROS)
+#define tn_from_complex_parts(...) TN_HERE(tn_from_complex_parts(__VA_ARGS__))
+#define tn_item_parts(...) TN_HERE(tn_item_parts(__VA_ARGS__))
 #define tn_complex(re, im) TN_AT(tn_complex)(TN_ARG(re), TN_ARG(im))
 #define tn_real(x) TN_AT(tn_real)(TN_ARG(x))
 #define tn_imag(x) TN_AT(tn_imag)(TN_ARG(x))
@@ -67,5 +69,8 @@ static inline double _Complex tn_item_complex(const tn_array *x)
 
 #ifdef __cplusplus
 }
+
+/* An operand of a std::complex. */
+template <class Z> inline const tn_array *TN_COMPLEX(const Z &z) { return tn_weak_complex_parts(z.real(), z.imag()); }
 #endif
 #endif

@@ -97,8 +97,20 @@ TN_API int64_t tn_loader_length(const tn_loader *loader);
 TN_API int64_t tn_loader_epoch(const tn_loader *loader);
 TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
 
-#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
+#ifndef TN_NO_MACROS
+#define tn_dataset_arrays(...) TN_HERE(tn_dataset_arrays(__VA_ARGS__))
+#define tn_mnist(...) TN_HERE(tn_mnist(__VA_ARGS__))
+#define tn_fashion_mnist(...) TN_HERE(tn_fashion_mnist(__VA_ARGS__))
+#define tn_idx_folder(...) TN_HERE(tn_idx_folder(__VA_ARGS__))
+#define tn_spiral(...) TN_HERE(tn_spiral(__VA_ARGS__))
+#define tn_sine(...) TN_HERE(tn_sine(__VA_ARGS__))
+#define tn_dataset_named(...) TN_HERE(tn_dataset_named(__VA_ARGS__))
+#define tn_dataset_x(...) TN_HERE(tn_dataset_x(__VA_ARGS__))
+#define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))
+#define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))
+#ifndef __cplusplus
 #define tn_loader_new(dataset, ...) TN_AT(tn_loader_new_with)(dataset, TN_OPTS(tn_loader_opts, __VA_ARGS__))
+#endif
 #endif
 
 #ifdef __cplusplus

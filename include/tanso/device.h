@@ -123,6 +123,8 @@ typedef enum tn_matmul_precision {
 } tn_matmul_precision;
 
 #ifndef TN_NO_MACROS
+#define tn_device_parse(...) TN_HERE(tn_device_parse(__VA_ARGS__))
+#define tn_device_properties(...) TN_HERE(tn_device_properties(__VA_ARGS__))
 #define tn_to(x, device) TN_AT(tn_to)(x, device)
 #define tn_to_cpu(x) TN_AT(tn_to_cpu)(x)
 #define tn_to_cuda(x) TN_AT(tn_to_cuda)(x)

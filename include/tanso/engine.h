@@ -38,11 +38,12 @@ TN_API tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes) 
  * tn_to_host. */
 TN_API const void *tn_data(const tn_array *x);
 
-/* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; NULL without memory. */
+/* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; "<error: ...>" with a latched error
+ * for an array that is one or can't be computed; NULL without memory. */
 TN_API char *tn_string(const tn_array *x);
 TN_API char *tn_repr(const tn_array *x);
 TN_API void tn_string_free(char *string);
-/* Prints str(x) and a newline to stdout / to `stream`. On an error nothing is printed, and the error is latched. */
+/* Prints str(x) and a newline to stdout / to `stream`; of what cannot be computed, its error, which is latched, too. */
 TN_API void tn_print(const tn_array *x);
 TN_API void tn_fprint(FILE *stream, const tn_array *x);
 
@@ -78,10 +79,16 @@ TN_API void tn_set_matmul_precision(tn_matmul_precision precision);
 TN_API tn_matmul_precision tn_get_matmul_precision(void);
 
 #ifndef TN_NO_MACROS
-#define tn_eval(x) TN_AT(tn_eval)(x)
+#define tn_eval_all(...) TN_HERE(tn_eval_all(__VA_ARGS__))
+#define tn_string(...) TN_HERE(tn_string(__VA_ARGS__))
+#define tn_repr(...) TN_HERE(tn_repr(__VA_ARGS__))
+#define tn_print(...) TN_HERE(tn_print(__VA_ARGS__))
+#define tn_fprint(...) TN_HERE(tn_fprint(__VA_ARGS__))
+#define tn_plan_describe(...) TN_HERE(tn_plan_describe(__VA_ARGS__))
+#define tn_eval(...) TN_HERE(tn_eval(__VA_ARGS__))
 #define tn_item(x) TN_AT(tn_item)(x)
 #define tn_item_int(x) TN_AT(tn_item_int)(x)
-#define tn_to_host(x, destination, bytes) TN_AT(tn_to_host)(x, destination, bytes)
+#define tn_to_host(...) TN_HERE(tn_to_host(__VA_ARGS__))
 #define tn_data(x) TN_AT(tn_data)(x)
 #endif
 

@@ -36,6 +36,15 @@ typedef struct tn_key {
 #define TN_DOTS ((tn_key){.kind = TN_KEY_ELLIPSIS})
 #define TN_NEWAXIS ((tn_key){.kind = TN_KEY_NEWAXIS})
 #define TN_PICK(x) ((tn_key){.kind = TN_KEY_ARRAY, .array = TN_ARG(x)})
+#else
+}
+inline tn_key TN_RANGE(int64_t start, int64_t stop, int64_t step) { return tn_key{TN_KEY_SLICE, {start, stop, step}, nullptr}; }
+inline tn_key TN_I(int64_t i) { return tn_key{TN_KEY_NUMBER, {i, TN_NONE, TN_NONE}, nullptr}; }
+inline tn_key TN_PICK(const tn_array *x) { return tn_key{TN_KEY_ARRAY, {TN_NONE, TN_NONE, TN_NONE}, x}; }
+#define TN_WHOLE TN_RANGE(TN_NONE, TN_NONE, TN_NONE)
+#define TN_DOTS (tn_key{TN_KEY_ELLIPSIS, {TN_NONE, TN_NONE, TN_NONE}, nullptr})
+#define TN_NEWAXIS (tn_key{TN_KEY_NEWAXIS, {TN_NONE, TN_NONE, TN_NONE}, nullptr})
+extern "C" {
 #endif
 
 /* x[keys]. Axes that integer arrays give stand where the arrays do, or first if something else stands between them. */
@@ -111,6 +120,14 @@ TN_API tn_status tn_tril_indices(int64_t n, int k, int64_t m, tn_array *out[2]);
 TN_API tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2]);
 
 #ifndef TN_NO_MACROS
+#define tn_index_update(...) TN_HERE(tn_index_update(__VA_ARGS__))
+#define tn_index_add(...) TN_HERE(tn_index_add(__VA_ARGS__))
+#define tn_add_at(...) TN_HERE(tn_add_at(__VA_ARGS__))
+#define tn_select(...) TN_HERE(tn_select(__VA_ARGS__))
+#define tn_piecewise(...) TN_HERE(tn_piecewise(__VA_ARGS__))
+#define tn_ravel_multi_index(...) TN_HERE(tn_ravel_multi_index(__VA_ARGS__))
+#define tn_tril_indices(...) TN_HERE(tn_tril_indices(__VA_ARGS__))
+#define tn_triu_indices(...) TN_HERE(tn_triu_indices(__VA_ARGS__))
 #define tn_scatter_set(x, indices, values, axis) \
     TN_AT(tn_scatter_set)(TN_ARG(x), TN_ARG(indices), TN_ARG(values), axis)
 #define tn_put(x, indices, values, mode) TN_AT(tn_put)(x, TN_ARG(indices), TN_ARG(values), mode)
@@ -137,5 +154,20 @@ TN_API tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2]);
 
 #ifdef __cplusplus
 }
+
+template <class... K> inline tn_array *tn__get(const tn_array *x, K... keys)
+{
+    const tn_key list[] = {keys...};
+    return (tn_getitem)(x, static_cast<int>(sizeof...(K)), list);
+}
+template <class... K> inline tn_status tn__set(tn_array *x, const tn_array *value, K... keys)
+{
+    const tn_key list[] = {keys...};
+    return (tn_setitem)(x, value, static_cast<int>(sizeof...(K)), list);
+}
+#ifndef TN_NO_MACROS
+#define tn_get(x, ...) TN_HERE(tn__get(TN_ARG(x), __VA_ARGS__))
+#define tn_set(x, value, ...) TN_HERE(tn__set(x, TN_ARG(value), __VA_ARGS__))
+#endif
 #endif
 #endif

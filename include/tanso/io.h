@@ -88,12 +88,19 @@ TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_
 /* The array of an IDX file (dtypes 0x08 to 0x0E), gzipped or not. As tn_load_npy. */
 TN_API tn_array *tn_load_idx(const char *path);
 
-#if !defined(TN_NO_MACROS) && !defined(__cplusplus)
+#ifndef TN_NO_MACROS
+#define tn_archive_add(...) TN_HERE(tn_archive_add(__VA_ARGS__))
+#define tn_archive_array(...) TN_HERE(tn_archive_array(__VA_ARGS__))
+#define tn_load_npy(...) TN_HERE(tn_load_npy(__VA_ARGS__))
+#define tn_map_npy(...) TN_HERE(tn_map_npy(__VA_ARGS__))
+#define tn_load_idx(...) TN_HERE(tn_load_idx(__VA_ARGS__))
+#ifndef __cplusplus
 #define tn_archive_save(archive, path, ...) \
-    tn_archive_save_with(archive, path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
-#define tn_archive_load(path, ...) tn_archive_load_with(path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
+    TN_AT(tn_archive_save_with)(archive, path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
+#define tn_archive_load(path, ...) TN_AT(tn_archive_load_with)(path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
 #define tn_load_csv(path, ...) TN_AT(tn_load_csv_with)(path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
 #define tn_save_csv(x, path, ...) TN_AT(tn_save_csv_with)(x, path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
+#endif
 #endif
 
 #ifdef __cplusplus

@@ -258,7 +258,7 @@ inline tn_arg tn__arg_of(unsigned long x) { return tn__arg_ulong(x); }
 inline tn_arg tn__arg_of(unsigned long long x) { return tn__arg_u64(x); }
 template <size_t N> struct tn__arg_list {
     tn_arg arg[N];
-    operator tn_args() const { return tn_args{(int)N, arg}; }
+    operator tn_args() const { return tn_args{static_cast<int>(N), arg}; }
 };
 template <class... X> inline tn__arg_list<sizeof...(X)> TN_ARGS(X... x)
 {

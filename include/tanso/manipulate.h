@@ -150,6 +150,7 @@ TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes axes);
 
 #ifndef TN_NO_MACROS
+#define tn_broadcast_shapes(...) TN_HERE(tn_broadcast_shapes(__VA_ARGS__))
 #define tn_vander(x, columns, increasing) TN_AT(tn_vander)(TN_ARG(x), columns, increasing)
 #define tn_diag(x, k) TN_AT(tn_diag)(TN_ARG(x), k)
 #define tn_diagflat(x, k) TN_AT(tn_diagflat)(TN_ARG(x), k)

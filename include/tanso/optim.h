@@ -72,7 +72,12 @@ TN_API const char *tn_optimizer_state_name(const tn_optimizer *optimizer, int i)
 TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, const tn_array *value);
 
 #ifndef TN_NO_MACROS
-#define tn_step(optimizer) TN_AT(tn_step)(optimizer)
+#define tn_optimizer_parse(...) TN_HERE(tn_optimizer_parse(__VA_ARGS__))
+#define tn_optimizer_add_hook(...) TN_HERE(tn_optimizer_add_hook(__VA_ARGS__))
+#define tn_optimizer_state(...) TN_HERE(tn_optimizer_state(__VA_ARGS__))
+#define tn_optimizer_state_name(...) TN_HERE(tn_optimizer_state_name(__VA_ARGS__))
+#define tn_optimizer_set_state(...) TN_HERE(tn_optimizer_set_state(__VA_ARGS__))
+#define tn_step(optimizer) TN_HERE(tn_step(optimizer))
 #ifndef __cplusplus
 #define tn_sgd(layer, ...) TN_AT(tn_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
 #define tn_momentum_sgd(layer, ...) TN_AT(tn_momentum_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))

@@ -57,6 +57,12 @@ TN_API tn_status tn_event_synchronize(tn_event *event) TN_MUST_CHECK;
  * has not been recorded, or they are of two devices. */
 TN_API double tn_event_elapsed(tn_event *from, tn_event *to);
 
+#ifndef TN_NO_MACROS
+#define tn_stream_new(...) TN_HERE(tn_stream_new(__VA_ARGS__))
+#define tn_event_new(...) TN_HERE(tn_event_new(__VA_ARGS__))
+#define tn_event_elapsed(...) TN_HERE(tn_event_elapsed(__VA_ARGS__))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -91,8 +91,13 @@ TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer 
 /* Brings that state back into a network, an optimizer and a loader made as the saved ones were; a misfit is named. */
 TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader) TN_MUST_CHECK;
 
-#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
+#ifndef TN_NO_MACROS
+#define tn_meter_new(...) TN_HERE(tn_meter_new(__VA_ARGS__))
+#define tn_meter_add(...) TN_HERE(tn_meter_add(__VA_ARGS__))
+#define tn_meter_take(...) TN_HERE(tn_meter_take(__VA_ARGS__))
+#ifndef __cplusplus
 #define tn_train(dataset, last, ...) TN_AT(tn_train_with)(dataset, TN_OPTS(tn_train_opts, __VA_ARGS__), last)
+#endif
 #endif
 
 #ifdef __cplusplus

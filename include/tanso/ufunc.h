@@ -111,6 +111,11 @@ TN_API bool tn_array_equal(const tn_array *a, const tn_array *b, bool equal_nan)
 TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
 
 #ifndef TN_NO_MACROS
+#define tn_result_type(...) TN_HERE(tn_result_type(__VA_ARGS__))
+#define tn_reduce_by(...) TN_HERE(tn_reduce_by(__VA_ARGS__))
+#define tn_accumulate_by(...) TN_HERE(tn_accumulate_by(__VA_ARGS__))
+#define tn_reduceat_by(...) TN_HERE(tn_reduceat_by(__VA_ARGS__))
+#define tn_apply_at(...) TN_HERE(tn_apply_at(__VA_ARGS__))
 #define tn_positive(x) TN_AT(tn_positive)(TN_ARG(x))
 #define tn_fabs(x) TN_AT(tn_fabs)(TN_ARG(x))
 #define tn_fix(x) TN_AT(tn_fix)(TN_ARG(x))

@@ -117,6 +117,7 @@ static tn_status write_dot(tn__node *y, FILE *stream)
 
 tn_status tn_graph_dot(const tn_array *y, FILE *stream)
 {
+    TN__NO_PLACE();
     tn__call call = tn__enter();
     tn_status status = write_dot(tn__node_of(y, "tn_graph_dot"), stream);
     tn__leave(call);

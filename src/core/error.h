@@ -17,6 +17,12 @@ tn_status tn__fail(tn_status code, const char *operation, const char *format, ..
 /* TN_ERR_MEMORY for an operation that wanted `bytes`. */
 tn_status tn__fail_memory(const char *operation, size_t bytes);
 
+/*
+ * First in a public function that no macro notes the place for, since gcc does not tell of a dropped status (TN_MUST_CHECK) where
+ * the call stands in a macro of an installed header: the place noted last is another call's.
+ */
+#define TN__NO_PLACE() tn__at(NULL, 0)
+
 /* A shared, immutable error record, as error arrays and failed objects carry. */
 typedef struct tn__error tn__error;
 /* Makes a record and latches it. Never NULL: without memory, a static record. The caller owns one reference. */

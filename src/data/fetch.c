@@ -198,6 +198,7 @@ static tn_status fetch_file(const job *j, const char *folder)
 tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                         void *user)
 {
+    TN__NO_PLACE();
     bool was_ok = tn_ok();
     const tn__set *set = tn__set_asked(OPERATION, name);
     char *folder = set ? tn__set_cache(OPERATION, set) : NULL;

@@ -92,7 +92,7 @@ tn_device tn_device_parse(const char *name, tn_status *status)
         device.index = (short)(index > TN__MAX_DEVICES ? TN__MAX_DEVICES : index);
     }
     if (!good) {
-        const char *near = tn__nearest_name(name, known, sizeof known / sizeof *known);
+        const char *near = strncmp(name, "gpu", 3) == 0 ? "cuda" : tn__nearest_name(name, known, sizeof known / sizeof *known);
         tn__fail(TN_ERR_NAME, "tn_device_parse",
                  "'%s' is no device; expected auto, cpu, cuda, cuda:1, null or virtual:0%s%s%s", name,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -164,6 +164,7 @@ tn_device tn_current_device(void)
 
 tn_status tn_set_device(tn_device device)
 {
+    TN__NO_PLACE();
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());
@@ -210,6 +211,7 @@ size_t tn_memory_trim(tn_device device)
 
 tn_status tn_memory_limit(tn_device device, size_t bytes)
 {
+    TN__NO_PLACE();
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());
@@ -219,6 +221,7 @@ tn_status tn_memory_limit(tn_device device, size_t bytes)
 
 tn_status tn_memory_limit_parse(tn_device device, const char *text)
 {
+    TN__NO_PLACE();
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());

@@ -24,6 +24,7 @@ static _Thread_local tn_stream *current; /* NULL: each device's own */
 
 tn_status tn_synchronize(tn_device device)
 {
+    TN__NO_PLACE();
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());
@@ -63,6 +64,7 @@ void tn_stream_free(tn_stream *stream)
 
 tn_status tn_stream_synchronize(tn_stream *stream)
 {
+    TN__NO_PLACE();
     if (!stream)
         return tn__fail(TN_ERR_VALUE, "stream_synchronize", "expected a stream, got NULL");
     const tn__stream_ops *ops = stream->device->ops->streams;
@@ -140,6 +142,7 @@ void tn_event_free(tn_event *event)
 
 tn_status tn_event_record(tn_event *event)
 {
+    TN__NO_PLACE();
     if (!event)
         return tn__fail(TN_ERR_VALUE, "event_record", "expected an event, got NULL");
     tn_status status = event->handle ? event->device->ops->streams->event_record(event->device, event->handle) : TN_OK;
@@ -159,6 +162,7 @@ static tn_status recorded(const tn_event *event, const char *operation)
 
 tn_status tn_event_wait(tn_event *event)
 {
+    TN__NO_PLACE();
     tn_status status = recorded(event, "event_wait");
     return status == TN_OK && event->handle ? event->device->ops->streams->event_follow(event->device, event->handle)
                                             : status;
@@ -166,6 +170,7 @@ tn_status tn_event_wait(tn_event *event)
 
 tn_status tn_event_synchronize(tn_event *event)
 {
+    TN__NO_PLACE();
     tn_status status = recorded(event, "event_synchronize");
     return status == TN_OK && event->handle ? event->device->ops->streams->event_wait(event->device, event->handle)
                                             : status;

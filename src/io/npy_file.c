@@ -179,6 +179,7 @@ static tn_status fill_npy(tn__writer *writer, void *user)
 
 tn_status tn_save_npy(const tn_array *x, const char *path)
 {
+    TN__NO_PLACE();
     tn__host_view view;
     tn_status status = tn__host_view_of("save_npy", x, &view);
     if (status == TN_OK)

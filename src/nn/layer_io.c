@@ -44,6 +44,7 @@ static tn_status archive_slot(tn_layer *layer, tn__slot *slot, const char *path,
 
 tn_status tn_layer_save(const tn_layer *layer, const char *path)
 {
+    TN__NO_PLACE();
     if (!layer || !path)
         return tn__fail(TN_ERR_VALUE, "layer_save", "expected a layer and a path, got NULL");
     tn_status status = tn__layer_raise(layer);
@@ -176,6 +177,7 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
 
 tn_status tn_layer_load(tn_layer *layer, const char *path)
 {
+    TN__NO_PLACE();
     if (!layer || !path)
         return tn__fail(TN_ERR_VALUE, "layer_load", "expected a layer and a path, got NULL");
     tn_status status = tn__layer_raise(layer);

@@ -136,6 +136,7 @@ tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_l
 tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                            const char *description)
 {
+    TN__NO_PLACE();
     if (!path || !net || !optimizer || !loader)
         return tn__fail(TN_ERR_VALUE, "snapshot_save", "expected a path, a layer, an optimizer and a loader, got NULL");
     tn_archive *archive = tn_archive_new();
@@ -152,6 +153,7 @@ tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimi
 
 tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
 {
+    TN__NO_PLACE();
     if (!path || !net || !optimizer || !loader)
         return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer, an optimizer and a loader, got NULL");
     tn_archive *archive = tn_archive_load(path);

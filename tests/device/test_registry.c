@@ -76,6 +76,9 @@ static void parsing(void **state)
     tn_device_parse("cdua", NULL);
     assert_non_null(strstr(tn_error(), "did you mean 'cuda'?"));
     tn_clear_error();
+    tn_device_parse("gpu:0", NULL);
+    assert_non_null(strstr(tn_error(), "did you mean 'cuda'?"));
+    tn_clear_error();
     tn_device_parse("virtual:9", NULL);
     assert_non_null(strstr(tn_error(), "there are only virtual:0 to virtual:3"));
     tn_clear_error();

@@ -303,6 +303,28 @@ static void test_parse_errors(void **state)
     check_latched(TN_ERR_VALUE, "at least one size");
 }
 
+/* A message names the line of its own call, or none; not that of another. */
+static void test_places(void **state)
+{
+    (void)state;
+    tn_layer *net = tn_linear(2, .in = 3);
+    char place[64];
+    TN_SCOPE {
+        tn_zeros(TN_SHAPE(2));
+        snprintf(place, sizeof place, "(test_net.c:%d)", __LINE__ + 1);
+        tn_param_named(net, "Q");
+        check_latched(TN_ERR_NAME, place);
+        tn_array *none = NULL, *w = tn_param(net, 0);
+        tn_gradients(tn_zeros(TN_SHAPE(1)), 1, (const tn_array *[]){w}, false, &none);
+        snprintf(place, sizeof place, "(test_net.c:%d)", __LINE__ - 1);
+        check_latched(TN_ERR_STATE, place);
+    }
+    assert_int_equal(tn_layer_load(net, "nowhere.safetensors"), TN_ERR_IO);
+    assert_null(strstr(tn_error(), "test_net.c"));
+    tn_clear_error();
+    tn_layer_free(net);
+}
+
 /* ---- devices ---- */
 
 static void test_move(void **state)
@@ -373,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_forward_makes_one_array), cmocka_unit_test(test_ownership),
         cmocka_unit_test(test_own_layer),     cmocka_unit_test(test_param_errors),
         cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_errors),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_move),          cmocka_unit_test(test_inferred_beside_input),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
