@@ -37,9 +37,16 @@ static int find_field(const tn__optimizer_rule *rule, const char *name)
             names[count++] = tn__optimizer_fields[i].name;
     }
     const char *near = tn__nearest_name(name, names, count);
-    tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s'%s%s%s", rule->name, name,
-             near ? ": did you mean '" : ": expected lr, weight_decay, clip_norm, clip_value or one of its own",
-             near ? near : "", near ? "'?" : "");
+    if (near) {
+        tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': did you mean '%s'?", rule->name, name, near);
+        return -1;
+    }
+    tn__text all = {0};
+    for (int i = 0; i < count; i++)
+        tn__text_addf(&all, "%s%s", !i ? "" : i + 1 < count ? ", " : " or ", names[i]);
+    char *list = tn__text_take(&all);
+    tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': expected %s", rule->name, name, list ? list : "one of its own");
+    tn__free(list);
     return -1;
 }
 

@@ -129,7 +129,7 @@ double tn_meter_take(tn_meter *meter)
     if (!meter || meter->is_static)
         return NAN;
     double mean = NAN;
-    if (!meter->failed) /* nothing added: 0 / 0 */
+    if (!meter->failed && meter->weight != 0)
         mean = ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;
     tn_free(meter->total);
     meter->total = NULL;

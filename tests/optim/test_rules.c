@@ -182,6 +182,7 @@ static void test_errors(void **state)
         {"momentum:momentum=1", TN_ERR_VALUE, "< 1"},
         {"sgd:momentum=0.9", TN_ERR_VALUE, "momentum, nesterov"},
         {"adam:bata1=0.9", TN_ERR_NAME, "did you mean 'beta1'"},
+        {"adam:learning_rate=1", TN_ERR_NAME, "expected lr, beta1, beta2, eps, weight_decay, clip_norm or clip_value"},
         {"adam:lr=0.1,beta1=0.8,lr=0.1", TN_ERR_VALUE, "lr is given twice"},
         {"", TN_ERR_VALUE, "none"},
         {NULL, TN_ERR_VALUE, "NULL"},
