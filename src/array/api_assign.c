@@ -9,10 +9,8 @@ tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value)
 {
     TN__PASS_ERROR(old);
     TN__PASS_ERROR(value);
-    tn__node *both[] = {old, value};
-    tn__device *device = tn__common_device(operation, 2, both);
-    if (!device)
-        return tn__failed();
+    if (old->device != value->device && !tn__foldable(value)) /* whatever old is: the handle stays where it is */
+        return tn__two_devices(operation, old, value);
     tn_shape result;
     if (!tn__shape_broadcast(old->shape, value->shape, &result) ||
         tn__shape_intern(result.ndim, result.dim) != old->shape) {

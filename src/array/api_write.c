@@ -28,8 +28,16 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
     if (!whole && !tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
         TN__REFUSE(TN_ERR_DTYPE, "out", "a result of %s would lose its kind in an array of %s; expected the same kind or a higher one",
                    tn_dtype_name((tn_dtype)value->dtype), tn_dtype_name((tn_dtype)old->dtype));
+    if (old->device != value->device && !tn__foldable(value))
+        return tn__two_devices("out", old, value);
     value = tn__expand(tn__cast(value, (tn_dtype)old->dtype), old->shape);
-    return where ? tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old) : value;
+    TN__PASS_ERROR(value);
+    value = tn__adapt(value, (tn_dtype)old->dtype, old->shape, old->device);
+    if (!where)
+        return value;
+    value = tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old);
+    TN__PASS_ERROR(value);
+    return value->device == old->device ? value : tn__two_devices("out", old, value); /* where alone was elsewhere */
 }
 
 /* What is no elementwise function's goes into arrays of its own shape only. */

@@ -3,6 +3,12 @@
  * nodes. */
 #include "array/build_parts.h"
 
+tn__node *tn__two_devices(const char *operation, const tn__node *a, const tn__node *b)
+{
+    TN__REFUSE(TN_ERR_DEVICE, operation, "operands are on %s and %s, expected one device; move one with tn_to(x, tn_device_of(y))",
+               a->device->name, b->device->name);
+}
+
 tn__device *tn__common_device(const char *operation, int count, tn__node *const *in)
 {
     const tn__node *fixed = NULL, *constant = NULL;
@@ -13,10 +19,7 @@ tn__device *tn__common_device(const char *operation, int count, tn__node *const 
         } else if (!fixed) {
             fixed = in[i];
         } else if (fixed->device != in[i]->device) {
-            tn__fail(TN_ERR_DEVICE, operation,
-                     "operands are on %s and %s, expected one device; move one with tn_to(x, "
-                     "tn_device_of(y))",
-                     fixed->device->name, in[i]->device->name);
+            (void)tn__two_devices(operation, fixed, in[i]);
             return NULL;
         }
     }

@@ -70,6 +70,8 @@ typedef struct tn__map_rule {
 bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule);
 /* NumPy's common dtype of operands, some of them weak. */
 tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak);
+/* The error node of two operands that are on different devices. */
+tn__node *tn__two_devices(const char *operation, const tn__node *a, const tn__node *b);
 /* The device that operands agree on (constants agree with any); NULL with a latched failure. */
 tn__device *tn__common_device(const char *operation, int count, tn__node *const *in);
 /* The shape that operands broadcast to, of elements of a dtype; NULL with a latched failure. */
