@@ -116,39 +116,48 @@ static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
     return threads;
 }
 
-/* A block for each group of a single nest; for several nests, one block that runs through them. Beside others all threads of the
- * block take part, but for products', whose number is part of their text. */
-static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
+/* A single nest: a block for each group, in which all threads take part, but for tiles, whose number is part of their text. */
+static void launch_nest(const tn__emitter *emitter, const tn__nest *nest, bool alone, tn__part_launch *to)
 {
-    if (part->nest[0]->product.there) {
-        tn__launch_cuda_product(part->nest[0], emitter->chip, to);
-        return;
-    }
+    tn__cu_form f = tn__cu_form_of(emitter->chip, nest);
+    to->shared = (int)(f.shared + f.exchanged);
+    to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
+    to->most_threads = f.threads;
+    to->resident = f.resident;
+    to->cluster = f.cluster;
+    to->all_threads = f.kind != TN__CUDA_TILES;
+    int64_t share = f.cluster ? f.cluster : 1; /* blocks that have a row */
+    int64_t each = f.kind == TN__CUDA_ROWS          ? share * to->threads / f.lanes
+                   : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
+                                                    : 1;
+    int64_t blocks = (items(emitter, nest) + each - 1) / each;
+    int64_t most = tn__cu_makes_random(nest) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
+    to->blocks = share * (blocks > most / share ? most / share : blocks < 1 ? 1 : blocks);
+}
+
+/* Several nests: one block that runs through them. */
+static void launch_nests(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
+{
     to->blocks = 1;
     to->all_threads = true;
-    to->threads = to->most_threads = alone ? TN__CUDA_TOGETHER : TN__CUDA_THREADS;
+    to->threads = alone ? TN__CUDA_TOGETHER : TN__CUDA_THREADS;
     for (int i = 0; i < part->count; i++) {
         tn__cu_form f = tn__cu_form_of(emitter->chip, part->nest[i]);
-        int64_t shared = f.shared + f.exchanged;
-        to->shared = shared > to->shared ? (int)shared : to->shared;
-        if (part->count > 1) {
-            if (f.threads > to->threads)
-                to->threads = to->most_threads = f.threads;
-            continue;
-        }
-        to->threads = f.kind == TN__CUDA_ROWS && alone ? threads_of_rows(emitter->chip, &f) : f.threads;
-        to->most_threads = f.threads;
-        to->resident = f.resident;
-        to->cluster = f.cluster;
-        to->all_threads = f.kind != TN__CUDA_TILES;
-        int64_t share = f.cluster ? f.cluster : 1; /* blocks that have a row */
-        int64_t each = f.kind == TN__CUDA_ROWS          ? share * to->threads / f.lanes
-                       : f.kind == TN__CUDA_ELEMENTWISE ? (int64_t)to->threads * f.batch
-                                                        : 1;
-        int64_t blocks = (items(emitter, part->nest[0]) + each - 1) / each;
-        int64_t most = tn__cu_makes_random(part->nest[0]) ? (int64_t)BLOCKS_OF_RANDOM * emitter->chip->multiprocessors : MOST_BLOCKS;
-        to->blocks = share * (blocks > most / share ? most / share : blocks < 1 ? 1 : blocks);
+        int shared = (int)(f.shared + f.exchanged);
+        to->shared = shared > to->shared ? shared : to->shared;
+        to->threads = f.threads > to->threads ? f.threads : to->threads;
     }
+    to->most_threads = to->threads;
+}
+
+static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool alone, tn__part_launch *to)
+{
+    if (part->nest[0]->product.there)
+        tn__launch_cuda_product(part->nest[0], emitter->chip, to);
+    else if (part->count == 1)
+        launch_nest(emitter, part->nest[0], alone, to);
+    else
+        launch_nests(emitter, part, alone, to);
 }
 
 const tn__emit_target tn__emit_target_cuda = {

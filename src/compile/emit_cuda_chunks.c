@@ -123,8 +123,8 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
 static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, bool apart)
 {
     const tn__access *a = &p->nest->access[e->access];
-    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "", e->access, p->chunk, e->access,
-                  e->access, f->wide ? "" : "(tn_u32)");
+    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "", e->access,
+                  p->chunk, e->access, e->access, f->wide ? "" : "(tn_u32)");
     tn__print_position(p, a);
     if (apart)
         tn__text_addf(p->text, "), carries%d);\n", e->access);

@@ -6,7 +6,6 @@
  */
 #include "compile/emit_cuda.h"
 
-
 #define MOST_POSITION   ((int64_t)1 << 30) /* that 32 bits are used for: sums of two fit, too */
 #define MOST_WIDTH      8
 #define IN_FLIGHT       32   /* bytes that a thread of an elementwise nest should have under way */
@@ -262,8 +261,8 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
-    f->lanes = reduced <= ALONE ? 1 : (int)at_most(f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32),
-                            TN__CUDA_MOST);
+    int64_t lanes = f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32);
+    f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
     f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
     int64_t words = f->batch * held_words(n, f->width), room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;

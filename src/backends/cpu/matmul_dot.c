@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of a row and a column, which are one number: a sum in lanes, which do not wait for one another as the steps of one sum do, then of
- * the lanes in halves.
+ * Products of a row and a column, which are one number: a sum in lanes, which do not wait for one another as the steps of one sum
+ * do, then of the lanes in halves.
  */
 #include "backends/cpu/matmul.h"
 

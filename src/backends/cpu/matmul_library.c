@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by a library: float32 by oneDNN's sgemm, else CBLAS's; float64 by CBLAS's dgemm; float16 and bfloat16
- * converted to float32. float32 products that tiles of our own multiply faster, or that no library does, go the same way. An operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else
- * through scratch.
+ * converted to float32. float32 products that tiles of our own multiply faster, or that no library does, go the same way. An
+ * operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else through scratch.
  *
  * oneDNN's sgemm and its matmul primitive run the same code; without a primitive to look up and arguments to set, sgemm is
  * the faster by 3-15 % on 100x784x1000, 784x100x1000 and 1024x1024x1024, and takes alpha, beta and leading dimensions.

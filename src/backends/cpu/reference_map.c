@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Elementwise steps, strip by strip: operands stored in another dtype than the one computed in (float16, bfloat16) pass
- * through scratch. Moves (COPY, CAST, CONST) are one cast, those of short rows without a change of dtype loops over them; GENERATE fills a strip by position.
+ * through scratch. Moves (COPY, CAST, CONST) are one cast, those of short rows without a change of dtype loops over them;
+ * GENERATE fills a strip by position.
  */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/functions.h"

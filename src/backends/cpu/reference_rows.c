@@ -273,7 +273,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
     data->dtype = dtype;
     data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION;
     data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
-    data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], data->place < 0 ? data->step[0] : 0) : 0;
+    int64_t apart = data->place < 0 ? data->step[0] : 0;
+    data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], apart) : 0;
     data->scratch_together = data->scratch && data->place < 0
                                  ? tn__cpu_sort_scratch_together(dtype, data->positions, data->count[1]) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);

@@ -40,7 +40,10 @@ static tn__cufft fft;
 static bool fft_there;
 static int cuda_major;
 
-static void open_fft(void) { fft_there = open_table("libcufft.so", cuda_major, fft_entries, sizeof fft_entries / sizeof *fft_entries, &fft); }
+static void open_fft(void)
+{
+    fft_there = open_table("libcufft.so", cuda_major, fft_entries, sizeof fft_entries / sizeof *fft_entries, &fft);
+}
 
 const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* SCATTER_ADD and SCATTER_SET: the base is copied to the output, then terms go to their positions, by the kernels of
+/*
+ * SCATTER_ADD and SCATTER_SET: the base is copied to the output, then terms go to their positions, by the kernels of
  * scatter.cuh. Few terms are added in their order, those of whole numbers in any order, which is the same, and many others in an
- * order that follows from their positions (scatter_sorted.c). */
+ * order that follows from their positions (scatter_sorted.c).
+ */
 #include <limits.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@
 #include "core/memory.h"
 #include "tn_embed.h"
 
-enum { IN_ORDER_TERMS = 64, IN_ORDER_SUMS = 256,  IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };
+enum { IN_ORDER_TERMS = 64, IN_ORDER_SUMS = 256, IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };
 
 typedef enum scatter_way { IN_ORDER, AT_ONCE, IN_BLOCK, LAST_WINS, SORTED } scatter_way;
 

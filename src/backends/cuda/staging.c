@@ -41,13 +41,13 @@ static tn_status staging_open(tn__cuda_device *device)
     tn_status status = tn__cuda_check(device, driver->cuMemAllocHost((void **)&staging->memory, PIECES * PIECE), "staging");
     for (int i = 0; i < PIECES && status == TN_OK; i++)
         status = tn__cuda_check(device, driver->cuEventCreate(&staging->done[i], CU_EVENT_DISABLE_TIMING), "staging");
-    if (status == TN_OK) {
-        device->staging = staging;
-        device->owner->pinned += PIECES * PIECE;
-    }
-    else
+    if (status != TN_OK) {
         staging_free(staging, driver);
-    return status;
+        return status;
+    }
+    device->staging = staging;
+    device->owner->pinned += PIECES * PIECE;
+    return TN_OK;
 }
 
 /* The next piece, once nothing uses it any more. */

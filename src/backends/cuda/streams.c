@@ -79,8 +79,9 @@ static tn_status event_elapsed(tn__device *owner, void *from, void *to, double *
 {
     tn__cuda_device *device = tn__cuda_of(owner);
     float milliseconds = 0;
-    tn_status status =
-        tn__cuda_check(device, device->driver->cuEventElapsedTime(&milliseconds, from, to), "event_elapsed");
+    tn_status status = tn__cuda_enter_held(device, "event_elapsed"); /* in a thread that has no context yet, too */
+    if (status == TN_OK)
+        status = tn__cuda_check(device, device->driver->cuEventElapsedTime(&milliseconds, from, to), "event_elapsed");
     *seconds = (double)milliseconds / 1e3;
     return status;
 }
