@@ -137,6 +137,7 @@ static void emit_elementwise(tn__printer *p)
 
 static void loops(tn__printer *p)
 {
+    p->checks_ahead = true;
     if (!p->nest->reduced)
         emit_elementwise(p);
     else if (p->nest->last_kept)

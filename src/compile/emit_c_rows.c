@@ -5,25 +5,58 @@
  */
 #include "compile/emit_c.h"
 
+#include <stdio.h>
+
 #include "device/order.h"
 
 #define TOGETHER 64 /* elements of a search for a position */
 
-static void lane_body(tn__printer *p, int level, uint32_t reduced, const char *position)
+static void combine_lanes(tn__printer *p, int level)
 {
-    tn__emit_decode(p, reduced, position);
     tn__emit_scope(p);
     tn__emit_element(p, level);
     EACH_PLAIN(p, r, level)
         tn__line(p, "lane%d[j] = %s(lane%d[j], v%d);", r, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
 }
 
-static void halve(tn__printer *p, int level, const char *lanes)
+/* Lanes that a row has elements for, of a short row; their number as a constant is what makes vectors of them. */
+static int lanes_of(const tn__nest *n)
 {
-    tn__line(p, "for (int h = %d; h; h /= 2)", TN__REDUCE_LANES / 2);
-    tn__line(p, "    for (int j = 0; j < h; j++) {");
-    EACH_PLAIN(p, r, level)
-        tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + h]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r);
+    int64_t length = n->extent[n->loop_count - 1];
+    bool short_rows = __builtin_popcount(n->reduced) == 1 && length < TN__REDUCE_LANES;
+    for (int r = 0; r < n->reduction_count; r++)
+        short_rows &= !n->reduction[r].user; /* whose identity may change what it is combined with */
+    return !short_rows ? TN__REDUCE_LANES : length <= 4 ? 4 : length <= 8 ? 8 : TN__REDUCE_LANES;
+}
+
+static void halve(tn__printer *p, int level, const char *lanes, int count)
+{
+    for (int h = count / 2; h; h /= 2) {
+        tn__line(p, "TN_LANES");
+        tn__line(p, "for (int j = 0; j < %d; j++) {", h);
+        EACH_PLAIN(p, r, level)
+            tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + %d]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r, h);
+        tn__line(p, "}");
+    }
+}
+
+/* Of several reduced loops: lanes that lie in one round of the last of them, so that this is a loop over neighbours. */
+static void lanes_of_one_round(tn__printer *p, int level)
+{
+    int last = p->nest->loop_count - 1;
+    char rounds[32];
+    snprintf(rounds, sizeof rounds, "r / n[%d]", EXTENT(last));
+    tn__line(p, "const tn_i64 inside = r %% n[%d];", EXTENT(last));
+    tn__line(p, "if (inside + %d <= n[%d]) {", TN__REDUCE_LANES, EXTENT(last));
+    tn__emit_decode(p, p->nest->reduced & ~(1u << last), rounds);
+    p->vector_loop = last;
+    tn__line(p, "TN_LANES");
+    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    tn__line(p, "const tn_i64 x%d = inside + j;", last);
+    combine_lanes(p, level);
+    tn__line(p, "}");
+    p->vector_loop = -1;
+    tn__line(p, "continue;");
     tn__line(p, "}");
 }
 
@@ -31,21 +64,37 @@ static void halve(tn__printer *p, int level, const char *lanes)
 static void block_lanes(tn__printer *p, int level)
 {
     uint32_t reduced = p->nest->reduced;
+    bool one = __builtin_popcount(reduced) == 1;
+    int lanes = lanes_of(p->nest);
     tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
     EACH_PLAIN(p, r, level)
         tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "}");
     tn__line(p, "tn_i64 r = b;");
-    tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
-    tn__line(p, "TN_LANES");
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    lane_body(p, level, reduced, "r + j");
-    tn__line(p, "}");
-    tn__line(p, "}");
-    tn__line(p, "for (int j = 0; r + j < e; j++) {");
-    lane_body(p, level, reduced, "r + j");
-    tn__line(p, "}");
-    halve(p, level, "lane");
+    if (lanes == TN__REDUCE_LANES) {
+        tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
+        if (!one)
+            lanes_of_one_round(p, level);
+        tn__line(p, "TN_LANES");
+        tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+        tn__emit_decode(p, reduced, "r + j");
+        combine_lanes(p, level);
+        tn__line(p, "}");
+        tn__line(p, "}");
+    }
+    if (one) {
+        tn__line(p, "if (r < e) {");
+        tn__line(p, "TN_LANES");
+        tn__line(p, "for (int j = 0; j < %d; j++) {", lanes);
+        tn__line(p, "if (r + j < e) {");
+    } else {
+        tn__line(p, "for (int j = 0; r + j < e; j++) {");
+    }
+    tn__emit_decode(p, reduced, "r + j");
+    combine_lanes(p, level);
+    for (int open = one ? 3 : 1; open; open--)
+        tn__line(p, "}");
+    halve(p, level, "lane", lanes);
 }
 
 static void declare_lanes(tn__printer *p, int level, const char *lanes)
@@ -78,8 +127,17 @@ static void row_sums(tn__printer *p, int level)
     EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
     tn__line(p, "{");
-    begin_totals(p, level);
     declare_lanes(p, level, "lane");
+    if (lanes_of(p->nest) < TN__REDUCE_LANES) {
+        tn__line(p, "const tn_i64 b = 0, e = R;");
+        block_lanes(p, level);
+        EACH_PLAIN(p, r, level)
+            tn__line(p, "t%d = lane%d[0];", r, r);
+        tn__line(p, "}");
+        name_results(p, level);
+        return;
+    }
+    begin_totals(p, level);
     tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_BLOCK);
     tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
     block_lanes(p, level);
@@ -90,7 +148,7 @@ static void row_sums(tn__printer *p, int level)
     }
     tn__line(p, "}");
     tn__line(p, "if (R > %d) {", TN__REDUCE_BLOCK);
-    halve(p, level, "total");
+    halve(p, level, "total", TN__REDUCE_LANES);
     EACH_PLAIN(p, r, level)
         tn__line(p, "t%d = total%d[0];", r, r);
     tn__line(p, "}");
@@ -158,6 +216,25 @@ static void find_vector_loop(tn__printer *p)
 
 static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
 {
+    tn__nest *n = p->nest;
+    int last = n->loop_count - 1;
+    if (__builtin_popcount(n->reduced) > 1) {
+        char rounds[32];
+        snprintf(rounds, sizeof rounds, "r / n[%d]", EXTENT(last));
+        tn__line(p, "for (tn_i64 r = %s, after; r < %s; r = after) {", first, end);
+        tn__line(p, "const tn_i64 inside = r %% n[%d], rest = n[%d] - inside;", EXTENT(last), EXTENT(last));
+        tn__line(p, "after = r + rest < %s ? r + rest : %s;", end, end);
+        tn__emit_decode(p, n->reduced & ~(1u << last), rounds);
+        p->vector_loop = last;
+        tn__line(p, "TN_INDEPENDENT");
+        tn__line(p, "for (tn_i64 x%d = inside; x%d < inside + after - r; x%d++) {", last, last, last);
+        tn__emit_scope(p);
+        tn__emit_element(p, level);
+        tn__line(p, "}");
+        tn__line(p, "}");
+        p->vector_loop = -1;
+        return;
+    }
     tn__line(p, "TN_INDEPENDENT");
     tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
     tn__emit_decode(p, p->nest->reduced, "r");
@@ -228,7 +305,7 @@ static void row_results(tn__printer *p)
         EACH_PLAIN(p, r, 0)
             tn__line(p, "total%d[k] = %s(total%d[k], p%d[first + b]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
         tn__line(p, "}");
-        halve(p, 0, "total");
+        halve(p, 0, "total", TN__REDUCE_LANES);
         EACH_PLAIN(p, r, 0)
             tn__line(p, "const %s t%d = total%d[0];", tn__emit_type(p, r), r, r);
         name_results(p, 0);

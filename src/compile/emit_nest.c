@@ -73,6 +73,12 @@ static void print_load(tn__printer *p, const tn__expr *e)
         return;
     }
     int extra = tn__stride_param(a, p->nest->loop_count);
+    if (e->checked) {
+        tn__text_addf(p->text, "in%d ? %s(p%d[", (int)(e - p->nest->expr), from, e->access);
+        tn__print_position(p, a);
+        tn__text_addf(p->text, " + at%d]) : 0", (int)(e - p->nest->expr));
+        return;
+    }
     if (a->known) {
         tn__text_addf(p->text, "%s(%sp%d[", from, p->fresh ? "tn_fresh(&" : "", e->access);
         tn__print_position(p, a);
@@ -222,6 +228,19 @@ void tn__emit_need(tn__printer *p, int index)
         tn__line(p, "k%d%s[%s] = v%d;", index, p->chunk, p->lane, index);
 }
 
+/* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only copies. */
+static void check_ahead(tn__printer *p, int index)
+{
+    tn__expr *e = &p->nest->expr[index];
+    const tn__access *a = e->kind == TN__EXPR_LOAD ? &p->nest->access[e->access] : NULL;
+    if (!p->checks_ahead || e->checked || !a || !a->gathered || a->known || p->nest->expr[e->arg[0]].printed != ITEM)
+        return;
+    int v = e->arg[0], extra = tn__stride_param(a, p->nest->loop_count);
+    tn__line(p, "const int in%d = tn_in_range(v%d, n[%d], fault, n[%d] + 1);", index, v, extra + 1, a->param);
+    tn__line(p, "const tn_i64 at%d = tn_wrap(v%d, n[%d]) * n[%d];", index, v, extra + 1, extra);
+    e->checked = true;
+}
+
 /* Gives the parts of e that do not vary inside an item their variables at the item's level. */
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
 {
@@ -237,6 +256,7 @@ void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
     }
     for (int i = 0; i < e->arity; i++)
         tn__emit_hoist(p, e->arg[i], inner);
+    check_ahead(p, index);
 }
 
 static void print_store(tn__printer *p, const tn__store *s)
@@ -407,7 +427,7 @@ void tn__print_nest(tn__printer *p)
     for (int e = 0; e < n->expr_count; e++) {
         n->expr[e].printed = NOWHERE;
         n->expr[e].passes = 0;
-        n->expr[e].kept = false;
+        n->expr[e].kept = n->expr[e].checked = false;
     }
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = false;

@@ -69,6 +69,7 @@ typedef struct tn__expr {
     int printed;       /* scope in which the emitter has a variable for it, 0: none */
     uint32_t passes;   /* emitter: the passes that compute it */
     bool kept;         /* emitter: later ones find it in a variable */
+    bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
 } tn__expr;
 
 typedef struct tn__reduction {
