@@ -49,12 +49,10 @@ void tn_meter_free(tn_meter *meter)
     tn__free(meter);
 }
 
-static tn__node *start(const tn_meter *meter)
+static tn__node *start(tn__device *device)
 {
     const double zero = 0;
-    tn__device *device = tn__device_get(meter->device);
-    return device ? tn__value_from_host(&zero, TN_FLOAT64, tn__shape_scalar(), device)
-                  : tn__node_error(tn__error_retain(tn__error_last()));
+    return tn__value_from_host(&zero, TN_FLOAT64, tn__shape_scalar(), device);
 }
 
 /* Computes what was recorded before, unless a step has: else a loop without steps would record all its rounds. */
@@ -84,6 +82,9 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     if (x->shape->size != 1)
         return tn__fail(TN_ERR_SHAPE, "meter_add", "expected an array of one element, got shape %s: reduce it with tn_mean",
                         tn__shape_text(x->shape->ndim, x->shape->dim, text));
+    tn__device *device = tn__device_get(meter->device);
+    if (!device)
+        return tn__error_status(tn__error_last());
     if (x->storage && x->device->capabilities.host_memory) {
         meter->at_once += tn_item(value) * weight;
         meter->weight += weight;
@@ -92,9 +93,9 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     tn_status status = settle(meter);
     if (status != TN_OK)
         return status;
-    tn__node *total = meter->total ? meter->total->node : start(meter);
-    if (x->device->id.kind != meter->device.kind || x->device->id.index != meter->device.index)
-        x = tn__transfer_hook(x, tn__device_get(meter->device));
+    tn__node *total = meter->total ? meter->total->node : start(device);
+    if (x->device != device)
+        x = tn__transfer_hook(x, device);
     meter->heavy |= tn__node_pending(x);
     x = tn__cast(tn__reshape(x, 0, NULL), TN_FLOAT64);
     total = tn__binary(TN__OP_ADD, total, tn__binary(TN__OP_MULTIPLY, x, tn__const_like(x, weight)));

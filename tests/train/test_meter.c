@@ -26,6 +26,23 @@ static void test_mean(void **state)
     check_fine();
 }
 
+/* A meter of a device that is not there refuses each addition, of whatever value. */
+static void test_no_device(void **state)
+{
+    (void)state;
+    tn_meter *meter = tn_meter_new(tn_cuda(INT16_MAX));
+    check_latched(TN_ERR_DEVICE, "is not available");
+    for (int i = 0; i < 4; i++) TN_SCOPE {
+        tn_array *x = tn_full_with((tn_shape){0}, 3, NULL);
+        if (i % 2)
+            assert_int_equal(tn_eval(x), TN_OK);
+        tn_meter_add(meter, x, 1);
+        check_latched(TN_ERR_DEVICE, "is not available");
+        assert_true(isnan(tn_meter_take(meter)));
+    }
+    tn_meter_free(meter);
+}
+
 /* In a training loop the total is computed by the step, with no evaluation of its own, and the graph of a loss is let go. */
 static void test_in_a_loop(void **state)
 {
@@ -109,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_in_a_loop),
         cmocka_unit_test(test_without_steps),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_no_device),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
