@@ -140,11 +140,6 @@ bool tn__make_items(tn__fuser *f)
 
 /* ---- merging ---- */
 
-static bool same_loops(const tn__nest *a, const tn__nest *b)
-{
-    return a->loop_count == b->loop_count && memcmp(a->extent, b->extent, sizeof(int64_t) * (size_t)a->loop_count) == 0;
-}
-
 /* The loops of `row` are the kept loops of `whole`. */
 static bool row_loops(const tn__nest *row, const tn__nest *whole)
 {
@@ -165,7 +160,7 @@ static bool domains_fit(const tn__nest *into, const tn__nest *nest)
 {
     if ((into->product.there || nest->product.there) && !tn__product_joins(into, nest))
         return false;
-    if (same_loops(into, nest))
+    if (tn__nest_same_loops(into, nest))
         return !into->reduced || !nest->reduced || into->reduced == nest->reduced;
     return row_loops(nest, into) || row_loops(into, nest);
 }
@@ -253,7 +248,7 @@ static tn__built merge(tn__fuser *f, int into, int nest)
     both->loop_count = wide->loop_count;
     memcpy(both->extent, wide->extent, sizeof both->extent);
     both->reduced = a->reduced | b->reduced;
-    if (wide == a && !same_loops(a, b))
+    if (wide == a && !tn__nest_same_loops(a, b))
         both->reduced = a->reduced;
     if (wide == b)
         both->reduced = b->reduced;

@@ -193,6 +193,8 @@ void tn__nest_free(tn__nest *nest);
 /* Number of points of the loops; of the kept ones only. */
 int64_t tn__nest_points(const tn__nest *nest);
 int64_t tn__nest_rows(const tn__nest *nest);
+/* Do both run over the same extents? */
+bool tn__nest_same_loops(const tn__nest *a, const tn__nest *b);
 
 /* True for a reduction over extents of 1 only: elementwise, really. */
 static inline bool tn__reduces_nothing(const tn__graph *graph, int v)

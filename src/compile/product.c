@@ -38,16 +38,6 @@ void tn__product_unfold(tn__draft *draft, const tn__device *device)
 
 /* ---- what joins ---- */
 
-static bool same_loops(const tn__nest *a, const tn__nest *b)
-{
-    if (a->loop_count != b->loop_count)
-        return false;
-    for (int l = 0; l < a->loop_count; l++)
-        if (a->extent[l] != b->extent[l])
-            return false;
-    return true;
-}
-
 static bool finds_positions(const tn__nest *nest)
 {
     for (int r = 0; r < nest->reduction_count; r++)
@@ -61,7 +51,7 @@ bool tn__product_joins(const tn__nest *a, const tn__nest *b)
     if (a->product.there && b->product.there)
         return false;
     const tn__nest *product = a->product.there ? a : b, *other = a->product.there ? b : a;
-    if (!same_loops(product, other)) /* then at most values of its rows or columns */
+    if (!tn__nest_same_loops(product, other)) /* then at most values of its rows or columns */
         return product->reduced && !other->reduced && other->loop_count < product->loop_count;
     uint32_t reduced = product->reduced | other->reduced;
     const tn__nest_product *p = &product->product;

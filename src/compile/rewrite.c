@@ -12,8 +12,7 @@
 #include <string.h>
 
 typedef struct rewriter {
-    const tn__graph *from;
-    tn__graph to;
+    tn__graph to;         /* the new graph; values are numbered as there */
     int *table;           /* open addressing: 1 + value number */
     uint32_t mask;
 } rewriter;
@@ -104,7 +103,7 @@ static void move_leaves(rewriter *r, tn__graph *graph)
 bool tn__rewrite(tn__graph *graph)
 {
     tn__graph_count_uses(graph);
-    rewriter r = {.from = graph, .mask = 63};
+    rewriter r = {.mask = 63};
     while (r.mask < (uint32_t)graph->count * 4)
         r.mask = r.mask * 2 + 1;
     r.table = tn__calloc((size_t)r.mask + 1, sizeof *r.table);

@@ -45,9 +45,9 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
  *                                     const __grid_constant__ struct { u64 guard, latch, report, run, who; } f)
  * launched on `blocks` of `threads`, maybe before those it depends on are done, for which it waits itself (griddepcontrol.wait);
  * before that, the program's first step reads nothing that a run writes, and any other one what no step before it has written.
- * s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if
- * there is one, is not 0; of an index out of range, the word at `latch` is set to 1, and whoever did so writes run, who, the
- * number of the operand and the index to report[1..4], and then 1 to report[0]. */
+ * s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if there is one, is not 0; of an index
+ * out of range, the word at `latch` is set to 1, and whoever did so writes run, who, the number of the operand and the index to
+ * report[1..4], and then 1 to report[0]. */
 typedef struct tn__step {
     tn__step_kind kind;
     int op;                   /* OP: the operation, a tn__op of array/ops.h */
@@ -89,7 +89,6 @@ struct tn__program {
     size_t arena_bytes;       /* temporaries together */
     char *source;             /* text of all kernels, "" if none */
 };
-
 
 /* Frees what a program holds, not the struct itself, and empties it. */
 void tn__program_free(tn__program *program);
