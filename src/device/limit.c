@@ -17,6 +17,8 @@ size_t tn__parse_bytes(const char *text, size_t total)
     double scale = 1;
     const char *suffix = *end ? strchr(suffixes, *end & ~0x20) : NULL;
     if (*end == '%') {
+        if (value > 100)
+            return 0;
         scale = (double)total / 100;
         end++;
     } else if (suffix) {

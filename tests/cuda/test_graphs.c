@@ -563,6 +563,28 @@ static void test_waits_at_the_end(void **state)
     cuda->waits = TN__CUDA_WAITS_ALLOWED;
 }
 
+/* A device that is lost: the message tells what the steps of the program were, and stays. */
+static void test_lost(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    t.step[1].label = "more work";
+    for (int i = 0; i < 3; i++)
+        ask(&t, 0, 1);
+    fake.next_wait = CUDA_ERROR_ILLEGAL_ADDRESS;
+    assert_int_equal(device->ops->synchronize(device), TN_ERR_DEVICE);
+    fake.next_wait = CUDA_SUCCESS;
+    assert_non_null(strstr(tn_error(), "the last work started was 2 steps: work, more work, TANSO_CUDA_BLOCKING=1 tells"));
+    tn_clear_error();
+    char byte;
+    assert_int_equal(device->ops->read(device, &byte, memory[0], 1), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "2 steps: work, more work"));
+    tn_clear_error();
+    t.step[1].label = "work";
+    device->ops->unload(t.executable);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,7 +595,7 @@ int main(void)
         cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup), cmocka_unit_test_setup(test_overlap, setup),
         cmocka_unit_test_setup(test_transfers, setup),
         cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
-        cmocka_unit_test_setup(test_waits_at_the_end, setup),
+        cmocka_unit_test_setup(test_waits_at_the_end, setup), cmocka_unit_test_setup(test_lost, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

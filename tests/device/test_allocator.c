@@ -387,7 +387,7 @@ static void limit_from_the_environment(void **state)
         const char *text;
         size_t limit;
     } rows[] = {{"1048576", MIB}, {"64K", 64 * KIB}, {"3m", 3 * MIB}, {"1.5G", 1536 * MIB}, {"2T", MIB << 21},
-                {"25%", 50 * MIB}, {"", 0}, {"much", 0}, {"-5", 0}, {"5X", 0}, {"5 M", 0}, {"0", 0}, {"nan", 0}, {"1e40", 0}};
+                {"25%", 50 * MIB}, {"", 0}, {"much", 0}, {"-5", 0}, {"5X", 0}, {"5 M", 0}, {"0", 0}, {"nan", 0}, {"1e40", 0}, {"100%", 200 * MIB}, {"101%", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setenv("TANSO_MEMORY_LIMIT", rows[i].text, 1);
         fake other;

@@ -52,6 +52,8 @@ typedef struct tn__cuda_held {
     uint64_t last;             /* when a graph's run was last asked for, in nanoseconds */
 } tn__cuda_held;
 
+#define TN__CUDA_LABEL 256 /* bytes, at most, that a message of a fault tells of the work */
+
 typedef struct tn__cuda_device {
     tn__device *owner;
     const tn__cuda_libraries *libraries;
@@ -72,7 +74,7 @@ typedef struct tn__cuda_device {
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     tn__cuda_held held;
-    char last_label[96];       /* of the work started most recently */
+    char last_label[TN__CUDA_LABEL]; /* of the work started most recently */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
     bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
     tn__cuda_waits waits;
@@ -80,7 +82,7 @@ typedef struct tn__cuda_device {
     /* A context that is lost: every call fails with `fault`. */
     _Atomic bool faulted;
     pthread_mutex_t fault_lock;
-    char fault[256];
+    char fault[512];
     /* Failures of runs that were started and not waited for: see failure.c. */
     CUdeviceptr latch;         /* a word on the device: not 0 after a failure */
     volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */

@@ -13,6 +13,7 @@
  * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible. One that
  * has been patched and then is right many times is made again, so that it can be a part of a series (series.c).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/cuda/graph.h"
@@ -142,6 +143,17 @@ static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
     return device->libraries->graphs.cuGraphInstantiate(&graph->exec, graph->made, 0) == CUDA_SUCCESS;
 }
 
+/* "3 steps: add sigmoid, matmul, sum", as far as there is room. */
+static void name_steps(tn__cuda_graph *graph, const tn__cuda_step *step, int count)
+{
+    size_t room = sizeof graph->name, length = count > 1 ? (size_t)snprintf(graph->name, room, "%d steps: ", count) : 0;
+    for (int i = 0; i < count && length < room; i++) {
+        const tn__step *s = step[i].step;
+        const char *what = s->label ? s->label : s->kernel ? s->kernel : "an operation";
+        length += (size_t)snprintf(graph->name + length, room - length, "%s%s", i ? ", " : "", what);
+    }
+}
+
 static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     const tn__program *program = step->program;
@@ -160,6 +172,7 @@ static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cud
     if (program->scalar_count)
         memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
     graph->guard = run->failure.guard;
+    name_steps(graph, step, count);
     return graph;
 }
 

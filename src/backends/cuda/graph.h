@@ -18,6 +18,7 @@ struct tn__cuda_graph {
     int step_count;
     tn__cuda_run run;    /* the one it was made for, with the buffers and scalars below */
     uint64_t *scalars;
+    char name[TN__CUDA_LABEL]; /* of its program, for the message of a fault: what its steps do */
     void *buffers[];
 };
 

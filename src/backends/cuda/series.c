@@ -112,11 +112,10 @@ static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn
 
 /* ---- what is held back ---- */
 
-static tn_status launch(tn__cuda_device *device, CUgraphExec exec)
+static tn_status launch(tn__cuda_device *device, CUgraphExec exec, const tn__cuda_graph *graph)
 {
-    const char *label = device->held.label;
-    tn__cuda_note(device, label);
-    return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), label);
+    tn__cuda_note(device, graph->name);
+    return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), device->held.label);
 }
 
 static tn_status launch_held(tn__cuda_device *device)
@@ -130,9 +129,9 @@ static tn_status launch_held(tn__cuda_device *device)
             n /= 2;
         CUgraphExec all = n > 1 ? find(device, held->cache, held->graph + i, n) : NULL;
         if (all && status == TN_OK)
-            status = launch(device, all);
+            status = launch(device, all, held->graph[i]);
         for (int k = i; k < i + n && !all && status == TN_OK; k++)
-            status = launch(device, held->graph[k]->exec);
+            status = launch(device, held->graph[k]->exec, held->graph[k]);
     }
     return status;
 }
