@@ -201,6 +201,22 @@ static int64_t extent_of(const term *a, const term *b, char letter)
     return m == 1 ? n : m;
 }
 
+/* A letter names axes of one extent, or of 1. */
+static tn_array *check_extents(const expression *e)
+{
+    for (int i = 1; i < e->count; i++)
+        for (const char *l = e->operand[i].label; *l; l++)
+            for (int k = 0; k < i; k++) {
+                static const term none;
+                int64_t m = extent_of(&e->operand[k], &none, *l), n = extent_of(&e->operand[i], &none, *l);
+                if (m != n && m != 1 && n != 1)
+                    return tn__refused(TN_ERR_SHAPE, "einsum", "'%s': %s%c%s is %lld in operand %d and %lld in operand %d; they must agree",
+                                       e->subscripts, *l < 'A' ? "an axis of '...' (-" : "'", *l < 'A' ? *l + 1 : *l,
+                                       *l < 'A' ? ")" : "'", (long long)m, k, (long long)n, i);
+            }
+    return NULL;
+}
+
 /* x as (batch..., rows, columns), the axes of each group merged, after broadcasting to the common extents. */
 static tn_array *as_matrices(const term *x, const term *other, const char *batch, const char *rows, const char *columns)
 {
@@ -279,6 +295,8 @@ static tn_array *einsum(expression *e, int count, const tn_array *const *given, 
         error = check_output(e);
     for (int i = 0; i < count && !error; i++)
         error = take_diagonals(e, &e->operand[i]);
+    if (!error)
+        error = check_extents(e);
     for (int i = 0; i < count && !error; i++) {
         char kept[MAX_OPERANDS * TN_MAX_NDIM + 64];
         for (int pair = 0; pair < 2 && i + pair < count && !error; pair++) { /* what nobody else needs is summed first */

@@ -26,7 +26,7 @@ enum { NEW = -1, NOTHING = -2 };
 
 static tn_array *too_many(const plan *p)
 {
-    return tn__refused(TN_ERR_INDEX, "getitem", "more keys than the array's %d axes", tn_ndim(p->x));
+    return tn__refused(TN_ERR_INDEX, "indexing", "more keys than the array's %d axes", tn_ndim(p->x));
 }
 
 /* ---- reading the keys ---- */
@@ -48,7 +48,7 @@ static tn_array *add_number(plan *p, int axis, int64_t i)
 {
     int64_t extent = tn_dim(p->x, axis), at = i < 0 ? i + extent : i;
     if (at < 0 || at >= extent)
-        return tn__refused(TN_ERR_INDEX, "getitem", "index %lld is out of range for axis %d of extent %lld; expected %lld to %lld",
+        return tn__refused(TN_ERR_INDEX, "indexing", "index %lld is out of range for axis %d of extent %lld; expected %lld to %lld",
                            (long long)i, axis, (long long)extent, (long long)-extent, (long long)extent - 1);
     p->range[axis] = (tn_slice_range){at, at + 1, 1};
     p->number[axis] = true;
@@ -62,7 +62,7 @@ static tn_array *add_mask(plan *p, int axis, const tn_array *mask)
     int ndim = tn_ndim(mask);
     for (int d = 0; d < ndim; d++)
         if (tn_dim(mask, d) != tn_dim(p->x, axis + d))
-            return tn__refused(TN_ERR_INDEX, "getitem", "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
+            return tn__refused(TN_ERR_INDEX, "indexing", "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
                                (long long)tn_dim(mask, d), axis + d, (long long)tn_dim(p->x, axis + d));
     if (tn_nonzero(mask, places) != TN_OK)
         return tn__leave_error(tn__enter());
@@ -93,7 +93,7 @@ static tn_array *add_key(plan *p, int *axis, const tn_key *key, int missing)
         break;
     case TN_KEY_SLICE:
         if (key->slice.step == 0)
-            return tn__refused(TN_ERR_VALUE, "getitem", "a slice's step is 0; expected another number");
+            return tn__refused(TN_ERR_VALUE, "indexing", "a slice's step is 0; expected another number");
         p->range[*axis] = key->slice;
         add_item(p, *axis);
         break;
@@ -112,7 +112,7 @@ static tn_array *add_key(plan *p, int *axis, const tn_key *key, int missing)
         if (tn_dtype_of(key->array) == TN_BOOL) {
             error = tn_ndim(key->array) ? add_mask(p, *axis, key->array) : add_truth(p, axis, key->array);
         } else if (!tn_dtype_is_integer(tn_dtype_of(key->array))) {
-            return tn__refused(TN_ERR_INDEX, "getitem", "an array of %s cannot be an index; expected integers or bool",
+            return tn__refused(TN_ERR_INDEX, "indexing", "an array of %s cannot be an index; expected integers or bool",
                                tn_dtype_name(tn_dtype_of(key->array)));
         } else {
             p->array[*axis] = tn__array_of(key->array);
@@ -154,7 +154,7 @@ static tn_array *place_arrays(plan *p)
         tn_array *zero = tn_zeros_like(p->array[axis]);
         common = common ? tn_add(common, zero) : zero;
         if (tn_is_error(common))
-            return tn__refused(TN_ERR_INDEX, "getitem", "the index arrays do not broadcast: %s", tn_message_of(common));
+            return tn__refused(TN_ERR_INDEX, "indexing", "the index arrays do not broadcast: %s", tn_message_of(common));
     }
     p->positions = tn_shape_of(common);
     return NULL;
@@ -174,7 +174,7 @@ static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *
     if (taken > ndim)
         return too_many(p);
     if (ellipses > 1)
-        return tn__refused(TN_ERR_INDEX, "getitem", "%d ellipses; expected one at most", ellipses);
+        return tn__refused(TN_ERR_INDEX, "indexing", "%d ellipses; expected one at most", ellipses);
     for (int d = 0; d < TN_MAX_NDIM; d++)
         p->range[d] = (tn_slice_range){TN_NONE, TN_NONE, 1};
     for (int i = 0; i < count; i++) {
@@ -282,7 +282,7 @@ static tn_shape joined(tn_shape a, tn_shape b)
 static tn_array *check_ndim(tn_shape shape)
 {
     return shape.ndim <= TN_MAX_NDIM ? NULL
-                                     : tn__refused(TN_ERR_SHAPE, "getitem", "the result would have %d axes, the most is %d",
+                                     : tn__refused(TN_ERR_SHAPE, "indexing", "the result would have %d axes, the most is %d",
                                                    shape.ndim, TN_MAX_NDIM);
 }
 

@@ -214,6 +214,12 @@ static void test_own_layer(void **state)
     check_latched(TN_ERR_VALUE, "NULL");
 }
 
+static tn_array *nothing_forward(const tn_array *x, void *user)
+{
+    (void)x, (void)user;
+    return NULL;
+}
+
 static void test_param_errors(void **state)
 {
     (void)state;
@@ -229,6 +235,10 @@ static void test_param_errors(void **state)
         assert_true(tn_is_error(tn_layer_param(own, "n", NULL)));
         check_latched(TN_ERR_VALUE, "NULL");
         assert_int_equal(tn_param_count(own), 1);
+        tn_layer *nothing = tn_function_layer("nothing", nothing_forward, NULL);
+        assert_true(tn_is_error(tn_forward(nothing, tn_ones(TN_SHAPE(2)))));
+        check_latched(TN_ERR_VALUE, "nothing: the layer's function returned NULL");
+        tn_layer_free(nothing);
     }
     tn_layer_free(own);
 }

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <tanso.h>
@@ -78,6 +79,12 @@ static void operands_are_cast_by_rule(void **state)
         assert_refused(tn_vecdot_with(a, a, 0, TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32, .casting = "nonsense")), TN_ERR_DTYPE);
         assert_refused(tn_einsum_with("i,i", LIST(a, i), TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32)), TN_ERR_DTYPE);
         assert_refused(tn_einsum_with("i,i", 0, NULL, NULL), TN_ERR_VALUE);
+        tn_einsum("ij,jk->ik", LIST(tn_ones(TN_SHAPE(2, 3)), tn_ones(TN_SHAPE(4, 5))));
+        assert_non_null(strstr(tn_error(), "'j' is 3 in operand 0 and 4 in operand 1"));
+        tn_clear_error();
+        tn_einsum("...i,...i,i", LIST(tn_ones(TN_SHAPE(2, 3)), tn_ones(TN_SHAPE(4, 1)), tn_ones(TN_SHAPE(3))));
+        assert_non_null(strstr(tn_error(), "an axis of '...' (-1) is 2 in operand 0 and 4 in operand 1"));
+        tn_clear_error();
         /* computed in out's dtype, if that holds each operand: int16 and uint16, whose common int32 complex64 does not hold */
         tn_array *out = tn_zeros((tn_shape){0}, .dtype = TN_COMPLEX64);
         assert_equal(tn_einsum_with("i,i", LIST(tn_cast(i, TN_INT16), tn_cast(i, TN_UINT16)), TN_OPTS(tn_out_opts, .out = out)),
