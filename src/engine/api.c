@@ -54,12 +54,9 @@ static tn__plan *plan_for(tn__collection *c)
         tn__fail_memory("plan_describe", 0);
         return NULL;
     }
-    tn__compile_options options = {.kernels = c->device->capabilities.target != TN__TARGET_NONE &&
-                                              (tn__engine_switches.compile != TN_COMPILE_NEVER || c->users ||
-                                               !c->device->capabilities.operations),
-                                   .fusion = tn__engine_switches.fusion,
-                                   .plan_memory = tn__engine_switches.plan_memory,
-                                   .precision = tn__engine_switches.precision};
+    const tn__capabilities *device = &c->device->capabilities;
+    bool compiled = tn__engine_switches.compile != TN_COMPILE_NEVER || c->users || !device->operations;
+    tn__compile_options options = tn__engine_options(compiled && device->target != TN__TARGET_NONE);
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
     return plan;

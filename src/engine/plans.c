@@ -134,6 +134,12 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash)
 
 /* ---- building ---- */
 
+tn__compile_options tn__engine_options(bool kernels)
+{
+    return (tn__compile_options){.kernels = kernels, .fusion = tn__engine_switches.fusion,
+                                 .plan_memory = tn__engine_switches.plan_memory, .precision = tn__engine_switches.precision};
+}
+
 static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
 {
     tn__graph graph;
@@ -141,9 +147,7 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
         tn__fail_memory("eval", 0);
         return false;
     }
-    tn__compile_options options = {.kernels = kernels, .fusion = tn__engine_switches.fusion,
-                                   .plan_memory = tn__engine_switches.plan_memory,
-                                   .precision = tn__engine_switches.precision};
+    tn__compile_options options = tn__engine_options(kernels);
     tn__plan *plan = tn__compile(&graph, c->device, &options);
     tn__graph_free(&graph);
     if (!plan)

@@ -31,6 +31,8 @@ typedef struct tn__switches {
     _Atomic int precision; /* a tn_matmul_precision */
 } tn__switches;
 extern tn__switches tn__engine_switches;
+/* How the switches have plans compiled. */
+tn__compile_options tn__engine_options(bool kernels);
 
 typedef struct tn__counters {
     _Atomic uint64_t evaluations, plan_hits, plan_misses, kernels;

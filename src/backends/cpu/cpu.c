@@ -33,11 +33,12 @@ static void cpu_release(tn__device *device, void *memory, size_t bytes)
     tn__free(memory);
 }
 
-static tn_status cpu_read(tn__device *device, void *host, const void *memory, size_t bytes)
+/* Reading, writing and copying: all memory is the host's. */
+static tn_status cpu_move(tn__device *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
     if (bytes)
-        memmove(host, memory, bytes);
+        memmove(to, from, bytes);
     return TN_OK;
 }
 
@@ -108,9 +109,9 @@ static tn_status cpu_run(tn__executable *executable, void *const *buffers, const
 static const tn__device_ops cpu_ops = {
     .allocate = cpu_allocate,
     .release = cpu_release,
-    .read = cpu_read,
-    .write = cpu_read,
-    .copy = cpu_read,
+    .read = cpu_move,
+    .write = cpu_move,
+    .copy = cpu_move,
     .load = cpu_load,
     .run = cpu_run,
     .unload = cpu_unload,

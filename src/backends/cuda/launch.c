@@ -50,23 +50,30 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
     return TN_OK;
 }
 
+/* Under the device's lock: the function may have as much shared memory as this launch wants. */
+static tn_status allow_shared(tn__cuda_device *device, const tn__launch *l, launched *entry)
+{
+    if (l->shared <= USUAL_SHARED || (int)l->shared <= entry->shared)
+        return TN_OK;
+    CUresult result = device->driver->cuFuncSetAttribute(entry->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                         (int)l->shared);
+    if (result == CUDA_SUCCESS)
+        entry->shared = (int)l->shared;
+    return tn__cuda_check(device, result, l->name);
+}
+
 static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *entry)
 {
     void *params[TN__LAUNCH_ARGS];
     for (int k = 0; k < l->count; k++)
         params[k] = (void *)&l->value[k];
-    if (l->shared > USUAL_SHARED && (int)l->shared > entry->shared) {
-        tn_status status = tn__cuda_check(
-            device, device->driver->cuFuncSetAttribute(entry->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                       (int)l->shared), l->name);
-        if (status != TN_OK)
-            return status;
-        entry->shared = (int)l->shared;
-    }
     pthread_mutex_lock(&device->lock);
-    CUresult result = device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                                     l->block[1], l->block[2], l->shared, device->stream, params, NULL);
-    tn_status status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = device->stream}, result, l->name);
+    tn_status status = allow_shared(device, l, entry);
+    if (status == TN_OK) {
+        CUresult result = device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                                         l->block[1], l->block[2], l->shared, device->stream, params, NULL);
+        status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = device->stream}, result, l->name);
+    }
     pthread_mutex_unlock(&device->lock);
     return status;
 }
