@@ -71,11 +71,13 @@ static bool cache_folder(char *path, size_t size)
     return false;
 }
 
+static const char no_folder[] = "none of TANSO_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder by its whole path";
+
 char *tn_kernel_cache(void)
 {
     char path[PATH_MAX - 128];
     if (!cache_folder(path, sizeof(path) - sizeof("/kernels"))) {
-        tn__fail(TN_ERR_IO, "kernel_cache", "none of TANSO_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder by its whole path");
+        tn__fail(TN_ERR_IO, "kernel_cache", "%s", no_folder);
         return NULL;
     }
     char *text = tn__format("%s/kernels", path);
@@ -97,11 +99,21 @@ tn_status tn__kernel_folder_private(tn__kernel_folder *folder)
     return TN_OK;
 }
 
+/* Says once why nothing is kept. */
+static void tell(const char *what, const char *path, const char *why)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        tn__log(TN__LOG_WARN, "kernels", "%s%s: %s; kernels will be compiled anew in each process", what, path, why);
+}
+
 tn_status tn__kernel_folder_open(tn__kernel_folder *folder)
 {
     *folder = (tn__kernel_folder){.temporary = false};
-    if (!cache_folder(folder->path, sizeof(folder->path) - sizeof("/kernels")))
+    if (!cache_folder(folder->path, sizeof(folder->path) - sizeof("/kernels"))) {
+        tell("no cache", "", no_folder);
         return tn__kernel_folder_private(folder);
+    }
     char *end = folder->path + strlen(folder->path);
     strcpy(end, "/kernels");
     int failed = make_folders(folder->path);
@@ -113,10 +125,7 @@ tn_status tn__kernel_folder_open(tn__kernel_folder *folder)
     }
     if (why == NULL)
         return TN_OK;
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&told))
-        tn__log(TN__LOG_WARN, "kernels", "not using the cache %s: %s; kernels will be compiled anew in each process",
-                folder->path, why);
+    tell("not using the cache ", folder->path, why);
     return tn__kernel_folder_private(folder);
 }
 
