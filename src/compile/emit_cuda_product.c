@@ -262,7 +262,7 @@ static void emit_elementwise(tn__printer *p)
     const tn__product_tile *t = &n->product.tile;
     int down = t->threads / t->columns, all = (t->rows + down - 1) / down;
     tn__product_mark(n, all);
-    int each = differs_down(n) ? all : t->rows / down < 1 ? 1 : t->rows / down < AT_ONCE ? t->rows / down : AT_ONCE;
+    int turns = differs_down(n) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
     tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", .ready = tn__product_prepare_next});

@@ -460,7 +460,8 @@ static void test_whole_factor(void **state)
             assert_int_equal(step->shared, 5 * 28 * 164 * 4 + 2 * 160 * 36 * 4);
             const char *text = next(plan->program.source, "> core;");
             text = next(next(text, "core::bring_a(tile, factor0"), "tn_take_over();");
-            next(next(text, "core::bring_b(tile, factor1"), "core::run(");
+            text = next(next(text, "core::bring_b(tile, factor1"), "core::run(");
+            next(plan->program.source, "each = 4;"); /* 28 rows for 8 warps: all at once */
         }
         tn__plan_free(plan);
     }
