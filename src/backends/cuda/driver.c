@@ -18,11 +18,6 @@ static tn__cuda_libraries opened;
 static const tn__cuda_libraries *libraries;
 static char why_absent[512];
 
-typedef struct entry {
-    const char *name;
-    size_t offset; /* in tn__cuda_libraries */
-} entry;
-
 #define TEXT_OF(name) #name
 #define EXPANDED_TEXT(name) TEXT_OF(name)
 #define DRIVER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, driver.name)},
@@ -30,10 +25,10 @@ typedef struct entry {
 #define COMPILER_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, compiler.name)},
 #define BLAS_ENTRY(name) {EXPANDED_TEXT(name), offsetof(tn__cuda_libraries, blas.name)},
 
-static const entry driver_entries[] = {TN__CUDA_DRIVER(DRIVER_ENTRY)};
-static const entry graphs_entries[] = {TN__CUDA_GRAPHS(GRAPHS_ENTRY)};
-static const entry compiler_entries[] = {TN__CUDA_COMPILER(COMPILER_ENTRY)};
-static const entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
+static const tn__cuda_entry driver_entries[] = {TN__CUDA_DRIVER(DRIVER_ENTRY)};
+static const tn__cuda_entry graphs_entries[] = {TN__CUDA_GRAPHS(GRAPHS_ENTRY)};
+static const tn__cuda_entry compiler_entries[] = {TN__CUDA_COMPILER(COMPILER_ENTRY)};
+static const tn__cuda_entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
@@ -73,8 +68,7 @@ void *tn__cuda_open_versioned(const char *stem, int newest, int oldest)
     return NULL;
 }
 
-/* Fills in a table of `to`; the name of a function that is not there, or NULL. */
-static const char *fill(void *handle, const entry *entries, int count, tn__cuda_libraries *to)
+const char *tn__cuda_find_functions(void *handle, const tn__cuda_entry *entries, int count, void *to)
 {
     for (int i = 0; i < count; i++) {
         void *function = dlsym(handle, entries[i].name);
@@ -116,10 +110,10 @@ static bool open_driver(void)
     if (opened.driver_version < OLDEST_DRIVER)
         return absent("the driver is too old: it serves CUDA %d.%d, and %d.%d or newer is needed", major, minor,
                       OLDEST_DRIVER / 1000, OLDEST_DRIVER % 1000 / 10);
-    const char *lacks = fill(handle, driver_entries, COUNT(driver_entries), &opened);
+    const char *lacks = tn__cuda_find_functions(handle, driver_entries, COUNT(driver_entries), &opened);
     if (lacks)
         return absent("the driver, which serves CUDA %d.%d, lacks %s: install a newer one", major, minor, lacks);
-    lacks = fill(handle, graphs_entries, COUNT(graphs_entries), &opened);
+    lacks = tn__cuda_find_functions(handle, graphs_entries, COUNT(graphs_entries), &opened);
     opened.has_graphs = lacks == NULL;
     if (lacks)
         tn__log(TN__LOG_INFO, "cuda", "the driver lacks %s: programs are launched step by step", lacks);
@@ -151,7 +145,7 @@ bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
                       major + 1, major + 1);
     if (handle == NULL)
         return absent("libnvrtc.so.%d not found: install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is", major);
-    const char *lacks = fill(handle, compiler_entries, COUNT(compiler_entries), to);
+    const char *lacks = tn__cuda_find_functions(handle, compiler_entries, COUNT(compiler_entries), to);
     if (lacks)
         return absent("libnvrtc.so.%d lacks %s", major, lacks);
     if (to->compiler.nvrtcVersion(&found, &minor) != NVRTC_SUCCESS)
@@ -164,7 +158,7 @@ static void open_blas(void)
 {
     int major = opened.driver_version / 1000;
     void *handle = tn__cuda_open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
-    opened.has_blas = handle && fill(handle, blas_entries, COUNT(blas_entries), &opened) == NULL;
+    opened.has_blas = handle && tn__cuda_find_functions(handle, blas_entries, COUNT(blas_entries), &opened) == NULL;
     if (!opened.has_blas)
         tn__log(TN__LOG_WARN, "cuda", "libcublasLt.so.%d not found: matrix products will be slow", major);
 }

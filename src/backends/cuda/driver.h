@@ -70,6 +70,13 @@ const tn__cuda_libraries *tn__cuda_open(const char **why);
 bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major);
 /* Opens <stem>.<major>, newest first, by name and then where toolkits are installed; NULL if there is none. */
 void *tn__cuda_open_versioned(const char *stem, int newest, int oldest);
+/* A library's function, and where in a table its address goes. */
+typedef struct tn__cuda_entry {
+    const char *name;
+    size_t offset;
+} tn__cuda_entry;
+/* Fills in functions of the table `to`; the name of one that is not there, or NULL. */
+const char *tn__cuda_find_functions(void *handle, const tn__cuda_entry *entries, int count, void *to);
 /* For tests: these in their place (which must stay), before anything has asked for them. */
 void tn__cuda_use(const tn__cuda_libraries *libraries);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening cuFFT and cuSOLVER: once a process, when they are first asked for. */
-#include <dlfcn.h>
-#include <string.h>
+#include <pthread.h>
 
 #include "backends/cuda/library.h"
 #include "core/error.h"
@@ -9,40 +8,32 @@
 
 #define OLDEST 11 /* of CUDA 12 */
 
-typedef struct entry {
-    const char *name;
-    size_t offset;
-} entry;
+#define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
-/* Fills in the functions of a table; false if one is not there. Their numbers are one below CUDA's. */
-static bool open_table(const char *stem, int cuda, const entry *entries, size_t count, void *table)
+/* Fills in the functions of a table; false if the library is not there, or one of them. Libraries' numbers are one below CUDA's. */
+static bool open_table(const char *stem, int cuda, const tn__cuda_entry *entries, int count, void *table)
 {
     void *handle = tn__cuda_open_versioned(stem, cuda - 1, OLDEST);
-    for (size_t i = 0; i < count && handle; i++) {
-        void *function = dlsym(handle, entries[i].name);
-        if (function == NULL)
-            handle = NULL;
-        else
-            memcpy((char *)table + entries[i].offset, &function, sizeof function);
-    }
-    if (handle == NULL)
-        tn__log(TN__LOG_INFO, "cuda", "%s.%d not found: what it would do is computed on the CPU", stem, cuda - 1);
-    return handle != NULL;
+    const char *lacks = handle ? tn__cuda_find_functions(handle, entries, count, table) : NULL;
+    if (handle && lacks == NULL)
+        return true;
+    tn__log(TN__LOG_INFO, "cuda", "%s.%d %s%s: what it would do is computed on the CPU", stem, cuda - 1,
+            lacks ? "lacks " : "not found", lacks ? lacks : "");
+    return false;
 }
 
 #define FFT(name) {#name, offsetof(tn__cufft, name)}
-static const entry fft_entries[] = {FFT(cufftCreate),         FFT(cufftDestroy),     FFT(cufftSetAutoAllocation),
-                                    FFT(cufftMakePlanMany64), FFT(cufftSetWorkArea), FFT(cufftSetStream),
-                                    FFT(cufftExecC2C),        FFT(cufftExecZ2Z),
-                                    FFT(cufftExecR2C),        FFT(cufftExecD2Z),     FFT(cufftExecC2R),
-                                    FFT(cufftExecZ2D)};
+static const tn__cuda_entry fft_entries[] = {
+    FFT(cufftCreate),      FFT(cufftDestroy), FFT(cufftSetAutoAllocation), FFT(cufftMakePlanMany64), FFT(cufftSetWorkArea),
+    FFT(cufftSetStream),   FFT(cufftExecC2C), FFT(cufftExecZ2Z),           FFT(cufftExecR2C),        FFT(cufftExecD2Z),
+    FFT(cufftExecC2R),     FFT(cufftExecZ2D)};
 static tn__cufft fft;
 static bool fft_there;
 static int cuda_major;
 
 static void open_fft(void)
 {
-    fft_there = open_table("libcufft.so", cuda_major, fft_entries, sizeof fft_entries / sizeof *fft_entries, &fft);
+    fft_there = open_table("libcufft.so", cuda_major, fft_entries, COUNT(fft_entries), &fft);
 }
 
 const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
@@ -56,30 +47,19 @@ const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
 }
 
 #define SOLVER(name) {#name, offsetof(tn__cusolver, name)}
-static const entry solver_entries[] = {SOLVER(cusolverDnCreate),
-                                       SOLVER(cusolverDnSetStream),
-                                       SOLVER(cusolverDnCreateParams),
-                                       SOLVER(cusolverDnXpotrf_bufferSize),
-                                       SOLVER(cusolverDnXpotrf),
-                                       SOLVER(cusolverDnXgetrf_bufferSize),
-                                       SOLVER(cusolverDnXgetrf),
-                                       SOLVER(cusolverDnXgetrs),
-                                       SOLVER(cusolverDnXgeqrf_bufferSize),
-                                       SOLVER(cusolverDnXgeqrf),
-                                       SOLVER(cusolverDnDorgqr_bufferSize),
-                                       SOLVER(cusolverDnDorgqr),
-                                       SOLVER(cusolverDnZungqr_bufferSize),
-                                       SOLVER(cusolverDnZungqr),
-                                       SOLVER(cusolverDnXgesvd_bufferSize),
-                                       SOLVER(cusolverDnXgesvd),
-                                       SOLVER(cusolverDnXsyevd_bufferSize),
-                                       SOLVER(cusolverDnXsyevd)};
+static const tn__cuda_entry solver_entries[] = {
+    SOLVER(cusolverDnCreate), SOLVER(cusolverDnSetStream), SOLVER(cusolverDnCreateParams),
+    SOLVER(cusolverDnXpotrf_bufferSize), SOLVER(cusolverDnXpotrf), SOLVER(cusolverDnXgetrf_bufferSize),
+    SOLVER(cusolverDnXgetrf), SOLVER(cusolverDnXgetrs), SOLVER(cusolverDnXgeqrf_bufferSize),
+    SOLVER(cusolverDnXgeqrf), SOLVER(cusolverDnDorgqr_bufferSize), SOLVER(cusolverDnDorgqr),
+    SOLVER(cusolverDnZungqr_bufferSize), SOLVER(cusolverDnZungqr), SOLVER(cusolverDnXgesvd_bufferSize),
+    SOLVER(cusolverDnXgesvd), SOLVER(cusolverDnXsyevd_bufferSize), SOLVER(cusolverDnXsyevd)};
 static tn__cusolver solver;
 static bool solver_there;
 
 static void open_solver(void)
 {
-    solver_there = open_table("libcusolver.so", cuda_major, solver_entries, sizeof solver_entries / sizeof *solver_entries, &solver);
+    solver_there = open_table("libcusolver.so", cuda_major, solver_entries, COUNT(solver_entries), &solver);
 }
 
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)

@@ -65,10 +65,13 @@ char *tn__cuda_text_split_product(void) { return tn__format("%s", (const char *)
 
 static void let_go(tn__cuda_device *device, tn__cuda_packed *packed)
 {
-    if (--packed->users > 0)
-        return;
-    if (device->packed == packed)
+    pthread_mutex_lock(&device->lock);
+    bool last = --packed->users == 0;
+    if (last && device->packed == packed)
         device->packed = NULL;
+    pthread_mutex_unlock(&device->lock);
+    if (!last)
+        return;
     tn__device_release(device->owner, packed->memory, packed->bytes);
     tn__free(packed);
 }
@@ -94,9 +97,7 @@ static tn__cuda_packed *packed_of(tn__cuda_device *device, size_t bytes)
 static void free_split(const tn__cuda_step *step, tn__cuda_device *device)
 {
     split_data *data = step->data;
-    pthread_mutex_lock(&device->lock);
     let_go(device, data->packed);
-    pthread_mutex_unlock(&device->lock);
 }
 
 /* ---- running ---- */
@@ -227,12 +228,14 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     const size_t each = 2 * ((size_t)made.tall * A_BYTES + (size_t)made.wide * B_BYTES); /* of two stages */
     const size_t room = device->owner->capabilities.total_memory / MEMORY_PART / each, pairs = (size_t)made.stages / 2;
     const size_t pieces = room == 0 ? pairs : (pairs + room - 1) / room;
+    const bool clean = tn_ok();
     made.most = 2 * (int)((pairs + pieces - 1) / pieces);
     pthread_mutex_lock(&device->lock);
     made.packed = packed_of(device, each * (size_t)made.most / 2);
     pthread_mutex_unlock(&device->lock);
     if (made.packed == NULL) { /* the library needs none */
-        tn_clear_error();
+        if (clean)
+            tn_clear_error();
         return TN_OK;
     }
     step->data = tn__alloc(sizeof made);
