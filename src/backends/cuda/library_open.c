@@ -11,13 +11,14 @@
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
 /* Fills in the functions of a table; false if the library is not there, or one of them. Libraries' numbers are one below CUDA's. */
-static bool open_table(const char *stem, int cuda, const tn__cuda_entry *entries, int count, void *table)
+static bool open_table(const char *stem, const tn__cuda_entry *entries, int count, void *table)
 {
-    void *handle = tn__cuda_open_versioned(stem, cuda - 1, OLDEST);
+    int newest = tn__cuda_open(NULL)->driver_version / 1000 - 1;
+    void *handle = tn__cuda_open_versioned(stem, newest, OLDEST);
     const char *lacks = handle ? tn__cuda_find_functions(handle, entries, count, table) : NULL;
     if (handle && lacks == NULL)
         return true;
-    tn__log(TN__LOG_INFO, "cuda", "%s.%d %s%s: what it would do is computed on the CPU", stem, cuda - 1,
+    tn__log(TN__LOG_INFO, "cuda", "%s.%d %s%s: what it would do is computed on the CPU", stem, newest,
             lacks ? "lacks " : "not found", lacks ? lacks : "");
     return false;
 }
@@ -29,11 +30,10 @@ static const tn__cuda_entry fft_entries[] = {
     FFT(cufftExecC2R),     FFT(cufftExecZ2D)};
 static tn__cufft fft;
 static bool fft_there;
-static int cuda_major;
 
 static void open_fft(void)
 {
-    fft_there = open_table("libcufft.so", cuda_major, fft_entries, COUNT(fft_entries), &fft);
+    fft_there = open_table("libcufft.so", fft_entries, COUNT(fft_entries), &fft);
 }
 
 const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
@@ -41,7 +41,6 @@ const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!device->libraries->has_others)
         return NULL;
-    cuda_major = device->libraries->driver_version / 1000;
     pthread_once(&once, open_fft);
     return fft_there ? &fft : NULL;
 }
@@ -59,7 +58,7 @@ static bool solver_there;
 
 static void open_solver(void)
 {
-    solver_there = open_table("libcusolver.so", cuda_major, solver_entries, COUNT(solver_entries), &solver);
+    solver_there = open_table("libcusolver.so", solver_entries, COUNT(solver_entries), &solver);
 }
 
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)
@@ -67,7 +66,6 @@ const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!device->libraries->has_others)
         return NULL;
-    cuda_major = device->libraries->driver_version / 1000;
     pthread_once(&once, open_solver);
     return solver_there ? &solver : NULL;
 }
