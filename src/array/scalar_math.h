@@ -189,7 +189,7 @@ TN_FN tn_f64 tns_log10_f64(tn_f64 x) { return TNS_LIBM(log10)(x); }
 #define TNS__LOG1P(s, T, INF, NAN) \
     TN_HOT T tns_log1p_##s(T x) \
     { \
-        T u = (T)1 + x, y = tns__log_##s(u, 0, (x - (u - (T)1)) / u); \
+        T u = (T)1 + x, y = tns__log_##s(u, 0, tns__ratio_##s(x - (u - (T)1), u)); \
         y = u == (T)1 ? x : x < INF ? y : x; \
         return x > (T)-1 ? y : x == (T)-1 ? -INF : NAN; \
     } \
@@ -314,6 +314,13 @@ TN_FN tn_f64 tns_gelu_f64(tn_f64 x)
 TN_HOT tn_u32 tns__reduce_f32(tn_f32 x, tn_f64 *r)
 {
     tn_u32 bits = tns_bits_f32(x) & 0x7fffffffu, e = bits >> 23, big = e >= 127u, s = big ? e - 127u : 0u;
+#if defined(__CUDA_ARCH__)
+    if (bits < 0x49000000u) { /* 2^19: few threads go on. q pi/2 in two parts, after Cody and Waite (1980) */
+        tn_f64 a = (tn_f64)tns_f32_bits(bits), n = fma(a, 0.63661977236758134, TNS__ROUND_F64), k = n - TNS__ROUND_F64;
+        *r = fma(-k, 0x1.1a62633145c07p-54, fma(-k, 0x1.921fb54442d18p+0, a));
+        return (tn_u32)tns_bits_f64(n);
+    }
+#endif
     tn_u32 m = ((bits & 0x7fffffu) | 0x800000u) << big;
     tn_u32 far = s & 64u, odd = s & 32u, shift = s & 31u, back = 31u - shift;
     tn_u32 a0 = far ? 0x91054a7fu : 0x28u, a1 = far ? 0x09d5f47du : 0xbe60db93u, a2 = far ? 0x4d377036u : 0x91054a7fu;
@@ -359,6 +366,16 @@ TN_HOT tn_f32 tns_cos_f32(tn_f32 x)
     tn_f32 r = (tn_f32)d, s = tns__sin_poly_f32(r), c = tns__cos_poly_f32(r), y = (q & 1u) ? s : c;
     return TNS__ABS_F32(x) < TNS_INF_F32 ? tns_f32_bits(tns_bits_f32(y) ^ sign) : TNS_NAN_F32;
 }
+/* a / b, of numbers that float32 holds, to float32's precision and half as much again */
+TN_HOT tn_f64 tns__tangent(tn_f64 a, tn_f64 b)
+{
+#if defined(__CUDA_ARCH__)
+    tn_f32 y = tns__inverse_f32((tn_f32)b), q = (tn_f32)a * y;
+    return fma(fma(-b, (tn_f64)q, a), (tn_f64)y, (tn_f64)q);
+#else
+    return a / b;
+#endif
+}
 /* sin and cos in float64, to 5e-10 and 1e-10 */
 TN_HOT tn_f32 tns_tan_f32(tn_f32 x)
 {
@@ -368,7 +385,7 @@ TN_HOT tn_f32 tns_tan_f32(tn_f32 x)
     tn_f64 c = -1.38890487e-3 + z * (2.48527704e-5 + z * -3.21313764e-7);
     s = r + r * (z * (-0.166666672 + z * s));
     c = 1.0 - z * (0.5 - z * (4.16666679e-2 + z * c));
-    tn_f32 y = tns_f32_bits(tns_bits_f32((tn_f32)((q ? c : s) / (q ? s : c))) ^ sign);
+    tn_f32 y = tns_f32_bits(tns_bits_f32((tn_f32)tns__tangent(q ? c : s, q ? s : c)) ^ sign);
     return TNS__ABS_F32(x) < TNS_INF_F32 ? y : TNS_NAN_F32;
 }
 
