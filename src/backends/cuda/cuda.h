@@ -68,6 +68,7 @@ typedef struct tn__cuda_device {
      * the allocator's lock, never the other way round. */
     pthread_mutex_t lock;
     tn__cuda_module *modules;  /* loaded ones */
+    pthread_mutex_t loading;   /* held while a text is looked for on the disk or compiled; taken before `lock` */
     cublasLtHandle_t blas;     /* made when first needed */
     CUdeviceptr workspace;     /* of the library of products */
     tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */

@@ -241,6 +241,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     pthread_mutex_init(&device->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     pthread_mutex_init(&device->fault_lock, NULL);
+    pthread_mutex_init(&device->loading, NULL);
     pthread_mutex_init(&device->held.lock, NULL);
     sigset_t before;
     tn__signals_hold(&before); /* for the driver's threads */
@@ -249,6 +250,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     if (status != TN_OK) {
         pthread_mutex_destroy(&device->lock);
         pthread_mutex_destroy(&device->fault_lock);
+        pthread_mutex_destroy(&device->loading);
         pthread_mutex_destroy(&device->held.lock);
         tn__free(device);
         return status;

@@ -209,35 +209,56 @@ static tn_status load(tn__cuda_device *device, const char *name, const char *sou
     return status;
 }
 
+/* The loaded module of that name, with one more user, or NULL. */
+static tn__cuda_module *take(tn__cuda_device *device, const char *name)
+{
+    pthread_mutex_lock(&device->lock);
+    tn__cuda_module *found = device->modules;
+    while (found && strcmp(found->name, name) != 0)
+        found = found->next;
+    if (found)
+        found->references++;
+    pthread_mutex_unlock(&device->lock);
+    return found;
+}
+
+static tn_status add(tn__cuda_device *device, const char *name, const char *source, tn__cuda_module **module)
+{
+    tn__cuda_module *fresh = tn__calloc(1, sizeof *fresh);
+    tn_status status = fresh ? load(device, name, source, fresh) : tn__fail_memory("kernels", sizeof *fresh);
+    if (status != TN_OK) {
+        tn__free(fresh);
+        return status;
+    }
+    snprintf(fresh->name, sizeof fresh->name, "%s", name);
+    fresh->references = 1;
+    pthread_mutex_lock(&device->lock);
+    fresh->next = device->modules;
+    device->modules = fresh;
+    pthread_mutex_unlock(&device->lock);
+    *module = fresh;
+    return TN_OK;
+}
+
 tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module)
 {
     char name[33];
     tn_status status = name_of(device, source, name);
     if (status != TN_OK)
         return status;
-    pthread_mutex_lock(&device->lock);
-    tn__cuda_module *found = device->modules;
-    while (found && strcmp(found->name, name) != 0)
-        found = found->next;
-    if (found) {
-        atomic_fetch_add(&tn__kernels_found, 1);
-    } else {
-        found = tn__calloc(1, sizeof *found);
-        status = found ? load(device, name, source, found) : tn__fail_memory("kernels", sizeof *found);
-        if (status == TN_OK) {
-            memcpy(found->name, name, sizeof name);
-            found->next = device->modules;
-            device->modules = found;
-        } else {
-            tn__free(found);
-        }
+    tn__cuda_module *found = take(device, name);
+    if (found == NULL) { /* for as long as a text is compiled, the device is others' */
+        pthread_mutex_lock(&device->loading);
+        found = take(device, name);
+        if (found == NULL)
+            status = add(device, name, source, module);
+        pthread_mutex_unlock(&device->loading);
     }
-    if (status == TN_OK) {
-        found->references++;
-        *module = found;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return status;
+    if (found == NULL)
+        return status;
+    atomic_fetch_add(&tn__kernels_found, 1);
+    *module = found;
+    return TN_OK;
 }
 
 void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module)
