@@ -18,23 +18,14 @@ const char *tn__product_type(const tn__nest *n) { return tn__dtypes[n->product.d
 /* Where in n[] the stride of an access along a loop is, as text: "0" if it has none. */
 static const char *stride_text(const tn__access *a, int loop, char *text, size_t size)
 {
-    int param = a->param + 2;
     if (loop < 0 || !a->stride[loop])
         return "0";
-    for (int l = 0; l < loop; l++)
-        param += a->stride[l] != 0;
-    snprintf(text, size, "n[%d]", param);
+    snprintf(text, size, "n[%d]", tn__stride_param(a, loop));
     return text;
 }
 
 /* Where in n[] the step along k is; the extent of k follows it. */
-static int k_param(const tn__nest *n, const tn__access *a)
-{
-    int param = a->param + 2;
-    for (int l = 0; l < n->loop_count; l++)
-        param += a->stride[l] != 0;
-    return param;
-}
+static int k_param(const tn__nest *n, const tn__access *a) { return tn__stride_param(a, n->loop_count); }
 
 static const char *extent_text(int loop, char *text, size_t size)
 {
@@ -139,6 +130,20 @@ void tn__product_open_element(tn__printer *p, bool values, const char *row, cons
     p->in_tile = true;
 }
 
+void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column)
+{
+    const tn__nest *n = p->nest;
+    tn__text_addf(p->text, "n[%d]", a->param + 1);
+    for (int l = 0; l < n->loop_count; l++) {
+        if (!a->stride[l])
+            continue;
+        if (l == n->product.row_loop || l == n->product.column_loop)
+            tn__text_addf(p->text, " + %s * n[%d]", l == n->product.row_loop ? row : column, tn__stride_param(a, l));
+        else
+            tn__text_addf(p->text, " + x%d * n[%d]", l, tn__stride_param(a, l));
+    }
+}
+
 void tn__product_emit_origins(tn__printer *p)
 {
     tn__nest *n = p->nest;
@@ -156,18 +161,13 @@ void tn__product_emit_origins(tn__printer *p)
         if (!a->near)
             continue;
         tn__emit_indent(p);
-        tn__text_addf(p->text, "auto *const q%d = tn_kept(p%d + n[%d]", i, i, a->param + 1);
-        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
-            if (a->stride[l] && l == product->row_loop)
-                tn__text_addf(p->text, " + top * n[%d]", param);
-            else if (a->stride[l] && l == product->column_loop)
-                tn__text_addf(p->text, " + left * n[%d]", param);
-            else if (a->stride[l])
-                tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+        tn__text_addf(p->text, "auto *const q%d = tn_kept(p%d + ", i, i);
+        tn__product_print_place(p, a, "top", "left");
         tn__text_add(p->text, ");\n");
-        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
+        for (int l = 0; l < n->loop_count; l++)
             if (a->stride[l] && (l == product->row_loop || l == product->column_loop))
-                tn__line(p, "const int %s%d = tn_kept((int)n[%d]);", l == product->row_loop ? "down" : "across", i, param);
+                tn__line(p, "const int %s%d = tn_kept((int)n[%d]);", l == product->row_loop ? "down" : "across", i,
+                         tn__stride_param(a, l));
     }
 }
 

@@ -174,13 +174,10 @@ static void aim_quads(tn__printer *p)
     for (int s = 0; s < n->store_count; s++) {
         tn__access *a = &n->access[n->store[s].access];
         bool down = a->stride[n->product.row_loop] != 0;
-        int param = a->param + 2;
         a->own = in_quads(n, s);
         if (!a->own)
             continue;
-        for (int l = 0; l < n->product.row_loop; l++)
-            param += a->stride[l] != 0;
-        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s, param);
+        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s, tn__stride_param(a, n->product.row_loop));
         tn__line(p, "auto *const to%d = tn_settled(p%d + n[%d] + top * step%d + own);", s, n->store[s].access, a->param + 1, s);
     }
 }

@@ -26,6 +26,8 @@ const char *tn__product_type(const tn__nest *n);
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
 /* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a thread. */
 void tn__product_mark(tn__nest *n, int each);
+/* Where an access has the element at `row` and `column`, which are expressions, as an offset. */
+void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column);
 /* Where the tile at `top` and `left` begins in what its elements read and write. */
 void tn__product_emit_origins(tn__printer *p);
 /* The steps in memory, down and across the tile, of an access that is near its tile's first element, as text. */

@@ -121,14 +121,8 @@ static void aim_rows(tn__printer *p)
         tn__access *a = &n->access[n->store[s].access];
         a->own = true;
         tn__emit_indent(p);
-        tn__text_addf(p->text, "auto *const q%d = tn_settled(p%d + n[%d]", n->store[s].access, n->store[s].access, a->param + 1);
-        for (int l = 0, param = a->param + 2; l < n->loop_count; param += a->stride[l++] != 0)
-            if (a->stride[l] && l == n->product.row_loop)
-                tn__text_addf(p->text, " + (top + warp) * n[%d]", param);
-            else if (a->stride[l] && l == n->product.column_loop)
-                tn__text_addf(p->text, " + (left + lane) * n[%d]", param);
-            else if (a->stride[l])
-                tn__text_addf(p->text, " + x%d * n[%d]", l, param);
+        tn__text_addf(p->text, "auto *const q%d = tn_settled(p%d + ", n->store[s].access, n->store[s].access);
+        tn__product_print_place(p, a, "(top + warp)", "(left + lane)");
         tn__text_add(p->text, ");\n");
     }
 }
