@@ -219,15 +219,12 @@ static bool switched_off(const char *name)
     return off;
 }
 
-tn_status tn__cuda_device_open(int index, tn__device *owner)
+/* A device that has no context yet; NULL without memory. */
+static tn__cuda_device *device_new(const tn__cuda_libraries *libraries, int index, tn__device *owner)
 {
-    const char *why = NULL;
-    const tn__cuda_libraries *libraries = tn__cuda_open(&why);
-    if (libraries == NULL)
-        return tn__fail(TN_ERR_DEVICE, "cuda", "%s", why);
     tn__cuda_device *device = tn__calloc(1, sizeof *device);
     if (device == NULL)
-        return tn__fail_memory("cuda", sizeof *device);
+        return NULL;
     device->libraries = libraries;
     device->driver = &libraries->driver;
     device->owner = owner;
@@ -243,26 +240,27 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     pthread_mutex_init(&device->fault_lock, NULL);
     pthread_mutex_init(&device->loading, NULL);
     pthread_mutex_init(&device->held.lock, NULL);
-    sigset_t before;
-    tn__signals_hold(&before); /* for the driver's threads */
-    tn_status status = open_context(device, index);
-    tn__signals_let(&before);
-    if (status != TN_OK) {
-        pthread_mutex_destroy(&device->lock);
-        pthread_mutex_destroy(&device->fault_lock);
-        pthread_mutex_destroy(&device->loading);
-        pthread_mutex_destroy(&device->held.lock);
-        tn__free(device);
-        return status;
-    }
+    return device;
+}
+
+static void device_free(tn__cuda_device *device)
+{
+    pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->fault_lock);
+    pthread_mutex_destroy(&device->loading);
+    pthread_mutex_destroy(&device->held.lock);
+    tn__free(device);
+}
+
+/* What there is, once it has a context. */
+static void find_capabilities(tn__cuda_device *device)
+{
     size_t memory = 0;
     device->driver->cuDeviceTotalMem(&memory, device->device);
     device->driver->cuDeviceGetName(device->product, sizeof device->product, device->device);
     device->architecture = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                            attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    owner->backend_data = device;
-    tn__cuda_watch_forks(device, index);
-    owner->capabilities = (tn__capabilities){
+    device->owner->capabilities = (tn__capabilities){
         .target = TN__TARGET_CUDA,
         .late_failures = true,
         .clusters = device->architecture >= 90,
@@ -272,8 +270,30 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
         .shared_memory = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
         .total_memory = memory,
     };
+    int version = device->libraries->driver_version;
     tn__log(TN__LOG_INFO, "cuda", "%s is %s, sm_%d, %zu MiB; driver %d.%d", device->name, device->product,
-            device->architecture, memory >> 20, libraries->driver_version / 1000,
-            libraries->driver_version % 1000 / 10);
+            device->architecture, memory >> 20, version / 1000, version % 1000 / 10);
+}
+
+tn_status tn__cuda_device_open(int index, tn__device *owner)
+{
+    const char *why = NULL;
+    const tn__cuda_libraries *libraries = tn__cuda_open(&why);
+    if (libraries == NULL)
+        return tn__fail(TN_ERR_DEVICE, "cuda", "%s", why);
+    tn__cuda_device *device = device_new(libraries, index, owner);
+    if (device == NULL)
+        return tn__fail_memory("cuda", sizeof *device);
+    sigset_t before;
+    tn__signals_hold(&before); /* for the driver's threads */
+    tn_status status = open_context(device, index);
+    tn__signals_let(&before);
+    if (status != TN_OK) {
+        device_free(device);
+        return status;
+    }
+    owner->backend_data = device;
+    tn__cuda_watch_forks(device, index);
+    find_capabilities(device);
     return TN_OK;
 }
