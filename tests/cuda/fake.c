@@ -522,8 +522,10 @@ static nvrtcResult fake_destroy(nvrtcProgram *program)
 static nvrtcResult fake_compile(nvrtcProgram program, int count, const char *const *options)
 {
     bool fmad = true;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         fmad = fmad && strcmp(options[i], "--fmad=false") != 0;
+        sscanf(options[i], "--gpu-architecture=%63s", fake.target);
+    }
     fake.count.compilations++;
     if (fake.compiles)
         fake.compiles((const char *)program);

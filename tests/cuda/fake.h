@@ -21,6 +21,7 @@ typedef struct fake_driver {
     CUresult next_wait;        /* what waiting answers */
     unsigned blocks, threads, shared; /* of the last launch */
     char kernel[64];           /* its name */
+    char target[64];           /* what was compiled last was compiled for: "sm_90a" */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
     bool no_capture;           /* no graph can be made, no stream captured */
     int most_nodes;            /* of a graph; 0: as many as there is room for */

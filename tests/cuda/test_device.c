@@ -303,6 +303,29 @@ static void test_cache(void **state)
     device->ops->unload(executable);
 }
 
+/* Machine code for a GPU that the compiler knows (the fake one knows 8.0 and 9.0), else PTX for the newest before it, which is kept
+ * apart from the code of that one. */
+static void test_target(void **state)
+{
+    (void)state;
+    static const struct {
+        int architecture;
+        const char *target;
+    } rows[] = {{80, "sm_80"}, {86, "compute_80"}, {90, "sm_90a"}, {91, "compute_90"}, {100, "compute_90"}, {130, "compute_90"}};
+    tn__device *device = fake_open();
+    one_kernel one;
+    make(&one, "k13");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int again = 0; again < 2; again++) {
+            tn__executable *executable = NULL;
+            tn__cuda_of(device)->architecture = rows[i].architecture;
+            *fake.target = 0;
+            assert_int_equal(device->ops->load(device, &one.program, &executable), TN_OK);
+            assert_string_equal(fake.target, again ? "" : rows[i].target); /* then from the disk */
+            device->ops->unload(executable);
+        }
+}
+
 static void loads_and_runs(const char *kernel)
 {
     tn__device *device = fake_open();
@@ -421,7 +444,7 @@ int main(void)
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
         cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
+        cmocka_unit_test(test_target),        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

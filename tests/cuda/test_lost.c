@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel that writes where it must not, on a GPU: the first error names it and stays, and the process goes on. */
+/* On a GPU: what one newer than the compiler gets is run by this one; and a kernel that writes where it must not: the first error names
+ * it and stays, and the process goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "backends/cuda/cuda.h"
 #include "backends/plugin.h"
+#include "core/memory.h"
 #include "device/program.h"
 
 static const char source[] =
@@ -38,6 +41,32 @@ static tn_status run_once(tn__device *device, int64_t stride, void *memory, floa
     return status;
 }
 
+/* Told to be of a generation that the compiler does not know, the GPU gets PTX of its own, which its driver compiles. */
+static void test_newer(void **state)
+{
+    (void)state;
+    tn__device *device = tn__device_get(tn_cuda(0));
+    tn__cuda_device *cuda = tn__cuda_of(device);
+    char *image = NULL;
+    size_t length = 0;
+    float back[4] = {0};
+    int own = cuda->architecture;
+    assert_int_equal(tn__cuda_compile(cuda->libraries, own + 1, source, &image, &length), TN_OK);
+    bool code = length > 4 && memcmp(image, "\177ELF", 4) == 0;
+    tn__free(image);
+    if (code) /* there is such a generation */
+        skip();
+    void *memory = device->ops->allocate(device, sizeof back);
+    assert_non_null(memory);
+    cuda->architecture = own + 1;
+    tn_status status = run_once(device, 1, memory, back);
+    cuda->architecture = own;
+    device->ops->release(device, memory, sizeof back);
+    assert_int_equal(status, TN_OK);
+    for (int i = 0; i < 4; i++)
+        assert_true(back[i] == 42);
+}
+
 static void test_lost(void **state)
 {
     (void)state;
@@ -64,7 +93,7 @@ static void test_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newer), cmocka_unit_test(test_lost)};
     const char *why = "";
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);
