@@ -23,6 +23,7 @@ typedef struct tn__printer {
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
+    bool flat;         /* what is staged is read and written by `lane` alone */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
     bool fresh;        /* loads come before the kernel has waited for those in front: tn_fresh */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */

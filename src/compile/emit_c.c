@@ -4,7 +4,7 @@
  *
  *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
  *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles, for
- *                   which what is needed of it is copied first
+ *                   which what is needed of it is copied first; short rows are done several at once (emit_c_short.c)
  *     rows          the last loop is reduced: an item is a row, or a block of one (emit_c_rows.c)
  *     columns       the last loop is kept: an item is a block of columns (emit_c_columns.c)
  */
@@ -138,7 +138,9 @@ static void emit_elementwise(tn__printer *p)
 static void loops(tn__printer *p)
 {
     p->checks_ahead = true;
-    if (!p->nest->reduced)
+    if (!p->nest->reduced && tiled_loop(p->nest) < 0 && tn__c_is_short(p->nest))
+        tn__c_emit_short(p);
+    else if (!p->nest->reduced)
         emit_elementwise(p);
     else if (p->nest->last_kept)
         tn__c_emit_columns(p);
@@ -153,6 +155,8 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
     int64_t last = n->loop_count ? n->extent[n->loop_count - 1] : 1;
     if (!n->loop_count || !last)
         return n->loop_count == 0 || (n->reduced && !n->last_kept) ? rows : 0;
+    if (!n->reduced && tiled_loop(n) < 0 && tn__c_is_short(n))
+        return tn__c_short_items(n);
     if (!n->reduced) {
         int tiled = points ? tiled_loop(n) : -1;
         int64_t outer = points / last, rows_of = tiled >= 0 ? n->extent[tiled] : 1;
@@ -206,6 +210,8 @@ static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
     (void)emitter;
     if (n->reduced || !n->loop_count)
         return 0;
+    if (tiled_loop(n) < 0 && tn__c_is_short(n))
+        return tn__c_short_extras(n, extra);
     extra[0] = (n->extent[n->loop_count - 1] + TN__STRETCH - 1) / TN__STRETCH;
     extra[1] = TN__STRETCH;
     return 2;

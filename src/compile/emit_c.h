@@ -11,6 +11,12 @@ void tn__c_emit_rows(tn__printer *p);
 void tn__c_emit_columns(tn__printer *p);
 int64_t tn__c_column_blocks(const tn__nest *n);
 
+/* Of elementwise nests over short rows; whether one is, and its items and extras (tn__emit_target). */
+void tn__c_emit_short(tn__printer *p);
+bool tn__c_is_short(const tn__nest *n);
+int64_t tn__c_short_items(const tn__nest *n);
+int tn__c_short_extras(const tn__nest *n, int64_t *extra);
+
 /* Whether a reduction of this pass finds a position. */
 static inline bool tn__c_is_position(const tn__nest *n, int r, int level)
 {

@@ -41,6 +41,10 @@ void tn__print_element(tn__printer *p, int access)
         tn__text_addf(p->text, "*q%d", access);
         return;
     }
+    if (p->flat && a->staged) {
+        tn__text_addf(p->text, "c%d->e[%s]", access, p->lane);
+        return;
+    }
     bool in_tile = p->in_tile && a->near;
     const tn__nest_product *product = &p->nest->product;
     bool down = in_tile && product->row_loop >= 0 && a->stride[product->row_loop];
@@ -61,7 +65,7 @@ static void print_load(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
     const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
-    if (a->staged) {
+    if (a->staged && !p->flat) {
         bool varies = p->vector_loop >= 0 && a->stride[p->vector_loop];
         tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->chunk, varies ? p->lane : "0");
         return;
