@@ -59,16 +59,13 @@ TN_API void tn_no_grad_push(void);
 TN_API void tn_no_grad_pop(void);
 /* Whether this thread records for backward now. */
 TN_API bool tn_grad_enabled(void);
-typedef struct tn__grad_guard {
+typedef struct tn__no_grad_guard {
     char _;
-} tn__grad_guard;
-TN_API tn__grad_guard tn__no_grad_enter(void);
-TN_API void tn__no_grad_leave(tn__grad_guard *guard);
+} tn__no_grad_guard;
+TN_API tn__no_grad_guard tn__no_grad_enter(void);
+TN_API void tn__no_grad_leave(tn__no_grad_guard *guard);
 #if defined(__GNUC__)
-#define TN_NO_GRAD \
-    for (tn__grad_guard tn__guard_grad __attribute__((cleanup(tn__no_grad_leave))) = tn__no_grad_enter(), \
-                        *tn__once = &tn__guard_grad; \
-         tn__once; tn__once = NULL)
+#define TN_NO_GRAD TN__BLOCK(no_grad, tn__no_grad_enter())
 #endif
 
 /* ---- checking gradients ------------------------------------------------------------------------------------ */

@@ -199,11 +199,16 @@ typedef struct tn__scope_guard {
 TN_API tn__scope_guard tn__scope_enter(void);
 TN_API void tn__scope_leave(tn__scope_guard *guard);
 #if defined(__GNUC__)
-/* A loop of one round, in a form in which compilers see that there is one. */
-#define TN_SCOPE \
-    for (tn__scope_guard tn__guard __attribute__((cleanup(tn__scope_leave))) = tn__scope_enter(), \
-                         *tn__once = &tn__guard; \
-         tn__once; tn__once = NULL)
+/* A loop of one round, in a form in which compilers see that there is one. Its names end in the line: such blocks lie in each
+ * other. */
+#define TN__GLUED(name, line) name##line
+#define TN__GLUE(name, line) TN__GLUED(name, line)
+#define TN__LINE_NAME(name) TN__GLUE(name, __LINE__)
+#define TN__BLOCK(kind, enter) \
+    for (tn__##kind##_guard TN__LINE_NAME(tn__in_##kind) __attribute__((cleanup(tn__##kind##_leave))) = enter, \
+                           *TN__LINE_NAME(tn__once_##kind) = &TN__LINE_NAME(tn__in_##kind); \
+         TN__LINE_NAME(tn__once_##kind); TN__LINE_NAME(tn__once_##kind) = NULL)
+#define TN_SCOPE TN__BLOCK(scope, tn__scope_enter())
 #endif
 
 #ifdef __cplusplus

@@ -62,10 +62,7 @@ typedef struct tn__device_guard {
 TN_API tn__device_guard tn__device_enter(tn_device device);
 TN_API void tn__device_leave(tn__device_guard *guard);
 #if defined(__GNUC__)
-#define TN_ON_DEVICE(device) \
-    for (tn__device_guard tn__on_device __attribute__((cleanup(tn__device_leave))) = tn__device_enter(device), \
-                          *tn__once = &tn__on_device; \
-         tn__once; tn__once = NULL)
+#define TN_ON_DEVICE(where) TN__BLOCK(device, tn__device_enter(where))
 #endif
 
 /* The device x is on. Zero device for an error array. */

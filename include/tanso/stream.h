@@ -38,10 +38,7 @@ typedef struct tn__stream_guard {
 TN_API tn__stream_guard tn__stream_enter(tn_stream *stream);
 TN_API void tn__stream_leave(tn__stream_guard *guard);
 #if defined(__GNUC__)
-#define TN_ON_STREAM(stream) \
-    for (tn__stream_guard tn__on_stream __attribute__((cleanup(tn__stream_leave))) = tn__stream_enter(stream), \
-                          *tn__once = &tn__on_stream; \
-         tn__once; tn__once = NULL)
+#define TN_ON_STREAM(which) TN__BLOCK(stream, tn__stream_enter(which))
 #endif
 
 /* An event of a device, not recorded yet. NULL with a latched error. Freeing NULL is ignored. */

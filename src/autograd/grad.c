@@ -215,13 +215,13 @@ bool tn_grad_enabled(void)
     return tn__no_grad_depth == 0;
 }
 
-tn__grad_guard tn__no_grad_enter(void)
+tn__no_grad_guard tn__no_grad_enter(void)
 {
     tn_no_grad_push();
-    return (tn__grad_guard){0};
+    return (tn__no_grad_guard){0};
 }
 
-void tn__no_grad_leave(tn__grad_guard *guard)
+void tn__no_grad_leave(tn__no_grad_guard *guard)
 {
     (void)guard;
     tn_no_grad_pop();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's program: an installed library has the version of its header, and runs. */
+/* A user's program: an installed library has the version of its header, and runs; blocks in blocks warn of nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <tanso.h>
@@ -12,5 +12,16 @@ int main(void)
         fprintf(stderr, "header %s, library %s\n", expected, tn_version());
         return 1;
     }
-    return !tn_ok();
+    double sum = 0;
+    TN_SCOPE {
+        tn_array *x = tn_linspace(0, 1, 5);
+        TN_NO_GRAD {
+            TN_ON_DEVICE(tn_cpu()) {
+                TN_SCOPE {
+                    sum = tn_item(tn_sum(tn_multiply(x, 2), .axis = TN_AXES(0)));
+                }
+            }
+        }
+    }
+    return !tn_ok() || sum != 5;
 }
