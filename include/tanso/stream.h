@@ -4,8 +4,10 @@
  * needs any of this: reading a value waits for it, and Tanso orders its work by the data it shares, whatever its stream.
  *
  * Evaluation on a GPU returns when the work has been asked for; a stream is a queue of such work, done in the order of asking.
- * A device has one stream of its own; others may go on side by side with it. An event is a mark in a stream. On the CPU work is
- * done when its call returns, so there a stream is empty at all times, and an event is a moment.
+ * A device has one, on which all of Tanso's work goes, as results share memory in its order; streams made here are that one under
+ * names of their own: work on two of them is ordered, not side by side (inside a program, kernels that need not wait for one another
+ * run side by side anyway). CUDA streams of a program's own are ordered with it by tn_stream_native and CUDA's events. An event is a
+ * mark in a stream. On the CPU work is done when its call returns, so there a stream is empty at all times, and an event is a moment.
  */
 #ifndef TANSO_STREAM_H
 #define TANSO_STREAM_H
@@ -22,7 +24,7 @@ typedef struct tn_event tn_event;
 /* Waits until all that was asked of the device is done; fails with what failed in it. */
 TN_API tn_status tn_synchronize(tn_device device) TN_MUST_CHECK;
 
-/* A new stream of a device. NULL with a latched error. Freeing waits for its work; NULL is ignored. */
+/* A stream of a device. NULL with a latched error. Freeing waits for its work, which is the device's; NULL is ignored. */
 TN_API tn_stream *tn_stream_new(tn_device device);
 TN_API void tn_stream_free(tn_stream *stream);
 /* Waits until the stream's work is done. */
