@@ -30,6 +30,7 @@ typedef struct tn__capabilities {
     bool clusters;        /* of a GPU: blocks of a cluster may write to one another's shared memory */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
+    int small_matrix;     /* rows of matrices of which any number is factored, or solved, at once; 0: one after another */
     int threads;          /* parallel workers, for estimates */
     int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
     size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */

@@ -34,8 +34,9 @@ static void agree(const tn_array *gpu, const tn_array *cpu)
 static void test_solve(void **state)
 {
     (void)state;
-    static const int64_t places[] = {1, 3, 2}, extent[] = {128, 150, 257}, sides[] = {1, 7, 300};
-    for (int i = 0; i < 3; i++)
+    static const int64_t places[] = {700, 1, 5, 3, 2, 1, 3, 2}, extent[] = {1, 2, 17, 31, 32, 128, 150, 257},
+                         sides[] = {2, 1, 70, 1, 33, 1, 7, 300};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         TN_SCOPE {
             int64_t n = extent[i];
             tn_array *a = draw(TN_SHAPE(places[i], n, n)), *b = draw(TN_SHAPE(places[i], n, sides[i]));
@@ -55,13 +56,21 @@ static void test_solve(void **state)
 static void test_cholesky(void **state)
 {
     (void)state;
-    TN_SCOPE {
-        int64_t n = 200;
-        tn_array *x = draw(TN_SHAPE(2, n, n)), *noise = tn_matmul(x, tn_swapaxes(x, 1, 2));
-        tn_array *a = tn_add(noise, tn_multiply(tn_eye(n, n, .dtype = TN_FLOAT64, .device = tn_cpu()), n));
-        agree(tn_linalg_cholesky(there(a)), tn_linalg_cholesky(a));
-        agree(tn_linalg_cholesky(there(a), .upper = true), tn_linalg_cholesky(a, .upper = true));
-    }
+    static const int64_t places[] = {300, 3, 2}, extent[] = {5, 32, 200};
+    for (int i = 0; i < 3; i++)
+        TN_SCOPE {
+            int64_t n = extent[i];
+            tn_array *x = draw(TN_SHAPE(places[i], n, n)), *noise = tn_matmul(x, tn_swapaxes(x, 1, 2));
+            tn_array *a = tn_add(noise, tn_multiply(tn_eye(n, n, .dtype = TN_FLOAT64, .device = tn_cpu()), n));
+            agree(tn_linalg_cholesky(there(a)), tn_linalg_cholesky(a));
+            agree(tn_linalg_cholesky(there(a), .upper = true), tn_linalg_cholesky(a, .upper = true));
+            tn_array *turned = tn_multiply(tn_subtract(x, tn_swapaxes(x, 1, 2)), 0.2), *c = tn_complex(a, turned);
+            for (int upper = 0; upper < 2; upper++) {
+                tn_array *gpu = tn_linalg_cholesky(there(c), .upper = upper), *cpu = tn_linalg_cholesky(c, .upper = upper);
+                agree(tn_real(gpu), tn_real(cpu));
+                agree(tn_imag(gpu), tn_imag(cpu));
+            }
+        }
 }
 
 static tn_array *adjoint(const tn_array *a) { return tn_conjugate(tn_swapaxes(a, -1, -2)); }
@@ -200,6 +209,27 @@ static void test_no_result(void **state)
     }
 }
 
+/* One of many small matrices: the others' results are not to be had either, but determinants are. */
+static void test_no_result_of_one(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *first = draw(TN_SHAPE(40, 6, 6)), *zero = tn_zeros(TN_SHAPE(1, 6, 6), .dtype = TN_FLOAT64, .device = tn_cpu());
+        tn_array *a = tn_concatenate(3, (const tn_array *[]){first, zero, first}, 0), *sign[2], *size[2];
+        assert_int_equal(tn_eval(tn_to(tn_linalg_inv(there(a)), tn_cpu())), TN_ERR_VALUE);
+        assert_non_null(strstr(tn_error(), "singular matrix"));
+        tn_clear_error();
+        assert_int_equal(tn_eval(tn_to(tn_linalg_cholesky(there(a)), tn_cpu())), TN_ERR_VALUE);
+        assert_non_null(strstr(tn_error(), "not positive definite"));
+        tn_clear_error();
+        agree(tn_linalg_det(there(a)), tn_linalg_det(a));
+        assert_int_equal(tn_linalg_slogdet(there(a), &sign[0], &size[0]), TN_OK);
+        assert_int_equal(tn_linalg_slogdet(a, &sign[1], &size[1]), TN_OK);
+        agree(sign[0], sign[1]);
+        assert_true(tn_item(tn_index(here(size[0]), 40)) == -INFINITY);
+    }
+}
+
 static void test_fft(void **state)
 {
     (void)state;
@@ -249,9 +279,10 @@ static bool lacks_a_library(tn__device *device)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solve), cmocka_unit_test(test_cholesky), cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_eigh),
-                                       cmocka_unit_test(test_least), cmocka_unit_test(test_no_result),
-                                       cmocka_unit_test(test_fft)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_solve),     cmocka_unit_test(test_cholesky),         cmocka_unit_test(test_qr),
+        cmocka_unit_test(test_svd),       cmocka_unit_test(test_eigh),             cmocka_unit_test(test_least),
+        cmocka_unit_test(test_no_result), cmocka_unit_test(test_no_result_of_one), cmocka_unit_test(test_fft)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);

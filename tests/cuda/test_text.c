@@ -73,7 +73,7 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_matmul(TN_FLOAT16), "matmul");
         compiles(architectures[i], tn__cuda_text_scatter(TN_BFLOAT16), "in_order");
         compiles(architectures[i], tn__cuda_text_move(4), "move");
-        compiles(architectures[i], tn__cuda_text_solver(i ? TN_COMPLEX128 : TN_FLOAT64), "determinant");
+        compiles(architectures[i], tn__cuda_text_solver(i ? TN_COMPLEX128 : TN_FLOAT64), "small_solve");
         compiles(architectures[i], tn__cuda_text_decompose(i ? TN_COMPLEX128 : TN_FLOAT64), "lay_real");
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/library.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
@@ -264,6 +265,7 @@ static void find_capabilities(tn__cuda_device *device)
         .target = TN__TARGET_CUDA,
         .late_failures = true,
         .clusters = device->architecture >= 90,
+        .small_matrix = TN__CUDA_SMALL_MATRIX,
         .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cholesky factors, systems of equations and determinants by cuSOLVER, matrix after matrix. Operands are copied into Fortran's order
- * first, as the library works in place, and results from there. A matrix that has none is told of as an index out of range is:
- * later, by the first call that reads, so that nothing waits.
+ * Cholesky factors, systems of equations and determinants: of small matrices by a kernel for all of them (small_matrices.cuh), of larger
+ * ones by cuSOLVER, matrix after matrix. Operands are copied into Fortran's order first, as both work in place, and results from
+ * there. A matrix that has none is told of as an index out of range is: later, by the first call that reads, so that nothing waits.
  */
+#include <limits.h>
+
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
 #include "core/error.h"
@@ -26,13 +28,13 @@ typedef struct solver_data {
     void *host_memory, *memory;
     size_t bytes;
     tn__cuda_moving load[2], store;
-    CUfunction look;              /* and step->function, what comes after */
+    CUfunction small, look;       /* NULL: the library; and step->function, what comes after */
 } solver_data;
 
 char *tn__cuda_text_solver(tn_dtype dtype)
 {
-    return tn__format("#define PARTS %d\n%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text, tn__cuda_failure_text,
-                      (const char *)tn__embed_cuda_solver);
+    return tn__format("#define PARTS %d\n%s%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text, tn__cuda_failure_text,
+                      (const char *)tn__embed_cuda_solver, (const char *)tn__embed_cuda_small_matrices);
 }
 
 #define check tn__cuda_solver_check
@@ -48,7 +50,18 @@ static void free_solver(const tn__cuda_step *step, tn__cuda_device *device)
     tn__free(data->host_memory);
 }
 
-static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run, long long i)
+static tn_status factorize_small(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    const solver_data *data = step->data;
+    matrices m = data->m;
+    bool solves = step->step->op == TN__CUDA_OP_SOLVE;
+    int upper = data->mode, warps = step->step->operand[1].dtype == TN_COMPLEX128 ? 2 : 4;
+    long long sides = data->sides, count = m.count * (solves ? (sides + TN__CUDA_SMALL_MATRIX - 1) / TN__CUDA_SMALL_MATRIX : 1), blocks = (count + warps - 1) / warps;
+    void *params[] = {&m, solves ? (void *)&sides : &upper};
+    return tn__cuda_launch(run, data->small, blocks < INT_MAX ? blocks : INT_MAX, warps * TN__CUDA_SMALL_MATRIX, 0, params, "linalg");
+}
+
+static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *run, long long i)
 {
     const solver_data *data = step->data;
     const tn__cusolver *library = data->library;
@@ -68,6 +81,19 @@ static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run, l
     int *unused = (int *)data->m.info + data->m.count; /* of wrong arguments */
     return check(library->cusolverDnXgetrs(handle, params, 0, n, data->sides, data->type, a, n, pivot, data->type, b, n, unused),
                  "getrs");
+}
+
+static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run)
+{
+    const solver_data *data = step->data;
+    if (data->small)
+        return factorize_small(step, run);
+    if (tn__cuda_patching(run))
+        return TN_OK;
+    tn_status status = check(data->library->cusolverDnSetStream(run->device->solver, run->stream), "choice of a stream");
+    for (long long i = 0; i < data->m.count && status == TN_OK; i++)
+        status = factorize_one(step, run, i);
+    return status;
 }
 
 /* What follows the library's functions: looking for failures, and what the result is made of. */
@@ -98,11 +124,8 @@ static tn_status start_solver(const tn__cuda_step *step, const tn__cuda_run *run
     tn_status status = tn__cuda_moving_start(&data->load[0], run, data->m.a, buffer[1]);
     if (status == TN_OK && solves)
         status = tn__cuda_moving_start(&data->load[1], run, data->m.b, buffer[2]);
-    bool library = !tn__cuda_patching(run);
-    if (status == TN_OK && library)
-        status = check(data->library->cusolverDnSetStream(run->device->solver, run->stream), "choice of a stream");
-    for (long long i = 0; i < data->m.count && status == TN_OK && library; i++)
-        status = factorize(step, run, i);
+    if (status == TN_OK)
+        status = factorize(step, run);
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     if (status == TN_OK)
         status = finish(step, run, &failure);
@@ -182,7 +205,6 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     step->data = data;
     step->free = free_solver;
     step->start = start_solver;
-    step->opaque = true;
     data->library = tn__cuda_solver_library(device);
     data->mode = s->param_count > 0 && s->param[0] != 0;
     data->type = a->dtype == TN_COMPLEX128 ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
@@ -203,7 +225,10 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
     if (status != TN_OK || data->m.n == 0 || data->m.count == 0 || (solves && data->sides == 0))
         return status;
-    status = ask_for_sizes(data, device, s->op);
+    step->opaque = data->m.n > TN__CUDA_SMALL_MATRIX;
+    status = step->opaque ? ask_for_sizes(data, device, s->op)
+                          : tn__cuda_module_function(device, step->module, factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
+                                                     &data->small);
     if (status == TN_OK)
         status = make_moves(data, step, device);
     return status == TN_OK ? make_memory(data, device) : status;

@@ -10,8 +10,8 @@ struct number {
 struct matrices {
     number *a;              /* n by n */
     number *b;              /* `each` elements a matrix: right sides; signs and logarithms */
-    const i64 *pivot;       /* n a matrix, from 1 */
-    const int *info;
+    i64 *pivot;             /* n a matrix, from 1 */
+    int *info;
     i64 n, each, count;
 };
 
