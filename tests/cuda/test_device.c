@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA backend's host side on a fake driver: memory, launches, run-time scalars, faults, the cache of kernels. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -303,6 +304,7 @@ static void test_cache(void **state)
     device->ops->unload(executable);
 }
 
+<<<<<<< ours
 /* Machine code for a GPU that the compiler knows (the fake one knows 8.0 and 9.0), else PTX for the newest before it, which is kept
  * apart from the code of that one. */
 static void test_target(void **state)
@@ -324,6 +326,63 @@ static void test_target(void **state)
             assert_string_equal(fake.target, again ? "" : rows[i].target); /* then from the disk */
             device->ops->unload(executable);
         }
+=======
+/* While a text is compiled, which takes seconds, other threads run what is loaded, and who wants the same text waits for it. */
+static struct {
+    tn__device *device;
+    tn__executable *ready, *same;
+    const tn__program *program;
+    tn_status ran, loaded;
+    pthread_t waiting;
+} meanwhile;
+
+static void *run_ready(void *unused)
+{
+    float place[4];
+    void *buffers[2] = {place, place};
+    meanwhile.ran = meanwhile.device->ops->run(meanwhile.ready, buffers, (uint64_t[]){0, 0});
+    return unused;
+}
+
+static void *load_same(void *unused)
+{
+    meanwhile.loaded = meanwhile.device->ops->load(meanwhile.device, meanwhile.program, &meanwhile.same);
+    return unused;
+}
+
+static void while_compiling(const char *text)
+{
+    (void)text;
+    pthread_t running;
+    meanwhile.ran = TN_ERR_INTERNAL;
+    if (pthread_create(&running, NULL, run_ready, NULL) == 0)
+        pthread_join(running, NULL);
+    assert_int_equal(pthread_create(&meanwhile.waiting, NULL, load_same, NULL), 0);
+}
+
+static void test_compiling(void **state)
+{
+    (void)state;
+    one_kernel ready, other;
+    tn__device *device = meanwhile.device = fake_open();
+    tn__executable *executable = NULL;
+    make(&ready, "k7");
+    make(&other, "k8");
+    meanwhile.program = &other.program;
+    assert_int_equal(device->ops->load(device, &ready.program, &meanwhile.ready), TN_OK);
+    fake.compiles = while_compiling;
+    assert_int_equal(device->ops->load(device, &other.program, &executable), TN_OK);
+    fake.compiles = NULL;
+    pthread_join(meanwhile.waiting, NULL);
+    assert_int_equal(meanwhile.ran, TN_OK);
+    assert_int_equal(meanwhile.loaded, TN_OK);
+    assert_int_equal(fake.count.compilations, 2);
+    assert_int_equal(fake.count.modules, 2);
+    device->ops->unload(executable);
+    device->ops->unload(meanwhile.same);
+    device->ops->unload(meanwhile.ready);
+    assert_int_equal(fake.count.unloads, 2);
+>>>>>>> theirs
 }
 
 static void loads_and_runs(const char *kernel)
@@ -444,7 +503,11 @@ int main(void)
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
         cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
+<<<<<<< ours
         cmocka_unit_test(test_target),        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
+=======
+        cmocka_unit_test(test_compiling),     cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
+>>>>>>> theirs
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
