@@ -304,7 +304,6 @@ static void test_cache(void **state)
     device->ops->unload(executable);
 }
 
-<<<<<<< ours
 /* Machine code for a GPU that the compiler knows (the fake one knows 8.0 and 9.0), else PTX for the newest before it, which is kept
  * apart from the code of that one. */
 static void test_target(void **state)
@@ -326,7 +325,8 @@ static void test_target(void **state)
             assert_string_equal(fake.target, again ? "" : rows[i].target); /* then from the disk */
             device->ops->unload(executable);
         }
-=======
+}
+
 /* While a text is compiled, which takes seconds, other threads run what is loaded, and who wants the same text waits for it. */
 static struct {
     tn__device *device;
@@ -382,7 +382,6 @@ static void test_compiling(void **state)
     device->ops->unload(meanwhile.same);
     device->ops->unload(meanwhile.ready);
     assert_int_equal(fake.count.unloads, 2);
->>>>>>> theirs
 }
 
 static void loads_and_runs(const char *kernel)
@@ -503,11 +502,8 @@ int main(void)
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
         cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
-<<<<<<< ours
-        cmocka_unit_test(test_target),        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
-=======
-        cmocka_unit_test(test_compiling),     cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
->>>>>>> theirs
+        cmocka_unit_test(test_target),        cmocka_unit_test(test_compiling),     cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_no_folder),
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
