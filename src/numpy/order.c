@@ -2,6 +2,8 @@
 /* What sorting gives: partitions, the largest k, orders by several keys, bins. */
 #include "numpy/compose.h"
 
+#include <math.h>
+
 #include "array/build_parts.h"
 #include "array/partition.h"
 
@@ -53,6 +55,38 @@ static tn_array *last_places(const tn_array *x, int axis, int64_t k)
     return tn_take_along_axis(places, tn_argsort_with(tn_take_along_axis(x, places, axis), &own), axis);
 }
 
+/*
+ * Of many rows a few: one is found after the other, the largest of those not taken yet and where it is; of equal ones the last, as in
+ * the sorted order backwards. These are passes over a row that stays in registers or in the nearest cache.
+ */
+#define FEW_TAKEN    5
+#define MANY_ROWS    64
+#define LONGEST_ROW  50000
+
+static bool takes_in_turn(const tn_array *x, int axis, int64_t k)
+{
+    int64_t extent = tn_dim(x, axis);
+    return k > 0 && k <= FEW_TAKEN && axis == tn_ndim(x) - 1 && tn_dtype_is_float(tn_dtype_of(x)) && extent >= 16 * k &&
+           extent <= LONGEST_ROW && tn_size(x) / extent >= MANY_ROWS;
+}
+
+static tn_array *places_in_turn(const tn_array *x, int axis, int64_t k)
+{
+    const tn_reduce_opts along = {.axis = tn__axes_of(1, &axis), .keepdims = true};
+    const tn_create_opts numbers = {.dtype = TN_INT32, .device = tn_device_of(x)};
+    tn_array *at = tn_arange_with(0, (double)tn_dim(x, axis), 1, &numbers), *taken = NULL, *places[FEW_TAKEN];
+    for (int i = 0; i < k; i++) {
+        tn_array *largest = tn_max_with(taken ? tn_where(taken, tn_weak_float(-HUGE_VAL), x) : x, &along);
+        tn_array *here = tn_logical_or(tn_equal(x, largest), tn_logical_and(tn_isnan(x), tn_isnan(largest)));
+        if (taken)
+            here = tn_logical_and(here, tn_logical_not(taken));
+        places[i] = tn_max_with(tn_where(here, at, tn_weak_int(-1)), &along);
+        tn_array *this = tn_equal(at, places[i]);
+        taken = taken ? tn_logical_or(taken, this) : this;
+    }
+    return tn_cast(tn_concatenate((int)k, (const tn_array *const *)places, axis), TN_INT64);
+}
+
 static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const tn_axis_opts *opts)
 {
     int axis = tn__axis_of("topk", x, axis_of(opts));
@@ -63,6 +97,12 @@ static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const 
     int64_t extent = tn_dim(x, axis);
     if (k < 0 || k > extent)
         return tn__refused(TN_ERR_VALUE, "topk", "%lld largest of %lld elements", (long long)k, (long long)extent);
+    if (takes_in_turn(x, axis, k)) {
+        tn_array *order = places_in_turn(x, axis, k);
+        if (positions)
+            *positions = tn_keep(order);
+        return tn_take_along_axis(x, order, axis);
+    }
     if (!positions && k > 0 && k <= extent / 2 && tn__partitions(x, axis)) { /* values tell all that is asked for */
         const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
         tn_array *values = tn__cut(tn__partitioned("topk", x, axis, extent - k, false, NULL), axis, extent - k, k);

@@ -85,6 +85,22 @@ static void test_rows(void **state)
     }
 }
 
+/* A few of many rows are found one after the other: with what is equal, not a number or infinite, and rows of nothing else. */
+static void test_in_turn(void **state)
+{
+    (void)state;
+    static const tn_dtype floats[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
+    for (int k = 1; k <= 5; k += 2)
+        for (int d = 0; d < 3; d++)
+            TN_SCOPE {
+                int64_t n = 16 * k + 37 * d;
+                tn_array *x = tn_random_integers(-6, 6, TN_SHAPE(70, n)), *row = tn_reshape(tn_arange(0, 70, 1), TN_SHAPE(70, 1));
+                x = tn_where(tn_equal(x, 5), NAN, tn_where(tn_equal(x, 4), INFINITY, tn_where(tn_equal(x, -6), -INFINITY, x)));
+                x = tn_where(tn_equal(row, 3), -INFINITY, tn_where(tn_equal(row, 4), NAN, tn_where(tn_equal(row, 5), -0.0, x)));
+                check_largest(tn_cast(x, floats[d]), k);
+            }
+}
+
 /* By all threads; rows that lie apart; empty ones. */
 static void test_layouts(void **state)
 {
@@ -120,6 +136,6 @@ int main(void)
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_layouts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_in_turn), cmocka_unit_test(test_layouts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
