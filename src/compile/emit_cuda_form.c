@@ -301,6 +301,10 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
     f->lanes = lanes_across(n->beside ? 1 : chip->multiprocessors, up(kept, WIDTH));
+    /* of few rows, so many across that each thread has several */
+    while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS && f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
+           up(kept, WIDTH) / (2 * f->lanes) >= 2 * AT_ONCE * chip->multiprocessors)
+        f->lanes *= 2;
     f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
 }
 
