@@ -59,11 +59,12 @@ static const char *const recorded_by[][2] = {
     {"transfer", "`tn_to`, `tn_layer_to`"},
     {"sort", "`tn_sort`, `tn_partition`, `tn_median`, `tn_unique`"},
     {"argsort", "`tn_argsort`, `tn_topk`, `tn_lexsort`, and `tn_sort` where a gradient is wanted"},
-    {"search_left", "`tn_searchsorted`, `tn_nonzero`, masks as indices"},
+    {"nonzero", "`tn_nonzero`, masks as indices"},
+    {"search_left", "`tn_searchsorted`"},
     {"histogram", "`tn_histogram`, `tn_bincount`"},
     {"search_right", "`tn_searchsorted`, `tn_digitize`, `tn_interp`"},
     {"scatter_set", "`tn_scatter_set`, `tn_setitem`, `tn_put`, `tn_put_along_axis`"},
-    {"cumsum", "`tn_cumsum`, `tn_nonzero`"},
+    {"cumsum", "`tn_cumsum`"},
 };
 
 static const char *const composites[][2] = {

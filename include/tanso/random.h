@@ -43,7 +43,7 @@ TN_API tn_array *tn_random_normal_with(tn_shape shape, const tn_random_opts *opt
 /* Integers in [low, high) of opts->dtype, which must hold them; an empty range is TN_ERR_VALUE. `low` and `high` here
  * are arguments, those of opts are not read. */
 TN_API tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts);
-/* A random permutation of 0..n-1, int64, made on the host and moved to the device. */
+/* A random permutation of 0..n-1, int64. */
 TN_API tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts);
 /* True with probability p, as bool (or opts->dtype, 0 and 1): the mask of a dropout. p outside [0, 1] is
  * TN_ERR_VALUE. */

@@ -193,37 +193,21 @@ tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape,
     TN__RETURN(integers(low, high, shape, opts));
 }
 
-/* Fisher and Yates's shuffle; the swap partner of element i is drawn below i + 1 as element i of
- * the stream. */
-tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
+/* The order that sorts 64 random bits an element: two of n elements share theirs, and keep their order, once in 2^65 / n^2 times. */
+static tn__node *permutation(int64_t n, const tn_random_opts *opts)
 {
-    tn__call call = tn__enter();
     tn__draw d = tn__draw_new("random_permutation", (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, opts);
     if (!d.shape)
-        return tn__leave_error(call);
+        return tn__failed();
     if (d.dtype != TN_INT64)
-        return tn__leave_array(call, tn__node_error(tn__error_new(
-                                         TN_ERR_DTYPE, "random_permutation",
-                                         "gives int64, and the dtype asked for is %s; use tn_cast",
-                                         tn_dtype_name(d.dtype))));
-    int64_t *order = tn__alloc(n > 0 ? (size_t)n * sizeof *order : 1);
-    if (!order) {
-        tn__fail_memory("random_permutation", (size_t)n * sizeof *order);
-        return tn__leave_error(call);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t j = (int64_t)tns_random_below_u64(d.generator->key, d.generator->counter,
-                                                  (uint64_t)i, (uint64_t)i + 1);
-        order[i] = order[j];
-        order[j] = i;
-    }
-    d.generator->counter += ((uint64_t)n + 1) / 2;
-    tn_create_opts create = {.device = d.opts.device};
-    tn_array *result =
-        tn_from_host_with(order, (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, &create);
-    tn__free(order);
-    tn__leave(call);
-    return result;
+        TN__REFUSE(TN_ERR_DTYPE, "random_permutation", "gives int64, and the dtype asked for is %s; use tn_cast",
+                   tn_dtype_name(d.dtype));
+    return tn__rows(TN__OP_ARGSORT, tn__draw_next(&d, TN__OP_RANDOM_BITS, TN_UINT64), NULL);
+}
+
+tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
+{
+    TN__RETURN(permutation(n, opts));
 }
 
 static tn__node *bernoulli(double p, tn_shape shape, const tn_random_opts *opts)

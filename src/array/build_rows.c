@@ -56,6 +56,13 @@ tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b)
     return tn__apply_anywhere(op, dtype, in[b != NULL]->shape, tn__ops[op].arity, in, (tn__attr){.raw = {0}});
 }
 
+tn__node *tn__nonzero(tn__node *mask, int64_t count)
+{
+    TN__PASS_ERROR(mask);
+    const tn__shape *shape = tn__shape_make("nonzero", (tn_shape){.ndim = 1, .dim = {count}}, TN_INT64);
+    return shape ? tn__apply_anywhere(TN__OP_NONZERO, TN_INT64, shape, 1, &mask, (tn__attr){.raw = {0}}) : tn__failed();
+}
+
 tn__node *tn__histogram(tn__node *edges, tn__node *values)
 {
     TN__PASS_ERROR(edges);

@@ -18,7 +18,8 @@ typedef struct plan {
     int item[2 * TN_MAX_NDIM + 1];     /* a source axis, NEW, or NOTHING: an ellipsis for no axes, which keeps arrays apart all the same */
     int item_count, arrays;
     bool apart;                        /* something stands between the arrays: their axes come first */
-    int first;                         /* the item that the first array is */
+    int first;                         /* the item that the first array is, or the first axis of a mask that chooses */
+    bool mask_chooses;                 /* the only array is a mask, whose axes stay: what it says is asked for elsewhere */
     tn_shape positions;                /* the arrays' common shape */
 } plan;
 
@@ -64,6 +65,12 @@ static tn_array *add_mask(plan *p, int axis, const tn_array *mask)
         if (tn_dim(mask, d) != tn_dim(p->x, axis + d))
             return tn__refused(TN_ERR_INDEX, "indexing", "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
                                (long long)tn_dim(mask, d), axis + d, (long long)tn_dim(p->x, axis + d));
+    if (p->mask_chooses) {
+        p->first = p->item_count;
+        for (int d = 0; d < ndim; d++)
+            add_item(p, axis + d);
+        return NULL;
+    }
     if (tn_nonzero(mask, places) != TN_OK)
         return tn__leave_error(tn__enter());
     for (int d = 0; d < ndim; d++) {
@@ -160,9 +167,9 @@ static tn_array *place_arrays(plan *p)
     return NULL;
 }
 
-static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *keys)
+static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *keys, bool mask_chooses)
 {
-    *p = (plan){.x = x};
+    *p = (plan){.x = x, .mask_chooses = mask_chooses};
     if (tn_is_error(x))
         return tn__again(x);
     int taken = 0, axis = 0, ellipses = 0, arrays = 0, ndim = tn_ndim(x);
@@ -186,7 +193,7 @@ static tn_array *make_plan(plan *p, const tn_array *x, int count, const tn_key *
         add_item(p, axis++);
     if (p->item_count > 2 * TN_MAX_NDIM)
         return too_many(p);
-    if (arrays == 0)
+    if (arrays == 0 || mask_chooses)
         return NULL;
     numbers_to_arrays(p);
     return place_arrays(p);
@@ -289,7 +296,7 @@ static tn_array *check_ndim(tn_shape shape)
 static tn_array *get(const tn_array *x, int count, const tn_key *keys)
 {
     plan p;
-    tn_array *error = make_plan(&p, x, count, keys);
+    tn_array *error = make_plan(&p, x, count, keys, false);
     if (error)
         return error;
     int before;
@@ -312,20 +319,78 @@ tn_array *tn_getitem(const tn_array *x, int count, const tn_key *keys)
 
 /* ---- writing ---- */
 
-/* The value in x's dtype and the result's shape; NumPy drops leading axes of extent 1 that are too many. */
-static tn_array *fitted(const tn_array *value, const tn_array *x, tn_shape shape)
+/* NumPy drops leading axes of extent 1 that are too many. */
+static tn_shape trimmed(tn_shape own, int ndim)
 {
-    tn_shape own = tn_shape_of(value);
-    int extra = own.ndim - shape.ndim;
+    int extra = own.ndim - ndim;
     for (int d = 0; d < extra; d++)
         if (own.dim[d] != 1)
             extra = 0;
     if (extra > 0) {
         memmove(own.dim, own.dim + extra, sizeof(int64_t) * (size_t)(own.ndim - extra));
         own.ndim -= extra;
-        value = tn_reshape(value, own);
     }
-    return tn_broadcast_to(tn_cast(value, tn_dtype_of(x)), shape);
+    return own;
+}
+
+/* The value in x's dtype and the result's shape. */
+static tn_array *fitted(const tn_array *value, const tn_array *x, tn_shape shape)
+{
+    tn_array *trim = tn_reshape(value, trimmed(tn_shape_of(value), shape.ndim));
+    return tn_broadcast_to(tn_cast(trim, tn_dtype_of(x)), shape);
+}
+
+/* The mask that is the only array among keys, if it has axes; a number beside it moves these only where the value has several elements. */
+static const tn_array *only_mask(const tn_array *value, int count, const tn_key *keys)
+{
+    const tn_array *mask = NULL;
+    for (int i = 0; i < count; i++) {
+        if (keys[i].kind == TN_KEY_NUMBER && tn_size(value) != 1)
+            return NULL;
+        if (keys[i].kind != TN_KEY_ARRAY)
+            continue;
+        if (mask || tn_is_error(keys[i].array) || tn_dtype_of(keys[i].array) != TN_BOOL || tn_ndim(keys[i].array) == 0)
+            return NULL;
+        mask = keys[i].array;
+    }
+    return mask;
+}
+
+/* x with a value that does not vary along the true elements of a mask: it is chosen or not, element by element, and nobody has to
+ * know how many there are. NULL: the value may vary, or what to say of it depends on their number. */
+static tn_array *chosen(const tn_array *x, const tn_array *value, int count, const tn_key *keys, bool add)
+{
+    const tn_array *mask = tn_is_error(x) ? NULL : only_mask(value, count, keys);
+    plan p;
+    if (!mask)
+        return NULL;
+    tn_array *error = make_plan(&p, x, count, keys, true);
+    if (error)
+        return error;
+    tn_array *window = window_of(&p);
+    int own_axes = tn_ndim(mask), before = 0, unused;
+    tn_shape kept = kept_shape(&p, window, &unused), own = trimmed(tn_shape_of(value), kept.ndim - own_axes + 1);
+    for (int i = 0; i < p.first; i++)
+        before += p.item[i] == NEW || (p.item[i] != NOTHING && !p.number[p.item[i]]);
+    int after = kept.ndim - own_axes - before;
+    if (kept.ndim > TN_MAX_NDIM || own.ndim + own_axes - 1 > TN_MAX_NDIM || (own.ndim > after && own.dim[own.ndim - after - 1] != 1))
+        return NULL;
+    if (own.ndim > after) { /* its one element along the positions is one along each axis of the mask */
+        memmove(own.dim + own.ndim - after + own_axes - 1, own.dim + own.ndim - after, sizeof(int64_t) * (size_t)after);
+        for (int d = 0; d < own_axes - 1; d++)
+            own.dim[own.ndim - after + d] = 1;
+        own.ndim += own_axes - 1;
+    }
+    tn_shape of_mask = tn_shape_of(mask);
+    for (int d = 0; d < after; d++)
+        of_mask.dim[of_mask.ndim++] = 1;
+    tn_array *old = tn_reshape(window, kept), *fresh = fitted(tn_reshape(value, own), x, kept);
+    tn_array *result = tn_where(tn_reshape(mask, of_mask), add ? tn_add(old, fresh) : fresh, old);
+    result = tn_reshape(result, tn_shape_of(window));
+    for (int axis = 0; axis < tn_ndim(x); axis++)
+        if (p.range[axis].start != TN_NONE || p.range[axis].stop != TN_NONE || (p.range[axis].step != 1 && p.range[axis].step != TN_NONE))
+            return tn_slice_update(x, tn_ndim(x), p.range, result);
+    return result;
 }
 
 static tn_array *updated(const tn_array *x, const tn_array *value, int count, const tn_key *keys, bool add)
@@ -337,7 +402,10 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
     if (kind_counts && !tn_can_cast(tn_dtype_of(value), tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, "add_at", "values of %s cannot be added to %s; cast the array or the values",
                            tn_dtype_name(tn_dtype_of(value)), tn_dtype_name(tn_dtype_of(x)));
-    tn_array *error = make_plan(&p, x, count, keys);
+    tn_array *by_mask = chosen(x, value, count, keys, add);
+    if (by_mask)
+        return by_mask;
+    tn_array *error = make_plan(&p, x, count, keys, false);
     if (error)
         return error;
     int before;

@@ -141,13 +141,6 @@ tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *values)
 
 /* ---- what is not zero ---- */
 
-/* How many there are up to each place, in a dtype that is as small as that allows. */
-static tn_array *running_count(const tn_array *mask)
-{
-    tn_array *ones = tn_cast(mask, tn_size(mask) <= INT32_MAX ? TN_INT32 : TN_INT64);
-    TN__RETURN(tn__rows(TN__OP_CUMSUM, tn__node_of(ones, "nonzero"), NULL));
-}
-
 /* In the host's memory they are looked at one by one. */
 static tn_array *listed(const tn_array *mask)
 {
@@ -169,7 +162,15 @@ static tn_array *listed(const tn_array *mask)
     return result;
 }
 
-/* Elsewhere, the k-th is the first place up to which there are k of them. */
+/* Elsewhere they are counted first. */
+static tn_array *counted(const tn_array *mask)
+{
+    tn_array *count = tn_count_nonzero_with(mask, NULL);
+    if (tn_eval_all(2, (const tn_array *const[]){mask, count}) != TN_OK)
+        return tn__again(count);
+    TN__RETURN(tn__nonzero(tn__node_of(mask, "nonzero"), tn_item_int(count)));
+}
+
 static tn_array *flatnonzero(const tn_array *x)
 {
     if (tn_is_error(x) || tn_size(x) == 0)
@@ -177,11 +178,7 @@ static tn_array *flatnonzero(const tn_array *x)
     tn_array *mask = tn_cast(tn_ravel(x), TN_BOOL);
     if (tn_device_of(x).kind == TN_DEVICE_CPU)
         return listed(mask);
-    tn_array *running = running_count(mask);
-    if (tn_eval(running) != TN_OK)
-        return tn__again(running);
-    tn_array *wanted = tn_add(tn__count_up(x, tn_item_int(tn_index(running, -1))), tn_weak_int(1));
-    return tn_searchsorted_with(running, tn_cast(wanted, tn_dtype_of(running)), NULL);
+    return counted(mask);
 }
 
 tn_array *tn_flatnonzero(const tn_array *x)

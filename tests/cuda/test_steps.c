@@ -19,7 +19,7 @@
 #include "core/dtype.h"
 #include "device/program.h"
 
-enum { OPERANDS = 4, SPACE = 1 << 20 };
+enum { OPERANDS = 4, SPACE = 1 << 21 };
 
 static tn__device *gpu, *cpu;
 static uint64_t state_of_random;
@@ -306,6 +306,28 @@ static void test_scan(void **state)
     }
 }
 
+/* The positions of what is true, all of them or the first few. */
+static void test_nonzero(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        one_step one;
+        int64_t n[] = {i ? any_length() + 1 : 1200000}, one_in = between(1, 40), count = 0;
+        char *set = malloc((size_t)n[0]);
+        for (int64_t j = 0; j < n[0]; j++)
+            count += set[j] = between(1, one_in) == 1;
+        int64_t found[] = {between(0, 3) ? count : between(0, count)};
+        bool plain = n[0] > 9000 || between(0, 1);
+        begin(&one, TN__OP_NONZERO, TN_BOOL);
+        add(&one, TN_INT64, 1, found, plain, false);
+        add(&one, TN_BOOL, 1, n, plain, true);
+        for (int64_t j = 0; j < n[0]; j++)
+            put(one.memory[1], one.operand[1].offset + j * one.operand[1].stride[0], TN_BOOL, set[j]);
+        free(set);
+        compare(&one);
+    }
+}
+
 static void test_search(void **state)
 {
     (void)state;
@@ -399,7 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
                                        cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
                                        cmocka_unit_test(test_sort), cmocka_unit_test(test_scan),
-                                       cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
+                                       cmocka_unit_test(test_nonzero), cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
                                        cmocka_unit_test(test_matmul)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {

@@ -62,6 +62,7 @@ static void test_every_dtype(void **state)
     }
     for (size_t size = 1; size <= 16; size *= 2)
         compiles(90, tn__cuda_text_move(size), "move");
+    compiles(90, tn__cuda_text_nonzero(), "nonzero");
     compiles(90, tn__cuda_text_split_product(), "split_product"); /* for this generation alone */
 }
 

@@ -112,6 +112,16 @@ static void some_values(void *context, int64_t begin, int64_t end)
     run->data->search(&part);
 }
 
+/* ---- positions of what is true, up to as many as the result has elements ---- */
+
+static void nonzero_row(const rows_data *data, char *const *p, void *scratch)
+{
+    (void)scratch;
+    for (int64_t i = 0, found = 0; i < data->count[1] && found < data->count[0]; i++)
+        if (p[1][i * data->step[1]])
+            *(int64_t *)(p[0] + found++ * data->step[0]) = i;
+}
+
 /* ---- scans: float16 and bfloat16 round after each step, as the results themselves do ---- */
 
 #define SAME(x) (x)
@@ -178,6 +188,7 @@ static const struct {
     {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, sort_row, -1, true},
     {TN__CPU_OP_PARTITION, sort_row, -1, true},    {TN__CPU_OP_ARGPARTITION, sort_row, -1, true},
     {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
+    {TN__CPU_OP_NONZERO, nonzero_row, -1, false},
     {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
     {TN__CPU_OP_CUMMAX, scan_row, 2, false},       {TN__CPU_OP_CUMMIN, scan_row, 3, false},
 };

@@ -47,6 +47,7 @@ static const struct {
     {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_CUMMIN, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_NONZERO, tn__cuda_prepare_scan, NULL, NULL},
     {TN__CUDA_OP_SEARCH_LEFT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_SEARCH_RIGHT, tn__cuda_prepare_search, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_HISTOGRAM, tn__cuda_prepare_histogram, tn__cuda_has_order, NULL},

@@ -30,7 +30,7 @@ static tn_status no_such_step(const tn__step *step)
                     step->operand_count, step->operand[0].ndim);
 }
 
-/* ---- scans: as scan.cuh takes them ---- */
+/* ---- scans, and positions of what is true: as scan.cuh and nonzero.cuh take them ---- */
 
 enum { SCAN_THREADS = 256, SCAN_WARP = 1024, SCAN_TILE = 8 * SCAN_WARP, SCAN_GROUP = 128, SCAN_STATE = 16 };
 
@@ -65,7 +65,7 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     work.to = tn__cuda_address(run, &step->step->operand[0]);
     work.from = tn__cuda_address(run, &step->step->operand[1]);
     work.guard = tn__cuda_guard(step, run);
-    void *params[] = {(void *)&data->rows.walk, &work};
+    void *params[] = {(void *)&data->rows.walk, &work, (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
     if (data->state == NULL) {
         int64_t blocks = (rows + SCAN_THREADS / 32 - 1) / (SCAN_THREADS / 32);
         return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SCAN_THREADS, 0, params, "scan");
@@ -89,10 +89,10 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     data->rows = rows;
     scan_work *work = &data->work;
     *work = (scan_work){.n = rows.count[1], .from_step = rows.step[1], .to_step = rows.step[0]};
-    tn_status status =
-        tn__cuda_own_kernel(step, device, tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op),
-                            work->n <= SCAN_WARP ? "scan_short" : "scan");
-    if (status != TN_OK || work->n <= SCAN_WARP)
+    bool finds = step->step->op == TN__CUDA_OP_NONZERO, brief = !finds && work->n <= SCAN_WARP;
+    char *text = finds ? tn__cuda_text_nonzero() : tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op);
+    tn_status status = tn__cuda_own_kernel(step, device, text, finds ? "nonzero" : brief ? "scan_short" : "scan");
+    if (status != TN_OK || brief)
         return status;
     work->tiles = (work->n + SCAN_TILE - 1) / SCAN_TILE;
     work->groups = (work->tiles + SCAN_GROUP - 1) / SCAN_GROUP;

@@ -83,6 +83,14 @@ static const struct {
     {TN__CUDA_OP_CUMMIN, "HIGHEST", "((a) < (b) || (a) != (a) ? (a) : (b))"},
 };
 
+char *tn__cuda_text_nonzero(void)
+{
+    char *scan = tn__cuda_text_scan(TN_INT64, TN__CUDA_OP_CUMSUM);
+    char *text = scan ? tn__format("%s%s", scan, (const char *)tn__embed_cuda_nonzero) : NULL;
+    tn__free(scan);
+    return text;
+}
+
 char *tn__cuda_text_scan(tn_dtype dtype, int op)
 {
     size_t i = 0;

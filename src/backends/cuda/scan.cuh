@@ -157,6 +157,18 @@ static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
     return tile < GROUP ? sum : combine(wait_for(&work.before[row * work.groups + tile / GROUP]), sum);
 }
 
+/* Publishes a tile's total, and what later groups need of it; returns what comes before it. By the block's first warp. */
+static __device__ W in_turn(const scan_work &work, i64 row, i64 tile, W all)
+{
+    const int lane = threadIdx.x & 31;
+    if (lane == 0)
+        publish(&work.totals[row * work.tiles + tile], all);
+    const W earlier = before_tile(work, row, tile);
+    if (lane == 0 && tile % GROUP == GROUP - 1 && tile + 1 < work.tiles)
+        publish(&work.before[row * work.groups + tile / GROUP + 1], combine(earlier, all));
+    return earlier;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w, const __grid_constant__ scan_work work)
 {
     __shared__ W total[WARPS];
@@ -185,14 +197,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant
         all = combine(all, total[i]);
     }
     if (warp == 0) {
+        const W earlier = in_turn(work, row, tile, all);
         if (lane == 0)
-            publish(&work.totals[row * work.tiles + tile], all);
-        const W earlier = before_tile(work, row, tile);
-        if (lane == 0) {
             before_block = earlier;
-            if (tile % GROUP == GROUP - 1 && tile + 1 < work.tiles)
-                publish(&work.before[row * work.groups + tile / GROUP + 1], combine(earlier, all));
-        }
     }
     __syncthreads();
     before = combine(before_block, before);

@@ -22,7 +22,7 @@ typedef struct scatter_data {
     tn__cuda_walk walk; /* over all axes but the indexed one: output, positions, terms */
     tn__cuda_scatter_args args;
     scatter_way way;
-    CUfunction check, clear, choose;
+    CUfunction check, choose;
     tn__cuda_step base; /* of copying the base to the output */
     void *last;
     size_t last_bytes;
@@ -68,9 +68,7 @@ static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const t
                                                                        : IN_BLOCK_BLOCKS,
                                BLOCK_THREADS, 0, params, label);
     case LAST_WINS:
-        status = tn__cuda_start(run, data->clear, lanes * args->extent, params, label);
-        if (status == TN_OK)
-            status = tn__cuda_start(run, data->choose, terms, params, label);
+        status = tn__cuda_start(run, data->choose, args->rows * args->count, params, label);
         return status == TN_OK ? tn__cuda_start(run, step->function, terms, params, label) : status;
     }
     return status;
@@ -88,11 +86,12 @@ static tn_status start_scatter(const tn__cuda_step *step, const tn__cuda_run *ru
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
     tn__cuda_run guarded = *run;
     tn_status status = TN_OK;
-    if (step->overwrites && args.count) {
+    if (step->overwrites || data->way == LAST_WINS) {
         void *params[] = {&data->walk, &args, &failure};
-        status = tn__cuda_start(run, data->check, data->walk.size * args.count, params, "scatter");
-        guarded.failure.guard = failure.guard = failure.latch;
+        status = tn__cuda_start(run, data->check, args.rows * args.count, params, "scatter");
     }
+    if (step->overwrites && args.count)
+        guarded.failure.guard = failure.guard = failure.latch;
     bool in_place = args.to == base && memcmp(operand[0].stride, operand[1].stride,
                                               operand[0].ndim * sizeof *operand[0].stride) == 0;
     if (status == TN_OK && !in_place)
@@ -117,8 +116,16 @@ static scatter_way way_of(const tn__step *step, const scatter_data *data)
     if (!args->add)
         return many && args->count < UINT_MAX ? LAST_WINS : IN_ORDER;
     if (!many || !atomic_bytes(step->operand[0].dtype))
-        return args->count > IN_ORDER_SUMS && tn__cuda_sorted_sums_take(&data->walk, args) ? SORTED : IN_ORDER;
+        return args->count > IN_ORDER_SUMS && tn__cuda_sorted_sums_take(args) ? SORTED : IN_ORDER;
     return data->walk.size == 1 && args->extent <= IN_BLOCK_EXTENT ? IN_BLOCK : AT_ONCE;
+}
+
+static long long rows_of_positions(const tn__cuda_walk *walk)
+{
+    for (int d = 0; d < walk->ndim; d++)
+        if (walk->stride[1][d] != 0)
+            return walk->size;
+    return walk->size > 0;
 }
 
 static tn_status load_kernels(tn__cuda_step *step, tn__cuda_device *device)
@@ -129,18 +136,17 @@ static tn_status load_kernels(tn__cuda_step *step, tn__cuda_device *device)
     tn_status status =
         tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(step->step->operand[0].dtype), name[data->way]);
     if (status == TN_OK)
-        status = tn__cuda_module_function(device, step->module, "check", &data->check);
+        status = tn__cuda_module_function(device, step->module, data->way == LAST_WINS ? "clear" : "check", &data->check);
     if (status == TN_OK && data->way == SORTED)
         return tn__cuda_sorted_sums_make(step, device, &data->walk, &data->args, &data->sums);
     if (status != TN_OK || data->way != LAST_WINS)
         return status;
-    data->last_bytes = (size_t)data->walk.size * (size_t)data->args.extent * sizeof(unsigned);
+    data->last_bytes = (size_t)data->args.rows * (size_t)data->args.extent * sizeof(unsigned);
     data->last = data->last_bytes ? tn__device_allocate(device->owner, data->last_bytes) : NULL;
     if (data->last_bytes && data->last == NULL)
         return tn__error_status(tn__error_last());
     data->args.last = (CUdeviceptr)data->last;
-    status = tn__cuda_module_function(device, step->module, "clear", &data->clear);
-    return status == TN_OK ? tn__cuda_module_function(device, step->module, "choose", &data->choose) : status;
+    return tn__cuda_module_function(device, step->module, "choose", &data->choose);
 }
 
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
@@ -159,9 +165,13 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
     int axis = __builtin_ctz(s->axes);
     tn__cuda_walk_make(&data->walk, ~s->axes, index->ndim, index->dim, 3,
                        (const int64_t *const[]){out->stride, index->stride, from->stride});
-    data->args = (tn__cuda_scatter_args){.count = index->dim[axis], .extent = out->dim[axis], .to_step = out->stride[axis],
-                                .index_step = index->stride[axis], .from_step = from->stride[axis],
-                                .add = s->op == TN__CUDA_OP_SCATTER_ADD};
+    data->args = (tn__cuda_scatter_args){.count = index->dim[axis],
+                                         .extent = out->dim[axis],
+                                         .rows = rows_of_positions(&data->walk),
+                                         .to_step = out->stride[axis],
+                                         .index_step = index->stride[axis],
+                                         .from_step = from->stride[axis],
+                                         .add = s->op == TN__CUDA_OP_SCATTER_ADD};
     data->way = way_of(s, data);
     step->may_fail = true;
     step->opaque = true; /* in place or not, it starts this or that */

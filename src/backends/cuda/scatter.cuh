@@ -8,7 +8,9 @@
  *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for few
  *                             positions in shared memory first
  *     sorted_keys, fold       sums of any dtype, many terms: positions are sorted, and equal ones added up (scatter_sorted.c)
- *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written
+ *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written; clear checks, too
+ *
+ * Rows of positions that all places of the walk share are looked at once.
  *
  * In front of it: S, W, LOAD, STORE and PLUS of the dtype, struct walk, tn_failure; ATOMIC where S can be added atomically.
  */
@@ -16,8 +18,8 @@ struct scatter {
     S *to;
     const i64 *index;
     const S *from;
-    unsigned *last;        /* 1 + the last term of each place of the output; SCATTER_SET */
-    i64 count, extent;
+    unsigned *last;        /* 1 + the last term of each position of each row; SCATTER_SET */
+    i64 count, extent, rows; /* rows of positions: 1 or as many as places of the walk */
     i64 to_step, index_step, from_step;
     i64 add;               /* else the terms are written */
 };
@@ -35,10 +37,10 @@ static __device__ __forceinline__ i64 position(const scatter &s, const i64 *inde
 extern "C" __global__ void check(const __grid_constant__ walk w, const __grid_constant__ scatter s,
                                  const __grid_constant__ tn_failure failure)
 {
-    for EACH(i, w.size * s.count) {
+    for EACH(i, s.rows * s.count) {
         i64 at[3];
-        places(w, i % w.size, at);
-        position(s, s.index + at[1], i / w.size, failure);
+        places(w, i % s.rows, at);
+        position(s, s.index + at[1], i / s.rows, failure);
     }
 }
 
@@ -60,22 +62,30 @@ extern "C" __global__ void in_order(const __grid_constant__ walk w, const __grid
     }
 }
 
-extern "C" __global__ void clear(const __grid_constant__ walk w, const __grid_constant__ scatter s)
+/* Of what terms go to only: a few positions of a long axis are few. */
+extern "C" __global__ void clear(const __grid_constant__ walk w, const __grid_constant__ scatter s,
+                                 const __grid_constant__ tn_failure failure)
 {
-    for EACH(i, w.size * s.extent)
-        s.last[i] = 0;
+    for EACH(i, s.rows * s.count) {
+        const i64 row = i % s.rows;
+        i64 at[3];
+        places(w, row, at);
+        const i64 k = position(s, s.index + at[1], i / s.rows, failure);
+        if (k >= 0)
+            s.last[row * s.extent + k] = 0;
+    }
 }
 
 extern "C" __global__ void choose(const __grid_constant__ walk w, const __grid_constant__ scatter s,
                                   const __grid_constant__ tn_failure failure)
 {
-    for EACH(i, w.size * s.count) {
-        const i64 place = i % w.size, j = i / w.size;
+    for EACH(i, s.rows * s.count) {
+        const i64 row = i % s.rows, j = i / s.rows;
         i64 at[3];
-        places(w, place, at);
+        places(w, row, at);
         const i64 k = position(s, s.index + at[1], j, failure);
         if (k >= 0)
-            atomicMax(s.last + place * s.extent + k, (unsigned)j + 1);
+            atomicMax(s.last + row * s.extent + k, (unsigned)j + 1);
     }
 }
 
@@ -88,7 +98,7 @@ extern "C" __global__ void write(const __grid_constant__ walk w, const __grid_co
         i64 at[3];
         places(w, place, at);
         const i64 given = s.index[at[1] + j * s.index_step], k = given < 0 ? given + s.extent : given;
-        if (k >= 0 && k < s.extent && s.last[place * s.extent + k] == (unsigned)j + 1)
+        if (k >= 0 && k < s.extent && s.last[(s.rows == 1 ? 0 : place * s.extent) + k] == (unsigned)j + 1)
             s.to[at[0] + k * s.to_step] = s.from[at[2] + j * s.from_step];
     }
 }
@@ -157,6 +167,7 @@ extern "C" __global__ void in_block(const __grid_constant__ walk w, const __grid
 /* ---- many terms whose order counts ---- */
 
 #define FOLDED 32       /* of a thread */
+#define READ 8          /* of these at once, so that they come beside one another */
 #define NOWHERE (~0u)   /* the position of nothing */
 
 /* Terms in the order of their positions, in `lanes` sequences beside one another. A thread adds up the terms of each position in
@@ -194,34 +205,44 @@ extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_con
         i64 at[3];
         places(w, lane, at);
         const i64 row = f.rows == 1 ? 0 : lane * f.terms;
-        const auto add = [&](unsigned k, W sum) {
-            S *place = s.to + at[0] + (i64)k * s.to_step;
-            *place = STORE((W)PLUS(LOAD(*place), sum));
-        };
         unsigned now = NOWHERE, first = NOWHERE;
-        W sum = W(), first_sum = W();
-        for (i64 i = begin; i < end; i++) {
-            const i64 j = f.order ? f.order[row + i] : i * f.lanes + lane;
-            const unsigned key = f.keys[f.order ? row + j : j];
-            if (key == NOWHERE)
-                continue;
-            const W term = f.order ? (W)LOAD(s.from[at[2] + j * s.from_step]) : f.values[j];
-            if (key == now) {
-                sum = (W)PLUS(sum, term);
-                continue;
+        W sum = W(), first_sum = W(), base = W(); /* base: what the output has at `now`, where nobody else writes at this level */
+        const auto add = [&]() { s.to[at[0] + (i64)now * s.to_step] = STORE((W)PLUS(base, sum)); };
+        for (i64 i = begin; i < end; i += READ) {
+            unsigned key[READ];
+            W term[READ], there[READ];
+#pragma unroll
+            for (int q = 0; q < READ; q++) {
+                const bool inside = i + q < end;
+                const i64 j = !inside ? 0 : f.order ? f.order[row + i + q] : (i + q) * f.lanes + lane;
+                key[q] = inside ? f.keys[f.order ? row + j : j] : NOWHERE;
+                if (key[q] == NOWHERE)
+                    continue;
+                term[q] = f.order ? (W)LOAD(s.from[at[2] + j * s.from_step]) : f.values[j];
+                there[q] = (W)LOAD(s.to[at[0] + (i64)key[q] * s.to_step]);
             }
-            if (f.pieces > 1 && first == NOWHERE) {
-                first = now;
-                first_sum = sum;
-            } else if (now != NOWHERE) {
-                add(now, sum);
+#pragma unroll
+            for (int q = 0; q < READ; q++) {
+                if (key[q] == NOWHERE)
+                    continue;
+                if (key[q] == now) {
+                    sum = (W)PLUS(sum, term[q]);
+                    continue;
+                }
+                if (f.pieces > 1 && first == NOWHERE) {
+                    first = now;
+                    first_sum = sum;
+                } else if (now != NOWHERE) {
+                    add();
+                }
+                now = key[q];
+                sum = term[q];
+                base = there[q];
             }
-            now = key;
-            sum = term;
         }
         if (f.pieces == 1) {
             if (now != NOWHERE)
-                add(now, sum);
+                add();
             continue;
         }
         const i64 next = 2 * piece * f.lanes + lane;

@@ -7,14 +7,14 @@
 
 typedef struct tn__cuda_scatter_args {
     CUdeviceptr to, index, from, last;
-    long long count, extent, to_step, index_step, from_step, add;
+    long long count, extent, rows, to_step, index_step, from_step, add; /* rows of positions, which places of the walk may share */
 } tn__cuda_scatter_args;
 
 /* Sums of terms in an order that follows from their positions alone (scatter_sorted.c). */
 typedef struct tn__cuda_sorted_sums tn__cuda_sorted_sums;
 
-/* Whether it can be done: `walk` over all axes but the indexed one. */
-bool tn__cuda_sorted_sums_take(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args);
+/* Whether it can be done. */
+bool tn__cuda_sorted_sums_take(const tn__cuda_scatter_args *args);
 /* Of a step whose module holds scatter.cuh's kernels; *sums is there to be freed also after a failure. */
 tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device, const tn__cuda_walk *walk,
                                     const tn__cuda_scatter_args *args, tn__cuda_sorted_sums **sums);

@@ -28,18 +28,9 @@ struct tn__cuda_sorted_sums {
     size_t bytes;
 };
 
-static long long rows_of(const tn__cuda_walk *walk)
+bool tn__cuda_sorted_sums_take(const tn__cuda_scatter_args *args)
 {
-    for (int d = 0; d < walk->ndim; d++)
-        if (walk->stride[1][d] != 0)
-            return walk->size;
-    return 1;
-}
-
-bool tn__cuda_sorted_sums_take(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args)
-{
-    long long rows = rows_of(walk);
-    return args->extent < UINT32_MAX && args->count <= INT32_MAX / (rows ? rows : 1) && args->count > 1;
+    return args->extent < UINT32_MAX && args->count <= INT32_MAX / (args->rows ? args->rows : 1) && args->count > 1;
 }
 
 static CUdeviceptr carve(CUdeviceptr *at, long long count, size_t size)
@@ -85,7 +76,7 @@ tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device
     tn__cuda_sorted_sums *sums = *made = tn__calloc(1, sizeof *sums);
     if (sums == NULL)
         return tn__fail_memory("scatter", sizeof *sums);
-    long long rows = rows_of(walk);
+    long long rows = args->rows;
     size_t itemsize = tn__dtypes[step->step->operand[0].dtype].size;
     describe_sort(sums, step, rows, args->count);
     tn_status status = tn__cuda_module_function(device, step->module, "sorted_keys", &sums->keys);
