@@ -21,6 +21,7 @@ typedef double tn_f64;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TN_FN static __device__ inline __attribute__((unused))
 #define TN_HOT static __device__ __forceinline__ __attribute__((unused))
+#define TN_LONG static __device__ __noinline__ __attribute__((unused)) /* so long that a kernel wants but one */
 #define TNS_LIBM(name) name
 TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { return (tn_u32)__float_as_int(x); }
 TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { return __int_as_float((int)u); }
@@ -30,6 +31,7 @@ TN_HOT tn_f64 tns_unknown(tn_f64 x) { return x; }
 #else
 #define TN_FN static inline __attribute__((unused))
 #define TN_HOT static inline __attribute__((unused, always_inline))
+#define TN_LONG TN_FN
 #define TNS_LIBM(name) __builtin_##name
 TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { union { tn_f32 f; tn_u32 u; } v = {.f = x}; return v.u; }
 TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { union { tn_u32 u; tn_f32 f; } v = {.u = u}; return v.f; }
@@ -58,6 +60,7 @@ TN_HOT tn_f64 tns_unknown(tn_f64 x)
 #define TNS__PTX1(name, instruction) \
     TN_HOT tn_f32 name(tn_f32 x) { tn_f32 y; asm(instruction " %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TNS__PTX1(tns__root_f32, "sqrt.approx.ftz.f32")
+TNS__PTX1(tns__power_of_2_f32, "ex2.approx.ftz.f32") /* to 2^-22.5 */
 TNS__PTX1(tns__inverse_f32, "rcp.approx.ftz.f32")
 TNS__PTX1(tns__inverse_root_f32, "rsqrt.approx.ftz.f32")
 TNS__PTX1(tns__sine_f32, "sin.approx.ftz.f32") /* to 2^-20.9, absolutely, between -pi and pi; so the cosine */
@@ -68,6 +71,8 @@ TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
     tn_f32 y = tns__inverse_f32(b), q = a * y;
     return fmaf(fmaf(-b, q, a), y, q);
 }
+/* of a normal number, to 20 bits */
+TN_HOT tn_f64 tns__inverse_f64(tn_f64 x) { tn_f64 y; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
 TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { tn_u64 y; asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b)); return y; }
 #else
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

@@ -35,7 +35,7 @@ TN_FN tn_f64 tns__log_factorial(tn_f64 n)
 }
 
 /* The logarithm of a gamma variate: of small shapes, the variate itself may be too small for a float. */
-TN_FN tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
+TN_LONG tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
 {
     if (!(shape >= 0)) return TNS_NAN_F64;
     if (shape == 0) return -TNS_INF_F64;
@@ -59,7 +59,7 @@ TN_FN tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
     return result;
 }
 
-TN_FN tn_f64 tns_draw_poisson_f64(tn_f64 mean, tn_f64 seed)
+TN_LONG tn_f64 tns_draw_poisson_f64(tn_f64 mean, tn_f64 seed)
 {
     tn_f64 u[2];
     if (!(mean >= 0 && mean < 9.2e18)) return TNS_NAN_F64;
@@ -91,7 +91,7 @@ TN_FN tn_f64 tns_draw_poisson_f64(tn_f64 mean, tn_f64 seed)
 }
 
 /* Of p <= 1/2. */
-TN_FN tn_f64 tns__binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
+TN_LONG tn_f64 tns__binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
 {
     tn_f64 u[2], q = 1 - p, ratio = p / q;
     if (n * p < 10) {
@@ -125,7 +125,7 @@ TN_FN tn_f64 tns_draw_binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
 }
 
 /* The angle from the mean direction, in [-pi, pi]. */
-TN_FN tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
+TN_LONG tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
 {
     const tn_f64 pi = 3.14159265358979323846;
     tn_f64 u[2], v[2], r;
@@ -157,7 +157,7 @@ TN_FN tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
 
 /* How many of `taken` are good, of the two sizes. `taken` has the seed as its fraction, as an operation has three operands: the
  * bits of both are the stream's key. */
-TN_FN tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken)
+TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken)
 {
     tn_f64 seed = taken, u[2], all = good + bad;
     taken = tns_floor_f64(taken);

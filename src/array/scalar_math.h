@@ -5,7 +5,7 @@
  *
  * Largest errors seen, in ulps. float32, every 13th of all numbers: exp 1.0, exp2 1.0, expm1 1.7, log 0.9, log1p 1.0,
  * tanh 1.4, sigmoid 2.4, softplus 1.8, erf 1.1, erfc 3.1, gelu 3.4, sin and cos 1.6, asin 2.5, acos 1.3, atan 1.6,
- * rsqrt 1.5; those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
+ * rsqrt 1.5 (a GPU: scalar_gpu.h); those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
  * float64, random numbers: exp 1.1, exp2 1.1, expm1 2.0, log 0.9, log1p 0.9, tanh 2.6, sigmoid 2.4, softplus 1.8.
  * The other float64 functions are libm's.
  */
@@ -242,6 +242,7 @@ TN_HOT tn_f64 tns_tanh_f64(tn_f64 x)
 
 /* ---- error function and normal distribution ---- */
 
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) /* a GPU's are in scalar_gpu.h */
 /*
  * factor Phi(-t), Phi the normal distribution function, still to be scaled by 2^n; *n_out = n + TNS__ROUND.
  * Phi(-t) = e^(-t^2/2) / (sqrt(2 pi) t + S(t)): the decaying S is a rational, good to 1e-9 of the sum on [0, 14.7];
@@ -299,6 +300,7 @@ TN_HOT tn_f32 tns_gelu_f32(tn_f32 x)
     tn_f32 z = v * v, p = -6.64904416e-2f + z * (9.97259747e-3f + z * (-1.18063448e-3f + z * 1.01680242e-4f));
     return a < 0.6f ? x * (0.5f + x * (0.398942292f + z * p)) : y;
 }
+#endif
 TN_FN tn_f64 tns_gelu_f64(tn_f64 x)
 {
     tn_f64 y = 0.5 * TNS_LIBM(erfc)(tns_unknown(x * -0.70710678118654752));
@@ -314,13 +316,6 @@ TN_FN tn_f64 tns_gelu_f64(tn_f64 x)
 TN_HOT tn_u32 tns__reduce_f32(tn_f32 x, tn_f64 *r)
 {
     tn_u32 bits = tns_bits_f32(x) & 0x7fffffffu, e = bits >> 23, big = e >= 127u, s = big ? e - 127u : 0u;
-#if defined(__CUDA_ARCH__)
-    if (bits < 0x49000000u) { /* 2^19: few threads go on. q pi/2 in two parts, after Cody and Waite (1980) */
-        tn_f64 a = (tn_f64)tns_f32_bits(bits), n = fma(a, 0.63661977236758134, TNS__ROUND_F64), k = n - TNS__ROUND_F64;
-        *r = fma(-k, 0x1.1a62633145c07p-54, fma(-k, 0x1.921fb54442d18p+0, a));
-        return (tn_u32)tns_bits_f64(n);
-    }
-#endif
     tn_u32 m = ((bits & 0x7fffffu) | 0x800000u) << big;
     tn_u32 far = s & 64u, odd = s & 32u, shift = s & 31u, back = 31u - shift;
     tn_u32 a0 = far ? 0x91054a7fu : 0x28u, a1 = far ? 0x09d5f47du : 0xbe60db93u, a2 = far ? 0x4d377036u : 0x91054a7fu;
@@ -352,6 +347,7 @@ TN_HOT tn_f32 tns__cos_poly_f32(tn_f32 r)
     return 1.0f - (0.5f * z - z * z * p); /* more exact where products are rounded */
 #endif
 }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) /* a GPU's are in scalar_gpu.h */
 TN_HOT tn_f32 tns_sin_f32(tn_f32 x)
 {
     tn_f64 d;
@@ -366,16 +362,6 @@ TN_HOT tn_f32 tns_cos_f32(tn_f32 x)
     tn_f32 r = (tn_f32)d, s = tns__sin_poly_f32(r), c = tns__cos_poly_f32(r), y = (q & 1u) ? s : c;
     return TNS__ABS_F32(x) < TNS_INF_F32 ? tns_f32_bits(tns_bits_f32(y) ^ sign) : TNS_NAN_F32;
 }
-/* a / b, of numbers that float32 holds, to float32's precision and half as much again */
-TN_HOT tn_f64 tns__tangent(tn_f64 a, tn_f64 b)
-{
-#if defined(__CUDA_ARCH__)
-    tn_f32 y = tns__inverse_f32((tn_f32)b), q = (tn_f32)a * y;
-    return fma(fma(-b, (tn_f64)q, a), (tn_f64)y, (tn_f64)q);
-#else
-    return a / b;
-#endif
-}
 /* sin and cos in float64, to 5e-10 and 1e-10 */
 TN_HOT tn_f32 tns_tan_f32(tn_f32 x)
 {
@@ -385,9 +371,10 @@ TN_HOT tn_f32 tns_tan_f32(tn_f32 x)
     tn_f64 c = -1.38890487e-3 + z * (2.48527704e-5 + z * -3.21313764e-7);
     s = r + r * (z * (-0.166666672 + z * s));
     c = 1.0 - z * (0.5 - z * (4.16666679e-2 + z * c));
-    tn_f32 y = tns_f32_bits(tns_bits_f32((tn_f32)tns__tangent(q ? c : s, q ? s : c)) ^ sign);
+    tn_f32 y = tns_f32_bits(tns_bits_f32((tn_f32)((q ? c : s) / (q ? s : c))) ^ sign);
     return TNS__ABS_F32(x) < TNS_INF_F32 ? y : TNS_NAN_F32;
 }
+#endif
 
 /* atan(t) on [0, 1]: t + t^3 P(t^2), relative error 3e-9 */
 TN_HOT tn_f32 tns__atan_poly_f32(tn_f32 t)
@@ -431,6 +418,7 @@ TN_HOT tn_f32 tns_acos_f32(tn_f32 x)
 
 /* ---- float32 through float64 ---- */
 
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) /* a GPU's are in scalar_gpu.h */
 TN_HOT tn_f32 tns_sinh_f32(tn_f32 x)
 {
     tn_f64 e = tns_exp_f64((tn_f64)x);
@@ -441,6 +429,7 @@ TN_HOT tn_f32 tns_cosh_f32(tn_f32 x)
     tn_f64 e = tns_exp_f64((tn_f64)TNS__ABS_F32(x));
     return (tn_f32)(0.5 * (e + 1.0 / e));
 }
+#endif
 TN_HOT tn_f32 tns_asinh_f32(tn_f32 x)
 {
     tn_f64 a = (tn_f64)TNS__ABS_F32(x);
@@ -467,6 +456,7 @@ TN_HOT tn_f32 tns_hypot_f32(tn_f32 a, tn_f32 b)
     tn_f32 y = (tn_f32)tns_sqrt_f64((tn_f64)a * (tn_f64)a + (tn_f64)b * (tn_f64)b);
     return TNS__ABS_F32(a) == TNS_INF_F32 || TNS__ABS_F32(b) == TNS_INF_F32 ? TNS_INF_F32 : y;
 }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) /* a GPU's are in scalar_gpu.h */
 /* C's pow with all its special cases. y is odd when it is an integer and its half is none. */
 TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
 {
@@ -477,6 +467,7 @@ TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
     p = ((x < 0.0f) & (x > -TNS_INF_F32) & !whole) ? TNS_NAN_F32 : p;
     return (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (TNS__ABS_F32(y) == TNS_INF_F32)) ? 1.0f : p;
 }
+#endif
 
 /* ---- numbers as fraction and exponent; neighbours ---- */
 

@@ -44,9 +44,8 @@ TN_HOT tn_u64 tns_random_bits_u64(tn_u64 key, tn_u64 offset, tn_u64 i)
 TN_HOT tn_f32 tns__uniform_f32(tn_u32 bits) { return (tn_f32)(tn_i32)(bits >> 8) * 0x1p-24f; }
 TN_HOT tn_f64 tns__uniform_f64(tn_u64 bits)
 {
-    tn_f64 high = tns_f64_bits(bits >> 32 | 0x4330000000000000ull) - 0x1p52;
-    tn_f64 low = tns_f64_bits((bits & 0xfffff800u) | 0x4330000000000000ull) - 0x1p52;
-    return high * 0x1p-32 + low * 0x1p-64;
+    tn_f64 high = tns_f64_bits(bits >> 32 | 0x4130000000000000ull) - (0x1p20 + 0x1p-12); /* a last place of 2^-32, of 2^-64 */
+    return high + tns_f64_bits((bits & 0xfffff800u) | 0x3f30000000000000ull);
 }
 TN_HOT tn_f32 tns_random_uniform_f32(tn_u64 key, tn_u64 offset, tn_u64 i)
 { return tns__uniform_f32(tns_random_bits_u32(key, offset, i)); }

@@ -87,15 +87,19 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
     return best;
 }
 
-/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come four
- * at once. */
+/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come four at once,
+ * those of 64 bits two: twice 16 bytes a thread would be stored by halves. */
 static int natural_width(const tn__nest *n, int loop)
 {
     size_t smallest = 0, largest = 1;
-    bool random = false;
+    int together = 1;
+    for (int e = 0; e < n->expr_count && loop >= 0; e++) {
+        const tn__expr *x = &n->expr[e];
+        if (x->kind == TN__EXPR_INDEX && n->access[x->access].stride[loop] == 1)
+            together = (int)at_least(together, tn_dtype_size(x->dtype) == 8 && tn__cu_is_random(x) ? 2 : 4);
+    }
     for (int i = 0; i < n->access_count && loop >= 0; i++) {
         const tn__access *a = &n->access[i];
-        random = random || (a->kind == TN__ACCESS_INDEX && a->stride[loop] == 1);
         if (!counts(a) || a->gathered || a->stride[loop] != 1)
             continue;
         size_t size = tn_dtype_size(a->dtype);
@@ -105,7 +109,7 @@ static int natural_width(const tn__nest *n, int loop)
     if (!smallest)
         return 1;
     int width = (int)at_most(16 / (int64_t)smallest, at_least(32 / (int64_t)largest, 1));
-    width = random && width < 4 ? 4 : width;
+    width = (int)at_least(width, together);
     return width > MOST_WIDTH ? MOST_WIDTH : width;
 }
 

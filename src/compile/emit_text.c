@@ -154,6 +154,7 @@ char *tn__emit_finish(tn__emitter *emitter)
             tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
         EMBEDDED(arith);
         EMBEDDED(math);
+        EMBEDDED(gpu);
         EMBEDDED(reduce);
     }
     if (emitter->random)
