@@ -149,6 +149,30 @@ static void test_steady_loop(void **state)
     finish(&t);
 }
 
+/* Runs that differ in one buffer, whichever it is, differ. */
+static void test_each_buffer_counts(void **state)
+{
+    (void)state;
+    two_steps t;
+    load(&t, false, false);
+    for (int i = 0; i < 24; i++) {
+        void *buffers[BUFFERS];
+        for (int k = 0; k < BUFFERS; k++)
+            buffers[k] = memory[k == i % (BUFFERS + 1) ? 10 + k : k];
+        seen_count = 0;
+        assert_int_equal(device->ops->run(t.executable, buffers, (uint64_t[]){1, 2}), TN_OK);
+        assert_int_equal(tn__cuda_flush(tn__cuda_of(device)), TN_OK);
+        fake_flush();
+        assert_int_equal(seen_count, 2);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(seen[k].to, (intptr_t)buffers[k + 1]);
+            assert_int_equal(seen[k].from, (intptr_t)buffers[k]);
+        }
+    }
+    assert_int_equal(graphs_made(), BUFFERS + 1);
+    finish(&t);
+}
+
 static void test_many_places(void **state)
 {
     (void)state;
@@ -589,6 +613,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_steady_loop, setup),  cmocka_unit_test_setup(test_many_places, setup),
+        cmocka_unit_test_setup(test_each_buffer_counts, setup),
         cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
         cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test(test_order),
         cmocka_unit_test_setup(test_together, setup),     cmocka_unit_test_setup(test_held_back, setup),

@@ -69,6 +69,82 @@ static void test_written_is_read(void **state)
     assert_false(there("a.so"));
 }
 
+/* One bit that is another, wherever it is, in what was written or in the seal behind it. */
+static void test_every_byte_counts(void **state)
+{
+    (void)state;
+    char path[PATH_MAX];
+    struct stat info;
+    path_of("b.so", path, sizeof path);
+    put("b.so", 100, 0);
+    assert_int_equal(stat(path, &info), 0);
+    for (long at = 0; at < (long)info.st_size - 8; at += 7) { /* the last bytes are padding */
+        put("b.so", 100, 0);
+        assert_true(tn__kernel_intact(path));
+        FILE *file = fopen(path, "r+b");
+        assert_non_null(file);
+        fseek(file, at, SEEK_SET);
+        int byte = fgetc(file);
+        fseek(file, at, SEEK_SET);
+        fputc(byte ^ 4, file);
+        fclose(file);
+        if (tn__kernel_intact(path))
+            fail_msg("byte %ld of %ld is another, and nobody sees it", at, (long)info.st_size);
+        assert_false(there("b.so"));
+    }
+}
+
+/* What others can write, or have written, is not read; nor what a link leads to. */
+static void test_whose(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], other[PATH_MAX];
+    path_of("c.so", path, sizeof path);
+    path_of("d.so", other, sizeof other);
+    put("c.so", 100, 0);
+    assert_int_equal(chmod(path, 0722), 0);
+    assert_false(tn__kernel_intact(path));
+    put("d.so", 100, 0);
+    assert_int_equal(symlink(other, path), 0);
+    assert_false(tn__kernel_intact(path));
+    assert_true(tn__kernel_intact(other));
+    if (geteuid() == 0) {
+        assert_int_equal(chown(other, 54321, (gid_t)-1), 0);
+        assert_false(tn__kernel_intact(other));
+    } else {
+        take_away("d.so");
+    }
+    assert_false(there("c.so") || there("d.so"));
+}
+
+/* A cache that others can write is not used. */
+static void test_whose_folder(void **state)
+{
+    (void)state;
+    char path[PATH_MAX + 16], *before = getenv("TANSO_CACHE_DIR");
+    before = before ? strdup(before) : NULL;
+    tn__kernel_folder found;
+    setenv("TANSO_CACHE_DIR", folder.path, 1);
+    assert_int_equal(tn__kernel_folder_open(&found), TN_OK);
+    assert_false(found.temporary);
+    snprintf(path, sizeof path, "%s/kernels", folder.path);
+    assert_string_equal(found.path, path);
+    assert_int_equal(chmod(path, 0770), 0);
+    assert_int_equal(tn__kernel_folder_open(&found), TN_OK);
+    assert_true(found.temporary);
+    tn__kernel_folder_close(&found);
+    assert_int_equal(chmod(path, 0700), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 54321, (gid_t)-1), 0);
+        assert_int_equal(tn__kernel_folder_open(&found), TN_OK);
+        assert_true(found.temporary);
+        tn__kernel_folder_close(&found);
+    }
+    rmdir(path);
+    before ? setenv("TANSO_CACHE_DIR", before, 1) : unsetenv("TANSO_CACHE_DIR");
+    free(before);
+}
+
 static void test_oldest_go(void **state)
 {
     (void)state;
@@ -116,6 +192,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written_is_read),
+        cmocka_unit_test(test_every_byte_counts),
+        cmocka_unit_test(test_whose),
+        cmocka_unit_test(test_whose_folder),
         cmocka_unit_test(test_oldest_go),
         cmocka_unit_test(test_abandoned_go),
     };
