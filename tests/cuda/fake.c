@@ -380,6 +380,8 @@ static CUresult fake_capture_info(CUstream stream, CUstreamCaptureStatus *status
 
 static CUresult fake_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
+    if (fake.no_room > 0 && fake.no_room--)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     fake_graph *made = malloc(sizeof *made), *of = (fake_graph *)graph;
     if (made == NULL || flags)
         return CUDA_ERROR_OUT_OF_MEMORY;

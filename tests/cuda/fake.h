@@ -24,6 +24,7 @@ typedef struct fake_driver {
     char target[64];           /* what was compiled last was compiled for: "sm_90a" */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
     bool no_capture;           /* no graph can be made, no stream captured */
+    int no_room;               /* so many times, there is no memory for an executable graph */
     int most_nodes;            /* of a graph; 0: as many as there is room for */
     int edges, early;          /* of the graph made last: what its nodes wait for, and how much of that while it runs */
     int roots, last_root;      /* nodes that wait for nothing; whether the last one does */

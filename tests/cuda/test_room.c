@@ -63,6 +63,29 @@ static void test_none(void **state)
     }
 }
 
+/* Where the driver has no memory for a graph, what is cached goes back to it, and the graph is made. */
+static void test_graph(void **state)
+{
+    (void)state;
+    TN_SCOPE
+    {
+        tn_array *x = tn_random_uniform(TN_SHAPE(1 << 20)); /* 4 MiB, so that something can be cached */
+        assert_int_equal(tn_eval(x), TN_OK);
+        for (int i = 0; i < 3; i++)
+            TN_SCOPE {
+                int launches = fake.count.launches, graphs = fake.count.graph_launches;
+                assert_int_equal(tn_eval(tn_ones(TN_SHAPE(16, 1 << 20), .dtype = TN_INT8)), TN_OK); /* 16 MiB for a moment */
+                fake.no_room = i == 1;
+                assert_int_equal(tn_eval(tn_tanh(tn_multiply(x, 3))), TN_OK);
+                assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
+                assert_int_equal(fake.no_room, 0);
+                assert_true(fake.count.launches > launches || fake.count.graph_launches > graphs);
+                if (i == 2)
+                    assert_true(fake.count.graph_launches > graphs);
+            }
+    }
+}
+
 /* Between two runs of a loop all memory goes to others: the loop goes on where it was. */
 static void test_training(void **state)
 {
@@ -96,7 +119,8 @@ static void test_training(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cached), cmocka_unit_test(test_none), cmocka_unit_test(test_training)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cached), cmocka_unit_test(test_none), cmocka_unit_test(test_graph),
+                                       cmocka_unit_test(test_training)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
     fake_use();

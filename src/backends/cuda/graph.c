@@ -140,7 +140,11 @@ static bool capture(tn__cuda_graph *graph, const tn__cuda_step *step, int count,
 
 static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
 {
-    return device->libraries->graphs.cuGraphInstantiate(&graph->exec, graph->made, 0) == CUDA_SUCCESS;
+    CUresult result;
+    do
+        result = device->libraries->graphs.cuGraphInstantiate(&graph->exec, graph->made, 0);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && tn__device_relieve(device->owner));
+    return result == CUDA_SUCCESS;
 }
 
 /* "3 steps: add sigmoid, matmul, sum", as far as there is room. */
