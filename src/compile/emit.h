@@ -22,6 +22,7 @@ typedef struct tn__printer {
     const char *index; /* cast of what positions are made of, "": none is needed */
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
+    char column[24];   /* room for a `lane` */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */

@@ -5,6 +5,8 @@
  */
 #include "compile/emit_c.h"
 
+#include <stdio.h>
+
 #include "device/order.h"
 
 /*
@@ -28,10 +30,77 @@ int64_t tn__c_column_blocks(const tn__nest *n)
     return (columns + block - 1) / block;
 }
 
+/*
+ * Operands that lie across: neighbours down the rows, whole lines of which are copied before their rows are needed one after the
+ * other. The last columns of a copy's row are nobody's: rows a power of two apart would push one another out of the cache.
+ */
+#define ROWS_AHEAD 16
+#define APART      16
+
+static bool lies_across(const tn__nest *n, const tn__access *a)
+{
+    int row = 31 - __builtin_clz(n->reduced), column = n->loop_count - 1;
+    return a->kind == TN__ACCESS_LOAD && !a->gathered && __builtin_popcount(n->reduced) == 1 && a->stride[row] == 1 &&
+           (a->stride[column] > 1 || a->stride[column] < -1);
+}
+
+static bool any_across(const tn__nest *n)
+{
+    for (int i = 0; i < n->access_count; i++)
+        if (lies_across(n, &n->access[i]))
+            return true;
+    return false;
+}
+
+/* The rows from `first` up to `end`: r, and where it is. */
+static void open_rows(tn__printer *p, const char *first, const char *end)
+{
+    tn__nest *n = p->nest;
+    int row = 31 - __builtin_clz(n->reduced), c = p->vector_loop;
+    if (!any_across(n)) {
+        tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
+        tn__emit_decode(p, n->reduced, "r");
+        return;
+    }
+    tn__line(p, "for (tn_i64 r0 = %s; r0 < %s; r0 += %d) {", first, end, ROWS_AHEAD);
+    tn__line(p, "const tn_i64 r1 = r0 + %d < %s ? r0 + %d : %s;", ROWS_AHEAD, end, ROWS_AHEAD, end);
+    for (int i = 0; i < n->access_count; i++) {
+        tn__access *a = &n->access[i];
+        if (!lies_across(n, a))
+            continue;
+        tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, most_columns(n) + APART, i, ROWS_AHEAD);
+        tn__line(p, "for (tn_i64 x%d = l0; x%d < l1; x%d++)", c, c, c);
+        tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", row, row, row);
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - l0] = p%d[", i, row, c, i);
+        p->vector_loop = row;
+        tn__print_position(p, a);
+        p->vector_loop = c;
+        tn__text_add(p->text, "];\n");
+        a->staged = true;
+    }
+    tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
+    tn__emit_decode(p, n->reduced, "r");
+    snprintf(p->column, sizeof p->column, "x%d - l0", c);
+    p->chunk = "[r - r0]";
+    p->lane = p->column;
+}
+
+static void close_rows(tn__printer *p)
+{
+    tn__line(p, "}");
+    if (!any_across(p->nest))
+        return;
+    tn__line(p, "}");
+    p->lane = NULL;
+    for (int i = 0; i < p->nest->access_count; i++)
+        p->nest->access[i].staged = false;
+}
+
 static void each_column(tn__printer *p)
 {
     tn__line(p, "TN_INDEPENDENT");
-    tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
+    tn__line(p, "for (tn_i64 x%d = l0; x%d < l1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
 }
 
 /* The rows from b up to e, in turn. */
@@ -40,16 +109,15 @@ static void block_sums(tn__printer *p, int level)
     int c = p->vector_loop;
     EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
-    tn__line(p, "for (tn_i64 r = b; r < e; r++) {");
-    tn__emit_decode(p, p->nest->reduced, "r");
+    open_rows(p, "b", "e");
     each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
     EACH_PLAIN(p, r, level)
-        tn__line(p, "part%d[x%d - c0] = %s(part%d[x%d - c0], v%d);", r, c, tn__emit_function(p, r), r, c,
+        tn__line(p, "part%d[x%d - l0] = %s(part%d[x%d - l0], v%d);", r, c, tn__emit_function(p, r), r, c,
              p->nest->reduction[r].arg);
     tn__line(p, "}");
-    tn__line(p, "}");
+    close_rows(p);
 }
 
 static void declare_parts(tn__printer *p, int level)
@@ -98,26 +166,24 @@ static void column_positions(tn__printer *p, int r, const char *first, const cha
 {
     int c = p->vector_loop, arg = p->nest->reduction[r].arg;
     begin_positions(p, r);
-    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
-    tn__emit_decode(p, p->nest->reduced, "r");
+    open_rows(p, first, end);
     each_column(p);
     tn__emit_scope(p);
     tn__emit_need(p, arg);
-    tn__line(p, "if (%s(best%d[x%d - c0], v%d)) { best%d[x%d - c0] = v%d; a%d[x%d - c0] = r; }", tn__emit_function(p, r), r, c,
+    tn__line(p, "if (%s(best%d[x%d - l0], v%d)) { best%d[x%d - l0] = v%d; a%d[x%d - l0] = r; }", tn__emit_function(p, r), r, c,
              arg, r, c, arg, r, c);
     tn__line(p, "}");
-    tn__line(p, "}");
+    close_rows(p);
 }
 
 static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
 {
-    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
-    tn__emit_decode(p, p->nest->reduced, "r");
+    open_rows(p, first, end);
     each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
     tn__line(p, "}");
-    tn__line(p, "}");
+    close_rows(p);
 }
 
 static void declare_results(tn__printer *p)
@@ -202,9 +268,9 @@ static void column_pieces(tn__printer *p)
     each_column(p);
     for (int r = 0; r < n->reduction_count; r++) {
         bool position = tn__c_is_position(n, r, 0);
-        tn__line(p, "p%d[piece + x%d] = %s%d[x%d - c0];", n->piece[r][0], c, position ? "best" : "part", r, c);
+        tn__line(p, "p%d[piece + x%d] = %s%d[x%d - l0];", n->piece[r][0], c, position ? "best" : "part", r, c);
         if (position)
-            tn__line(p, "p%d[piece + x%d] = a%d[x%d - c0];", n->piece[r][1], c, r, c);
+            tn__line(p, "p%d[piece + x%d] = a%d[x%d - l0];", n->piece[r][1], c, r, c);
     }
     tn__line(p, "}");
 }
@@ -225,13 +291,13 @@ static void column_results(tn__printer *p)
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
     each_column(p);
     EACH_PLAIN(p, r, 0)
-        tn__line(p, "a%d[x%d - c0] = %s(a%d[x%d - c0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
+        tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
              c);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
-            tn__line(p, "if (%s(best%d[x%d - c0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0], c);
-            tn__line(p, "best%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
-            tn__line(p, "a%d[x%d - c0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);
+            tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0], c);
+            tn__line(p, "best%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
+            tn__line(p, "a%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);
             tn__line(p, "}");
         }
     tn__line(p, "}");
@@ -249,9 +315,9 @@ void tn__c_emit_columns(tn__printer *p)
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
     tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", EXTENT(c));
-    tn__line(p, "const tn_i64 c0 = item %% blocks * block;");
-    tn__line(p, "const tn_i64 c1 = c0 + block < n[%d] ? c0 + block : n[%d];", EXTENT(c), EXTENT(c));
-    tn__line(p, "const int width = (int)(c1 - c0);");
+    tn__line(p, "const tn_i64 l0 = item %% blocks * block;");
+    tn__line(p, "const tn_i64 l1 = l0 + block < n[%d] ? l0 + block : n[%d];", EXTENT(c), EXTENT(c));
+    tn__line(p, "const int width = (int)(l1 - l0);");
     tn__emit_extent(p);
     of_part[n->part](p);
     tn__line(p, "}");

@@ -215,7 +215,7 @@ void tn__emit_need(tn__printer *p, int index)
         if (p->lane)
             tn__text_addf(p->text, "a%d[%s]", e->reduction, p->lane);
         else
-            tn__text_addf(p->text, "a%d[x%d - c0]", e->reduction, p->vector_loop);
+            tn__text_addf(p->text, "a%d[x%d - l0]", e->reduction, p->vector_loop);
         break;
     case TN__EXPR_SINGLE:
         print_single(p, e);
