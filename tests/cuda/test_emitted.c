@@ -315,6 +315,28 @@ static void test_training(void **state)
     assert_true(count > before);
 }
 
+/* A large matrix times a vector is a sum, along the rows or the columns as it lies; a small one is a product. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        TN_SCOPE {
+            const tn_array *m = tn_ones(TN_SHAPE(kind == 4 ? 47 : 2047, 1051), TN_FLOAT32), *wide = tn_ones(TN_SHAPE(1051), TN_FLOAT32);
+            const tn_array *tall = tn_ones(TN_SHAPE(2047), TN_FLOAT32);
+            emit(3, (const tn_array *[]){m, wide, tall});
+            int before = count;
+            const tn_array *z = kind == 0   ? tn_matmul(tall, m)
+                                : kind == 1 ? tn_matmul(m, tn_reshape(wide, TN_SHAPE(-1, 1)))
+                                : kind == 2 ? tn_matmul(tn_square(m), wide)
+                                : kind == 3 ? tn_matmul(tn_reshape(wide, TN_SHAPE(1, -1)), tn_swapaxes(tn_square(m), 0, 1))
+                                            : tn_matmul(m, wide);
+            emit(1, &z);
+            for (int i = before; i < count; i++)
+                assert_int_equal(strstr(texts[i], "> core;") != NULL, kind == 4);
+        }
+    }
+}
+
 static int compile_share(int first, int step)
 {
     int bad = 0;
@@ -359,7 +381,7 @@ int main(void)
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_windows), cmocka_unit_test(test_forms),
         cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_beside), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_beside), cmocka_unit_test(test_training), cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_all_compile),
     };
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))

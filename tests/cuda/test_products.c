@@ -264,6 +264,63 @@ static void test_minibatches(void **state)
         }
 }
 
+static tn_array *vector_product(int kind, tn_array *m, tn_array *v, tn_array *u)
+{
+    tn_array *every_other = tn_slice_axis(m, 1, 0, tn_dim(m, 1), 2);
+    switch (kind) {
+    case 0:
+        return tn_matmul(m, v);
+    case 1:
+        return tn_matmul(u, m);
+    case 2:
+        return tn_matmul(tn_swapaxes(m, 0, 1), tn_reshape(u, TN_SHAPE(-1, 1)));
+    case 3:
+        return tn_matmul(tn_reshape(v, TN_SHAPE(1, -1)), tn_swapaxes(m, 0, 1));
+    case 4:
+        return tn_matmul(tn_reshape(m, TN_SHAPE(3, -1, tn_dim(m, 1))), v);
+    case 5:
+        return tn_matmul(tn_concatenate(2, (const tn_array *[]){every_other, every_other}, 0), tn_slice_axis(v, 0, 0, tn_dim(v, 0), 2));
+    default: /* of terms that are not negative, as a sum near zero has any error */
+        return tn_matmul(tn_reshape(m, TN_SHAPE(-1)), tn_reshape(tn_multiply(m, tn_square(v)), TN_SHAPE(-1)));
+    }
+}
+
+/* Large matrices times vectors, which are sums there, and their gradients. */
+static void test_vectors(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 14; i++)
+        TN_ON_DEVICE(tn_cpu()) TN_SCOPE
+        {
+            int kind = i % 7;
+            bool wide = i >= 7;
+            tn_array *from[] = {numbers_of(2, (int64_t[]){1503, 1403}, wide), numbers_of(1, (int64_t[]){1403}, wide),
+                                numbers_of(1, (int64_t[]){1503}, wide)};
+            tn_array *result[2][3];
+            for (int there = 0; there < 2; there++) {
+                tn_array *x[3], *gradient[2];
+                for (int k = 0; k < 3; k++)
+                    x[k] = tn_to(there ? from[k] : tn_cast(from[k], TN_FLOAT64), there ? tn_cuda(0) : tn_cpu());
+                tn_array *vector = kind == 1 || kind == 2 ? x[2] : x[1];
+                tn_requires_grad(x[0]);
+                tn_requires_grad(vector);
+                result[there][0] = vector_product(kind, x[0], x[1], x[2]);
+                tn_array *y = tn_sum(tn_square(result[there][0]));
+                if (tn_gradients(y, 2, (const tn_array *[]){x[0], vector}, false, gradient) != TN_OK)
+                    fail_msg("kind %d: %s", kind, tn_error());
+                for (int k = 0; k < 3; k++)
+                    result[there][k] = tn_cast(tn_to(k ? gradient[k - 1] : result[there][0], tn_cpu()), TN_FLOAT64);
+            }
+            for (int k = 0; k < 3; k++) {
+                double most = tn_item(tn_max(tn_abs(result[0][k])));
+                double error = tn_item(tn_max(tn_abs(tn_subtract(result[1][k], result[0][k]))));
+                if (!(error <= (wide ? 1e-13 : 5e-5) * most))
+                    fail_msg("kind %d, %s, %s: largest %g, error %g: %s", kind, wide ? "float64" : "float32",
+                             k ? "a gradient" : "the product", most, error, tn_error());
+            }
+        }
+}
+
 /* The same again: the same bits. */
 static void test_repeatable(void **state)
 {
@@ -283,7 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network), cmocka_unit_test(test_extents_of_none),
                                        cmocka_unit_test(test_random_products), cmocka_unit_test(test_minibatches),
                                        cmocka_unit_test(test_not_finite),
-                                       cmocka_unit_test(test_repeatable)};
+                                       cmocka_unit_test(test_vectors), cmocka_unit_test(test_repeatable)};
     const char *why = "";
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);
