@@ -76,8 +76,9 @@ static tn__node *matrix(tn__node *a, const product *p, int leading, int64_t rows
 }
 
 /*
- * A matrix times a vector, on devices whose products are kernels of their own, with tiles for matrices: as a sum of products it is
- * read as fast as memory goes, by the whole chip. Small ones are better products, which join others in a kernel.
+ * A matrix times a vector, on devices whose products are kernels of their own, with tiles for matrices: as
+ * a sum of products it is read as fast as memory goes, by the whole chip. Small ones are better products,
+ * which join others in a kernel.
  */
 static bool is_sum(const tn__node *a, const product *p, int64_t m)
 {
