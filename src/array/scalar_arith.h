@@ -42,7 +42,31 @@
         return (T)result; \
     }
 
-/* A divisor of 0 or -1 is replaced by 1, then its result selected: neither 1 / 0 nor MIN / -1 is ever computed. */
+/*
+ * a / b and a % b, b not 0. On a CPU, which has no vectors of integer quotients, in floats F that are twice as wide: a quotient that is
+ * not whole is farther from the next whole number than its rounding.
+ */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TNS__QUOTIENT(s, T, W, F) TNS__WHOLE_QUOTIENT(s, T)
+#else
+#define TNS__QUOTIENT(s, T, W, F) \
+    TN_HOT T tns__quotient_##s(T a, T b) { return (T)((F)a / (F)b); } \
+    TN_HOT T tns__rest_##s(T a, T b) { return (T)((W)a - (W)tns__quotient_##s(a, b) * (W)b); }
+#endif
+#define TNS__WHOLE_QUOTIENT(s, T) \
+    TN_HOT T tns__quotient_##s(T a, T b) { return (T)(a / b); } \
+    TN_HOT T tns__rest_##s(T a, T b) { return (T)(a % b); }
+TNS__QUOTIENT(i8, tn_i8, tn_u32, tn_f32)
+TNS__QUOTIENT(i16, tn_i16, tn_u32, tn_f32)
+TNS__QUOTIENT(i32, tn_i32, tn_u32, tn_f64)
+TNS__WHOLE_QUOTIENT(i64, tn_i64)
+TNS__QUOTIENT(u8, tn_u8, tn_u32, tn_f32)
+TNS__QUOTIENT(u16, tn_u16, tn_u32, tn_f32)
+TNS__WHOLE_QUOTIENT(u32, tn_u32)
+TNS__WHOLE_QUOTIENT(u64, tn_u64)
+
+/* A divisor of 0 or -1 is replaced by 1, then its result selected: neither 1 / 0 nor MIN / -1 is ever computed. (Choices by `?`, one
+ * after the other, and `&` leave no branches.) */
 #define TNS__SIGNED(s, T, W, U, bits) \
     TNS__INTEGER(s, T, W) \
     TN_HOT T tns_abs_##s(T a) { return a < 0 ? tns_neg_##s(a) : a; } \
@@ -50,12 +74,12 @@
     TN_HOT T tns_relu_##s(T a) { return a > 0 ? a : (T)0; } \
     TN_FN T tns_floordiv_##s(T a, T b) \
     { \
-        T d = b == 0 || b == -1 ? (T)1 : b, q = (T)(a / d); \
-        q = (T)(q - (a % d != 0 && (a < 0) != (d < 0))); \
+        T d = (b == 0) | (b == -1) ? (T)1 : b, q = tns__quotient_##s(a, d); \
+        q = (T)(q - ((tns__rest_##s(a, d) != 0) & ((a < 0) != (d < 0)))); \
         return b == 0 ? (T)0 : b == -1 ? tns_neg_##s(a) : q; \
     } \
-    TN_FN T tns_fmod_##s(T a, T b) { T d = b == 0 || b == -1 ? (T)1 : b; return (T)(a % d); } \
-    TN_FN T tns_rem_##s(T a, T b) { T r = tns_fmod_##s(a, b); return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r; } \
+    TN_FN T tns_fmod_##s(T a, T b) { T d = (b == 0) | (b == -1) ? (T)1 : b; return tns__rest_##s(a, d); } \
+    TN_FN T tns_rem_##s(T a, T b) { T r = tns_fmod_##s(a, b); return (r != 0) & ((r < 0) != (b < 0)) ? (T)(r + b) : r; } \
     TN_HOT T tns_shl_##s(T a, T n) { return (U)n < bits ? (T)((W)a << n) : (T)0; } \
     TN_HOT T tns_shr_##s(T a, T n) { return (T)(a >> ((U)n < bits ? n : bits - 1)); }
 
@@ -64,9 +88,9 @@
     TN_HOT T tns_abs_##s(T a) { return a; } \
     TN_HOT T tns_sign_##s(T a) { return a != 0; } \
     TN_HOT T tns_relu_##s(T a) { return a; } \
-    TN_FN T tns_floordiv_##s(T a, T b) { return b == 0 ? (T)0 : (T)(a / b); } \
-    TN_FN T tns_fmod_##s(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \
-    TN_FN T tns_rem_##s(T a, T b) { return b == 0 ? (T)0 : (T)(a % b); } \
+    TN_FN T tns_floordiv_##s(T a, T b) { T q = tns__quotient_##s(a, b == 0 ? (T)1 : b); return b == 0 ? (T)0 : q; } \
+    TN_FN T tns_fmod_##s(T a, T b) { T r = tns__rest_##s(a, b == 0 ? (T)1 : b); return b == 0 ? (T)0 : r; } \
+    TN_FN T tns_rem_##s(T a, T b) { return tns_fmod_##s(a, b); } \
     TN_HOT T tns_shl_##s(T a, T n) { return n < bits ? (T)((W)a << n) : (T)0; } \
     TN_HOT T tns_shr_##s(T a, T n) { return n < bits ? (T)(a >> n) : (T)0; }
 
