@@ -5,7 +5,8 @@
  *
  * Division is Smith's (CACM 1962, Algorithm 116), as NumPy's. In C the elementary functions are libm's; CUDA has none of
  * complex numbers: there they are made of real ones, inverse functions by W. Kahan's formulas ("Branch Cuts for Complex
- * Elementary Functions", 1987). Those of complex64 are computed in complex128 and rounded; on a GPU e^z in float64 as far as float32 asks.
+ * Elementary Functions", 1987). Those of complex64 are computed in complex128 and rounded; on a GPU
+ * e^z in float64 as far as float32 asks.
  */
 #ifndef TN_SCALAR_COMPLEX_H
 #define TN_SCALAR_COMPLEX_H
@@ -282,7 +283,8 @@ TNS__BY_WIDER(asinh) TNS__BY_WIDER(acosh) TNS__BY_WIDER(atanh)
 TN_HOT tn_c64 tns_exp_c64(tn_c64 z)
 {
     tn_u32 q;
-    tn_f64 e = tns__power_of_e(tns__above_f32(tns__below_f32(z.re, 700.0f), -700.0f)), r = tns__reduce_near_f64(z.im, &q), w = r * r;
+    tn_f64 e = tns__power_of_e(tns__above_f32(tns__below_f32(z.re, 700.0f), -700.0f));
+    tn_f64 r = tns__reduce_near_f64(z.im, &q), w = r * r;
     tn_f64 s = fma(r * w, fma(w, fma(w, fma(w, 2.92176878e-6, -1.98612950e-4), 8.33339710e-3), -0.166666672), r);
     tn_f64 c = fma(w, fma(w, fma(w, fma(w, fma(w, -3.21313764e-7, 2.48527704e-5), -1.38890487e-3), 4.16666679e-2), -0.5), 1.0);
     tn_f32 sine = (tn_f32)(e * ((q & 1u) ? c : s)), cosine = (tn_f32)(e * ((q & 1u) ? s : c));

@@ -5,9 +5,9 @@
  *
  * Largest errors seen, in ulps. float32, every 13th of all numbers: exp 1.0, exp2 1.0, expm1 1.7, log 0.9, log1p 1.0,
  * tanh 1.4, sigmoid 2.4, softplus 1.8, erf 1.1, erfc 3.1, gelu 3.4, sin and cos 1.6, asin 2.5, acos 1.3, atan 1.6,
- * rsqrt 1.5 (a GPU: scalar_gpu.h); those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
+ * rsqrt 1.5; those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
  * float64, random numbers: exp 1.1, exp2 1.1, expm1 2.0, log 0.9, log1p 0.9, tanh 2.6, sigmoid 2.4, softplus 1.8.
- * The other float64 functions are libm's.
+ * The other float64 functions are libm's. A GPU has some of float32 in ways of its own, with their errors: scalar_gpu.h.
  */
 #ifndef TN_SCALAR_MATH_H
 #define TN_SCALAR_MATH_H
