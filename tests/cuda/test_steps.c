@@ -421,7 +421,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
                                        cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
                                        cmocka_unit_test(test_sort), cmocka_unit_test(test_scan),
-                                       cmocka_unit_test(test_nonzero), cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
+                                       cmocka_unit_test(test_nonzero),
+                                       cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
                                        cmocka_unit_test(test_matmul)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {
