@@ -138,7 +138,8 @@ const char *tn__emit_rounding(const tn__printer *p, int r);
 /* const tn_i64 R: the number of reduced elements. */
 void tn__emit_extent(tn__printer *p);
 
-/* Facts of nests. */
+/* ---- facts of nests (nest_facts.c) ---- */
+
 uint32_t tn__nest_loops(const tn__nest *n);
 bool tn__nest_has_stores(const tn__nest *n, int level);
 int tn__nest_reductions(const tn__nest *n, int level, bool arg);

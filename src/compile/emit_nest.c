@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-uint32_t tn__nest_loops(const tn__nest *n) { return (1u << n->loop_count) - 1; }
-
 /* ---- expressions ---- */
 
 int tn__stride_param(const tn__access *a, int loop)
@@ -348,33 +346,6 @@ void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner)
             tn__emit_hoist(p, n->store[s].expr, inner);
 }
 
-bool tn__nest_has_stores(const tn__nest *n, int level)
-{
-    for (int s = 0; s < n->store_count; s++)
-        if (!n->store[s].row && n->store[s].level == level)
-            return true;
-    return false;
-}
-
-int tn__nest_reductions(const tn__nest *n, int level, bool arg)
-{
-    int count = 0;
-    for (int r = 0; r < n->reduction_count; r++)
-        count += n->reduction[r].level == level && !!(tn__ops[n->reduction[r].op].props & TN_ARG) == arg;
-    return count;
-}
-
-int tn__nest_passes(const tn__nest *n)
-{
-    int passes = 0;
-    for (int r = 0; r < n->reduction_count; r++)
-        passes = n->reduction[r].level + 1 > passes ? n->reduction[r].level + 1 : passes;
-    for (int s = 0; s < n->store_count; s++)
-        if (!n->store[s].row)
-            passes = n->store[s].level + 1 > passes ? n->store[s].level + 1 : passes;
-    return passes;
-}
-
 const char *tn__emit_identity(tn__printer *p, int r)
 {
     const tn__reduction *red = &p->nest->reduction[r];
@@ -398,14 +369,6 @@ const char *tn__emit_rounding(const tn__printer *p, int r)
 {
     tn_dtype dtype = p->nest->reduction[r].dtype;
     return dtype == TN_FLOAT16 ? "tn_round_f16" : dtype == TN_BFLOAT16 ? "tn_round_bf16" : "";
-}
-
-int tn__nest_reduced_expr(const tn__nest *n, int r)
-{
-    for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kind == TN__EXPR_REDUCED && n->expr[e].reduction == r)
-            return e;
-    return -1;
 }
 
 void tn__emit_extent(tn__printer *p)

@@ -11,7 +11,7 @@
 #define MOST_SHORT 16   /* the extent of k of a short one */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 #define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
-#define BESIDE_WHOLE 2 / 5  /* of a multiprocessor's shared memory is left to what runs beside a product with a factor in it */
+#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a factor in it */
 
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
@@ -326,7 +326,7 @@ static bool fits_whole(const tn__nest *nest, const tn__device *device)
         return false;
     tile.core = TN__CORE_WHOLE;
     int64_t memory = (int64_t)device->capabilities.shared_memory;
-    return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE;
+    return shared(nest, &tile) <= memory - memory * BESIDE_WHOLE / 100;
 }
 
 /* May tile number i compute the nest? The smallest ones fit any GPU. */
