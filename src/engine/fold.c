@@ -24,6 +24,7 @@ static void add_dialect(tn__text *text)
     EMBEDDED(cast);
     EMBEDDED(arith);
     EMBEDDED(math);
+    EMBEDDED(gpu);
     EMBEDDED(reduce);
     EMBEDDED(user);
 }
