@@ -109,6 +109,8 @@ int tn__folded_product(const tn__graph *graph, int v);
 bool tn__lower_folded(tn__draft *draft, int v);
 /* Fused kernels and library calls. False without memory. */
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
+/* Fills leave out what is written over before it is read; `cheap`: steps more cost next to nothing. False without memory. */
+bool tn__join_moves(tn__draft *draft, bool cheap);
 /* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the plan.
  * False without memory. */
 bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);

@@ -145,6 +145,59 @@ static const struct {
     {"wrap", wrap, true},          {"empty", constant, false},
 };
 
+/* Constants around x: one array, what stands beside each axis written into it, and then x, so that everything is written once. Of the
+ * corners the last axis says what they are. */
+static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
+{
+    int ndim = tn_ndim(x);
+    tn_shape shape = tn_shape_of(x);
+    tn_slice_range inner[TN_MAX_NDIM], all[TN_MAX_NDIM];
+    for (int axis = 0; axis < ndim; axis++) {
+        inner[axis] = (tn_slice_range){width[axis][0], width[axis][0] + shape.dim[axis], 1};
+        shape.dim[axis] += width[axis][0] + width[axis][1];
+        all[axis] = (tn_slice_range){0, shape.dim[axis], 1};
+    }
+    const tn_create_opts like = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+    side s = {.opts = opts};
+    double first = 0;
+    bool uniform = true, any = false;
+    for (int i = 0; i < 2 * ndim; i++) {
+        double value = value_of(&(side){.axis = i / 2, .behind = i % 2, .opts = opts});
+        if (width[i / 2][i % 2] == 0)
+            continue;
+        uniform = uniform && (!any || value == first);
+        first = any ? first : value;
+        any = true;
+    }
+    tn_array *y = tn_full_with(shape, first, &like);
+    for (s.axis = 0; s.axis < ndim && !uniform; s.axis++)
+        for (int behind = 0; behind < 2; behind++) {
+            s.behind = behind;
+            s.width = width[s.axis][behind];
+            if (s.width == 0)
+                continue;
+            tn_slice_range range[TN_MAX_NDIM];
+            memcpy(range, all, sizeof range);
+            range[s.axis] = behind ? (tn_slice_range){inner[s.axis].stop, shape.dim[s.axis], 1} : (tn_slice_range){0, s.width, 1};
+            tn_shape beside = shape;
+            beside.dim[s.axis] = s.width;
+            y = tn_slice_update(y, ndim, range, tn_full_with(beside, value_of(&s), &like));
+        }
+    return tn_slice_update(y, ndim, inner, x);
+}
+
+/* Is it something that framed() makes, whose extents are no trouble? */
+static bool is_framed(const tn_array *x, const int64_t (*width)[2], filler *fill)
+{
+    bool any = false;
+    for (int axis = 0; axis < tn_ndim(x) && fill == constant; axis++) {
+        if (width[axis][0] < 0 || width[axis][1] < 0 || width[axis][0] > INT32_MAX || width[axis][1] > INT32_MAX || tn_dim(x, axis) == 0)
+            return false;
+        any = any || width[axis][0] + width[axis][1] > 0;
+    }
+    return any;
+}
+
 static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
 {
     const char *name = opts && opts->mode ? opts->mode : "constant";
@@ -155,6 +208,8 @@ static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_p
         return tn__refused(TN_ERR_NAME, "pad", "no mode '%s'; there are constant, edge, linear_ramp, maximum, mean, median, "
                            "minimum, reflect, symmetric, wrap, empty", name);
     tn_array *y = tn__array_of(x);
+    if (is_framed(x, width, modes[m].fill))
+        return framed(y, width, opts);
     for (int axis = 0; axis < tn_ndim(x); axis++) {
         side before = {.axis = axis, .width = width[axis][0], .opts = opts};
         side behind = {.axis = axis, .width = width[axis][1], .behind = true, .opts = opts};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps that move parts of a value into its memory, as joining, padding and assignments to slices give them: a fill leaves out what
+ * is written over before anybody reads.
+ */
+#include "compile/compile.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+#define MOST_GAPS  16  /* pieces that a fill is left in */
+#define LITTLE     (64 << 10) /* bytes that are filled whole where a step more is dearer */
+
+/* A part of a value with neighbours in all its axes. */
+typedef struct box {
+    int64_t start[TN_MAX_NDIM], extent[TN_MAX_NDIM];
+} box;
+
+static const tn__shape *shape_of(const tn__draft *draft, const tn__draft_operand *o) { return draft->graph->value[o->value].shape; }
+
+/* Is the operand such a part of its value? */
+static bool box_of(const tn__draft *draft, const tn__draft_operand *o, box *b)
+{
+    const tn__shape *shape = shape_of(draft, o);
+    int64_t stride[TN_MAX_NDIM], left = o->offset;
+    memset(b, 0, sizeof *b);
+    if (o->ndim != shape->ndim || shape->size == 0)
+        return false;
+    tn__strides_contiguous(shape->ndim, shape->dim, stride);
+    for (int d = 0; d < shape->ndim; d++) {
+        b->start[d] = left / stride[d];
+        b->extent[d] = o->dim[d];
+        left -= b->start[d] * stride[d];
+        if (o->dim[d] < 1 || (o->dim[d] > 1 && o->stride[d] != stride[d]) || b->start[d] < 0 || b->start[d] + o->dim[d] > shape->dim[d])
+            return false;
+    }
+    return left == 0;
+}
+
+static int64_t size_of(const box *b, int ndim)
+{
+    int64_t size = 1;
+    for (int d = 0; d < ndim; d++)
+        size *= b->extent[d];
+    return size;
+}
+
+static bool apart(const box *a, const box *b, int ndim)
+{
+    for (int d = 0; d < ndim; d++)
+        if (a->start[d] + a->extent[d] <= b->start[d] || b->start[d] + b->extent[d] <= a->start[d])
+            return true;
+    return false;
+}
+
+static int home_of(const tn__draft *draft, const tn__draft_operand *o) { return draft->home[o->value]; }
+
+static bool reads(const tn__draft *draft, const tn__draft_step *s, int home)
+{
+    for (int i = s->output_count; i < s->operand_count; i++)
+        if (home_of(draft, &s->operand[i]) == home)
+            return true;
+    return false;
+}
+
+static bool writes(const tn__draft *draft, const tn__draft_step *s, int home)
+{
+    for (int i = 0; i < s->output_count; i++)
+        if (home_of(draft, &s->operand[i]) == home)
+            return true;
+    return false;
+}
+
+/* A copy, or a fill, of one window each. */
+static bool moves(const tn__draft_step *s)
+{
+    return s->step.kind == TN__STEP_OP && !s->adopts && (s->step.op == TN__OP_COPY || s->step.op == TN__OP_CONST);
+}
+
+/* ---- fills ---- */
+
+/* Does the step fill its whole value with one element? */
+static bool fills(const tn__draft *draft, const tn__draft_step *s, box *whole)
+{
+    if (s->step.kind != TN__STEP_OP || (s->step.op != TN__OP_CONST && s->step.op != TN__OP_COPY) ||
+        !box_of(draft, &s->operand[0], whole) || size_of(whole, s->operand[0].ndim) != shape_of(draft, &s->operand[0])->size)
+        return false;
+    if (s->operand_count > 1 && s->operand[1].ndim != s->operand[0].ndim)
+        return false;
+    for (int d = 0; d < s->operand[0].ndim && s->operand_count > 1; d++)
+        if (s->operand[1].stride[d] != 0)
+            return false;
+    return s->operand_count == 1 || draft->graph->value[s->operand[1].value].op == TN__OP_CONST;
+}
+
+/* Replaces each piece that meets the hole by what it leaves of it, axis by axis; the number of pieces, -1: too many. */
+static int cut(box *piece, int count, const box *hole, int ndim)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        box b = piece[i];
+        if (apart(&b, hole, ndim))
+            continue;
+        piece[i] = piece[--count];
+        for (int d = 0; d < ndim; d++) {
+            int64_t low = hole->start[d] - b.start[d], high = b.start[d] + b.extent[d] - hole->start[d] - hole->extent[d];
+            if (count + (low > 0) + (high > 0) > MOST_GAPS)
+                return -1;
+            if (low > 0) {
+                piece[count] = b;
+                piece[count++].extent[d] = low;
+            }
+            if (high > 0) {
+                piece[count] = b;
+                piece[count].start[d] = hole->start[d] + hole->extent[d];
+                piece[count++].extent[d] = high;
+            }
+            b.start[d] += low > 0 ? low : 0;
+            b.extent[d] -= (low > 0 ? low : 0) + (high > 0 ? high : 0);
+        }
+    }
+    return count;
+}
+
+/* What is left to fill once the steps behind have written what they do before anybody reads the value. -1: too many pieces. */
+static int gaps(const tn__draft *draft, int fill, box *piece)
+{
+    const tn__draft_operand *to = &draft->step[fill].operand[0];
+    int home = home_of(draft, to), ndim = to->ndim, count = 1;
+    for (int i = fill + 1; i < draft->step_count && count > 0; i++) {
+        const tn__draft_step *s = &draft->step[i];
+        box hole;
+        if (reads(draft, s, home))
+            break;
+        if (!writes(draft, s, home))
+            continue;
+        if (!moves(s))
+            break;
+        if (shape_of(draft, &s->operand[0]) == shape_of(draft, to) && box_of(draft, &s->operand[0], &hole))
+            count = cut(piece, count, &hole, ndim);
+    }
+    return count;
+}
+
+/* The step with another window of what it fills. */
+static void narrow(const tn__draft *draft, tn__draft_step *s, const box *b)
+{
+    int64_t stride[TN_MAX_NDIM], before = shape_of(draft, &s->operand[0])->size;
+    tn__strides_contiguous(s->operand[0].ndim, shape_of(draft, &s->operand[0])->dim, stride);
+    s->operand[0].offset = 0;
+    for (int d = 0; d < s->operand[0].ndim; d++)
+        s->operand[0].offset += b->start[d] * stride[d];
+    for (int i = 0; i < s->operand_count; i++)
+        memcpy(s->operand[i].dim, b->extent, sizeof(int64_t) * (size_t)s->operand[i].ndim);
+    s->adopts = false;
+    int64_t size = size_of(b, s->operand[0].ndim);
+    s->step.bytes = s->step.bytes / before * size;
+    s->step.operations = size;
+}
+
+/* A copy of the step at the end of the draft. */
+static tn__draft_step *repeat(tn__draft *draft, int step)
+{
+    tn__draft_step *to = tn__draft_add(draft, TN__STEP_OP), *from = &draft->step[step];
+    if (!to)
+        return NULL;
+    tn__step own = from->step;
+    own.scalar = NULL;
+    own.scalar_count = 0;
+    to->step = own;
+    to->output_count = from->output_count;
+    for (int i = 0; i < from->operand_count; i++) {
+        if (!tn__grow((void **)&to->operand, &to->operand_capacity, (size_t)i + 1, sizeof *to->operand))
+            return NULL;
+        to->operand[to->operand_count++] = from->operand[i];
+    }
+    return !from->step.scalar_count || tn__draft_scalars(to, from->step.scalar[0], from->step.scalar_count) ? to : NULL;
+}
+
+/* Puts the last step behind another one. */
+static void put_behind(tn__draft *draft, int step)
+{
+    tn__draft_step last = draft->step[draft->step_count - 1];
+    memmove(&draft->step[step + 2], &draft->step[step + 1], sizeof last * (size_t)(draft->step_count - step - 2));
+    draft->step[step + 1] = last;
+}
+
+/* A fill without what is written over; *fill: the last step that is left of it. `cheap`: further steps cost next to nothing. */
+static bool leave_out(tn__draft *draft, int *fill, bool cheap)
+{
+    tn__draft_step *s = &draft->step[*fill];
+    box piece[MOST_GAPS];
+    if (!fills(draft, s, &piece[0]))
+        return true;
+    box whole = piece[0];
+    int count = gaps(draft, *fill, piece), first = *fill;
+    int64_t bytes = shape_of(draft, &s->operand[0])->size * (int64_t)tn_dtype_size(s->operand[0].dtype);
+    if (count < 0 || (count == 1 && memcmp(&piece[0], &whole, sizeof whole) == 0) || (count > 0 && !cheap && bytes <= LITTLE))
+        return true;
+    if (count == 0) {
+        tn__draft_remove(draft, (*fill)--);
+        return true;
+    }
+    for (int i = 1; i < count; i++, ++*fill) {
+        tn__draft_step *more = repeat(draft, first);
+        if (!more)
+            return false;
+        narrow(draft, more, &piece[i]);
+        put_behind(draft, first);
+    }
+    narrow(draft, &draft->step[first], &piece[0]);
+    return true;
+}
+
+bool tn__join_moves(tn__draft *draft, bool cheap)
+{
+    for (int i = 0; i < draft->step_count; i++)
+        if (!leave_out(draft, &i, cheap))
+            return false;
+    return true;
+}
