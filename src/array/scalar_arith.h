@@ -149,8 +149,52 @@ TN_HOT tn_b8 tns_abs_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_square_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
 
+/*
+ * fmod, which is always exact. C libraries take it bit by bit; where the quotient is no larger than its whole part times b is exact,
+ * one step does. In float64 the quotient may have been rounded up to the next whole number.
+ */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define tns__fmod_f32(a, b) fmodf(a, b)
+#define tns__fmod_f64(a, b) fmod(a, b)
+#define TNS__FLOAT_REM(s, T, copysign) \
+    TN_FN T tns_rem_##s(T a, T b) \
+    { \
+        T r = tns__fmod_##s(a, b); \
+        if (r == 0) return TNS_LIBM(copysign)((T)0, b); \
+        return (r < 0) != (b < 0) ? r + b : r; \
+    }
+#else
+#define TNS__FLOAT_REM(s, T, copysign) \
+    TN_FN T tns_rem_##s(T a, T b) /* signs are a toss, so no branch by them */ \
+    { \
+        T r = tns__fmod_##s(a, b), turned[2] = {0, b}; \
+        T y = r + turned[(r < 0) != (b < 0)]; \
+        return r == 0 ? TNS_LIBM(copysign)((T)0, b) : y; \
+    }
+TN_FN tn_f32 tns__fmod_f32(tn_f32 a, tn_f32 b)
+{
+    tn_f64 q = (tn_f64)a / (tn_f64)b;
+    if (!(q > -0x1p27 && q < 0x1p27 && TNS_LIBM(fabsf)(b) < TNS_INF_F32))
+        return TNS_LIBM(fmodf)(a, b);
+    return TNS_LIBM(copysignf)((tn_f32)((tn_f64)a - (tn_f64)(tn_i32)q * (tn_f64)b), a);
+}
+#if defined(__FMA__)
+TN_FN tn_f64 tns__fmod_f64(tn_f64 a, tn_f64 b)
+{
+    tn_f64 q = a / b;
+    if (!(q > -0x1p52 && q < 0x1p52 && TNS_LIBM(fabs)(b) < TNS_INF_F64))
+        return TNS_LIBM(fmod)(a, b);
+    tn_f64 r = __builtin_fma(-(tn_f64)(tn_i64)q, b, a);
+    r = (r != 0) & ((r < 0) != (a < 0)) ? r + TNS_LIBM(copysign)(b, a) : r;
+    return TNS_LIBM(copysign)(r, a);
+}
+#else
+#define tns__fmod_f64(a, b) TNS_LIBM(fmod)(a, b)
+#endif
+#endif
+
 /* rem and floordiv follow CPython's and NumPy's divmod. */
-#define TNS__FLOAT(s, T, INF, fmod, floor, copysign, fabs, signed_bits) \
+#define TNS__FLOAT(s, T, INF, floor, copysign, fabs, signed_bits) \
     TNS__COMPARE(s, T) \
     TN_HOT T tns_add_##s(T a, T b) { return a + b; } \
     TN_HOT T tns_sub_##s(T a, T b) { return a - b; } \
@@ -172,24 +216,19 @@ TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
     TN_HOT tn_b8 tns_isinf_##s(T a) { return TNS_LIBM(fabs)(a) == INF; } \
     TN_HOT tn_b8 tns_isfinite_##s(T a) { return TNS_LIBM(fabs)(a) < INF; } \
     TN_HOT tn_b8 tns_signbit_##s(T a) { return (tn_b8)(signed_bits); } \
-    TN_FN T tns_fmod_##s(T a, T b) { return TNS_LIBM(fmod)(a, b); } \
-    TN_FN T tns_rem_##s(T a, T b) \
-    { \
-        T r = TNS_LIBM(fmod)(a, b); \
-        if (r == 0) return TNS_LIBM(copysign)((T)0, b); \
-        return (r < 0) != (b < 0) ? r + b : r; \
-    } \
+    TN_FN T tns_fmod_##s(T a, T b) { return tns__fmod_##s(a, b); } \
+    TNS__FLOAT_REM(s, T, copysign) \
     TN_FN T tns_floordiv_##s(T a, T b) \
     { \
         if (b == 0) return a / b; \
-        T r = TNS_LIBM(fmod)(a, b), q = (a - r) / b; \
+        T r = tns__fmod_##s(a, b), q = (a - r) / b; \
         if (r != 0 && (r < 0) != (b < 0)) q -= 1; \
         if (q == 0) return TNS_LIBM(copysign)((T)0, a / b); \
         T f = TNS_LIBM(floor)(q); \
         return q - f > (T)0.5 ? f + 1 : f; \
     }
 
-TNS__FLOAT(f32, tn_f32, TNS_INF_F32, fmodf, floorf, copysignf, fabsf, tns_bits_f32(a) >> 31)
-TNS__FLOAT(f64, tn_f64, TNS_INF_F64, fmod, floor, copysign, fabs, tns_bits_f64(a) >> 63)
+TNS__FLOAT(f32, tn_f32, TNS_INF_F32, floorf, copysignf, fabsf, tns_bits_f32(a) >> 31)
+TNS__FLOAT(f64, tn_f64, TNS_INF_F64, floor, copysign, fabs, tns_bits_f64(a) >> 63)
 
 #endif
