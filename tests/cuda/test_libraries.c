@@ -53,6 +53,25 @@ static void test_solve(void **state)
         }
 }
 
+/* Plans that come again with other numbers, elsewhere in memory. */
+static void test_again(void **state)
+{
+    (void)state;
+    tn_array *kept[6][2];
+    for (int i = 0; i < 6; i++)
+        TN_SCOPE {
+            tn_array *a = draw(TN_SHAPE(9, 6, 6)), *b = draw(TN_SHAPE(9, 6, 2)), *gpu = there(a);
+            agree(tn_linalg_solve(gpu, there(b)), tn_linalg_solve(a, b));
+            agree(tn_linalg_det(gpu), tn_linalg_det(a));
+            kept[i][0] = tn_own(gpu); /* so that the next one lies elsewhere */
+            kept[i][1] = tn_own(a);
+        }
+    for (int i = 0; i < 6; i++)
+        TN_SCOPE agree(tn_linalg_inv(kept[i][0]), tn_linalg_inv(kept[i][1]));
+    for (int i = 0; i < 12; i++)
+        tn_free(kept[i / 2][i % 2]);
+}
+
 static void test_cholesky(void **state)
 {
     (void)state;
@@ -280,9 +299,11 @@ static bool lacks_a_library(tn__device *device)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_solve),     cmocka_unit_test(test_cholesky),         cmocka_unit_test(test_qr),
-        cmocka_unit_test(test_svd),       cmocka_unit_test(test_eigh),             cmocka_unit_test(test_least),
-        cmocka_unit_test(test_no_result), cmocka_unit_test(test_no_result_of_one), cmocka_unit_test(test_fft)};
+        cmocka_unit_test(test_solve), cmocka_unit_test(test_again), cmocka_unit_test(test_cholesky),
+        cmocka_unit_test(test_qr),    cmocka_unit_test(test_svd),   cmocka_unit_test(test_eigh),
+        cmocka_unit_test(test_least), cmocka_unit_test(test_fft),   cmocka_unit_test(test_no_result),
+        cmocka_unit_test(test_no_result_of_one),
+    };
     const char *why = "", *given = getenv("TANSO_TEST_SEED");
     if (!tn_device_available(tn_cuda(0), &why)) {
         printf("no GPU: %s\n", why);

@@ -205,6 +205,7 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     step->data = data;
     step->free = free_solver;
     step->start = start_solver;
+    step->opaque = true; /* what moves operands may be a copy of the driver's, no kernel */
     data->library = tn__cuda_solver_library(device);
     data->mode = s->param_count > 0 && s->param[0] != 0;
     data->type = a->dtype == TN_COMPLEX128 ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
@@ -225,10 +226,11 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
     if (status != TN_OK || data->m.n == 0 || data->m.count == 0 || (solves && data->sides == 0))
         return status;
-    step->opaque = data->m.n > TN__CUDA_SMALL_MATRIX;
-    status = step->opaque ? ask_for_sizes(data, device, s->op)
-                          : tn__cuda_module_function(device, step->module, factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
-                                                     &data->small);
+    if (data->m.n > TN__CUDA_SMALL_MATRIX)
+        status = ask_for_sizes(data, device, s->op);
+    else
+        status = tn__cuda_module_function(device, step->module, factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
+                                          &data->small);
     if (status == TN_OK)
         status = make_moves(data, step, device);
     return status == TN_OK ? make_memory(data, device) : status;
