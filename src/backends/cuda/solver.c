@@ -55,8 +55,9 @@ static tn_status factorize_small(const tn__cuda_step *step, const tn__cuda_run *
     const solver_data *data = step->data;
     matrices m = data->m;
     bool solves = step->step->op == TN__CUDA_OP_SOLVE;
-    int upper = data->mode, warps = step->step->operand[1].dtype == TN_COMPLEX128 ? 2 : 4;
-    long long sides = data->sides, count = m.count * (solves ? (sides + TN__CUDA_SMALL_MATRIX - 1) / TN__CUDA_SMALL_MATRIX : 1), blocks = (count + warps - 1) / warps;
+    int upper = data->mode, warps = step->step->operand[1].dtype == TN_COMPLEX128 ? 2 : 4; /* as the text's WARPS */
+    long long sides = data->sides, groups = solves ? (sides + TN__CUDA_SMALL_MATRIX - 1) / TN__CUDA_SMALL_MATRIX : 1;
+    long long blocks = (m.count * groups + warps - 1) / warps;
     void *params[] = {&m, solves ? (void *)&sides : &upper};
     return tn__cuda_launch(run, data->small, blocks < INT_MAX ? blocks : INT_MAX, warps * TN__CUDA_SMALL_MATRIX, 0, params, "linalg");
 }
