@@ -85,8 +85,8 @@ TN_API tn_array *tn_eye_with(int64_t n, int64_t m, const tn_create_opts *opts);
 /* A 0-d array of the value; float32 by default. Unlike a weak scalar it promotes like any array. */
 TN_API tn_array *tn_scalar_with(double value, const tn_create_opts *opts);
 /* A copy of host memory: shape's product of elements of `dtype` (not a default) in C order at `data`, which may be
- * freed afterwards. opts: the device; its dtype is not read. A compound literal needs parentheses around it, since a macro
- * stands before the function: tn_from_host(((float[]){1, 2}), TN_SHAPE(2), TN_FLOAT32). */
+ * freed afterwards. opts: the device; its dtype is not read. A compound literal needs parentheses around it, since a
+ * macro stands before the function: tn_from_host(((float[]){1, 2}), TN_SHAPE(2), TN_FLOAT32). */
 TN_API tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype, const tn_create_opts *opts);
 /* A copy of `count` floats / doubles / 64-bit integers as a vector of float32 / float64 / int64. */
 TN_API tn_array *tn_from_floats(const float *data, int64_t count);
@@ -97,9 +97,9 @@ TN_API tn_array *tn_zeros_like(const tn_array *x);
 TN_API tn_array *tn_ones_like(const tn_array *x);
 
 /* ---- elementwise functions of one operand ------------------------------------------------------------------ */
-/* Of x's shape. Integers and bool become floats where NumPy does so (int8 -> float16, int16 -> float32, else float64); a dtype that
- * a function does not take is TN_ERR_DTYPE. Angles are in radians. What is beyond a function's domain is NaN or infinite, as IEEE has
- * it, and no error; isnan to logical_not give bool. */
+/* Of x's shape. Integers and bool become floats where NumPy does so (int8 -> float16, int16 -> float32, else float64);
+ * a dtype that a function does not take is TN_ERR_DTYPE. Angles are in radians. What is beyond a function's domain is
+ * NaN or infinite, as IEEE has it, and no error; isnan to logical_not give bool. */
 
 TN_API tn_array *tn_negative(const tn_array *x);
 TN_API tn_array *tn_abs(const tn_array *x);
@@ -147,15 +147,16 @@ TN_API tn_array *tn_signbit(const tn_array *x);
 TN_API tn_array *tn_logical_not(const tn_array *x);
 TN_API tn_array *tn_invert(const tn_array *x); /* bitwise not; logical for bool */
 
-/* x as another dtype; integers wrap around; to bool, everything but 0 is true. Float to integer truncates toward zero; what
- * is beyond the range becomes what NumPy makes of it on x86-64, on every device: narrow integers (and uint32) are the low
- * bits of the integer of 32 (64) bits, and NaN and what is beyond that is the least of these (of uint64: 2^63). */
+/* x as another dtype; integers wrap around; to bool, everything but 0 is true. Float to integer truncates toward zero;
+ * what is beyond the range becomes what NumPy makes of it on x86-64, on every device: narrow integers (and uint32) are
+ * the low bits of the integer of 32 (64) bits, and NaN and what is beyond that is the least of these (of uint64:
+ * 2^63). */
 TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
 /* ---- elementwise functions of two and three operands ------------------------------------------------------- */
-/* Operands broadcast, and their dtypes promote as NumPy 2's do (NEP 50); shapes that do not fit are TN_ERR_SHAPE, operands on
- * different devices TN_ERR_DEVICE (but for constants: tn_ones, tn_full, tn_scalar and what is made of such alone take no memory
- * anywhere yet, and go where the others are). Comparisons and logic give bool. */
+/* Operands broadcast, and their dtypes promote as NumPy 2's do (NEP 50); shapes that do not fit are TN_ERR_SHAPE,
+ * operands on different devices TN_ERR_DEVICE (but for constants: tn_ones, tn_full, tn_scalar and what is made of such
+ * alone take no memory anywhere yet, and go where the others are). Comparisons and logic give bool. */
 
 TN_API tn_array *tn_add(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_subtract(const tn_array *a, const tn_array *b);
@@ -258,16 +259,18 @@ typedef struct tn_reduce_opts {
     char _;
     tn_axes axis;   /* default: all axes */
     bool keepdims;  /* keep reduced axes with extent 1 */
-    tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as int64);
-                       means and variances of an integer dtype are cut to it */
+    tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as
+                       int64); means and variances of an integer dtype are cut to it */
     double ddof;    /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
-    tn_array *out;  /* receives the result, as tn_assign does; of its shape; floats are summed in its dtype if that is wider */
-    const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
+    tn_array *out;  /* receives the result, as tn_assign does; of its shape; floats are summed in its dtype if that is
+                       wider */
+    const tn_array
+        *where; /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;
 
-/* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN. Variances are
- * means of |x - mean|^2. */
+/* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.
+ * Variances are means of |x - mean|^2. */
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_prod_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_mean_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -279,8 +282,8 @@ TN_API tn_array *tn_min_with(const tn_array *x, const tn_reduce_opts *opts);
 /* Whether any element, whether every one is not 0; bool. Over nothing false, true. */
 TN_API tn_array *tn_any_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_all_with(const tn_array *x, const tn_reduce_opts *opts);
-/* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array; out: bool or
- * integers that int64 holds. */
+/* int64 index of the first largest / smallest element (first NaN, if any) along one axis, or of the flat array; out:
+ * bool or integers that int64 holds. */
 TN_API tn_array *tn_argmax_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_argmin_with(const tn_array *x, const tn_reduce_opts *opts);
 /* log(sum(exp(x))), computed stably; of integers in floats, as tn_exp. */
@@ -288,18 +291,20 @@ TN_API tn_array *tn_logsumexp_with(const tn_array *x, const tn_reduce_opts *opts
 
 /*
  * Options of joins, choices and products, where NumPy has them. They come as a pointer, which TN_OPTS makes:
- * tn_concatenate_with(2, parts, 0, TN_OPTS(tn_out_opts, .out = y)). Functions of two arrays alone, tn_matmul, tn_dot, tn_outer among
- * them, get theirs by tn_binary(tn_matmul, a, b, .out = y) of ufunc.h.
+ * tn_concatenate_with(2, parts, 0, TN_OPTS(tn_out_opts, .out = y)). Functions of two arrays alone, tn_matmul, tn_dot,
+ * tn_outer among them, get theirs by tn_binary(tn_matmul, a, b, .out = y) of ufunc.h.
  */
 struct tn_out_opts {
     char _;
-    tn_array *out;       /* receives the result, as tn_assign does: of the result's shape, and a dtype of its kind or a higher one */
+    tn_array *out;       /* receives the result, as tn_assign does: of the result's shape, and a dtype of its kind or a
+                            higher one */
     tn_dtype dtype;      /* of the operands, and so of the result; default: theirs, promoted */
     const char *casting; /* by which rule operands may be cast to dtype, and the result to out's: "no", "equiv", "safe",
                             "same_kind" (default), "unsafe" */
 };
 
-/* exp(x) / sum(exp(x)) and its logarithm, computed stably, along one axis (negative: from the end); of integers in floats, as tn_exp. */
+/* exp(x) / sum(exp(x)) and its logarithm, computed stably, along one axis (negative: from the end); of integers in
+ * floats, as tn_exp. */
 TN_API tn_array *tn_softmax(const tn_array *x, int axis);
 TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 

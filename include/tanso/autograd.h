@@ -50,7 +50,8 @@ TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
 /* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient and letting no graph go. xs need no
  * marks, but an unmarked one is only found while what lies between it and y is not evaluated. TN_ERR_STATE, and error
  * arrays in out, if y does not depend on one of them. */
-TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph, tn_array **out);
+TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
+                              tn_array **out);
 
 /* x's value cut off from what computed it. */
 TN_API tn_array *tn_detach(const tn_array *x);
@@ -75,7 +76,8 @@ typedef tn_array *(*tn_function)(int count, tn_array *const *xs, void *user);
 
 typedef struct tn_check_opts {
     char _;
-    double eps;    /* step of the central differences, eps and eps/2, extrapolated; default 1e-3 (inputs are cast to float64) */
+    double eps;    /* step of the central differences, eps and eps/2, extrapolated; default 1e-3 (inputs are cast to
+                      float64) */
     double rtol;   /* default 1e-4 */
     double atol;   /* default 1e-5 */
     uint64_t seed; /* of the random directions */

@@ -73,8 +73,8 @@ TN_API const char *tn_status_name(tn_status status);
  * near. */
 TN_API const char *tn_nearest_name(const char *word, const char *const *names, int count);
 
-/* Remembers the caller's place for messages. Put in front of calls by the macros of these headers; what has none, such as
- * tn_layer_save, names no place. */
+/* Remembers the caller's place for messages. Put in front of calls by the macros of these headers; what has none, such
+ * as tn_layer_save, names no place. */
 TN_API void tn__at(const char *file, int line);
 #define TN_AT(function) (tn__at(__FILE__, __LINE__), function)
 #define TN_HERE(call) (tn__at(__FILE__, __LINE__), call)
@@ -113,8 +113,8 @@ TN_API size_t tn_dtype_size(tn_dtype dtype);
 TN_API tn_dtype tn_dtype_parse(const char *name);
 /* The dtype NumPy's result_type gives for arrays of these two dtypes (bfloat16: as float16, with it float32). */
 TN_API tn_dtype tn_dtype_promote(tn_dtype a, tn_dtype b);
-/* Whether a dtype is floating (and not complex); whether it is a signed or unsigned integer (bool is neither); whether it
- * is complex. */
+/* Whether a dtype is floating (and not complex); whether it is a signed or unsigned integer (bool is neither); whether
+ * it is complex. */
 TN_API bool tn_dtype_is_float(tn_dtype dtype);
 TN_API bool tn_dtype_is_integer(tn_dtype dtype);
 TN_API bool tn_dtype_is_complex(tn_dtype dtype);
@@ -199,8 +199,8 @@ typedef struct tn__scope_guard {
 TN_API tn__scope_guard tn__scope_enter(void);
 TN_API void tn__scope_leave(tn__scope_guard *guard);
 #if defined(__GNUC__)
-/* A loop of one round, in a form in which compilers see that there is one. Its names end in the line: such blocks lie in each
- * other. */
+/* A loop of one round, in a form in which compilers see that there is one. Its names end in the line: such blocks lie
+ * in each other. */
 #define TN__GLUED(name, line) name##line
 #define TN__GLUE(name, line) TN__GLUED(name, line)
 #define TN__LINE_NAME(name) TN__GLUE(name, __LINE__)

@@ -4,8 +4,8 @@
  * double _Complex. Elementwise functions, sums, products and comparisons of tanso/array.h take them as NumPy's do
  * (order: by the real part, then the imaginary one); functions that have no complex meaning are TN_ERR_DTYPE.
  *
- * Gradients. backward starts from a real value, L. The gradient by a complex number z = x + iy is dL/dx + i dL/dy, as in
- * PyTorch: z - lr * gradient goes downhill. (JAX gives its conjugate.)
+ * Gradients. backward starts from a real value, L. The gradient by a complex number z = x + iy is dL/dx + i dL/dy, as
+ * in PyTorch: z - lr * gradient goes downhill. (JAX gives its conjugate.)
  */
 #ifndef TANSO_COMPLEX_H
 #define TANSO_COMPLEX_H
@@ -26,8 +26,8 @@ TN_API tn_array *tn_conjugate(const tn_array *x);
 /* The angle in radians, in (-pi, pi]. */
 TN_API tn_array *tn_angle(const tn_array *x);
 
-/* The real part, if all imaginary parts are below `tolerance` (as a multiple of the dtype's epsilon where it is above 1; NumPy's
- * default is 100); else x. Evaluates. */
+/* The real part, if all imaginary parts are below `tolerance` (as a multiple of the dtype's epsilon where it is above
+ * 1; NumPy's default is 100); else x. Evaluates. */
 TN_API tn_array *tn_real_if_close(const tn_array *x, double tolerance);
 
 /* A weak scalar, as tn_weak_float: with float32 it gives complex64, with float64 complex128. */

@@ -43,7 +43,8 @@ TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
  * variable TANSO_MIRROR names a place (an http, https or file URL) to take the files from instead of the usual ones.
  * `progress` (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
  * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
-TN_API tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int64_t done, int64_t total, void *user),
+TN_API tn_status tn_data_fetch(const char *name,
+                               void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;
 
 /* The folder where tn_data_fetch puts a set's files, freed with tn_string_free; NULL with a latched error where there

@@ -19,8 +19,8 @@ TN_API tn_device tn_cpu(void);
 TN_API tn_device tn_cuda(int index);
 TN_API tn_device tn_device_best(void);
 /* The device of a name: "cpu", "cuda", "cuda:1", "virtual:0", "null", "auto" (= best). On a bad name, TN_ERR_NAME, or
- * an absent device, TN_ERR_DEVICE: latches the reason and returns the zero device, with the status through `status` (may
- * be NULL). */
+ * an absent device, TN_ERR_DEVICE: latches the reason and returns the zero device, with the status through `status`
+ * (may be NULL). */
 TN_API tn_device tn_device_parse(const char *name, tn_status *status);
 /* Its name, "cuda:0", in a static table. */
 TN_API const char *tn_device_name(tn_device device);
@@ -49,8 +49,8 @@ typedef struct tn_device_info {
 /* Opens the device; all zero, with a latched error, if it cannot be used. */
 TN_API tn_device_info tn_device_properties(tn_device device);
 
-/* The thread's current device, where creation functions make arrays. Setting one that cannot be used is TN_ERR_DEVICE, and the
- * current one stays. */
+/* The thread's current device, where creation functions make arrays. Setting one that cannot be used is TN_ERR_DEVICE,
+ * and the current one stays. */
 TN_API tn_device tn_current_device(void);
 TN_API tn_status tn_set_device(tn_device device) TN_MUST_CHECK;
 
@@ -88,17 +88,19 @@ TN_API void tn_memory_reset_peak(tn_device device);
 /* Returns cached blocks to the system; gives the bytes returned. */
 TN_API size_t tn_memory_trim(tn_device device);
 /*
- * Limits what buffers of the device may use, in bytes; 0 lifts the limit. A device begins with the limit of the environment
- * variable TANSO_MEMORY_LIMIT. Beyond the limit, or what the device has, cached blocks go back to the system, then compiled
- * programs that nobody runs; if that is not enough, the call fails with TN_ERR_MEMORY, all values stay as they are, and the
- * program may go on.
+ * Limits what buffers of the device may use, in bytes; 0 lifts the limit. A device begins with the limit of the
+ * environment variable TANSO_MEMORY_LIMIT. Beyond the limit, or what the device has, cached blocks go back to the
+ * system, then compiled programs that nobody runs; if that is not enough, the call fails with TN_ERR_MEMORY, all values
+ * stay as they are, and the program may go on.
  */
 TN_API tn_status tn_memory_limit(tn_device device, size_t bytes) TN_MUST_CHECK;
-/* The same from text: bytes as "512M" or "4G", a share of the device's memory as "80%", or "none". TN_ERR_VALUE for others. */
+/* The same from text: bytes as "512M" or "4G", a share of the device's memory as "80%", or "none". TN_ERR_VALUE for
+ * others. */
 TN_API tn_status tn_memory_limit_parse(tn_device device, const char *text) TN_MUST_CHECK;
 
-/* Threads that evaluation on the CPU uses, in the whole process; 0 or less asks for one a core that this process may run on. Before it is set, the
- * count comes from TANSO_THREADS, else OMP_NUM_THREADS, else that. Results do not depend on it. */
+/* Threads that evaluation on the CPU uses, in the whole process; 0 or less asks for one a core that this process may
+ * run on. Before it is set, the count comes from TANSO_THREADS, else OMP_NUM_THREADS, else that. Results do not depend
+ * on it. */
 TN_API void tn_set_threads(int count);
 TN_API int tn_threads(void);
 
@@ -111,12 +113,12 @@ TN_API char *tn_kernel_cache(void);
 /* How a GPU multiplies float32 matrices, see tn_set_matmul_precision in engine.h. */
 typedef enum tn_matmul_precision {
     TN_MATMUL_FLOAT32 = 0, /* float32 throughout: relative errors near 1e-6 */
-    TN_MATMUL_TF32,        /* factors rounded to TF32 (10 bits of fraction), sums in float32: errors near 3e-4, several times
-                              as fast on tensor cores */
-    TN_MATMUL_TF32X3       /* each factor as the sum of two TF32 numbers, three products of them: errors near 4e-7, twice as
-                              fast as float32 for large matrices on compute capability 9.0; float32 where a GPU or a shape has
-                              no such kernel. Operands of large ones are copied to memory that the device has for it besides,
-                              at most a 64th of its own or what 32 positions of k need */
+    TN_MATMUL_TF32,        /* factors rounded to TF32 (10 bits of fraction), sums in float32: errors near 3e-4, several
+                              times as fast on tensor cores */
+    TN_MATMUL_TF32X3       /* each factor as the sum of two TF32 numbers, three products of them: errors near 4e-7,
+                              twice as fast as float32 for large matrices on compute capability 9.0; float32 where a GPU
+                              or a shape has no such kernel. Operands of large ones are copied to memory that the device
+                              has for it besides, at most a 64th of its own or what 32 positions of k need */
 } tn_matmul_precision;
 
 #ifndef TN_NO_MACROS

@@ -6,10 +6,10 @@
  * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape
  * of the graph, so a loop compiles in its first rounds and then only looks its plan up.
  *
- * On a GPU evaluation only starts the work and returns; reading waits for it. What fails there, an index out of range, is
- * told of by the first call after it that evaluates, reads or synchronizes (tn_synchronize). Arrays that the failed evaluation,
- * or one started after it, would have computed give the error whenever they are used; what was to be overwritten in place,
- * such as parameters, is as the failed evaluation found it.
+ * On a GPU evaluation only starts the work and returns; reading waits for it. What fails there, an index out of range,
+ * is told of by the first call after it that evaluates, reads or synchronizes (tn_synchronize). Arrays that the failed
+ * evaluation, or one started after it, would have computed give the error whenever they are used; what was to be
+ * overwritten in place, such as parameters, is as the failed evaluation found it.
  */
 #ifndef TANSO_ENGINE_H
 #define TANSO_ENGINE_H
@@ -38,8 +38,8 @@ TN_API tn_status tn_to_host(const tn_array *x, void *destination, size_t bytes) 
  * tn_to_host. */
 TN_API const void *tn_data(const tn_array *x);
 
-/* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; "<error: ...>" with a latched error
- * for an array that is one or can't be computed; NULL without memory. */
+/* NumPy's str() and repr() of the array, as a string the caller frees with tn_string_free; "<error: ...>" with a
+ * latched error for an array that is one or can't be computed; NULL without memory. */
 TN_API char *tn_string(const tn_array *x);
 TN_API char *tn_repr(const tn_array *x);
 TN_API void tn_string_free(char *string);
@@ -62,7 +62,8 @@ typedef struct tn_engine_counters {
 } tn_engine_counters;
 TN_API tn_engine_counters tn_engine_stats(void);
 
-/* Switches of the whole process, for measurements and tests; all on by default (compile: "auto"). Changing one drops cached plans. */
+/* Switches of the whole process, for measurements and tests; all on by default (compile: "auto"). Changing one drops
+ * cached plans. */
 typedef enum tn_compile_mode {
     TN_COMPILE_AUTO = 0, /* small evaluations by the reference evaluator until they recur as in a loop, then compiled */
     TN_COMPILE_ALWAYS,
@@ -72,9 +73,10 @@ TN_API void tn_set_compile(tn_compile_mode mode);
 TN_API void tn_set_fusion(bool on);
 TN_API void tn_set_memory_planning(bool on);
 
-/* How GPUs multiply float32 matrices, in the whole process; TN_MATMUL_FLOAT32 unless set. Setting another one drops cached
- * plans. The CPU always multiplies in float32, whatever is set, and so, with TN_MATMUL_TF32, do a GPU's kernels for small products,
- * which gain nothing; other dtypes are not concerned (products of float16 and bfloat16 add in float32). */
+/* How GPUs multiply float32 matrices, in the whole process; TN_MATMUL_FLOAT32 unless set. Setting another one drops
+ * cached plans. The CPU always multiplies in float32, whatever is set, and so, with TN_MATMUL_TF32, do a GPU's kernels
+ * for small products, which gain nothing; other dtypes are not concerned (products of float16 and bfloat16 add in
+ * float32). */
 TN_API void tn_set_matmul_precision(tn_matmul_precision precision);
 TN_API tn_matmul_precision tn_get_matmul_precision(void);
 

@@ -3,9 +3,10 @@
  * Arrays from and for other software, without a copy: memory that others own (tn_wrap), DLPack tensors, and the array
  * interface of NumPy and CUDA.
  *
- * What is exchanged is memory, not an array's history: an array is computed before it is handed out, and on a GPU its work
- * is waited for, so that any stream may read it. Tanso's values are immutable: who gets an array's memory must not write
- * into it, and who lends memory must not write into it while arrays made from it, or results not yet computed, are in use.
+ * What is exchanged is memory, not an array's history: an array is computed before it is handed out, and on a GPU its
+ * work is waited for, so that any stream may read it. Tanso's values are immutable: who gets an array's memory must not
+ * write into it, and who lends memory must not write into it while arrays made from it, or results not yet computed,
+ * are in use.
  */
 #ifndef TANSO_EXCHANGE_H
 #define TANSO_EXCHANGE_H
@@ -28,14 +29,14 @@ typedef struct tn_wrap_opts {
     void *user;
 } tn_wrap_opts;
 
-/* An array in memory that someone else owns; `memory` is the address of element [0, 0, ...], aligned to the item size. On
- * failure an error array; then the memory stays the caller's and `release` is not called. */
+/* An array in memory that someone else owns; `memory` is the address of element [0, 0, ...], aligned to the item size.
+ * On failure an error array; then the memory stays the caller's and `release` is not called. */
 TN_API tn_array *tn_wrap_with(void *memory, tn_shape shape, tn_dtype dtype, const tn_wrap_opts *opts);
 
 /* ---- DLPack ------------------------------------------------------------------------------------------------ */
 
-/* The structures of the DLPack specification (dmlc.github.io/dlpack, "C API (dlpack.h)", version 1), field by field; the
- * names are Tanso's, so that dlpack.h may be included as well: cast the pointers. */
+/* The structures of the DLPack specification (dmlc.github.io/dlpack, "C API (dlpack.h)", version 1), field by field;
+ * the names are Tanso's, so that dlpack.h may be included as well: cast the pointers. */
 typedef struct tn_dl_device {
     int32_t type; /* 1 CPU, 2 CUDA, 3 CUDA host memory, 13 CUDA managed memory */
     int32_t id;
@@ -78,14 +79,14 @@ typedef struct tn_dlpack_versioned {
 #define TN_DLPACK_READ_ONLY ((uint64_t)1)
 #define TN_DLPACK_COPIED    ((uint64_t)2)
 
-/* x's memory, computed, as a tensor that lives until its deleter is called (in any thread), whatever becomes of x. NULL with
- * a latched error: x can't be computed, is on a device that DLPack has no name for, or there is no memory. The versioned
- * one says read only. */
+/* x's memory, computed, as a tensor that lives until its deleter is called (in any thread), whatever becomes of x. NULL
+ * with a latched error: x can't be computed, is on a device that DLPack has no name for, or there is no memory. The
+ * versioned one says read only. */
 TN_API tn_dlpack *tn_to_dlpack(const tn_array *x);
 TN_API tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x);
-/* An array in a tensor's memory; takes the tensor over, and calls its deleter when no array needs it any more. On failure
- * (a dtype, device or layout that Tanso does not have, negative strides among them) an error array; then the tensor stays
- * the caller's. The producer's work on a GPU must be done or ordered before the default stream. */
+/* An array in a tensor's memory; takes the tensor over, and calls its deleter when no array needs it any more. On
+ * failure (a dtype, device or layout that Tanso does not have, negative strides among them) an error array; then the
+ * tensor stays the caller's. The producer's work on a GPU must be done or ordered before the default stream. */
 TN_API tn_array *tn_from_dlpack(tn_dlpack *tensor);
 TN_API tn_array *tn_from_dlpack_versioned(tn_dlpack_versioned *tensor);
 
@@ -104,8 +105,8 @@ typedef struct tn_array_interface {
 /* Computes x and describes its memory, which stays valid while x has this value. bfloat16, which has no typestr, is
  * TN_ERR_DTYPE. */
 TN_API tn_status tn_array_interface_of(const tn_array *x, tn_array_interface *description) TN_MUST_CHECK;
-/* The same as JSON, for Python's json.loads: {"shape": [2, 3], "typestr": "<f4", "data": [140..., true], "strides": [12, 4],
- * "version": 3, "stream": null}. A string for tn_string_free; NULL with a latched error. */
+/* The same as JSON, for Python's json.loads: {"shape": [2, 3], "typestr": "<f4", "data": [140..., true], "strides":
+ * [12, 4], "version": 3, "stream": null}. A string for tn_string_free; NULL with a latched error. */
 TN_API char *tn_array_interface_json(const tn_array *x);
 
 #ifndef TN_NO_MACROS

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Discrete Fourier transforms with NumPy's names and semantics (numpy.fft). Lengths of any kind: products of small primes are
- * fastest, others take about four times as long.
+ * Discrete Fourier transforms with NumPy's names and semantics (numpy.fft). Lengths of any kind: products of small
+ * primes are fastest, others take about four times as long.
  *
- * The result is complex64 for float32, float16 and complex64, complex128 for others (real results: float32, float64; of irfft and
- * hfft of float16, float16). An axis is cropped or padded with zeros at its end to the length asked for. All are differentiable:
- * a transform's gradient is the transform the other way. On a device without a library for it the array is moved to the CPU at
- * once, and the result back.
+ * The result is complex64 for float32, float16 and complex64, complex128 for others (real results: float32, float64; of
+ * irfft and hfft of float16, float16). An axis is cropped or padded with zeros at its end to the length asked for. All
+ * are differentiable: a transform's gradient is the transform the other way. On a device without a library for it the
+ * array is moved to the CPU at once, and the result back.
  */
 #ifndef TANSO_FFT_H
 #define TANSO_FFT_H
@@ -36,8 +36,8 @@ typedef struct tn_fft_opts {
 
 TN_API tn_array *tn_fft_fft_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_ifft_with(const tn_array *x, const tn_fft_opts *opts);
-/* Of real numbers: the first n / 2 + 1 numbers of the transform, which tell the others; and back to n real numbers. Half the work
- * of complex transforms. */
+/* Of real numbers: the first n / 2 + 1 numbers of the transform, which tell the others; and back to n real numbers.
+ * Half the work of complex transforms. */
 TN_API tn_array *tn_fft_rfft_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_irfft_with(const tn_array *x, const tn_fft_opts *opts);
 /* Of a signal whose second half is the conjugate of the first, which has a real transform; and back. */
@@ -53,8 +53,8 @@ TN_API tn_array *tn_fft_ifft2_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_rfft2_with(const tn_array *x, const tn_fft_opts *opts);
 TN_API tn_array *tn_fft_irfft2_with(const tn_array *x, const tn_fft_opts *opts);
 
-/* The frequencies of a transform of n numbers that lie d apart: 0, 1, ..., -1 over n d; of the real one the first n / 2 + 1, all
- * positive. float64 by default, as NumPy. */
+/* The frequencies of a transform of n numbers that lie d apart: 0, 1, ..., -1 over n d; of the real one the first n / 2
+ * + 1, all positive. float64 by default, as NumPy. */
 TN_API tn_array *tn_fft_fftfreq_with(int64_t n, double d, const tn_create_opts *opts);
 TN_API tn_array *tn_fft_rfftfreq_with(int64_t n, double d, const tn_create_opts *opts);
 /* The zero frequency to the middle of the axes (default: all), and back to the front. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexing, as NumPy has it: numbers, slices, ellipsis and new axes, integer arrays, boolean masks, in any mixture, for reading,
- * replacing and adding.
+ * Indexing, as NumPy has it: numbers, slices, ellipsis and new axes, integer arrays, boolean masks, in any mixture, for
+ * reading, replacing and adding.
  *
  *     tn_get(x, TN_I(0), TN_DOTS, TN_RANGE(1, TN_NONE, 2))           x[0, ..., 1::2]
  *     tn_get(x, TN_PICK(rows), TN_PICK(columns))                      x[rows, columns]
  *     tn_set(x, y, TN_PICK(tn_less(x, 0)))                            x[x < 0] = y
  *
- * A mask is read on the host for the number of its elements, so it is evaluated; so are the functions that say so. An integer
- * array's range is checked when the result is evaluated. Reading is differentiable, and so are tn_index_update and tn_index_add.
+ * A mask is read on the host for the number of its elements, so it is evaluated; so are the functions that say so. An
+ * integer array's range is checked when the result is evaluated. Reading is differentiable, and so are tn_index_update
+ * and tn_index_add.
  */
 #ifndef TANSO_INDEX_H
 #define TANSO_INDEX_H
@@ -38,7 +39,10 @@ typedef struct tn_key {
 #define TN_PICK(x) ((tn_key){.kind = TN_KEY_ARRAY, .array = TN_ARG(x)})
 #else
 }
-inline tn_key TN_RANGE(int64_t start, int64_t stop, int64_t step) { return tn_key{TN_KEY_SLICE, {start, stop, step}, nullptr}; }
+inline tn_key TN_RANGE(int64_t start, int64_t stop, int64_t step)
+{
+    return tn_key{TN_KEY_SLICE, {start, stop, step}, nullptr};
+}
 inline tn_key TN_I(int64_t i) { return tn_key{TN_KEY_NUMBER, {i, TN_NONE, TN_NONE}, nullptr}; }
 inline tn_key TN_PICK(const tn_array *x) { return tn_key{TN_KEY_ARRAY, {TN_NONE, TN_NONE, TN_NONE}, x}; }
 #define TN_WHOLE TN_RANGE(TN_NONE, TN_NONE, TN_NONE)
@@ -49,7 +53,8 @@ extern "C" {
 
 /* x[keys]. Axes that integer arrays give stand where the arrays do, or first if something else stands between them. */
 TN_API tn_array *tn_getitem(const tn_array *x, int count, const tn_key *keys);
-/* A copy of x in which x[keys] is `value` (broadcast, cast to x's dtype); of positions that repeat, the last one's value stands. */
+/* A copy of x in which x[keys] is `value` (broadcast, cast to x's dtype); of positions that repeat, the last one's
+ * value stands. */
 TN_API tn_array *tn_index_update(const tn_array *x, const tn_array *value, int count, const tn_key *keys);
 /* A copy of x with `value` added at x[keys]: all of it where positions repeat, in order (NumPy's add.at). */
 TN_API tn_array *tn_index_add(const tn_array *x, const tn_array *value, int count, const tn_key *keys);
@@ -70,15 +75,16 @@ typedef struct tn_take_opts {
 TN_API tn_array *tn_take_with(const tn_array *x, const tn_array *indices, const tn_take_opts *opts);
 /* A copy of x with `values` written at the indices along `axis`; shapes as tn_scatter_add. */
 TN_API tn_array *tn_scatter_set(const tn_array *x, const tn_array *indices, const tn_array *values, int axis);
-/* x with `values`, again and again if they are too few, at positions of the flat array. Into the handle x, as those below. */
+/* x with `values`, again and again if they are too few, at positions of the flat array. Into the handle x, as those
+ * below. */
 TN_API tn_status tn_put(tn_array *x, const tn_array *indices, const tn_array *values, const char *mode);
 /* The writing counterpart of tn_take_along_axis. */
 TN_API tn_status tn_put_along_axis(tn_array *x, const tn_array *indices, const tn_array *values, int axis);
-/* `value` (again and again) on the diagonal of a matrix, or where all positions are equal in an array of equal extents; wrap: again
- * below the end of a tall matrix. */
+/* `value` (again and again) on the diagonal of a matrix, or where all positions are equal in an array of equal extents;
+ * wrap: again below the end of a tall matrix. */
 TN_API tn_status tn_fill_diagonal(tn_array *x, const tn_array *value, bool wrap);
-/* `value`s where the mask, of x's shape, is true: its first elements there in order (place), or those at the same positions of the
- * repeated values (putmask). place reads the mask. */
+/* `value`s where the mask, of x's shape, is true: its first elements there in order (place), or those at the same
+ * positions of the repeated values (putmask). place reads the mask. */
 TN_API tn_status tn_place(tn_array *x, const tn_array *mask, const tn_array *values);
 TN_API tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *values);
 
@@ -89,7 +95,8 @@ TN_API tn_status tn_nonzero(const tn_array *x, tn_array **out);
 TN_API tn_array *tn_flatnonzero(const tn_array *x);
 /* The same as rows of a matrix. */
 TN_API tn_array *tn_argwhere(const tn_array *x);
-/* The subarrays along an axis (the elements of the flat array, if the list is empty) for which the vector `condition` is true. */
+/* The subarrays along an axis (the elements of the flat array, if the list is empty) for which the vector `condition`
+ * is true. */
 TN_API tn_array *tn_compress(const tn_array *condition, const tn_array *x, tn_axes axis);
 TN_API tn_array *tn_compress_with(const tn_array *condition, const tn_array *x, tn_axes axis, const tn_out_opts *opts);
 /* The elements where `condition`, of as many elements, is true. */
@@ -105,9 +112,10 @@ TN_API tn_array *tn_choose_with(const tn_array *which, int count, const tn_array
 TN_API tn_array *tn_select(int count, const tn_array *const *conditions, const tn_array *const *choices,
                            const tn_array *otherwise);
 
-/* Of x's shape and dtype: the value of the last condition that is true, else `otherwise` (NULL: 0). Conditions have x's shape. */
-TN_API tn_array *tn_piecewise(const tn_array *x, int count, const tn_array *const *conditions, const tn_array *const *values,
-                              const tn_array *otherwise);
+/* Of x's shape and dtype: the value of the last condition that is true, else `otherwise` (NULL: 0). Conditions have x's
+ * shape. */
+TN_API tn_array *tn_piecewise(const tn_array *x, int count, const tn_array *const *conditions,
+                              const tn_array *const *values, const tn_array *otherwise);
 
 /* ---- positions as numbers ---------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
  * version 0.x), and IDX (the format of the MNIST files), plain or gzipped.
  *
  * Writers write a temporary file beside the target, sync it and rename it: the final name never holds half a file.
- * Readers trust nothing: every length and offset is checked against the file before memory is taken for it. What they read
- * is on the CPU, whatever the current device: tn_to moves it. Writers take arrays of any device.
+ * Readers trust nothing: every length and offset is checked against the file before memory is taken for it. What they
+ * read is on the CPU, whatever the current device: tn_to moves it. Writers take arrays of any device.
  */
 #ifndef TANSO_IO_H
 #define TANSO_IO_H
@@ -41,15 +41,16 @@ TN_API const char *tn_archive_text(const tn_archive *archive, const char *key);
 typedef struct tn_archive_opts {
     char _;
     bool compressed; /* saving .npz: deflate the arrays, as NumPy's savez_compressed */
-    bool mapped;     /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it must
-                      * not be changed or cut short while they live. Loading .npz reads all the same */
+    bool mapped; /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it must
+                  * not be changed or cut short while they live. Loading .npz reads all the same */
     uint64_t limit;  /* loading .npz: bytes that all arrays together may unpack to, so that a small file cannot fill the
                       * memory; default: 1 GiB, or 100 times the file's size where that is more */
 } tn_archive_opts;
 
 /* By the ending of the path: .safetensors or .npz (with zip64 where files are large). */
 TN_API tn_status tn_archive_save(const tn_archive *archive, const char *path) TN_MUST_CHECK;
-TN_API tn_status tn_archive_save_with(const tn_archive *archive, const char *path, const tn_archive_opts *opts) TN_MUST_CHECK;
+TN_API tn_status tn_archive_save_with(const tn_archive *archive, const char *path,
+                                      const tn_archive_opts *opts) TN_MUST_CHECK;
 /* Reads a file into a new archive on the CPU; an archive with an error status if it can't be read. */
 TN_API tn_archive *tn_archive_load(const char *path);
 TN_API tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts);
@@ -58,9 +59,9 @@ TN_API tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts 
  * on the CPU, in C order; an error array (TN_ERR_IO, TN_ERR_FORMAT) if the file can't be read. */
 TN_API tn_status tn_save_npy(const tn_array *x, const char *path) TN_MUST_CHECK;
 TN_API tn_array *tn_load_npy(const char *path);
-/* The same, but the elements stay in the file, as NumPy's mmap_mode="r": pages are read when they are touched, so a file larger
- * than the memory will do. It must not be changed or cut short while the array lives. Fortran order gives a strided array.
- * What cannot stay (another byte order, bool, a pipe) is read. */
+/* The same, but the elements stay in the file, as NumPy's mmap_mode="r": pages are read when they are touched, so a
+ * file larger than the memory will do. It must not be changed or cut short while the array lives. Fortran order gives a
+ * strided array. What cannot stay (another byte order, bool, a pipe) is read. */
 TN_API tn_array *tn_map_npy(const char *path);
 
 typedef struct tn_csv_opts {
@@ -78,9 +79,9 @@ typedef struct tn_csv_opts {
     int digits;          /* saving: significant digits of floats; default: as many as the dtype needs to be read back */
 } tn_csv_opts;
 
-/* Text of numbers in rows, as NumPy's loadtxt and genfromtxt read it: an array of shape (rows, columns). Numbers may stand in
- * double quotes; blank lines are left out. A line with another number of fields than the first, or a field that is no
- * number (of the dtype), is TN_ERR_FORMAT with line and column. */
+/* Text of numbers in rows, as NumPy's loadtxt and genfromtxt read it: an array of shape (rows, columns). Numbers may
+ * stand in double quotes; blank lines are left out. A line with another number of fields than the first, or a field
+ * that is no number (of the dtype), is TN_ERR_FORMAT with line and column. */
 TN_API tn_array *tn_load_csv_with(const char *path, const tn_csv_opts *opts);
 /* An array of at most two axes; a vector becomes a column. */
 TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opts *opts) TN_MUST_CHECK;

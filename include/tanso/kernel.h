@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of one's own, compiled for whatever device the arrays are on: by the system's C compiler for the CPU, by NVRTC
- * for a GPU; kept in the folder of compiled kernels, so that the next process finds them.
+ * Kernels of one's own, compiled for whatever device the arrays are on: by the system's C compiler for the CPU, by
+ * NVRTC for a GPU; kept in the folder of compiled kernels, so that the next process finds them.
  *
  *     tn_kernel *add = tn_elementwise("T x, T y", "T z", "z = x + y", "add");
  *     tn_array *z = tn_call(add, TN_ARGS(a, 2.0));
@@ -12,14 +12,14 @@
  * Elementwise kernels and reductions are operations like any other: they only record, and are fused with what is around
  * them. tn_launch runs a raw kernel at once.
  *
- * A kernel is known by its texts: it is made once, lives as long as the process, and is never freed; making an equal one
- * again gives the same. Constructors never return NULL: a kernel that could not be made (a parameter list that can't be
- * read) is an inert one, whose calls give its error. What only a compiler can find is reported when the kernel is
- * compiled, as TN_ERR_COMPILE with the compiler's words and the text's numbered lines. User texts can't be run by the
- * reference evaluator, so they need a compiler whatever tn_set_compile says.
+ * A kernel is known by its texts: it is made once, lives as long as the process, and is never freed; making an equal
+ * one again gives the same. Constructors never return NULL: a kernel that could not be made (a parameter list that
+ * can't be read) is an inert one, whose calls give its error. What only a compiler can find is reported when the kernel
+ * is compiled, as TN_ERR_COMPILE with the compiler's words and the text's numbered lines. User texts can't be run by
+ * the reference evaluator, so they need a compiler whatever tn_set_compile says.
  *
- * Texts are in the common part of C and CUDA C. Numbers are C's: 0.5 is a double, and makes float into double; write (T)0.5.
- * In them:
+ * Texts are in the common part of C and CUDA C. Numbers are C's: 0.5 is a double, and makes float into double; write
+ * (T)0.5. In them:
  *
  *     T, U, ...      a capital letter in a parameter list stands for a dtype: inputs with one letter promote to one
  *                    dtype, as NumPy's operands do, and the letter is that C type in the text. Other parameters name
@@ -47,8 +47,8 @@ typedef struct tn_kernel tn_kernel;
 
 /* ---- arguments --------------------------------------------------------------------------------------------- */
 
-/* An array, or a C number with its type. In tn_call a number promotes weakly, as operands do; tn_launch passes it as the
- * C type it has. */
+/* An array, or a C number with its type. In tn_call a number promotes weakly, as operands do; tn_launch passes it as
+ * the C type it has. */
 typedef struct tn_arg {
     const tn_array *array; /* NULL: a number */
     tn_dtype dtype;        /* of the number */
@@ -64,8 +64,8 @@ typedef struct tn_args {
     const tn_arg *arg;
 } tn_args;
 
-/* TN_ARGS(x, 2.0, n): 1 to 16 arrays and numbers. TN_NO_ARGS: none. TN_WRITES(x), in the arguments of tn_launch: an array
- * that the kernel writes into. */
+/* TN_ARGS(x, 2.0, n): 1 to 16 arrays and numbers. TN_NO_ARGS: none. TN_WRITES(x), in the arguments of tn_launch: an
+ * array that the kernel writes into. */
 static inline tn_arg tn__arg_array(const tn_array *x)
 {
     tn_arg arg = {x, TN_DTYPE_DEFAULT, false, {0}};
@@ -151,10 +151,10 @@ TN__ARG_WHOLE(u64, unsigned long long, TN_UINT64)
 
 /* ---- gradients --------------------------------------------------------------------------------------------- */
 
-/* What a gradient function gets: the kernel's inputs as the text saw them (broadcast and cast), its outputs (of a reduction
- * with reduced axes kept as extents of 1), and the gradients of the outputs (zeros where nothing flows). It sets result[k] to the gradient
- * of inputs[k], made of any array functions (then it can be differentiated again); NULL stands for zero. A result
- * broadcasts and is cast to its input. All arrays belong to the call. */
+/* What a gradient function gets: the kernel's inputs as the text saw them (broadcast and cast), its outputs (of a
+ * reduction with reduced axes kept as extents of 1), and the gradients of the outputs (zeros where nothing flows). It
+ * sets result[k] to the gradient of inputs[k], made of any array functions (then it can be differentiated again); NULL
+ * stands for zero. A result broadcasts and is cast to its input. All arrays belong to the call. */
 typedef struct tn_gradient_call {
     int input_count, output_count;
     tn_array *const *inputs, *const *outputs, *const *gradients;
@@ -188,8 +188,8 @@ TN_API tn_kernel *tn_elementwise_with(const char *inputs, const char *outputs, c
 TN_API tn_kernel *tn_reduction_with(const char *inputs, const char *output, const char *map, const char *reduce,
                                     const char *post, const char *identity, const char *name,
                                     const tn_kernel_opts *opts);
-/* A whole source with the function `name`: for GPUs CUDA C, in which it is an extern "C" __global__ function; for the CPU
- * C, in which it is an ordinary one. */
+/* A whole source with the function `name`: for GPUs CUDA C, in which it is an extern "C" __global__ function; for the
+ * CPU C, in which it is an ordinary one. */
 TN_API tn_kernel *tn_raw_kernel(const char *source, const char *name);
 
 /* TN_OK, or what is wrong with a kernel that could not be made. */
@@ -210,8 +210,8 @@ typedef struct tn_call_opts {
 
 /* Records a call of an elementwise kernel with one output, or of a reduction. */
 TN_API tn_array *tn_call_with(const tn_kernel *kernel, tn_args args, const tn_call_opts *opts);
-/* The same for several outputs, as many as the kernel has, into results[0], ...: an array there is written as by `out`, a
- * NULL becomes a new array (on failure an error array). */
+/* The same for several outputs, as many as the kernel has, into results[0], ...: an array there is written as by `out`,
+ * a NULL becomes a new array (on failure an error array). */
 TN_API tn_status tn_call_into_with(const tn_kernel *kernel, tn_args args, int count, tn_array **results,
                                    const tn_call_opts *opts);
 
@@ -222,10 +222,10 @@ typedef struct tn_launch_opts {
 } tn_launch_opts;
 
 /* Runs a raw kernel now (on a GPU: starts it, in order with everything else). Arrays are computed first and passed as
- * pointers to their elements in C order; numbers as their C type; on a GPU up to 4 KiB together. Into arrays that are not
- * in TN_WRITES the kernel must not write: others may share their memory. An array that it writes keeps shape and dtype,
- * and has memory of its own. All arrays are on one device, which decides the language of the source. Indices are not
- * checked by anybody. On the CPU the function is called once, in the calling thread. */
+ * pointers to their elements in C order; numbers as their C type; on a GPU up to 4 KiB together. Into arrays that are
+ * not in TN_WRITES the kernel must not write: others may share their memory. An array that it writes keeps shape and
+ * dtype, and has memory of its own. All arrays are on one device, which decides the language of the source. Indices are
+ * not checked by anybody. On the CPU the function is called once, in the calling thread. */
 TN_API tn_status tn_launch_with(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts);
 
 #ifndef TN_NO_MACROS

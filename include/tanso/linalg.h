@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linear algebra with NumPy's names and semantics (numpy.linalg): of matrices, the last two axes; the leading axes are a batch.
+ * Linear algebra with NumPy's names and semantics (numpy.linalg): of matrices, the last two axes; the leading axes are
+ * a batch.
  *
- * Computed by LAPACK with NumPy's drivers, so that signs and orders agree with it; a build without LAPACK says which package
- * brings it. Dtypes: float32, float64, complex64, complex128; integers and bool as float64; float16 and bfloat16 are
- * TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is no result (singular, not
- * positive definite, values that do not converge) is TN_ERR_VALUE when the result is evaluated.
+ * Computed by LAPACK with NumPy's drivers, so that signs and orders agree with it; a build without LAPACK says which
+ * package brings it. Dtypes: float32, float64, complex64, complex128; integers and bool as float64; float16 and
+ * bfloat16 are TN_ERR_DTYPE. As NumPy, single precision is computed in double and rounded. A matrix for which there is
+ * no result (singular, not positive definite, values that do not converge) is TN_ERR_VALUE when the result is
+ * evaluated.
  *
- * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more (for singular values 256 x 256), up to 16
- * of them, or any number of 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a vector. For others, for eig, and where cuSOLVER is
- * not installed, the operands are moved to the CPU at once, and the results back.
+ * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more (for singular values 256 x
+ * 256), up to 16 of them, or any number of 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a
+ * vector. For others, for eig, and where cuSOLVER is not installed, the operands are moved to the CPU at once, and the
+ * results back.
  *
  * Differentiable: all but matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
- * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and eigenvectors exist
- * where the values differ from each other, and for complex matrices where the loss does not depend on the vectors' phases.
- * Matrices that cholesky and eigh take to be Hermitian get Hermitian gradients.
+ * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and
+ * eigenvectors exist where the values differ from each other, and for complex matrices where the loss does not depend
+ * on the vectors' phases. Matrices that cholesky and eigh take to be Hermitian get Hermitian gradients.
  *
- * Functions with several results set all of them, on an error to error arrays, and return the status; NULL stands for a result
- * that is not wanted.
+ * Functions with several results set all of them, on an error to error arrays, and return the status; NULL stands for a
+ * result that is not wanted.
  */
 #ifndef TANSO_LINALG_H
 #define TANSO_LINALG_H
@@ -46,11 +49,13 @@ typedef struct tn_pinv_opts {
 } tn_pinv_opts;
 /* The Moore-Penrose inverse; rcond is 1e-15 by default. */
 TN_API tn_array *tn_linalg_pinv_with(const tn_array *a, const tn_pinv_opts *opts);
-/* Number of singular values above tol, int64, 0 of an empty matrix; by default rcond is max(m, n) times the dtype's epsilon. */
+/* Number of singular values above tol, int64, 0 of an empty matrix; by default rcond is max(m, n) times the dtype's
+ * epsilon. */
 TN_API tn_array *tn_linalg_matrix_rank_with(const tn_array *a, const tn_pinv_opts *opts);
-/* x with the least |a x - b|, and of those the least |x|, for one matrix; b of one or two axes. residuals: the squares of
- * |a x - b|, one a column of b, empty unless a has full column rank and more rows than columns; rank: int32, 0-d; s: singular
- * values of a. rcond as above, by default max(m, n) times the dtype's epsilon; negative: the epsilon. Evaluates. */
+/* x with the least |a x - b|, and of those the least |x|, for one matrix; b of one or two axes. residuals: the squares
+ * of |a x - b|, one a column of b, empty unless a has full column rank and more rows than columns; rank: int32, 0-d; s:
+ * singular values of a. rcond as above, by default max(m, n) times the dtype's epsilon; negative: the epsilon.
+ * Evaluates. */
 TN_API tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals,
                                       tn_array **rank, tn_array **s, const tn_pinv_opts *opts);
 
@@ -82,7 +87,8 @@ typedef struct tn_svd_opts {
     bool hermitian; /* a is Hermitian: by eigenvalues */
 } tn_svd_opts;
 /* a = u diag(s) vh, s real, the largest first. */
-TN_API tn_status tn_linalg_svd_with(const tn_array *a, tn_array **u, tn_array **s, tn_array **vh, const tn_svd_opts *opts);
+TN_API tn_status tn_linalg_svd_with(const tn_array *a, tn_array **u, tn_array **s, tn_array **vh,
+                                    const tn_svd_opts *opts);
 TN_API tn_array *tn_linalg_svdvals(const tn_array *a);
 
 /* Of Hermitian matrices: eigenvalues w, real, ascending, and eigenvectors, the columns of v. */
@@ -96,8 +102,8 @@ TN_API tn_array *tn_linalg_eigvals(const tn_array *a);
 
 /* a multiplied by itself; n < 0: the inverse's power. */
 TN_API tn_array *tn_linalg_matrix_power(const tn_array *a, int64_t n);
-/* x with tensordot(a, x) = b: b's axes are a's first ones (a's axes named in `axes`, default none, are moved behind the others
- * first), and the extents of the rest must multiply to as many. */
+/* x with tensordot(a, x) = b: b's axes are a's first ones (a's axes named in `axes`, default none, are moved behind the
+ * others first), and the extents of the rest must multiply to as many. */
 TN_API tn_array *tn_linalg_tensorsolve(const tn_array *a, const tn_array *b, tn_axes axes);
 /* The inverse of tensordot(a, x, ind axes): the axes from `ind` on come first, then those before it. */
 TN_API tn_array *tn_linalg_tensorinv(const tn_array *a, int ind);
@@ -130,9 +136,9 @@ typedef struct tn_norm_opts {
     bool keepdims;
     tn_array *out;     /* receives the result, as tn_assign does; of its shape */
 } tn_norm_opts;
-/* Vectors: sum(|x|^p)^(1/p); infinity the largest |x|, -infinity the smallest, 0 the number of others than 0. Matrices: 1 and
- * infinity the largest sum of a column, of a row, 2 the largest singular value, their negatives the smallest; TN_FRO, the root
- * of the sum of squares, TN_NUC, the sum of singular values. */
+/* Vectors: sum(|x|^p)^(1/p); infinity the largest |x|, -infinity the smallest, 0 the number of others than 0. Matrices:
+ * 1 and infinity the largest sum of a column, of a row, 2 the largest singular value, their negatives the smallest;
+ * TN_FRO, the root of the sum of squares, TN_NUC, the sum of singular values. */
 TN_API tn_array *tn_linalg_norm_with(const tn_array *x, const tn_norm_opts *opts);
 /* |a| |a^-1| in a norm of matrices; the default is TN_ORD(2), by singular values, for any matrix. */
 TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making and rearranging arrays, as NumPy has it: ranges, grids, diagonals and triangles; moving axes, rolling, tiling, padding,
- * joining, splitting. All are differentiable; shapes and axes follow NumPy, negative axes count from the end. What tanso/array.h
- * has under the same subject is not repeated here.
+ * Making and rearranging arrays, as NumPy has it: ranges, grids, diagonals and triangles; moving axes, rolling, tiling,
+ * padding, joining, splitting. All are differentiable; shapes and axes follow NumPy, negative axes count from the end.
+ * What tanso/array.h has under the same subject is not repeated here.
  */
 #ifndef TANSO_MANIPULATE_H
 #define TANSO_MANIPULATE_H
@@ -37,12 +37,15 @@ typedef struct tn_space_opts {
     double base;    /* logspace; default 10 */
 } tn_space_opts;
 
-/* `count` numbers from start to stop, which broadcast; evenly spaced, or their logarithms are. linspace to an integer dtype
- * rounds down. */
-TN_API tn_array *tn_linspace_arrays_with(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts);
-TN_API tn_array *tn_logspace_with(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts);
+/* `count` numbers from start to stop, which broadcast; evenly spaced, or their logarithms are. linspace to an integer
+ * dtype rounds down. */
+TN_API tn_array *tn_linspace_arrays_with(const tn_array *start, const tn_array *stop, int64_t count,
+                                         const tn_space_opts *opts);
+TN_API tn_array *tn_logspace_with(const tn_array *start, const tn_array *stop, int64_t count,
+                                  const tn_space_opts *opts);
 /* Both of one sign and not 0, the ends exact. */
-TN_API tn_array *tn_geomspace_with(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts);
+TN_API tn_array *tn_geomspace_with(const tn_array *start, const tn_array *stop, int64_t count,
+                                   const tn_space_opts *opts);
 
 typedef struct tn_grid_opts {
     char _;
@@ -91,8 +94,8 @@ TN_API tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, t
 /* The second axis reversed (of at least two); the first. */
 TN_API tn_array *tn_fliplr(const tn_array *x);
 TN_API tn_array *tn_flipud(const tn_array *x);
-/* Elements moved by `shift` places, those that leave come in at the other end: along each of `axes` by its own shift (one shift
- * serves all), or over the flat array when the list is empty. */
+/* Elements moved by `shift` places, those that leave come in at the other end: along each of `axes` by its own shift
+ * (one shift serves all), or over the flat array when the list is empty. */
 TN_API tn_array *tn_roll(const tn_array *x, int count, const int64_t *shift, tn_axes axes);
 /* Turned k times by 90 degrees from the first toward the second of two axes (an empty list: 0 and 1). */
 TN_API tn_array *tn_rot90(const tn_array *x, int k, tn_axes axes);
@@ -107,8 +110,8 @@ TN_API tn_array *tn_resize(const tn_array *x, tn_shape shape);
 
 typedef struct tn_pad_opts {
     char _;
-    const char *mode;                /* NumPy's: "constant" (default), "edge", "linear_ramp", "maximum", "mean", "median",
-                                        "minimum", "reflect", "symmetric", "wrap", "empty" */
+    const char *mode; /* NumPy's: "constant" (default), "edge", "linear_ramp", "maximum", "mean", "median",
+                         "minimum", "reflect", "symmetric", "wrap", "empty" */
     const double (*values)[2];       /* constant, linear_ramp: before and after, a pair an axis; default 0 */
     const int64_t (*stat_length)[2]; /* maximum, mean, median, minimum: of how many elements; default: all */
     bool odd;                        /* reflect, symmetric: 2 edge - reflection (reflect_type='odd') */
@@ -119,8 +122,8 @@ TN_API tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const
 
 /* ---- joining and splitting --------------------------------------------------------------------------------- */
 
-/* `count` >= 1 arrays one below the other, vectors as rows; side by side, vectors one behind the other; one behind the other along a
- * third axis; vectors as the columns of a matrix, beside matrices. Dtypes promote. */
+/* `count` >= 1 arrays one below the other, vectors as rows; side by side, vectors one behind the other; one behind the
+ * other along a third axis; vectors as the columns of a matrix, beside matrices. Dtypes promote. */
 TN_API tn_array *tn_vstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_hstack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_vstack_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);
@@ -131,9 +134,10 @@ TN_API tn_array *tn_column_stack(int count, const tn_array *const *arrays);
 TN_API tn_array *tn_block(int rows, int columns, const tn_array *const *blocks);
 /* Joined along an axis; both flat when the list is empty. */
 TN_API tn_array *tn_append(const tn_array *x, const tn_array *values, tn_axes axis);
-/* x with `values` put in front of the `count` positions along an axis, or in the flat array when the list is empty. One position:
- * all of the values there, broadcast on the other axes; several: one value each. */
-TN_API tn_array *tn_insert(const tn_array *x, int count, const int64_t *positions, const tn_array *values, tn_axes axis);
+/* x with `values` put in front of the `count` positions along an axis, or in the flat array when the list is empty. One
+ * position: all of the values there, broadcast on the other axes; several: one value each. */
+TN_API tn_array *tn_insert(const tn_array *x, int count, const int64_t *positions, const tn_array *values,
+                           tn_axes axis);
 /* x without the positions. */
 TN_API tn_array *tn_delete(const tn_array *x, int count, const int64_t *positions, tn_axes axis);
 /* `sections` parts, the first ones longer by one where the extent is no multiple. */
@@ -142,10 +146,12 @@ TN_API tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_ar
 TN_API tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out);
 /* The last two axes exchanged. */
 TN_API tn_array *tn_matrix_transpose(const tn_array *x);
-/* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the windows' own.
- * A window's elements are read where they are used: none are stored beforehand, unless windows slide along several axes. */
+/* Windows that slide along axes (none: along every one): x's axes, each shorter by its window's extent less 1, then the
+ * windows' own. A window's elements are read where they are used: none are stored beforehand, unless windows slide
+ * along several axes. */
 TN_API tn_array *tn_sliding_window_view(const tn_array *x, tn_shape window, tn_axes axes);
-/* An array without what is all zero at its front and back (either may be left out), along every axis or those given; evaluates it. */
+/* An array without what is all zero at its front and back (either may be left out), along every axis or those given;
+ * evaluates it. */
 TN_API tn_array *tn_trim_zeros(const tn_array *x, bool front, bool back);
 TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes axes);
 

@@ -95,8 +95,8 @@ TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation)
  * one. */
 TN_API tn_layer *tn_layer_parse(const char *text);
 
-/* The layer's output for x; makes what parameters its shape was still needed for. An error array, which names the layer, if x does
- * not suit it. */
+/* The layer's output for x; makes what parameters its shape was still needed for. An error array, which names the
+ * layer, if x does not suit it. */
 TN_API tn_array *tn_forward(tn_layer *layer, const tn_array *x);
 /* Frees a layer, its children and parameters. NULL is ignored. */
 TN_API void tn_layer_free(tn_layer *layer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of arrays beyond tn_matmul, as NumPy has them. All are made of matrix products and sums, and differentiable. */
+/* Products of arrays beyond tn_matmul, as NumPy has them. All are made of matrix products and sums, and
+ * differentiable. */
 #ifndef TANSO_PRODUCT_H
 #define TANSO_PRODUCT_H
 
@@ -9,16 +10,16 @@
 extern "C" {
 #endif
 
-/* NumPy's dot: of vectors their inner product, of matrices the matrix product, with a scalar the product; else the sum over a's
- * last and b's second to last axis. */
+/* NumPy's dot: of vectors their inner product, of matrices the matrix product, with a scalar the product; else the sum
+ * over a's last and b's second to last axis. */
 TN_API tn_array *tn_dot(const tn_array *a, const tn_array *b);
 /* The inner product of the flat arrays (the first conjugated, if complex). */
 TN_API tn_array *tn_vdot(const tn_array *a, const tn_array *b);
 /* The sum of products along the last axes, with broadcasting (NumPy 2's vecdot). */
 TN_API tn_array *tn_vecdot(const tn_array *a, const tn_array *b, int axis);
 TN_API tn_array *tn_vecdot_with(const tn_array *a, const tn_array *b, int axis, const tn_out_opts *opts);
-/* Matrices in the last two axes of one operand times vectors in the last axis of the other, with broadcasting (NumPy 2's matvec and
- * vecmat, which conjugates the vectors). */
+/* Matrices in the last two axes of one operand times vectors in the last axis of the other, with broadcasting (NumPy
+ * 2's matvec and vecmat, which conjugates the vectors). */
 TN_API tn_array *tn_matvec(const tn_array *a, const tn_array *x);
 TN_API tn_array *tn_vecmat(const tn_array *x, const tn_array *a);
 /* The sum over the last axes of both. */
@@ -37,13 +38,15 @@ typedef struct tn_cross_opts {
 TN_API tn_array *tn_cross_with(const tn_array *a, const tn_array *b, const tn_cross_opts *opts);
 
 /*
- * Einstein summation: "ij,jk->ik". Letters name axes; a letter that is not behind the arrow is summed over; without an arrow the
- * result has the letters that occur once, in alphabetical order; "..." stands for axes that broadcast. Repeated letters of an
- * operand take its diagonal. Operands are contracted in pairs from the left, each letter summed as soon as no one else needs it, all
- * in their common dtype, or in out's where that holds each operand. opts: casting is "safe" by default.
+ * Einstein summation: "ij,jk->ik". Letters name axes; a letter that is not behind the arrow is summed over; without an
+ * arrow the result has the letters that occur once, in alphabetical order; "..." stands for axes that broadcast.
+ * Repeated letters of an operand take its diagonal. Operands are contracted in pairs from the left, each letter summed
+ * as soon as no one else needs it, all in their common dtype, or in out's where that holds each operand. opts: casting
+ * is "safe" by default.
  */
 TN_API tn_array *tn_einsum(const char *subscripts, int count, const tn_array *const *operands);
-TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_array *const *operands, const tn_out_opts *opts);
+TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_array *const *operands,
+                                const tn_out_opts *opts);
 
 #ifndef TN_NO_MACROS
 #define tn_dot(a, b) TN_AT(tn_dot)(TN_ARG(a), TN_ARG(b))

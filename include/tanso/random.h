@@ -50,56 +50,69 @@ TN_API tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opt
 TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_random_opts *opts);
 
 /*
- * Distributions with parameters. A parameter is an array or a C number; they broadcast to `shape`, and TN_FIT as the shape stands
- * for what they broadcast to. Parameters given as numbers are checked (TN_ERR_VALUE); where an array's element is out of range,
- * the result is NaN (0 for integers). Floats are float32 by default, whole numbers int64. opts: dtype, device, generator.
+ * Distributions with parameters. A parameter is an array or a C number; they broadcast to `shape`, and TN_FIT as the
+ * shape stands for what they broadcast to. Parameters given as numbers are checked (TN_ERR_VALUE); where an array's
+ * element is out of range, the result is NaN (0 for integers). Floats are float32 by default, whole numbers int64.
+ * opts: dtype, device, generator.
  */
 #define TN_FIT ((tn_shape){.ndim = -1})
 
 /* Density exp(-x / scale) / scale. */
 TN_API tn_array *tn_random_exponential_with(const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
 /* Density proportional to x^(k - 1) exp(-x / scale), of shape k. */
-TN_API tn_array *tn_random_gamma_with(const tn_array *k, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_gamma_with(const tn_array *k, const tn_array *scale, tn_shape shape,
+                                      const tn_random_opts *opts);
 /* Density proportional to x^(a - 1) (1 - x)^(b - 1). */
 TN_API tn_array *tn_random_beta_with(const tn_array *a, const tn_array *b, tn_shape shape, const tn_random_opts *opts);
 /* The sum of df squared normals. */
 TN_API tn_array *tn_random_chisquare_with(const tn_array *df, tn_shape shape, const tn_random_opts *opts);
 /* The ratio of two such over their degrees of freedom. */
-TN_API tn_array *tn_random_f_with(const tn_array *numerator, const tn_array *denominator, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_f_with(const tn_array *numerator, const tn_array *denominator, tn_shape shape,
+                                  const tn_random_opts *opts);
 /* Student's t. */
 TN_API tn_array *tn_random_standard_t_with(const tn_array *df, tn_shape shape, const tn_random_opts *opts);
 /* exp of a normal with that mean and deviation. */
-TN_API tn_array *tn_random_lognormal_with(const tn_array *mean, const tn_array *sigma, tn_shape shape, const tn_random_opts *opts);
-TN_API tn_array *tn_random_laplace_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
-TN_API tn_array *tn_random_logistic_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
-TN_API tn_array *tn_random_gumbel_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
-TN_API tn_array *tn_random_cauchy_with(const tn_array *loc, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_lognormal_with(const tn_array *mean, const tn_array *sigma, tn_shape shape,
+                                          const tn_random_opts *opts);
+TN_API tn_array *tn_random_laplace_with(const tn_array *loc, const tn_array *scale, tn_shape shape,
+                                        const tn_random_opts *opts);
+TN_API tn_array *tn_random_logistic_with(const tn_array *loc, const tn_array *scale, tn_shape shape,
+                                         const tn_random_opts *opts);
+TN_API tn_array *tn_random_gumbel_with(const tn_array *loc, const tn_array *scale, tn_shape shape,
+                                       const tn_random_opts *opts);
+TN_API tn_array *tn_random_cauchy_with(const tn_array *loc, const tn_array *scale, tn_shape shape,
+                                       const tn_random_opts *opts);
 TN_API tn_array *tn_random_rayleigh_with(const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
 /* (-log U)^(1 / a); U^(-1 / a) - 1 (Lomax); U^(1 / a), of uniform U. */
 TN_API tn_array *tn_random_weibull_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_pareto_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_power_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
 /* A density that rises from left to mode and falls to right. */
-TN_API tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right, tn_shape shape,
-                                           const tn_random_opts *opts);
+TN_API tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right,
+                                           tn_shape shape, const tn_random_opts *opts);
 /* Inverse Gaussian. */
-TN_API tn_array *tn_random_wald_with(const tn_array *mean, const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_wald_with(const tn_array *mean, const tn_array *scale, tn_shape shape,
+                                     const tn_random_opts *opts);
 /* Angles about the direction mu, in [-pi, pi]: density proportional to exp(kappa cos(x - mu)). */
-TN_API tn_array *tn_random_vonmises_with(const tn_array *mu, const tn_array *kappa, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_vonmises_with(const tn_array *mu, const tn_array *kappa, tn_shape shape,
+                                         const tn_random_opts *opts);
 /* The number of trials up to the first success, of chance p each. */
 TN_API tn_array *tn_random_geometric_with(const tn_array *p, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_poisson_with(const tn_array *mean, tn_shape shape, const tn_random_opts *opts);
 /* Successes in n trials of chance p. */
-TN_API tn_array *tn_random_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape,
+                                         const tn_random_opts *opts);
 /* Failures before the n-th success. */
-TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
+TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_array *p, tn_shape shape,
+                                                  const tn_random_opts *opts);
 /* How many of `taken`, drawn without putting back, are good, where so many are good and so many bad: below 1e9 each. */
-TN_API tn_array *tn_random_hypergeometric_with(const tn_array *good, const tn_array *bad, const tn_array *taken, tn_shape shape,
-                                               const tn_random_opts *opts);
-/* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,), int64. */
+TN_API tn_array *tn_random_hypergeometric_with(const tn_array *good, const tn_array *bad, const tn_array *taken,
+                                               tn_shape shape, const tn_random_opts *opts);
+/* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,),
+ * int64. */
 TN_API tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
-/* Vectors with that mean, a vector, and covariance, a symmetric matrix whose eigenvalues are not negative (those that are count as
- * 0): shape + (extent of mean,). */
+/* Vectors with that mean, a vector, and covariance, a symmetric matrix whose eigenvalues are not negative (those that
+ * are count as 0): shape + (extent of mean,). */
 TN_API tn_array *tn_random_multivariate_normal_with(const tn_array *mean, const tn_array *covariance, tn_shape shape,
                                                     const tn_random_opts *opts);
 /* Fractions that sum to 1: shape + (extent of alpha,). */
@@ -112,7 +125,8 @@ typedef struct tn_choice_opts {
     tn_device device;        /* default: current */
     tn_generator *generator; /* default: the thread's */
 } tn_choice_opts;
-/* Positions from 0 to n - 1, int64: tn_take(x, tn_random_choice(tn_dim(x, 0), TN_SHAPE(5)), 0) chooses elements of x. */
+/* Positions from 0 to n - 1, int64: tn_take(x, tn_random_choice(tn_dim(x, 0), TN_SHAPE(5)), 0) chooses elements of
+ * x. */
 TN_API tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choice_opts *opts);
 /* x with an axis, by default the first, in random order; and the same, in place: the handle is pointed at it. */
 TN_API tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts);
@@ -168,10 +182,12 @@ TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts)
     TN_AT(tn_random_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_negative_binomial(a, b, shape, ...) \
     TN_AT(tn_random_negative_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_triangular(left, mode, right, shape, ...) \
-    TN_AT(tn_random_triangular_with)(TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_hypergeometric(good, bad, taken, shape, ...) \
-    TN_AT(tn_random_hypergeometric_with)(TN_ARG(good), TN_ARG(bad), TN_ARG(taken), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_triangular(left, mode, right, shape, ...)                                                            \
+    TN_AT(tn_random_triangular_with)                                                                                   \
+    (TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#define tn_random_hypergeometric(good, bad, taken, shape, ...)                                                         \
+    TN_AT(tn_random_hypergeometric_with)                                                                               \
+    (TN_ARG(good), TN_ARG(bad), TN_ARG(taken), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_multivariate_normal(mean, covariance, shape, ...) \
     TN_AT(tn_random_multivariate_normal_with)(mean, covariance, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_multinomial(n, p, shape, ...) \

@@ -2,9 +2,9 @@
 /*
  * Sorting, searching, scans, and sets, as NumPy has them.
  *
- * Elements are in NumPy's order: numbers ascending, NaN last; zeros of either sign are equal. Sorting is stable. A GPU without
- * a kernel of its own for one of the operations beneath (sort, argsort, cumsum and its kin, search) has it computed on the CPU:
- * the operand is moved there and the result back, at once.
+ * Elements are in NumPy's order: numbers ascending, NaN last; zeros of either sign are equal. Sorting is stable. A GPU
+ * without a kernel of its own for one of the operations beneath (sort, argsort, cumsum and its kin, search) has it
+ * computed on the CPU: the operand is moved there and the result back, at once.
  */
 #ifndef TANSO_SORT_H
 #define TANSO_SORT_H
@@ -28,18 +28,19 @@ typedef struct tn_axis_opts {
 TN_API tn_array *tn_sort_with(const tn_array *x, const tn_axis_opts *opts);
 /* int64 positions that sort x along the axis. */
 TN_API tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts);
-/* An order in which the elements at the `count` positions kth are where sorting puts them, smaller ones before and larger ones
- * behind; of short rows, for several positions and on a GPU it is the sorted order. Each kth is checked against the extent, negative
- * ones count from the end. */
+/* An order in which the elements at the `count` positions kth are where sorting puts them, smaller ones before and
+ * larger ones behind; of short rows, for several positions and on a GPU it is the sorted order. Each kth is checked
+ * against the extent, negative ones count from the end. */
 TN_API tn_array *tn_partition_with(const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts);
 TN_API tn_array *tn_argpartition_with(const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts);
-/* The k largest elements along the axis, largest first, NaN before all; their int64 positions into *positions unless that is
- * NULL. */
+/* The k largest elements along the axis, largest first, NaN before all; their int64 positions into *positions unless
+ * that is NULL. */
 TN_API tn_array *tn_topk_with(const tn_array *x, int64_t k, tn_array **positions, const tn_axis_opts *opts);
 /* int64 positions that sort by the last of `count` keys (equal shapes), ties by the one before it, and so on. */
 TN_API tn_array *tn_lexsort_with(int count, const tn_array *const *keys, const tn_axis_opts *opts);
 
-/* Sorted along the last axis, as complex numbers: complex64 of complex64 and of integers of 8 and 16 bits, else complex128. */
+/* Sorted along the last axis, as complex numbers: complex64 of complex64 and of integers of 8 and 16 bits, else
+ * complex128. */
 TN_API tn_array *tn_sort_complex(const tn_array *x);
 
 /* ---- scans: of the flat array by default ---- */
@@ -47,7 +48,8 @@ TN_API tn_array *tn_sort_complex(const tn_array *x);
 /* Sums, products of the elements up to each one. */
 TN_API tn_array *tn_cumsum_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cumprod_with(const tn_array *x, const tn_axis_opts *opts);
-/* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. The gradient goes to the element, of equal ones the last. */
+/* NumPy's maximum.accumulate and minimum.accumulate; NaN wins. The gradient goes to the element, of equal ones the
+ * last. */
 TN_API tn_array *tn_cummax_with(const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_cummin_with(const tn_array *x, const tn_axis_opts *opts);
 /* The scans with NaN as 0, as 1. */
@@ -63,8 +65,8 @@ typedef struct tn_search_opts {
 
 /* Where each of `values` (any shape) goes in a sorted vector so that it stays sorted; int64. */
 TN_API tn_array *tn_searchsorted_with(const tn_array *sorted, const tn_array *values, const tn_search_opts *opts);
-/* The number of the bin of each x: i with bins[i-1] <= x < bins[i] for ascending bins, the other way round for descending
- * ones (found by reading the first and the last bin); .right moves the equality to the other end. */
+/* The number of the bin of each x: i with bins[i-1] <= x < bins[i] for ascending bins, the other way round for
+ * descending ones (found by reading the first and the last bin); .right moves the equality to the other end. */
 TN_API tn_array *tn_digitize_with(const tn_array *x, const tn_array *bins, const tn_search_opts *opts);
 
 /* ---- sets: read on the host how many elements they have, so they evaluate; results are sorted vectors ---- */
@@ -72,14 +74,15 @@ TN_API tn_array *tn_digitize_with(const tn_array *x, const tn_array *bins, const
 typedef struct tn_unique_opts {
     char _;
     tn_array **index;   /* out: int64 positions of the first occurrences in the flat array */
-    tn_array **inverse; /* out: int64 positions in the result that rebuild x, in x's shape (with an axis: a vector of its extent) */
+    tn_array **inverse; /* out: int64 positions in the result that rebuild x, in x's shape (with an axis: a vector of
+                           its extent) */
     tn_array **counts;  /* out: int64 numbers of occurrences */
     tn_axes axis;       /* one: compares the subarrays along it; default: the elements of the flat array */
     bool distinct_nan;  /* NumPy's equal_nan=False */
 } tn_unique_opts;
 
-/* The distinct elements in ascending order; NaNs count as one, but with distinct_nan. With an axis: the distinct subarrays along
- * it, in the order of their elements; of those, NaNs make all that hold one distinct. */
+/* The distinct elements in ascending order; NaNs count as one, but with distinct_nan. With an axis: the distinct
+ * subarrays along it, in the order of their elements; of those, NaNs make all that hold one distinct. */
 TN_API tn_array *tn_unique_with(const tn_array *x, const tn_unique_opts *opts);
 /* Which elements of x are in `set`: bool of x's shape; the other way round with `invert`. */
 TN_API tn_array *tn_isin(const tn_array *x, const tn_array *set, bool invert);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics, differences, histograms and interpolation, as NumPy has them. Differentiable but for counts and positions.
- * Functions that take tn_reduce_opts reduce all axes by default and honour axis, keepdims, dtype, ddof and out as tn_sum and tn_var
- * do; the functions of sums, means, variances and extremes read `where` and `initial` too.
+ * Statistics, differences, histograms and interpolation, as NumPy has them. Differentiable but for counts and
+ * positions. Functions that take tn_reduce_opts reduce all axes by default and honour axis, keepdims, dtype, ddof and
+ * out as tn_sum and tn_var do; the functions of sums, means, variances and extremes read `where` and `initial` too.
  */
 #ifndef TANSO_STATISTICS_H
 #define TANSO_STATISTICS_H
@@ -25,14 +25,15 @@ typedef struct tn_quantile_opts {
     tn_axes axis;       /* default: all */
     bool keepdims;
     const char *method; /* NumPy's: "linear" (default), "lower", "higher", "midpoint", "nearest", "inverted_cdf",
-                           "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
-                           "median_unbiased", "normal_unbiased" (Hyndman and Fan 1996) */
+                           "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+                           "weibull", "median_unbiased", "normal_unbiased" (Hyndman and Fan 1996) */
     tn_array *out;      /* receives the result, as tn_assign does */
-    const tn_array *weights; /* none negative, of x's shape, or a vector along the one axis given; "inverted_cdf" only */
+    const tn_array
+        *weights; /* none negative, of x's shape, or a vector along the one axis given; "inverted_cdf" only */
 } tn_quantile_opts;
 
-/* The quantiles q (of any shape, in [0, 1]; percentile: in [0, 100]): q's axes come first. q is read, so it is evaluated. A NaN in
- * a slice makes its quantiles NaN; the nan functions leave NaNs out. */
+/* The quantiles q (of any shape, in [0, 1]; percentile: in [0, 100]): q's axes come first. q is read, so it is
+ * evaluated. A NaN in a slice makes its quantiles NaN; the nan functions leave NaNs out. */
 TN_API tn_array *tn_quantile_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts);
 TN_API tn_array *tn_percentile_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts);
 TN_API tn_array *tn_nanquantile_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts);
@@ -40,9 +41,10 @@ TN_API tn_array *tn_nanpercentile_with(const tn_array *x, const tn_array *q, con
 
 /* ---- means ------------------------------------------------------------------------------------------------- */
 
-/* The mean with weights of x's shape, or with one axis for each axis given, in that order (NULL: equal weights); the sums of weights, in the
- * result's shape, into *total unless that is NULL. */
-TN_API tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total, const tn_reduce_opts *opts);
+/* The mean with weights of x's shape, or with one axis for each axis given, in that order (NULL: equal weights); the
+ * sums of weights, in the result's shape, into *total unless that is NULL. */
+TN_API tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total,
+                                 const tn_reduce_opts *opts);
 typedef struct tn_cov_opts {
     char _;
     bool by_columns;          /* variables are columns (NumPy's rowvar=False) */
@@ -53,8 +55,8 @@ typedef struct tn_cov_opts {
 } tn_cov_opts;
 /* tn_cov with weights and a dtype. */
 TN_API tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts);
-/* n x n covariances of n variables (rows; one row: a 0-d result) from observations in columns; divisor: count - ddof, ddof -1
- * stands for the usual 1. `by_columns`: variables are columns. */
+/* n x n covariances of n variables (rows; one row: a 0-d result) from observations in columns; divisor: count - ddof,
+ * ddof -1 stands for the usual 1. `by_columns`: variables are columns. */
 TN_API tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof);
 /* Covariances over the product of both deviations, -1 to 1. */
 TN_API tn_array *tn_corrcoef(const tn_array *x, bool by_columns);
@@ -86,36 +88,38 @@ TN_API tn_array *tn_count_nonzero_with(const tn_array *x, const tn_reduce_opts *
 TN_API tn_array *tn_diff(const tn_array *x, int n, int axis);
 /* Differences of neighbours of the flat array, between `begin` and `end` (either may be NULL). */
 TN_API tn_array *tn_ediff1d(const tn_array *x, const tn_array *end, const tn_array *begin);
-/* Second-order central differences along an axis, one-sided at the ends of order 1 (edge_order 2: 2), for samples `spacing` apart, or
- * at the coordinates of a vector. */
+/* Second-order central differences along an axis, one-sided at the ends of order 1 (edge_order 2: 2), for samples
+ * `spacing` apart, or at the coordinates of a vector. */
 TN_API tn_array *tn_gradient(const tn_array *x, double spacing, const tn_array *coordinates, int axis, int edge_order);
-/* The integral along an axis by the trapezoidal rule, for samples `dx` apart, or at `coordinates` (x's shape, or a vector along the
- * axis; NULL: dx). */
+/* The integral along an axis by the trapezoidal rule, for samples `dx` apart, or at `coordinates` (x's shape, or a
+ * vector along the axis; NULL: dx). */
 TN_API tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx, int axis);
-/* Piecewise linear interpolation through (xp, fp), xp ascending; fp's ends beyond them, or `left` and `right` (NULL: fp's ends). */
-TN_API tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right);
+/* Piecewise linear interpolation through (xp, fp), xp ascending; fp's ends beyond them, or `left` and `right` (NULL:
+ * fp's ends). */
+TN_API tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left,
+                           const double *right);
 /* The same of a function that repeats itself: x and xp are taken modulo `period` (not 0), in any order. */
 TN_API tn_array *tn_interp_periodic(const tn_array *x, const tn_array *xp, const tn_array *fp, double period);
 
 /* ---- counting ---------------------------------------------------------------------------------------------- */
 
-/* How often each of 0, 1, ... occurs in a vector of non-negative integers, or its sum of weights (may be NULL; float64 then); at
- * least `minlength` of them. Reads the largest, so it evaluates. */
+/* How often each of 0, 1, ... occurs in a vector of non-negative integers, or its sum of weights (may be NULL; float64
+ * then); at least `minlength` of them. Reads the largest, so it evaluates. */
 TN_API tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t minlength);
 
 typedef struct tn_histogram_opts {
     char _;
     int64_t bins;           /* equal bins between the limits; default 10 */
-    const char *rule;       /* or the rule that tells their number: "auto", "fd", "doane", "scott", "stone", "rice", "sturges",
-                               "sqrt" (NumPy 2's); not with weights */
+    const char *rule;       /* or the rule that tells their number: "auto", "fd", "doane", "scott", "stone", "rice",
+                               "sturges",       "sqrt" (NumPy 2's); not with weights */
     const tn_array *edges;  /* or an ascending vector of edges */
     double low, high;       /* limits of equal bins; default (both 0): the smallest and the largest element */
     bool density;           /* probability density instead of counts */
     const tn_array *weights; /* of x's shape */
 } tn_histogram_opts;
 
-/* Counts of x's elements in bins (int64; the dtype of weights with those), closed on the left, the last one on both sides; the
- * edges, one more than bins, into *edges unless that is NULL. Reads the limits, so it evaluates. */
+/* Counts of x's elements in bins (int64; the dtype of weights with those), closed on the left, the last one on both
+ * sides; the edges, one more than bins, into *edges unless that is NULL. Reads the limits, so it evaluates. */
 TN_API tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn_histogram_opts *opts);
 /* The edges alone. */
 TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogram_opts *opts);
@@ -123,17 +127,19 @@ TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogr
 typedef struct tn_histogramdd_opts {
     char _;
     const int64_t *bins;          /* equal bins, a number a dimension; default: 10 in each */
-    const tn_array *const *edges; /* or ascending vectors of edges, one a dimension; NULL among them: equal bins there */
+    const tn_array *const
+        *edges; /* or ascending vectors of edges, one a dimension; NULL among them: equal bins there */
     const double (*limits)[2];    /* of equal bins, a pair a dimension (NaN, NaN: the data's); default: the data's */
     bool density;                 /* probability density instead of counts */
     const tn_array *weights;      /* a vector, one a point */
 } tn_histogramdd_opts;
 
-/* Counts of points in boxes, float64, an axis a dimension: points are rows of a matrix, dimensions its columns. The edges, one
- * vector a dimension, into edges[] unless that is NULL. Reads the limits, so it evaluates. */
+/* Counts of points in boxes, float64, an axis a dimension: points are rows of a matrix, dimensions its columns. The
+ * edges, one vector a dimension, into edges[] unless that is NULL. Reads the limits, so it evaluates. */
 TN_API tn_array *tn_histogramdd_with(const tn_array *points, tn_array **edges, const tn_histogramdd_opts *opts);
 /* The same of points with the coordinates x and y, vectors. */
-TN_API tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_array **edges, const tn_histogramdd_opts *opts);
+TN_API tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_array **edges,
+                                     const tn_histogramdd_opts *opts);
 
 #ifndef TN_NO_MACROS
 #define tn_cov(x, by_columns, ddof) TN_AT(tn_cov)(TN_ARG(x), by_columns, ddof)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for devices, and their queues of work, for those who measure or who have work of their own on a GPU. Nobody else
- * needs any of this: reading a value waits for it, and Tanso orders its work by the data it shares, whatever its stream.
+ * Waiting for devices, and their queues of work, for those who measure or who have work of their own on a GPU. Nobody
+ * else needs any of this: reading a value waits for it, and Tanso orders its work by the data it shares, whatever its
+ * stream.
  *
- * Evaluation on a GPU returns when the work has been asked for; a stream is a queue of such work, done in the order of asking.
- * A device has one, on which all of Tanso's work goes, as results share memory in its order; streams made here are that one under
- * names of their own: work on two of them is ordered, not side by side (inside a program, kernels that need not wait for one another
- * run side by side anyway). CUDA streams of a program's own are ordered with it by tn_stream_native and CUDA's events. An event is a
- * mark in a stream. On the CPU work is done when its call returns, so there a stream is empty at all times, and an event is a moment.
+ * Evaluation on a GPU returns when the work has been asked for; a stream is a queue of such work, done in the order of
+ * asking. A device has one, on which all of Tanso's work goes, as results share memory in its order; streams made here
+ * are that one under names of their own: work on two of them is ordered, not side by side (inside a program, kernels
+ * that need not wait for one another run side by side anyway). CUDA streams of a program's own are ordered with it by
+ * tn_stream_native and CUDA's events. An event is a mark in a stream. On the CPU work is done when its call returns, so
+ * there a stream is empty at all times, and an event is a moment.
  */
 #ifndef TANSO_STREAM_H
 #define TANSO_STREAM_H
@@ -24,7 +26,8 @@ typedef struct tn_event tn_event;
 /* Waits until all that was asked of the device is done; fails with what failed in it. */
 TN_API tn_status tn_synchronize(tn_device device) TN_MUST_CHECK;
 
-/* A stream of a device. NULL with a latched error. Freeing waits for its work, which is the device's; NULL is ignored. */
+/* A stream of a device. NULL with a latched error. Freeing waits for its work, which is the device's; NULL is
+ * ignored. */
 TN_API tn_stream *tn_stream_new(tn_device device);
 TN_API void tn_stream_free(tn_stream *stream);
 /* Waits until the stream's work is done. */
@@ -32,8 +35,8 @@ TN_API tn_status tn_stream_synchronize(tn_stream *stream) TN_MUST_CHECK;
 /* For CUDA's own calls: the CUstream that the device's work from this thread goes on; NULL on other devices. */
 TN_API void *tn_stream_native(tn_device device);
 
-/* TN_ON_STREAM(stream) { ... }: what this thread asks of the stream's device in the block goes on the stream, however the
- * block is left. A stream that is NULL leaves everything as it is. */
+/* TN_ON_STREAM(stream) { ... }: what this thread asks of the stream's device in the block goes on the stream, however
+ * the block is left. A stream that is NULL leaves everything as it is. */
 typedef struct tn__stream_guard {
     tn_stream *stream, *before;
 } tn__stream_guard;
@@ -52,8 +55,8 @@ TN_API tn_status tn_event_record(tn_event *event) TN_MUST_CHECK;
 TN_API tn_status tn_event_wait(tn_event *event) TN_MUST_CHECK;
 /* Waits here until the event's mark is reached. */
 TN_API tn_status tn_event_synchronize(tn_event *event) TN_MUST_CHECK;
-/* Seconds from one event to another, by the device's clock, having waited for both. NaN with a latched error if one of them
- * has not been recorded, or they are of two devices. */
+/* Seconds from one event to another, by the device's clock, having waited for both. NaN with a latched error if one of
+ * them has not been recorded, or they are of two devices. */
 TN_API double tn_event_elapsed(tn_event *from, tn_event *to);
 
 #ifndef TN_NO_MACROS

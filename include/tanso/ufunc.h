@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * More elementwise functions, comparison of whole arrays, and NumPy's options `out`, `where` and `dtype` for every elementwise
- * function.
+ * More elementwise functions, comparison of whole arrays, and NumPy's options `out`, `where` and `dtype` for every
+ * elementwise function.
  *
- * The options are one mechanism: tn_unary(tn_exp, x, .out = y) and tn_binary(tn_add, a, b, .where = m, .out = y) call any function
- * of one or two operands. tn_write puts any result into an existing array.
+ * The options are one mechanism: tn_unary(tn_exp, x, .out = y) and tn_binary(tn_add, a, b, .where = m, .out = y) call
+ * any function of one or two operands. tn_write puts any result into an existing array.
  */
 #ifndef TANSO_UFUNC_H
 #define TANSO_UFUNC_H
@@ -21,13 +21,14 @@ extern "C" {
 
 typedef struct tn_ufunc_opts {
     char _;
-    tn_array *out;         /* receives the result: the handle is pointed at it, as tn_assign does; the result must broadcast to
-                              its shape, and its dtype be of the same kind or a lower one (float64 into float32, not into int64) */
+    tn_array *out;         /* receives the result: the handle is pointed at it, as tn_assign does; the result must
+                              broadcast to its shape, and its dtype be of the same kind or a lower one (float64 into
+                              float32, not into int64) */
     const tn_array *where; /* bool: elsewhere the result is what `out` held, or zero without out */
-    tn_dtype dtype;        /* operands are cast to it first, if `casting` allows it; a function that then gives another dtype
-                              (exp of integers) is refused, unless it gives this one anyway (bool of a comparison) */
-    const char *casting;   /* "same_kind" (default: the same kind or a higher one), "safe" (every value), "no", "equiv" (the dtype
-                              itself) or "unsafe" (anything), for operands and out */
+    tn_dtype dtype; /* operands are cast to it first, if `casting` allows it; a function that then gives another dtype
+                       (exp of integers) is refused, unless it gives this one anyway (bool of a comparison) */
+    const char *casting; /* "same_kind" (default: the same kind or a higher one), "safe" (every value), "no", "equiv"
+                            (the dtype itself) or "unsafe" (anything), for operands and out */
 } tn_ufunc_opts;
 
 typedef tn_array *tn_unary_function(const tn_array *x);
@@ -35,32 +36,36 @@ typedef tn_array *tn_binary_function(const tn_array *a, const tn_array *b);
 /* f(x), f(a, b) with options; `f` is one of the library's functions, or any other that is made of them. */
 TN_API tn_array *tn_unary_with(tn_unary_function *f, const tn_array *x, const tn_ufunc_opts *opts);
 TN_API tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts);
-/* Points `out` at x's value, broadcast to its shape and cast to its dtype, where `where` (may be NULL: everywhere); gives a new
- * handle to that, or an error array when shape or kind do not fit. out's old memory is reused where nobody else holds it. */
+/* Points `out` at x's value, broadcast to its shape and cast to its dtype, where `where` (may be NULL: everywhere);
+ * gives a new handle to that, or an error array when shape or kind do not fit. out's old memory is reused where nobody
+ * else holds it. */
 TN_API tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where);
 /* Whether NumPy's 'same_kind' allows a cast: bool < unsigned < signed < float < complex, any width within a kind. */
 TN_API bool tn_can_cast(tn_dtype from, tn_dtype to);
 /* By any of the rules of tn_ufunc_opts.casting; false for a rule that does not exist. */
 TN_API bool tn_can_cast_by(tn_dtype from, tn_dtype to, const char *rule);
-/* The dtype in which an elementwise function of these (64 at most) would compute: C numbers among them adapt to the arrays. 0
- * (TN_DTYPE_DEFAULT) for none, too many, or an error array. */
+/* The dtype in which an elementwise function of these (64 at most) would compute: C numbers among them adapt to the
+ * arrays. 0 (TN_DTYPE_DEFAULT) for none, too many, or an error array. */
 TN_API tn_dtype tn_result_type(int count, const tn_array *const *operands);
 
 /* f over pairs: the result has a's axes, then b's (NumPy's ufunc.outer). opts as for tn_binary_with; may be NULL. */
 TN_API tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array *b, const tn_ufunc_opts *opts);
 /*
- * NumPy's other methods of ufuncs, for any function of two operands. They record an operation for each element of the axis, in
- * order; tn_sum, tn_prod, tn_max, tn_min, tn_any, tn_all and the scans of sort.h do the same at once where they apply.
+ * NumPy's other methods of ufuncs, for any function of two operands. They record an operation for each element of the
+ * axis, in order; tn_sum, tn_prod, tn_max, tn_min, tn_any, tn_all and the scans of sort.h do the same at once where
+ * they apply.
  *
- * tn_reduce_by: f(... f(f(x0, x1), x2) ...) over the axes (default: all), from `initial` if given, which an extent of 0 and
- * `where` need; with keepdims, dtype, out. tn_accumulate_by: all the steps along one axis (default 0). tn_reduceat_by: the
- * reduction from each of `count` places to the next one, the element alone where that does not lie behind; opts as for the scan.
+ * tn_reduce_by: f(... f(f(x0, x1), x2) ...) over the axes (default: all), from `initial` if given, which an extent of 0
+ * and `where` need; with keepdims, dtype, out. tn_accumulate_by: all the steps along one axis (default 0).
+ * tn_reduceat_by: the reduction from each of `count` places to the next one, the element alone where that does not lie
+ * behind; opts as for the scan.
  */
 TN_API tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts);
 TN_API tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places,
                                 const tn_axis_opts *opts);
-/* x[keys] = f(x[keys], value), once for each time that a position occurs, cast to x's dtype (ufunc.at); into the handle x. */
+/* x[keys] = f(x[keys], value), once for each time that a position occurs, cast to x's dtype (ufunc.at); into the handle
+ * x. */
 TN_API tn_status tn_apply_at(tn_binary_function *f, tn_array *x, const tn_array *value, int count, const tn_key *keys);
 
 /* ---- functions of one operand ------------------------------------------------------------------------------ */
@@ -76,7 +81,8 @@ TN_API tn_array *tn_spacing(const tn_array *x);  /* to the next number away from
 TN_API tn_array *tn_isposinf(const tn_array *x);
 TN_API tn_array *tn_isneginf(const tn_array *x);
 TN_API tn_array *tn_bitwise_count(const tn_array *x); /* ones of |x|, uint8 */
-/* Rounded to `decimals` digits behind the point (before it, if negative), ties to even; integers stay integers. bool: decimals 0. */
+/* Rounded to `decimals` digits behind the point (before it, if negative), ties to even; integers stay integers. bool:
+ * decimals 0. */
 TN_API tn_array *tn_round(const tn_array *x, int decimals);
 TN_API tn_array *tn_round_with(const tn_array *x, int decimals, const tn_out_opts *opts);
 /* NaN as `nan`, infinities as the two numbers (NAN: the dtype's largest and lowest). */
