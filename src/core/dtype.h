@@ -30,7 +30,8 @@ static inline tn_dtype tn__dtype_to_complex(tn_dtype d)
     return d == TN_FLOAT64 || d == TN_COMPLEX128 ? TN_COMPLEX128 : TN_COMPLEX64;
 }
 static inline bool tn__dtype_valid(tn_dtype d) { return d > TN_DTYPE_DEFAULT && d < TN_DTYPE_COUNT; }
-/* The dtype that NumPy's float functions give for x: int8 -> float16, int16 -> float32, wider -> float64; complex stays. */
+/* The dtype that NumPy's float functions give for x: int8 -> float16, int16 -> float32, wider -> float64; complex
+ * stays. */
 tn_dtype tn__dtype_to_float(tn_dtype dtype);
 /* NEP 50: the dtype of an operation between an array dtype and a weak scalar of a class. */
 tn_dtype tn__dtype_with_weak(tn_dtype dtype, tn__dtype_class weak);

@@ -18,8 +18,8 @@ tn_status tn__fail(tn_status code, const char *operation, const char *format, ..
 tn_status tn__fail_memory(const char *operation, size_t bytes);
 
 /*
- * First in a public function that no macro notes the place for, since gcc does not tell of a dropped status (TN_MUST_CHECK) where
- * the call stands in a macro of an installed header: the place noted last is another call's.
+ * First in a public function that no macro notes the place for, since gcc does not tell of a dropped status
+ * (TN_MUST_CHECK) where the call stands in a macro of an installed header: the place noted last is another call's.
  */
 #define TN__NO_PLACE() tn__at(NULL, 0)
 

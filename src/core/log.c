@@ -25,7 +25,8 @@ static int threshold(void)
     level = found < 0 ? TN__LOG_WARN : found;
     atomic_store_explicit(&known, level + 1, memory_order_relaxed);
     if (found < 0)
-        tn__log(TN__LOG_WARN, "core", "TANSO_LOG: expected error, warn, info or debug; got '%s': going on with warn", wanted);
+        tn__log(TN__LOG_WARN, "core", "TANSO_LOG: expected error, warn, info or debug; got '%s': going on with warn",
+                wanted);
     return level;
 }
 
@@ -59,7 +60,8 @@ static void check_dumps(const char *list)
         for (int i = 0; i < 3; i++)
             good |= strlen(known[i]) == item && strncmp(list, known[i], item) == 0;
         if (!good)
-            tn__log(TN__LOG_WARN, "core", "TANSO_DUMP: expected any of graph,plan,kernels; got '%.*s'", (int)item, list);
+            tn__log(TN__LOG_WARN, "core", "TANSO_DUMP: expected any of graph,plan,kernels; got '%.*s'", (int)item,
+                    list);
     }
 }
 

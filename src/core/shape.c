@@ -15,7 +15,8 @@ const char *tn__shape_text(int ndim, const int64_t *dim, char buffer[TN__SHAPE_T
     size_t length = 0;
     buffer[length++] = '(';
     for (int i = 0; i < ndim && i < TN_MAX_NDIM; i++)
-        length += (size_t)snprintf(buffer + length, TN__SHAPE_TEXT - length, "%s%lld", i ? ", " : "", (long long)dim[i]);
+        length +=
+            (size_t)snprintf(buffer + length, TN__SHAPE_TEXT - length, "%s%lld", i ? ", " : "", (long long)dim[i]);
     snprintf(buffer + length, TN__SHAPE_TEXT - length, ndim == 1 ? ",)" : ndim > TN_MAX_NDIM ? ", ...)" : ")");
     return buffer;
 }
@@ -37,7 +38,8 @@ tn_status tn__shape_check(const char *operation, tn_shape shape, size_t itemsize
             fits = false;
     }
     if (!fits || bytes >= MOST_BYTES)
-        return tn__fail(TN_ERR_SHAPE, operation, "an array of shape %s with %zu bytes an element is larger than any memory",
+        return tn__fail(TN_ERR_SHAPE, operation,
+                        "an array of shape %s with %zu bytes an element is larger than any memory",
                         tn__shape_text(shape.ndim, shape.dim, text), itemsize);
     return TN_OK;
 }
@@ -59,9 +61,9 @@ void tn__strides_contiguous(int ndim, const int64_t *dim, int64_t *stride)
 }
 
 /*
- * Both shapes are cut into the shortest runs of axes with equal products. A new run has strides exactly when the old run
- * is evenly spaced, that is, when each of its axes steps over the whole of the next one: elements next to each other in
- * the new run's last axis fix the spacing, and every boundary between old axes lies inside some new axis.
+ * Both shapes are cut into the shortest runs of axes with equal products. A new run has strides exactly when the old
+ * run is evenly spaced, that is, when each of its axes steps over the whole of the next one: elements next to each
+ * other in the new run's last axis fix the spacing, and every boundary between old axes lies inside some new axis.
  */
 bool tn__strides_reshape(int from_ndim, const int64_t *from, const int64_t *from_stride, int to_ndim, const int64_t *to,
                          int64_t *stride)

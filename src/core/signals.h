@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals are the program's business. The library's own threads take none, nor do those that a driver starts while it is opened:
- * a thread inherits what its maker holds back. And what is held back waits until it is let through.
+ * Signals are the program's business. The library's own threads take none, nor do those that a driver starts while it
+ * is opened: a thread inherits what its maker holds back. And what is held back waits until it is let through.
  */
 #ifndef TANSO_CORE_SIGNALS_H
 #define TANSO_CORE_SIGNALS_H
@@ -10,7 +10,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Holds back, in this thread, all that others send; not what its own faults raise, which cannot wait. `before` is for the return. */
+/* Holds back, in this thread, all that others send; not what its own faults raise, which cannot wait. `before` is for
+ * the return. */
 static inline void tn__signals_hold(sigset_t *before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
