@@ -8,7 +8,8 @@
 tn_status tn__kernel_check(const tn_kernel *kernel, const char *operation, bool raw)
 {
     if (!kernel)
-        return tn__fail(TN_ERR_VALUE, operation, "the kernel is NULL: make it with %s", raw ? "tn_raw_kernel" : "tn_elementwise");
+        return tn__fail(TN_ERR_VALUE, operation, "the kernel is NULL: make it with %s",
+                        raw ? "tn_raw_kernel" : "tn_elementwise");
     if (kernel->kind == TN__USER_BROKEN)
         return tn__error_raise(kernel->error);
     if ((kernel->kind == TN__USER_RAW) == raw)
@@ -30,11 +31,13 @@ static tn__node *number_node(const tn_arg *arg, tn__device *device)
 }
 
 /* The arguments as nodes, and what the call asks for; false with a latched failure. `out` may be NULL. */
-static bool operands(const tn_kernel *kernel, tn_args args, const tn_call_opts *opts, tn__node *out, int *count, tn__node **in,
-                     tn__user_wish *wish)
+static bool operands(const tn_kernel *kernel, tn_args args, const tn_call_opts *opts, tn__node *out, int *count,
+                     tn__node **in, tn__user_wish *wish)
 {
     if (args.count < 0 || args.count > TN__USER_PARAMS - (kernel->function != NULL))
-        return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count, TN__USER_PARAMS), false;
+        return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count,
+                        TN__USER_PARAMS),
+               false;
     *wish = (tn__user_wish){.shape = out ? out->shape : NULL, .dtype = opts->dtype,
                             .device = out ? out->device : tn__device_get(opts->device)};
     if (out && tn__node_is_error(out))
@@ -46,11 +49,12 @@ static bool operands(const tn_kernel *kernel, tn_args args, const tn_call_opts *
     if (!wish->dtype && out)
         wish->dtype = (tn_dtype)out->dtype;
     for (int k = 0; k < args.count; k++)
-        in[k] = args.arg[k].dtype ? number_node(&args.arg[k], wish->device) : tn__node_of(args.arg[k].array, kernel->name);
+        in[k] =
+            args.arg[k].dtype ? number_node(&args.arg[k], wish->device) : tn__node_of(args.arg[k].array, kernel->name);
     *count = args.count;
     if (kernel->function) /* its address is the last operand */
-        in[(*count)++] = tn__const_scalar((tn__scalar){.bits = (uintptr_t)kernel->function}, TN_UINT64, tn__shape_scalar(),
-                                          wish->device);
+        in[(*count)++] = tn__const_scalar((tn__scalar){.bits = (uintptr_t)kernel->function}, TN_UINT64,
+                                          tn__shape_scalar(), wish->device);
     return true;
 }
 
@@ -121,7 +125,8 @@ static tn__node *first_out(const tn_kernel *kernel, int count, tn_array *const *
     return NULL;
 }
 
-static tn_status call_into(const tn_kernel *kernel, tn_args args, int count, tn_array **results, const tn_call_opts *opts)
+static tn_status call_into(const tn_kernel *kernel, tn_args args, int count, tn_array **results,
+                           const tn_call_opts *opts)
 {
     tn__node *in[TN__USER_PARAMS], *out[TN__USER_PARAMS];
     tn__user_wish wish;
@@ -144,7 +149,8 @@ static tn_status call_into(const tn_kernel *kernel, tn_args args, int count, tn_
     return status;
 }
 
-tn_status tn_call_into_with(const tn_kernel *kernel, tn_args args, int count, tn_array **results, const tn_call_opts *opts)
+tn_status tn_call_into_with(const tn_kernel *kernel, tn_args args, int count, tn_array **results,
+                            const tn_call_opts *opts)
 {
     tn__call call = tn__enter();
     tn_status status = call_into(kernel, args, count, results, opts ? opts : &default_call);

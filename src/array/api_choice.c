@@ -14,11 +14,11 @@ static tn__node *categories(const char *operation, const tn_array *p, tn__device
     tn__node *node = tn__strong(tn__node_of(p, operation));
     TN__PASS_ERROR(node);
     if (node->shape->ndim != 1 || node->shape->size < 1 || tn_dtype_is_complex((tn_dtype)node->dtype))
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a vector of at least one real number, got %d axes of %s", node->shape->ndim,
-                   tn_dtype_name((tn_dtype)node->dtype));
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a vector of at least one real number, got %d axes of %s",
+                   node->shape->ndim, tn_dtype_name((tn_dtype)node->dtype));
     if (node->device != device && !tn__foldable(node))
-        TN__REFUSE(TN_ERR_DEVICE, operation, "the probabilities are on %s, the result on %s; move them with tn_to", node->device->name,
-                   device->name);
+        TN__REFUSE(TN_ERR_DEVICE, operation, "the probabilities are on %s, the result on %s; move them with tn_to",
+                   node->device->name, device->name);
     return tn__adapt(node, TN_FLOAT64, node->shape, device);
 }
 
@@ -26,8 +26,8 @@ static tn__node *categories(const char *operation, const tn_array *p, tn__device
 static bool longer(const char *operation, tn_shape *shape, int64_t n)
 {
     if (shape->ndim < 0 || shape->ndim >= TN_MAX_NDIM) {
-        tn__fail(TN_ERR_SHAPE, operation, "expected a shape of 0 to %d axes, got %d: the categories are one more", TN_MAX_NDIM - 1,
-                 shape->ndim);
+        tn__fail(TN_ERR_SHAPE, operation, "expected a shape of 0 to %d axes, got %d: the categories are one more",
+                 TN_MAX_NDIM - 1, shape->ndim);
         return false;
     }
     shape->dim[shape->ndim++] = n;
@@ -73,15 +73,16 @@ static tn__node *multinomial(int64_t n, const tn_array *p, tn_shape shape, const
     TN__PASS_ERROR(chances);
     int64_t count = chances->shape->size;
     if (n < 0 || !tn_dtype_is_integer(d.dtype))
-        TN__REFUSE(TN_ERR_VALUE, operation, "%lld experiments, dtype %s: expected at least 0, and integers", (long long)n,
-                   tn_dtype_name(d.dtype));
+        TN__REFUSE(TN_ERR_VALUE, operation, "%lld experiments, dtype %s: expected at least 0, and integers",
+                   (long long)n, tn_dtype_name(d.dtype));
     tn_shape whole = shape;
     if (!longer(operation, &whole, count))
         return tn__failed();
     const tn__shape *result_shape = tn__shape_make(operation, whole, TN_FLOAT64);
     if (!result_shape)
         return tn__failed();
-    tn__node *result = tn__const(0, TN_FLOAT64, result_shape, d.device), *left = tn__const((double)n, TN_FLOAT64, d.shape, d.device);
+    tn__node *result = tn__const(0, TN_FLOAT64, result_shape, d.device),
+             *left = tn__const((double)n, TN_FLOAT64, d.shape, d.device);
     tn__node *rest = tn__const(1, TN_FLOAT64, d.shape, d.device);
     for (int64_t i = 0; i < count; i++) {
         tn__node *chance = element(chances, i, d.shape), *taken = left;
@@ -140,13 +141,14 @@ static tn__node *weighted(const tn__draw *d, tn__node *p)
     return tn__reshape_like(map2(MINIMUM, at, tn__const_like(at, (double)last)), d->shape);
 }
 
-/* Without putting back: those whose exponential variates over their probabilities come first (P. Efraimidis, P. Spirakis, 2006). */
+/* Without putting back: those whose exponential variates over their probabilities come first (P. Efraimidis, P.
+ * Spirakis, 2006). */
 static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, tn__node *p)
 {
     int64_t size = d->shape->size;
     if (size > n)
-        TN__REFUSE(TN_ERR_VALUE, operation, "%lld of %lld cannot be chosen without putting back; leave out .once", (long long)size,
-                   (long long)n);
+        TN__REFUSE(TN_ERR_VALUE, operation, "%lld of %lld cannot be chosen without putting back; leave out .once",
+                   (long long)size, (long long)n);
     tn__draw keys = *d;
     keys.shape = tn__shape_intern(1, &n);
     if (!keys.shape) {
@@ -165,7 +167,8 @@ static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, t
 static tn__node *choice(int64_t n, tn_shape shape, const tn_choice_opts *opts)
 {
     const char *operation = "random_choice";
-    tn_random_opts random = {.device = opts ? opts->device : (tn_device){0, 0}, .generator = opts ? opts->generator : NULL};
+    tn_random_opts random = {.device = opts ? opts->device : (tn_device){0, 0},
+                             .generator = opts ? opts->generator : NULL};
     tn__draw d = tn__draw_new(operation, shape, TN_INT64, &random);
     if (!d.shape)
         return tn__failed();
@@ -195,7 +198,8 @@ tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts)
     if (tn_is_error(x))
         TN__RETURN(tn__node_of(x, "random_permuted"));
     if (tn_ndim(x) == 0)
-        TN__RETURN(tn__node_error(tn__error_new(TN_ERR_SHAPE, "random_permuted", "expected an array of at least 1 axis")));
+        TN__RETURN(
+            tn__node_error(tn__error_new(TN_ERR_SHAPE, "random_permuted", "expected an array of at least 1 axis")));
     int axis = tn__axis_check("random_permuted", opts ? opts->axis : 0, tn_ndim(x));
     if (axis < 0)
         TN__RETURN(tn__failed());

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributions with parameters: a table of their parameters' ranges and how they are made of uniform and normal numbers. Most are
- * the inverse of the distribution function at a uniform number; gamma, Poisson and binomial are operations of their own
- * (scalar_draw.h), in float64. All is elementwise, so that parameters broadcast and every device gives the same numbers.
+ * Distributions with parameters: a table of their parameters' ranges and how they are made of uniform and normal
+ * numbers. Most are the inverse of the distribution function at a uniform number; gamma, Poisson and binomial are
+ * operations of their own (scalar_draw.h), in float64. All is elementwise, so that parameters broadcast and every
+ * device gives the same numbers.
  */
 #include <tanso/array.h>
 
@@ -62,7 +63,8 @@ RECIPE(standard_t)
 RECIPE(lognormal) { return map(EXP, map2(ADD, map2(MULTIPLY, normal(d, t), p[1]), p[0])); }
 RECIPE(laplace)
 {
-    tn__node *u = open_uniform(d, t), *low = map(LOG, scale(u, 2)), *high = minus(map(LOG, scale(minus(plus(u, -1)), 2)));
+    tn__node *u = open_uniform(d, t), *low = map(LOG, scale(u, 2)),
+             *high = minus(map(LOG, scale(minus(plus(u, -1)), 2)));
     return map2(ADD, map2(MULTIPLY, tn__where(tn__with(TN__OP_LESS, u, 0.5), low, high), p[1]), p[0]);
 }
 RECIPE(logistic)
@@ -133,7 +135,8 @@ RECIPE(vonmises)
 RECIPE(hypergeometric)
 {
     UNUSED;
-    tn__node *in[] = {map(FLOOR, p[0]), map(FLOOR, p[1]), map2(ADD, map(FLOOR, p[2]), scale(uniform(d, TN_FLOAT64), 0.999999))};
+    tn__node *in[] = {map(FLOOR, p[0]), map(FLOOR, p[1]),
+                      map2(ADD, map(FLOOR, p[2]), scale(uniform(d, TN_FLOAT64), 0.999999))};
     for (int i = 0; i < 3; i++)
         TN__PASS_ERROR(in[i]);
     return tn__apply(TN__OP_DRAW_HYPERGEOMETRIC, TN_FLOAT64, d->shape, 3, in, (tn__attr){.raw = {0}});
@@ -141,7 +144,8 @@ RECIPE(hypergeometric)
 
 /* What a parameter must be. */
 typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART } range;
-static const char *const range_text[] = {"a finite number", "a number above 0", "a number not below 0", "from 0 to 1", "above 0, at most 1"};
+static const char *const range_text[] = {"a finite number", "a number above 0", "a number not below 0", "from 0 to 1",
+                                         "above 0, at most 1"};
 
 static bool in_range(range r, double x)
 {
@@ -174,7 +178,8 @@ static bool result_shape(const distribution *row, tn__node *const *p, tn_shape *
     return common != NULL;
 }
 
-static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape, const tn_random_opts *opts)
+static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape,
+                       const tn_random_opts *opts)
 {
     tn__node *p[PARAMETERS];
     for (int i = 0; i < row->parameters; i++) {
@@ -184,7 +189,8 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
             TN__REFUSE(TN_ERR_DTYPE, row->name, "parameter %d is complex, expected real numbers", i + 1);
         double value = tn__foldable(p[i]) ? tn__scalar_to_double(p[i]->attr.scalar, (tn_dtype)p[i]->dtype) : 1;
         if (tn__foldable(p[i]) && !in_range(row->range[i], value))
-            TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value, range_text[row->range[i]]);
+            TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value,
+                       range_text[row->range[i]]);
     }
     if (!result_shape(row, p, &shape))
         return tn__failed();
@@ -192,15 +198,16 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
     if (!d.shape)
         return tn__failed();
     if (d.dtype == TN_BOOL || tn_dtype_is_complex(d.dtype) || (!row->whole && !tn_dtype_is_float(d.dtype)))
-        TN__REFUSE(TN_ERR_DTYPE, row->name, "draws %s, and the dtype asked for is %s", row->whole ? "whole numbers" : "floats",
-                   tn_dtype_name(d.dtype));
+        TN__REFUSE(TN_ERR_DTYPE, row->name, "draws %s, and the dtype asked for is %s",
+                   row->whole ? "whole numbers" : "floats", tn_dtype_name(d.dtype));
     tn_dtype t = row->whole || row->wide || d.dtype == TN_FLOAT64 ? TN_FLOAT64 : TN_FLOAT32;
     for (int i = 0; i < row->parameters; i++) {
         p[i] = tn__foldable(p[i]) || p[i]->device == d.device ? tn__adapt(p[i], t, d.shape, d.device) : p[i];
         TN__PASS_ERROR(p[i]);
         if (p[i]->device != d.device)
-            TN__REFUSE(TN_ERR_DEVICE, row->name, "parameter %d is on %s, the result on %s; move it with tn_to, or give .device",
-                       i + 1, p[i]->device->name, d.device->name);
+            TN__REFUSE(TN_ERR_DEVICE, row->name,
+                       "parameter %d is on %s, the result on %s; move it with tn_to, or give .device", i + 1,
+                       p[i]->device->name, d.device->name);
     }
     return tn__cast(row->f(&d, t, p), d.dtype);
 }
@@ -211,11 +218,12 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
         static const distribution row = {"random_" #name, draw_##name, whole, wide, 1, {r0}}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a}, shape, opts)); \
     }
-#define DISTRIBUTION2(name, whole, wide, r0, r1) \
-    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape, const tn_random_opts *opts) \
-    { \
-        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}}; \
-        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts)); \
+#define DISTRIBUTION2(name, whole, wide, r0, r1)                                                                       \
+    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape,                            \
+                                      const tn_random_opts *opts)                                                      \
+    {                                                                                                                  \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}};                      \
+        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts));                                         \
     }
 #define DISTRIBUTION3(name, whole, wide, r0, r1, r2) \
     tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, const tn_array *c, tn_shape shape, \

@@ -33,8 +33,9 @@ static bool is_identifier(const char *name)
 static bool set_name(tn_kernel *kernel, const recipe *r)
 {
     if (!is_identifier(r->name) || strlen(r->name) >= sizeof kernel->name)
-        return tn__fail(TN_ERR_VALUE, r->operation, "the name \"%s\" is no C identifier of up to %d characters", r->name,
-                        TN__USER_NAME - 1), false;
+        return tn__fail(TN_ERR_VALUE, r->operation, "the name \"%s\" is no C identifier of up to %d characters",
+                        r->name, TN__USER_NAME - 1),
+               false;
     memcpy(kernel->name, r->name, strlen(r->name) + 1);
     return true;
 }
@@ -42,7 +43,8 @@ static bool set_name(tn_kernel *kernel, const recipe *r)
 /* Copies the texts into memory of the kernel's own. */
 static bool set_strings(tn_kernel *kernel, const recipe *r)
 {
-    const char *texts[] = {r->map, r->reduce, r->post, r->identity, r->source ? r->source : r->opts->preamble, r->neutral};
+    const char *texts[] = {r->map,    r->reduce, r->post, r->identity, r->source ? r->source : r->opts->preamble,
+                           r->neutral};
     const char *suffix[] = {r->kind == TN__USER_REDUCTION ? " (map)" : "", " (reduce)", " (post)"};
     enum { TEXTS = sizeof texts / sizeof *texts };
     size_t bytes = 3 * (sizeof kernel->name + 16);
@@ -51,8 +53,11 @@ static bool set_strings(tn_kernel *kernel, const recipe *r)
     char *at = kernel->strings = tn__calloc(1, bytes);
     if (!at)
         return tn__fail_memory(r->operation, bytes), false;
-    const char **place[] = {&kernel->part[TN__PART_MAP].text, &kernel->part[TN__PART_COMBINE].text,
-                            &kernel->part[TN__PART_POST].text, &kernel->part[TN__PART_COMBINE].identity, &kernel->source,
+    const char **place[] = {&kernel->part[TN__PART_MAP].text,
+                            &kernel->part[TN__PART_COMBINE].text,
+                            &kernel->part[TN__PART_POST].text,
+                            &kernel->part[TN__PART_COMBINE].identity,
+                            &kernel->source,
                             &kernel->identity};
     for (int k = 0; k < TEXTS; k++) {
         *place[k] = strcpy(at, texts[k] ? texts[k] : "");
@@ -79,8 +84,9 @@ static bool set_accumulator(tn_kernel *kernel, const recipe *r, tn__user_param *
         *param = (tn__user_param){.letter = type[0] && !type[1] && isupper((unsigned char)type[0]) ? type[0] : 0};
         param->dtype = param->letter ? TN_DTYPE_DEFAULT : tn_dtype_parse(type);
         if (!param->letter && !param->dtype)
-            return tn__fail(TN_ERR_VALUE, r->operation, "the accumulator's dtype \"%s\" is neither a capital letter nor a dtype",
-                            type), false;
+            return tn__fail(TN_ERR_VALUE, r->operation,
+                            "the accumulator's dtype \"%s\" is neither a capital letter nor a dtype", type),
+                   false;
     }
     strcpy(param->name, "a");
     return true;
@@ -134,7 +140,8 @@ static bool set_gradient(tn_kernel *kernel, const recipe *r)
         char letter[2] = {p->letter, 0}, name[TN__USER_NAME + 1];
         snprintf(name, sizeof name, "g%s", p->name);
         if (tn__user_mentions(r->opts->gradient, name))
-            tn__text_addf(&outputs, "%s%s %s", outputs.length ? ", " : "", p->letter ? letter : tn_dtype_name(p->dtype), name);
+            tn__text_addf(&outputs, "%s%s %s", outputs.length ? ", " : "", p->letter ? letter : tn_dtype_name(p->dtype),
+                          name);
     }
     bool done = !inputs.failed && !outputs.failed;
     if (!done)
@@ -194,8 +201,8 @@ static char *key_of(const recipe *r)
     const char *texts[] = {r->inputs, r->outputs, r->map,      r->reduce,   r->post,      r->identity,
                            r->name,   r->source,  o->preamble, o->gradient, o->accumulate, r->neutral};
     tn__text key = {0};
-    tn__text_addf(&key, "%d %jx %jx %jx %d", (int)r->kind, (uintmax_t)(uintptr_t)o->backward, (uintmax_t)(uintptr_t)o->user,
-                  (uintmax_t)(uintptr_t)r->function, r->signature != NULL);
+    tn__text_addf(&key, "%d %jx %jx %jx %d", (int)r->kind, (uintmax_t)(uintptr_t)o->backward,
+                  (uintmax_t)(uintptr_t)o->user, (uintmax_t)(uintptr_t)r->function, r->signature != NULL);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (texts[k])
             tn__text_addf(&key, " %zu:%s", strlen(texts[k]), texts[k]);
@@ -216,23 +223,43 @@ static tn_kernel *make(recipe *r)
 tn_kernel *tn_elementwise_with(const char *inputs, const char *outputs, const char *text, const char *name,
                                const tn_kernel_opts *opts)
 {
-    return make(&(recipe){.operation = "tn_elementwise", .kind = TN__USER_ELEMENTWISE, .inputs = inputs, .outputs = outputs,
-                          .map = text, .name = name, .opts = opts});
+    return make(&(recipe){.operation = "tn_elementwise",
+                          .kind = TN__USER_ELEMENTWISE,
+                          .inputs = inputs,
+                          .outputs = outputs,
+                          .map = text,
+                          .name = name,
+                          .opts = opts});
 }
 
-tn_kernel *tn_reduction_with(const char *inputs, const char *output, const char *map, const char *reduce, const char *post,
-                             const char *identity, const char *name, const tn_kernel_opts *opts)
+tn_kernel *tn_reduction_with(const char *inputs, const char *output, const char *map, const char *reduce,
+                             const char *post, const char *identity, const char *name, const tn_kernel_opts *opts)
 {
-    return make(&(recipe){.operation = "tn_reduction", .kind = TN__USER_REDUCTION, .inputs = inputs, .outputs = output,
-                          .map = map, .reduce = reduce, .post = post, .identity = identity, .name = name, .opts = opts});
+    return make(&(recipe){.operation = "tn_reduction",
+                          .kind = TN__USER_REDUCTION,
+                          .inputs = inputs,
+                          .outputs = output,
+                          .map = map,
+                          .reduce = reduce,
+                          .post = post,
+                          .identity = identity,
+                          .name = name,
+                          .opts = opts});
 }
 
 tn_kernel *tn__kernel_vectorized(const char *inputs, const char *outputs, const char *text, const char *name,
                                  const tn_kernel_opts *opts, tn_scalar_function function, const char *identity,
                                  const tn__signature *signature)
 {
-    return make(&(recipe){.operation = "tn_vectorize", .kind = TN__USER_ELEMENTWISE, .inputs = inputs, .outputs = outputs,
-                          .map = text, .name = name, .opts = opts, .function = function, .neutral = identity,
+    return make(&(recipe){.operation = "tn_vectorize",
+                          .kind = TN__USER_ELEMENTWISE,
+                          .inputs = inputs,
+                          .outputs = outputs,
+                          .map = text,
+                          .name = name,
+                          .opts = opts,
+                          .function = function,
+                          .neutral = identity,
                           .signature = signature});
 }
 

@@ -55,13 +55,14 @@ tn_array *tn_ldexp(const tn_array *a, const tn_array *b)
     TN__RETURN(ldexp_of(tn__node_of(a, "ldexp"), tn__node_of(b, "ldexp")));
 }
 
-/* The neighbours of numbers of 16 bits, by their distance: 2^(e - digits) for x = f 2^e, half of it from a power of two toward
- * zero, and never below the smallest number. */
+/* The neighbours of numbers of 16 bits, by their distance: 2^(e - digits) for x = f 2^e, half of it from a power of two
+ * toward zero, and never below the smallest number. */
 static tn__node *half_neighbour(tn__node *x, tn__node *to, tn_dtype dtype)
 {
     bool bfloat = dtype == TN_BFLOAT16;
     double digits = bfloat ? 8 : 11, least = bfloat ? -133 : -24, largest = bfloat ? 0x1.fep127 : 65504;
-    tn__node *up = tn__binary(TN__OP_GREATER, to, x), *positive = tn__with(TN__OP_GREATER, x, 0), *zero = tn__with(TN__OP_EQUAL, x, 0);
+    tn__node *up = tn__binary(TN__OP_GREATER, to, x), *positive = tn__with(TN__OP_GREATER, x, 0),
+             *zero = tn__with(TN__OP_EQUAL, x, 0);
     tn__node *inward = tn__binary(TN__OP_NOT_EQUAL, up, positive);
     tn__node *fraction = tn__unary(TN__OP_ABS, tn__unary(TN__OP_FREXP_FRACTION, x));
     tn__node *power_of_two = tn__binary(TN__OP_LOGICAL_AND, inward, tn__with(TN__OP_EQUAL, fraction, 0.5));
@@ -111,8 +112,8 @@ static int64_t smallest(tn__node *a)
 }
 
 /*
- * Powers that a multiplication or a root gives: of the C numbers 2, 3, -1, 0.5. The others need a logarithm. 0.5: of -0 it is 0.
- * Products of three are rounded twice, which is too much for 16 bits. NULL: none of these.
+ * Powers that a multiplication or a root gives: of the C numbers 2, 3, -1, 0.5. The others need a logarithm. 0.5: of -0
+ * it is 0. Products of three are rounded twice, which is too much for 16 bits. NULL: none of these.
  */
 static tn__node *easy_power(tn__node *a, const tn__node *b)
 {
@@ -140,7 +141,8 @@ static tn__node *power(tn__node *a, tn__node *b)
     bool integers = !tn__node_is_error(a) && !tn__node_is_error(b) &&
                     tn_dtype_is_integer(tn_dtype_promote((tn_dtype)a->dtype, (tn_dtype)b->dtype));
     if (integers && tn__dtypes[b->dtype].class == TN__CLASS_SIGNED && !(b->flags & TN__NODE_WEAK) && smallest(b) < 0)
-        TN__REFUSE(TN_ERR_VALUE, "power", "integers to negative integer powers are fractions; cast the base to a float dtype");
+        TN__REFUSE(TN_ERR_VALUE, "power",
+                   "integers to negative integer powers are fractions; cast the base to a float dtype");
     return tn__binary(TN__OP_POWER, a, b);
 }
 
@@ -157,10 +159,12 @@ static tn__node *reciprocal(tn__node *a)
     TN__PASS_ERROR(a);
     if (!tn_dtype_is_integer((tn_dtype)a->dtype) || a->flags & TN__NODE_WEAK)
         return tn__unary(TN__OP_RECIPROCAL, a);
-    tn__node *unit = tn__with(TN__OP_EQUAL, tn__unary(TN__OP_ABS, a), 1), *quotient = tn__where(unit, a, tn__const_like(a, 0));
+    tn__node *unit = tn__with(TN__OP_EQUAL, tn__unary(TN__OP_ABS, a), 1),
+             *quotient = tn__where(unit, a, tn__const_like(a, 0));
     if (a->dtype != TN_INT32 && a->dtype != TN_INT64)
         return quotient;
-    return tn__where(tn__with(TN__OP_EQUAL, a, 0), tn__const_like(a, a->dtype == TN_INT32 ? INT32_MIN : (double)INT64_MIN), quotient);
+    return tn__where(tn__with(TN__OP_EQUAL, a, 0),
+                     tn__const_like(a, a->dtype == TN_INT32 ? INT32_MIN : (double)INT64_MIN), quotient);
 }
 
 tn_array *tn_reciprocal(const tn_array *x)

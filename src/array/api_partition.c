@@ -36,7 +36,8 @@ static tn__node *partition(const char *operation, const tn_array *x, int axis, i
     return tn__axis_from_last(gathers ? tn__gather(rows, result, rows->shape->ndim - 1) : result, axis);
 }
 
-tn_array *tn__partitioned(const char *operation, const tn_array *x, int axis, int64_t place, bool positions, tn_array *out)
+tn_array *tn__partitioned(const char *operation, const tn_array *x, int axis, int64_t place, bool positions,
+                          tn_array *out)
 {
     tn__call call = tn__enter();
     return tn__deliver(call, partition(operation, x, axis, place, positions), out);

@@ -193,8 +193,8 @@ tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape,
     TN__RETURN(integers(low, high, shape, opts));
 }
 
-/* The order that sorts 64 random bits an element: two of n elements share theirs, and keep their order, in one of 2^65 / n^2
- * permutations. */
+/* The order that sorts 64 random bits an element: two of n elements share theirs, and keep their order, in one of 2^65
+ * / n^2 permutations. */
 static tn__node *permutation(int64_t n, const tn_random_opts *opts)
 {
     tn__draw d = tn__draw_new("random_permutation", (tn_shape){.ndim = 1, .dim = {n}}, TN_INT64, opts);

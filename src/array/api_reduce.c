@@ -53,7 +53,8 @@ static tn__node *reduced(const char *operation, tn__op op, const tn_array *x,
     TN__PASS_ERROR(a);
     tn_reduce_opts of_number = *opts;
     bool ufunc = rule != mean && rule != variance && rule != logsumexp;
-    if (ufunc && a->shape->ndim == 0 && opts->axis.count == 1 && (opts->axis.axis[0] == 0 || opts->axis.axis[0] == -1)) {
+    if (ufunc && a->shape->ndim == 0 && opts->axis.count == 1 &&
+        (opts->axis.axis[0] == 0 || opts->axis.axis[0] == -1)) {
         of_number.axis.count = 0; /* the one axis that NumPy lets a number have */
         opts = &of_number;
     }
@@ -92,7 +93,8 @@ static tn_dtype wide(tn_dtype dtype)
     return (tn_dtype)tn__dtypes[dtype].compute;
 }
 
-/* The dtype that inexact numbers are summed in where none is asked for: one that holds what `out` holds, too, as in NumPy. */
+/* The dtype that inexact numbers are summed in where none is asked for: one that holds what `out` holds, too, as in
+ * NumPy. */
 static tn_dtype summed_in(tn_dtype dtype, const tn_reduce_opts *opts)
 {
     tn_dtype out = opts->out && !tn_is_error(opts->out) ? tn_dtype_of(opts->out) : dtype;
@@ -199,9 +201,12 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     if (dtype == TN_BOOL)
         TN__REFUSE(TN_ERR_DTYPE, operation, "a variance is a fraction: expected a dtype of numbers, got bool");
     bool whole = !tn__dtype_inexact(dtype); /* then the mean, each square and their mean are cut to it */
-    if (whole && op == TN__OP_SQRT && (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
-        TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s", tn_dtype_name(dtype));
-    bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(dtype) && !whole; /* then the mean alone is real */
+    if (whole && op == TN__OP_SQRT &&
+        (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
+        TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s",
+                   tn_dtype_name(dtype));
+    /* then the mean alone is real */
+    bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(dtype) && !whole;
     tn__node *counted = tn__cast(a, whole ? dtype : wide(dtype));
     tn__node *mean = average_where(counted, set, opts, 0);
     TN__PASS_ERROR(mean);

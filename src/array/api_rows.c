@@ -71,7 +71,8 @@ tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts)
 static tn__node *products_by_doubling(tn__node *a)
 {
     int last = a->shape->ndim - 1;
-    int64_t n = a->shape->dim[last], start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM], list[2 * TN_MAX_NDIM];
+    int64_t n = a->shape->dim[last], start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM],
+            list[2 * TN_MAX_NDIM];
     for (int i = 0; i <= last; i++) {
         step[i] = list[2 * i + 1] = 1;
         list[2 * i] = 0;
@@ -99,8 +100,8 @@ static tn__node *scan_operand(tn__node *a, tn__op op, tn_dtype dtype)
     return dtype ? tn__cast(a, dtype) : a;
 }
 
-/* Of complex numbers: by their places in sorted order, of which the largest so far names the element. NaN wins: for the least,
- * elements with a NaN come first. */
+/* Of complex numbers: by their places in sorted order, of which the largest so far names the element. NaN wins: for the
+ * least, elements with a NaN come first. */
 static tn__node *complex_extremes(tn__node *rows, tn__op op)
 {
     if (rows->shape->size == 0)
@@ -141,7 +142,8 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     const char *operation = tn__ops[op].name;
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
-    tn_dtype asked = opts ? opts->dtype : TN_DTYPE_DEFAULT, out = opts && opts->out && !tn_is_error(opts->out) ? tn_dtype_of(opts->out) : asked;
+    tn_dtype asked = opts ? opts->dtype : TN_DTYPE_DEFAULT,
+             out = opts && opts->out && !tn_is_error(opts->out) ? tn_dtype_of(opts->out) : asked;
     if (!asked && out && tn__dtype_inexact((tn_dtype)a->dtype) && tn__dtype_inexact(out))
         asked = tn_dtype_promote((tn_dtype)a->dtype, out); /* in what holds both, as in NumPy */
     a = scan_operand(a, op, asked);
@@ -185,7 +187,8 @@ static tn__node *joined(tn__node *a, tn__node *b)
 {
     int64_t n = a->shape->size + b->shape->size;
     const tn__shape *shape = tn__shape_intern(1, &n);
-    const tn__ints *front = tn__ints_intern(2, (const int64_t[]){0, 1}), *behind = tn__ints_intern(2, (const int64_t[]){a->shape->size, 1});
+    const tn__ints *front = tn__ints_intern(2, (const int64_t[]){0, 1}),
+                   *behind = tn__ints_intern(2, (const int64_t[]){a->shape->size, 1});
     if (!shape || !front || !behind)
         TN__REFUSE(TN_ERR_MEMORY, "searchsorted", "no memory for a window");
     tn__node *zeros = tn__const(0, (tn_dtype)a->dtype, shape, a->device);
@@ -202,7 +205,8 @@ static tn__node *complex_search(tn__node *sorted, tn__node *values, bool right)
     tn__node *order = complex_order(right ? joined(sorted, values) : joined(values, sorted));
     TN__PASS_ERROR(order);
     tn__node *ours = right ? tn__with(TN__OP_LESS, order, (double)n) : tn__with(TN__OP_GREATER_EQUAL, order, (double)m);
-    tn__node *before = tn__rows(TN__OP_CUMSUM, tn__cast(ours, TN_INT64), NULL), *place = tn__rows(TN__OP_ARGSORT, order, NULL);
+    tn__node *before = tn__rows(TN__OP_CUMSUM, tn__cast(ours, TN_INT64), NULL),
+             *place = tn__rows(TN__OP_ARGSORT, order, NULL);
     TN__PASS_ERROR(before);
     TN__PASS_ERROR(place);
     int64_t start = right ? n : 0, step = 1;
@@ -214,7 +218,8 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     TN__PASS_ERROR(sorted);
     TN__PASS_ERROR(values);
     if (sorted->shape->ndim != 1)
-        TN__REFUSE(TN_ERR_SHAPE, "searchsorted", "expected a sorted vector, got an array of %d axes", sorted->shape->ndim);
+        TN__REFUSE(TN_ERR_SHAPE, "searchsorted", "expected a sorted vector, got an array of %d axes",
+                   sorted->shape->ndim);
     tn__node *in[] = {sorted, values};
     bool weak;
     tn_dtype dtype = tn__common_dtype(2, in, &weak);
@@ -225,7 +230,8 @@ static tn__node *search(tn__node *sorted, tn__node *values, bool right)
     sorted = tn__adapt(sorted, dtype, sorted->shape, device);
     values = tn__reshape(tn__adapt(values, dtype, shape, device), 1, &shape->size);
     if (tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
-        return shape->size == 0 ? tn__const(0, TN_INT64, shape, device) : tn__reshape_like(complex_search(sorted, values, right), shape);
+        return shape->size == 0 ? tn__const(0, TN_INT64, shape, device)
+                                : tn__reshape_like(complex_search(sorted, values, right), shape);
     return tn__reshape_like(tn__rows(right ? TN__OP_SEARCH_RIGHT : TN__OP_SEARCH_LEFT, sorted, values), shape);
 }
 

@@ -36,7 +36,8 @@ static void add_preamble(tn__text *text, const tn__signature *s, const char *def
 {
     tn__text_add(text, before ? before : "");
     if (s->body)
-        tn__text_addf(text, "%s#undef %s\n#line 1 \"%s\"\nTN_FN %s\n", before ? "\n" : "", s->name, s->name, definition);
+        tn__text_addf(text, "%s#undef %s\n#line 1 \"%s\"\nTN_FN %s\n", before ? "\n" : "", s->name, s->name,
+                      definition);
 }
 
 static tn_kernel *make(const tn__signature *s, tn_scalar_function function, const char *definition,
@@ -89,7 +90,8 @@ tn_array *tn_ufunc_outer(const tn_kernel *f, const tn_array *a, const tn_array *
         return tn__leave_array(call, tn__node_is_error(x) ? x : y);
     tn_shape wide = tn__shape_value(x->shape);
     if (wide.ndim + y->shape->ndim > TN_MAX_NDIM) {
-        tn__fail(TN_ERR_SHAPE, "tn_ufunc_outer", "%d and %d axes are more than %d together", wide.ndim, y->shape->ndim, TN_MAX_NDIM);
+        tn__fail(TN_ERR_SHAPE, "tn_ufunc_outer", "%d and %d axes are more than %d together", wide.ndim, y->shape->ndim,
+                 TN_MAX_NDIM);
         return tn__leave_error(call);
     }
     for (int d = 0; d < y->shape->ndim; d++)

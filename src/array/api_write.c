@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The option `out`: results into arrays that exist; those of elementwise functions if NumPy's casting rule 'same_kind' allows it. */
+/* The option `out`: results into arrays that exist; those of elementwise functions if NumPy's casting rule 'same_kind'
+ * allows it. */
 #include <tanso/ufunc.h>
 
 #include "array/build_parts.h"
@@ -26,7 +27,8 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
     TN__PASS_ERROR(value);
     bool whole = value->flags & TN__NODE_WEAK && tn_dtype_is_integer((tn_dtype)value->dtype) && old->dtype != TN_BOOL;
     if (!whole && !tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, "out", "a result of %s would lose its kind in an array of %s; expected the same kind or a higher one",
+        TN__REFUSE(TN_ERR_DTYPE, "out",
+                   "a result of %s would lose its kind in an array of %s; expected the same kind or a higher one",
                    tn_dtype_name((tn_dtype)value->dtype), tn_dtype_name((tn_dtype)old->dtype));
     if (old->device != value->device && !tn__foldable(value))
         return tn__two_devices("out", old, value);

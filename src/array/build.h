@@ -30,7 +30,8 @@ tn__node *tn__const_scalar(tn__scalar value, tn_dtype dtype, const tn__shape *sh
 tn__node *tn__with(tn__op op, tn__node *a, double b);
 /* int64 positions along `axis`, in a shape. */
 tn__node *tn__iota(const tn__shape *shape, int axis, tn__device *device);
-tn__node *tn__random(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, uint64_t key, uint64_t offset);
+tn__node *tn__random(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, uint64_t key,
+                     uint64_t offset);
 
 /* Views. Shapes are checked; extents of -1 are not expanded here. */
 tn__node *tn__reshape(tn__node *a, int ndim, const int64_t *dim);
@@ -60,12 +61,13 @@ tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t bel
 tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);
 
-/* An operation of kind ROWS along the last axis; b: its second input, or NULL. A device that has no such operation gets it
- * computed on the CPU, at once. */
+/* An operation of kind ROWS along the last axis; b: its second input, or NULL. A device that has no such operation gets
+ * it computed on the CPU, at once. */
 tn__node *tn__rows(tn__op op, tn__node *a, tn__node *b);
 /* The positions of the true elements of a vector of bools, of which there are `count`. */
 tn__node *tn__nonzero(tn__node *mask, int64_t count);
-/* How many elements lie between each two neighbours of an ascending vector of one or more; elements equal to the last are counted. */
+/* How many elements lie between each two neighbours of an ascending vector of one or more; elements equal to the last
+ * are counted. */
 tn__node *tn__histogram(tn__node *edges, tn__node *values);
 /* The last axis the other way round. */
 tn__node *tn__reverse_rows(tn__node *a);
@@ -76,7 +78,8 @@ tn__node *tn__axis_from_last(tn__node *a, int axis);
 /* x on another device, evaluated. Set by the engine. */
 extern tn__node *(*tn__transfer_hook)(tn__node *a, tn__device *device);
 
-/* A set of axes from a user's list (empty: all); latches and returns false for bad ones. Negative axes count from the end. */
+/* A set of axes from a user's list (empty: all); latches and returns false for bad ones. Negative axes count from the
+ * end. */
 bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set);
 /* One axis, negative allowed; -1 and latched if out of range. */
 int tn__axis_check(const char *operation, int axis, int ndim);

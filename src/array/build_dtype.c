@@ -47,7 +47,8 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
         int class = tn__dtypes[in[i]->dtype].class;
         if (in[i]->flags & TN__NODE_WEAK)
             weak = class > weak ? class : weak;
-        else if (!strong || class > tn__dtypes[strong].class) /* the highest first: uint16, int16, float16 are float32 */
+        else if (!strong ||
+                 class > tn__dtypes[strong].class) /* the highest first: uint16, int16, float16 are float32 */
             strong = (tn_dtype)in[i]->dtype;
     }
     for (int i = 0; i < count && strong; i++)
@@ -56,7 +57,10 @@ tn_dtype tn__common_dtype(int count, tn__node *const *in, bool *all_weak)
     *all_weak = !strong;
     if (strong)
         return weak < 0 ? strong : tn__dtype_with_weak(strong, (tn__dtype_class)weak);
-    return weak == TN__CLASS_COMPLEX ? TN_COMPLEX64 : weak == TN__CLASS_FLOAT ? TN_FLOAT32 : weak == TN__CLASS_BOOL ? TN_BOOL : TN_INT64;
+    return weak == TN__CLASS_COMPLEX ? TN_COMPLEX64
+           : weak == TN__CLASS_FLOAT ? TN_FLOAT32
+           : weak == TN__CLASS_BOOL  ? TN_BOOL
+                                     : TN_INT64;
 }
 
 /* The float dtype that holds integer operands: each one's own, promoted. (Promoted first, int8 and
@@ -98,12 +102,10 @@ static bool weak_integers_fit(tn__op op, int arity, tn__node *const *in, tn__map
         else if (info->result == TN__RESULT_BOOL && info->types == TN__TYPES_ALL)
             rule->compute = tn_dtype_promote(rule->compute, TN_INT64);
         else
-            return tn__fail(
-                       TN_ERR_VALUE, info->name,
-                       "the number %" PRId64
-                       " does not fit %s, the dtype of the other operand; cast that operand to a "
-                       "wider dtype with tn_cast",
-                       value, tn_dtype_name(rule->compute)),
+            return tn__fail(TN_ERR_VALUE, info->name,
+                            "the number %" PRId64 " does not fit %s, the dtype of the other operand; cast that operand "
+                            "to a wider dtype with tn_cast",
+                            value, tn_dtype_name(rule->compute)),
                    false;
         if (op == TN__OP_POWER && i == 1 && value < 0 && tn_dtype_is_integer(rule->compute))
             return tn__fail(TN_ERR_VALUE, info->name,
@@ -152,7 +154,8 @@ bool tn__map_infer(tn__op op, int arity, tn__node *const *in, tn__map_rule *rule
     } else if (common == TN_BOOL && !apply_bool_rule(rule)) {
         return false;
     }
-    if ((tn_dtype_is_complex(rule->compute) || info->types == TN__TYPES_NONE) && !tn__op_computes(rule->op, rule->compute)) {
+    if ((tn_dtype_is_complex(rule->compute) || info->types == TN__TYPES_NONE) &&
+        !tn__op_computes(rule->op, rule->compute)) {
         tn__fail(TN_ERR_DTYPE, info->name, "cannot be computed in %s; take parts with tn_real and tn_imag, or tn_abs",
                  tn_dtype_name(rule->compute));
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operations of libraries (LAPACK, FFT): of the last two axes, or the last one, for each place of the others. What has
- * several results gives them packed, one behind the other, as a row a matrix: shape (..., 1, n). tn__part takes them out,
- * which is a view.
+ * several results gives them packed, one behind the other, as a row a matrix: shape (..., 1, n). tn__part takes them
+ * out, which is a view.
  */
 #include "array/build_library.h"
 #include "array/build_parts.h"
@@ -14,7 +14,8 @@ static tn_dtype wide(tn_dtype dtype)
 }
 
 /* Single precision is computed in double and rounded, as NumPy does: signs of vectors and ranks agree with it. */
-static tn__node *computed_wide(tn__op op, tn_dtype dtype, tn_shape shape, int arity, tn__node *const *in, const tn__ints *modes)
+static tn__node *computed_wide(tn__op op, tn_dtype dtype, tn_shape shape, int arity, tn__node *const *in,
+                               const tn__ints *modes)
 {
     tn__node *widened[TN__MAX_ARITY];
     for (int i = 0; i < arity; i++)
@@ -79,7 +80,8 @@ tn__node *tn__adjoint(tn__node *a)
 static tn__node *band(tn__node *like, int offset, bool equal)
 {
     int ndim = like->shape->ndim;
-    tn__node *row = tn__iota(like->shape, ndim - 2, like->device), *column = tn__iota(like->shape, ndim - 1, like->device);
+    tn__node *row = tn__iota(like->shape, ndim - 2, like->device),
+             *column = tn__iota(like->shape, ndim - 1, like->device);
     row = offset ? tn__with(TN__OP_ADD, row, offset) : row;
     return tn__binary(equal ? TN__OP_EQUAL : TN__OP_LESS_EQUAL, column, row);
 }

@@ -5,8 +5,8 @@
 
 #include "array/build.h"
 
-/* An operation of kind LIBRARY with a result of the given dtype and shape; `modes`: interned, its attributes, or NULL. On a
- * device that has no such operation it is computed on the CPU, at once. */
+/* An operation of kind LIBRARY with a result of the given dtype and shape; `modes`: interned, its attributes, or NULL.
+ * On a device that has no such operation it is computed on the CPU, at once. */
 tn__node *tn__library(tn__op op, tn_dtype dtype, tn_shape shape, int arity, tn__node *const *in, const tn__ints *modes);
 
 /* Whether an operation of LAPACK's of that operand is computed on its device. */

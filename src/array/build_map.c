@@ -5,7 +5,8 @@
 
 tn__node *tn__two_devices(const char *operation, const tn__node *a, const tn__node *b)
 {
-    TN__REFUSE(TN_ERR_DEVICE, operation, "operands are on %s and %s, expected one device; move one with tn_to(x, tn_device_of(y))",
+    TN__REFUSE(TN_ERR_DEVICE, operation,
+               "operands are on %s and %s, expected one device; move one with tn_to(x, tn_device_of(y))",
                a->device->name, b->device->name);
 }
 
@@ -46,12 +47,10 @@ static void fail_broadcast(const char *operation, const tn_shape *a, const tn__s
     for (int axis = -1; - axis <= a->ndim && -axis <= b->ndim; axis--) {
         int64_t m = a->dim[a->ndim + axis], n = b->dim[b->ndim + axis];
         if (m != n && m != 1 && n != 1) {
-            tn__fail(
-                TN_ERR_SHAPE, operation,
-                "shapes %s and %s do not broadcast: extents %lld and %lld differ at axis %d and "
-                "neither is 1; reshape an "
-                "operand (tn_reshape, tn_expand_dims) so that they agree from the last axis on",
-                first, second, (long long)m, (long long)n, axis);
+            tn__fail(TN_ERR_SHAPE, operation,
+                     "shapes %s and %s do not broadcast: extents %lld and %lld differ at axis %d and neither is 1; "
+                     "reshape an operand (tn_reshape, tn_expand_dims) so that they agree from the last axis on",
+                     first, second, (long long)m, (long long)n, axis);
             return;
         }
     }
@@ -100,8 +99,8 @@ static tn__node *map(tn__op op, int arity, tn__node *const *operands)
 {
     const tn__op_info *info = &tn__ops[op];
     if (__builtin_expect(is_plain(info, arity, operands), 1))
-        return tn__apply(op, info->result == TN__RESULT_BOOL ? TN_BOOL : (tn_dtype)operands[0]->dtype, operands[0]->shape,
-                         arity, operands, (tn__attr){.raw = {0}});
+        return tn__apply(op, info->result == TN__RESULT_BOOL ? TN_BOOL : (tn_dtype)operands[0]->dtype,
+                         operands[0]->shape, arity, operands, (tn__attr){.raw = {0}});
     for (int i = 0; i < arity; i++)
         TN__PASS_ERROR(operands[i]);
     tn__map_rule rule;
@@ -170,7 +169,8 @@ tn__node *tn__cast(tn__node *a, tn_dtype dtype)
 tn__node *tn__with(tn__op op, tn__node *a, double b)
 {
     TN__PASS_ERROR(a);
-    if (tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && !(a->flags & TN__NODE_WEAK) && tn__ops[op].types != TN__TYPES_BOOLS)
+    if (tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && !(a->flags & TN__NODE_WEAK) &&
+        tn__ops[op].types != TN__TYPES_BOOLS)
         return tn__binary(op, a, tn__const_like(a, b)); /* what promotion would come to */
     /* a whole number keeps integers what they are */
     bool whole =

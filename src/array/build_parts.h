@@ -31,8 +31,8 @@ const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype 
 tn__node *tn__apply(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity,
                     tn__node *const *in, tn__attr attr);
 
-/* Ends a public call whose option `out` may name an array for the result: that is cast to its dtype, whatever kinds they are,
- * as NumPy's reductions do it. */
+/* Ends a public call whose option `out` may name an array for the result: that is cast to its dtype, whatever kinds
+ * they are, as NumPy's reductions do it. */
 tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out);
 /* A library's operation of the last axis alone. */
 static inline bool tn__is_transform(tn__op op) { return op == TN__OP_FFT || op == TN__OP_RFFT || op == TN__OP_IRFFT; }

@@ -2,9 +2,9 @@
 /* Operations on whole rows: sorting, scans, searching; and the axis that they work along. */
 #include "array/build_parts.h"
 
-/* A library of a GPU goes from matrix to matrix: many small ones are done sooner on the CPU, with the way there and back. Measured
- * on an H200 beside 16 cores: at 128 rows all but singular values, which are ahead of few cores at 256, of 16 from 500 on. What has a
- * kernel for all small matrices stays there. */
+/* A library of a GPU goes from matrix to matrix: many small ones are done sooner on the CPU, with the way there and
+ * back. Measured on an H200 beside 16 cores: at 128 rows all but singular values, which are ahead of few cores at 256,
+ * of 16 from 500 on. What has a kernel for all small matrices stays there. */
 static bool worth_it(const tn__device *device, tn__op op, const tn__shape *shape)
 {
     if (tn__ops[op].kind != TN__KIND_LIBRARY || tn__is_transform(op) || shape->ndim < 2)
@@ -12,24 +12,27 @@ static bool worth_it(const tn__device *device, tn__op op, const tn__shape *shape
     int64_t m = shape->dim[shape->ndim - 2], n = shape->dim[shape->ndim - 1];
     if ((op == TN__OP_CHOLESKY || op == TN__OP_SOLVE || op == TN__OP_SLOGDET) && n <= device->capabilities.small_matrix)
         return true;
-    double work = (double)m * (double)n * (double)(m < n ? m : n), least = op == TN__OP_SVD ? 256 : 128; /* of a matrix */
+    /* of a matrix */
+    double work = (double)m * (double)n * (double)(m < n ? m : n), least = op == TN__OP_SVD ? 256 : 128;
     return work >= least * least * least && (shape->size / (m * n) <= 16 || work >= 512. * 512 * 512);
 }
 
 bool tn__native(const tn__device *device, tn__op op, tn_dtype dtype, const tn__shape *shape)
 {
     return device->capabilities.operations || device->capabilities.shapes_only ||
-           (device->ops->supports && worth_it(device, op, shape) && device->ops->supports((tn__device *)device, (int)op, dtype));
+           (device->ops->supports && worth_it(device, op, shape) &&
+            device->ops->supports((tn__device *)device, (int)op, dtype));
 }
 
-static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
+static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in,
+                         tn__attr attr)
 {
     tn__device *device = in[0]->device, *host = tn__device_get((tn_device){TN_DEVICE_CPU, 0});
     if (!host)
         return tn__failed();
     if (!tn__transfer_hook)
-        TN__REFUSE(TN_ERR_UNSUPPORTED, tn__ops[op].name, "is computed on the CPU, and moving operands from %s needs the engine",
-                   device->name);
+        TN__REFUSE(TN_ERR_UNSUPPORTED, tn__ops[op].name,
+                   "is computed on the CPU, and moving operands from %s needs the engine", device->name);
     tn__node *there[TN__MAX_ARITY];
     for (int i = 0; i < arity; i++) {
         there[i] = tn__transfer_hook(in[i], host);
@@ -40,7 +43,8 @@ static tn__node *on_host(tn__op op, tn_dtype dtype, const tn__shape *shape, int 
     return tn__transfer_hook(result, device);
 }
 
-tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in, tn__attr attr)
+tn__node *tn__apply_anywhere(tn__op op, tn_dtype dtype, const tn__shape *shape, int arity, tn__node *const *in,
+                             tn__attr attr)
 {
     bool here = tn__native(in[0]->device, op, (tn_dtype)in[0]->dtype, in[0]->shape);
     return (here ? tn__apply : on_host)(op, dtype, shape, arity, in, attr);
@@ -77,7 +81,8 @@ tn__node *tn__histogram(tn__node *edges, tn__node *values)
     in[1] = tn__reshape(tn__adapt(values, dtype, values->shape, device), 1, &values->shape->size);
     for (int i = 0; i < 2; i++)
         TN__PASS_ERROR(in[i]);
-    const tn__shape *shape = tn__shape_make("histogram", (tn_shape){.ndim = 1, .dim = {edges->shape->dim[0] - 1}}, TN_INT64);
+    const tn__shape *shape =
+        tn__shape_make("histogram", (tn_shape){.ndim = 1, .dim = {edges->shape->dim[0] - 1}}, TN_INT64);
     return shape ? tn__apply_anywhere(TN__OP_HISTOGRAM, TN_INT64, shape, 2, in, (tn__attr){.raw = {0}}) : tn__failed();
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of users' kernels as nodes: which dtypes the letters stand for, operands made to fit, one USER node an output, a
- * USER_REDUCE node for a combination. What a text mentions beside its parameters (i, size, ...) is an operand like any
- * other: positions are IOTA nodes, extents constants.
+ * Calls of users' kernels as nodes: which dtypes the letters stand for, operands made to fit, one USER node an output,
+ * a USER_REDUCE node for a combination. What a text mentions beside its parameters (i, size, ...) is an operand like
+ * any other: positions are IOTA nodes, extents constants.
  */
 #include <string.h>
 
@@ -23,8 +23,9 @@ static bool check_cast(const tn_kernel *kernel, const tn__user_param *param, con
     bool weak_integer = in->flags & TN__NODE_WEAK && in->dtype == TN_INT64 && param->dtype != TN_BOOL;
     if (weak_integer || castable(in->dtype, param->dtype))
         return true;
-    tn__fail(TN_ERR_DTYPE, kernel->name, "argument %s is %s, got %s, which does not become that without loss: use tn_cast",
-             param->name, tn_dtype_name(param->dtype), tn_dtype_name(in->dtype));
+    tn__fail(TN_ERR_DTYPE, kernel->name,
+             "argument %s is %s, got %s, which does not become that without loss: use tn_cast", param->name,
+             tn_dtype_name(param->dtype), tn_dtype_name(in->dtype));
     return false;
 }
 
@@ -54,8 +55,8 @@ static bool find_letters(const tn_kernel *kernel, const tn__user_part *part, tn_
 }
 
 /* Parameters without letter and dtype are the library's own: a map's result, and the reduced value. */
-static bool find_dtypes(const tn_kernel *kernel, const tn__user_part *part, tn__node *const *in, const tn__user_wish *wish,
-                        tn__user *user)
+static bool find_dtypes(const tn_kernel *kernel, const tn__user_part *part, tn__node *const *in,
+                        const tn__user_wish *wish, tn__user *user)
 {
     tn_dtype letter[26] = {0}, fallback = wish->dtype;
     if (!find_letters(kernel, part, in, fallback, letter))
@@ -67,8 +68,11 @@ static bool find_dtypes(const tn_kernel *kernel, const tn__user_part *part, tn__
                                      : (tn_dtype)in[k]->dtype;
         user->raw |= (uint32_t)param->raw << k;
         if (param->raw && tn__dtypes[user->in[k]].compute != (unsigned char)user->in[k])
-            return tn__fail(TN_ERR_DTYPE, kernel->name, "the raw argument %s is %s, which is computed in another dtype than it "
-                            "is stored in: tn_cast it to float32", param->name, tn_dtype_name(user->in[k])), false;
+            return tn__fail(TN_ERR_DTYPE, kernel->name,
+                            "the raw argument %s is %s, which is computed in another dtype than it "
+                            "is stored in: tn_cast it to float32",
+                            param->name, tn_dtype_name(user->in[k])),
+                   false;
     }
     for (int k = 0; k < part->out_count; k++) {
         const tn__user_param *param = &part->out[k];
@@ -78,8 +82,11 @@ static bool find_dtypes(const tn_kernel *kernel, const tn__user_part *part, tn__
         if (!user->out[k] && param->letter)
             user->out[k] = letter[param->letter - 'A'] = fallback;
         if (!user->out[k])
-            return tn__fail(TN_ERR_DTYPE, kernel->name, "nothing says what the dtype %c of output %s is: give the option .dtype "
-                            "or .out, or name the dtype in the parameter list", param->letter, param->name), false;
+            return tn__fail(TN_ERR_DTYPE, kernel->name,
+                            "nothing says what the dtype %c of output %s is: give the option .dtype "
+                            "or .out, or name the dtype in the parameter list",
+                            param->letter, param->name),
+                   false;
     }
     return true;
 }
@@ -108,7 +115,8 @@ static const tn__shape *loop_shape(const tn_kernel *kernel, const tn__user_part 
             arrays = arrays || !(in[k]->flags & TN__NODE_WEAK);
         }
     if (!arrays && !wanted) {
-        tn__fail(TN_ERR_SHAPE, kernel->name, "no argument says over which shape to run (all are raw or numbers): give the option "
+        tn__fail(TN_ERR_SHAPE, kernel->name,
+                 "no argument says over which shape to run (all are raw or numbers): give the option "
                  ".shape or .out");
         return NULL;
     }
@@ -119,7 +127,8 @@ static const tn__shape *loop_shape(const tn_kernel *kernel, const tn__user_part 
     if (tn__shape_broadcast(shape, wanted, &both) && tn__shape_intern(both.ndim, both.dim) == wanted)
         return wanted;
     char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT];
-    tn__fail(TN_ERR_SHAPE, kernel->name, "the arguments have shape %s together, which does not broadcast to the shape %s asked for",
+    tn__fail(TN_ERR_SHAPE, kernel->name,
+             "the arguments have shape %s together, which does not broadcast to the shape %s asked for",
              tn__shape_text(shape->ndim, shape->dim, first), tn__shape_text(wanted->ndim, wanted->dim, second));
     return NULL;
 }
@@ -140,8 +149,8 @@ static void add(operands *o, tn__node *node)
         tn__error_raise(node->error);
         o->failed = true;
     } else if (o->user.in_count == TN__MAX_INPUTS) {
-        tn__fail(TN_ERR_VALUE, o->kernel->name, "arguments, _ind, _shape and the like are more than %d operands together",
-                 TN__MAX_INPUTS);
+        tn__fail(TN_ERR_VALUE, o->kernel->name,
+                 "arguments, _ind, _shape and the like are more than %d operands together", TN__MAX_INPUTS);
         o->failed = true;
     } else {
         o->user.in[o->user.in_count] = (tn_dtype)node->dtype;
@@ -243,8 +252,11 @@ static bool apply_part(const tn_kernel *kernel, int which, int count, tn__node *
     if (!prepare(&o, which, count, in, wish, reduced, &shape))
         return false;
     if (kernel->function && o.device->capabilities.target != TN__TARGET_C)
-        return tn__fail(TN_ERR_UNSUPPORTED, kernel->name, "the function is known by its address only, which %s cannot call: define it "
-                        "with TN_UFUNC", o.device->name), false;
+        return tn__fail(TN_ERR_UNSUPPORTED, kernel->name,
+                        "the function is known by its address only, which %s cannot call: define it "
+                        "with TN_UFUNC",
+                        o.device->name),
+               false;
     const tn__user *user = tn__user_instance(kernel, which, &o.user);
     if (!user)
         return false;
@@ -314,16 +326,19 @@ static tn_dtype dtype_of(const tn_kernel *kernel, tn__node *const *in, const tn_
     return found;
 }
 
-tn__node *tn__user_reduce(const tn_kernel *kernel, int count, tn__node *const *in, const tn__user_wish *wish, tn_axes axes)
+tn__node *tn__user_reduce(const tn_kernel *kernel, int count, tn__node *const *in, const tn__user_wish *wish,
+                          tn_axes axes)
 {
-    const tn__user_param *accumulator = &kernel->part[TN__PART_COMBINE].in[0], *out = &kernel->part[TN__PART_POST].out[0];
+    const tn__user_param *accumulator = &kernel->part[TN__PART_COMBINE].in[0],
+                         *out = &kernel->part[TN__PART_POST].out[0];
     tn__node *fitted[TN__USER_PARAMS], *y;
     tn__user_wish map_wish = *wish, post_wish = *wish;
     uint32_t set;
     for (int k = 0; k < count; k++)
         TN__PASS_ERROR(in[k]);
     if (count == kernel->part[TN__PART_MAP].in_count) { /* else the map says what is wrong */
-        map_wish.accumulator = accumulator->letter ? dtype_of(kernel, in, wish, accumulator->letter) : accumulator->dtype;
+        map_wish.accumulator =
+            accumulator->letter ? dtype_of(kernel, in, wish, accumulator->letter) : accumulator->dtype;
         post_wish.dtype = out->letter ? dtype_of(kernel, in, wish, out->letter) : out->dtype;
         post_wish.shape = NULL;
         if (!map_wish.accumulator || !post_wish.dtype)

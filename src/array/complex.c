@@ -43,7 +43,8 @@ tn__node *tn__conjugate(tn__node *a)
 tn__node *tn__complex_matmul(tn__node *a, tn__node *b)
 {
     bool first = tn_dtype_is_complex((tn_dtype)a->dtype), second = tn_dtype_is_complex((tn_dtype)b->dtype);
-    tn__node *ar = tn__real(a), *br = tn__real(b), *ai = first ? tn__imaginary(a) : NULL, *bi = second ? tn__imaginary(b) : NULL;
+    tn__node *ar = tn__real(a), *br = tn__real(b), *ai = first ? tn__imaginary(a) : NULL,
+             *bi = second ? tn__imaginary(b) : NULL;
     tn__node *re = tn__matmul_node(ar, br), *im = NULL;
     if (first && second)
         re = tn__binary(TN__OP_SUBTRACT, re, tn__matmul_node(ai, bi));

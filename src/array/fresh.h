@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fields of new nodes and handles, for the files that make them: node.c and handle.c in general, plain.c on the
- * straight way. Fields are set one by one: a whole-struct assignment becomes a string instruction, which takes longer than
- * everything else here. Inside the room array/ only.
+ * straight way. Fields are set one by one: a whole-struct assignment becomes a string instruction, which takes longer
+ * than everything else here. Inside the room array/ only.
  */
 #ifndef TN_ARRAY_FRESH_H
 #define TN_ARRAY_FRESH_H

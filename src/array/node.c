@@ -92,8 +92,8 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
     if (__builtin_expect(node == NULL, 0)) return fail_new();
     node->arity = (uint8_t)arity;
     node->depth = depth + 1;
-    /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both would
-     * have to wait until they are in the cache. */
+    /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both
+     * would have to wait until they are in the cache. */
     uint64_t low = attr->raw[0], high = attr->raw[1];
     __asm__("" : "+r"(low), "+r"(high));
     node->attr.raw[0] = low;

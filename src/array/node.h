@@ -2,11 +2,12 @@
 /*
  * The graph. A node is one recorded operation or one evaluated value; a tn_array is a handle to a node.
  *
- * Counting. A pending node (no storage) belongs to the thread that made it and counts its references plainly. Once it has a
- * value it may be shared, and counts atomically. Whoever stores a node pointer holds a reference (tn__node_retain).
+ * Counting. A pending node (no storage) belongs to the thread that made it and counts its references plainly. Once it
+ * has a value it may be shared, and counts atomically. Whoever stores a node pointer holds a reference
+ * (tn__node_retain).
  *
- * Temporaries. The builders of build.h return borrowed nodes: each new node is put on the thread's list of temporaries and
- * dropped when the public call that made it ends (tn__leave), unless something else holds it by then. So rules and
+ * Temporaries. The builders of build.h return borrowed nodes: each new node is put on the thread's list of temporaries
+ * and dropped when the public call that made it ends (tn__leave), unless something else holds it by then. So rules and
  * composites may nest builders freely and release nothing.
  */
 #ifndef TN_ARRAY_NODE_H
@@ -68,7 +69,7 @@ struct tn__node {
     bool wide;               /* of the larger kind, with room for TN__MAX_INPUTS inputs */
     uint16_t owner;          /* the recording thread's number, for pending nodes */
     uint32_t depth;          /* 1 + the deepest pending input */
-    uint64_t mark;           /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
+    uint64_t mark; /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
     const tn__shape *shape;
     tn__device *device;
     tn__attr attr;
@@ -137,7 +138,8 @@ tn__node *tn__node_error(tn__error *error);
 tn__node *tn__node_borrow(tn__node *node);
 /* Turns a pending node into a value in place: retains the storage; drops inputs when no backward can need
  * them (drop_inputs). */
-void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides, bool drop_inputs);
+void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, const tn__ints *strides,
+                        bool drop_inputs);
 /* Makes a node that has a value and inputs a plain VALUE. */
 void tn__node_drop_inputs(tn__node *node);
 /* Marks a pending node as released by a step: it becomes an error when next used. Takes over one reference to the
@@ -166,8 +168,8 @@ tn__var *tn__array_var(tn_array *x);
 int tn__pending_handles(tn_array *const **handles);
 /* Drops handles from that list whose nodes have values by now. */
 void tn__pending_sweep(void);
-/* Takes a handle of this thread off that list: nothing computes its node but who asks for it. For a node that depends on nothing that
- * a step overwrites, so that it can be computed later as well. */
+/* Takes a handle of this thread off that list: nothing computes its node but who asks for it. For a node that depends
+ * on nothing that a step overwrites, so that it can be computed later as well. */
 void tn__pending_leave(tn_array *x);
 
 /* The number of this thread. */

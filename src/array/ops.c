@@ -55,7 +55,8 @@ static const unsigned computed_in[] = {
 
 const char *tn__op_expression(tn__op op, tn_dtype dtype)
 {
-    return tn_dtype_is_complex(dtype) && complex_rows[op].expression ? complex_rows[op].expression : tn__ops[op].expression;
+    return tn_dtype_is_complex(dtype) && complex_rows[op].expression ? complex_rows[op].expression
+                                                                     : tn__ops[op].expression;
 }
 
 const char *tn__op_identity(tn__op op, tn_dtype dtype)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The straight way from a call to its node and handle, which most calls of elementwise functions can go: operands of one float
- * dtype, shape and device, that this thread may use, and an operation that such operands need no inference for. Nothing is
- * converted or broadcast and nothing can fail, so the one new node is the result, and it needs no place in the list of
- * temporaries. Whatever is not so goes through build_map.c, which gives the same node; tests/array/test_plain.c compares.
+ * The straight way from a call to its node and handle, which most calls of elementwise functions can go: operands of
+ * one float dtype, shape and device, that this thread may use, and an operation that such operands need no inference
+ * for. Nothing is converted or broadcast and nothing can fail, so the one new node is the result, and it needs no place
+ * in the list of temporaries. Whatever is not so goes through build_map.c, which gives the same node;
+ * tests/array/test_plain.c compares.
  */
 #include "array/plain.h"
 

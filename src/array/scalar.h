@@ -4,14 +4,15 @@
  * includes this file; a generated kernel starts with the text of the parts it needs, in this order (scalar_base.h
  * always; scalar_random.h needs scalar_math.h). The parts include nothing, so that their text stands alone.
  *
- * Names are tns_<operation>_<type>: b8 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128. float16 and bfloat16 exist as storage
- * only; arithmetic on them is done in f32.
+ * Names are tns_<operation>_<type>: b8 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128. float16 and bfloat16 exist as
+ * storage only; arithmetic on them is done in f32.
  *
- * Same bits on every path of a CPU: functions marked TN_HOT use only + - * / sqrt, integers, bit casts, selects, and fused
- * multiply-adds where they say so. Compile without contraction (cc -ffp-contract=off, nvcc -fmad=false, with IEEE division, square
- * root and subnormals) for processors that have these, or that have not, and every build agrees. A GPU's own instructions
- * (scalar_base.h) give float32 functions results that are as exact, but may differ in a last bit; its operations that IEEE
- * defines give the same bits. Functions that call libm (TNS_LIBM) agree to libm's accuracy.
+ * Same bits on every path of a CPU: functions marked TN_HOT use only + - * / sqrt, integers, bit casts, selects, and
+ * fused multiply-adds where they say so. Compile without contraction (cc -ffp-contract=off, nvcc -fmad=false, with IEEE
+ * division, square root and subnormals) for processors that have these, or that have not, and every build agrees. A
+ * GPU's own instructions (scalar_base.h) give float32 functions results that are as exact, but may differ in a last
+ * bit; its operations that IEEE defines give the same bits. Functions that call libm (TNS_LIBM) agree to libm's
+ * accuracy.
  */
 #ifndef TN_SCALAR_H
 #define TN_SCALAR_H

@@ -26,7 +26,8 @@ void tn_scope_pop(void)
 {
     tn__thread *self = tn__self();
     if (self->depth == 0) {
-        tn__fail(TN_ERR_STATE, "tn_scope_pop", "no scope is open in this thread: every pop needs a tn_scope_push before it");
+        tn__fail(TN_ERR_STATE, "tn_scope_pop",
+                 "no scope is open in this thread: every pop needs a tn_scope_push before it");
         return;
     }
     self->depth--;

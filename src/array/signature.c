@@ -26,8 +26,10 @@ static const struct {
 static bool unreadable(const char *text, const char *what)
 {
     int line = (int)strcspn(text, "\n{");
-    tn__fail(TN_ERR_VALUE, "tn_vectorize", "\"%.*s\": %s; expected a definition such as \"float f(float a, float b) {...}\", of "
-             "numbers", line, text, what);
+    tn__fail(TN_ERR_VALUE, "tn_vectorize",
+             "\"%.*s\": %s; expected a definition such as \"float f(float a, float b) {...}\", of "
+             "numbers",
+             line, text, what);
     return false;
 }
 

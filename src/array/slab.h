@@ -4,8 +4,8 @@
  *
  * Each thread has a cache of free objects of each kind: two lists of at most TN__SLAB_BATCH objects and the unused rest
  * of its newest chunk. An object may be freed into the cache of another thread than the one that took it; full lists
- * move through a pool that all threads share, so a thread that only frees feeds one that only makes, and the pool's lock
- * is taken once a batch.
+ * move through a pool that all threads share, so a thread that only frees feeds one that only makes, and the pool's
+ * lock is taken once a batch.
  */
 #ifndef TN_ARRAY_SLAB_H
 #define TN_ARRAY_SLAB_H

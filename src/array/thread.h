@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread keeps for recording: its number, caches of memory, temporaries, pending handles, scopes. Inside the room
- * array/ only.
+ * What a thread keeps for recording: its number, caches of memory, temporaries, pending handles, scopes. Inside the
+ * room array/ only.
  *
  * Objects of another thread. A pending node, and a handle that is in a scope or in the list of pending handles, may be
  * changed by the thread that owns it alone, whose number it carries. Another thread that frees such a handle, or drops
- * the last reference to a value that still holds pending inputs, posts it to the owner, which frees it at its next call.
- * Where the owner has ended, the posting thread takes over its number while it frees. As always, an array may be freed
- * only before its scope is left; where two threads do these, they must agree on the order.
+ * the last reference to a value that still holds pending inputs, posts it to the owner, which frees it at its next
+ * call. Where the owner has ended, the posting thread takes over its number while it frees. As always, an array may be
+ * freed only before its scope is left; where two threads do these, they must agree on the order.
  */
 #ifndef TN_ARRAY_THREAD_H
 #define TN_ARRAY_THREAD_H
@@ -45,8 +45,8 @@ extern _Thread_local tn__thread tn__this_thread __attribute__((tls_model("initia
 static inline tn__thread *tn__self(void)
 {
     tn__thread *self = &tn__this_thread;
-    /* Hides from the compiler where the address is from: a linker may turn the addition that makes it into one that sets no
-     * flags, and gcc's undefined-behaviour sanitizer would look at these for a check against NULL. */
+    /* Hides from the compiler where the address is from: a linker may turn the addition that makes it into one that
+     * sets no flags, and gcc's undefined-behaviour sanitizer would look at these for a check against NULL. */
     __asm__("" : "+r"(self));
     return self;
 }

@@ -43,8 +43,9 @@ static const char reserved[][8] = {"i", "size", "raw", "const"};
 
 static bool bad(const char *operation, const char *list, const char *what, const char *at)
 {
-    tn__fail(TN_ERR_VALUE, operation, "parameters \"%s\": %s at character %d; expected a list such as \"T x, raw float32 y\"",
-             list, what, (int)(at - list));
+    tn__fail(TN_ERR_VALUE, operation,
+             "parameters \"%s\": %s at character %d; expected a list such as \"T x, raw float32 y\"", list, what,
+             (int)(at - list));
     return false;
 }
 

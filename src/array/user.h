@@ -108,8 +108,8 @@ bool tn__user_mentions(const char *text, const char *word);
 bool tn__user_params(const char *operation, const char *list, bool outputs, tn__user_param *param, int *count);
 /* Notes what a part's text mentions. */
 void tn__user_scan(tn__user_part *part);
-/* The instance of a part with the counts, dtypes and numbers of axes of `wanted` (whose unused entries are 0); NULL with a
- * latched failure. */
+/* The instance of a part with the counts, dtypes and numbers of axes of `wanted` (whose unused entries are 0); NULL
+ * with a latched failure. */
 const tn__user *tn__user_instance(const tn_kernel *kernel, int part, const tn__user *wanted);
 /* Appends the numbered lines of its texts, for messages. */
 void tn__user_listing(const tn__user *user, tn__text *text);
@@ -129,6 +129,7 @@ typedef struct tn__user_wish {
 /* All outputs of an elementwise kernel; false with a latched failure. */
 bool tn__user_apply(const tn_kernel *kernel, int count, tn__node *const *in, const tn__user_wish *wish, tn__node **out);
 /* A reduction, reduced axes kept with extent 1. */
-tn__node *tn__user_reduce(const tn_kernel *kernel, int count, tn__node *const *in, const tn__user_wish *wish, tn_axes axes);
+tn__node *tn__user_reduce(const tn_kernel *kernel, int count, tn__node *const *in, const tn__user_wish *wish,
+                          tn_axes axes);
 
 #endif

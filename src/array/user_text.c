@@ -24,7 +24,8 @@ static void add_letters(tn__text *text, const tn__user *user)
         if (!letter || done[letter - 'A'])
             continue;
         done[letter - 'A'] = true;
-        tn__text_addf(text, "    typedef %s %c;\n", ctype(output ? user->out[k - part->in_count] : user->in[k]), letter);
+        tn__text_addf(text, "    typedef %s %c;\n", ctype(output ? user->out[k - part->in_count] : user->in[k]),
+                      letter);
     }
 }
 
@@ -79,7 +80,8 @@ static void add_extras(tn__text *params, tn__text *code, const tn__user *user)
 }
 
 /* A user's lines, under their own numbers. */
-static void add_lines(tn__text *code, const tn__user_part *part, const char *before, const char *lines, const char *after)
+static void add_lines(tn__text *code, const tn__user_part *part, const char *before, const char *lines,
+                      const char *after)
 {
     tn__text_addf(code, "%s\n#line 1 \"%s\"\n%s\n#line 1 \"kernels\"\n%s", before, part->title, lines, after);
 }
