@@ -2,13 +2,13 @@
 /*
  * Gradient rules of decompositions, solutions and Fourier transforms.
  *
- * For matrices, A^H is the conjugate transpose, and gX the gradient by X. Sources: M. Giles, "Collected matrix derivative
- * results for forward and reverse mode algorithmic differentiation" (2008); for complex matrices and the vectors of the
- * singular value decomposition, L. Wan, S. Zhang, "Automatic differentiation for complex valued SVD" (2019); QR, S. Walter,
- * L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design" (2010);
- * of general matrices' eigenvectors, C. Boeddeker and others, "On the computation of complex-valued gradients with application to
- * statistically optimum beamforming" (2017).
- * Gradients by vectors of eigenvalues and singular values exist where the values differ from each other.
+ * For matrices, A^H is the conjugate transpose, and gX the gradient by X. Sources: M. Giles, "Collected matrix
+ * derivative results for forward and reverse mode algorithmic differentiation" (2008); for complex matrices and the
+ * vectors of the singular value decomposition, L. Wan, S. Zhang, "Automatic differentiation for complex valued SVD"
+ * (2019); QR, S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in
+ * optimum experimental design" (2010); of general matrices' eigenvectors, C. Boeddeker and others, "On the computation
+ * of complex-valued gradients with application to statistically optimum beamforming" (2017). Gradients by vectors of
+ * eigenvalues and singular values exist where the values differ from each other.
  */
 #include "array/build_library.h"
 #include "autograd/rules.h"
@@ -87,8 +87,10 @@ void tn__grad_qr(tn__chain *c)
     tn__node *a = c->node->in[0];
     int64_t m = rows(a), n = columns(a), k = c->node->attr.ints->v[0];
     if (k != n || c->node->attr.ints->v[1]) {
-        c->in[0] = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "qr", "has a gradient for mode reduced and at least as many "
-                                                "rows as columns only; got %lld rows, %lld columns", (long long)m, (long long)n));
+        c->in[0] = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "qr",
+                                                "has a gradient for mode reduced and at least as many "
+                                                "rows as columns only; got %lld rows, %lld columns",
+                                                (long long)m, (long long)n));
         return;
     }
     tn__node *q = tn__part(c->node, 0, m, n), *r = tn__part(c->node, m * n, n, n);
@@ -110,8 +112,8 @@ static tn__node *differences(tn__node *x)
 
 static tn__node *skew(tn__node *a) { return sub(a, adjoint(a)); }
 
-/* A = U S V^H: gA = U (((skew(U^H gU) S + S skew(V^H gV)) / E + gS) V^H, with E_jk = s_k² - s_j²; and where U or V are not
- * square, what of gU and gV lies outside of their columns. */
+/* A = U S V^H: gA = U (((skew(U^H gU) S + S skew(V^H gV)) / E + gS) V^H, with E_jk = s_k² - s_j²; and where U or V are
+ * not square, what of gU and gV lies outside of their columns. */
 static void svd_gradient(tn__chain *c, tn__node *a, int64_t m, int64_t n)
 {
     int64_t k = m < n ? m : n;
@@ -162,7 +164,8 @@ void tn__grad_svd(tn__chain *c)
             gs = tn__cast(tn__real(gs), (tn_dtype)a->dtype);
         c->in[0] = dot(mul(u, gs), vh);
     } else {
-        c->in[0] = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "svd", "of full matrices has no gradient unless they are "
+        c->in[0] = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "svd",
+                                                "of full matrices has no gradient unless they are "
                                                 "square; give .reduced = true"));
     }
 }
@@ -211,9 +214,11 @@ void tn__grad_eig(tn__chain *c)
         y = with ? tn__library(TN__OP_EIG, (tn_dtype)y->dtype, value, 1, &a, with)
                  : tn__node_error(tn__error_new(TN_ERR_MEMORY, "eig", "no memory for a gradient"));
     }
-    tn__node *w = tn__part(y, 0, 1, n), *back = adjoint(tn__part(y, n, n, n)), *inner = tn__diagonal_matrix(tn__part(c->g, 0, 1, n));
+    tn__node *w = tn__part(y, 0, 1, n), *back = adjoint(tn__part(y, n, n, n)),
+             *inner = tn__diagonal_matrix(tn__part(c->g, 0, 1, n));
     if (vectors) {
-        tn__node *turn = dot(back, tn__part(c->g, n, n, n)), *zero = tn__node_is_error(turn) ? turn : tn__const_like(turn, 0);
+        tn__node *turn = dot(back, tn__part(c->g, n, n, n)),
+                 *zero = tn__node_is_error(turn) ? turn : tn__const_like(turn, 0);
         if (tn__node_is_error(turn)) {
             c->in[0] = turn;
             return;
@@ -238,10 +243,12 @@ static tn__node *transform(tn__op op, tn_dtype dtype, tn_shape shape, tn__node *
 
 void tn__grad_fft(tn__chain *c)
 {
-    c->in[0] = transform(TN__OP_FFT, (tn_dtype)c->g->dtype, tn__shape_value(c->g->shape), c->g, !c->node->attr.ints->v[0]);
+    c->in[0] =
+        transform(TN__OP_FFT, (tn_dtype)c->g->dtype, tn__shape_value(c->g->shape), c->g, !c->node->attr.ints->v[0]);
 }
 
-/* The half of a transform of n real numbers, times `factor` but for those that are their own conjugates: the others stand for two. */
+/* The half of a transform of n real numbers, times `factor` but for those that are their own conjugates: the others
+ * stand for two. */
 static tn__node *weighed(tn__node *half, int64_t n, double factor)
 {
     if (tn__node_is_error(half))

@@ -82,7 +82,8 @@ RULE1(sinh, mul(g, map(COSH, x)))
 RULE1(cosh, mul(g, map(SINH, x)))
 RULE1(tanh, mul(g, less_from_1(square(y))))
 /* hypot(x, 1), which is holomorphic as a square root only. */
-RULE1(arcsinh, over(g, tn_dtype_is_complex((tn_dtype)x->dtype) ? map(SQRT, plus(square(x), 1)) : map2(HYPOT, x, constant(x, 1))))
+RULE1(arcsinh,
+      over(g, tn_dtype_is_complex((tn_dtype)x->dtype) ? map(SQRT, plus(square(x), 1)) : map2(HYPOT, x, constant(x, 1))))
 RULE1(arccosh, over(g, mul(map(SQRT, plus(x, -1)), map(SQRT, plus(x, 1)))))
 RULE1(arctanh, over(g, mul(less_from_1(x), plus(x, 1))))
 RULE1(erf, mul(g, scale(map(EXP, minus(square(x))), TWO_OVER_SQRT_PI)))
@@ -174,7 +175,8 @@ RULE2(hypot, mul(g, over(a, or_if_zero(y, 1))), mul(g, over(b, or_if_zero(y, 1))
 RULE2(copysign, mul(g, mul(map(SIGN, a), map2(COPYSIGN, constant(b, 1), b))), NULL)
 RULE2(logaddexp, mul(g, map(SIGMOID, difference(a, b))), mul(g, map(SIGMOID, difference(b, a))))
 
-RULE2(logaddexp2, mul(g, map(SIGMOID, scale(difference(a, b), LN2))), mul(g, map(SIGMOID, scale(difference(b, a), LN2))))
+RULE2(logaddexp2, mul(g, map(SIGMOID, scale(difference(a, b), LN2))),
+      mul(g, map(SIGMOID, scale(difference(b, a), LN2))))
 RULE2(heaviside, NULL, tn__where(tn__with(TN__OP_EQUAL, a, 0), g, constant(g, 0)))
 RULE2(ldexp, map2(LDEXP, g, b), NULL)
 

@@ -177,7 +177,8 @@ void tn__grad_scatter_set(tn__chain *c)
         tn__node *place = tn__iota(indices->shape, axis, indices->device);
         tn__node *none = tn__cast(zeros_like(c->node), TN_INT64);
         tn__node *last = tn__gather(tn__scatter_node(TN__OP_SCATTER_SET, none, indices, place, axis), indices, axis);
-        c->in[2] = tn__where(tn__binary(TN__OP_EQUAL, last, place), tn__gather(c->g, indices, axis), zeros_like(values));
+        c->in[2] =
+            tn__where(tn__binary(TN__OP_EQUAL, last, place), tn__gather(c->g, indices, axis), zeros_like(values));
     }
 }
 

@@ -38,7 +38,8 @@ static void by_kernel(tn__chain *c, const tn_kernel *kernel, const surroundings 
 {
     const tn_kernel *gradient = kernel->gradient_kernel;
     tn__node *out[TN__USER_PARAMS];
-    if (!tn__user_apply(gradient, s->inputs + 2 * s->outputs, s->node, &(tn__user_wish){.shape = c->node->shape}, out)) {
+    if (!tn__user_apply(gradient, s->inputs + 2 * s->outputs, s->node, &(tn__user_wish){.shape = c->node->shape},
+                        out)) {
         fail(c);
         return;
     }
@@ -49,8 +50,9 @@ static void by_kernel(tn__chain *c, const tn_kernel *kernel, const surroundings 
             if (strcmp(part->out[j].name + 1, input) == 0)
                 c->in[k + 1] = out[j];
         if (tn__wanted(c, k + 1) && !c->in[k + 1])
-            c->in[k + 1] = tn__node_error(tn__error_new(TN_ERR_STATE, kernel->name,
-                                                        "the gradient's text sets no g%s: set it (to 0 if it is zero)", input));
+            c->in[k + 1] =
+                tn__node_error(tn__error_new(TN_ERR_STATE, kernel->name,
+                                             "the gradient's text sets no g%s: set it (to 0 if it is zero)", input));
     }
 }
 
@@ -64,13 +66,14 @@ static void by_function(tn__chain *c, const tn_kernel *kernel, const surrounding
     tn_scope_push();
     for (int k = 0; k < count; k++)
         x[k] = handle(s->node[k]);
-    kernel->gradient(&(tn_gradient_call){.input_count = s->inputs - (kernel->function != NULL), /* but for its address */
-                                         .output_count = s->outputs,
-                                         .inputs = x,
-                                         .outputs = x + s->inputs,
-                                         .gradients = x + s->inputs + s->outputs,
-                                         .result = result,
-                                         .user = kernel->user});
+    kernel->gradient(
+        &(tn_gradient_call){.input_count = s->inputs - (kernel->function != NULL), /* but for its address */
+                            .output_count = s->outputs,
+                            .inputs = x,
+                            .outputs = x + s->inputs,
+                            .gradients = x + s->inputs + s->outputs,
+                            .result = result,
+                            .user = kernel->user});
     for (int k = 0; k < s->inputs; k++)
         if (result[k] && tn__wanted(c, k + 1)) {
             tn__node *to = c->node->in[k + 1];
@@ -86,7 +89,8 @@ void tn__grad_custom(tn__chain *c)
     if (tn__wanted(c, 0))
         c->in[0] = NULL; /* what computes the value has no gradient of its own */
     if (!kernel->gradient && !kernel->gradient_kernel) {
-        tn__fail(TN_ERR_STATE, kernel->name, "the kernel has no gradient: give .gradient or .backward where it is made");
+        tn__fail(TN_ERR_STATE, kernel->name,
+                 "the kernel has no gradient: give .gradient or .backward where it is made");
         fail(c);
     } else if (!look_around(c, kernel, &s)) {
         fail(c);
