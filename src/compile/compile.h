@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a graph to a program: rewrite -> fuse -> schedule -> emit -> plan memory. Each pass has a file of its own; a verifier looks
- * at the graph before and after rewriting, and at the plan.
+ * From a graph to a program: rewrite -> fuse -> schedule -> emit -> plan memory. Each pass has a file of its own; a
+ * verifier looks at the graph before and after rewriting, and at the plan.
  */
 #ifndef TN_COMPILE_COMPILE_H
 #define TN_COMPILE_COMPILE_H
@@ -48,8 +48,8 @@ typedef struct tn__window {
     int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
 } tn__window;
 /* The window through which value v reads the nearest value that is not a view, or is marked in `stored` (may be NULL);
- * base's layout is its own strides (leaves) or C order. False if a reshape on the way needs a copy; then *blocked is the
- * value that must be stored first. */
+ * base's layout is its own strides (leaves) or C order. False if a reshape on the way needs a copy; then *blocked is
+ * the value that must be stored first. */
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked);
 
 /* A step under construction, before buffers are numbered: operands name values. */
@@ -60,7 +60,7 @@ typedef struct tn__draft_operand {
     int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
     int nest;            /* KERNEL: the loop nest that uses it; nests of a part of a step run one after another */
     int part;            /* KERNEL: that nest's part; parts run at the same time */
-    bool pointwise;      /* read or written only at the loop position: may share memory with an equal window of its nest */
+    bool pointwise; /* read or written only at the loop position: may share memory with an equal window of its nest */
 } tn__draft_operand;
 
 typedef struct tn__draft_step {
@@ -92,8 +92,8 @@ bool tn__draft_init(tn__draft *draft, tn__graph *graph);
 /* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
 tn__draft_step *tn__draft_add(tn__draft *draft, tn__step_kind kind);
 bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dtype dtype);
-/* A value of `size` elements that only steps know: memory for what one leaves to another. -1 without memory; draft->stored
- * may have moved. */
+/* A value of `size` elements that only steps know: memory for what one leaves to another. -1 without memory;
+ * draft->stored may have moved. */
 int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size);
 bool tn__draft_scalars(tn__draft_step *step, int first, int count);
 void tn__draft_remove(tn__draft *draft, int i);
@@ -109,10 +109,11 @@ int tn__folded_product(const tn__graph *graph, int v);
 bool tn__lower_folded(tn__draft *draft, int v);
 /* Fused kernels and library calls. False without memory. */
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
-/* Fills leave out what is written over before it is read; `cheap`: steps more cost next to nothing. False without memory. */
+/* Fills leave out what is written over before it is read; `cheap`: steps more cost next to nothing. False without
+ * memory. */
 bool tn__join_moves(tn__draft *draft, bool cheap);
-/* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the plan.
- * False without memory. */
+/* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the
+ * plan. False without memory. */
 bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);
 /* NULL, or what is wrong: overlapping live temporaries, reads before writes, operands outside their buffers; or
  * tn__verify_no_memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c*.c and emit_cuda*.c (the loops of a
- * target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
+ * Between the parts of the emitter: emit_nest.c (statements from expressions), emit_c*.c and emit_cuda*.c (the loops of
+ * a target), emit_text.c (functions, names, the whole text), emit_step.c (a kernel's operands, parameters and launch).
  */
 #ifndef TN_COMPILE_EMIT_H
 #define TN_COMPILE_EMIT_H
@@ -57,7 +57,8 @@ typedef struct tn__emit_target {
     const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
     const char *random_helpers; /* behind those where random numbers are made */
-    bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the program's */
+    bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the
+                               program's */
     /* True if a nest, which has no passes that wait for one another, is better done in two steps; NULL: never. */
     bool (*splits)(const tn__emitter *emitter, tn__nest *nest);
     void (*loops)(tn__printer *p);
@@ -83,7 +84,8 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
-/* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides is. */
+/* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides
+ * is. */
 int tn__stride_param(const tn__access *a, int loop);
 /* The element in hand of an access that is not gathered. */
 void tn__print_element(tn__printer *p, int access);
@@ -121,15 +123,16 @@ void tn__emit_need(tn__printer *p, int index);
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner);
 /* A division or square root in float32. */
 bool tn__is_divided(const tn__expr *e);
-/* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input that
- * another value is loaded from at the same place. */
+/* The stores of row values, or of a pass's elements. All values come first: a result may lie in the memory of an input
+ * that another value is loaded from at the same place. */
 void tn__emit_stores(tn__printer *p, bool rows, int level);
 /* Variables of the given loops from a number that counts through them, last fastest. */
 void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
 void tn__emit_element(tn__printer *p, int level);
 void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
-/* Names for a reduction: what it starts from, its combining function, its type, the rounding its result needs ("": none). */
+/* Names for a reduction: what it starts from, its combining function, its type, the rounding its result needs ("":
+ * none). */
 const char *tn__emit_identity(tn__printer *p, int r);
 const char *tn__emit_function(tn__printer *p, int r);
 const char *tn__emit_type(const tn__printer *p, int r);

@@ -230,7 +230,8 @@ void tn__emit_need(tn__printer *p, int index)
         tn__line(p, "k%d%s[%s] = v%d;", index, p->chunk, p->lane, index);
 }
 
-/* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only copies. */
+/* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only
+ * copies. */
 static void check_ahead(tn__printer *p, int index)
 {
     tn__expr *e = &p->nest->expr[index];

@@ -77,7 +77,8 @@ static bool add_operand(filler *f, const tn__nest *nest, tn__access *a, const tn
         return false;
     tn__draft_operand *o = &f->step->operand[a->operand];
     o->nest = nest_number;
-    o->part = call[nest_number].behind ? -1 - nest_number : call[nest_number].part; /* behind its own block of the other only */
+    /* behind its own block of the other only */
+    o->part = call[nest_number].behind ? -1 - nest_number : call[nest_number].part;
     o->pointwise = a->pointwise;
     int64_t bytes = (int64_t)tn_dtype_size(a->dtype);
     for (int d = 0; d < w.ndim; d++)
@@ -135,14 +136,15 @@ static bool find_slots(filler *f, const tn__nest *nest)
         const tn__expr *x = &nest->expr[e];
         if (x->kind == TN__EXPR_SCALAR && !add_slot(f, x->scalar))
             return false;
-        if (x->kind == TN__EXPR_INDEX && x->op != TN__OP_IOTA && !(add_slot(f, x->scalar) && add_slot(f, x->scalar + 1)))
+        if (x->kind == TN__EXPR_INDEX && x->op != TN__OP_IOTA &&
+            !(add_slot(f, x->scalar) && add_slot(f, x->scalar + 1)))
             return false;
     }
     return true;
 }
 
-/* The nest's stretch of n[]: items, extents, the target's own, where that of the nest behind it is, then its accesses and the slots
- * of its scalars. */
+/* The nest's stretch of n[]: items, extents, the target's own, where that of the nest behind it is, then its accesses
+ * and the slots of its scalars. */
 static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, int64_t items, const tn__nest_call *next)
 {
     f->first_param = f->step->step.param_count;
@@ -173,8 +175,10 @@ static void add_label(tn__text *label, const tn__nest *nest)
 {
     for (int e = 0; e < nest->expr_count && label->length < 160; e++) {
         const tn__expr *x = &nest->expr[e];
-        if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_PRODUCT)
-            tn__text_addf(label, "%s%s", label->length ? " " : "", x->user ? x->user->kernel->name : tn__ops[x->op].name);
+        if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX ||
+            x->kind == TN__EXPR_PRODUCT)
+            tn__text_addf(label, "%s%s", label->length ? " " : "",
+                          x->user ? x->user->kernel->name : tn__ops[x->op].name);
         else if (x->kind == TN__EXPR_LOAD && x->arity)
             tn__text_addf(label, "%s%s", label->length ? " " : "", "gather");
     }
@@ -246,8 +250,10 @@ static bool emit_nest(tn__emitter *emitter, filler *f, tn__nest *nest, tn__nest_
     return call->function >= 0;
 }
 
-/* How the step is launched, from its parts, which lie beside one another; the number of each one's blocks becomes a parameter. */
-static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel_part *part, int parts, tn__part_launch *launch)
+/* How the step is launched, from its parts, which lie beside one another; the number of each one's blocks becomes a
+ * parameter. */
+static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel_part *part, int parts,
+                         tn__part_launch *launch)
 {
     tn__step *s = &f->step->step;
     bool done = true;
@@ -259,7 +265,8 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
         s->shared = l->shared > s->shared ? l->shared : s->shared;
         s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
         s->resident = parts == 1 ? l->resident : 0;
-        if (l->registers && s->late && emitter->whole_products) /* the first kernel and the last one, of a run that begins so */
+        if (l->registers && s->late && emitter->whole_products) /* the first kernel and the last one, of a run that
+                                                                   begins so */
             s->registers = l->registers;
         s->spread = l->spread && (!s->spread || l->spread < s->spread) ? l->spread : s->spread;
         s->cluster = l->cluster;
@@ -292,7 +299,8 @@ bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts,
         done = add_operands(&f, nest[i], call, i, TN__ACCESS_STORE);
     step->output_count = step->operand_count;
     for (int i = 0; i < count && done; i++)
-        done = add_operands(&f, nest[i], call, i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], call, i, TN__ACCESS_INDEX);
+        done =
+            add_operands(&f, nest[i], call, i, TN__ACCESS_LOAD) && add_operands(&f, nest[i], call, i, TN__ACCESS_INDEX);
     for (int i = count - 1; i >= 0 && done; i--) { /* one that is called before the one that calls it */
         done = emit_nest(emitter, &f, nest[i], &call[i], i + 1 < count ? &call[i + 1] : NULL);
         all_cost += step->step.items * step->step.item_cost;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The emitter's words: functions of operations from ops.def's expressions, and the whole text of a program's kernels. */
+/* The emitter's words: functions of operations from ops.def's expressions, and the whole text of a program's
+ * kernels. */
 #include "compile/emit.h"
 
 #include "tn_embed.h"
@@ -71,7 +72,10 @@ const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype)
     return p->name[0];
 }
 
-void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_add(p->text, tn__function(p, op, dtype)); }
+void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype)
+{
+    tn__text_add(p->text, tn__function(p, op, dtype));
+}
 
 const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype)
 {
@@ -84,7 +88,10 @@ const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype)
     return p->name[1];
 }
 
-void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype) { tn__text_add(p->text, tn__identity(p, op, dtype)); }
+void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype)
+{
+    tn__text_add(p->text, tn__identity(p, op, dtype));
+}
 
 void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
 {
@@ -92,8 +99,8 @@ void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
     p->emitter->complex |= tn_dtype_is_complex(to) || tn_dtype_is_complex(from);
     if (widen)
         tn__text_addf(p->text, "tn_%s_to_f32(", tn__dtypes[to].suffix);
-    tn__text_addf(p->text, "tns_cast_%s_%s(v%d)%s", tn__dtypes[to].suffix, tn__dtypes[tn__dtypes[from].compute].suffix, arg,
-                  widen ? ")" : "");
+    tn__text_addf(p->text, "tns_cast_%s_%s(v%d)%s", tn__dtypes[to].suffix, tn__dtypes[tn__dtypes[from].compute].suffix,
+                  arg, widen ? ")" : "");
 }
 
 void tn__print_generated(tn__printer *p, const tn__expr *e)
@@ -110,8 +117,8 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
     bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
-    tn__text_addf(p->text, "%s(s[n[%d]], s[n[%d]], (tn_u64)(", tn__function(p, e->op, e->dtype), tn__scalar_param(p, e->scalar),
-                  tn__scalar_param(p, e->scalar + 1));
+    tn__text_addf(p->text, "%s(s[n[%d]], s[n[%d]], (tn_u64)(", tn__function(p, e->op, e->dtype),
+                  tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
     tn__print_position(p, a);
     tn__text_add(p->text, rounds ? ")))" : "))");
 }

@@ -12,7 +12,8 @@ static void add_preamble(tn__emitter *emitter, const tn__user *user)
         if (strcmp(emitter->user[i]->kernel->source, preamble) == 0)
             return;
     if (*preamble)
-        tn__text_addf(&emitter->functions, "#line 1 \"%s, preamble\"\n%s\n#line 1 \"kernels\"\n", user->kernel->name, preamble);
+        tn__text_addf(&emitter->functions, "#line 1 \"%s, preamble\"\n%s\n#line 1 \"kernels\"\n", user->kernel->name,
+                      preamble);
 }
 
 static bool is_declared(const tn__emitter *emitter, const tn__user *user)
@@ -35,7 +36,8 @@ const char *tn__user_function(tn__printer *p, const tn__user *user)
         emitter->complex |= tn_dtype_is_complex(user->in[k]);
     for (int k = 0; k < user->out_count; k++)
         emitter->complex |= tn_dtype_is_complex(user->out[k]);
-    if (tn__grow((void **)&emitter->user, &emitter->user_capacity, (size_t)emitter->user_count + 1, sizeof *emitter->user))
+    if (tn__grow((void **)&emitter->user, &emitter->user_capacity, (size_t)emitter->user_count + 1,
+                 sizeof *emitter->user))
         emitter->user[emitter->user_count++] = user;
     else
         emitter->functions.failed = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folding updates into products: p - c (a b), where p is a leaf and nothing else needs the product, becomes one product that
- * accumulates into a copy of p; the copy vanishes where p's memory may be taken over. What is folded depends on the graph
- * alone, so that it is the same, and so are the bits, with and without kernels.
+ * Folding updates into products: p - c (a b), where p is a leaf and nothing else needs the product, becomes one product
+ * that accumulates into a copy of p; the copy vanishes where p's memory may be taken over. What is folded depends on
+ * the graph alone, so that it is the same, and so are the bits, with and without kernels.
  */
 #include "compile/compile.h"
 
@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* The product in an update p - c * product, -1 if v is none. *scale and *scalar: the value c * product, the slot of c. */
+/* The product in an update p - c * product, -1 if v is none. *scale and *scalar: the value c * product, the slot of
+ * c. */
 static int product_of(const tn__graph *graph, int v, int *scale, int *scalar)
 {
     const tn__value *value = &graph->value[v];

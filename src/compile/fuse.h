@@ -36,7 +36,8 @@ bool tn__must_wait(const tn__fuser *fuser, int item, const uint64_t *done);
 bool tn__make_items(tn__fuser *fuser);
 bool tn__merge_nests(tn__fuser *fuser);
 
-/* schedule.c: all items as steps of the draft, in an order, several in a kernel where that pays. False without memory. */
+/* schedule.c: all items as steps of the draft, in an order, several in a kernel where that pays. False without
+ * memory. */
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion);
 
 /* pieces.c: true if a nest goes through few long rows more than once, which steps of their own do with more workers. */

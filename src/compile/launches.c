@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which units share a launch. On a GPU products and groups of small nests lie beside one another in one, as different blocks of it,
- * where none needs another, and a product's blocks may go on with another product: a training step's last updates and its loss are
- * then one kernel, and a step is a chain of few of them.
+ * Which units share a launch. On a GPU products and groups of small nests lie beside one another in one, as different
+ * blocks of it, where none needs another, and a product's blocks may go on with another product: a training step's last
+ * updates and its loss are then one kernel, and a step is a chain of few of them.
  */
 #include "compile/emit.h"
 #include "compile/product.h"
@@ -60,7 +60,8 @@ static bool may_overwrite(const tn__fuser *f, const tn__unit *other, const tn__u
     for (int i = 0; i < u->count; i++)
         for (int a = 0; a < u->nest[i]->access_count; a++)
             for (int k = 0; k < other->count; k++)
-                if (u->nest[i]->access[a].kind == TN__ACCESS_LOAD && takes_over(f, other->nest[k], u->nest[i]->access[a].value))
+                if (u->nest[i]->access[a].kind == TN__ACCESS_LOAD &&
+                    takes_over(f, other->nest[k], u->nest[i]->access[a].value))
                     return true;
     return other->value >= 0; /* operations may overwrite, too */
 }
@@ -114,8 +115,8 @@ static bool fits_beside(const tn__units *s, int i, int launch)
 
 static bool is_product(const tn__unit *u) { return u->count == 1 && u->nest[0]->product.there; }
 
-/* Products that are computed in the blocks of others, one behind the other: the unit is taken to the last one that it has to come
- * behind, if it can go on from that. */
+/* Products that are computed in the blocks of others, one behind the other: the unit is taken to the last one that it
+ * has to come behind, if it can go on from that. */
 static void go_on(tn__units *s)
 {
     const tn__fuser *f = s->fuser;
@@ -160,8 +161,8 @@ static bool waits_for(const tn__units *s, const tn__unit *u, int launch)
     return false;
 }
 
-/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. One that is still alone
- * goes into the launch before it that it fits in, if it needs nothing in between. */
+/* Each unit goes as late as it can: into the last launch that it fits in, if nothing before that needs it. One that is
+ * still alone goes into the launch before it that it fits in, if it needs nothing in between. */
 static void share_launches(tn__units *s)
 {
     for (int i = s->count - 2; i >= 0; i--) {
@@ -186,8 +187,9 @@ static void share_launches(tn__units *s)
     }
 }
 
-/* A number that needs nothing of this run, such as where the next one's minibatch begins, goes into the first launch that it fits in:
- * so the next run's first kernel can be started, and read it, while this one's last is not done (see series.c). */
+/* A number that needs nothing of this run, such as where the next one's minibatch begins, goes into the first launch
+ * that it fits in: so the next run's first kernel can be started, and read it, while this one's last is not done (see
+ * series.c). */
 static void bring_forward(tn__units *s)
 {
     for (int i = 1; i < s->count; i++) {
@@ -222,15 +224,16 @@ static void share_idle(tn__units *s, int largest, int64_t idle)
     }
 }
 
-/* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small blocks would
- * begin when that product's end. */
+/* A product that has a block for most multiprocessors leaves the others to what lies beside it: the last of many small
+ * blocks would begin when that product's end. */
 static void make_room(tn__units *s)
 {
     int64_t all = s->fuser->device->capabilities.multiprocessors;
     for (int l = 0; l < s->count; l++) {
         int largest = l;
         for (int i = 0; i < s->count; i++)
-            if (s->unit[i].launch == l && s->unit[i].count && tn__unit_work(&s->unit[i]) > tn__unit_work(&s->unit[largest]))
+            if (s->unit[i].launch == l && s->unit[i].count &&
+                tn__unit_work(&s->unit[i]) > tn__unit_work(&s->unit[largest]))
                 largest = i;
         if (s->unit[l].launch != l || !has_others(s, l) || !tn__unit_work(&s->unit[largest]))
             continue;

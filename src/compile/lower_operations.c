@@ -78,8 +78,8 @@ static bool is_result(const tn__graph *graph, int v)
     return false;
 }
 
-/* Whether updates that live in a constant's memory write all of it, one behind the other along an axis, before anybody reads it: as joining
- * does. */
+/* Whether updates that live in a constant's memory write all of it, one behind the other along an axis, before anybody
+ * reads it: as joining does. */
 static bool overwritten(const tn__graph *graph, int v)
 {
     const tn__shape *shape = graph->value[v].shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Planning memory: which results take over donated storages, and where temporaries lie in the arena. A pure function of the
- * draft; tn__plan_verify (verify.c) checks what it decided.
+ * Planning memory: which results take over donated storages, and where temporaries lie in the arena. A pure function of
+ * the draft; tn__plan_verify (verify.c) checks what it decided.
  */
 #include "compile/compile.h"
 
@@ -118,8 +118,8 @@ static bool try_donation(planner *p, int leaf, int home)
 
 static size_t value_bytes(const tn__value *v) { return (size_t)v->shape->size * tn_dtype_size(v->dtype); }
 
-/* The donatable leaf nearest to a result in its expression: a parameter for its updated value. Breadth first. A leaf that another
- * result is a window of stays as it is. */
+/* The donatable leaf nearest to a result in its expression: a parameter for its updated value. Breadth first. A leaf
+ * that another result is a window of stays as it is. */
 static int nearest_leaf(const planner *p, int home, const bool *taken)
 {
     enum { SEARCH = 64 };

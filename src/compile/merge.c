@@ -90,8 +90,8 @@ static bool nest_item(tn__fuser *f, int v)
     return true;
 }
 
-/* Reshapes that no strides express: the input is stored by a nest that copies; a leaf has its place already, so then the reshape
- * itself is a copy. All of them are found before anything is made that reads one. */
+/* Reshapes that no strides express: the input is stored by a nest that copies; a leaf has its place already, so then
+ * the reshape itself is a copy. All of them are found before anything is made that reads one. */
 static void unblock(tn__fuser *f)
 {
     const tn__graph *graph = f->graph;
@@ -211,7 +211,8 @@ static void join_needs(tn__fuser *f, int into, int nest)
     }
 }
 
-/* Would a sum over rows keep a product from being computed in the blocks of the one before it? It is better done later. */
+/* Would a sum over rows keep a product from being computed in the blocks of the one before it? It is better done
+ * later. */
 static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
 {
     const tn__nest *next = a->product.there ? a : b, *sum = a->product.there ? b : a;
@@ -221,8 +222,8 @@ static bool holds_back(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
     return first >= 0 && f->item[first].nest && tn__product_goes_on(f->item[first].nest, next, f->device);
 }
 
-/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see launches.c), not along
- * with what comes late. */
+/* A number that only the next run needs, such as where its minibatch begins: on a GPU it is computed early (see
+ * launches.c), not along with what comes late. */
 static bool is_ahead(const tn__fuser *f, int i)
 {
     if (!tn__on_gpu(f->device) || tn__nest_points(f->item[i].nest) != 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that move parts of a value into its memory, as joining, padding and assignments to slices give them: a fill leaves out what
- * is written over before anybody reads.
+ * Steps that move parts of a value into its memory, as joining, padding and assignments to slices give them: a fill
+ * leaves out what is written over before anybody reads.
  */
 #include "compile/compile.h"
 
@@ -17,7 +17,10 @@ typedef struct box {
     int64_t start[TN_MAX_NDIM], extent[TN_MAX_NDIM];
 } box;
 
-static const tn__shape *shape_of(const tn__draft *draft, const tn__draft_operand *o) { return draft->graph->value[o->value].shape; }
+static const tn__shape *shape_of(const tn__draft *draft, const tn__draft_operand *o)
+{
+    return draft->graph->value[o->value].shape;
+}
 
 /* Is the operand such a part of its value? */
 static bool box_of(const tn__draft *draft, const tn__draft_operand *o, box *b)
@@ -32,7 +35,8 @@ static bool box_of(const tn__draft *draft, const tn__draft_operand *o, box *b)
         b->start[d] = left / stride[d];
         b->extent[d] = o->dim[d];
         left -= b->start[d] * stride[d];
-        if (o->dim[d] < 1 || (o->dim[d] > 1 && o->stride[d] != stride[d]) || b->start[d] < 0 || b->start[d] + o->dim[d] > shape->dim[d])
+        if (o->dim[d] < 1 || (o->dim[d] > 1 && o->stride[d] != stride[d]) || b->start[d] < 0 ||
+            b->start[d] + o->dim[d] > shape->dim[d])
             return false;
     }
     return left == 0;
@@ -84,7 +88,8 @@ static bool moves(const tn__draft_step *s)
 static bool fills(const tn__draft *draft, const tn__draft_step *s, box *whole)
 {
     if (s->step.kind != TN__STEP_OP || (s->step.op != TN__OP_CONST && s->step.op != TN__OP_COPY) ||
-        !box_of(draft, &s->operand[0], whole) || size_of(whole, s->operand[0].ndim) != shape_of(draft, &s->operand[0])->size)
+        !box_of(draft, &s->operand[0], whole) ||
+        size_of(whole, s->operand[0].ndim) != shape_of(draft, &s->operand[0])->size)
         return false;
     if (s->operand_count > 1 && s->operand[1].ndim != s->operand[0].ndim)
         return false;
@@ -103,7 +108,8 @@ static int cut(box *piece, int count, const box *hole, int ndim)
             continue;
         piece[i] = piece[--count];
         for (int d = 0; d < ndim; d++) {
-            int64_t low = hole->start[d] - b.start[d], high = b.start[d] + b.extent[d] - hole->start[d] - hole->extent[d];
+            int64_t low = hole->start[d] - b.start[d],
+                    high = b.start[d] + b.extent[d] - hole->start[d] - hole->extent[d];
             if (count + (low > 0) + (high > 0) > MOST_GAPS)
                 return -1;
             if (low > 0) {
@@ -122,7 +128,8 @@ static int cut(box *piece, int count, const box *hole, int ndim)
     return count;
 }
 
-/* What is left to fill once the steps behind have written what they do before anybody reads the value. -1: too many pieces. */
+/* What is left to fill once the steps behind have written what they do before anybody reads the value. -1: too many
+ * pieces. */
 static int gaps(const tn__draft *draft, int fill, box *piece)
 {
     const tn__draft_operand *to = &draft->step[fill].operand[0];
@@ -185,7 +192,8 @@ static void put_behind(tn__draft *draft, int step)
     draft->step[step + 1] = last;
 }
 
-/* A fill without what is written over; *fill: the last step that is left of it. `cheap`: further steps cost next to nothing. */
+/* A fill without what is written over; *fill: the last step that is left of it. `cheap`: further steps cost next to
+ * nothing. */
 static bool leave_out(tn__draft *draft, int *fill, bool cheap)
 {
     tn__draft_step *s = &draft->step[*fill];
@@ -195,7 +203,8 @@ static bool leave_out(tn__draft *draft, int *fill, bool cheap)
     box whole = piece[0];
     int count = gaps(draft, *fill, piece), first = *fill;
     int64_t bytes = shape_of(draft, &s->operand[0])->size * (int64_t)tn_dtype_size(s->operand[0].dtype);
-    if (count < 0 || (count == 1 && memcmp(&piece[0], &whole, sizeof whole) == 0) || (count > 0 && !cheap && bytes <= LITTLE))
+    if (count < 0 || (count == 1 && memcmp(&piece[0], &whole, sizeof whole) == 0) ||
+        (count > 0 && !cheap && bytes <= LITTLE))
         return true;
     if (count == 0) {
         tn__draft_remove(draft, (*fill)--);

@@ -62,7 +62,8 @@ int64_t tn__nest_rows(const tn__nest *nest)
 
 bool tn__nest_same_loops(const tn__nest *a, const tn__nest *b)
 {
-    return a->loop_count == b->loop_count && memcmp(a->extent, b->extent, sizeof *a->extent * (size_t)a->loop_count) == 0;
+    return a->loop_count == b->loop_count &&
+           memcmp(a->extent, b->extent, sizeof *a->extent * (size_t)a->loop_count) == 0;
 }
 
 void tn__nest_drop_store(tn__nest *nest, int value)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loop nests: the kernel's intermediate form. A nest runs over the extents of its loops, some of which may be reduced. Its
- * targets are values of the graph: reductions over exactly the reduced loops, elementwise values over all loops, and
- * elementwise values over the kept loops ("row" values). Everything between them and memory is inlined as expressions.
+ * Loop nests: the kernel's intermediate form. A nest runs over the extents of its loops, some of which may be reduced.
+ * Its targets are values of the graph: reductions over exactly the reduced loops, elementwise values over all loops,
+ * and elementwise values over the kept loops ("row" values). Everything between them and memory is inlined as
+ * expressions.
  */
 #ifndef TN_COMPILE_NEST_H
 #define TN_COMPILE_NEST_H
@@ -26,7 +27,8 @@ typedef struct tn__access {
     int64_t gather_extent;
     bool gathered;
     bool known;                     /* gathered: positions need no look */
-    bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each position */
+    bool factor;                    /* LOAD of a product: gather_extent elements gather_stride apart, along k, for each
+                                       position */
     int64_t lines;                  /* > 0: a factor whose lines are at gathered positions, of so many that there are */
     bool by_k;                      /* it is not its lines that are, but what it has at each k: transposed lines */
     int lines_at;                   /* the expression of those positions, in the variable of the product's rows */
@@ -35,13 +37,15 @@ typedef struct tn__access {
     bool constant;                  /* and none may, in any run */
     bool raw;                       /* LOAD: not an element, but all gather_extent elements, for a user's function */
     bool pointwise;                 /* reached at the loop position only */
-    int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's n[] */
+    int operand, param;             /* its operand in the step; where that number, offset and strides are in the nest's
+                                       n[] */
     bool idle;                      /* the part of the nest that is being emitted leaves it out */
-    int64_t whole;                  /* > 0: no window but a temporary of so many elements, which pieces leave results in */
+    int64_t whole; /* > 0: no window but a temporary of so many elements, which pieces leave results in */
     bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
     bool own;                       /* emitter: a thread has one element, and its address in a variable */
     bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
-    bool held;                      /* its elements are those of the first factor of the product in front, which threads have */
+    bool held;                      /* its elements are those of the first factor of the product in front, which threads
+                                       have */
 } tn__access;
 
 typedef enum tn__expr_kind {
@@ -87,7 +91,8 @@ typedef struct tn__store {
     int level;         /* pass after which (or in which) it can be written */
 } tn__store;
 
-/* Position in a value of the graph as a function of the loops: dimension d is at offset[d] + coefficient[d] * loop[d]. */
+/* Position in a value of the graph as a function of the loops: dimension d is at offset[d] + coefficient[d] *
+ * loop[d]. */
 typedef struct tn__map {
     int8_t loop[TN_MAX_NDIM]; /* -1: only the offset */
     int64_t coefficient[TN_MAX_NDIM], offset[TN_MAX_NDIM];
@@ -141,7 +146,8 @@ typedef struct tn__nest {
     uint32_t reduced;           /* loops that are reduced */
     tn__nest_product product;
     bool last_kept;             /* outer order of device/order.h: decided by the logical shape, before loops merge */
-    int64_t innermost;          /* extent of the last reduced loop before loops merge, for orders that depend on the shape alone */
+    int64_t innermost;          /* extent of the last reduced loop before loops merge, for orders that depend on the
+                                   shape alone */
     tn__part part;              /* that is being emitted */
     int64_t segments;           /* pieces of a row */
     bool beside;                /* lies beside a product that leaves few multiprocessors idle: few blocks */
@@ -159,11 +165,12 @@ typedef struct tn__nest {
     tn__memo *memo;
 } tn__nest;
 
-/* The map that puts the dimensions of a shape with extents other than 1 on loops in order: on all loops, or, of a row, on the
- * kept ones. False if they do not correspond. */
+/* The map that puts the dimensions of a shape with extents other than 1 on loops in order: on all loops, or, of a row,
+ * on the kept ones. False if they do not correspond. */
 bool tn__map_identity(const tn__nest *nest, const tn__shape *shape, bool row, tn__map *map);
 bool tn__map_equal(const tn__map *a, const tn__map *b, int ndim);
-/* The map of a view's input from the map of the view. False for reshapes that are more than dropped or new extents of 1. */
+/* The map of a view's input from the map of the view. False for reshapes that are more than dropped or new extents of
+ * 1. */
 bool tn__map_through(const tn__graph *graph, const tn__value *v, const tn__map *out, tn__map *in);
 
 /* What the values of the graph are to the fuser. */
@@ -180,8 +187,8 @@ bool tn__nest_start(const tn__fusion *fusion, int value, tn__nest *nest);
 bool tn__nest_add_target(tn__nest *nest, int value);
 
 typedef enum tn__built { TN__BUILT, TN__BUILT_MISFIT, TN__BUILT_NO_MEMORY } tn__built;
-/* Makes expressions, accesses, reductions and stores from the targets. MISFIT: a target refers to another one of the nest
- * at another position than its own, so they can't share loops. */
+/* Makes expressions, accesses, reductions and stores from the targets. MISFIT: a target refers to another one of the
+ * nest at another position than its own, so they can't share loops. */
 tn__built tn__nest_build(const tn__fusion *fusion, tn__nest *nest);
 /* Drops the stores of targets that nobody outside needs. */
 void tn__nest_drop_store(tn__nest *nest, int value);
@@ -231,7 +238,8 @@ typedef struct tn__emitter {
     const struct tn__user **user; /* users' functions used so far */
     int user_count;
     size_t user_capacity;
-    bool products, tensor_products, whole_products, thin_products; /* product.cuh is needed; product_tensor.cuh, ..., too */
+    /* product.cuh is needed; product_tensor.cuh, ..., too */
+    bool products, tensor_products, whole_products, thin_products;
     bool math, integers, random, complex, draws; /* parts of the scalar prelude that are needed */
 } tn__emitter;
 
@@ -241,8 +249,8 @@ typedef struct tn__kernel_part {
     int count;
 } tn__kernel_part;
 
-/* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in the step:
- * operands, parameters, scalars, items, costs, label. False without memory. */
+/* Appends a kernel of parts that, on a GPU, lie beside one another in its launch (elsewhere there is one), and fills in
+ * the step: operands, parameters, scalars, items, costs, label. False without memory. */
 bool tn__emit_step(tn__emitter *emitter, const tn__kernel_part *part, int parts, int number, tn__draft_step *step);
 /* Two steps for a nest that the target splits. */
 bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, int *kernels);

@@ -39,7 +39,8 @@ static int add_expr(builder *b, const tn__expr *expr)
 }
 
 /* The access of a window under a map; loops it does not vary with get stride 0. */
-static int add_access(builder *b, tn__access_kind kind, int value, tn_dtype dtype, const tn__window *w, const tn__map *map)
+static int add_access(builder *b, tn__access_kind kind, int value, tn_dtype dtype, const tn__window *w,
+                      const tn__map *map)
 {
     tn__nest *n = b->nest;
     if (!tn__grow((void **)&n->access, &n->access_capacity, (size_t)n->access_count + 1, sizeof *n->access))
@@ -98,7 +99,8 @@ static int load(builder *b, int v, const tn__map *map)
                                    .loops = access_loops(&b->nest->access[access])});
 }
 
-/* A target of this nest used by another one: at its own position, its expression; anywhere else they can't share loops. */
+/* A target of this nest used by another one: at its own position, its expression; anywhere else they can't share
+ * loops. */
 static int own_target(builder *b, int v, const tn__map *map)
 {
     tn__map own;
@@ -132,7 +134,11 @@ static int gather(builder *b, const tn__value *v, const tn__map *map)
     a->pointwise = false;
     a->gather_stride = w.stride[axis];
     a->gather_extent = w.dim[axis];
-    return add_expr(b, &(tn__expr){.kind = TN__EXPR_LOAD, .dtype = v->dtype, .access = access, .arity = 1, .arg = {index},
+    return add_expr(b, &(tn__expr){.kind = TN__EXPR_LOAD,
+                                   .dtype = v->dtype,
+                                   .access = access,
+                                   .arity = 1,
+                                   .arg = {index},
                                    .loops = access_loops(a)});
 }
 
@@ -192,8 +198,8 @@ static void count_places(tn__nest *nest, int expr, int64_t count)
         count_places(nest, e->arg[i], count);
 }
 
-/* Rows of a minibatch as a product's first factor, or their transpose: read where they are in the dataset, so that the product does
- * not wait for a kernel that gathers them. MISFIT: they are nothing of the kind. */
+/* Rows of a minibatch as a product's first factor, or their transpose: read where they are in the dataset, so that the
+ * product does not wait for a kernel that gathers them. MISFIT: they are nothing of the kind. */
 static int gathered_rows(builder *b, const tn__value *v, const tn__map *map)
 {
     const tn__value *first = &b->graph->value[v->in[0]];
@@ -202,8 +208,9 @@ static int gathered_rows(builder *b, const tn__value *v, const tn__map *map)
     const tn__value *in = &b->graph->value[rows];
     tn__window w;
     if (!b->fusion->parallel || tn__value_kind(in) != TN__KIND_GATHER || !in->attr.known || in->attr.axis != 0 ||
-        in->shape->ndim != 2 || v->shape->ndim != 2 || map->loop[0] < 0 || (by_k && in->shape->dim[0] > TN__MOST_PLACES) ||
-        !little(b, rows, &steps) || !tn__window_of(b->graph, in->in[0], b->fusion->stored, &w, &blocked))
+        in->shape->ndim != 2 || v->shape->ndim != 2 || map->loop[0] < 0 ||
+        (by_k && in->shape->dim[0] > TN__MOST_PLACES) || !little(b, rows, &steps) ||
+        !tn__window_of(b->graph, in->in[0], b->fusion->stored, &w, &blocked))
         return MISFIT;
     tn__map lines = *map;
     if (by_k) { /* counted by that variable, which elsewhere counts the product's rows */
@@ -212,7 +219,8 @@ static int gathered_rows(builder *b, const tn__value *v, const tn__map *map)
     }
     lines.loop[1] = -1;
     lines.offset[1] = 0;
-    int index = evaluate(b, in->in[1], &lines), access = index < 0 ? MISFIT : add_access(b, TN__ACCESS_LOAD, w.base, in->dtype, &w, &lines);
+    int index = evaluate(b, in->in[1], &lines),
+        access = index < 0 ? MISFIT : add_access(b, TN__ACCESS_LOAD, w.base, in->dtype, &w, &lines);
     if (access < 0)
         return MISFIT;
     tn__access *a = &b->nest->access[access];
@@ -322,7 +330,8 @@ static bool little(const builder *b, int v, int *steps)
     int kind = tn__value_kind(value);
     if (tn__value_is_leaf(value) || kind == TN__KIND_CONST || value->op == TN__OP_IOTA)
         return true;
-    if (++*steps > FEW_STEPS || (kind != TN__KIND_VIEW && kind != TN__KIND_MAP && !(kind == TN__KIND_GATHER && value->attr.known)))
+    if (++*steps > FEW_STEPS ||
+        (kind != TN__KIND_VIEW && kind != TN__KIND_MAP && !(kind == TN__KIND_GATHER && value->attr.known)))
         return false;
     for (int i = 0; i < value->arity; i++)
         if (!little(b, value->in[i], steps))

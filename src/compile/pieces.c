@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in two steps, for a machine whose workers are more than the rows: pieces of the rows first, then what the pieces
- * gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
+ * Reductions in two steps, for a machine whose workers are more than the rows: pieces of the rows first, then what the
+ * pieces gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
  */
 #include "compile/emit.h"
 #include "compile/fuse.h"
@@ -12,8 +12,8 @@
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 {
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
-    return nest->reduced && rows && rows < workers && tn__nest_passes(nest) > 1 && tn__nest_points(nest) / rows >= LONG_ROW &&
-           tn__nest_points(nest) >= LONG_ROW * workers;
+    return nest->reduced && rows && rows < workers && tn__nest_passes(nest) > 1 &&
+           tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers;
 }
 
 /* Marks what expression e is made of. */

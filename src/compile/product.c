@@ -11,7 +11,8 @@
 #define MOST_SHORT 16   /* the extent of k of a short one */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 #define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
-#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a factor in it */
+#define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a
+                               factor in it */
 
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
 {
@@ -98,8 +99,8 @@ static bool multiplies(const tn__nest *next, const tn__nest *first)
     for (int s = 0; s < first->store_count; s++) {
         const tn__access *to = &first->access[first->store[s].access];
         if (to->value == a->value)
-            return !first->store[s].row && a->offset == to->offset && a->stride[q->row_loop] == to->stride[p->row_loop] &&
-                   a->gather_stride == to->stride[p->column_loop];
+            return !first->store[s].row && a->offset == to->offset &&
+                   a->stride[q->row_loop] == to->stride[p->row_loop] && a->gather_stride == to->stride[p->column_loop];
     }
     return false;
 }
@@ -107,7 +108,8 @@ static bool multiplies(const tn__nest *next, const tn__nest *first)
 static bool is_matrix(const tn__nest *nest)
 {
     const tn__nest_product *p = &nest->product;
-    return p->there && nest->loop_count == 2 && p->row_loop >= 0 && p->column_loop >= 0 && !nest->access[p->access[0]].lines;
+    return p->there && nest->loop_count == 2 && p->row_loop >= 0 && p->column_loop >= 0 &&
+           !nest->access[p->access[0]].lines;
 }
 
 bool tn__product_thin_once(const tn__nest *nest)
@@ -123,9 +125,9 @@ bool tn__product_goes_on(const tn__nest *first, const tn__nest *next, const tn__
         return false;
     const tn__access *held = &first->access[p->access[1]], *b = &next->access[q->access[1]];
     tn__product_extents e = tn__product_extents_of(first), f = tn__product_extents_of(next);
-    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value || held->offset != b->offset ||
-        held->stride[p->column_loop] != b->gather_stride || held->gather_stride != b->stride[q->column_loop] ||
-        !multiplies(next, first) || !reads_own_rows(next, first))
+    if (e.rows != f.rows || e.columns != f.depth || e.depth != f.columns || held->value != b->value ||
+        held->offset != b->offset || held->stride[p->column_loop] != b->gather_stride ||
+        held->gather_stride != b->stride[q->column_loop] || !multiplies(next, first) || !reads_own_rows(next, first))
         return false;
     tn__nest settled = *first;
     tn__product_settle(&settled, device);
@@ -137,8 +139,8 @@ static bool reads_factor(const tn__nest *next, const tn__access *a, const tn__ne
 {
     const tn__nest_product *p = &first->product, *q = &next->product;
     const tn__access *factor = &first->access[p->access[0]];
-    return a->kind == TN__ACCESS_LOAD && a->value == factor->value && !a->factor && !a->gathered && !a->raw && !a->counted &&
-           a->offset == factor->offset && a->stride[q->row_loop] == factor->stride[p->row_loop] &&
+    return a->kind == TN__ACCESS_LOAD && a->value == factor->value && !a->factor && !a->gathered && !a->raw &&
+           !a->counted && a->offset == factor->offset && a->stride[q->row_loop] == factor->stride[p->row_loop] &&
            a->stride[q->column_loop] == factor->gather_stride;
 }
 
@@ -243,12 +245,12 @@ tn__product_tile tn__product_tile_of(int i)
 static int64_t parts(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
 /*
- * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights fitted to
- * timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak, or pieces on tensor
- * cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at what the second-level cache
- * gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come while the ones ahead of it are used; 200
- * for the barrier of a stage; what every warp of every block costs before and after; what every kernel costs, less where the
- * factors stay in registers.
+ * About how many cycles a product takes in these tiles: a sum of what its busiest multiprocessor does, with weights
+ * fitted to timings of 12 shapes on an H200 (see bench/README.md): multiply-adds, which run at 55% of the chip's peak,
+ * or pieces on tensor cores, 6.1 cycles each, three times; reads from shared memory; bytes that all blocks fetch at
+ * what the second-level cache gives, 21 a cycle for each multiprocessor; at least, 1,000 cycles for a stage to come
+ * while the ones ahead of it are used; 200 for the barrier of a stage; what every warp of every block costs before and
+ * after; what every kernel costs, less where the factors stay in registers.
  */
 static double cycles(const tn__product_tile *t, const tn__product_extents *e, int multiprocessors, int size)
 {
@@ -256,7 +258,8 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     double each = (double)parts((int64_t)blocks, multiprocessors), wide = size / 4.0;
     double rounds = (double)parts(e->depth, t->step * t->slices), depth = rounds * t->step * t->slices;
     double columns = t->core == TN__CORE_THIN ? (double)e->columns : t->columns; /* it takes no others */
-    double terms = each * t->rows * columns * depth, fma = terms / 128 * wide, pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
+    double terms = each * t->rows * columns * depth, fma = terms / 128 * wide,
+           pieces = terms / (16 * 8 * 8) / 4 * 3 * 6.1;
     double reads = fma * (1.0 / t->rows_each + 1.0 / t->columns_each);
     double bytes = blocks * (t->rows + columns) * (double)e->depth * size / (21.0 * multiprocessors);
     double busy = t->core == TN__CORE_TENSOR ? 1.3 * pieces + 0.9 * bytes : 1.8 * fma + 0.85 * reads + 0.3 * bytes;
@@ -279,7 +282,8 @@ bool tn__product_in_one_piece(const tn__nest *nest)
 {
     const tn__nest_product *p = &nest->product;
     const tn__access *b = &nest->access[p->access[1]];
-    return (p->column_loop < 0 || b->stride[p->column_loop] == 1) && b->gather_stride == tn__product_extents_of(nest).columns;
+    return (p->column_loop < 0 || b->stride[p->column_loop] == 1) &&
+           b->gather_stride == tn__product_extents_of(nest).columns;
 }
 
 static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
@@ -293,8 +297,10 @@ static int64_t shared(const tn__nest *nest, const tn__product_tile *t)
     if (t->core == TN__CORE_SHORT)
         return 0;
     if (t->core == TN__CORE_WHOLE)
-        return size * (parts(tn__product_extents_of(nest).depth, depth) * a + (t->stages * b > result ? t->stages * b : result));
-    bool by_k = t->core == TN__CORE_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) && !tn__product_along_k(nest, 1);
+        return size * (parts(tn__product_extents_of(nest).depth, depth) * a +
+                       (t->stages * b > result ? t->stages * b : result));
+    bool by_k =
+        t->core == TN__CORE_PLAIN && t->step % 2 == 0 && !tn__product_along_k(nest, 0) && !tn__product_along_k(nest, 1);
     int64_t stage = a + b + (by_k ? b / depth : 0); /* what the core reads behind a stage */
     return size * (t->stages * stage > result ? t->stages * stage : result);
 }
@@ -314,15 +320,16 @@ static bool is_constant(const tn__nest *n, int e)
     return constant;
 }
 
-/* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth it where that is
- * long work, of warps that are slices of their own (product_whole.cuh), and where there is room for others beside it. */
+/* Can the first factor lie in shared memory, all of k, before a run's first launch waits for what is before it? Worth
+ * it where that is long work, of warps that are slices of their own (product_whole.cuh), and where there is room for
+ * others beside it. */
 static bool fits_whole(const tn__nest *nest, const tn__device *device)
 {
     const tn__access *a = &nest->access[nest->product.access[0]];
     tn__product_tile tile = nest->product.tile;
-    if (tile.core != TN__CORE_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices || !tn__product_is_long(nest) ||
-        !a->constant || (a->lines && !is_constant(nest, a->lines_at)) || a->by_k || !tn__product_along_k(nest, 0) ||
-        tn__product_along_k(nest, 1))
+    if (tile.core != TN__CORE_PLAIN || tile.columns != 32 || tile.threads != 32 * tile.slices ||
+        !tn__product_is_long(nest) || !a->constant || (a->lines && !is_constant(nest, a->lines_at)) || a->by_k ||
+        !tn__product_along_k(nest, 0) || tn__product_along_k(nest, 1))
         return false;
     tile.core = TN__CORE_WHOLE;
     int64_t memory = (int64_t)device->capabilities.shared_memory;
@@ -336,8 +343,8 @@ static bool fits(const tn__nest *nest, const tn__product_extents *e, const tn__d
     int list = list_of(&i);
     bool whole_columns = nest->product.row_loop >= 0 && nest->reduced == 1u << nest->product.row_loop;
     size_t limit = device->capabilities.shared_memory ? device->capabilities.shared_memory : 48 << 10;
-    if ((lists[list].beside && !beside) || (size_t)shared(nest, &tile) + RESERVED > limit || lists[list].whole_columns != whole_columns ||
-        (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
+    if ((lists[list].beside && !beside) || (size_t)shared(nest, &tile) + RESERVED > limit ||
+        lists[list].whole_columns != whole_columns || (tile.core == TN__CORE_TENSOR && !nest->product.tensor))
         return false;
     if (tile.core == TN__CORE_THIN && (!tn__product_along_k(nest, 0) || e->columns < 1 || e->columns > MOST_THIN))
         return false;

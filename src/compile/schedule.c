@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From items to steps: their order, and which of them share a kernel. Small nests that follow one another are run through by one
- * worker, a unit; on a GPU several units lie in a launch (launches.c).
+ * From items to steps: their order, and which of them share a kernel. Small nests that follow one another are run
+ * through by one worker, a unit; on a GPU several units lie in a launch (launches.c).
  */
 #include "compile/emit.h"
 #include "compile/product.h"
@@ -26,8 +26,8 @@ static bool ready(const tn__fuser *f, int i, const uint64_t *done)
     return true;
 }
 
-/* The next item: small nests wait until nothing else can go on, and then come together; what overwrites waits for what may fail;
- * otherwise in recording order. -1 at the end. */
+/* The next item: small nests wait until nothing else can go on, and then come together; what overwrites waits for what
+ * may fail; otherwise in recording order. -1 at the end. */
 static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
 {
     int other = -1, waiting = -1;
@@ -61,7 +61,8 @@ static int words_of(const tn__nest *nest)
 /* On a GPU parameters come by value, and there is only so much room. */
 bool tn__unit_is_full(const tn__fuser *f, const tn__unit *u, const tn__nest *nest)
 {
-    return u->count == TN__MOST_NESTS || (tn__on_gpu(f->device) && u->count && u->words + words_of(nest) > TN__MOST_WORDS);
+    return u->count == TN__MOST_NESTS ||
+           (tn__on_gpu(f->device) && u->count && u->words + words_of(nest) > TN__MOST_WORDS);
 }
 
 bool tn__unit_apart(const tn__fuser *f, const tn__unit *u, const tn__nest *nest)
@@ -110,7 +111,8 @@ static bool gather(tn__units *s, bool fusion)
         tn__item *item = &f->item[i];
         tn__set_add(done, i);
         bool small = fusion && is_small(f, item), joins = small && open >= 0;
-        joins = joins && !tn__unit_is_full(f, &s->unit[open], item->nest) && !tn__unit_apart(f, &s->unit[open], item->nest);
+        joins =
+            joins && !tn__unit_is_full(f, &s->unit[open], item->nest) && !tn__unit_apart(f, &s->unit[open], item->nest);
         bool alone = small && on_its_own(f, open >= 0 ? &s->unit[open] : NULL, i);
         int at = joins && !alone ? open : add_unit(s);
         good = at >= 0;
@@ -182,7 +184,8 @@ static bool emit_launch(tn__units *s, tn__draft *draft, int launch, int *kernels
     bool first = draft->step_count == 0;
     for (int i = 0; i < count && first; i++)
         read_late(&part[i]);
-    if (count == 1 && part[0].count == 1 && emitter->target->splits && emitter->target->splits(emitter, part[0].nest[0]))
+    if (count == 1 && part[0].count == 1 && emitter->target->splits &&
+        emitter->target->splits(emitter, part[0].nest[0]))
         return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
     if (step)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which values are stored: what results, libraries, reductions and repeated use need. The rest is computed where it is used. */
+/* Which values are stored: what results, libraries, reductions and repeated use need. The rest is computed where it is
+ * used. */
 #include "compile/fuse.h"
 
 #include "array/user.h"
@@ -11,8 +12,8 @@
 
 static bool is_library(int kind)
 {
-    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE || kind == TN__KIND_TRANSFER ||
-           kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY;
+    return kind == TN__KIND_MATMUL || kind == TN__KIND_SCATTER || kind == TN__KIND_UPDATE ||
+           kind == TN__KIND_TRANSFER || kind == TN__KIND_ROWS || kind == TN__KIND_LIBRARY;
 }
 
 /* What is read through a window must be in memory. */
@@ -78,16 +79,16 @@ static bool store_repeated(tn__fuser *f, bool fusion)
         int kind = tn__value_kind(value);
         if (!value->uses || tn__value_is_leaf(value) || kind == TN__KIND_CONST)
             continue;
-        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER || kind == TN__KIND_REDUCE ||
-                        (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
+        bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER ||
+                        kind == TN__KIND_REDUCE || (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
         for (int i = 0; i < value->arity && !f->base.stored[v]; i++) {
             int in = value->in[i];
             weight[v] += f->base.stored[in] ? 0 : weight[in];
             costly[v] = costly[v] || (!f->base.stored[in] && costly[in]);
         }
         weight[v] += computes;
-        costly[v] = costly[v] || kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes) ||
-                    tn__ops[value->op].props & TN_EXPENSIVE;
+        costly[v] = costly[v] || kind == TN__KIND_GATHER || kind == TN__KIND_USER ||
+                    (kind == TN__KIND_GENERATE && computes) || tn__ops[value->op].props & TN_EXPENSIVE;
         if (!computes)
             continue;
         if (!fusion || weight[v] > MAX_INLINED || (value->uses > 1 && (costly[v] || weight[v] > MAX_REPEATED)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The units of a program in their order, between schedule.c, which makes them of items and emits them, and launches.c, which lets
- * them share launches.
+ * The units of a program in their order, between schedule.c, which makes them of items and emits them, and launches.c,
+ * which lets them share launches.
  */
 #ifndef TN_COMPILE_UNITS_H
 #define TN_COMPILE_UNITS_H
@@ -37,7 +37,8 @@ bool tn__unit_apart(const tn__fuser *fuser, const tn__unit *unit, const tn__nest
 /* Multiplications of a unit's product, if it is one. */
 int64_t tn__unit_work(const tn__unit *unit);
 
-/* launches.c: gives each unit its launch, and products their tiles in it; a unit may become a part of another. On a GPU only. */
+/* launches.c: gives each unit its launch, and products their tiles in it; a unit may become a part of another. On a GPU
+ * only. */
 void tn__share_launches(tn__units *units);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeping what may fail apart from what overwrites, for devices whose runs fail after they have returned. By then whoever
- * started the run has let go of the old values, so a result that is to take over a leaf's memory must do so even where indices
- * may be out of range: it must not come from a kernel that reads through such indices, and it comes after all of these.
+ * Keeping what may fail apart from what overwrites, for devices whose runs fail after they have returned. By then
+ * whoever started the run has let go of the old values, so a result that is to take over a leaf's memory must do so
+ * even where indices may be out of range: it must not come from a kernel that reads through such indices, and it comes
+ * after all of these.
  */
 #include "compile/fuse.h"
 

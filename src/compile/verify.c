@@ -84,7 +84,8 @@ static const char *check_buffers(const tn__program *p, const span *spans)
             return "a temporary lies outside the arena";
         for (int b = a + 1; b < p->buffer_count; b++) {
             const tn__buffer *y = &p->buffer[b];
-            if (y->kind != TN__BUFFER_TEMPORARY || x->offset >= y->offset + y->bytes || y->offset >= x->offset + x->bytes)
+            if (y->kind != TN__BUFFER_TEMPORARY || x->offset >= y->offset + y->bytes ||
+                y->offset >= x->offset + x->bytes)
                 continue;
             if (spans[a].first <= spans[b].last && spans[b].first <= spans[a].last)
                 return "two live temporaries overlap";
