@@ -82,7 +82,8 @@ bool tn__collection_graph(const tn__collection *c, tn__graph *graph)
     }
     graph->leaf_count = (int)c->leaf_count;
     for (int i = 0; i < graph->leaf_count; i++)
-        graph->leaf[i] = (tn__leaf){.storage = tn__collection_storage(c, i), .donatable = tn__collection_donatable(c, i),
+        graph->leaf[i] = (tn__leaf){.storage = tn__collection_storage(c, i),
+                                    .donatable = tn__collection_donatable(c, i),
                                     .storage_bytes = c->entry[c->leaf[i]].node->storage->bytes};
     graph->result_count = (int)c->root_count;
     for (int i = 0; i < graph->result_count; i++)

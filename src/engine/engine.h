@@ -7,8 +7,8 @@
 
 /* Computes all roots (of one device) in one plan. Roots with values are skipped; an error root raises its error. */
 tn_status tn__evaluate(int count, tn__node *const *roots);
-/* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward was
- * called or that are small, and releases larger ones that depend on memory the roots reuse. */
+/* The end of an optimizer's step: as tn__evaluate, and also computes this thread's pending handles on which backward
+ * was called or that are small, and releases larger ones that depend on memory the roots reuse. */
 tn_status tn__evaluate_step(int count, tn__node *const *roots);
 /* Copies an evaluated node's elements to the host in C order. */
 tn_status tn__read(tn__node *node, void *host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folds of users' functions along an axis: reduce and accumulate in NumPy's order, one element after another, for functions
- * of which nothing more is known. The source of a raw kernel is made around the function's text or address.
+ * Folds of users' functions along an axis: reduce and accumulate in NumPy's order, one element after another, for
+ * functions of which nothing more is known. The source of a raw kernel is made around the function's text or address.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static void add_dialect(tn__text *text)
     EMBEDDED(user);
 }
 
-/* x of shape (outer, n, inner); the result is x's shape, or (outer, inner). On a GPU a thread takes every so-manieth row. */
+/* x of shape (outer, n, inner); the result is x's shape, or (outer, inner). On a GPU a thread takes every so-manieth
+ * row. */
 static const char loops[] =
     "#if defined(__CUDACC__) || defined(__CUDACC_RTC__)\n"
     "#define TN_ENTRY extern \"C\" __global__ void\n"
@@ -67,8 +68,8 @@ static tn_kernel *make_fold(const tn_kernel *f, bool every)
         snprintf(call, sizeof call, "((%s (*)(%s, %s))function)", type, type, type);
     add_dialect(&text);
     tn__text_add(&text, f->source);
-    tn__text_addf(&text, loops, name, type, type, type, every ? "y[at] = a;" : "", call, every ? "y[at + k * inner] = a;" : "",
-                  every ? "" : "y[row] = a;");
+    tn__text_addf(&text, loops, name, type, type, type, every ? "y[at] = a;" : "", call,
+                  every ? "y[at + k * inner] = a;" : "", every ? "" : "y[row] = a;");
     char *source = tn__text_take(&text);
     tn_kernel *kernel = source ? tn_raw_kernel(source, name) : NULL;
     if (!source)
@@ -96,8 +97,10 @@ static bool foldable(const tn_kernel *f, const char *operation)
     const tn__signature *s = f->signature;
     if (s && s->count == 2 && s->dtype[0] == s->result && s->dtype[1] == s->result)
         return true;
-    tn__fail(TN_ERR_VALUE, operation, "'%s' cannot be applied to its own results: expected a function by tn_vectorize of two arguments "
-             "and a result of one type", f->name);
+    tn__fail(TN_ERR_VALUE, operation,
+             "'%s' cannot be applied to its own results: expected a function by tn_vectorize of two arguments "
+             "and a result of one type",
+             f->name);
     return false;
 }
 
@@ -134,8 +137,9 @@ static tn__node *fold(const tn_kernel *f, tn__node *x, int axis, bool every)
     long long blocks = (outer * inner + 255) / 256;
     tn_status status =
         tn_launch_with(kernel,
-                       (tn_args){6, (tn_arg[]){tn__arg_array(from), tn__arg_array(to), tn__arg_i64(outer), tn__arg_i64(n),
-                                               tn__arg_i64(inner), tn__arg_u64((uintptr_t)f->function)}},
+                       (tn_args){6,
+                                 (tn_arg[]){tn__arg_array(from), tn__arg_array(to), tn__arg_i64(outer), tn__arg_i64(n),
+                                            tn__arg_i64(inner), tn__arg_u64((uintptr_t)f->function)}},
                        &(tn_launch_opts){.grid = {(int)(blocks > 65535 ? 65535 : blocks)}, .block = {256}});
     tn_free(from);
     tn_free(to);
@@ -163,7 +167,8 @@ static tn__node *tree(const tn_kernel *f, tn__node *x, int axis)
     return tn__user_reduce(kernel, 1, &x, &(tn__user_wish){.device = x->device}, (tn_axes){1, {axis}});
 }
 
-static tn__node *along(const tn_kernel *f, const char *operation, const tn_array *x, const tn_ufunc_reduce_opts *opts, bool every)
+static tn__node *along(const tn_kernel *f, const char *operation, const tn_array *x, const tn_ufunc_reduce_opts *opts,
+                       bool every)
 {
     tn__node *in = tn__node_of(x, operation);
     TN__PASS_ERROR(in);
@@ -175,18 +180,21 @@ static tn__node *along(const tn_kernel *f, const char *operation, const tn_array
     in = tn__cast(tn__strong(in), f->signature->result);
     TN__PASS_ERROR(in);
     if (f->function && in->device->capabilities.target != TN__TARGET_C)
-        TN__REFUSE(TN_ERR_UNSUPPORTED, f->name, "the function is known by its address only, which %s cannot call: define it with "
-                   "TN_UFUNC", in->device->name);
+        TN__REFUSE(TN_ERR_UNSUPPORTED, f->name,
+                   "the function is known by its address only, which %s cannot call: define it with "
+                   "TN_UFUNC",
+                   in->device->name);
     bool identity = f->identity && *f->identity && !f->function;
     if (!every && !identity && in->shape->dim[axis] == 0)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "axis %d has extent 0, and '%s' has no identity: give one to tn_vectorize", axis,
-                   f->signature->name);
+        TN__REFUSE(TN_ERR_SHAPE, operation, "axis %d has extent 0, and '%s' has no identity: give one to tn_vectorize",
+                   axis, f->signature->name);
     tn__node *y = !every && identity ? tree(f, in, axis) : fold(f, in, axis, every);
     TN__PASS_ERROR(y);
     return every || opts->keepdims ? y : tn__drop_axes(y, 1u << axis);
 }
 
-static tn_array *run(const tn_kernel *f, const char *operation, const tn_array *x, const tn_ufunc_reduce_opts *opts, bool every)
+static tn_array *run(const tn_kernel *f, const char *operation, const tn_array *x, const tn_ufunc_reduce_opts *opts,
+                     bool every)
 {
     static const tn_ufunc_reduce_opts defaults;
     opts = opts ? opts : &defaults;

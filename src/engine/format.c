@@ -230,7 +230,8 @@ static int write_whole(tn_dtype dtype, tn__scalar s, char *text)
     return sprintf(text, "%" PRId64, tn__scalar_to_int(s, dtype));
 }
 
-static tn__number_format format_for(tn_dtype dtype, bool scalar, bool plus, const void *elements, size_t stride, size_t count)
+static tn__number_format format_for(tn_dtype dtype, bool scalar, bool plus, const void *elements, size_t stride,
+                                    size_t count)
 {
     tn__number_format f = {.dtype = dtype, .plus = plus};
     char text[TN__NUMBER_TEXT];

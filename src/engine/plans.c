@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of plans. An entry may hold two loaded plans: one of single operations for the reference evaluator, which needs
- * no compiler and runs a small graph that may never recur, and one of fused kernels, made when the graph recurs in a loop.
+ * The cache of plans. An entry may hold two loaded plans: one of single operations for the reference evaluator, which
+ * needs no compiler and runs a small graph that may never recur, and one of fused kernels, made when the graph recurs
+ * in a loop.
  */
 #include "engine/plans.h"
 
@@ -17,10 +18,12 @@
 
 #define CAPACITY 1024  /* plans kept */
 #define BUCKETS 4096
-/* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take longer. */
+/* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take
+ * longer. */
 #define SMALL_WORK (1 << 22)
-/* So does one that comes back only now and then, as a test once an epoch does: compiled when another evaluation of the same
- * graph lies at most SOON evaluations back, or when it has done so much work that compiling would have cost no more. */
+/* So does one that comes back only now and then, as a test once an epoch does: compiled when another evaluation of the
+ * same graph lies at most SOON evaluations back, or when it has done so much work that compiling would have cost no
+ * more. */
 #define SOON 16
 #define PATIENCE (1 << 27)
 
@@ -136,8 +139,10 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash)
 
 tn__compile_options tn__engine_options(bool kernels)
 {
-    return (tn__compile_options){.kernels = kernels, .fusion = tn__engine_switches.fusion,
-                                 .plan_memory = tn__engine_switches.plan_memory, .precision = tn__engine_switches.precision};
+    return (tn__compile_options){.kernels = kernels,
+                                 .fusion = tn__engine_switches.fusion,
+                                 .plan_memory = tn__engine_switches.plan_memory,
+                                 .precision = tn__engine_switches.precision};
 }
 
 static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
@@ -274,8 +279,8 @@ void tn__plans_clear(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody is
- * waited for here. */
+/* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody
+ * is waited for here. */
 static bool drop_idle(tn__device *device)
 {
     if (pthread_mutex_trylock(&lock) != 0)

@@ -57,8 +57,9 @@ void tn__users_explain(const tn__collection *c)
             tn__user_listing(n->attr.user, &text);
     }
     if (!text.length)
-        tn__text_add(&text, "\n(the evaluation has kernels of your own, which only a compiler can run: the reference evaluator "
-                            "cannot take its place)");
+        tn__text_add(
+            &text, "\n(the evaluation has kernels of your own, which only a compiler can run: the reference evaluator "
+                   "cannot take its place)");
     char *more = tn__text_take(&text);
     if (more)
         tn__fail_explained(more);

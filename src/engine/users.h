@@ -6,7 +6,8 @@
 #include "array/user.h"
 #include "engine/collect.h"
 
-/* After a compilation that failed: makes the failure one that also shows the texts of the collection's users' kernels. */
+/* After a compilation that failed: makes the failure one that also shows the texts of the collection's users'
+ * kernels. */
 void tn__users_explain(const tn__collection *c);
 /* The failure last latched as one with more text behind it; it takes the latched one's place. */
 tn_status tn__fail_explained(const char *more);
