@@ -267,8 +267,9 @@ static int format_of(const char *operation, const char *path, tn_status *status)
             continue;
         if (formats[i].save)
             return i;
-        *status = tn__fail(TN_ERR_UNSUPPORTED, operation, "'%s': this build of Tanso knows no %s files: install %s and build again",
-                           path, formats[i].ending, formats[i].package);
+        *status = tn__fail(TN_ERR_UNSUPPORTED, operation,
+                           "'%s': this build of Tanso knows no %s files: install %s and build again", path,
+                           formats[i].ending, formats[i].package);
         return -1;
     }
     *status = tn__fail(TN_ERR_VALUE, operation, "expected a path that ends in .safetensors or .npz, got '%s'",
@@ -285,7 +286,10 @@ tn_status tn__archive_known(const char *operation, const char *path)
 
 static const tn_archive_opts defaults;
 
-tn_status tn_archive_save(const tn_archive *archive, const char *path) { return tn_archive_save_with(archive, path, NULL); }
+tn_status tn_archive_save(const tn_archive *archive, const char *path)
+{
+    return tn_archive_save_with(archive, path, NULL);
+}
 
 tn_status tn_archive_save_with(const tn_archive *archive, const char *path, const tn_archive_opts *opts)
 {

@@ -29,7 +29,8 @@ struct tn_archive {
     bool is_static;
 };
 
-/* Adds an array, which it takes over in any case. TN_ERR_FORMAT if the name is there already (`file` in the message). */
+/* Adds an array, which it takes over in any case. TN_ERR_FORMAT if the name is there already (`file` in the
+ * message). */
 tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
                            tn__values *values);
 /* Whether this build saves and loads archives of the path's ending: TN_ERR_UNSUPPORTED or TN_ERR_VALUE if not. */

@@ -33,7 +33,8 @@ typedef struct reader {
 
 static tn_status bad_line(const reader *r, const char *what, size_t found, size_t expected)
 {
-    return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld: %s %zu, expected %zu", r->name, r->line, what, found, expected);
+    return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld: %s %zu, expected %zu", r->name, r->line, what, found,
+                    expected);
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -95,10 +96,11 @@ static tn_status choose_columns(reader *r)
     if (!r->column)
         return tn__fail_memory(r->operation, r->columns * sizeof *r->column);
     for (size_t k = 0; k < r->columns; k++) {
-        int64_t wanted = o->column_count ? o->columns[k] : (int64_t)k, from_front = wanted < 0 ? wanted + (int64_t)r->count : wanted;
+        int64_t wanted = o->column_count ? o->columns[k] : (int64_t)k,
+                from_front = wanted < 0 ? wanted + (int64_t)r->count : wanted;
         if (from_front < 0 || from_front >= (int64_t)r->count)
-            return tn__fail(TN_ERR_INDEX, r->operation, "'%s': column %lld, of %zu that line %lld has", r->name, (long long)wanted,
-                            r->count, r->line);
+            return tn__fail(TN_ERR_INDEX, r->operation, "'%s': column %lld, of %zu that line %lld has", r->name,
+                            (long long)wanted, r->count, r->line);
         r->column[k] = (size_t)from_front;
     }
     return TN_OK;
@@ -111,8 +113,9 @@ static tn_status take_field(const reader *r, size_t column, char *element)
     if (f->begin == f->end && r->opts->fill)
         value = tn__scalar_from_double(r->opts->missing, r->dtype);
     else if (!tn__csv_number(f->begin, f->end, r->dtype, &value))
-        return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld, column %zu: '%.*s' is no %s%s", r->name, r->line, column + 1,
-                        (int)(f->end - f->begin < 40 ? f->end - f->begin : 40), f->begin, tn_dtype_name(r->dtype),
+        return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld, column %zu: '%.*s' is no %s%s", r->name, r->line,
+                        column + 1, (int)(f->end - f->begin < 40 ? f->end - f->begin : 40), f->begin,
+                        tn_dtype_name(r->dtype),
                         f->begin == f->end ? "; .fill = true puts .missing in empty fields" : "");
     memcpy(element, value.bytes, tn_dtype_size(r->dtype));
     return TN_OK;
@@ -154,10 +157,13 @@ static tn_status read_lines(reader *r)
 static tn_status check_opts(const char *operation, const tn_csv_opts *o)
 {
     if (o->dtype && (!tn__dtype_valid(o->dtype) || tn_dtype_is_complex(o->dtype)))
-        return tn__fail(TN_ERR_DTYPE, operation, "a dtype %s: expected bool, integers or floats", tn_dtype_name(o->dtype));
-    if (o->skip < 0 || o->rows < 0 || o->column_count < 0 || o->column_count > 1 << 20 || (o->column_count && !o->columns))
-        return tn__fail(TN_ERR_VALUE, operation, "skip %d, rows %lld and %d columns: expected numbers from 0 on, and a list of columns",
-                        o->skip, (long long)o->rows, o->column_count);
+        return tn__fail(TN_ERR_DTYPE, operation, "a dtype %s: expected bool, integers or floats",
+                        tn_dtype_name(o->dtype));
+    if (o->skip < 0 || o->rows < 0 || o->column_count < 0 || o->column_count > 1 << 20 ||
+        (o->column_count && !o->columns))
+        return tn__fail(TN_ERR_VALUE, operation,
+                        "skip %d, rows %lld and %d columns: expected numbers from 0 on, and a list of columns", o->skip,
+                        (long long)o->rows, o->column_count);
     if (o->delimiter == '\n' || o->delimiter == '"' || (o->delimiter && o->delimiter == o->comment))
         return tn__fail(TN_ERR_VALUE, operation, "the delimiter has another meaning already: choose another");
     return TN_OK;
@@ -268,7 +274,8 @@ tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opt
         status = tn__fail(TN_ERR_DTYPE, "save_csv", "the array is %s: save its real and its imaginary part",
                           tn_dtype_name(view.dtype));
     else if (view.shape->ndim > 2)
-        status = tn__fail(TN_ERR_SHAPE, "save_csv", "the array has %d axes: expected at most 2; reshape it", view.shape->ndim);
+        status = tn__fail(TN_ERR_SHAPE, "save_csv", "the array has %d axes: expected at most 2; reshape it",
+                          view.shape->ndim);
     else
         status = tn__file_write_atomic("save_csv", path, fill, &t);
     tn__host_view_end(&view);

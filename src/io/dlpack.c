@@ -42,8 +42,8 @@ static tn_status name_device(const tn__device *device, tn_dl_device *named)
     *named = (tn_dl_device){device->id.kind == TN_DEVICE_CPU ? DL_CPU : DL_CUDA, device->id.index};
     if (device->id.kind == TN_DEVICE_CPU || device->id.kind == TN_DEVICE_CUDA)
         return TN_OK;
-    return tn__fail(TN_ERR_DEVICE, "to_dlpack", "DLPack has no name for the device %s: move the array to the CPU with tn_to",
-                    device->name);
+    return tn__fail(TN_ERR_DEVICE, "to_dlpack",
+                    "DLPack has no name for the device %s: move the array to the CPU with tn_to", device->name);
 }
 
 static lent *lend(const tn_array *x, tn_dl_tensor *tensor)
@@ -52,7 +52,8 @@ static lent *lend(const tn_array *x, tn_dl_tensor *tensor)
     if (tn__lend("to_dlpack", x, &lending) != TN_OK)
         return NULL;
     lent *l = tn__calloc(1, sizeof *l);
-    tn_status status = l ? name_device(lending.storage->device, &tensor->device) : tn__fail_memory("to_dlpack", sizeof *l);
+    tn_status status =
+        l ? name_device(lending.storage->device, &tensor->device) : tn__fail_memory("to_dlpack", sizeof *l);
     if (status == TN_OK && !dtypes[lending.dtype].bits)
         status = tn__fail(TN_ERR_DTYPE, "to_dlpack", "DLPack has no dtype %s", tn_dtype_name(lending.dtype));
     if (status != TN_OK) {
@@ -99,19 +100,23 @@ tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x)
 static tn_status find_dtype(const tn_dl_tensor *t, tn_dtype *dtype)
 {
     for (int d = 1; d < TN_DTYPE_COUNT; d++)
-        if (dtypes[d].bits && dtypes[d].code == t->dtype.code && dtypes[d].bits == t->dtype.bits && t->dtype.lanes == 1) {
+        if (dtypes[d].bits && dtypes[d].code == t->dtype.code && dtypes[d].bits == t->dtype.bits &&
+            t->dtype.lanes == 1) {
             *dtype = (tn_dtype)d;
             return TN_OK;
         }
-    return tn__fail(TN_ERR_DTYPE, "from_dlpack", "a dtype of code %d, %d bits and %d lanes: expected one lane of bool, integers, "
-                    "floats or bfloat16", t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    return tn__fail(TN_ERR_DTYPE, "from_dlpack",
+                    "a dtype of code %d, %d bits and %d lanes: expected one lane of bool, integers, "
+                    "floats or bfloat16",
+                    t->dtype.code, t->dtype.bits, t->dtype.lanes);
 }
 
 static tn_status find_device(const tn_dl_tensor *t, tn_device *device)
 {
     bool cuda = t->device.type == DL_CUDA || t->device.type == DL_CUDA_MANAGED;
     if (!cuda && t->device.type != DL_CPU && t->device.type != DL_CUDA_HOST)
-        return tn__fail(TN_ERR_DEVICE, "from_dlpack", "memory of device type %d: expected that of the CPU (1, 3) or of a GPU (2, 13)",
+        return tn__fail(TN_ERR_DEVICE, "from_dlpack",
+                        "memory of device type %d: expected that of the CPU (1, 3) or of a GPU (2, 13)",
                         (int)t->device.type);
     if (cuda && (t->device.id < 0 || t->device.id > INT16_MAX))
         return tn__fail(TN_ERR_DEVICE, "from_dlpack", "GPU number %d: expected 0 or more", (int)t->device.id);
@@ -129,8 +134,10 @@ static tn_status check_layout(const tn_dl_tensor *t, tn__lent *l)
     for (int d = 0; d < t->ndim; d++) {
         l->shape.dim[d] = t->shape[d];
         if (t->strides && t->strides[d] < 0 && t->shape[d] > 1)
-            return tn__fail(TN_ERR_VALUE, "from_dlpack", "axis %d has the negative stride %lld: copy the tensor to C order before it "
-                            "is handed over", d, (long long)t->strides[d]);
+            return tn__fail(TN_ERR_VALUE, "from_dlpack",
+                            "axis %d has the negative stride %lld: copy the tensor to C order before it "
+                            "is handed over",
+                            d, (long long)t->strides[d]);
     }
     if (t->byte_offset > INT64_MAX / 4)
         return tn__fail(TN_ERR_VALUE, "from_dlpack", "an offset of %llu bytes reaches beyond all addresses",

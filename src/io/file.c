@@ -246,8 +246,9 @@ tn_status tn__folder_make(const char *operation, const char *path)
 
 static tn_status too_large(const char *operation, const char *path, uint64_t limit)
 {
-    return tn__fail(TN_ERR_FORMAT, operation, "'%s' is larger than the %llu bytes expected at most: is it the right file?",
-                    path, (unsigned long long)limit);
+    return tn__fail(TN_ERR_FORMAT, operation,
+                    "'%s' is larger than the %llu bytes expected at most: is it the right file?", path,
+                    (unsigned long long)limit);
 }
 
 /* The size is a first guess only: files may grow, and those of /proc have none. */

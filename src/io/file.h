@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whole files: read into memory, or written so that the final name holds the old contents or all of the new ones, never
- * a part: a temporary file in the same folder is written, synced and renamed. Failures latch TN_ERR_IO with the path, the
- * system's reason and what to do.
+ * a part: a temporary file in the same folder is written, synced and renamed. Failures latch TN_ERR_IO with the path,
+ * the system's reason and what to do.
  */
 #ifndef TN_IO_FILE_H
 #define TN_IO_FILE_H
@@ -18,8 +18,9 @@ uint64_t tn__written(const tn__writer *writer);
 /* Writes `path` with what `fill` writes; if it gives anything but TN_OK, the file stays as it was. */
 tn_status tn__file_write_atomic(const char *operation, const char *path,
                                 tn_status (*fill)(tn__writer *writer, void *user), void *user);
-/* The same for a libzip or the like that writes files by itself: makes an empty temporary file, named in *temporary (owned
- * by the caller); then tn__file_commit syncs and renames it, or tn__file_discard removes it. Both free the name. */
+/* The same for a libzip or the like that writes files by itself: makes an empty temporary file, named in *temporary
+ * (owned by the caller); then tn__file_commit syncs and renames it, or tn__file_discard removes it. Both free the
+ * name. */
 tn_status tn__file_temporary(const char *operation, const char *path, char **temporary);
 tn_status tn__file_commit(const char *operation, char *temporary, const char *path);
 void tn__file_discard(char *temporary);

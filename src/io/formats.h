@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parsers of file formats, over bytes in memory: what readers of files call, and fuzzers. `name` stands for the file
- * in messages. Every length in the bytes is checked before memory is taken for it.
+ * The parsers of file formats, over bytes in memory: what readers of files call, and fuzzers. `name` stands for the
+ * file in messages. Every length in the bytes is checked before memory is taken for it.
  */
 #ifndef TN_IO_FORMATS_H
 #define TN_IO_FORMATS_H
@@ -31,7 +31,8 @@ const char *tn__npy_code(tn_dtype dtype);
 /* Headers longer than this are refused (NumPy itself: 10,000 without allow_pickle). */
 #define TN__NPY_MAX_HEADER (1 << 16)
 /* The size of the header that begins with these bytes (`size` of them, TN__NPY_PREFIX or all there are). */
-tn_status tn__npy_header_size(const char *operation, const char *name, const uint8_t *data, size_t size, size_t *header);
+tn_status tn__npy_header_size(const char *operation, const char *name, const uint8_t *data, size_t size,
+                              size_t *header);
 /* Parses a whole header of that size. */
 tn_status tn__npy_header_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
                                tn__npy_header *header);
@@ -46,7 +47,8 @@ size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shap
 /* ---- archives -------------------------------------------------------------------------------------------------- */
 tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
                                 tn_archive *archive);
-tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
+tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts,
+                               tn_archive *archive);
 tn_status tn__safetensors_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
 tn_status tn__npz_parse(const char *operation, const char *name, const uint8_t *data, size_t size, tn_archive *archive);
 tn_status tn__npz_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);

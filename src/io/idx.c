@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * IDX, the format of the MNIST files (Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits"): two
- * zero bytes, a dtype code, the number of axes, the extents as big-endian 32-bit integers, then the elements, big-endian,
- * in C order.
+ * zero bytes, a dtype code, the number of axes, the extents as big-endian 32-bit integers, then the elements,
+ * big-endian, in C order.
  */
 #include <string.h>
 #include "core/memory.h"
@@ -17,8 +17,8 @@ static const tn_dtype dtypes[256] = {
 static tn_status cut_short(const tn__unpack *stream, const char *what, uint64_t expected, uint64_t found)
 {
     return tn__fail(TN_ERR_FORMAT, stream->operation,
-                    "'%s' is cut short: expected %llu bytes of %s, found %llu; fetch or make the file again", stream->name,
-                    (unsigned long long)expected, what, (unsigned long long)found);
+                    "'%s' is cut short: expected %llu bytes of %s, found %llu; fetch or make the file again",
+                    stream->name, (unsigned long long)expected, what, (unsigned long long)found);
 }
 
 static tn_status read_header(tn__unpack *stream, tn_dtype *dtype, tn_shape *shape)
@@ -32,8 +32,9 @@ static tn_status read_header(tn__unpack *stream, tn_dtype *dtype, tn_shape *shap
         return cut_short(stream, "magic number", sizeof magic, got);
     if (magic[0] || magic[1] || !dtypes[magic[2]])
         return tn__fail(TN_ERR_FORMAT, stream->operation,
-                        "'%s' is not an IDX file: expected it to begin with 00 00 and a dtype code 08, 09, 0b, 0c, 0d or "
-                        "0e, found %02x %02x %02x", stream->name, magic[0], magic[1], magic[2]);
+                        "'%s' is not an IDX file: expected it to begin with 00 00 and a dtype code 08, 09, 0b, 0c, 0d "
+                        "or 0e, found %02x %02x %02x",
+                        stream->name, magic[0], magic[1], magic[2]);
     if (magic[3] > TN_MAX_NDIM)
         return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s' has %d axes (byte 3): arrays have at most %d",
                         stream->name, magic[3], TN_MAX_NDIM);
@@ -56,8 +57,10 @@ static tn_status read_elements(tn__unpack *stream, uint64_t bytes, tn_dtype dtyp
         if (stream->left < bytes)
             return cut_short(stream, "elements", bytes, stream->left);
         if (stream->left > bytes)
-            return tn__fail(TN_ERR_FORMAT, stream->operation, "'%s': expected %llu bytes of elements by its header, found "
-                            "%llu; fetch or make the file again", stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
+            return tn__fail(TN_ERR_FORMAT, stream->operation,
+                            "'%s': expected %llu bytes of elements by its header, found "
+                            "%llu; fetch or make the file again",
+                            stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
         size_t got;
         tn_status status = tn__values_new(stream->operation, values, dtype, shape);
         return status == TN_OK ? tn__unpack_read(stream, tn__values_data(values), (size_t)bytes, &got) : status;

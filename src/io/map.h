@@ -11,8 +11,8 @@ typedef struct tn__mapping {
     size_t size;
 } tn__mapping;
 
-/* Maps a whole regular file. TN_ERR_UNSUPPORTED, not latched, for what cannot be mapped (pipes, files without bytes): read
- * it instead. */
+/* Maps a whole regular file. TN_ERR_UNSUPPORTED, not latched, for what cannot be mapped (pipes, files without bytes):
+ * read it instead. */
 tn_status tn__file_map(const char *operation, const char *path, tn__mapping *mapping);
 void tn__mapping_end(tn__mapping *mapping);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .npy, NumPy's format for one array (numpy.lib.format, versions 1.0 to 3.0): a magic string, a version, the length of a
- * header, the header (the text of a Python dict), the elements. Version 1.0 is written, elements aligned to 64 bytes.
+ * .npy, NumPy's format for one array (numpy.lib.format, versions 1.0 to 3.0): a magic string, a version, the length of
+ * a header, the header (the text of a Python dict), the elements. Version 1.0 is written, elements aligned to 64 bytes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -87,8 +87,10 @@ static tn_status read_descr(reader *r, tn__npy_header *header)
 {
     char text[32];
     if (take(r, '['))
-        return tn__fail(TN_ERR_DTYPE, r->operation, "'%s' holds records (a structured dtype): save each field as an array "
-                        "of its own", r->name);
+        return tn__fail(TN_ERR_DTYPE, r->operation,
+                        "'%s' holds records (a structured dtype): save each field as an array "
+                        "of its own",
+                        r->name);
     tn_status status = read_string(r, "a dtype such as '<f4'", text, sizeof text);
     if (status != TN_OK)
         return status;
@@ -98,8 +100,10 @@ static tn_status read_descr(reader *r, tn__npy_header *header)
         if (codes[d] && strcmp(code, codes[d]) == 0)
             header->dtype = (tn_dtype)d;
     if (header->dtype == TN_DTYPE_DEFAULT)
-        return tn__fail(TN_ERR_DTYPE, r->operation, "'%s' has the dtype '%s': expected bool, integers or floats of 1 to 8 "
-                        "bytes, or complex numbers of such floats; convert it with NumPy's astype before saving", r->name, text);
+        return tn__fail(TN_ERR_DTYPE, r->operation,
+                        "'%s' has the dtype '%s': expected bool, integers or floats of 1 to 8 "
+                        "bytes, or complex numbers of such floats; convert it with NumPy's astype before saving",
+                        r->name, text);
     header->swapped = has_order && text[0] == (TN__HOST_LITTLE ? '>' : '<') && tn__dtypes[header->dtype].size > 1;
     return TN_OK;
 }
@@ -138,8 +142,8 @@ static tn_status read_shape(reader *r, tn__npy_header *header)
         if (!comma)
             return expected(r, "',' or ')' in the shape");
         if (shape->ndim == TN_MAX_NDIM)
-            return tn__fail(TN_ERR_FORMAT, r->operation, "'%s' has more than %d axes, the most an array may have", r->name,
-                            TN_MAX_NDIM);
+            return tn__fail(TN_ERR_FORMAT, r->operation, "'%s' has more than %d axes, the most an array may have",
+                            r->name, TN_MAX_NDIM);
         tn_status status = read_extent(r, &shape->dim[shape->ndim]);
         if (status != TN_OK)
             return status;
@@ -167,8 +171,10 @@ static tn_status read_field(reader *r, tn__npy_header *header, unsigned *seen)
     while (field < FIELDS && strcmp(key, fields[field].key) != 0)
         field++;
     if (field == FIELDS || (*seen >> field & 1))
-        return tn__fail(TN_ERR_FORMAT, r->operation, "'%s': %s key '%s' in the .npy header: expected descr, fortran_order "
-                        "and shape, once each", r->name, field == FIELDS ? "unknown" : "repeated", key);
+        return tn__fail(TN_ERR_FORMAT, r->operation,
+                        "'%s': %s key '%s' in the .npy header: expected descr, fortran_order "
+                        "and shape, once each",
+                        r->name, field == FIELDS ? "unknown" : "repeated", key);
     *seen |= 1u << field;
     return take(r, ':') ? fields[field].read(r, header) : expected(r, "':'");
 }
@@ -187,7 +193,8 @@ static tn_status read_dict(reader *r, tn__npy_header *header)
     }
     for (int i = 0; i < FIELDS; i++)
         if (!(seen >> i & 1))
-            return tn__fail(TN_ERR_FORMAT, r->operation, "'%s': the .npy header has no key '%s'", r->name, fields[i].key);
+            return tn__fail(TN_ERR_FORMAT, r->operation, "'%s': the .npy header has no key '%s'", r->name,
+                            fields[i].key);
     skip_space(r);
     return r->at == r->end ? TN_OK : expected(r, "nothing after '}'");
 }
@@ -200,11 +207,13 @@ tn_status tn__npy_header_size(const char *operation, const char *name, const uin
         return tn__fail(TN_ERR_FORMAT, operation, "'%s' is not an .npy file: it does not begin with \\x93NUMPY", name);
     int major = size > MAGIC_BYTES ? data[MAGIC_BYTES] : 1;
     if (major < 1 || major > 3)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is an .npy file of version %d: expected 1, 2 or 3", name, major);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is an .npy file of version %d: expected 1, 2 or 3", name,
+                        major);
     int length_bytes = major == 1 ? 2 : 4;
     size_t prefix = MAGIC_BYTES + 2 + (size_t)length_bytes;
     if (size < prefix)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: it ends after %zu bytes, in the .npy header", name, size);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: it ends after %zu bytes, in the .npy header",
+                        name, size);
     uint64_t length = tn__get_little(data + MAGIC_BYTES + 2, length_bytes);
     if (length > TN__NPY_MAX_HEADER)
         return tn__fail(TN_ERR_FORMAT, operation, "'%s' claims an .npy header of %llu bytes: expected %d at most", name,
@@ -235,7 +244,8 @@ size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shap
                            uint8_t header[TN__NPY_HEADER_ROOM])
 {
     if (!codes[dtype]) {
-        tn__fail(TN_ERR_DTYPE, operation, "NumPy has no dtype %s: cast the array to float32 first, or save it as .safetensors",
+        tn__fail(TN_ERR_DTYPE, operation,
+                 "NumPy has no dtype %s: cast the array to float32 first, or save it as .safetensors",
                  tn__dtypes[dtype].name);
         return 0;
     }
@@ -305,13 +315,14 @@ tn_status tn__npy_parse(const char *operation, const char *name, const uint8_t *
     if (status != TN_OK)
         return status;
     if (header_bytes > size)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %zu", name,
-                        header_bytes, size);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %zu",
+                        name, header_bytes, size);
     if ((status = tn__npy_header_parse(operation, name, data, header_bytes, &header)) != TN_OK)
         return status;
     if (size - header_bytes != header.data_bytes)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s': expected %llu bytes of elements by its header, found %zu; save it again",
-                        name, (unsigned long long)header.data_bytes, size - header_bytes);
+        return tn__fail(TN_ERR_FORMAT, operation,
+                        "'%s': expected %llu bytes of elements by its header, found %zu; save it again", name,
+                        (unsigned long long)header.data_bytes, size - header_bytes);
     if ((status = tn__values_new(operation, values, header.dtype, header.shape)) != TN_OK)
         return status;
     if (header.data_bytes)

@@ -23,7 +23,8 @@ static tn_status read_all(const char *operation, const char *path, int fd, void 
         if (got < 0)
             return tn__fail_errno(operation, "read", path, errno);
         if (got == 0)
-            return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: %zu bytes are missing at its end", path, bytes);
+            return tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: %zu bytes are missing at its end", path,
+                            bytes);
         at += got;
         bytes -= (size_t)got;
     }
@@ -38,8 +39,9 @@ static tn_status read_header(const char *operation, const char *path, int fd, ui
     if (status == TN_OK)
         status = tn__npy_header_size(operation, path, prefix, first, &bytes);
     if (status == TN_OK && (bytes > size || bytes < first))
-        status = tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %llu", path,
-                          bytes, (unsigned long long)size);
+        status =
+            tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %llu",
+                     path, bytes, (unsigned long long)size);
     if (status != TN_OK)
         return status;
     uint8_t *text = tn__alloc(bytes);
@@ -56,8 +58,9 @@ static tn_status read_header(const char *operation, const char *path, int fd, ui
 
 static tn_status wrong_size(const char *operation, const char *path, const tn__npy_header *header, uint64_t size)
 {
-    return tn__fail(TN_ERR_FORMAT, operation, "'%s': expected %llu bytes of elements by its header, found %llu; save it again",
-                    path, (unsigned long long)header->data_bytes, (unsigned long long)(size - header->header_bytes));
+    return tn__fail(TN_ERR_FORMAT, operation,
+                    "'%s': expected %llu bytes of elements by its header, found %llu; save it again", path,
+                    (unsigned long long)header->data_bytes, (unsigned long long)(size - header->header_bytes));
 }
 
 /* The elements go from the file straight into the array. */
@@ -119,7 +122,9 @@ static bool can_stay(const tn__npy_header *header)
 
 static tn__node *mapped_node(const tn__npy_header *header, const tn__mapping *mapping)
 {
-    tn__lent lent = {.memory = (void *)(mapping->data + header->header_bytes), .shape = header->shape, .dtype = header->dtype,
+    tn__lent lent = {.memory = (void *)(mapping->data + header->header_bytes),
+                     .shape = header->shape,
+                     .dtype = header->dtype,
                      .device = mapping->storage->device->id};
     int64_t stride[TN_MAX_NDIM], step = 1;
     for (int d = 0; d < header->shape.ndim; d++) {
@@ -137,8 +142,9 @@ static tn__node *map_npy(const char *operation, const char *path, const tn__mapp
     size_t bytes;
     tn_status status = tn__npy_header_size(operation, path, mapping->data, mapping->size, &bytes);
     if (status == TN_OK && bytes > mapping->size)
-        status = tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %zu", path,
-                          bytes, mapping->size);
+        status =
+            tn__fail(TN_ERR_FORMAT, operation, "'%s' is cut short: expected an .npy header of %zu bytes, found %zu",
+                     path, bytes, mapping->size);
     if (status == TN_OK)
         status = tn__npy_header_parse(operation, path, mapping->data, bytes, &header);
     if (status == TN_OK && mapping->size - bytes != header.data_bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .npz: a zip archive of .npy files, NAME.npy each, stored (NumPy's savez) or deflated (savez_compressed), through libzip.
- * Text entries are vectors of uint8 called __metadata__/KEY.npy.
+ * .npz: a zip archive of .npy files, NAME.npy each, stored (NumPy's savez) or deflated (savez_compressed), through
+ * libzip. Text entries are vectors of uint8 called __metadata__/KEY.npy.
  */
 #include <errno.h>
 #include <string.h>
@@ -96,8 +96,10 @@ static tn_status read_values(const source *s, const zip_stat_t *stat, zip_file_t
     if (status != TN_OK)
         return status;
     if (stat->size - header.header_bytes != header.data_bytes)
-        return tn__fail(TN_ERR_FORMAT, s->operation, "'%s': entry '%.200s': expected %llu bytes of elements by its header, "
-                        "found %llu", s->file, stat->name, (unsigned long long)header.data_bytes,
+        return tn__fail(TN_ERR_FORMAT, s->operation,
+                        "'%s': entry '%.200s': expected %llu bytes of elements by its header, "
+                        "found %llu",
+                        s->file, stat->name, (unsigned long long)header.data_bytes,
                         (unsigned long long)(stat->size - header.header_bytes));
     status = tn__values_new(s->operation, values, header.dtype, header.shape);
     if (status == TN_OK)
@@ -124,8 +126,10 @@ static tn_status check_stat(source *s, const zip_stat_t *stat, size_t *name_leng
     if (stat->comp_method == ZIP_CM_STORE ? stat->size != stat->comp_size : stat->size / DEFLATE_MOST > stat->comp_size)
         return bad_entry(s, stat->name, "it claims more bytes than are packed in it");
     if (stat->size > s->room)
-        return tn__fail(TN_ERR_FORMAT, s->operation, "'%s': its arrays unpack to more than %llu bytes; if the file is to be trusted, "
-                        "give tn_archive_load a larger .limit", s->file, (unsigned long long)s->limit);
+        return tn__fail(TN_ERR_FORMAT, s->operation,
+                        "'%s': its arrays unpack to more than %llu bytes; if the file is to be trusted, "
+                        "give tn_archive_load a larger .limit",
+                        s->file, (unsigned long long)s->limit);
     s->room -= stat->size;
     *name_length = length - SUFFIX_LENGTH;
     return TN_OK;
@@ -294,8 +298,10 @@ static tn_status check_names(const tn_archive *archive)
 {
     for (size_t i = 0; i < archive->count; i++)
         if (strncmp(archive->entries[i].name, TEXT_FOLDER, sizeof TEXT_FOLDER - 1) == 0)
-            return tn__fail(TN_ERR_NAME, "archive_save", "the array's name '%.200s' begins with " TEXT_FOLDER ", which .npz "
-                            "files keep text under: rename it", archive->entries[i].name);
+            return tn__fail(TN_ERR_NAME, "archive_save",
+                            "the array's name '%.200s' begins with " TEXT_FOLDER ", which .npz "
+                            "files keep text under: rename it",
+                            archive->entries[i].name);
     return TN_OK;
 }
 
@@ -321,8 +327,8 @@ static tn_status write_zip(const tn_archive *archive, const tn__host_view *views
     }
     tn_status status = TN_OK;
     for (size_t i = 0; i < archive->count && status == TN_OK; i++)
-        status = add_entry(zip, &entries[i], "", archive->entries[i].name, views[i].dtype, views[i].shape, views[i].data,
-                           views[i].bytes);
+        status = add_entry(zip, &entries[i], "", archive->entries[i].name, views[i].dtype, views[i].shape,
+                           views[i].data, views[i].bytes);
     for (size_t i = 0; i < archive->text_count && status == TN_OK; i++)
         status = add_text(zip, &entries[archive->count + i], &archive->texts[i]);
     if (status == TN_OK && zip_close(zip) == 0)

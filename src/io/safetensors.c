@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .safetensors (huggingface/safetensors, README, "Format"): the header's length in 8 bytes, the header (JSON: dtype, shape
- * and data_offsets by name, and text under __metadata__), then the elements, little-endian, without gaps.
+ * .safetensors (huggingface/safetensors, README, "Format"): the header's length in 8 bytes, the header (JSON: dtype,
+ * shape and data_offsets by name, and text under __metadata__), then the elements, little-endian, without gaps.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -52,8 +52,10 @@ static tn_status read_dtype(const parse *p, const char *name, const json_t *obje
         if (codes[d] && strcmp(code, codes[d]) == 0)
             out->dtype = (tn_dtype)d;
     if (out->dtype == TN_DTYPE_DEFAULT)
-        return tn__fail(TN_ERR_DTYPE, p->operation, "'%s': array '%.200s' has the dtype '%.32s', which is not supported: "
-                        "convert it to F32", p->file, name, code);
+        return tn__fail(TN_ERR_DTYPE, p->operation,
+                        "'%s': array '%.200s' has the dtype '%.32s', which is not supported: "
+                        "convert it to F32",
+                        p->file, name, code);
     return TN_OK;
 }
 
@@ -115,10 +117,12 @@ static tn_status read_metadata(const parse *p, const json_t *object, tn_archive 
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return tn__fail(TN_ERR_FORMAT, p->operation, "'%s': expected " TN__METADATA " to be an object of strings", p->file);
+        return tn__fail(TN_ERR_FORMAT, p->operation, "'%s': expected " TN__METADATA " to be an object of strings",
+                        p->file);
     json_object_foreach((json_t *)object, key, value) {
         if (!json_is_string(value))
-            return tn__fail(TN_ERR_FORMAT, p->operation, "'%s': " TN__METADATA " '%.200s': expected a string", p->file, key);
+            return tn__fail(TN_ERR_FORMAT, p->operation, "'%s': " TN__METADATA " '%.200s': expected a string", p->file,
+                            key);
         tn_status status = tn_archive_set_text(archive, key, json_string_value(value));
         if (status != TN_OK)
             return status;
@@ -147,14 +151,16 @@ static tn_status check_tiling(const parse *p, uint64_t bytes)
     tn_status status = TN_OK;
     for (size_t i = 0; i < p->count && status == TN_OK; at = sorted[i++]->end)
         if (sorted[i]->begin != at || sorted[i]->end > bytes)
-            status = tn__fail(TN_ERR_FORMAT, p->operation, "'%s': array '%.200s' lies at [%llu, %llu]: expected it to begin "
-                              "at %llu, where the one before ends, and to end by %llu, where the file does; save or fetch it "
-                              "again", p->file,
-                              sorted[i]->name, (unsigned long long)sorted[i]->begin, (unsigned long long)sorted[i]->end,
-                              (unsigned long long)at, (unsigned long long)bytes);
+            status = tn__fail(TN_ERR_FORMAT, p->operation,
+                              "'%s': array '%.200s' lies at [%llu, %llu]: expected it to begin at %llu, where the one "
+                              "before ends, and to end by %llu, where the file does; save or fetch it again",
+                              p->file, sorted[i]->name, (unsigned long long)sorted[i]->begin,
+                              (unsigned long long)sorted[i]->end, (unsigned long long)at, (unsigned long long)bytes);
     if (status == TN_OK && at != bytes)
-        status = tn__fail(TN_ERR_FORMAT, p->operation, "'%s': expected %llu bytes of elements by its header, found %llu; save "
-                          "or fetch it again", p->file, (unsigned long long)at, (unsigned long long)bytes);
+        status = tn__fail(TN_ERR_FORMAT, p->operation,
+                          "'%s': expected %llu bytes of elements by its header, found %llu; save "
+                          "or fetch it again",
+                          p->file, (unsigned long long)at, (unsigned long long)bytes);
     tn__free(sorted);
     return status;
 }
@@ -210,22 +216,25 @@ static tn_status read_header(parse *p, json_t *header, const uint8_t *elements, 
     return status;
 }
 
-static tn_status parse_file(const char *operation, const char *name, const uint8_t *data, size_t size, tn__storage *mapped,
-                            tn_archive *archive)
+static tn_status parse_file(const char *operation, const char *name, const uint8_t *data, size_t size,
+                            tn__storage *mapped, tn_archive *archive)
 {
     parse p = {.operation = operation, .file = name, .mapped = mapped};
     if (size < LENGTH_BYTES + 2)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is no .safetensors file: expected at least %d bytes, found %zu", name,
-                        LENGTH_BYTES + 2, size);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is no .safetensors file: expected at least %d bytes, found %zu",
+                        name, LENGTH_BYTES + 2, size);
     uint64_t length = tn__get_little(data, LENGTH_BYTES);
     if (length > MAX_HEADER || length > size - LENGTH_BYTES)
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' claims a header of %llu bytes: expected at most the %zu bytes that "
-                        "follow, and %d; it is damaged or no .safetensors file", name, (unsigned long long)length, size - LENGTH_BYTES, MAX_HEADER);
+        return tn__fail(TN_ERR_FORMAT, operation,
+                        "'%s' claims a header of %llu bytes: expected at most the %zu bytes that "
+                        "follow, and %d; it is damaged or no .safetensors file",
+                        name, (unsigned long long)length, size - LENGTH_BYTES, MAX_HEADER);
     json_error_t error;
     const char *text = (const char *)data + LENGTH_BYTES;
     json_t *header = length && *text == '{' ? json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error) : NULL;
     if (!header && (!length || *text != '{'))
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is no .safetensors file: expected its header to begin with '{'", name);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is no .safetensors file: expected its header to begin with '{'",
+                        name);
     if (!header && json_error_code(&error) == json_error_out_of_memory)
         return tn__fail_memory(operation, (size_t)length);
     if (!header)
@@ -243,12 +252,14 @@ tn_status tn__safetensors_parse(const char *operation, const char *name, const u
     return parse_file(operation, name, data, size, NULL, archive);
 }
 
-tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive)
+tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts,
+                               tn_archive *archive)
 {
     tn__mapping mapping;
     tn_status status = tn__file_map(operation, path, &mapping);
     if (status == TN_OK) {
-        status = parse_file(operation, path, mapping.data, mapping.size, opts->mapped ? mapping.storage : NULL, archive);
+        status =
+            parse_file(operation, path, mapping.data, mapping.size, opts->mapped ? mapping.storage : NULL, archive);
         tn__mapping_end(&mapping);
         return status;
     }
@@ -329,8 +340,8 @@ static tn_status build_header(output *out, json_t *header)
         out->header = tn__format("%-*s", (int)padded, text);
     free(text);
     if (length > MAX_HEADER)
-        return tn__fail(TN_ERR_VALUE, "archive_save", "the names make a header of %zu bytes: .safetensors allows %d", length,
-                        MAX_HEADER);
+        return tn__fail(TN_ERR_VALUE, "archive_save", "the names make a header of %zu bytes: .safetensors allows %d",
+                        length, MAX_HEADER);
     return out->header ? TN_OK : tn__fail_memory("archive_save", padded);
 }
 
@@ -359,10 +370,12 @@ static tn_status check_names(const tn_archive *archive)
         json_decref(key);
         json_decref(value);
         if (!valid)
-            return tn__fail(TN_ERR_VALUE, "archive_save", "the %s '%.200s' is not valid UTF-8, which .safetensors needs",
-                            is_text ? "text" : "name", name);
+            return tn__fail(TN_ERR_VALUE, "archive_save",
+                            "the %s '%.200s' is not valid UTF-8, which .safetensors needs", is_text ? "text" : "name",
+                            name);
         if (!is_text && strcmp(name, TN__METADATA) == 0)
-            return tn__fail(TN_ERR_NAME, "archive_save", "an array cannot be called " TN__METADATA " in a .safetensors file: "
+            return tn__fail(TN_ERR_NAME, "archive_save",
+                            "an array cannot be called " TN__METADATA " in a .safetensors file: "
                             "rename it");
     }
     return TN_OK;
@@ -379,7 +392,8 @@ tn_status tn__safetensors_save(const tn_archive *archive, const char *path, cons
         return status;
     for (size_t i = 0; i < archive->count; i++)
         if (!codes[views[i].dtype]) {
-            status = tn__fail(TN_ERR_DTYPE, "archive_save", "'%.200s' is of %s, which .safetensors has not: cast it, or save a .npz",
+            status = tn__fail(TN_ERR_DTYPE, "archive_save",
+                              "'%.200s' is of %s, which .safetensors has not: cast it, or save a .npz",
                               archive->entries[i].name, tn__dtypes[views[i].dtype].name);
             tn__archive_views_end(archive, views);
             return status;

@@ -16,13 +16,14 @@ typedef struct tn__unpack {
 } tn__unpack;
 
 /* Detects gzip by its magic number. Close it even after a failure of a read (not of open). */
-tn_status tn__unpack_open(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data, size_t size);
+tn_status tn__unpack_open(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data,
+                          size_t size);
 /* Reads up to `want` bytes; fewer only at the end. TN_ERR_FORMAT for damaged gzip data. */
 tn_status tn__unpack_read(tn__unpack *stream, void *out, size_t want, size_t *got);
 void tn__unpack_close(tn__unpack *stream);
 
-/* Everything, in memory the caller gives to tn__free, with a NUL after it. Grows as bytes arrive, to `limit` at most: more
- * is TN_ERR_FORMAT. */
+/* Everything, in memory the caller gives to tn__free, with a NUL after it. Grows as bytes arrive, to `limit` at most:
+ * more is TN_ERR_FORMAT. */
 tn_status tn__unpack_all(tn__unpack *stream, uint64_t limit, uint8_t **data, size_t *size);
 
 #endif

@@ -26,8 +26,8 @@ static inline size_t tn__values_bytes(const tn__values *values)
 }
 /* A handle owned by no scope; NULL with a latched error without memory. Drops the values either way. */
 tn_array *tn__values_own(tn__values *values);
-/* Ends a public reader: a handle in the innermost scope, of the values (dropped) or, if status says so, of the error that
- * was latched last. */
+/* Ends a public reader: a handle in the innermost scope, of the values (dropped) or, if status says so, of the error
+ * that was latched last. */
 tn_array *tn__values_leave(tn__call call, tn_status status, tn__values *values);
 
 /* The elements of x in host memory, C order: x's own where they lie so, else a copy. */

@@ -58,11 +58,14 @@ static tn_status check(const char *operation, const tn__lent *l)
     for (int d = 0; d < l->shape.ndim; d++)
         size *= l->shape.dim[d];
     if (size && !l->memory)
-        return tn__fail(TN_ERR_VALUE, operation, "the memory is NULL: expected the address of %lld elements", (long long)size);
+        return tn__fail(TN_ERR_VALUE, operation, "the memory is NULL: expected the address of %lld elements",
+                        (long long)size);
     size_t alignment = tn_dtype_size((tn_dtype)tn__dtypes[l->dtype].component);
     if ((uintptr_t)l->memory % alignment)
-        return tn__fail(TN_ERR_VALUE, operation, "the address %p is no multiple of %zu, which elements need: copy them to aligned memory "
-                        "first", l->memory, alignment);
+        return tn__fail(TN_ERR_VALUE, operation,
+                        "the address %p is no multiple of %zu, which elements need: copy them to aligned memory "
+                        "first",
+                        l->memory, alignment);
     return TN_OK;
 }
 
@@ -121,9 +124,10 @@ tn_array *tn_wrap_with(void *memory, tn_shape shape, tn_dtype dtype, const tn_wr
     int64_t itemsize = (int64_t)tn_dtype_size(dtype);
     for (int d = 0; opts->strides && itemsize && d < shape.ndim && d < TN_MAX_NDIM; d++) {
         if (opts->strides[d] % itemsize)
-            return tn__leave_array(call, tn__node_error(tn__error_new(
-                                             TN_ERR_VALUE, "tn_wrap", "stride %d is %lld bytes: expected a multiple of the item size %lld",
-                                             d, (long long)opts->strides[d], (long long)itemsize)));
+            return tn__leave_array(
+                call, tn__node_error(tn__error_new(TN_ERR_VALUE, "tn_wrap",
+                                                   "stride %d is %lld bytes: expected a multiple of the item size %lld",
+                                                   d, (long long)opts->strides[d], (long long)itemsize)));
         strides[d] = opts->strides[d] / itemsize;
     }
     lent.strides = opts->strides ? strides : NULL;
@@ -145,8 +149,11 @@ static tn_status lend(const char *operation, tn__node *node, tn__lending *lendin
         return status;
     if (!node->storage)
         return tn__fail(TN_ERR_STATE, operation, "the array has no memory");
-    *lending = (tn__lending){.storage = tn__storage_retain(node->storage), .dtype = (tn_dtype)node->dtype, .shape = node->shape,
-                             .memory = (char *)node->storage->memory + node->offset * (int64_t)tn_dtype_size(node->dtype)};
+    *lending =
+        (tn__lending){.storage = tn__storage_retain(node->storage),
+                      .dtype = (tn_dtype)node->dtype,
+                      .shape = node->shape,
+                      .memory = (char *)node->storage->memory + node->offset * (int64_t)tn_dtype_size(node->dtype)};
     if (node->strides)
         for (int d = 0; d < node->shape->ndim; d++)
             lending->stride[d] = node->strides->v[d];

@@ -15,12 +15,12 @@ typedef struct tn__lent {
     void *user;
 } tn__lent;
 
-/* Checks shape, dtype, alignment and that strides reach no further than addresses do; an error node otherwise, with nothing
- * released. Borrowed. */
+/* Checks shape, dtype, alignment and that strides reach no further than addresses do; an error node otherwise, with
+ * nothing released. Borrowed. */
 tn__node *tn__wrap(const char *operation, const tn__lent *lent);
 
-/* The same inside a storage that is there already, whose reference it takes one more of; device, release and user are not
- * read. The caller has checked that the elements lie inside. */
+/* The same inside a storage that is there already, whose reference it takes one more of; device, release and user are
+ * not read. The caller has checked that the elements lie inside. */
 tn__node *tn__wrap_in(const char *operation, tn__storage *storage, const tn__lent *lent);
 
 /* An array computed, with what it is waited for, so that anyone may read its memory. A status, latched. */
