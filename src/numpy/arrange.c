@@ -25,7 +25,8 @@ static tn_array *moveaxis(const tn_array *x, tn_axes source, tn_axes destination
                            destination.count, ndim);
     memset(from, -1, sizeof from);
     for (int i = 0; i < source.count; i++) {
-        int a = tn__axis_of("moveaxis", x, source.axis[i]), b = a < 0 ? -1 : tn__axis_of("moveaxis", x, destination.axis[i]);
+        int a = tn__axis_of("moveaxis", x, source.axis[i]),
+            b = a < 0 ? -1 : tn__axis_of("moveaxis", x, destination.axis[i]);
         if (b < 0)
             return tn__leave_error(tn__enter());
         if (used >> a & 1 || from[b] >= 0)
@@ -101,10 +102,12 @@ tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out)
     for (int i = 0; i < count; i++) {
         tn_shape next = shapes[i], both = shape.ndim > next.ndim ? shape : next;
         for (int d = 1; d <= both.ndim; d++) {
-            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1, b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
+            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1,
+                    b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
             if (a != b && a != 1 && b != 1)
-                return tn__fail(TN_ERR_SHAPE, "broadcast_shapes", "shape %d has extent %lld where those before it have %lld", i,
-                                (long long)b, (long long)a);
+                return tn__fail(TN_ERR_SHAPE, "broadcast_shapes",
+                                "shape %d has extent %lld where those before it have %lld", i, (long long)b,
+                                (long long)a);
             both.dim[both.ndim - d] = a == 1 ? b : a;
         }
         shape = both;
@@ -119,7 +122,8 @@ tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array
     for (int i = 0; i < count; i++) {
         tn_shape next = tn_shape_of(arrays[i]), both = shape.ndim > next.ndim ? shape : next;
         for (int d = 1; d <= both.ndim; d++) {
-            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1, b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
+            int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1,
+                    b = d <= next.ndim ? next.dim[next.ndim - d] : 1;
             both.dim[both.ndim - d] = a == 1 ? b : a; /* what does not fit is refused below */
         }
         shape = both;
@@ -188,8 +192,10 @@ static tn_array *roll(const tn_array *x, int count, const int64_t *shift, tn_axe
 {
     if (tn_is_error(x))
         return tn__again(x);
-    if (count < 1 || !shift || (axes.count == 0 && count != 1) || (axes.count && count != 1 && axes.count != 1 && count != axes.count))
-        return tn__refused(TN_ERR_VALUE, "roll", "%d shifts for %d axes; expected one, or one an axis", count, axes.count);
+    if (count < 1 || !shift || (axes.count == 0 && count != 1) ||
+        (axes.count && count != 1 && axes.count != 1 && count != axes.count))
+        return tn__refused(TN_ERR_VALUE, "roll", "%d shifts for %d axes; expected one, or one an axis", count,
+                           axes.count);
     if (axes.count == 0)
         return tn_reshape(rolled(tn_ravel(x), 0, shift[0]), tn_shape_of(x));
     tn_array *y = tn__again(x);
@@ -209,7 +215,8 @@ tn_array *tn_roll(const tn_array *x, int count, const int64_t *shift, tn_axes ax
 
 /* ---- copies ---- */
 
-/* Along one axis each run of `run` places `count` times: extents (before, n / run, run and behind) with a repeated axis between. */
+/* Along one axis each run of `run` places `count` times: extents (before, n / run, run and behind) with a repeated axis
+ * between. */
 static tn_array *copies(tn_array *x, int axis, int64_t run, int64_t count)
 {
     tn_shape shape = tn_shape_of(x), three = {.ndim = 3, .dim = {1, 1, run}}, repeated;
@@ -273,7 +280,8 @@ tn_array *tn_repeat(const tn_array *x, int64_t count, tn_axes axis)
 /* Each position as often as counted, `total` in all. */
 static tn_array *repeated_places(const tn_array *like, const int64_t *count, int64_t n, int64_t total)
 {
-    enum { AHEAD = 4 }; /* are written at once, beyond what is counted: how many are counted is chance, which branches dislike */
+    enum { AHEAD = 4 }; /* are written at once, beyond what is counted: how many are counted is chance, which branches
+                           dislike */
     int64_t *places = total < INT64_MAX / 8 - AHEAD ? tn__alloc(sizeof *places * (size_t)(total + AHEAD)) : NULL;
     if (!places)
         return tn__refused(TN_ERR_MEMORY, "repeat", "no memory for %lld positions", (long long)total);
@@ -324,7 +332,8 @@ static tn_array *resize(const tn_array *x, tn_shape shape)
     int64_t size = 1, own = tn_size(x);
     for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++) {
         if (shape.dim[d] < 0)
-            return tn__refused(TN_ERR_VALUE, "resize", "extent %d is %lld, expected 0 or more", d, (long long)shape.dim[d]);
+            return tn__refused(TN_ERR_VALUE, "resize", "extent %d is %lld, expected 0 or more", d,
+                               (long long)shape.dim[d]);
         size *= shape.dim[d];
     }
     if (own == 0) {
@@ -355,8 +364,9 @@ static tn_array *windows_along(const tn_array *x, int axis, int64_t length)
     int ndim = tn_ndim(x) + 1;
     int64_t count = tn_dim(x, axis) - length + 1;
     if (length < 1 || count < 1)
-        return tn__refused(TN_ERR_SHAPE, "sliding_window_view", "no window of extent %lld is in axis %d, of extent %lld",
-                           (long long)length, axis, (long long)tn_dim(x, axis));
+        return tn__refused(TN_ERR_SHAPE, "sliding_window_view",
+                           "no window of extent %lld is in axis %d, of extent %lld", (long long)length, axis,
+                           (long long)tn_dim(x, axis));
     tn_shape wide = {.ndim = ndim}, begin = {.ndim = ndim};
     for (int d = 0; d < ndim; d++) {
         wide.dim[d] = d == ndim - 1 ? length : tn_dim(x, d);
@@ -373,7 +383,8 @@ static tn_array *sliding_windows(const tn_array *x, tn_shape window, tn_axes axe
         return y;
     int ndim = tn_ndim(x), count = axes.count ? axes.count : ndim;
     if (window.ndim != count || ndim + count > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, "sliding_window_view", "a window of %d axes along %d of %d; expected one extent each, and %d axes in all at most",
+        return tn__refused(TN_ERR_SHAPE, "sliding_window_view",
+                           "a window of %d axes along %d of %d; expected one extent each, and %d axes in all at most",
                            window.ndim, count, ndim, TN_MAX_NDIM);
     for (int i = 0; i < count && !tn_is_error(y); i++) {
         int axis = axes.count ? tn__axis_of("sliding_window_view", x, axes.axis[i]) : i;

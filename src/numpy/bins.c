@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many bins a histogram gets by a rule: each rule gives a width, as NumPy's rules of the same names do (numpy.histogram_bin_edges
- * names their sources: Freedman and Diaconis, Scott, Doane, Rice, Sturges, Stone).
+ * How many bins a histogram gets by a rule: each rule gives a width, as NumPy's rules of the same names do
+ * (numpy.histogram_bin_edges names their sources: Freedman and Diaconis, Scott, Doane, Rice, Sturges, Stone).
  */
 #include "numpy/compose.h"
 
@@ -78,7 +78,8 @@ static double stone_width(const sample *s)
         const tn_histogram_opts opts = {.bins = bins, .low = s->own ? 0 : s->low, .high = s->own ? 0 : s->high};
         tn_scope_push();
         tn_array *share = tn_divide(tn_histogram_with(s->raw, NULL, &opts), tn_weak_float(s->n));
-        double loss = (2 - (s->n + 1) * tn_item(tn_sum_with(tn_square(share), NULL))) / rounded(s, s->extent / (double)bins);
+        double loss =
+            (2 - (s->n + 1) * tn_item(tn_sum_with(tn_square(share), NULL))) / rounded(s, s->extent / (double)bins);
         tn_scope_pop();
         if (loss < least) {
             least = loss;
@@ -99,8 +100,9 @@ static const struct {
     const char *name;
     double (*width)(const sample *s);
     bool narrow; /* NumPy's width has x's dtype, otherwise float64 */
-} rules[] = {{"auto", auto_width, false},  {"fd", fd_width, false},     {"doane", doane_width, false},     {"scott", scott_width, true},
-             {"stone", stone_width, true}, {"rice", rice_width, true}, {"sturges", sturges_width, false}, {"sqrt", sqrt_width, false}};
+} rules[] = {{"auto", auto_width, false},       {"fd", fd_width, false},      {"doane", doane_width, false},
+             {"scott", scott_width, true},      {"stone", stone_width, true}, {"rice", rice_width, true},
+             {"sturges", sturges_width, false}, {"sqrt", sqrt_width, false}};
 
 int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double high, bool own)
 {
@@ -108,12 +110,14 @@ int64_t tn__bins_by_rule(const tn_array *x, const char *rule, double low, double
     while (k < sizeof rules / sizeof *rules && strcmp(rules[k].name, rule) != 0)
         k++;
     if (k == sizeof rules / sizeof *rules) {
-        tn__fail(TN_ERR_NAME, "histogram", "no rule '%s'; there are auto, fd, doane, scott, stone, rice, sturges and sqrt", rule);
+        tn__fail(TN_ERR_NAME, "histogram",
+                 "no rule '%s'; there are auto, fd, doane, scott, stone, rice, sturges and sqrt", rule);
         return 0;
     }
     tn_scope_push();
     tn_array *all = tn_ravel(x), *wide = tn_cast(all, TN_FLOAT64);
-    tn_array *inside = tn_logical_and(tn_greater_equal(wide, tn_weak_float(low)), tn_less_equal(wide, tn_weak_float(high)));
+    tn_array *inside =
+        tn_logical_and(tn_greater_equal(wide, tn_weak_float(low)), tn_less_equal(wide, tn_weak_float(high)));
     tn_array *raw = tn_take(all, tn_flatnonzero(inside), 0), *y = tn_cast(raw, TN_FLOAT64);
     int64_t bins = 1, n = tn_size(y);
     if (n > 0 && !tn_is_error(y)) {

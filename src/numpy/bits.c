@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bits packed into bytes, and bytes unpacked into bits: eight at a time in the host's memory, elsewhere by shifts and sums. */
+/* Bits packed into bytes, and bytes unpacked into bits: eight at a time in the host's memory, elsewhere by shifts and
+ * sums. */
 #include <tanso/signal.h>
 
 #include <string.h>
@@ -38,7 +39,8 @@ static void pack_rows(const unsigned char *from, unsigned char *restrict to, int
 static void unpack_bytes(const unsigned char *from, unsigned char *restrict to, int64_t n, bool little)
 {
     const uint64_t ones = 0x0101010101010101u, bits = little ? 0x8040201008040201u : 0x0102040810204080u;
-    for (int64_t i = 0; i < n; i++) { /* each byte keeps its own bit of a copy, which a sum carries to the byte's highest one */
+    for (int64_t i = 0; i < n; i++) { /* each byte keeps its own bit of a copy, which a sum carries to the byte's
+                                         highest one */
         uint64_t own = from[i] * ones & bits, word = LOWEST_FIRST((own + 0x7f * ones) >> 7 & ones);
         memcpy(to + 8 * i, &word, 8);
     }
@@ -95,7 +97,8 @@ static tn_array *pack(const tn_array *x, tn_axes axes, bool little)
 {
     x = tn__array_of(x);
     if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, "packbits", "expected integers or bool, got %s", tn_dtype_name(tn_dtype_of(x)));
+        return tn__refused(TN_ERR_DTYPE, "packbits", "expected integers or bool, got %s",
+                           tn_dtype_name(tn_dtype_of(x)));
     int axis = tn_is_error(x) ? 0 : flat_axis("packbits", &x, axes);
     if (tn_is_error(x) || axis < 0)
         return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
@@ -136,7 +139,8 @@ static tn_array *unpack(const tn_array *x, tn_axes axes, int64_t count, bool lit
     if (tn_device_of(x).kind == TN_DEVICE_CPU)
         bits = in_host_memory(bytes, shape, true, little);
     else
-        bits = tn_reshape(tn_bitwise_and(tn_right_shift(tn_expand_dims(bytes, -1), shifts(x, little)), tn_weak_int(1)), shape);
+        bits = tn_reshape(tn_bitwise_and(tn_right_shift(tn_expand_dims(bytes, -1), shifts(x, little)), tn_weak_int(1)),
+                          shape);
     int64_t kept = count == TN_NONE ? all : count < 0 ? all + count : count;
     if (kept < 0)
         return tn__refused(TN_ERR_VALUE, "unpackbits", "%lld of %lld bits left out", (long long)-count, (long long)all);

@@ -59,8 +59,8 @@ tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_op
         return tn__into(opts ? opts->out : NULL, result);
     tn_dtype to = tn_dtype_of(opts->out);
     if (!may_cast(tn_dtype_of(result), to, opts))
-        return tn__refused(TN_ERR_DTYPE, operation, "a result of %s may not be cast to out's %s", tn_dtype_name(tn_dtype_of(result)),
-                           tn_dtype_name(to));
+        return tn__refused(TN_ERR_DTYPE, operation, "a result of %s may not be cast to out's %s",
+                           tn_dtype_name(tn_dtype_of(result)), tn_dtype_name(to));
     return tn__into(opts->out, tn_cast(result, to));
 }
 
@@ -141,7 +141,8 @@ tn_array *tn__as_float(const tn_array *x)
 {
     tn_dtype dtype = tn_dtype_of(x);
     if (dtype && tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
-        return tn__refused(TN_ERR_DTYPE, "float", "takes real numbers, got %s; see tn_real, tn_imag, tn_abs", tn_dtype_name(dtype));
+        return tn__refused(TN_ERR_DTYPE, "float", "takes real numbers, got %s; see tn_real, tn_imag, tn_abs",
+                           tn_dtype_name(dtype));
     return tn_cast(x, tn__float_of(x));
 }
 

@@ -258,10 +258,12 @@ static tn_array *geomspace(const tn_array *start, const tn_array *stop, int64_t 
     b = tn_cast(b, dtype);
     tn_array *size = tn_abs(a), *nothing = tn_concatenate(2, (const tn_array *const[]){tn_ravel(a), tn_ravel(b)}, 0);
     if (tn_is_error(nothing) || tn_item(tn_all_with(nothing, NULL)) != 1)
-        return tn_is_error(nothing) ? nothing : tn__refused(TN_ERR_VALUE, "geomspace", "no power leads to 0, or from it");
+        return tn_is_error(nothing) ? nothing
+                                    : tn__refused(TN_ERR_VALUE, "geomspace", "no power leads to 0, or from it");
     tn_array *sign = tn_divide(a, size); /* of complex numbers the direction: a spiral */
     const tn_space_opts own = {.open = opts && opts->open, .base = 10};
-    tn_array *y = tn_multiply(logspace(tn_log10(tn_cast(size, dtype)), tn_log10(tn_divide(b, sign)), count, &own), sign);
+    tn_array *y =
+        tn_multiply(logspace(tn_log10(tn_cast(size, dtype)), tn_log10(tn_divide(b, sign)), count, &own), sign);
     if (count > 0) { /* the ends exact */
         tn_shape column = {.ndim = tn_ndim(y), .dim = {count}};
         for (int d = 1; d < column.ndim; d++)
@@ -310,7 +312,8 @@ tn_status tn_meshgrid_with(int count, const tn_array *const *vectors, tn_array *
 
 static tn_array *grid_positions(tn_shape shape, const tn_create_opts *opts)
 {
-    tn_create_opts own = {.dtype = opts && opts->dtype ? opts->dtype : TN_INT64, .device = opts ? opts->device : (tn_device){0, 0}};
+    tn_create_opts own = {.dtype = opts && opts->dtype ? opts->dtype : TN_INT64,
+                          .device = opts ? opts->device : (tn_device){0, 0}};
     tn_array *axes[TN_MAX_NDIM];
     if (shape.ndim < 0 || shape.ndim >= TN_MAX_NDIM)
         return tn__refused(TN_ERR_SHAPE, "indices", "expected 0 to %d axes, got %d", TN_MAX_NDIM - 1, shape.ndim);

@@ -35,9 +35,10 @@ static tn_array *ediff1d(const tn_array *x, const tn_array *end, const tn_array 
     tn_dtype dtype = tn_dtype_of(x);
     for (int side = 0; side < 2; side++) {
         const tn_array *given = side ? end : begin;
-        if (given && !tn_is_error(given) && !tn_is_error(x) && !tn__is_weak(given) && !tn_can_cast(tn_dtype_of(given), dtype))
-            return tn__refused(TN_ERR_DTYPE, "ediff1d", "%s does not go with differences of %s", tn_dtype_name(tn_dtype_of(given)),
-                               tn_dtype_name(dtype));
+        if (given && !tn_is_error(given) && !tn_is_error(x) && !tn__is_weak(given) &&
+            !tn_can_cast(tn_dtype_of(given), dtype))
+            return tn__refused(TN_ERR_DTYPE, "ediff1d", "%s does not go with differences of %s",
+                               tn_dtype_name(tn_dtype_of(given)), tn_dtype_name(dtype));
     }
     if (begin)
         parts[count++] = tn_cast(tn_ravel(begin), dtype);
@@ -87,7 +88,8 @@ static tn_array *one_sided(const tn_array *x, int axis, int64_t start, const tn_
 static tn_array *even_gradient(const tn_array *x, double h, int axis, int order)
 {
     int64_t n = tn_dim(x, axis);
-    tn_array *inner = tn_divide(tn_subtract(tn__cut(x, axis, 2, n - 2), tn__cut(x, axis, 0, n - 2)), tn_weak_float(2 * h));
+    tn_array *inner =
+        tn_divide(tn_subtract(tn__cut(x, axis, 2, n - 2), tn__cut(x, axis, 0, n - 2)), tn_weak_float(2 * h));
     tn_array *first, *last;
     if (order == 1) {
         first = one_sided(x, axis, 0, tn_weak_float(h));
@@ -113,12 +115,14 @@ static tn_array *uneven_gradient(const tn_array *x, const tn_array *coordinates,
         last = one_sided(x, axis, n - 2, tn__cut(h, axis, n - 2, 1));
     } else {
         tn_array *p = tn__cut(h, axis, 0, 1), *q = tn__cut(h, axis, 1, 1), *both = tn_add(p, q);
-        first = three(x, axis, 0, 1, tn_negative(tn_divide(tn_add(tn_multiply(p, tn_weak_int(2)), q), tn_multiply(p, both))),
+        first = three(x, axis, 0, 1,
+                      tn_negative(tn_divide(tn_add(tn_multiply(p, tn_weak_int(2)), q), tn_multiply(p, both))),
                       tn_divide(both, tn_multiply(p, q)), tn_negative(tn_divide(p, tn_multiply(q, both))));
         p = tn__cut(h, axis, n - 3, 1);
         q = tn__cut(h, axis, n - 2, 1);
         both = tn_add(p, q);
-        last = three(x, axis, n - 3, 1, tn_divide(q, tn_multiply(p, both)), tn_negative(tn_divide(both, tn_multiply(p, q))),
+        last = three(x, axis, n - 3, 1, tn_divide(q, tn_multiply(p, both)),
+                     tn_negative(tn_divide(both, tn_multiply(p, q))),
                      tn_divide(tn_add(tn_multiply(q, tn_weak_int(2)), p), tn_multiply(q, both)));
     }
     return tn_concatenate(3, (const tn_array *const[]){first, inner, last}, axis);
@@ -132,15 +136,17 @@ static tn_array *gradient(const tn_array *x, double spacing, const tn_array *coo
     if (along < 0)
         return tn__leave_error(tn__enter());
     if (edge_order < 1 || edge_order > 2 || tn_dim(x, along) < edge_order + 1)
-        return tn__refused(TN_ERR_VALUE, "gradient", "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more",
-                           edge_order, (long long)tn_dim(x, along));
+        return tn__refused(TN_ERR_VALUE, "gradient",
+                           "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more", edge_order,
+                           (long long)tn_dim(x, along));
     if (tn_dtype_of(x) == TN_BOOL)
         return tn__refused(TN_ERR_DTYPE, "gradient", "does not take bool; tn_cast it to a number");
     tn_array *y = tn__dtype_inexact(tn_dtype_of(x)) ? tn__again(x) : tn_cast(x, TN_FLOAT64);
     if (!coordinates)
         return even_gradient(y, spacing, along, edge_order);
     if (tn_ndim(coordinates) != 1 || tn_size(coordinates) != tn_dim(x, along))
-        return tn__refused(TN_ERR_SHAPE, "gradient", "expected a vector of %lld coordinates", (long long)tn_dim(x, along));
+        return tn__refused(TN_ERR_SHAPE, "gradient", "expected a vector of %lld coordinates",
+                           (long long)tn_dim(x, along));
     return tn_cast(uneven_gradient(y, coordinates, along, edge_order), tn_dtype_of(y));
 }
 
@@ -175,7 +181,8 @@ tn_array *tn_trapezoid(const tn_array *y, const tn_array *coordinates, double dx
 
 /* ---- interpolation ---- */
 
-static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left, const double *right)
+static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *fp, const double *left,
+                        const double *right)
 {
     if (tn_dtype_is_complex(tn_dtype_of(fp))) { /* part by part: an infinite one leaves the other as it is */
         double zero = 0;
@@ -203,7 +210,8 @@ static tn_array *interp(const tn_array *x, const tn_array *xp, const tn_array *f
     y = tn_where(tn_isnan(y), tn_add(tn_multiply(slope, tn_subtract(v, x1)), y1), y);
     y = tn_where(tn_logical_and(tn_isnan(y), tn_equal(y0, y1)), y0, y);
     y = tn_where(tn_equal(v, x0), y0, y);
-    tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0), *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
+    tn_array *low = left ? tn_weak_float(*left) : tn_index(py, 0),
+             *high = right ? tn_weak_float(*right) : tn_index(py, n - 1);
     y = tn_where(tn_less(v, tn_index(px, 0)), low, y);
     y = tn_where(tn_equal(v, tn_index(px, n - 1)), tn_index(py, n - 1), y);
     y = n == 1 ? y : tn_where(tn_isnan(v), v, y); /* through one point NumPy lays a constant, of NaN too */
@@ -215,17 +223,19 @@ static tn_array *interp_periodic(const tn_array *x, const tn_array *xp, const tn
 {
     if (!(period > 0 || period < 0))
         return tn__refused(TN_ERR_VALUE, "interp", "a period of %g; expected another number than 0", period);
-    if (tn_is_error(x) || tn_is_error(xp) || tn_is_error(fp) || tn_ndim(xp) != 1 || tn_ndim(fp) != 1 || tn_size(xp) == 0 ||
-        tn_size(fp) != tn_size(xp))
+    if (tn_is_error(x) || tn_is_error(xp) || tn_is_error(fp) || tn_ndim(xp) != 1 || tn_ndim(fp) != 1 ||
+        tn_size(xp) == 0 || tn_size(fp) != tn_size(xp))
         return interp(x, xp, fp, NULL, NULL);
     double p = period < 0 ? -period : period;
     int64_t n = tn_size(xp);
     tn_array *place = tn_remainder(tn_cast(xp, TN_FLOAT64), tn_weak_float(p)), *order = tn_argsort_with(place, NULL);
     place = tn_take(place, order, 0);
     tn_array *value = tn_take(fp, order, 0);
-    tn_array *before = tn_subtract(tn__cut(place, 0, n - 1, 1), tn_weak_float(p)), *behind = tn_add(tn__cut(place, 0, 0, 1), tn_weak_float(p));
+    tn_array *before = tn_subtract(tn__cut(place, 0, n - 1, 1), tn_weak_float(p)),
+             *behind = tn_add(tn__cut(place, 0, 0, 1), tn_weak_float(p));
     place = tn_concatenate(3, (const tn_array *const[]){before, place, behind}, 0);
-    value = tn_concatenate(3, (const tn_array *const[]){tn__cut(value, 0, n - 1, 1), value, tn__cut(value, 0, 0, 1)}, 0);
+    value =
+        tn_concatenate(3, (const tn_array *const[]){tn__cut(value, 0, n - 1, 1), value, tn__cut(value, 0, 0, 1)}, 0);
     return interp(tn_remainder(tn_cast(x, TN_FLOAT64), tn_weak_float(p)), place, value, NULL, NULL);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The different elements of a vector, by a table of those met so far: its slots are found by multiplicative hashing (Knuth, The Art of
- * Computer Programming 3, 6.4), and the next one is looked at where another element has one. That is faster than sorting as long as
- * the table stays in the caches; once more elements are met than that, or than a fraction of all, the table is given up.
+ * The different elements of a vector, by a table of those met so far: its slots are found by multiplicative hashing
+ * (Knuth, The Art of Computer Programming 3, 6.4), and the next one is looked at where another element has one. That is
+ * faster than sorting as long as the table stays in the caches; once more elements are met than that, or than a
+ * fraction of all, the table is given up.
  */
 #include "numpy/distinct.h"
 
@@ -99,9 +100,11 @@ MEET(f64, uint64_t, FLOAT, 0x7ff0000000000000u)
 
 typedef bool (*meet)(table *t, const void *elements, int64_t n);
 static const meet meets[TN_DTYPE_COUNT] = {
-    [TN_BOOL] = meet_1,     [TN_INT8] = meet_1,     [TN_UINT8] = meet_1,    [TN_INT16] = meet_2,    [TN_UINT16] = meet_2,
-    [TN_INT32] = meet_4,    [TN_UINT32] = meet_4,   [TN_INT64] = meet_8,    [TN_UINT64] = meet_8,   [TN_FLOAT16] = meet_f16,
-    [TN_BFLOAT16] = meet_bf16, [TN_FLOAT32] = meet_f32, [TN_FLOAT64] = meet_f64};
+    [TN_BOOL] = meet_1,      [TN_INT8] = meet_1,        [TN_UINT8] = meet_1,     [TN_INT16] = meet_2,
+    [TN_UINT16] = meet_2,    [TN_INT32] = meet_4,       [TN_UINT32] = meet_4,    [TN_INT64] = meet_8,
+    [TN_UINT64] = meet_8,    [TN_FLOAT16] = meet_f16,   [TN_BFLOAT16] = meet_bf16,
+    [TN_FLOAT32] = meet_f32, [TN_FLOAT64] = meet_f64,
+};
 
 tn_array *tn__first_places(const tn_array *x)
 {

@@ -5,8 +5,8 @@
 
 #include <tanso/array.h>
 
-/* Where each first occurs in a vector in the host's memory, as a vector of int64 in that order; NaNs are one, and so are zeros. NULL
- * where that is not worth it, or fails: sorting tells, too. Evaluates x. */
+/* Where each first occurs in a vector in the host's memory, as a vector of int64 in that order; NaNs are one, and so
+ * are zeros. NULL where that is not worth it, or fails: sorting tells, too. Evaluates x. */
 tn_array *tn__first_places(const tn_array *x);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Einstein summation. Operands are brought into a form where each letter names one axis; then the first two are contracted into
- * one by a matrix product over (kept by both, kept of a, summed) and (kept by both, summed, kept of b), until one is left.
+ * Einstein summation. Operands are brought into a form where each letter names one axis; then the first two are
+ * contracted into one by a matrix product over (kept by both, kept of a, summed) and (kept by both, summed, kept of b),
+ * until one is left.
  */
 #include "numpy/compose.h"
 
@@ -210,7 +211,8 @@ static tn_array *check_extents(const expression *e)
                 static const term none;
                 int64_t m = extent_of(&e->operand[k], &none, *l), n = extent_of(&e->operand[i], &none, *l);
                 if (m != n && m != 1 && n != 1)
-                    return tn__refused(TN_ERR_SHAPE, "einsum", "'%s': %s%c%s is %lld in operand %d and %lld in operand %d; they must agree",
+                    return tn__refused(TN_ERR_SHAPE, "einsum",
+                                       "'%s': %s%c%s is %lld in operand %d and %lld in operand %d; they must agree",
                                        e->subscripts, *l < 'A' ? "an axis of '...' (-" : "'", *l < 'A' ? *l + 1 : *l,
                                        *l < 'A' ? ")" : "'", (long long)m, k, (long long)n, i);
             }
@@ -251,15 +253,16 @@ static tn_array *contract(const expression *e, term *a, term *b, const char *kep
     for (int d = 0; d < shape.ndim; d++)
         shape.dim[d] = extent_of(a, b, result[d]);
     if (summed[0])
-        a->x = tn_reshape(tn_matmul(as_matrices(a, b, both, only_a, summed), as_matrices(b, a, both, summed, only_b)), shape);
+        a->x = tn_reshape(tn_matmul(as_matrices(a, b, both, only_a, summed), as_matrices(b, a, both, summed, only_b)),
+                          shape);
     else
         a->x = tn_broadcast_to(tn_multiply(arranged(a, result), arranged(b, result)), shape);
     strcpy(a->label, result);
     return tn_is_error(a->x) ? a->x : NULL;
 }
 
-/* What is computed in: the dtype asked for; out's, if it holds what any operand does, each by itself (int16 and uint16 are held
- * by float32, their common int32 is not); else the operands' common one. */
+/* What is computed in: the dtype asked for; out's, if it holds what any operand does, each by itself (int16 and uint16
+ * are held by float32, their common int32 is not); else the operands' common one. */
 static tn_dtype computed_in(int count, const tn_array *const *operands, const tn_out_opts *opts)
 {
     if (opts->dtype)
@@ -299,7 +302,8 @@ static tn_array *einsum(expression *e, int count, const tn_array *const *given, 
         error = check_extents(e);
     for (int i = 0; i < count && !error; i++) {
         char kept[MAX_OPERANDS * TN_MAX_NDIM + 64];
-        for (int pair = 0; pair < 2 && i + pair < count && !error; pair++) { /* what nobody else needs is summed first */
+        /* what nobody else needs is summed first */
+        for (int pair = 0; pair < 2 && i + pair < count && !error; pair++) {
             term *own = pair ? &e->operand[i + 1] : &e->operand[0];
             strcpy(kept, e->output);
             if (i + 1 < count)
@@ -320,7 +324,8 @@ static tn_array *einsum(expression *e, int count, const tn_array *const *given, 
 tn_array *tn_einsum_with(const char *subscripts, int count, const tn_array *const *operands, const tn_out_opts *opts)
 {
     if (!subscripts || count < 1 || count > MAX_OPERANDS || !operands)
-        return tn__refused(TN_ERR_VALUE, "einsum", "expected a string and 1 to %d operands, got %d", MAX_OPERANDS, count);
+        return tn__refused(TN_ERR_VALUE, "einsum", "expected a string and 1 to %d operands, got %d", MAX_OPERANDS,
+                           count);
     expression e = {.subscripts = subscripts};
     TN__COMPOSE(einsum(&e, count, operands, opts));
 }

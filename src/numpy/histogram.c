@@ -13,7 +13,8 @@ static tn_array *counts_between(const tn_array *edges, const tn_array *x)
     TN__RETURN(tn__histogram(tn__node_of(edges, "histogram"), tn__node_of(x, "histogram")));
 }
 
-/* counts_of in the host's memory: counters of few bins are there several times, as one that was just counted is not at hand yet. */
+/* counts_of in the host's memory: counters of few bins are there several times, as one that was just counted is not at
+ * hand yet. */
 static tn_array *counted(const tn_array *x, int64_t count)
 {
     enum { TABLES = 4 };
@@ -66,10 +67,11 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
         return tn__again(x);
     tn_dtype dtype = tn_dtype_of(x);
     if (tn_ndim(x) != 1 || (tn_size(x) && (!tn_dtype_is_integer(dtype) && dtype != TN_BOOL)))
-        return tn__refused(TN_ERR_DTYPE, "bincount", "expected a vector of integers, got %s with %d axes", tn_dtype_name(dtype),
-                           tn_ndim(x));
+        return tn__refused(TN_ERR_DTYPE, "bincount", "expected a vector of integers, got %s with %d axes",
+                           tn_dtype_name(dtype), tn_ndim(x));
     if (minlength < 0 || (weights && tn_size(x) && tn_size(weights) != tn_size(x)))
-        return tn__refused(TN_ERR_VALUE, "bincount", "expected a minlength of 0 or more, and as many weights as elements");
+        return tn__refused(TN_ERR_VALUE, "bincount",
+                           "expected a minlength of 0 or more, and as many weights as elements");
     if (weights && tn_size(x) && tn_dtype_is_complex(tn_dtype_of(weights)))
         return tn__refused(TN_ERR_DTYPE, "bincount", "weights may not be complex");
     int64_t count = minlength;
@@ -120,11 +122,13 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
         high += 0.5;
     }
     if (opts && opts->rule && !(bins = opts->weights ? 0 : tn__bins_by_rule(x, opts->rule, low, high, own)))
-        return opts->weights ? tn__refused(TN_ERR_VALUE, "histogram", "no rule tells the number of bins for weighted elements")
-                             : tn__leave_error(tn__enter());
+        return opts->weights
+                   ? tn__refused(TN_ERR_VALUE, "histogram", "no rule tells the number of bins for weighted elements")
+                   : tn__leave_error(tn__enter());
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
     const tn_create_opts scalar = {.dtype = own ? dtype : TN_FLOAT64, .device = tn_device_of(x)};
-    return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL), dtype);
+    return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL),
+                   dtype);
 }
 
 static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)
@@ -164,7 +168,8 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
     if (!fits)
         return tn__refused(TN_ERR_SHAPE, "histogram", "expected weights of the array's shape");
     if (weights && tn_dtype_of(weights) == TN_BOOL && opts->edges)
-        return tn__refused(TN_ERR_DTYPE, "histogram", "weights of bool are not summed between edges; tn_cast them to numbers");
+        return tn__refused(TN_ERR_DTYPE, "histogram",
+                           "weights of bool are not summed between edges; tn_cast them to numbers");
     if (bins == 0 || (tn_size(x) == 0 && !weights)) {
         counts = tn_zeros_like(tn__count_up(x, bins));
     } else if (!weights) {
@@ -176,8 +181,10 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
         bin = tn_where(last, tn_weak_int(bins - 1), bin);
         /* what lies outside goes to a bin of its own, which is dropped */
         tn_array *outside = tn_logical_or(tn_less(bin, tn_weak_int(0)), tn_greater_equal(bin, tn_weak_int(bins)));
-        tn_dtype of = tn_dtype_of(weights), sum = tn__dtype_inexact(of) || of == TN_BOOL ? tn_dtype_promote(of, TN_FLOAT64) : of;
-        counts = sums_of(tn_where(outside, tn_weak_int(bins), bin), tn_cast(tn_ravel(weights), sum), bins + 1); /* then rounded once */
+        tn_dtype of = tn_dtype_of(weights),
+                 sum = tn__dtype_inexact(of) || of == TN_BOOL ? tn_dtype_promote(of, TN_FLOAT64) : of;
+        /* then rounded once */
+        counts = sums_of(tn_where(outside, tn_weak_int(bins), bin), tn_cast(tn_ravel(weights), sum), bins + 1);
         counts = tn_cast(tn__cut(counts, 0, 0, bins), of);
     }
     if (!(opts && opts->density))
@@ -229,9 +236,11 @@ static tn_array *histogramdd(const tn_array *points, tn_array **edges, const tn_
         return tn__again(points);
     int64_t count = tn_dim(points, 0), total = 1, many = tn_ndim(points) == 2 ? tn_dim(points, 1) : 0;
     if (many < 1 || many > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a row of 1 to %d coordinates for each point", TN_MAX_NDIM);
+        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a row of 1 to %d coordinates for each point",
+                           TN_MAX_NDIM);
     if (opts->weights && (tn_ndim(opts->weights) != 1 || tn_size(opts->weights) != count))
-        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a vector of %lld weights, one a point", (long long)count);
+        return tn__refused(TN_ERR_SHAPE, "histogramdd", "expected a vector of %lld weights, one a point",
+                           (long long)count);
     tn_shape padded = {.ndim = (int)many};
     tn_slice_range inside[TN_MAX_NDIM];
     tn_array *place = NULL, *own[TN_MAX_NDIM];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexing by keys. Numbers and slices are a window; integer arrays, and masks as the positions of their true elements, become one
- * array of positions in the indexed axes taken together: those come first, flat, then take or scatter does it.
+ * Indexing by keys. Numbers and slices are a window; integer arrays, and masks as the positions of their true elements,
+ * become one array of positions in the indexed axes taken together: those come first, flat, then take or scatter does
+ * it.
  */
 #include "numpy/keys.h"
 
@@ -67,7 +68,8 @@ static tn_array *flat_positions(const tn__index_plan *p, int64_t size)
         if (p->arrays == 1)
             return i;
         tn_array *from_end = tn_where(tn_less(i, tn_weak_int(0)), tn_add(i, tn_weak_int(extent)), i);
-        tn_array *out = tn_logical_or(tn_less(from_end, tn_weak_int(0)), tn_greater_equal(from_end, tn_weak_int(extent)));
+        tn_array *out =
+            tn_logical_or(tn_less(from_end, tn_weak_int(0)), tn_greater_equal(from_end, tn_weak_int(extent)));
         flat = flat ? tn_add(tn_multiply(flat, tn_weak_int(extent)), from_end) : from_end;
         bad = bad ? tn_logical_or(bad, out) : out;
     }
@@ -98,9 +100,10 @@ static tn_shape joined(tn_shape a, tn_shape b)
 
 static tn_array *check_ndim(tn_shape shape)
 {
-    return shape.ndim <= TN_MAX_NDIM ? NULL
-                                     : tn__refused(TN_ERR_SHAPE, "indexing", "the result would have %d axes, the most is %d",
-                                                   shape.ndim, TN_MAX_NDIM);
+    return shape.ndim <= TN_MAX_NDIM
+               ? NULL
+               : tn__refused(TN_ERR_SHAPE, "indexing", "the result would have %d axes, the most is %d", shape.ndim,
+                             TN_MAX_NDIM);
 }
 
 static tn_array *get(const tn_array *x, int count, const tn_key *keys)
@@ -150,8 +153,8 @@ static tn_array *fitted(const tn_array *value, const tn_array *x, tn_shape shape
     return tn_broadcast_to(tn_cast(trim, tn_dtype_of(x)), shape);
 }
 
-/* The mask that is the only array among keys, if it has axes. A number is an array, too, and may move axes: where the value has one
- * element, that does not matter. */
+/* The mask that is the only array among keys, if it has axes. A number is an array, too, and may move axes: where the
+ * value has one element, that does not matter. */
 static const tn_array *only_mask(const tn_array *value, int count, const tn_key *keys)
 {
     const tn_array *mask = NULL;
@@ -181,8 +184,8 @@ static tn_array *with_window(const tn__index_plan *p, tn_array *window)
     return window;
 }
 
-/* x with a value that does not vary along the true elements of a mask: it is chosen or not, element by element, and nobody has to
- * know how many there are. NULL: the value may vary, or what to say of it depends on their number. */
+/* x with a value that does not vary along the true elements of a mask: it is chosen or not, element by element, and
+ * nobody has to know how many there are. NULL: the value may vary, or what to say of it depends on their number. */
 static tn_array *chosen(const tn_array *x, const tn_array *value, int count, const tn_key *keys, bool add)
 {
     const tn_array *mask = tn_is_error(x) ? NULL : only_mask(value, count, keys);

@@ -10,8 +10,8 @@
 /* ---- joining ---- */
 
 /* Each array brought into form by `form`, then joined along `axis`; of vectors along `vector_axis`. */
-static tn_array *stacked(const char *operation, int count, const tn_array *const *arrays, tn_array *(*form)(const tn_array *),
-                         int axis, int vector_axis)
+static tn_array *stacked(const char *operation, int count, const tn_array *const *arrays,
+                         tn_array *(*form)(const tn_array *), int axis, int vector_axis)
 {
     if (count < 1 || !arrays)
         return tn__refused(TN_ERR_VALUE, operation, "expected 1 or more arrays, got %d", count);
@@ -20,7 +20,8 @@ static tn_array *stacked(const char *operation, int count, const tn_array *const
         return tn__refused(TN_ERR_MEMORY, operation, "no memory for %d arrays", count);
     for (int i = 0; i < count; i++)
         formed[i] = form(arrays[i]);
-    tn_array *result = tn_concatenate(count, (const tn_array *const *)formed, tn_ndim(formed[0]) == 1 ? vector_axis : axis);
+    tn_array *result =
+        tn_concatenate(count, (const tn_array *const *)formed, tn_ndim(formed[0]) == 1 ? vector_axis : axis);
     tn__free(formed);
     return result;
 }
@@ -54,7 +55,8 @@ static tn_array *join_by(int how, int count, const tn_array *const *arrays, int 
                              : tn_hstack(count, arrays);
 }
 
-static tn_array *join_with(const char *operation, int how, int count, const tn_array *const *arrays, int axis, const tn_out_opts *opts)
+static tn_array *join_with(const char *operation, int how, int count, const tn_array *const *arrays, int axis,
+                           const tn_out_opts *opts)
 {
     tn_out_opts as_out = opts ? *opts : (tn_out_opts){.dtype = TN_DTYPE_DEFAULT};
     if (as_out.out && !as_out.dtype && !tn_is_error(as_out.out)) { /* each part is cast to it, not the whole */
@@ -65,8 +67,8 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
         tn_array *result = join_by(how, count, arrays, axis);
         for (int i = 0; opts && opts->casting && i < count && !tn_is_error(result); i++)
             if (!tn_can_cast_by(tn_dtype_of(arrays[i]), tn_dtype_of(result), opts->casting))
-                return tn__refused(TN_ERR_DTYPE, operation, "array %d is %s, which may not be cast to %s", i, tn_dtype_name(tn_dtype_of(arrays[i])),
-                                   tn_dtype_name(tn_dtype_of(result)));
+                return tn__refused(TN_ERR_DTYPE, operation, "array %d is %s, which may not be cast to %s", i,
+                                   tn_dtype_name(tn_dtype_of(arrays[i])), tn_dtype_name(tn_dtype_of(result)));
         return tn__given_out(operation, result, opts);
     }
     tn_array **own = tn__alloc((size_t)count * sizeof *own), *error = NULL;
@@ -77,7 +79,8 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
     for (int i = 0; i < count; i++)
         own[i] = tn__again(arrays[i]);
     error = tn__operands_as(operation, count, own, opts);
-    tn_array *result = error ? error : tn__given_out(operation, join_by(how, count, (const tn_array *const *)own, axis), opts);
+    tn_array *result =
+        error ? error : tn__given_out(operation, join_by(how, count, (const tn_array *const *)own, axis), opts);
     tn__free(own);
     return result;
 }
@@ -131,12 +134,15 @@ tn_array *tn_append(const tn_array *x, const tn_array *values, tn_axes axis)
 tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, int axis, tn_array **out)
 {
     if (count < 0 || (count > 0 && !positions) || !out)
-        return tn__fail(TN_ERR_VALUE, "split", "expected 0 or more positions, got %d, and an array for the parts", count);
+        return tn__fail(TN_ERR_VALUE, "split", "expected 0 or more positions, got %d, and an array for the parts",
+                        count);
     int along = tn__axis_of("split", x, axis);
     tn_scope_push();
     for (int i = 0; i <= count; i++) {
         int64_t start = i ? positions[i - 1] : 0, stop = i < count ? positions[i] : TN_NONE;
-        out[i] = tn_is_error(x) ? tn__again(x) : along < 0 ? tn__leave_error(tn__enter()) : tn_slice_axis(x, along, start, stop, 1);
+        out[i] = tn_is_error(x) ? tn__again(x)
+                 : along < 0    ? tn__leave_error(tn__enter())
+                                : tn_slice_axis(x, along, start, stop, 1);
     }
     return tn__composed_all(count + 1, out);
 }
@@ -144,7 +150,8 @@ tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, in
 tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **out)
 {
     if (sections < 1 || !out)
-        return tn__fail(TN_ERR_VALUE, "array_split", "expected 1 or more sections, got %d, and an array for them", sections);
+        return tn__fail(TN_ERR_VALUE, "array_split", "expected 1 or more sections, got %d, and an array for them",
+                        sections);
     int along = tn__axis_of("array_split", x, axis);
     int64_t extent = along < 0 ? 0 : tn_dim(x, along), each = extent / sections, longer = extent % sections;
     tn_scope_push();
@@ -255,7 +262,8 @@ tn_array *tn_delete(const tn_array *x, int count, const int64_t *positions, tn_a
     TN__COMPOSE(without(x, count, positions, axis));
 }
 
-/* The values in y's axes: `count` places along `along`, or, for one position, all that there are; the other extents y's. */
+/* The values in y's axes: `count` places along `along`, or, for one position, all that there are; the other extents
+ * y's. */
 static tn_array *insertable(const tn_array *values, const tn_array *y, int along, int count)
 {
     tn_shape shape = tn_shape_of(y);
@@ -321,7 +329,8 @@ static tn_array *inserted(const tn_array *x, int count, const int64_t *positions
     int64_t extent = tn_dim(y, along), n = tn_dim(v, along);
     placed *order = tn__alloc(sizeof *order * (size_t)(n + 1));
     int64_t *places = tn__alloc(sizeof(int64_t) * (size_t)(extent + n + 1));
-    tn_array *result = order && places ? NULL : tn__refused(TN_ERR_MEMORY, "insert", "no memory for %lld places", (long long)n);
+    tn_array *result =
+        order && places ? NULL : tn__refused(TN_ERR_MEMORY, "insert", "no memory for %lld places", (long long)n);
     for (int64_t i = 0; i < n && !result; i++) {
         int64_t given = positions[count == 1 ? 0 : i], at = given < 0 ? given + extent : given;
         order[i] = (placed){at, i};
@@ -403,7 +412,8 @@ tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes 
 static tn_array *block(int rows, int columns, const tn_array *const *blocks)
 {
     if (rows < 1 || columns < 1)
-        return tn__refused(TN_ERR_VALUE, "block", "expected at least one row and column of blocks, got %d and %d", rows, columns);
+        return tn__refused(TN_ERR_VALUE, "block", "expected at least one row and column of blocks, got %d and %d", rows,
+                           columns);
     int ndim = 2;
     for (int i = 0; i < rows * columns; i++)
         ndim = tn_ndim(blocks[i]) > ndim ? tn_ndim(blocks[i]) : ndim;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the keys of an index: numbers, slices, new axes, ellipses, integer arrays, and masks as positions of what is true. */
+/* Reading the keys of an index: numbers, slices, new axes, ellipses, integer arrays, and masks as positions of what is
+ * true. */
 #include "numpy/keys.h"
 
 #include "array/build_parts.h"
@@ -26,8 +27,9 @@ static tn_array *add_number(tn__index_plan *p, int axis, int64_t i)
 {
     int64_t extent = tn_dim(p->x, axis), at = i < 0 ? i + extent : i;
     if (at < 0 || at >= extent)
-        return tn__refused(TN_ERR_INDEX, "indexing", "index %lld is out of range for axis %d of extent %lld; expected %lld to %lld",
-                           (long long)i, axis, (long long)extent, (long long)-extent, (long long)extent - 1);
+        return tn__refused(TN_ERR_INDEX, "indexing",
+                           "index %lld is out of range for axis %d of extent %lld; expected %lld to %lld", (long long)i,
+                           axis, (long long)extent, (long long)-extent, (long long)extent - 1);
     p->range[axis] = (tn_slice_range){at, at + 1, 1};
     p->number[axis] = true;
     add_item(p, axis);
@@ -40,7 +42,8 @@ static tn_array *add_mask(tn__index_plan *p, int axis, const tn_array *mask)
     int ndim = tn_ndim(mask);
     for (int d = 0; d < ndim; d++)
         if (tn_dim(mask, d) != tn_dim(p->x, axis + d))
-            return tn__refused(TN_ERR_INDEX, "indexing", "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
+            return tn__refused(TN_ERR_INDEX, "indexing",
+                               "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
                                (long long)tn_dim(mask, d), axis + d, (long long)tn_dim(p->x, axis + d));
     if (p->mask_chooses) {
         p->first = p->item_count;
@@ -138,7 +141,8 @@ static tn_array *place_arrays(tn__index_plan *p)
         tn_array *zero = tn_zeros_like(p->array[axis]);
         common = common ? tn_add(common, zero) : zero;
         if (tn_is_error(common))
-            return tn__refused(TN_ERR_INDEX, "indexing", "the index arrays do not broadcast: %s", tn_message_of(common));
+            return tn__refused(TN_ERR_INDEX, "indexing", "the index arrays do not broadcast: %s",
+                               tn_message_of(common));
     }
     p->positions = tn_shape_of(common);
     return NULL;

@@ -18,11 +18,12 @@ typedef struct tn__index_plan {
     int item_count, arrays;
     bool apart;                        /* something stands between the arrays: their axes come first */
     int first;                         /* the item that the first array is, or the first axis of a mask that chooses */
-    bool mask_chooses;                 /* the only array is a mask, whose axes stay: what it says is asked for elsewhere */
+    bool mask_chooses; /* the only array is a mask, whose axes stay: what it says is asked for elsewhere */
     tn_shape positions;                /* the arrays' common shape */
 } tn__index_plan;
 
-/* Of `count` keys for x; NULL, or an error. With `mask_chooses` the only array among them is a mask of at least one axis. */
+/* Of `count` keys for x; NULL, or an error. With `mask_chooses` the only array among them is a mask of at least one
+ * axis. */
 tn_array *tn__index_plan_make(tn__index_plan *p, const tn_array *x, int count, const tn_key *keys, bool mask_chooses);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What NumPy hangs on its ufuncs: the options out, where, dtype and casting, and the methods outer, reduce, accumulate and at. */
+/* What NumPy hangs on its ufuncs: the options out, where, dtype and casting, and the methods outer, reduce, accumulate
+ * and at. */
 #include "numpy/compose.h"
 
 #include <string.h>
@@ -10,7 +11,8 @@
 
 static tn_array *refused_cast(tn_dtype from, tn_dtype to)
 {
-    return tn__refused(TN_ERR_DTYPE, "dtype", "%s would lose its kind as %s; expected a dtype of the same kind or a higher one",
+    return tn__refused(TN_ERR_DTYPE, "dtype",
+                       "%s would lose its kind as %s; expected a dtype of the same kind or a higher one",
                        tn_dtype_name(from), tn_dtype_name(to));
 }
 
@@ -65,8 +67,8 @@ static bool operand_may(const tn_array *x, tn_dtype to, const char *rule)
     return strict ? kind == wanted : kind <= wanted || (rule && strcmp(rule, "unsafe") == 0);
 }
 
-/* The result of a call, if its operands may be cast to what it computes in: its own dtype, but for what gives bool or a real
- * number of complex ones, which computes in the operands' common dtype. */
+/* The result of a call, if its operands may be cast to what it computes in: its own dtype, but for what gives bool or a
+ * real number of complex ones, which computes in the operands' common dtype. */
 static tn_array *permitted(tn_array *y, const tn_array *a, const tn_array *b, const char *rule, bool of_any)
 {
     if (!rule || of_any || tn_is_error(y) || tn_is_error(a) || (b && tn_is_error(b)))
@@ -91,7 +93,8 @@ static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
         if (!opts->casting || tn_is_error(result) || tn__is_weak(result))
             return tn_write(opts->out, result, opts->where);
         tn_dtype from = tn_dtype_of(result), to = tn_dtype_of(opts->out);
-        return may_cast(from, to, opts->casting) ? tn_write(opts->out, tn_cast(result, to), opts->where) : refused_cast(from, to);
+        return may_cast(from, to, opts->casting) ? tn_write(opts->out, tn_cast(result, to), opts->where)
+                                                 : refused_cast(from, to);
     }
     return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
 }
@@ -102,13 +105,14 @@ static tn_array *call(tn_unary_function *one, tn_binary_function *two, const tn_
     return b ? two(a, b) : one(a);
 }
 
-/* With .dtype: operands of that dtype, if they may be cast and the result is of it; else a result that is of it anyway (a
- * comparison's bool); else there is no such function. */
+/* With .dtype: operands of that dtype, if they may be cast and the result is of it; else a result that is of it anyway
+ * (a comparison's bool); else there is no such function. */
 static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn_array *a, const tn_array *b,
                        const tn_ufunc_opts *opts)
 {
     if (opts && !known_rule(opts->casting))
-        return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe", opts->casting);
+        return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe",
+                           opts->casting);
     bool of_any = two == tn_logical_and || two == tn_logical_or || two == tn_logical_xor || one == tn_logical_not;
     bool own = one == tn_bitwise_count && opts && opts->dtype == TN_UINT8; /* which it gives for all dtypes */
     if (!opts || !opts->dtype || own || tn_is_error(a) || (b && tn_is_error(b)))
@@ -154,7 +158,10 @@ tn_array *tn_binary_with(tn_binary_function *f, const tn_array *a, const tn_arra
 /* x within limits, either of which may be missing. */
 static tn_array *limited(const tn_array *x, const tn_array *low, const tn_array *high)
 {
-    return low && high ? tn_clip(x, low, high) : low ? tn_maximum(x, low) : high ? tn_minimum(x, high) : tn__array_of(x);
+    return low && high ? tn_clip(x, low, high)
+           : low       ? tn_maximum(x, low)
+           : high      ? tn_minimum(x, high)
+                       : tn__array_of(x);
 }
 
 static tn_array *clip(const tn_array *x, const tn_array *low, const tn_array *high, const tn_ufunc_opts *opts)
@@ -183,8 +190,8 @@ static tn_array *outer(tn_binary_function *f, const tn_array *a, const tn_array 
     if (tn_is_error(a) || tn_is_error(b))
         return tn__again(tn_is_error(a) ? a : b);
     if (shape.ndim + tn_ndim(b) > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, "outer", "the result would have %d axes, the most is %d", shape.ndim + tn_ndim(b),
-                           TN_MAX_NDIM);
+        return tn__refused(TN_ERR_SHAPE, "outer", "the result would have %d axes, the most is %d",
+                           shape.ndim + tn_ndim(b), TN_MAX_NDIM);
     for (int i = 0; i < tn_ndim(b); i++)
         shape.dim[shape.ndim++] = 1;
     return tn_binary_with(f, tn_reshape(a, shape), b, opts);
@@ -204,22 +211,26 @@ static tn_array *as_folded(tn_binary_function *f, const tn_array *x, tn_dtype dt
     if (tn_is_error(y))
         return y;
     const tn_create_opts like = {.dtype = tn_dtype_of(y), .device = tn_device_of(y)};
-    tn_array *one = tn_ones_with(tn__vector(1), &like), *once = f(one, one); /* which no function refuses for its value */
+    /* which no function refuses for its value */
+    tn_array *one = tn_ones_with(tn__vector(1), &like), *once = f(one, one);
     if (tn_is_error(once))
         return once;
     if (tn_dtype_of(once) == TN_BOOL && tn_dtype_of(y) != TN_BOOL) /* a comparison: its result is no operand of it */
-        return tn__refused(TN_ERR_DTYPE, "reduce", "gives bool of %s, of which it then has nothing to compare", tn_dtype_name(tn_dtype_of(y)));
+        return tn__refused(TN_ERR_DTYPE, "reduce", "gives bool of %s, of which it then has nothing to compare",
+                           tn_dtype_name(tn_dtype_of(y)));
     if (dtype && tn_dtype_of(once) != dtype)
         return tn__refused(TN_ERR_DTYPE, "reduce", "does not compute in %s", tn_dtype_name(dtype));
     return tn_cast(y, tn_dtype_of(once));
 }
 
 /* x folded along an axis, which stays with extent 1; mask and initial may be NULL. */
-static tn_array *folded(tn_binary_function *f, const tn_array *x, int axis, const tn_array *mask, const tn_array *initial)
+static tn_array *folded(tn_binary_function *f, const tn_array *x, int axis, const tn_array *mask,
+                        const tn_array *initial)
 {
     int64_t n = tn_dim(x, axis);
     if (n == 0 && !initial)
-        return tn__refused(TN_ERR_VALUE, "reduce", "axis %d has extent 0, and nothing has no result; give `initial`", axis);
+        return tn__refused(TN_ERR_VALUE, "reduce", "axis %d has extent 0, and nothing has no result; give `initial`",
+                           axis);
     tn_array *sum = NULL;
     if (!initial) {
         sum = tn__cut(x, axis, 0, 1);
@@ -297,7 +308,8 @@ tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_ax
 }
 
 /* From each place to the next one (alone where that does not lie behind), and from the last to the end. */
-static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place, const tn_axis_opts *opts)
+static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place,
+                             const tn_axis_opts *opts)
 {
     int axis = tn__axis_of("reduceat", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
     if (tn_is_error(x))
@@ -305,25 +317,29 @@ static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count
     if (axis < 0)
         return tn__leave_error(tn__enter());
     int64_t n = tn_dim(x, axis);
-    tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT), *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
+    tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT),
+             *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
     for (int i = 0; i < count && !tn_is_error(result); i++) {
         int64_t start = place[i], stop = i + 1 < count ? place[i + 1] : n;
         if (start < 0 || start >= n)
-            return tn__refused(TN_ERR_INDEX, "reduceat", "place %lld is not from 0 to %lld", (long long)start, (long long)n - 1);
+            return tn__refused(TN_ERR_INDEX, "reduceat", "place %lld is not from 0 to %lld", (long long)start,
+                               (long long)n - 1);
         tn_array *part = folded(f, tn__cut(y, axis, start, stop > start ? stop - start : 1), axis, NULL, NULL);
         result = i ? tn_concatenate(2, (const tn_array *const[]){result, part}, axis) : part;
     }
     return result;
 }
 
-tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places, const tn_axis_opts *opts)
+tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *places,
+                         const tn_axis_opts *opts)
 {
     TN__COMPOSE(tn__into(opts ? opts->out : NULL, reduceat_by(f, x, count, places, opts)));
 }
 
 /* ---- at ---- */
 
-/* Positions that repeat take turns: the k-th time that a position occurs is in round k, so that no round has it twice. */
+/* Positions that repeat take turns: the k-th time that a position occurs is in round k, so that no round has it
+ * twice. */
 static tn_array *at(tn_binary_function *f, const tn_array *x, const tn_array *value, int count, const tn_key *keys)
 {
     if (tn_is_error(x) || tn_is_error(value))
@@ -337,7 +353,8 @@ static tn_array *at(tn_binary_function *f, const tn_array *x, const tn_array *va
     if (n == 0)
         return tn__again(x);
     tn_array *order = tn_argsort_with(tn_ravel(places), NULL), *sorted = tn_take(tn_ravel(places), order, 0);
-    tn_array *fresh = tn_not_equal(tn__cut(sorted, 0, 1, n - 1), tn__cut(sorted, 0, 0, n - 1)), *up = tn__count_up(x, n);
+    tn_array *fresh = tn_not_equal(tn__cut(sorted, 0, 1, n - 1), tn__cut(sorted, 0, 0, n - 1)),
+             *up = tn__count_up(x, n);
     tn_array *start = tn_where(fresh, tn__cut(up, 0, 1, n - 1), tn_weak_int(0));
     start = tn_cummax_with(tn_concatenate(2, (const tn_array *const[]){tn__cut(up, 0, 0, 1), start}, 0), NULL);
     tn_array *round = tn_subtract(up, start), *flat = tn_ravel(x);

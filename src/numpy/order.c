@@ -12,10 +12,11 @@ static int axis_of(const tn_axis_opts *opts)
     return opts && opts->axis.count ? opts->axis.axis[0] : -1;
 }
 
-/* ---- partitions: about one place, where the device has them and rows are long; else the sorted order, which is one ---- */
+/* ---- partitions: about one place, where the device has them and rows are long; else the sorted order, which is one
+ * ---- */
 
-static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth, const tn_axis_opts *opts,
-                           bool positions)
+static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth,
+                           const tn_axis_opts *opts, bool positions)
 {
     int axis = tn__axis_of(operation, x, axis_of(opts));
     if (tn_is_error(x))
@@ -28,7 +29,8 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
             return tn__refused(TN_ERR_VALUE, operation, "place %lld is out of range for an axis of extent %lld",
                                (long long)kth[i], (long long)extent);
     if (count == 1 && tn__partitions(x, axis))
-        return tn__partitioned(operation, x, axis, kth[0] < 0 ? kth[0] + extent : kth[0], positions, opts ? opts->out : NULL);
+        return tn__partitioned(operation, x, axis, kth[0] < 0 ? kth[0] + extent : kth[0], positions,
+                               opts ? opts->out : NULL);
     const tn_axis_opts own = {.axis = tn__axes_of(1, &axis), .out = opts ? opts->out : NULL};
     return positions ? tn_argsort_with(x, &own) : tn_sort_with(x, &own);
 }
@@ -43,7 +45,8 @@ tn_array *tn_argpartition_with(const tn_array *x, int count, const int64_t *kth,
     return partition("argpartition", x, count, kth, opts, true);
 }
 
-/* The positions of the k largest, the least of them first; of equal ones, those at higher positions count as greater. */
+/* The positions of the k largest, the least of them first; of equal ones, those at higher positions count as
+ * greater. */
 static tn_array *last_places(const tn_array *x, int axis, int64_t k)
 {
     int64_t extent = tn_dim(x, axis);
@@ -56,8 +59,9 @@ static tn_array *last_places(const tn_array *x, int axis, int64_t k)
 }
 
 /*
- * Of many rows a few: one is found after the other, the largest of those not taken yet and where it is; of equal ones the last, as in
- * the sorted order backwards. These are passes over a row that stays in registers or in the nearest cache.
+ * Of many rows a few: one is found after the other, the largest of those not taken yet and where it is; of equal ones
+ * the last, as in the sorted order backwards. These are passes over a row that stays in registers or in the nearest
+ * cache.
  */
 #define FEW_TAKEN    5
 #define MANY_ROWS    64

@@ -55,7 +55,8 @@ static tn_array *ramp(const tn_array *x, const side *s)
     memmove(&flat.dim[s->axis], &flat.dim[s->axis + 1], sizeof(int64_t) * (size_t)(flat.ndim - 1 - s->axis));
     flat.ndim--;
     tn_array *y = tn_linspace_arrays_with(tn_scalar_with(value_of(s), &scalar),
-                                          tn_cast(tn_reshape(last, flat), tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64),
+                                          tn_cast(tn_reshape(last, flat),
+                                                  tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64),
                                           s->width, &opts);
     if (tn_dtype_is_integer(tn_dtype_of(x)))
         y = tn_floor(y);
@@ -119,7 +120,8 @@ static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reac
     if (!(s->opts && s->opts->odd) || reach == 0) /* one element has no reflection but itself */
         return y;
     if (s->width > reach)
-        return tn__refused(TN_ERR_UNSUPPORTED, "pad", "an odd reflection of %lld elements on an axis of extent %lld; at most %lld",
+        return tn__refused(TN_ERR_UNSUPPORTED, "pad",
+                           "an odd reflection of %lld elements on an axis of extent %lld; at most %lld",
                            (long long)s->width, (long long)tn_dim(x, s->axis), (long long)reach);
     return tn_subtract(tn_multiply(edge_of(x, s), tn_weak_int(2)), y);
 }
@@ -145,8 +147,8 @@ static const struct {
     {"wrap", wrap, true},          {"empty", constant, false},
 };
 
-/* Constants around x: one array, what stands beside each axis written into it, and then x, so that everything is written once. Of the
- * corners the last axis says what they are. */
+/* Constants around x: one array, what stands beside each axis written into it, and then x, so that everything is
+ * written once. Of the corners the last axis says what they are. */
 static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
 {
     int ndim = tn_ndim(x);
@@ -178,7 +180,8 @@ static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_p
                 continue;
             tn_slice_range range[TN_MAX_NDIM];
             memcpy(range, all, sizeof range);
-            range[s.axis] = behind ? (tn_slice_range){inner[s.axis].stop, shape.dim[s.axis], 1} : (tn_slice_range){0, s.width, 1};
+            range[s.axis] =
+                behind ? (tn_slice_range){inner[s.axis].stop, shape.dim[s.axis], 1} : (tn_slice_range){0, s.width, 1};
             tn_shape beside = shape;
             beside.dim[s.axis] = s.width;
             y = tn_slice_update(y, ndim, range, tn_full_with(beside, value_of(&s), &like));
@@ -191,7 +194,8 @@ static bool is_framed(const tn_array *x, const int64_t (*width)[2], filler *fill
 {
     bool any = false;
     for (int axis = 0; axis < tn_ndim(x) && fill == constant; axis++) {
-        if (width[axis][0] < 0 || width[axis][1] < 0 || width[axis][0] > INT32_MAX || width[axis][1] > INT32_MAX || tn_dim(x, axis) == 0)
+        if (width[axis][0] < 0 || width[axis][1] < 0 || width[axis][0] > INT32_MAX || width[axis][1] > INT32_MAX ||
+            tn_dim(x, axis) == 0)
             return false;
         any = any || width[axis][0] + width[axis][1] > 0;
     }
@@ -205,8 +209,10 @@ static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_p
     while (m < sizeof modes / sizeof *modes && strcmp(modes[m].name, name) != 0)
         m++;
     if (m == sizeof modes / sizeof *modes)
-        return tn__refused(TN_ERR_NAME, "pad", "no mode '%s'; there are constant, edge, linear_ramp, maximum, mean, median, "
-                           "minimum, reflect, symmetric, wrap, empty", name);
+        return tn__refused(TN_ERR_NAME, "pad",
+                           "no mode '%s'; there are constant, edge, linear_ramp, maximum, mean, median, "
+                           "minimum, reflect, symmetric, wrap, empty",
+                           name);
     tn_array *y = tn__array_of(x);
     if (is_framed(x, width, modes[m].fill))
         return framed(y, width, opts);
@@ -219,7 +225,8 @@ static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_p
         if (before.width + behind.width == 0)
             continue;
         if (modes[m].needs_elements && tn_dim(y, axis) == 0)
-            return tn__refused(TN_ERR_VALUE, "pad", "axis %d has extent 0: mode '%s' has nothing to continue", axis, name);
+            return tn__refused(TN_ERR_VALUE, "pad", "axis %d has extent 0: mode '%s' has nothing to continue", axis,
+                               name);
         const tn_array *parts[] = {modes[m].fill(y, &before), y, modes[m].fill(y, &behind)};
         int first = before.width == 0, count = 3 - first - (behind.width == 0);
         y = tn_concatenate(count, parts + first, axis);

@@ -104,7 +104,8 @@ static tn_status divided(const tn_array *p, const tn_array *q, tn_array *out[2])
         return tn__composed_all(2, out);
     }
     tn_dtype dtype = tn_dtype_promote(tn_dtype_of(inexact(u)), tn_dtype_of(inexact(v)));
-    tn_array *r = tn_cast(u, dtype), *scale = tn_cast(tn_reciprocal(tn_index(inexact(v), 0)), dtype); /* rounded in v's dtype, as NumPy's */
+    /* rounded in v's dtype, as NumPy's */
+    tn_array *r = tn_cast(u, dtype), *scale = tn_cast(tn_reciprocal(tn_index(inexact(v), 0)), dtype);
     v = tn_cast(v, dtype);
     int64_t n = tn_size(u), m = tn_size(v), steps = n - m + 1;
     const tn_create_opts like = {.dtype = dtype, .device = tn_device_of(u)};
@@ -161,7 +162,8 @@ tn_array *tn_polyder(const tn_array *p, int m)
 
 static tn_array *integral(const tn_array *p, int m, const tn_array *constants)
 {
-    tn_array *y = coefficients("polyint", listed("polyint", p)), *k = constants ? coefficients("polyint", constants) : NULL;
+    tn_array *y = coefficients("polyint", listed("polyint", p)),
+             *k = constants ? coefficients("polyint", constants) : NULL;
     if (m < 0)
         return tn__refused(TN_ERR_VALUE, "polyint", "expected an order of 0 or more, got %d", m);
     if (k && !tn_is_error(k) && tn_size(k) != 1 && tn_size(k) < m)
@@ -170,7 +172,9 @@ static tn_array *integral(const tn_array *p, int m, const tn_array *constants)
     for (int i = 0; i < m && !tn_is_error(y); i++) {
         tn_array *c = !k ? tn_zeros_with(tn__vector(1), &number) : tn__cut(k, 0, tn_size(k) > 1 ? i : 0, 1);
         tn_array *raised = tn_divide(y, count_down(y, tn_size(y)));
-        y = tn_concatenate(2, (const tn_array *const[]){raised, tn_cast(c, tn_dtype_promote(tn_dtype_of(c), TN_FLOAT64))}, 0);
+        y = tn_concatenate(2,
+                           (const tn_array *const[]){raised, tn_cast(c, tn_dtype_promote(tn_dtype_of(c), TN_FLOAT64))},
+                           0);
     }
     return y;
 }
@@ -232,7 +236,10 @@ static tn_array *roots_of(const tn_array *coefficient_list)
         const tn_slice_range first[] = {{0, 1, 1}};
         found = tn_linalg_eigvals(tn_slice_update(below, 1, first, row));
     }
-    return behind ? tn_concatenate(2, (const tn_array *const[]){found, tn_cast(tn_zeros_with(tn__vector(behind), &number), tn_dtype_of(found))}, 0)
+    return behind ? tn_concatenate(2,
+                                   (const tn_array *const[]){found, tn_cast(tn_zeros_with(tn__vector(behind), &number),
+                                                                            tn_dtype_of(found))},
+                                   0)
                   : found;
 }
 
@@ -249,12 +256,14 @@ static double epsilon_of(tn_dtype dtype)
 }
 
 /* The covariance of the coefficients; residuals are those of the fit. */
-static tn_array *covariance_of(tn_array *powers, tn_array *scale, const tn_array *residuals, int64_t free, const tn_array *y, bool unscaled)
+static tn_array *covariance_of(tn_array *powers, tn_array *scale, const tn_array *residuals, int64_t free,
+                               const tn_array *y, bool unscaled)
 {
     tn_array *base = tn_linalg_inv(tn_matmul(tn_transpose(powers, (tn_axes){0}), powers));
     base = tn_divide(base, tn_outer(scale, scale));
     if (!unscaled && free <= 0)
-        return tn__refused(TN_ERR_VALUE, "polyfit", "as many points as coefficients, or fewer, tell nothing of the covariance");
+        return tn__refused(TN_ERR_VALUE, "polyfit",
+                           "as many points as coefficients, or fewer, tell nothing of the covariance");
     tn_array *factor = unscaled ? tn__array_of(tn_weak_int(1)) : tn_divide(residuals, tn_weak_int(free));
     return tn_multiply(tn_ndim(y) == 1 ? base : tn_expand_dims(base, 2), unscaled ? tn_weak_int(1) : factor);
 }
@@ -265,9 +274,10 @@ static tn_array *fit(const tn_array *xs, const tn_array *ys, int degree, const t
     const tn_array *w = opts ? opts->weights : NULL;
     if (tn_is_error(x) || tn_is_error(y))
         return tn_is_error(x) ? x : y;
-    if (degree < 0 || tn_ndim(x) != 1 || tn_size(x) == 0 || tn_ndim(y) < 1 || tn_ndim(y) > 2 || tn_dim(y, 0) != tn_size(x) ||
-        (w && (tn_ndim(w) != 1 || tn_size(w) != tn_size(x))))
-        return tn__refused(TN_ERR_SHAPE, "polyfit", "expected a degree of 0 or more, vectors x and weights of one extent, which y's "
+    if (degree < 0 || tn_ndim(x) != 1 || tn_size(x) == 0 || tn_ndim(y) < 1 || tn_ndim(y) > 2 ||
+        tn_dim(y, 0) != tn_size(x) || (w && (tn_ndim(w) != 1 || tn_size(w) != tn_size(x))))
+        return tn__refused(TN_ERR_SHAPE, "polyfit",
+                           "expected a degree of 0 or more, vectors x and weights of one extent, which y's "
                            "first axis (of one or two) has too");
     int64_t n = tn_size(x);
     tn_array *powers = tn_vander(x, degree + 1, false), *values = y;

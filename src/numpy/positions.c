@@ -33,7 +33,8 @@ static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_
     if (axis < 0)
         return tn__leave_error(tn__enter());
     if (!tn_dtype_is_integer(tn_dtype_of(indices)) && !(tn_dtype_of(indices) == TN_BOOL))
-        return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s", tn_dtype_name(tn_dtype_of(indices)));
+        return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s",
+                           tn_dtype_name(tn_dtype_of(indices)));
     tn_array *places = in_mode("take", tn_cast(indices, TN_INT64), tn_dim(y, axis), opts ? opts->mode : NULL);
     return tn_take(y, places, axis);
 }
@@ -112,8 +113,8 @@ tn_status tn_fill_diagonal(tn_array *x, const tn_array *value, bool wrap)
 static tn_array *place(const tn_array *x, const tn_array *mask, const tn_array *values, bool in_order)
 {
     if (tn_size(mask) != tn_size(x))
-        return tn__refused(TN_ERR_SHAPE, "place", "a mask of %lld elements for an array of %lld", (long long)tn_size(mask),
-                           (long long)tn_size(x));
+        return tn__refused(TN_ERR_SHAPE, "place", "a mask of %lld elements for an array of %lld",
+                           (long long)tn_size(mask), (long long)tn_size(x));
     if (tn_size(values) == 0 && in_order && tn_size(x) > 0 && tn_item(tn_any_with(mask, NULL)) != 0)
         return tn__refused(TN_ERR_VALUE, "place", "there are no values to place");
     tn_array *flat = tn_reshape(tn_cast(mask, TN_BOOL), tn__vector(tn_size(x)));
@@ -201,7 +202,9 @@ tn_status tn_nonzero(const tn_array *x, tn_array **out)
     tn_scope_push();
     tn_shape shape = tn_shape_of(x);
     if (shape.ndim == 0) {
-        out[0] = tn_is_error(x) ? tn__again(x) : tn__refused(TN_ERR_SHAPE, "nonzero", "a 0-d array has no positions; see tn_atleast_1d");
+        out[0] = tn_is_error(x)
+                     ? tn__again(x)
+                     : tn__refused(TN_ERR_SHAPE, "nonzero", "a 0-d array has no positions; see tn_atleast_1d");
         return tn__composed_all(1, out);
     }
     tn_array *flat = flatnonzero(x);
@@ -292,7 +295,8 @@ tn_array *tn_choose(const tn_array *which, int count, const tn_array *const *cho
     TN__COMPOSE(choose(which, count, choices, mode));
 }
 
-tn_array *tn_choose_with(const tn_array *which, int count, const tn_array *const *choices, const char *mode, const tn_out_opts *opts)
+tn_array *tn_choose_with(const tn_array *which, int count, const tn_array *const *choices, const char *mode,
+                         const tn_out_opts *opts)
 {
     TN__COMPOSE(tn__given_out("choose", choose(which, count, choices, mode), opts));
 }
@@ -313,8 +317,8 @@ static tn_array *choose_first(int count, const tn_array *const *conditions, cons
     return y;
 }
 
-static tn_array *piecewise(const tn_array *x, int count, const tn_array *const *conditions, const tn_array *const *values,
-                           const tn_array *otherwise)
+static tn_array *piecewise(const tn_array *x, int count, const tn_array *const *conditions,
+                           const tn_array *const *values, const tn_array *otherwise)
 {
     x = tn__array_of(x);
     if (tn_is_error(x))

@@ -66,8 +66,10 @@ static tn_array *tensordot(const char *operation, const tn_array *a, const tn_ar
             return tn__leave_error(tn__enter());
         int64_t m = tn_dim(a, a_axes.axis[i]), n = tn_dim(b, b_axes.axis[i]);
         if (m != n || seen_a >> a_axes.axis[i] & 1 || seen_b >> b_axes.axis[i] & 1)
-            return tn__refused(TN_ERR_SHAPE, operation, "axes %d and %d have extents %lld and %lld; expected equal ones, each "
-                               "axis once", a_axes.axis[i], b_axes.axis[i], (long long)m, (long long)n);
+            return tn__refused(TN_ERR_SHAPE, operation,
+                               "axes %d and %d have extents %lld and %lld; expected equal ones, each "
+                               "axis once",
+                               a_axes.axis[i], b_axes.axis[i], (long long)m, (long long)n);
         seen_a |= 1u << a_axes.axis[i];
         seen_b |= 1u << b_axes.axis[i];
     }
@@ -75,7 +77,8 @@ static tn_array *tensordot(const char *operation, const tn_array *a, const tn_ar
     add_others(&shape, a, a_axes);
     add_others(&shape, b, b_axes);
     if (shape.ndim > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", shape.ndim, TN_MAX_NDIM);
+        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", shape.ndim,
+                           TN_MAX_NDIM);
     return tn_reshape(tn_matmul(as_matrix(a, a_axes, false), as_matrix(b, b_axes, true)), shape);
 }
 
@@ -148,8 +151,8 @@ static tn_array *with_vector(const char *operation, const tn_array *matrix, cons
     if (failed(matrix, vector))
         return passed_on(matrix, vector);
     if (tn_ndim(matrix) < 2 || tn_ndim(vector) < 1)
-        return tn__refused(TN_ERR_SHAPE, operation, "expected a matrix and a vector, got arrays of %d and %d axes", tn_ndim(matrix),
-                           tn_ndim(vector));
+        return tn__refused(TN_ERR_SHAPE, operation, "expected a matrix and a vector, got arrays of %d and %d axes",
+                           tn_ndim(matrix), tn_ndim(vector));
     tn_array *thin = tn_expand_dims(row ? tn_conjugate(vector) : tn__again(vector), row ? -2 : -1);
     tn_array *product = row ? tn_matmul(thin, matrix) : tn_matmul(matrix, thin);
     return tn_squeeze(product, tn__axes_of(1, (int[]){row ? -2 : -1}));
@@ -200,7 +203,8 @@ static tn_array *component(const tn_array *x, int i)
 /* a_i b_k - a_k b_i; components that vectors of 2 lack are 0. */
 static tn_array *minor(const tn_array *a, const tn_array *b, int i, int k)
 {
-    bool has_a_i = i < tn_dim(a, -1), has_a_k = k < tn_dim(a, -1), has_b_i = i < tn_dim(b, -1), has_b_k = k < tn_dim(b, -1);
+    bool has_a_i = i < tn_dim(a, -1), has_a_k = k < tn_dim(a, -1), has_b_i = i < tn_dim(b, -1),
+         has_b_k = k < tn_dim(b, -1);
     tn_array *plus = has_a_i && has_b_k ? tn_multiply(component(a, i), component(b, k)) : NULL;
     tn_array *minus = has_a_k && has_b_i ? tn_multiply(component(a, k), component(b, i)) : NULL;
     return plus && minus ? tn_subtract(plus, minus) : plus ? plus : tn_negative(minus);
@@ -224,7 +228,8 @@ static tn_array *cross(const tn_array *a, const tn_array *b, const tn_cross_opts
     tn_array *x = tn_moveaxis(a, tn__axes_of(1, &axis_a), last), *y = tn_moveaxis(b, tn__axes_of(1, &axis_b), last);
     int64_t m = tn_dim(x, -1), n = tn_dim(y, -1);
     if (m < 2 || m > 3 || n < 2 || n > 3)
-        return tn__refused(TN_ERR_SHAPE, "cross", "vectors of %lld and %lld elements; expected 2 or 3", (long long)m, (long long)n);
+        return tn__refused(TN_ERR_SHAPE, "cross", "vectors of %lld and %lld elements; expected 2 or 3", (long long)m,
+                           (long long)n);
     if (m == 2 && n == 2)
         return minor(x, y, 0, 1);
     tn_array *parts[] = {minor(x, y, 1, 2), minor(x, y, 2, 0), minor(x, y, 0, 1)};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantiles. The reduced axes become one last axis, which is sorted; a method says at which real number between 0 and n - 1 a
- * quantile lies, and how its neighbours are weighted there (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996).
+ * Quantiles. The reduced axes become one last axis, which is sorted; a method says at which real number between 0 and n
+ * - 1 a quantile lies, and how its neighbours are weighted there (Hyndman and Fan, "Sample Quantiles in Statistical
+ * Packages", 1996).
  */
 #include "numpy/compose.h"
 
@@ -105,8 +106,10 @@ static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t
     return tn_where(tn_greater_equal(t, tn_weak_float(0.5)), upper, tn_add(a, tn_multiply(d, t)));
 }
 
-/* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (of q's dtype, of extent 1 in the last axis). */
-static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, const tn_array *q, const method *m, tn_dtype dtype)
+/* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (of q's dtype, of extent 1 in
+ * the last axis). */
+static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, const tn_array *q, const method *m,
+                              tn_dtype dtype)
 {
     tn_array *last = tn_subtract(count, tn_weak_int(1)), *h;
     if (m->alpha == 1)
@@ -175,11 +178,13 @@ static tn_array *weight_rows(const char *operation, const tn_array *x, const tn_
     const tn_array *w = opts->weights;
     tn_shape shape = tn_shape_of(x), own = tn_shape_of(w);
     int axis = opts->axis.count == 1 ? tn__axis_of(operation, x, opts->axis.axis[0]) : -1;
-    bool fits = !tn_is_error(w) && own.ndim == shape.ndim, vector = own.ndim == 1 && shape.ndim > 1 && axis >= 0 && own.dim[0] == shape.dim[axis];
+    bool fits = !tn_is_error(w) && own.ndim == shape.ndim,
+         vector = own.ndim == 1 && shape.ndim > 1 && axis >= 0 && own.dim[0] == shape.dim[axis];
     for (int d = 0; fits && d < shape.ndim; d++)
         fits = own.dim[d] == shape.dim[d];
     if ((!fits && !vector) || m->weight != STEP) {
-        tn__fail(TN_ERR_VALUE, operation, "expected weights of the array's shape, or a vector along the one axis given, and the method "
+        tn__fail(TN_ERR_VALUE, operation,
+                 "expected weights of the array's shape, or a vector along the one axis given, and the method "
                  "\"inverted_cdf\"");
         return NULL;
     }
@@ -198,19 +203,22 @@ static tn_array *weight_rows(const char *operation, const tn_array *x, const tn_
     return make_slices(operation, full, opts->axis, &s) ? s.rows : NULL;
 }
 
-/* The quantiles q (a vector along the last axis) of rows with weights: the first element up to which enough of the weight lies. */
+/* The quantiles q (a vector along the last axis) of rows with weights: the first element up to which enough of the
+ * weight lies. */
 static tn_array *weighted_quantiles(const tn_array *rows, const tn_array *weights, const tn_array *q)
 {
     const tn_axis_opts last = {.axis = {1, {-1}}};
     const tn_reduce_opts along = {.axis = {1, {-1}}, .dtype = TN_INT64};
     int axis = tn_ndim(rows) - 1;
     int64_t n = tn_dim(rows, axis);
-    tn_array *order = tn_argsort_with(rows, &last), *sorted = tn_take_along_axis(rows, order, axis), *w = tn_take_along_axis(weights, order, axis);
+    tn_array *order = tn_argsort_with(rows, &last), *sorted = tn_take_along_axis(rows, order, axis),
+             *w = tn_take_along_axis(weights, order, axis);
     if (tn_dtype_is_float(tn_dtype_of(rows)))
         w = tn_where(tn_isnan(sorted), tn_weak_int(0), w);
     tn_array *share = tn_cumsum_with(w, &last);
     share = tn_divide(share, tn__cut(share, axis, n - 1, 1));
-    share = tn_where(tn_equal(share, tn_weak_int(0)), tn_weak_int(-1), share); /* never for what weighs nothing in front */
+    /* never for what weighs nothing in front */
+    share = tn_where(tn_equal(share, tn_weak_int(0)), tn_weak_int(-1), share);
     tn_array *before = tn_less(tn_expand_dims(share, axis), tn_expand_dims(q, 1));
     return tn_take_along_axis(sorted, tn_minimum(tn_sum_with(before, &along), tn_weak_int(n - 1)), axis);
 }
@@ -227,9 +235,11 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
 {
     const method *m = find_method(opts && opts->method ? opts->method : "linear");
     if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, operation, "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
+        return tn__refused(TN_ERR_DTYPE, operation,
+                           "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
     if (tn_is_error(q) || !within(q, unit))
-        return tn_is_error(q) ? tn__again(q) : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
+        return tn_is_error(q) ? tn__again(q)
+                              : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
     if (skip_nan && !tn_is_error(x) && tn_size(x) == 0) { /* whatever is asked of nothing: its mean, as NumPy has it */
         const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims};
         return tn_mean_with(x, &all);
@@ -265,7 +275,8 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     count = tn_cast(count, exact);
     if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
         count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
-    tn_array *y = weights ? weighted_quantiles(rows, weights, tn_ravel(fraction)) : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
+    tn_array *y = weights ? weighted_quantiles(rows, weights, tn_ravel(fraction))
+                          : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
     if (!picks)
         y = tn_cast(y, dtype);
     if (nan) {
@@ -278,12 +289,14 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
         if (result.ndim++ < TN_MAX_NDIM)
             result.dim[result.ndim - 1] = kept.dim[d];
     if (result.ndim > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim, TN_MAX_NDIM);
+        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim,
+                           TN_MAX_NDIM);
     y = tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0}));
     return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, tn_dtype_of(x)) : y, result);
 }
 
-/* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there; what skips NaN is assigned, by any cast. */
+/* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there; what skips NaN is assigned,
+ * by any cast. */
 static tn_array *blended_into(tn_array *out, tn_array *y, bool skip_nan)
 {
     bool cast = skip_nan && out && !tn_is_error(out) && !tn_is_error(y);
@@ -323,7 +336,8 @@ static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *
         if (skip_nan && nan) {
             count = tn_sum_with(tn_logical_not(nan), &along);
             tn_array *above = tn_right_shift(count, tn_weak_int(1));
-            tn_array *below = tn_maximum(tn_right_shift(tn_subtract(count, tn_weak_int(1)), tn_weak_int(1)), tn_weak_int(0));
+            tn_array *below =
+                tn_maximum(tn_right_shift(tn_subtract(count, tn_weak_int(1)), tn_weak_int(1)), tn_weak_int(0));
             low = tn_take_along_axis(sorted, below, axis);
             high = tn_take_along_axis(sorted, tn_minimum(above, tn_weak_int(n - 1)), axis);
             high = tn_where(tn_equal(tn_bitwise_and(count, tn_weak_int(1)), tn_weak_int(1)), low, high);

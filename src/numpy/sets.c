@@ -110,7 +110,8 @@ static tn_dtype common_dtype(const tn_array *a, const tn_array *b)
     return tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b));
 }
 
-/* A set of integers that lie close together is a table of truth values, from the least to the largest; NULL for others. */
+/* A set of integers that lie close together is a table of truth values, from the least to the largest; NULL for
+ * others. */
 static tn_array *isin_table(const tn_array *x, const tn_array *set)
 {
     const tn_array *const ends[] = {tn_min_with(set, NULL), tn_max_with(set, NULL)};
@@ -125,7 +126,8 @@ static tn_array *isin_table(const tn_array *x, const tn_array *set)
     const tn_create_opts opts = {.dtype = TN_BOOL, .device = tn_device_of(x)};
     tn_array *inside = tn_logical_and(tn_greater_equal(x, ends[0]), tn_less_equal(x, ends[1]));
     tn_array *members = tn_subtract(tn_cast(tn_ravel(set), TN_INT64), tn_weak_int(least));
-    tn_array *table = tn_scatter_set(tn_zeros_with(tn__vector(range + 1), &opts), members, tn_cast(tn_ones_like(members), TN_BOOL), 0);
+    tn_array *table = tn_scatter_set(tn_zeros_with(tn__vector(range + 1), &opts), members,
+                                     tn_cast(tn_ones_like(members), TN_BOOL), 0);
     tn_array *place = tn_subtract(tn_cast(tn_minimum(tn_maximum(x, ends[0]), ends[1]), TN_INT64), tn_weak_int(least));
     return tn_logical_and(inside, tn_take(table, place, 0));
 }

@@ -24,7 +24,8 @@ static tn_array *power_series(const tn_array *x, const double *coefficient, int 
 static tn_array *bessel(const tn_array *x)
 {
     x = tn__array_of(x);
-    tn_array *y = tn__as_float(tn_dtype_is_float(tn_dtype_of(x)) || tn_dtype_is_complex(tn_dtype_of(x)) ? x : tn_cast(x, TN_FLOAT64));
+    tn_array *y = tn__as_float(
+        tn_dtype_is_float(tn_dtype_of(x)) || tn_dtype_is_complex(tn_dtype_of(x)) ? x : tn_cast(x, TN_FLOAT64));
     if (tn_is_error(y))
         return y;
     tn_dtype dtype = tn_dtype_of(y);
@@ -100,7 +101,8 @@ static tn_array *kaiser(int64_t n, double beta, const tn_create_opts *opts)
     tn_array *x = places(n, 1, opts);
     tn_array *root = tn_sqrt(tn_subtract(tn_weak_float(1), tn_square(x)));
     const tn_create_opts number = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
-    return tn_cast(tn_divide(tn_i0(tn_multiply(root, tn_weak_float(beta))), tn_i0(tn_scalar_with(beta, &number))), dtype_of(opts));
+    return tn_cast(tn_divide(tn_i0(tn_multiply(root, tn_weak_float(beta))), tn_i0(tn_scalar_with(beta, &number))),
+                   dtype_of(opts));
 }
 
 tn_array *tn_kaiser_with(int64_t n, double beta, const tn_create_opts *opts)
@@ -120,7 +122,8 @@ static tn_array *unwrap(const tn_array *x, const tn_array *period, double jump, 
     tn_dtype dtype = tn_dtype_of(tn_add(step, turn));
     bool whole = tn_dtype_is_integer(dtype);
     if (whole && tn__dtypes[dtype].class == TN__CLASS_UNSIGNED)
-        return tn__refused(TN_ERR_DTYPE, "unwrap", "half a period below zero is no %s; tn_cast x to a signed dtype", tn_dtype_name(dtype));
+        return tn__refused(TN_ERR_DTYPE, "unwrap", "half a period below zero is no %s; tn_cast x to a signed dtype",
+                           tn_dtype_name(dtype));
     double size = tn_item(tn__array_of(turn)), half = whole ? floor(size / 2) : size / 2;
     bool both_ends = !whole || size == 2 * half; /* half a period is as near to either end */
     tn_array *high = whole ? tn_weak_int((int64_t)half) : tn_weak_float(half), *low = tn_negative(high);

@@ -113,7 +113,8 @@ static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool
 {
     tn_reduce_opts own = opts ? *opts : no_opts, plain_opts = plain(opts);
     own.out = NULL;
-    tn_array *y = largest ? tn_max_with(instead_of_nan(x, -INFINITY), &own) : tn_min_with(instead_of_nan(x, INFINITY), &own);
+    tn_array *y =
+        largest ? tn_max_with(instead_of_nan(x, -INFINITY), &own) : tn_min_with(instead_of_nan(x, INFINITY), &own);
     if (!holds_nan(x) || own.initial)
         return y;
     return tn_where(tn_all_with(tn_isnan(x), &plain_opts), tn_weak_float(NAN), y);
@@ -133,8 +134,10 @@ static tn_array *nan_position(const char *operation, const tn_array *x, const tn
 {
     tn_reduce_opts own = plain(opts);
     if (opts && opts->out && !tn_is_error(opts->out) && tn_dtype_promote(tn_dtype_of(opts->out), TN_INT64) != TN_INT64)
-        return tn__refused(TN_ERR_DTYPE, operation, "positions are integers, out is %s", tn_dtype_name(tn_dtype_of(opts->out)));
-    tn_array *y = largest ? tn_argmax_with(instead_of_nan(x, -INFINITY), &own) : tn_argmin_with(instead_of_nan(x, INFINITY), &own);
+        return tn__refused(TN_ERR_DTYPE, operation, "positions are integers, out is %s",
+                           tn_dtype_name(tn_dtype_of(opts->out)));
+    tn_array *y = largest ? tn_argmax_with(instead_of_nan(x, -INFINITY), &own)
+                          : tn_argmin_with(instead_of_nan(x, INFINITY), &own);
     if (!holds_nan(x) || tn_is_error(y))
         return y;
     if (tn_item(tn_any_with(tn_all_with(tn_isnan(x), &own), NULL)) != 0)
@@ -191,7 +194,8 @@ static tn_array *aligned_weights(const tn_array *x, const tn_array *weights, con
         ascending.axis[place] = i;
     }
     if (!fit)
-        return tn__refused(TN_ERR_SHAPE, "average", "expected weights of the array's shape, or of the extents of the axes given");
+        return tn__refused(TN_ERR_SHAPE, "average",
+                           "expected weights of the array's shape, or of the extents of the axes given");
     return tn_broadcast_to(tn_reshape(tn_transpose(weights, ascending), shape), tn_shape_of(x));
 }
 
@@ -242,7 +246,8 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
     int ddof = opts->ddof < 0 ? 1 : opts->ddof;
     const tn_array *f = opts->fweights, *a = opts->aweights;
     if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
-        return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation", (long long)count);
+        return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation",
+                           (long long)count);
     const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
     tn_array *deviation, *weighted, *divisor;
     if (!f && !a) {
@@ -281,7 +286,8 @@ static tn_array *correlation(const tn_array *x, bool by_columns)
     tn_array *deviation = tn_sqrt(tn_diagonal(c, 0, 0, 1));
     c = tn_divide(tn_divide(c, tn_expand_dims(deviation, 1)), deviation);
     if (!tn_is_error(c) && tn_dtype_is_complex(tn_dtype_of(c))) /* each part */
-        return tn_complex(tn_clip(tn_real(c), tn_weak_float(-1), tn_weak_float(1)), tn_clip(tn_imag(c), tn_weak_float(-1), tn_weak_float(1)));
+        return tn_complex(tn_clip(tn_real(c), tn_weak_float(-1), tn_weak_float(1)),
+                          tn_clip(tn_imag(c), tn_weak_float(-1), tn_weak_float(1)));
     return tn_clip(c, tn_weak_float(-1), tn_weak_float(1));
 }
 
@@ -290,7 +296,8 @@ tn_array *tn_corrcoef(const tn_array *x, bool by_columns)
     TN__COMPOSE(correlation(x, by_columns));
 }
 
-/* ---- sums of products at all shifts: of x[i + k] y[k], i from 1 - m to n - 1, where y has m elements and x as many or more ---- */
+/* ---- sums of products at all shifts: of x[i + k] y[k], i from 1 - m to n - 1, where y has m elements and x as many or
+ * more ---- */
 
 enum { GROUP = 16, LONG_WORK = 1 << 22, LONG = 256 };
 
@@ -299,7 +306,8 @@ static tn_array *stretch(const tn_array *x, int64_t start, int64_t count)
     return tn__cut(x, 0, start, count);
 }
 
-/* Of `count` shifts from the first one at which y lies within x: stretches of x times elements of y, a group of them in a pass. */
+/* Of `count` shifts from the first one at which y lies within x: stretches of x times elements of y, a group of them in
+ * a pass. */
 static tn_array *within(const tn_array *x, const tn_array *y, int64_t count)
 {
     int64_t m = tn_size(y);
@@ -319,8 +327,8 @@ static tn_array *within(const tn_array *x, const tn_array *y, int64_t count)
     return sums;
 }
 
-/* Of `count` shifts from number `first` on: windows of x with zeros at its ends, summed as they are gathered. A product would have all of
- * them in memory at once. */
+/* Of `count` shifts from number `first` on: windows of x with zeros at its ends, summed as they are gathered. A product
+ * would have all of them in memory at once. */
 static tn_array *gathered(const tn_array *whole, const tn_array *y, int64_t first, int64_t count)
 {
     int64_t m = tn_size(y), begin = first > m - 1 ? first - (m - 1) : 0;
@@ -329,7 +337,8 @@ static tn_array *gathered(const tn_array *whole, const tn_array *y, int64_t firs
     first -= begin;
     const int64_t width[1][2] = {{m - 1, m - 1}};
     tn_array *padded = tn_pad_with(x, width, NULL);
-    tn_array *each = tn__count_up(x, count), *start = tn_expand_dims(first ? tn_add(each, tn_weak_int(first)) : each, 1);
+    tn_array *each = tn__count_up(x, count),
+             *start = tn_expand_dims(first ? tn_add(each, tn_weak_int(first)) : each, 1);
     tn_array *rows = tn_broadcast_to(padded, TN_SHAPE(count, tn_size(padded)));
     tn_array *place = tn_add(start, tn__count_up(x, m)), *windows = tn_take_along_axis(rows, place, 1);
     tn_dtype dtype = tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(y));
@@ -338,7 +347,8 @@ static tn_array *gathered(const tn_array *whole, const tn_array *y, int64_t firs
         return tn_matmul(windows, y);
     tn_array *terms = tn_multiply(windows, y);
     if (tn__dtype_inexact(dtype)) { /* what lies beyond the ends counts for nothing, not 0 times infinity */
-        tn_array *inside = tn_logical_and(tn_greater_equal(place, tn_weak_int(m - 1)), tn_less(place, tn_weak_int(m - 1 + n)));
+        tn_array *inside =
+            tn_logical_and(tn_greater_equal(place, tn_weak_int(m - 1)), tn_less(place, tn_weak_int(m - 1 + n)));
         terms = tn_where(inside, terms, tn_weak_int(0));
     }
     return tn_sum_with(terms, &along);

@@ -21,7 +21,8 @@ tn_array *tn_positive(const tn_array *x)
 static tn_array *real_float(const char *operation, const tn_array *x)
 {
     if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, operation, "does not take complex numbers; pass tn_abs, tn_real or tn_imag of them");
+        return tn__refused(TN_ERR_DTYPE, operation,
+                           "does not take complex numbers; pass tn_abs, tn_real or tn_imag of them");
     return tn__as_float(x);
 }
 
@@ -65,14 +66,19 @@ static tn_array *spacing(const tn_array *x)
 {
     tn_array *y = tn__as_float(x);
     if (tn_dtype_of(y) == TN_FLOAT16) { /* which computes in float32: from the exponent, 2^-24 at the least */
-        tn_array *wide = tn_cast(y, TN_FLOAT32), *exponent = tn_subtract(tn_cast(tn_frexp_exponent(wide), TN_INT32), tn_weak_int(11));
-        exponent = tn_subtract(exponent, tn_equal(tn_frexp_fraction(wide), tn_weak_float(-0.5))); /* NumPy looks toward zero there */
+        tn_array *wide = tn_cast(y, TN_FLOAT32),
+                 *exponent = tn_subtract(tn_cast(tn_frexp_exponent(wide), TN_INT32), tn_weak_int(11));
+        /* NumPy looks toward zero there */
+        exponent = tn_subtract(exponent, tn_equal(tn_frexp_fraction(wide), tn_weak_float(-0.5)));
         exponent = tn_where(tn_equal(wide, tn_weak_int(0)), tn_weak_int(-24), exponent);
         tn_array *step = tn_ldexp(tn_ones_like(wide), tn_maximum(exponent, tn_weak_int(-24)));
-        step = tn_where(tn_equal(wide, tn_weak_float(65504)), tn_weak_float(INFINITY), step); /* to what comes behind the largest */
+        /* to what comes behind the largest */
+        step = tn_where(tn_equal(wide, tn_weak_float(65504)), tn_weak_float(INFINITY), step);
         return tn_cast(tn_where(tn_isfinite(wide), step, tn_weak_float(NAN)), TN_FLOAT16);
     }
-    tn_array *away = tn_where(tn_equal(y, tn_weak_int(0)), tn_weak_float(INFINITY), tn_copysign(tn_weak_float(INFINITY), y)); /* of -0: up */
+    /* of -0: up */
+    tn_array *away =
+        tn_where(tn_equal(y, tn_weak_int(0)), tn_weak_float(INFINITY), tn_copysign(tn_weak_float(INFINITY), y));
     return tn_subtract(tn_nextafter(y, away), y);
 }
 
@@ -95,7 +101,8 @@ tn_array *tn_isneginf(const tn_array *x)
 static tn_array *bitwise_count(const tn_array *x)
 {
     if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
-        return tn__refused(TN_ERR_DTYPE, "bitwise_count", "takes integers and bool, got %s", tn_dtype_name(tn_dtype_of(x)));
+        return tn__refused(TN_ERR_DTYPE, "bitwise_count", "takes integers and bool, got %s",
+                           tn_dtype_name(tn_dtype_of(x)));
     tn_array *n = tn_cast(tn_abs(x), TN_UINT64), *sum = NULL;
     for (int bit = 0; bit < 64; bit += 1) {
         tn_array *one = tn_bitwise_and(tn_right_shift(n, tn_weak_int(bit)), tn_weak_int(1));
@@ -126,7 +133,8 @@ static tn_array *rounded(const tn_array *x, int decimals)
     }
     if (decimals == 0)
         return tn_rint(x);
-    return decimals > 0 ? tn_divide(tn_rint(tn_multiply(x, scale)), scale) : tn_multiply(tn_rint(tn_divide(x, scale)), scale);
+    return decimals > 0 ? tn_divide(tn_rint(tn_multiply(x, scale)), scale)
+                        : tn_multiply(tn_rint(tn_divide(x, scale)), scale);
 }
 
 static bool is_complex(const tn_array *x)
@@ -160,7 +168,8 @@ static tn_array *nan_to_num(const tn_array *x, double nan, double posinf, double
 tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neginf)
 {
     if (is_complex(x))
-        TN__COMPOSE(tn_complex(nan_to_num(tn_real(x), nan, posinf, neginf), nan_to_num(tn_imag(x), nan, posinf, neginf)));
+        TN__COMPOSE(
+            tn_complex(nan_to_num(tn_real(x), nan, posinf, neginf), nan_to_num(tn_imag(x), nan, posinf, neginf)));
     TN__COMPOSE(nan_to_num(x, nan, posinf, neginf));
 }
 
