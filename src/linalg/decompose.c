@@ -82,7 +82,8 @@ tn_status tn_linalg_eigh_with(const tn_array *x, tn_array **w, tn_array **v, con
     tn__node *a = tn__square_operand("eigh", tn__node_of(x, "eigh")), *part[2] = {a, a};
     if (!tn__node_is_error(a)) {
         int64_t n = tn__row_count(a);
-        tn__node *all = tn__packed(TN__OP_EIGH, (tn_dtype)a->dtype, a, n + n * n, 2, (int64_t[]){1, opts && opts->upper});
+        tn__node *all =
+            tn__packed(TN__OP_EIGH, (tn_dtype)a->dtype, a, n + n * n, 2, (int64_t[]){1, opts && opts->upper});
         part[0] = tn__drop_row(tn__real(tn__part(all, 0, 1, n)));
         part[1] = tn__part(all, n, n, n);
     }
@@ -93,7 +94,8 @@ static tn__node *eigvalsh(tn__node *a, bool upper)
 {
     a = tn__square_operand("eigvalsh", a);
     TN__PASS_ERROR(a);
-    return tn__drop_row(tn__real(tn__packed(TN__OP_EIGH, (tn_dtype)a->dtype, a, tn__row_count(a), 2, (int64_t[]){0, upper})));
+    return tn__drop_row(
+        tn__real(tn__packed(TN__OP_EIGH, (tn_dtype)a->dtype, a, tn__row_count(a), 2, (int64_t[]){0, upper})));
 }
 
 tn_array *tn_linalg_eigvalsh_with(const tn_array *a, const tn_linalg_opts *opts)

@@ -13,11 +13,12 @@ static tn__node *parameter(const tn_array *x, int ndim, const tn__draw *d)
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
     if (a->shape->ndim != ndim || a->shape->dim[ndim - 1] < 1 || tn_dtype_is_complex((tn_dtype)a->dtype))
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a vector and a matrix of real numbers, got %d axes of %s", a->shape->ndim,
-                   tn_dtype_name((tn_dtype)a->dtype));
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a vector and a matrix of real numbers, got %d axes of %s",
+                   a->shape->ndim, tn_dtype_name((tn_dtype)a->dtype));
     if (a->device != d->device && !tn__foldable(a))
-        TN__REFUSE(TN_ERR_DEVICE, operation, "a parameter is on %s, the result on %s; move it with tn_to, or give .device",
-                   a->device->name, d->device->name);
+        TN__REFUSE(TN_ERR_DEVICE, operation,
+                   "a parameter is on %s, the result on %s; move it with tn_to, or give .device", a->device->name,
+                   d->device->name);
     return tn__adapt(a, TN_FLOAT64, a->shape, d->device);
 }
 
@@ -26,8 +27,8 @@ static tn__node *drawn(const tn_array *mean, const tn_array *covariance, tn_shap
 {
     int64_t n = tn_ndim(mean) == 1 ? tn_dim(mean, 0) : 1;
     if (shape.ndim < 0 || shape.ndim >= TN_MAX_NDIM)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a shape of 0 to %d axes, got %d: a vector's is one more", TN_MAX_NDIM - 1,
-                   shape.ndim);
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a shape of 0 to %d axes, got %d: a vector's is one more",
+                   TN_MAX_NDIM - 1, shape.ndim);
     shape.dim[shape.ndim++] = n;
     tn__draw d = tn__draw_new(operation, shape, TN_FLOAT32, opts);
     if (!d.shape)
@@ -38,7 +39,8 @@ static tn__node *drawn(const tn_array *mean, const tn_array *covariance, tn_shap
     TN__PASS_ERROR(centre);
     TN__PASS_ERROR(square);
     if (square->shape->dim[0] != n || square->shape->dim[1] != n)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "the mean has %lld elements, the covariance %lld rows and %lld columns: they must agree",
+        TN__REFUSE(TN_ERR_SHAPE, operation,
+                   "the mean has %lld elements, the covariance %lld rows and %lld columns: they must agree",
                    (long long)n, (long long)square->shape->dim[0], (long long)square->shape->dim[1]);
     tn__node *all = tn__packed(TN__OP_EIGH, TN_FLOAT64, square, n + n * n, 2, (int64_t[]){1, 0});
     tn__node *w = tn__part(all, 0, 1, n), *v = tn__part(all, n, n, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Least squares: by LAPACK's driver, which NumPy calls, where it is on the operands' device and no gradient is wanted; else made
- * of singular values and vectors, which a GPU has and which are differentiable.
+ * Least squares: by LAPACK's driver, which NumPy calls, where it is on the operands' device and no gradient is wanted;
+ * else made of singular values and vectors, which a GPU has and which are differentiable.
  */
 #include <tanso/linalg.h>
 
@@ -24,7 +24,8 @@ static tn__node *count_of(tn__node *kept)
 /* By the driver: what it packs. */
 static least by_driver(tn__node *const *in, double rcond)
 {
-    int64_t m = tn__row_count(in[0]), n = tn__column_count(in[0]), k = m < n ? m : n, sides = tn__column_count(in[1]), bits;
+    int64_t m = tn__row_count(in[0]), n = tn__column_count(in[0]), k = m < n ? m : n, sides = tn__column_count(in[1]),
+            bits;
     memcpy(&bits, &rcond, sizeof bits);
     const tn__ints *modes = tn__ints_intern(1, &bits);
     tn_shape shape = {.ndim = 2, .dim = {1, n * sides + k + 1 + sides}};
@@ -46,7 +47,10 @@ static least by_values(tn__node *const *in, double rcond)
     tn__node *inverse = tn__inverted_values(part[1], rcond < 0 ? DBL_EPSILON / 2 : rcond, &kept);
     tn__node *shares = tn__matmul_node(tn__adjoint(part[0]), b);
     if (tn__node_is_error(inverse) || tn__node_is_error(shares))
-        return (least){.x = tn__node_is_error(inverse) ? inverse : shares, .s = part[1], .rank = part[1], .residuals = part[1]};
+        return (least){.x = tn__node_is_error(inverse) ? inverse : shares,
+                       .s = part[1],
+                       .rank = part[1],
+                       .residuals = part[1]};
     shares = tn__binary(TN__OP_MULTIPLY, shares, tn__cast(tn__swap_last(inverse), wide));
     tn__node *x = tn__matmul_node(tn__adjoint(part[2]), shares);
     tn__node *squares = tn__squared_size(tn__binary(TN__OP_SUBTRACT, b, tn__matmul_node(a, x)));
@@ -54,7 +58,8 @@ static least by_values(tn__node *const *in, double rcond)
     return (least){.x = tn__cast(x, dtype),
                    .s = tn__cast(part[1], real),
                    .rank = count_of(kept),
-                   .residuals = tn__node_is_error(squares) ? squares : tn__cast(tn__reduce(TN__OP_SUM, squares, 1), real)};
+                   .residuals =
+                       tn__node_is_error(squares) ? squares : tn__cast(tn__reduce(TN__OP_SUM, squares, 1), real)};
 }
 
 /* How many residuals there are depends on the rank, so that this evaluates. */
@@ -77,7 +82,8 @@ static tn__node *refused(tn__node *a, tn__node *b)
     TN__PASS_ERROR(a);
     TN__PASS_ERROR(b);
     if (a->shape->ndim != 2 || b->shape->ndim != 2 || tn__row_count(a) != tn__row_count(b))
-        TN__REFUSE(TN_ERR_SHAPE, "lstsq", "expected a matrix and a right-hand side of as many rows, of one or two axes");
+        TN__REFUSE(TN_ERR_SHAPE, "lstsq",
+                   "expected a matrix and a right-hand side of as many rows, of one or two axes");
     return NULL;
 }
 
@@ -107,7 +113,8 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
     }
     if (rcond == 0)
         rcond = (double)(m > n ? m : n) * DBL_EPSILON;
-    bool elsewhere = !tn__node_is_error(in[0]) && !tn__library_native(TN__OP_LSTSQ, in[0]) && tn__library_native(TN__OP_SVD, in[0]);
+    bool elsewhere =
+        !tn__node_is_error(in[0]) && !tn__library_native(TN__OP_LSTSQ, in[0]) && tn__library_native(TN__OP_SVD, in[0]);
     least l = (wanted || elsewhere) && m && n ? by_values(in, rcond) : by_driver(in, rcond);
     int32_t rank = 0;
     if (!evaluate(&l, &rank)) {
@@ -124,8 +131,8 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
     part[3] = tn__drop_row(l.s);
 }
 
-tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals, tn_array **rank,
-                               tn_array **s, const tn_pinv_opts *opts)
+tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals,
+                               tn_array **rank, tn_array **s, const tn_pinv_opts *opts)
 {
     tn__call call = tn__enter();
     tn__node *part[4];

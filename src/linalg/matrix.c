@@ -12,7 +12,8 @@ tn__node *tn__matrix_operand(const char *operation, tn__node *a, int ndim)
     if (a->shape->ndim < ndim)
         TN__REFUSE(TN_ERR_SHAPE, operation, "expected an array of at least %d axes, got %d", ndim, a->shape->ndim);
     if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
-        TN__REFUSE(TN_ERR_DTYPE, operation, "is not computed in %s; cast the array to float32", tn_dtype_name((tn_dtype)a->dtype));
+        TN__REFUSE(TN_ERR_DTYPE, operation, "is not computed in %s; cast the array to float32",
+                   tn_dtype_name((tn_dtype)a->dtype));
     return tn__dtype_inexact((tn_dtype)a->dtype) ? a : tn__cast(a, TN_FLOAT64);
 }
 
@@ -21,8 +22,8 @@ tn__node *tn__square_operand(const char *operation, tn__node *a)
     a = tn__matrix_operand(operation, a, 2);
     TN__PASS_ERROR(a);
     if (tn__row_count(a) != tn__column_count(a))
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected square matrices, got %lld rows and %lld columns", (long long)tn__row_count(a),
-                   (long long)tn__column_count(a));
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected square matrices, got %lld rows and %lld columns",
+                   (long long)tn__row_count(a), (long long)tn__column_count(a));
     return a;
 }
 
@@ -145,7 +146,8 @@ void tn__singular_vectors(tn__node *a, bool hermitian, tn__node *part[3])
     }
     /* a = v w v^H: u = v, s = |w|, v sign(w), in the order of the sizes */
     tn__node *all = tn__packed(TN__OP_EIGH, (tn_dtype)a->dtype, a, n + n * n, 2, (int64_t[]){1, 0});
-    tn__node *w = tn__real(tn__part(all, 0, 1, n)), *v = tn__part(all, n, n, n), *order = by_size(tn__unary(TN__OP_ABS, w));
+    tn__node *w = tn__real(tn__part(all, 0, 1, n)), *v = tn__part(all, n, n, n),
+             *order = by_size(tn__unary(TN__OP_ABS, w));
     int last = a->shape->ndim - 1;
     for (int i = 0; i < 3; i++)
         part[i] = order;

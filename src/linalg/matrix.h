@@ -6,7 +6,8 @@
 #include "array/build_library.h"
 #include "array/build_parts.h"
 
-/* The operand as LAPACK takes it: at least `ndim` axes, integers as float64. Refuses float16 and bfloat16, as NumPy the first. */
+/* The operand as LAPACK takes it: at least `ndim` axes, integers as float64. Refuses float16 and bfloat16, as NumPy the
+ * first. */
 tn__node *tn__matrix_operand(const char *operation, tn__node *a, int ndim);
 /* The same for square matrices. */
 tn__node *tn__square_operand(const char *operation, tn__node *a);

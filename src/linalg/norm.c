@@ -25,7 +25,8 @@ static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
     if (ord.kind == TN__NORM_DEFAULT || (ord.kind == TN__NORM_P && ord.p == 2))
         return root_of_squares(a, set);
     if (ord.kind != TN__NORM_P)
-        TN__REFUSE(TN_ERR_VALUE, "norm", "'%s' is a norm of matrices; give two axes, or a number", ord.kind == TN__NORM_FRO ? "fro" : "nuc");
+        TN__REFUSE(TN_ERR_VALUE, "norm", "'%s' is a norm of matrices; give two axes, or a number",
+                   ord.kind == TN__NORM_FRO ? "fro" : "nuc");
     if (isinf(ord.p))
         return extreme(ord, sizes(a), set);
     if (ord.p == 0) {
@@ -72,7 +73,8 @@ static tn__node *matrix_norm(tn__node *a, tn_norm_order ord, int row, int column
         return extreme(ord, tn__reduce(TN__OP_SUM, sizes(a), r), c);
     if (isinf(ord.p))
         return extreme(ord, tn__reduce(TN__OP_SUM, sizes(a), c), r);
-    TN__REFUSE(TN_ERR_VALUE, "norm", "%g is no order of a matrix norm; expected 1, 2, infinity, their negatives, TN_FRO or TN_NUC", ord.p);
+    TN__REFUSE(TN_ERR_VALUE, "norm",
+               "%g is no order of a matrix norm; expected 1, 2, infinity, their negatives, TN_FRO or TN_NUC", ord.p);
 }
 
 static tn__node *norm(tn__node *a, const tn_norm_opts *opts)
@@ -126,7 +128,8 @@ static tn__node *cond(tn__node *a, tn_norm_order ord)
         TN__PASS_ERROR(s);
         int64_t k = s->shape->dim[ndim - 2];
         tn__node *most = tn__last_slice(s, 0, 1), *least = tn__last_slice(s, k - 1, 1);
-        result = ord.kind == TN__NORM_P && ord.p < 0 ? tn__binary(TN__OP_DIVIDE, least, most) : tn__binary(TN__OP_DIVIDE, most, least);
+        result = ord.kind == TN__NORM_P && ord.p < 0 ? tn__binary(TN__OP_DIVIDE, least, most)
+                                                     : tn__binary(TN__OP_DIVIDE, most, least);
         result = tn__drop_axes(result, 1u << (ndim - 2));
     } else {
         a = tn__square_operand("cond", a);

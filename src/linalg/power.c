@@ -80,7 +80,8 @@ static tn__node *multi_dot(int count, const tn_array *const *arrays)
         TN__PASS_ERROR(a[i]);
         bool end = i == 0 || i == count - 1;
         if (a[i]->shape->ndim != 2 && !(end && a[i]->shape->ndim == 1))
-            TN__REFUSE(TN_ERR_SHAPE, "multi_dot", "array %d has %d axes; expected matrices, or vectors as the first and last", i,
+            TN__REFUSE(TN_ERR_SHAPE, "multi_dot",
+                       "array %d has %d axes; expected matrices, or vectors as the first and last", i,
                        a[i]->shape->ndim);
     }
     /* a vector in front is a row, one at the end a column */
@@ -95,8 +96,8 @@ static tn__node *multi_dot(int count, const tn_array *const *arrays)
     for (int i = 0; i < count; i++) {
         TN__PASS_ERROR(a[i]);
         if (i && tn__row_count(a[i]) != tn__column_count(a[i - 1]))
-            TN__REFUSE(TN_ERR_SHAPE, "multi_dot", "array %d has %lld columns, the next one %lld rows: they must agree", i - 1,
-                       (long long)tn__column_count(a[i - 1]), (long long)tn__row_count(a[i]));
+            TN__REFUSE(TN_ERR_SHAPE, "multi_dot", "array %d has %lld columns, the next one %lld rows: they must agree",
+                       i - 1, (long long)tn__column_count(a[i - 1]), (long long)tn__row_count(a[i]));
         extent[i] = tn__row_count(a[i]);
     }
     extent[count] = tn__column_count(a[count - 1]);
@@ -117,7 +118,8 @@ tn_array *tn_linalg_multi_dot_with(int count, const tn_array *const *arrays, con
     tn_array *out = opts ? opts->out : NULL;
     tn__node *result = multi_dot(count, arrays);
     if (out && !tn__node_is_error(result) && !tn_is_error(out) && tn_dtype_of(out) != (tn_dtype)result->dtype)
-        result = tn__node_error(tn__error_new(TN_ERR_DTYPE, "multi_dot", "the product is %s and .out %s: expected the same dtype",
+        result = tn__node_error(tn__error_new(TN_ERR_DTYPE, "multi_dot",
+                                              "the product is %s and .out %s: expected the same dtype",
                                               tn_dtype_name((tn_dtype)result->dtype), tn_dtype_name(tn_dtype_of(out))));
     return tn__deliver(call, result, out);
 }

@@ -56,7 +56,8 @@ static tn__node *det(tn__node *a)
     tn__node *part[2];
     determinant("det", a, part);
     TN__PASS_ERROR(part[0]);
-    return tn__binary(TN__OP_MULTIPLY, part[0], tn__cast(tn__unary(TN__OP_EXP, tn__real(part[1])), (tn_dtype)part[0]->dtype));
+    return tn__binary(TN__OP_MULTIPLY, part[0],
+                      tn__cast(tn__unary(TN__OP_EXP, tn__real(part[1])), (tn_dtype)part[0]->dtype));
 }
 
 tn_array *tn_linalg_det(const tn_array *a)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Equations and inverses of arrays of several axes, whose axes in front and behind make the rows and columns of a matrix. */
+/* Equations and inverses of arrays of several axes, whose axes in front and behind make the rows and columns of a
+ * matrix. */
 #include <tanso/linalg.h>
 
 #include "linalg/matrix.h"
@@ -39,7 +40,8 @@ static tn__node *tensorsolve(tn__node *a, tn__node *b, tn_axes axes)
     int ndim = a->shape->ndim, front = b->shape->ndim;
     int64_t size = product(b->shape, 0, front);
     if (front > ndim || product(a->shape, 0, front) != size || product(a->shape, front, ndim) != size)
-        TN__REFUSE(TN_ERR_SHAPE, "tensorsolve", "the axes of the first array do not make as many equations as unknowns");
+        TN__REFUSE(TN_ERR_SHAPE, "tensorsolve",
+                   "the axes of the first array do not make as many equations as unknowns");
     const int64_t square[] = {size, size};
     tn__node *x = tn__solve("tensorsolve", tn__square_operand("tensorsolve", tn__reshape(a, 2, square)),
                             tn__matrix_operand("tensorsolve", tn__reshape(b, 2, (int64_t[]){size, 1}), 1), false);
@@ -57,7 +59,8 @@ static tn__node *tensorinv(tn__node *a, int ind)
     TN__PASS_ERROR(a);
     int ndim = a->shape->ndim;
     if (ind < 1 || ind > ndim || product(a->shape, 0, ind) != product(a->shape, ind, ndim))
-        TN__REFUSE(TN_ERR_SHAPE, "tensorinv", "the first %d of %d axes do not make a square matrix with the others", ind, ndim);
+        TN__REFUSE(TN_ERR_SHAPE, "tensorinv", "the first %d of %d axes do not make a square matrix with the others",
+                   ind, ndim);
     const int64_t square[] = {product(a->shape, 0, ind), product(a->shape, 0, ind)};
     tn__node *x = tn__inverse("tensorinv", tn__square_operand("tensorinv", tn__reshape(a, 2, square)), false);
     TN__PASS_ERROR(x);

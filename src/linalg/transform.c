@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fourier transforms, made of three operations: the complex transform of the last axis, that of real numbers, and the one back to
- * them.
+ * Fourier transforms, made of three operations: the complex transform of the last axis, that of real numbers, and the
+ * one back to them.
  */
 #include <tanso/fft.h>
 #include <tanso/ufunc.h>
@@ -23,7 +23,8 @@ static tn__node *operand(const char *operation, tn__node *a)
         TN__REFUSE(TN_ERR_SHAPE, operation, "expected an array of at least 1 axis");
     if (tn_dtype_is_complex((tn_dtype)a->dtype))
         return a;
-    return tn__cast(a, tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && a->dtype != TN_FLOAT64 ? TN_FLOAT32 : TN_FLOAT64);
+    return tn__cast(a,
+                    tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && a->dtype != TN_FLOAT64 ? TN_FLOAT32 : TN_FLOAT64);
 }
 
 static tn__node *to_complex(tn__node *a)
@@ -98,7 +99,8 @@ static tn__node *last_axis(transform kind, tn__node *a, int64_t n, tn_fft_norm n
         result = tn__conjugate(result);
     bool scaled = norm == TN_FFT_ORTHO || (norm == TN_FFT_FORWARD) != inverse;
     TN__PASS_ERROR(result);
-    return scaled ? tn__with(TN__OP_MULTIPLY, result, norm == TN_FFT_ORTHO ? 1 / sqrt((double)n) : 1 / (double)n) : result;
+    return scaled ? tn__with(TN__OP_MULTIPLY, result, norm == TN_FFT_ORTHO ? 1 / sqrt((double)n) : 1 / (double)n)
+                  : result;
 }
 
 static tn__node *along(transform kind, tn__node *a, int axis, int64_t n, tn_fft_norm norm)
@@ -124,13 +126,15 @@ static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
     a = operand(names[kind], a);
     TN__PASS_ERROR(a);
     if (opts->n < 0)
-        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld", (long long)opts->n);
+        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld",
+                   (long long)opts->n);
     int axis = tn__axis_check(names[kind], opts->axis ? *opts->axis : -1, a->shape->ndim);
     return axis < 0 ? tn__failed() : narrowed(along(kind, a, axis, opts->n, opts->norm), half);
 }
 
 /* Over several axes: `kind` over the last one, `others` over the rest. */
-static tn__node *several(const char *operation, transform kind, transform others, bool two, tn__node *a, const tn_fft_opts *opts)
+static tn__node *several(const char *operation, transform kind, transform others, bool two, tn__node *a,
+                         const tn_fft_opts *opts)
 {
     static const tn_fft_opts defaults = {.n = 0};
     opts = opts ? opts : &defaults;
@@ -139,14 +143,17 @@ static tn__node *several(const char *operation, transform kind, transform others
     TN__PASS_ERROR(a);
     int axis[TN_MAX_NDIM], ndim = a->shape->ndim;
     int count = opts->axes.count ? opts->axes.count : opts->s.ndim ? opts->s.ndim : two ? 2 : ndim;
-    if (count < 1 || count > TN_MAX_NDIM || (opts->s.ndim && opts->s.ndim != count) || (!opts->axes.count && count > ndim))
-        TN__REFUSE(TN_ERR_VALUE, operation, "%d lengths for %d axes of an array of %d: they must agree", opts->s.ndim, count, ndim);
+    if (count < 1 || count > TN_MAX_NDIM || (opts->s.ndim && opts->s.ndim != count) ||
+        (!opts->axes.count && count > ndim))
+        TN__REFUSE(TN_ERR_VALUE, operation, "%d lengths for %d axes of an array of %d: they must agree", opts->s.ndim,
+                   count, ndim);
     for (int i = 0; i < count; i++) {
         axis[i] = tn__axis_check(operation, opts->axes.count ? opts->axes.axis[i] : ndim - count + i, ndim);
         if (axis[i] < 0)
             return tn__failed();
         if (opts->s.ndim && (opts->s.dim[i] == 0 || opts->s.dim[i] < -1))
-            TN__REFUSE(TN_ERR_VALUE, operation, "expected a transform of at least 1 number, got %lld", (long long)opts->s.dim[i]);
+            TN__REFUSE(TN_ERR_VALUE, operation, "expected a transform of at least 1 number, got %lld",
+                       (long long)opts->s.dim[i]);
     }
 #define LENGTH(i) (opts->s.ndim ? opts->s.dim[i] : 0)
     if (kind == RFFT)
@@ -163,8 +170,8 @@ static tn_array *deliver(tn__call call, const char *operation, tn__node *result,
 {
     tn_dtype to = opts && opts->out ? tn_dtype_of(opts->out) : TN_DTYPE_DEFAULT;
     if (to && !tn__node_is_error(result) && !tn_can_cast((tn_dtype)result->dtype, to)) {
-        tn__fail(TN_ERR_DTYPE, operation, "a result of %s loses its kind in an array of %s", tn_dtype_name((tn_dtype)result->dtype),
-                 tn_dtype_name(to));
+        tn__fail(TN_ERR_DTYPE, operation, "a result of %s loses its kind in an array of %s",
+                 tn_dtype_name((tn_dtype)result->dtype), tn_dtype_name(to));
         result = tn__failed();
     }
     return tn__deliver(call, result, opts ? opts->out : NULL);
@@ -183,16 +190,18 @@ ONE(irfft, IRFFT)
 ONE(hfft, HFFT)
 ONE(ihfft, IHFFT)
 
-#define SEVERAL(name, KIND, OTHERS) \
-    tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts) \
-    { \
-        tn__call call = tn__enter(); \
-        return deliver(call, #name "n", several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts), opts); \
-    } \
-    tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts) \
-    { \
-        tn__call call = tn__enter(); \
-        return deliver(call, #name "2", several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts), opts); \
+#define SEVERAL(name, KIND, OTHERS)                                                                                    \
+    tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts)                                        \
+    {                                                                                                                  \
+        tn__call call = tn__enter();                                                                                   \
+        return deliver(call, #name "n", several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts),      \
+                       opts);                                                                                          \
+    }                                                                                                                  \
+    tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts)                                        \
+    {                                                                                                                  \
+        tn__call call = tn__enter();                                                                                   \
+        return deliver(call, #name "2", several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts),       \
+                       opts);                                                                                          \
     }
 SEVERAL(fft, FFT, FFT)
 SEVERAL(ifft, IFFT, IFFT)
@@ -202,7 +211,8 @@ SEVERAL(irfft, IRFFT, IFFT)
 /* ---- frequencies ---- */
 
 /* 0, 1, ... below n, from `negative` on less n; each over n d. */
-static tn__node *frequencies(const char *operation, int64_t n, int64_t count, int64_t negative, double d, const tn_create_opts *opts)
+static tn__node *frequencies(const char *operation, int64_t n, int64_t count, int64_t negative, double d,
+                             const tn_create_opts *opts)
 {
     if (n < 1)
         TN__REFUSE(TN_ERR_VALUE, operation, "expected at least 1 number, got %lld", (long long)n);
