@@ -47,7 +47,8 @@ static bool set_number(const tn__command *command, const tn__flag *flag, const c
     if (*value < '0' || *value > '9' || *end || errno || number > most ||
         (flag->kind == TN__FLAG_COUNT && number == 0)) {
         tn__usage_error(command->name, "%s takes a whole number %s, not '%s'", flag->name,
-                        flag->kind == TN__FLAG_COUNT ? "from 1 to 2147483647" : "from 0 to 18446744073709551615", value);
+                        flag->kind == TN__FLAG_COUNT ? "from 1 to 2147483647" : "from 0 to 18446744073709551615",
+                        value);
         return false;
     }
     if (flag->kind == TN__FLAG_COUNT)

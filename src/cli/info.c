@@ -54,8 +54,8 @@ static void device(tn_device which, const char *about)
         printf("; compute capability %d.%d, %d multiprocessors", info.capability / 10, info.capability % 10,
                info.multiprocessors);
     if (info.driver)
-        printf("; driver for CUDA %d.%d, NVRTC %d.%d", info.driver / 1000, info.driver % 1000 / 10, info.compiler / 1000,
-               info.compiler % 1000 / 10);
+        printf("; driver for CUDA %d.%d, NVRTC %d.%d", info.driver / 1000, info.driver % 1000 / 10,
+               info.compiler / 1000, info.compiler % 1000 / 10);
     putchar('\n');
 }
 

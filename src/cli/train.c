@@ -47,8 +47,9 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number) { interrupted = signal_number; }
 
-/* The first signal ends the run after its step; a second one ends the program as ever. The handler has a stack of its own:
- * oneDNN's products keep their workspace where the stack pointer is, and a signal's frame would be written into it. */
+/* The first signal ends the run after its step; a second one ends the program as ever. The handler has a stack of its
+ * own: oneDNN's products keep their workspace where the stack pointer is, and a signal's frame would be written into
+ * it. */
 static void catch_signals(void)
 {
     static char stack[1 << 16];
@@ -79,7 +80,8 @@ static int check_words(const tn__options *options)
 {
     if (options->out && !*options->out)
         return tn__usage_error("train", "--out needs the name of a folder for the results, not ''");
-    static const char fits[] = "linear:*"; /* what the dataset asks for, which is not known yet: any number stands for it */
+    static const char fits[] = "linear:*"; /* what the dataset asks for, which is not known yet: any number stands for
+                                              it */
     char *model = strdup(options->model ? options->model : fits);
     size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
     if (length >= tail && strcmp(model + length - tail, fits) == 0)

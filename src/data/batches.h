@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include "data/trays.h"
 
-/* The cut of a dataset into minibatches. Used by one thread: the loader's and the prefetching one each have their own. */
+/* The cut of a dataset into minibatches. Used by one thread: the loader's and the prefetching one each have their
+ * own. */
 typedef struct tn__batches {
     const char *x, *t;       /* all samples */
     size_t x_row, t_row;     /* bytes a sample */
@@ -27,12 +28,12 @@ uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch);
 /* Minibatch i of an epoch in a tray; NULL without memory. */
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i);
 
-/* A thread that gathers ahead, epoch after epoch, beginning with minibatch `first` of `epoch`, by an order of its own. NULL
- * if none can be had. */
+/* A thread that gathers ahead, epoch after epoch, beginning with minibatch `first` of `epoch`, by an order of its own.
+ * NULL if none can be had. */
 typedef struct tn__prefetch tn__prefetch;
 tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t first);
-/* Minibatch i of an epoch, which must be the next one; NULL if the thread is late or out of memory: then the caller gathers
- * this one, and the thread goes on after it. */
+/* Minibatch i of an epoch, which must be the next one; NULL if the thread is late or out of memory: then the caller
+ * gathers this one, and the thread goes on after it. */
 tn__tray *tn__prefetch_take(tn__prefetch *prefetch, int64_t epoch, int64_t i);
 /* Goes on from minibatch 0 of another epoch. */
 void tn__prefetch_restart(tn__prefetch *prefetch, int64_t epoch);

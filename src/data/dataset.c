@@ -30,7 +30,8 @@ static tn_status check_pair(const char *operation, const tn__values *x, const tn
     if (x->shape->ndim >= 1 && t->shape->ndim >= 1 && x->shape->dim[0] == t->shape->dim[0])
         return TN_OK;
     return tn__fail(TN_ERR_SHAPE, operation,
-                    "expected x and t with the same number of samples as first extent, got x of shape %s and t of shape %s",
+                    "expected x and t with the same number of samples as first extent, got x of shape %s and t of "
+                    "shape %s",
                     tn__shape_text(x->shape->ndim, x->shape->dim, x_text),
                     tn__shape_text(t->shape->ndim, t->shape->dim, t_text));
 }

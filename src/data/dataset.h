@@ -14,8 +14,8 @@ struct tn_dataset {
     bool is_static;    /* the one for no memory: never freed */
 };
 
-/* A dataset of x and t, which it takes over, or, if status says so, a failed one with the error that was latched last (x
- * and t are dropped). Checks that first extents agree. Never NULL. */
+/* A dataset of x and t, which it takes over, or, if status says so, a failed one with the error that was latched last
+ * (x and t are dropped). Checks that first extents agree. Never NULL. */
 tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values *x, tn__values *t);
 
 /* A permutation of 0..n-1 in order[], by Fisher and Yates with Philox stream `key`. */

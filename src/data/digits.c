@@ -39,8 +39,10 @@ static tn_status parse(const char *text, digits *out)
             bool is_label = j == PIXELS;
             int value = read_number(&text, is_label ? CLASSES - 1 : MOST_PIXEL, is_label ? '\n' : ',');
             if (value < 0)
-                return tn__fail(TN_ERR_INTERNAL, "digits", "line %d, column %d of the embedded digits is not a number in "
-                                "range: this build of the library is damaged", i + 1, j + 1);
+                return tn__fail(TN_ERR_INTERNAL, "digits",
+                                "line %d, column %d of the embedded digits is not a number in "
+                                "range: this build of the library is damaged",
+                                i + 1, j + 1);
             *(is_label ? &out->label[i] : &out->pixel[i][j]) = (unsigned char)value;
         }
     }

@@ -33,7 +33,8 @@ tn_status tn__download_run(const char *url, int fd, const char *path, const tn__
 #define STALL_SECONDS 60L
 
 /*
- * Loaded, not linked: libcurl and the thirty libraries below it take 10 ms to load, and of a hundred runs one downloads.
+ * Loaded, not linked: libcurl and the thirty libraries below it take 10 ms to load, and of a hundred runs one
+ * downloads.
  */
 #define FILE_NAME "libcurl.so.4"
 static struct {
@@ -79,8 +80,8 @@ static size_t receive(char *data, size_t size, size_t count, void *user)
     if (!t->begun)
         begin(t);
     if (t->status == TN_OK && (uint64_t)t->size + bytes > t->how->most_bytes)
-        t->status = tn__fail(TN_ERR_FORMAT, OPERATION, "%s is larger than the %llu bytes expected at most", t->how->file,
-                             (unsigned long long)t->how->most_bytes);
+        t->status = tn__fail(TN_ERR_FORMAT, OPERATION, "%s is larger than the %llu bytes expected at most",
+                             t->how->file, (unsigned long long)t->how->most_bytes);
     while (t->status == TN_OK && left > 0) {
         ssize_t done = write(t->fd, data, left);
         if (done < 0 && errno != EINTR) {
@@ -148,8 +149,10 @@ static tn_status perform(transfer *t, const char *url)
     /* The file has every byte already, or more: the checksum tells. file: URLs say so by these two codes. */
     if (t->have > 0 && (code == 416 || result == CURLE_BAD_DOWNLOAD_RESUME || result == CURLE_RANGE_ERROR))
         return TN_OK;
-    return tn__fail(TN_ERR_IO, OPERATION, "cannot fetch %s: %s; check the network, and call this again to go on where it "
-                    "stopped", url, *reason ? reason : lib.easy_strerror(result));
+    return tn__fail(TN_ERR_IO, OPERATION,
+                    "cannot fetch %s: %s; check the network, and call this again to go on where it "
+                    "stopped",
+                    url, *reason ? reason : lib.easy_strerror(result));
 }
 
 static void load(void)
@@ -158,8 +161,9 @@ static void load(void)
     if (!handle)
         return;
 #define LOAD(name) (*(void **)&lib.name = dlsym(handle, "curl_" #name))
-    lib.complete = LOAD(global_init) && LOAD(easy_init) && LOAD(easy_setopt) && LOAD(easy_getinfo) && LOAD(easy_perform) &&
-                   LOAD(easy_cleanup) && LOAD(easy_strerror) && lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    lib.complete = LOAD(global_init) && LOAD(easy_init) && LOAD(easy_setopt) && LOAD(easy_getinfo) &&
+                   LOAD(easy_perform) && LOAD(easy_cleanup) && LOAD(easy_strerror) &&
+                   lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 #undef LOAD
 }
 
@@ -168,8 +172,10 @@ tn_status tn__download_run(const char *url, int fd, const char *path, const tn__
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
     if (!lib.complete)
-        return tn__fail(TN_ERR_UNSUPPORTED, OPERATION, "cannot load " FILE_NAME " (package libcurl4): install it, or fetch %s by "
-                        "other means, put it beside '%s', and call this again to check it", url, path);
+        return tn__fail(TN_ERR_UNSUPPORTED, OPERATION,
+                        "cannot load " FILE_NAME " (package libcurl4): install it, or fetch %s by "
+                        "other means, put it beside '%s', and call this again to check it",
+                        url, path);
     int64_t have = lseek(fd, 0, SEEK_END);
     if (have < 0)
         return tn__fail_errno(OPERATION, "write", path, errno);

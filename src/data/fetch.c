@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Downloading datasets into the user's cache. A file grows as NAME.part, which a later run goes on with, and gets its name
- * once its checksum is right. The environment variable TANSO_MIRROR names a place (a URL of http, https or file) to take
- * the files from instead of the usual ones; its subfolder of the set's name is tried first.
+ * Downloading datasets into the user's cache. A file grows as NAME.part, which a later run goes on with, and gets its
+ * name once its checksum is right. The environment variable TANSO_MIRROR names a place (a URL of http, https or file)
+ * to take the files from instead of the usual ones; its subfolder of the set's name is tried first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,8 +72,9 @@ static tn_status check_file(const job *j, const char *path)
     tn_status status = file_digest(path, unpacked, digest);
     if (status != TN_OK || strcmp(digest, j->file->md5) == 0)
         return status;
-    return tn__fail(TN_ERR_FORMAT, OPERATION, "'%s' is not %s of %s: expected the MD5 %s%s, found %s; fetch it again", path,
-                    j->file->name, j->set->name, j->file->md5, unpacked ? " of its unpacked contents" : "", digest);
+    return tn__fail(TN_ERR_FORMAT, OPERATION, "'%s' is not %s of %s: expected the MD5 %s%s, found %s; fetch it again",
+                    path, j->file->name, j->set->name, j->file->md5, unpacked ? " of its unpacked contents" : "",
+                    digest);
 }
 
 /* Forgets an error that another attempt may make good. */
@@ -113,7 +114,8 @@ static int open_part(const char *part)
     }
 }
 
-/* From one mirror, going on where the part ends. A part that turns out wrong is emptied, and the mirror asked once more. */
+/* From one mirror, going on where the part ends. A part that turns out wrong is emptied, and the mirror asked once
+ * more. */
 static tn_status fetch_from(const job *j, const char *mirror, const char *part, int fd)
 {
     char *url = tn__format("%s%s", mirror, j->file->name);

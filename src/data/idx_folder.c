@@ -61,8 +61,8 @@ static tn_status images_to_floats(const char *operation, const char *path, const
 static tn_status labels_to_int64(const char *operation, const char *path, const tn__values *labels, tn__values *t)
 {
     if (labels->shape->ndim != 1 || !tn_dtype_is_integer(labels->dtype))
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' holds %s with %d axes: expected labels, integers with one axis", path,
-                        tn__dtypes[labels->dtype].name, labels->shape->ndim);
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' holds %s with %d axes: expected labels, integers with one axis",
+                        path, tn__dtypes[labels->dtype].name, labels->shape->ndim);
     tn_status status = tn__values_new(operation, t, TN_INT64, tn__shape_value(labels->shape));
     if (status != TN_OK)
         return status;
@@ -91,8 +91,9 @@ static tn_status load_pair(const char *operation, const char *image_path, const 
         status = images_to_floats(operation, image_path, &images, x);
     tn__values_free(&images);
     if (status == TN_OK && x->shape->dim[0] != t->shape->dim[0])
-        status = tn__fail(TN_ERR_FORMAT, operation, "'%s' holds %lld images and '%s' %lld labels: expected as many of each",
-                          image_path, (long long)x->shape->dim[0], label_path, (long long)t->shape->dim[0]);
+        status =
+            tn__fail(TN_ERR_FORMAT, operation, "'%s' holds %lld images and '%s' %lld labels: expected as many of each",
+                     image_path, (long long)x->shape->dim[0], label_path, (long long)t->shape->dim[0]);
     return status;
 }
 
@@ -111,11 +112,15 @@ static tn_dataset *load_folder(const char *operation, const char *folder, tn_spl
     if (images && labels)
         status = load_pair(operation, images, labels, &x, &t);
     else if (!is_folder(folder))
-        status = tn__fail(TN_ERR_IO, operation, "there is no folder '%s': expected one that holds %s[.gz] and the other "
-                          "files of an IDX dataset, named like MNIST's", folder ? folder : "NULL", stem[0]);
+        status = tn__fail(TN_ERR_IO, operation,
+                          "there is no folder '%s': expected one that holds %s[.gz] and the other "
+                          "files of an IDX dataset, named like MNIST's",
+                          folder ? folder : "NULL", stem[0]);
     else
-        status = tn__fail(TN_ERR_IO, operation, "the folder '%s' holds no readable %s[.gz]: expected the files of an IDX "
-                          "dataset, named like MNIST's", folder, images ? stem[1] : stem[0]);
+        status = tn__fail(TN_ERR_IO, operation,
+                          "the folder '%s' holds no readable %s[.gz]: expected the files of an IDX "
+                          "dataset, named like MNIST's",
+                          folder, images ? stem[1] : stem[0]);
     tn__free(images);
     tn__free(labels);
     return tn__dataset_make(operation, status, &x, &t);
@@ -136,7 +141,8 @@ static bool holds_files(const char *folder, tn_split_kind split)
     return found;
 }
 
-/* Both sets have files of the same names: TANSO_DATA itself counts as holding Fashion-MNIST only if its name says so. */
+/* Both sets have files of the same names: TANSO_DATA itself counts as holding Fashion-MNIST only if its name says
+ * so. */
 static bool may_hold(const char *folder, const tn__set *set)
 {
     bool says_fashion = strstr(folder, "fashion") != NULL;
@@ -158,9 +164,10 @@ static char *find_set(const tn__set *set, tn_split_kind split)
     folder = tn__set_cache(set->name, set);
     if (!folder || holds_files(folder, split))
         return folder;
-    tn__fail(TN_ERR_IO, set->name, "its files are neither in $TANSO_DATA (%s) nor in the cache, '%s'; run `tanso data fetch "
-             "%s`, or set TANSO_DATA to a folder that holds %s.gz and the others", data ? data : "not set", folder,
-             set->name, stems[split == TN_TEST][0]);
+    tn__fail(TN_ERR_IO, set->name,
+             "its files are neither in $TANSO_DATA (%s) nor in the cache, '%s'; run `tanso data fetch "
+             "%s`, or set TANSO_DATA to a folder that holds %s.gz and the others",
+             data ? data : "not set", folder, set->name, stems[split == TN_TEST][0]);
     tn__free(folder);
     return NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and minibatches are
- * gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into trays, ahead on a thread where
- * that pays and is not turned off, and the batch's arrays are pointed at them. Minibatches in order need no gathering: on the CPU
- * they are views of the dataset.
+ * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and
+ * minibatches are gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into
+ * trays, ahead on a thread where that pays and is not turned off, and the batch's arrays are pointed at them.
+ * Minibatches in order need no gathering: on the CPU they are views of the dataset.
  */
 #include <string.h>
 #include "core/memory.h"
@@ -58,8 +58,8 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     if (status != TN_OK)
         return dataset->error ? tn__error_raise(dataset->error) : tn__fail_memory(operation, sizeof *dataset);
     if (opts->batch < 0)
-        return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more (0: %d), got %lld", DEFAULT_BATCH,
-                        (long long)opts->batch);
+        return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more (0: %d), got %lld",
+                        DEFAULT_BATCH, (long long)opts->batch);
     if (!(loader->device = tn__device_get(opts->device)) ||
         (status = tn__host_view_of(operation, dataset->x, &loader->x)) != TN_OK ||
         (status = tn__host_view_of(operation, dataset->t, &loader->t)) != TN_OK)
@@ -267,7 +267,8 @@ static bool deliver(tn_loader *loader, int64_t size)
     bool done = true;
     if (loader->resident) {
         tn__resident_batch(loader->resident, loader->epoch, loader->next, loader->place_handle, node);
-        done = point(&loader->place_handle, node[2]) && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
+        done = point(&loader->place_handle, node[2]) && point(&loader->x_handle, node[0]) &&
+               point(&loader->t_handle, node[1]);
         if (done) { /* a step computes the place; the samples are there as long as the dataset is */
             tn__pending_leave(loader->x_handle);
             tn__pending_leave(loader->t_handle);
@@ -285,8 +286,8 @@ static bool deliver(tn_loader *loader, int64_t size)
     return done;
 }
 
-/* A place that no step has computed, as in an evaluation, is told anew: left pending, it would come along with the first step that
- * follows, which would be another graph than the others. */
+/* A place that no step has computed, as in an evaluation, is told anew: left pending, it would come along with the
+ * first step that follows, which would be another graph than the others. */
 static void drop_place(tn_loader *loader)
 {
     if (!loader->place_handle || !tn__node_pending(loader->place_handle->node))

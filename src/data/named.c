@@ -35,7 +35,7 @@ tn_dataset *tn_dataset_named(const char *name, tn_split_kind split)
     const char *near = tn__nearest_name(name, tn__dataset_names, tn__dataset_name_count);
     tn_status status = tn__fail(TN_ERR_NAME, "dataset_named",
                                 "no dataset or folder is called '%s'%s%s%s are digits, mnist, fashion-mnist, spiral, "
-                                "sine, and folders of IDX files", name, near ? ": did you mean '" : "", near ? near : "",
-                                near ? "'? There" : "; there");
+                                "sine, and folders of IDX files",
+                                name, near ? ": did you mean '" : "", near ? near : "", near ? "'? There" : "; there");
     return tn__dataset_make("dataset_named", status, &none, &none);
 }

@@ -53,8 +53,10 @@ char *tn__set_cache(const char *operation, const tn__set *set)
         below = "/.cache";
     }
     if (!base || !*base) {
-        tn__fail(TN_ERR_IO, operation, "there is no folder for %s: neither XDG_CACHE_HOME nor HOME is set; set one of them, "
-                 "or TANSO_DATA to a folder that holds the files", set->name);
+        tn__fail(TN_ERR_IO, operation,
+                 "there is no folder for %s: neither XDG_CACHE_HOME nor HOME is set; set one of them, "
+                 "or TANSO_DATA to a folder that holds the files",
+                 set->name);
         return NULL;
     }
     char *path = tn__format("%s%s/tanso/%s", base, below, set->name);

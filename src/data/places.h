@@ -25,8 +25,8 @@ const tn__set *tn__set_asked(const char *operation, const char *name);
 extern const tn__set tn__sets[];
 extern const int tn__set_count;
 
-/* The folder of a set in the user's cache, ($XDG_CACHE_HOME or ~/.cache)/tanso/NAME, for the caller to free; NULL with a
- * latched error. */
+/* The folder of a set in the user's cache, ($XDG_CACHE_HOME or ~/.cache)/tanso/NAME, for the caller to free; NULL with
+ * a latched error. */
 char *tn__set_cache(const char *operation, const tn__set *set);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gathering minibatches ahead on a thread. Waking a thread costs more than handing over a minibatch, so the worker sleeps
- * until half of the ring is used up and then fills it. The taker never sleeps: where the worker is late, as on a machine
- * whose cores are all busy, it does that minibatch itself, which takes microseconds where a turn of the scheduler takes
- * milliseconds.
+ * Gathering minibatches ahead on a thread. Waking a thread costs more than handing over a minibatch, so the worker
+ * sleeps until half of the ring is used up and then fills it. The taker never sleeps: where the worker is late, as on a
+ * machine whose cores are all busy, it does that minibatch itself, which takes microseconds where a turn of the
+ * scheduler takes milliseconds.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -17,14 +17,15 @@ struct tn__resident {
     int64_t labels_below; /* targets lie in 0..labels_below-1; 0: not known */
     tn__batches batches;
     bool shuffle;
-    /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that an epoch
-     * begins without waiting for it. */
+    /* The order of an epoch, on the device. The next one is drawn bit by bit, with each minibatch some steps, so that
+     * an epoch begins without waiting for it. */
     tn__node *order, *next_order;
     tn__storage *order_place[2]; /* of their memory, by turns */
     int turn;
     int64_t order_epoch, next_epoch;
     tn__shuffling shuffling;
-    tn__node *first;    /* where the last minibatch begins: held, so that no step overwrites it and all its kernels may read it */
+    tn__node *first;    /* where the last minibatch begins: held, so that no step overwrites it and all its kernels may
+                           read it */
     int64_t next_first; /* where the minibatch after the last one begins: what its place is when it has been computed */
     uint64_t failures;   /* of the device's runs, so far */
 };
@@ -32,7 +33,9 @@ struct tn__resident {
 bool tn__resident_fits(const tn__device *device, size_t bytes)
 {
     tn_memory_info memory = tn__allocator_stats(device->allocator);
-    size_t most = memory.limit && memory.limit < memory.total ? memory.limit : memory.total ? memory.total : memory.limit;
+    size_t most = memory.limit && memory.limit < memory.total ? memory.limit
+                  : memory.total                              ? memory.total
+                                                              : memory.limit;
     return most == 0 || bytes <= (most > memory.used ? most - memory.used : 0) / SHARE;
 }
 
@@ -67,8 +70,8 @@ static tn__node *upload(const void *data, tn_dtype dtype, const tn__shape *shape
     return tn__node_is_error(node) ? NULL : tn__node_retain(node);
 }
 
-/* The order drawn, as a value that is held; in one of two places by turns, so that a step finds its operands where it found them
- * before. A place that something else still holds is left to that. */
+/* The order drawn, as a value that is held; in one of two places by turns, so that a step finds its operands where it
+ * found them before. A place that something else still holds is left to that. */
 static tn__node *upload_order(tn__resident *r)
 {
     const tn__shape *shape = tn__shape_intern(1, &r->batches.count);
@@ -177,8 +180,8 @@ static tn__node *integer(const tn__resident *r, int64_t value, const tn__shape *
     return tn__const_scalar((tn__scalar){.bits = (uint64_t)value}, TN_INT64, shape, r->device);
 }
 
-/* Where the minibatch begins, as a value on the device: what the step of the last minibatch has computed, if it has. A number given
- * to each step would be another parameter of its kernels each time. */
+/* Where the minibatch begins, as a value on the device: what the step of the last minibatch has computed, if it has. A
+ * number given to each step would be another parameter of its kernels each time. */
 static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *place)
 {
     const int64_t one = 1;
@@ -225,7 +228,8 @@ void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_arra
             tn__node_release(r->first);
         r->first = at;
         tn__node *x_at = places(r, at, size);
-        /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its own. */
+        /* With a zero that x has not, so that each is computed where it is used and neither needs a kernel of its
+         * own. */
         tn__node *t_at = tn__binary(TN__OP_ADD, x_at, integer(r, 0, x_at->shape));
         node[0] = rows(r->x, samples(r, x_at), 0);
         node[1] = rows(r->t, samples(r, t_at), r->labels_below);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dataset in the memory of a device that the host cannot write to at once. Its arrays are copied there once, and each epoch
- * its order; a minibatch is then a gather of rows that is recorded, not computed: it becomes part of the graph that uses it. Its
- * position in the epoch is a value on the device that each step moves on, so that all steps are the same to whoever starts them.
+ * A dataset in the memory of a device that the host cannot write to at once. Its arrays are copied there once, and each
+ * epoch its order; a minibatch is then a gather of rows that is recorded, not computed: it becomes part of the graph
+ * that uses it. Its position in the epoch is a value on the device that each step moves on, so that all steps are the
+ * same to whoever starts them.
  */
 #ifndef TN_DATA_RESIDENT_H
 #define TN_DATA_RESIDENT_H
@@ -19,9 +20,9 @@ bool tn__resident_fits(const tn__device *device, size_t bytes);
 tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, const tn__batches *batches, bool shuffle,
                                tn__device *device);
 void tn__resident_free(tn__resident *resident);
-/* Minibatch i of an epoch as pending nodes, on the list of temporaries: x, t, and where the next minibatch begins. The caller keeps
- * the last in a handle, which an optimizer's step computes with its other results, and hands that in the next time (`place`,
- * NULL: none yet); one that nobody has computed is copied to the device instead. */
+/* Minibatch i of an epoch as pending nodes, on the list of temporaries: x, t, and where the next minibatch begins. The
+ * caller keeps the last in a handle, which an optimizer's step computes with its other results, and hands that in the
+ * next time (`place`, NULL: none yet); one that nobody has computed is copied to the device instead. */
 void tn__resident_batch(tn__resident *resident, int64_t epoch, int64_t i, const tn_array *place, tn__node *node[3]);
 
 #endif

@@ -54,7 +54,8 @@ tn_dataset *tn_spiral(int64_t per_class, uint64_t seed)
     int64_t count;
     tn_status status = check_count("spiral", per_class);
     if (status == TN_OK && __builtin_mul_overflow(per_class, (int64_t)ARMS, &count))
-        status = tn__fail(TN_ERR_VALUE, "spiral", "%lld points a class are more than memory holds", (long long)per_class);
+        status =
+            tn__fail(TN_ERR_VALUE, "spiral", "%lld points a class are more than memory holds", (long long)per_class);
     if (status == TN_OK)
         status = allocate("spiral", count, 2, &x, TN_INT64, (tn_shape){1, {count}}, &t);
     if (status == TN_OK)

@@ -17,9 +17,10 @@ static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
                                             tn_dtype_name((tn_dtype)x->dtype)));
     int ndim = x->shape->ndim;
     if (ndim == TN_MAX_NDIM)
-        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "embedding",
-                                            "expected indices of at most %d axes, as the features become one more; got %d",
-                                            TN_MAX_NDIM - 1, ndim));
+        return tn__node_error(
+            tn__error_new(TN_ERR_SHAPE, "embedding",
+                          "expected indices of at most %d axes, as the features become one more; got %d",
+                          TN_MAX_NDIM - 1, ndim));
     tn__node *w = tn__slot_node(layer, 0);
     int64_t features = w->shape->dim[1], count = x->shape->size;
     const tn__shape *rows = tn__shape_intern(2, (int64_t[]){count, features});
@@ -44,7 +45,8 @@ tn_layer *tn_embedding(int64_t count, int64_t features)
 {
     if (count < 1 || features < 1)
         return tn__layer_error(tn__error_new(TN_ERR_VALUE, "embedding",
-                                             "expected a table of at least one row and feature, got %" PRId64 " and %" PRId64,
+                                             "expected a table of at least one row and feature, got %" PRId64
+                                             " and %" PRId64,
                                              count, features));
     tn_layer *layer = tn__layer_make(&embedding_kind);
     if (layer->is_static)
@@ -85,9 +87,9 @@ static const tn__layer_kind layer_norm_kind = {"layer_norm", layer_norm_forward,
 tn_layer *tn_layer_norm(int64_t features, double eps)
 {
     if (features < 0 || !(eps >= 0) || !isfinite(eps))
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "layer_norm",
-                                             "expected features >= 0 (0: inferred) and eps >= 0, got %" PRId64 " and %g",
-                                             features, eps));
+        return tn__layer_error(
+            tn__error_new(TN_ERR_VALUE, "layer_norm",
+                          "expected features >= 0 (0: inferred) and eps >= 0, got %" PRId64 " and %g", features, eps));
     tn_layer *layer = tn__layer_make(&layer_norm_kind);
     if (layer->is_static)
         return layer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions over nodes that layers and losses share, and those of them that are public. Reductions keep their axes, so that
- * rows stay rows and the compiler can hold them in place.
+ * Functions over nodes that layers and losses share, and those of them that are public. Reductions keep their axes, so
+ * that rows stay rows and the compiler can hold them in place.
  */
 #include "nn/functions.h"
 
@@ -87,11 +87,13 @@ tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)
     if (tn__node_is_error(x) || ratio == 0)
         return x;
     if (!tn_dtype_is_float((tn_dtype)x->dtype))
-        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "dropout", "expected a floating input, got %s: cast it with tn_cast",
+        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "dropout",
+                                            "expected a floating input, got %s: cast it with tn_cast",
                                             tn_dtype_name((tn_dtype)x->dtype)));
     if (!generator)
         generator = tn_default_generator();
-    tn__node *random = tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, generator->counter);
+    tn__node *random =
+        tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, generator->counter);
     generator->counter += (uint64_t)(x->shape->size + 3) / 4; /* four numbers a block of Philox */
     tn__node *kept = tn__with(TN__OP_GREATER_EQUAL, random, ratio);
     return tn__where(kept, tn__with(TN__OP_MULTIPLY, x, 1 / (1 - ratio)), tn__const_like(x, 0));

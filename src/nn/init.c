@@ -97,7 +97,8 @@ tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts
     if (filled.dtype == TN_DTYPE_DEFAULT)
         filled.dtype = TN_FLOAT32;
     if ((int)init.kind < 0 || init.kind >= TN_INIT_COUNT)
-        return failed(tn__error_new(TN_ERR_VALUE, operation, "expected a kind below TN_INIT_COUNT, got %d", (int)init.kind));
+        return failed(
+            tn__error_new(TN_ERR_VALUE, operation, "expected a kind below TN_INIT_COUNT, got %d", (int)init.kind));
     if (!tn_dtype_is_float(filled.dtype))
         return failed(tn__error_new(TN_ERR_DTYPE, operation, "expected a floating dtype, got %s",
                                     tn_dtype_name(filled.dtype)));

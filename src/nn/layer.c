@@ -121,7 +121,8 @@ const char *tn__layer_name(const tn_layer *layer)
 static tn__node *node_out_of_scope(const tn_layer *layer, const tn_array *y)
 {
     if (!y)
-        return tn__node_error(tn__error_new(TN_ERR_VALUE, tn__layer_name(layer), "the layer's function returned NULL; expected an array"));
+        return tn__node_error(tn__error_new(TN_ERR_VALUE, tn__layer_name(layer),
+                                            "the layer's function returned NULL; expected an array"));
     tn__node *node = tn__node_of(y, tn__layer_name(layer));
     if (tn__node_is_error(node))
         return tn__node_error(tn__error_retain(node->error));

@@ -3,8 +3,8 @@
  * What a layer is inside the library: its kind, its slots for parameters, its children.
  *
  * A slot is a parameter by name with the shape it must have; an extent of -1 stands for the layer's number of input
- * features while that is still to be inferred (all such extents of one layer are the same number). Its array is made, by the
- * slot's initialiser, as soon as the shape is known.
+ * features while that is still to be inferred (all such extents of one layer are the same number). Its array is made,
+ * by the slot's initialiser, as soon as the shape is known.
  */
 #ifndef TN_NN_LAYER_H
 #define TN_NN_LAYER_H
@@ -29,8 +29,8 @@ typedef struct tn__child {
 
 typedef struct tn__layer_kind {
     const char *name;
-    /* The function of the layer over nodes (borrowed ones, see array/node.h): no handles are made, so that the compiler sees
-     * that nobody looks at what lies between. */
+    /* The function of the layer over nodes (borrowed ones, see array/node.h): no handles are made, so that the compiler
+     * sees that nobody looks at what lies between. */
     tn__node *(*forward)(tn_layer *layer, tn__node *x);
     /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
     void (*describe)(const tn_layer *layer, tn__text *text);
@@ -89,8 +89,8 @@ void tn__layer_changed(tn_layer *layer);
 tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init);
 /* Checks that a new parameter or child may have this name. */
 tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name);
-/* Makes the arrays of all slots still to be inferred, for `features` input features, on the layer's device or, when none was
- * chosen, on `device`. */
+/* Makes the arrays of all slots still to be inferred, for `features` input features, on the layer's device or, when
+ * none was chosen, on `device`. */
 tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device);
 /* The node of a slot's array. */
 static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
@@ -99,11 +99,12 @@ static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 }
 
 /* ---- params.c ---- */
-/* The flat list of parameters that have arrays, made anew when the layer has changed; false and latched without memory. */
+/* The flat list of parameters that have arrays, made anew when the layer has changed; false and latched without
+ * memory. */
 bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 
-/* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it before the
- * parameter is used. Allocates nothing: it can't fail, and can be undone. */
+/* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it
+ * before the parameter is used. Allocates nothing: it can't fail, and can be undone. */
 void tn__param_point(tn_array *param, tn__node *node);
 
 /* ---- layer_io.c ---- */

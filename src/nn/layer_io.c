@@ -37,8 +37,8 @@ static tn_status archive_slot(tn_layer *layer, tn__slot *slot, const char *path,
 {
     if (!slot->value)
         return tn__fail(TN_ERR_STATE, "layer_save",
-                        "'%s' of the %s has no shape yet: call tn_forward once, or give the input size, before saving", path,
-                        tn__layer_name(layer));
+                        "'%s' of the %s has no shape yet: call tn_forward once, or give the input size, before saving",
+                        path, tn__layer_name(layer));
     return tn_archive_add(archive, path, slot->value);
 }
 
@@ -92,10 +92,11 @@ static tn_status not_in_file(const loading *load, const tn__slot *slot, const ch
         names[i] = tn_archive_name(load->archive, i);
     const char *near = names ? tn__nearest_name(path, names, count) : NULL;
     char text[TN__SHAPE_TEXT];
-    tn_status status = tn__fail(TN_ERR_NAME, "layer_load",
-                                "%s holds no '%s' (shape %s) among its %d arrays%s%s%s: was it saved from another network?",
-                                load->file, path, slot_shape_text(&slot->shape, text), count, near ? "; the nearest is '" : "",
-                                near ? near : "", near ? "'" : "");
+    tn_status status =
+        tn__fail(TN_ERR_NAME, "layer_load",
+                 "%s holds no '%s' (shape %s) among its %d arrays%s%s%s: was it saved from another network?",
+                 load->file, path, slot_shape_text(&slot->shape, text), count, near ? "; the nearest is '" : "",
+                 near ? near : "", near ? "'" : "");
     tn__free(names);
     return status;
 }
@@ -128,8 +129,9 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
     tn_shape shape = tn_shape_of(stored);
     char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
     if (!shape_fits(load, layer, &slot->shape, &shape))
-        return tn__fail(TN_ERR_SHAPE, "layer_load", "'%s' has shape %s in %s, and the network's is %s: it was saved from another one",
-                        path, tn__shape_text(shape.ndim, shape.dim, got), load->file, slot_shape_text(&slot->shape, wanted));
+        return tn__fail(TN_ERR_SHAPE, "layer_load",
+                        "'%s' has shape %s in %s, and the network's is %s: it was saved from another one", path,
+                        tn__shape_text(shape.ndim, shape.dim, got), load->file, slot_shape_text(&slot->shape, wanted));
     if (!tn_dtype_is_float(tn_dtype_of(stored)))
         return tn__fail(TN_ERR_DTYPE, "layer_load", "'%s' is %s in %s, and parameters are floating", path,
                         tn_dtype_name(tn_dtype_of(stored)), load->file);

@@ -8,11 +8,11 @@
 static tn__node *misfit(const tn__node *x, const tn__node *w)
 {
     char text[TN__SHAPE_TEXT], weights[TN__SHAPE_TEXT];
-    return tn__node_error(tn__error_new(
-        TN_ERR_SHAPE, "linear",
-        "expected inputs whose last extent is %" PRId64 ", the rows of W %s; got %s: reshape the input, or make the layer anew",
-        w->shape->dim[0], tn__shape_text(w->shape->ndim, w->shape->dim, weights),
-        tn__shape_text(x->shape->ndim, x->shape->dim, text)));
+    return tn__node_error(tn__error_new(TN_ERR_SHAPE, "linear",
+                                        "expected inputs whose last extent is %" PRId64
+                                        ", the rows of W %s; got %s: reshape the input, or make the layer anew",
+                                        w->shape->dim[0], tn__shape_text(w->shape->ndim, w->shape->dim, weights),
+                                        tn__shape_text(x->shape->ndim, x->shape->dim, text)));
 }
 
 static tn__node *linear_forward(tn_layer *layer, tn__node *x)

@@ -29,9 +29,9 @@ static bool check_same_shape(const char *operation, const char *a_name, const tn
     if (a->shape == b->shape)
         return true;
     char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
-    tn__fail(TN_ERR_SHAPE, operation, "expected %s and %s of one shape, got %s and %s: nothing is broadcast here; reshape one",
-             a_name, b_name, tn__shape_text(a->shape->ndim, a->shape->dim, text),
-             tn__shape_text(b->shape->ndim, b->shape->dim, other));
+    tn__fail(TN_ERR_SHAPE, operation,
+             "expected %s and %s of one shape, got %s and %s: nothing is broadcast here; reshape one", a_name, b_name,
+             tn__shape_text(a->shape->ndim, a->shape->dim, text), tn__shape_text(b->shape->ndim, b->shape->dim, other));
     return false;
 }
 
@@ -46,9 +46,9 @@ static bool check_classes(const char *operation, const tn__node *x, const tn__no
         return false;
     }
     if (labels->ndim != 1 || labels->dim[0] != scores->dim[0]) {
-        tn__fail(TN_ERR_SHAPE, operation, "expected labels of shape (%" PRId64 ",), one a row of the scores %s; got %s%s",
-                 scores->dim[0], tn__shape_text(scores->ndim, scores->dim, text),
-                 tn__shape_text(labels->ndim, labels->dim, other),
+        tn__fail(TN_ERR_SHAPE, operation,
+                 "expected labels of shape (%" PRId64 ",), one a row of the scores %s; got %s%s", scores->dim[0],
+                 tn__shape_text(scores->ndim, scores->dim, text), tn__shape_text(labels->ndim, labels->dim, other),
                  labels == scores ? ": one-hot labels become numbers with tn_argmax" : "");
         return false;
     }

@@ -18,8 +18,9 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* Gram-Schmidt, each projection done twice, which is enough for orthogonality to rounding (Giraud, Langou, Rozloznik 2005).
- * The factor R it leaves out has a positive diagonal, so the result is uniform among orthogonal matrices (Mezzadri 2007). */
+/* Gram-Schmidt, each projection done twice, which is enough for orthogonality to rounding (Giraud, Langou, Rozloznik
+ * 2005). The factor R it leaves out has a positive diagonal, so the result is uniform among orthogonal matrices
+ * (Mezzadri 2007). */
 static void orthonormalize(double *rows, int64_t count, int64_t length)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -126,8 +126,8 @@ static tn_array *no_such_param(const tn__param *items, int count, const char *pa
         tn__fail(TN_ERR_NAME, "param_named", "there is no parameter '%s': did you mean '%s'?", path, near);
     else
         tn__fail(TN_ERR_NAME, "param_named",
-                 "there is no parameter '%s' among the layer's %d; those to be inferred come with the first forward", path,
-                 count);
+                 "there is no parameter '%s' among the layer's %d; those to be inferred come with the first forward",
+                 path, count);
     tn__free(names);
     return last_failure();
 }

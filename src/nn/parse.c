@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks written as words: "linear:1000 sigmoid linear:10". A word is a name and its arguments, separated by colons. */
+/* Networks written as words: "linear:1000 sigmoid linear:10". A word is a name and its arguments, separated by
+ * colons. */
 #include "nn/layer.h"
 
 #include <math.h>
@@ -114,8 +115,8 @@ tn_layer *tn__layer_from_word(const char *operation, const char *word)
     char copy[LONGEST_WORD + 1];
     size_t length = strlen(word);
     if (length > LONGEST_WORD)
-        return tn__layer_error(tn__error_new(TN_ERR_NAME, operation, "a word of %zu characters is no layer: '%.40s...'", length,
-                                             word));
+        return tn__layer_error(
+            tn__error_new(TN_ERR_NAME, operation, "a word of %zu characters is no layer: '%.40s...'", length, word));
     memcpy(copy, word, length + 1);
     char *rest = strchr(copy, ':');
     if (rest)
@@ -134,11 +135,12 @@ tn_layer *tn__layer_from_word(const char *operation, const char *word)
         if ((rest = strchr(rest, ':')))
             *rest++ = 0;
         if (given == row->allowed)
-            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s, and '%s' is one argument too many",
-                                                 word, row->usage, argument));
+            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation,
+                                                 "'%s': expected %s, and '%s' is one argument too many", word,
+                                                 row->usage, argument));
         if (!read_number(argument, row->whole[given], &arguments[given]))
-            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s, and '%s' is no %snumber", word,
-                                                 row->usage, argument, row->whole[given] ? "whole " : ""));
+            return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s, and '%s' is no %snumber",
+                                                 word, row->usage, argument, row->whole[given] ? "whole " : ""));
     }
     if (given < row->required)
         return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation, "'%s': expected %s", word, row->usage));

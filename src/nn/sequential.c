@@ -70,9 +70,10 @@ tn_layer *tn_sequential_of(int count, tn_layer *const *layers)
 tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation)
 {
     if (count < 1 || !sizes || !activation)
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "mlp",
-                                             "expected at least one size and the name of an activation, got %d sizes and %s",
-                                             count, activation ? activation : "no name"));
+        return tn__layer_error(
+            tn__error_new(TN_ERR_VALUE, "mlp",
+                          "expected at least one size and the name of an activation, got %d sizes and %s", count,
+                          activation ? activation : "no name"));
     int total = 2 * count - 1;
     tn_layer **layers = tn__calloc((size_t)total, sizeof *layers);
     if (!layers) {

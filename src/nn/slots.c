@@ -18,7 +18,8 @@ tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, con
     for (size_t i = 0; i < layer->child_count && !taken; i++)
         taken = strcmp(layer->children[i].name, name) == 0;
     if (taken)
-        return tn__fail(TN_ERR_NAME, operation, "the %s has a parameter or child named '%s' already: choose another name",
+        return tn__fail(TN_ERR_NAME, operation,
+                        "the %s has a parameter or child named '%s' already: choose another name",
                         tn__layer_name(layer), name);
     return TN_OK;
 }
@@ -69,7 +70,8 @@ static tn_status make_slot_array(tn__slot *slot, int64_t features, tn_device dev
 static tn__slot *new_slot(tn_layer *layer, const char *operation, const char *name)
 {
     char *copy = tn__strdup(name);
-    if (!copy || !tn__grow((void **)&layer->slots, &layer->slot_capacity, layer->slot_count + 1, sizeof *layer->slots)) {
+    if (!copy ||
+        !tn__grow((void **)&layer->slots, &layer->slot_capacity, layer->slot_count + 1, sizeof *layer->slots)) {
         tn__free(copy);
         tn__fail_memory(operation, sizeof *layer->slots);
         return NULL;

@@ -4,7 +4,8 @@
 
 static tn__node *clipped_value(tn__node *g, double limit)
 {
-    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, g, tn__const_like(g, -limit)), tn__const_like(g, limit));
+    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, g, tn__const_like(g, -limit)),
+                      tn__const_like(g, limit));
 }
 
 /* min(1, limit / norm) of all gradients together, as a 0-d array of at least float32; NULL if there are none. */

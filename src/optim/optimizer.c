@@ -29,7 +29,8 @@ static void rules_with(unsigned bit, char *text, size_t size)
     text[0] = 0;
     for (int i = 0; i < tn__optimizer_rule_count && length < size; i++) {
         if (tn__optimizer_rules[i].fields & bit)
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", tn__optimizer_rules[i].name);
+            length +=
+                (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", tn__optimizer_rules[i].name);
     }
 }
 
@@ -48,12 +49,12 @@ static tn_status settle(const char *operation, const tn__optimizer_rule *rule, u
         if (!(rule->fields & bit)) {
             char others[80];
             rules_with(bit, others, sizeof others);
-            return tn__fail(TN_ERR_VALUE, operation, "%s has no use for %s, which belongs to %s: leave it out", rule->name,
-                            field->name, others);
+            return tn__fail(TN_ERR_VALUE, operation, "%s has no use for %s, which belongs to %s: leave it out",
+                            rule->name, field->name, others);
         }
         if (!(*value >= 0 && *value < field->below) || (*value == 0 && field->positive))
-            return tn__fail(TN_ERR_VALUE, operation, "expected %s %s 0%s, got %g", field->name, field->positive ? ">" : ">=",
-                            field->below == 1 ? " and < 1" : " and finite", *value);
+            return tn__fail(TN_ERR_VALUE, operation, "expected %s %s 0%s, got %g", field->name,
+                            field->positive ? ">" : ">=", field->below == 1 ? " and < 1" : " and finite", *value);
     }
     return TN_OK;
 }
@@ -225,7 +226,8 @@ tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, 
         return status;
     if (!hook)
         return tn__fail(TN_ERR_VALUE, "optimizer_add_hook", "expected a function, got NULL");
-    if (!tn__grow((void **)&optimizer->hooks, &optimizer->hook_capacity, optimizer->hook_count + 1, sizeof *optimizer->hooks))
+    if (!tn__grow((void **)&optimizer->hooks, &optimizer->hook_capacity, optimizer->hook_count + 1,
+                  sizeof *optimizer->hooks))
         return tn__fail_memory("optimizer_add_hook", sizeof *optimizer->hooks);
     optimizer->hooks[optimizer->hook_count++] = (tn__hook){.run = hook, .user = user};
     return TN_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an optimizer is inside: a row of the table of rules, its settings, and for each parameter the arrays that the rule
- * remembers from step to step.
+ * What an optimizer is inside: a row of the table of rules, its settings, and for each parameter the arrays that the
+ * rule remembers from step to step.
  */
 #ifndef TN_OPTIM_OPTIMIZER_H
 #define TN_OPTIM_OPTIMIZER_H
@@ -12,8 +12,8 @@
 
 #define TN__MAX_STATE 2
 
-/* What a rule sees of a step. Everything here becomes constants of the graph, which are arguments of kernels: a new learning
- * rate or step needs no new plan. */
+/* What a rule sees of a step. Everything here becomes constants of the graph, which are arguments of kernels: a new
+ * learning rate or step needs no new plan. */
 typedef struct tn__settings {
     tn_optimizer_opts set;
     double correction1, correction2; /* Adam: 1 - beta^t */

@@ -21,7 +21,8 @@ static const tn__optimizer_rule *find_rule(const char *name)
     if (near)
         tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': did you mean '%s'?", name, near);
     else
-        tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': expected sgd, momentum, nesterov, adam or adamw", name);
+        tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': expected sgd, momentum, nesterov, adam or adamw",
+                 name);
     return NULL;
 }
 
@@ -45,7 +46,8 @@ static int find_field(const tn__optimizer_rule *rule, const char *name)
     for (int i = 0; i < count; i++)
         tn__text_addf(&all, "%s%s", !i ? "" : i + 1 < count ? ", " : " or ", names[i]);
     char *list = tn__text_take(&all);
-    tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': expected %s", rule->name, name, list ? list : "one of its own");
+    tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': expected %s", rule->name, name,
+             list ? list : "one of its own");
     tn__free(list);
     return -1;
 }
@@ -82,7 +84,8 @@ tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer)
 {
     if (!text || !*text)
         return tn__optimizer_error(tn__error_new(TN_ERR_VALUE, operation,
-                                                 "expected words such as \"sgd:lr=0.01\", got %s", text ? "none" : "NULL"));
+                                                 "expected words such as \"sgd:lr=0.01\", got %s",
+                                                 text ? "none" : "NULL"));
     char *name = tn__strdup(text);
     if (!name) {
         tn__fail_memory(operation, strlen(text) + 1);

@@ -64,11 +64,11 @@ static tn_status unknown_state(const tn_optimizer *optimizer, const char *name)
     for (int i = 0; names && i < count; i++)
         names[i] = optimizer->tracked[i / states].state_name[i % states];
     const char *near = names ? tn__nearest_name(name, names, count) : NULL;
-    tn_status status = near ? tn__fail(TN_ERR_NAME, "optimizer_set_state", "%s has no state '%s': did you mean '%s'?",
-                                       optimizer->rule->name, name, near)
-                            : tn__fail(TN_ERR_NAME, "optimizer_set_state",
-                                       "%s has no state '%s' for the parameters its layer has so far", optimizer->rule->name,
-                                       name);
+    tn_status status =
+        near ? tn__fail(TN_ERR_NAME, "optimizer_set_state", "%s has no state '%s': did you mean '%s'?",
+                        optimizer->rule->name, name, near)
+             : tn__fail(TN_ERR_NAME, "optimizer_set_state",
+                        "%s has no state '%s' for the parameters its layer has so far", optimizer->rule->name, name);
     tn__free(names);
     return status;
 }
@@ -85,8 +85,8 @@ static tn_status set_state(tn__tracked *tracked, int which, const tn_array *valu
                         tracked->state_name[which], tn__shape_text(p->shape->ndim, p->shape->dim, wanted),
                         tn__shape_text(given->shape->ndim, given->shape->dim, got));
     if (!tn_dtype_is_float((tn_dtype)given->dtype))
-        return tn__fail(TN_ERR_DTYPE, "optimizer_set_state", "expected '%s' floating, got %s", tracked->state_name[which],
-                        tn_dtype_name((tn_dtype)given->dtype));
+        return tn__fail(TN_ERR_DTYPE, "optimizer_set_state", "expected '%s' floating, got %s",
+                        tracked->state_name[which], tn_dtype_name((tn_dtype)given->dtype));
     tn_array *fitting = tn_to(tn_cast(value, tn__update_dtype(p)), p->device->id);
     tn_status status = tn_eval(fitting);
     if (status != TN_OK)

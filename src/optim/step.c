@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so that
- * during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused; evaluation.
- * If it fails the handles go back to the old values, which the unfinished graph still holds.
+ * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so
+ * that during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused;
+ * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds.
  */
 #include "optim/optimizer.h"
 
@@ -69,8 +69,8 @@ static tn_status evaluate_all(int count, tn__node **nodes, tn_status (*evaluate)
     return status;
 }
 
-/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others; and state that
- * follows a parameter to another device. */
+/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others; and state
+ * that follows a parameter to another device. */
 static tn_status prepare_state(tn_optimizer *optimizer)
 {
     int count = 0;
@@ -107,7 +107,8 @@ static tn_status prepare_state(tn_optimizer *optimizer)
 
 /* ---- the update as nodes ---- */
 
-static tn__node *new_value(const tn_optimizer *optimizer, const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+static tn__node *new_value(const tn_optimizer *optimizer, const tn__settings *u, tn__node *p, tn__node *g,
+                           tn__node **state)
 {
     tn_dtype dtype = (tn_dtype)p->dtype, wide = tn__update_dtype(p);
     tn__node *from = tn__cast(p, wide);
@@ -144,7 +145,8 @@ static tn_status record(tn_optimizer *optimizer)
         gradients += optimizer->work[i].gradient != NULL;
     }
     if (gradients == 0)
-        return tn__fail(TN_ERR_STATE, "step", "no parameter has a gradient: call tn_backward on the loss before each tn_step");
+        return tn__fail(TN_ERR_STATE, "step",
+                        "no parameter has a gradient: call tn_backward on the loss before each tn_step");
     tn_status status = prepare_state(optimizer);
     if (status == TN_OK)
         status = clip_gradients(optimizer);
@@ -163,8 +165,8 @@ static tn_status record(tn_optimizer *optimizer)
 
 /* ---- putting it in place ---- */
 
-/* Points the handles at the new nodes and keeps the old ones' addresses in their place: the graph of the new ones holds them
- * until it has been evaluated. Returns the number of roots. */
+/* Points the handles at the new nodes and keeps the old ones' addresses in their place: the graph of the new ones holds
+ * them until it has been evaluated. Returns the number of roots. */
 static int exchange(tn_optimizer *optimizer)
 {
     int count = 0;

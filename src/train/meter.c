@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weighted means on the device. The total is a float64 scalar that each addition records one node upon; it is computed along
- * with the next optimizer's step, or here when the recording would grow too long. A value that is there already, in memory
- * the processor reads, is added at once: recorded, it would make an epoch's first step another graph than the others.
+ * Weighted means on the device. The total is a float64 scalar that each addition records one node upon; it is computed
+ * along with the next optimizer's step, or here when the recording would grow too long. A value that is there already,
+ * in memory the processor reads, is added at once: recorded, it would make an epoch's first step another graph than the
+ * others.
  */
 #include <math.h>
 #include <tanso/device.h>
@@ -80,7 +81,8 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
         return tn__error_raise(x->error);
     char text[TN__SHAPE_TEXT];
     if (x->shape->size != 1)
-        return tn__fail(TN_ERR_SHAPE, "meter_add", "expected an array of one element, got shape %s: reduce it with tn_mean",
+        return tn__fail(TN_ERR_SHAPE, "meter_add",
+                        "expected an array of one element, got shape %s: reduce it with tn_mean",
                         tn__shape_text(x->shape->ndim, x->shape->dim, text));
     tn__device *device = tn__device_get(meter->device);
     if (!device)

@@ -86,9 +86,10 @@ static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outpu
     if (status == TN_OK)
         status = try_forward(run, dataset, outputs);
     if (status == TN_OK && tn_param_total(run->net) == 0)
-        status = tn__fail(TN_ERR_VALUE, "train",
-                          "the model \"%s\" has no parameters to train: give it a layer that has, such as linear:%" PRId64,
-                          run->words.text[TN__WORD_MODEL], outputs);
+        status =
+            tn__fail(TN_ERR_VALUE, "train",
+                     "the model \"%s\" has no parameters to train: give it a layer that has, such as linear:%" PRId64,
+                     run->words.text[TN__WORD_MODEL], outputs);
     if (status != TN_OK)
         return status;
     run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
@@ -247,7 +248,8 @@ static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *o
     tn_status status = tn__words_given(&run->words, dataset, opts);
     const char *why = NULL;
     if (status == TN_OK && run->device.kind == TN_DEVICE_NULL)
-        status = tn__fail(TN_ERR_DEVICE, "train", "null computes nothing, so that nothing is learnt there; use cpu or cuda:0");
+        status = tn__fail(TN_ERR_DEVICE, "train",
+                          "null computes nothing, so that nothing is learnt there; use cpu or cuda:0");
     if (status == TN_OK && !tn_device_available(run->device, &why))
         status = tn__fail(TN_ERR_DEVICE, "train", "%s cannot be used: %s", tn_device_name(run->device), why ? why : "");
     if (status == TN_OK)
