@@ -6,8 +6,8 @@
 
 enum { OPERANDS = 3 };
 
-/* A row: its operands' shapes (up to a first dimension of 0), and the expression. Times are of evaluating the expression
- * into memory that the allocator already has. */
+/* A row: its operands' shapes (up to a first dimension of 0), and the expression. Times are of evaluating the
+ * expression into memory that the allocator already has. */
 typedef struct array_row {
     const char *row, *work;
     tn_array *(*expression)(tn_array *const *x);
@@ -203,14 +203,18 @@ static void copy_run(const bench *b)
 {
     if (b->device.kind != TN_DEVICE_CPU || !wanted(b, "copy"))
         return;
-    copy_work w = {.from = aligned_alloc(4096, COPY_BYTES), .to = aligned_alloc(4096, COPY_BYTES), .threads = tn_threads()};
+    copy_work w = {.from = aligned_alloc(4096, COPY_BYTES),
+                   .to = aligned_alloc(4096, COPY_BYTES),
+                   .threads = tn_threads()};
     if (w.threads > MOST_THREADS)
         w.threads = MOST_THREADS;
     if (w.from && w.to) {
         memset(w.from, 1, COPY_BYTES);
         memset(w.to, 2, COPY_BYTES);
         timing t = measure(b, copy, &w, 5e-3);
-        report(b, (row_facts){.row = "copy", .work = "memcpy of 2e7 float32, a thread a core", .bytes = 2.0 * COPY_BYTES}, t);
+        report(b,
+               (row_facts){.row = "copy", .work = "memcpy of 2e7 float32, a thread a core", .bytes = 2.0 * COPY_BYTES},
+               t);
     }
     free(w.from);
     free(w.to);

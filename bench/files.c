@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows about files of arrays, which lie in the system's cache of pages: reading them beside read() alone, the rate that is there. */
+/* Rows about files of arrays, which lie in the system's cache of pages: reading them beside read() alone, the rate that
+ * is there. */
 #include "measure.h"
 
 #include <fcntl.h>
@@ -70,7 +71,8 @@ static bool make_files(void)
     tn_archive *plain_one = tn_archive_new(), *small_one = tn_archive_new();
     tn_archive_add(plain_one, "x", x);
     tn_archive_add(small_one, "x", whole);
-    bool made = mkdtemp(folder) && tn_save_npy(x, at("x.npy")) == TN_OK && tn_archive_save(plain_one, at("x.npz")) == TN_OK &&
+    bool made = mkdtemp(folder) && tn_save_npy(x, at("x.npy")) == TN_OK &&
+                tn_archive_save(plain_one, at("x.npz")) == TN_OK &&
                 tn_archive_save(small_one, at("c.npz"), .compressed = true) == TN_OK &&
                 tn_archive_save(plain_one, at("x.safetensors")) == TN_OK &&
                 tn_save_csv(tn_reshape(tn_slice_axis(x, 0, 0, 2000000, 1), TN_SHAPE(200000, 10)), at("x.csv")) == TN_OK;

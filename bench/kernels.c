@@ -99,7 +99,9 @@ int main(int argc, char **argv)
             context c = {&rows[i], {x, y, tn_random_normal(TN_SHAPE(rows[i].small ? n : 1))}};
             if (tn_eval(x) == TN_OK && tn_eval(y) == TN_OK) {
                 timing t = measure(&b, run, &c, 5e-3);
-                report(&b, (row_facts){.row = rows[i].row, .work = rows[i].work, .bytes = 4.0 * rows[i].moved * (double)n}, t);
+                report(&b,
+                       (row_facts){.row = rows[i].row, .work = rows[i].work, .bytes = 4.0 * rows[i].moved * (double)n},
+                       t);
             }
         }
     }

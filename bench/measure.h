@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the programs of this folder share: timing by repetition, their flags, and the line of JSON that each row is. A
- * repetition is made of so many calls that it lasts long enough for the clock; the least and the median time of a call are
- * reported, since on a busy machine the least is what the work takes and the median what was had.
+ * repetition is made of so many calls that it lasts long enough for the clock; the least and the median time of a call
+ * are reported, since on a busy machine the least is what the work takes and the median what was had.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -133,7 +133,8 @@ static inline bench bench_flags(int argc, char **argv)
         else if (!strcmp(argv[i], "--list"))
             b.list = true;
         else {
-            fprintf(stderr, "usage: %s [--device NAME] [--only PART_OF_A_ROW'S_NAME] [--seconds EACH_ROW] [--list]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--device NAME] [--only PART_OF_A_ROW'S_NAME] [--seconds EACH_ROW] [--list]\n",
+                    argv[0]);
             exit(2);
         }
     }

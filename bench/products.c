@@ -50,7 +50,8 @@ static double error_of(const product *p)
         tn_array *r = tn_matmul(tn_cast(p->a, TN_FLOAT64), tn_cast(p->b, TN_FLOAT64));
         tn_array *c = tn_matmul(p->a, p->b); /* evaluated alone: in one plan the two might share work */
         if (tn_eval(r) == TN_OK && tn_eval(c) == TN_OK)
-            error = sqrt(tn_item(tn_sum(tn_square(tn_subtract(tn_cast(c, TN_FLOAT64), r)))) / tn_item(tn_sum(tn_square(r))));
+            error = sqrt(tn_item(tn_sum(tn_square(tn_subtract(tn_cast(c, TN_FLOAT64), r)))) /
+                         tn_item(tn_sum(tn_square(r))));
     }
     return error;
 }

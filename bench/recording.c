@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an evaluation costs beside its kernels: recording nodes, making the graph's key, finding the plan, binding memory,
- * letting the nodes go. Measured on the null device, whose kernels do nothing, as the time of a short and of a long
- * recording: their difference gives the cost of a node, what is left the cost of an evaluation.
+ * What an evaluation costs beside its kernels: recording nodes, making the graph's key, finding the plan, binding
+ * memory, letting the nodes go. Measured on the null device, whose kernels do nothing, as the time of a short and of a
+ * long recording: their difference gives the cost of a node, what is left the cost of an evaluation.
  */
 #include "measure.h"
 
@@ -47,7 +47,9 @@ int main(int argc, char **argv)
         return 0;
     tn_status status;
     tn_device null = tn_device_parse("null", &status);
-    recording r = {.x = tn_ones(TN_SHAPE(16), .device = null), .y = tn_ones(TN_SHAPE(16), .device = null), .nodes = SHORT};
+    recording r = {.x = tn_ones(TN_SHAPE(16), .device = null),
+                   .y = tn_ones(TN_SHAPE(16), .device = null),
+                   .nodes = SHORT};
     if (tn_eval(r.x) != TN_OK || tn_eval(r.y) != TN_OK) {
         fprintf(stderr, "%s: %s\n", argv[0], tn_error());
         return 1;
@@ -59,6 +61,7 @@ int main(int argc, char **argv)
     if (nodes)
         report(&b, (row_facts){.row = "record-node", .work = "a node recorded, found in the cache, let go"}, node);
     if (evaluations)
-        report(&b, (row_facts){.row = "record-evaluation", .work = "an evaluation, without its nodes and kernels"}, evaluation);
+        report(&b, (row_facts){.row = "record-evaluation", .work = "an evaluation, without its nodes and kernels"},
+               evaluation);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows about training, through the loop a user writes: the loader, forward, backward, the optimizer's step, a meter. MNIST
- * is read from where tn_mnist finds it; else random numbers of its shape stand for it, and the row says so.
+ * Rows about training, through the loop a user writes: the loader, forward, backward, the optimizer's step, a meter.
+ * MNIST is read from where tn_mnist finds it; else random numbers of its shape stand for it, and the row says so.
  */
 #include "measure.h"
 
@@ -36,8 +36,8 @@ static void training_free(training *t)
     tn_layer_free(t->net);
 }
 
-/* Multiplications and additions of a step of two linear layers: twice a product forward, once more than that backward, but
- * for the gradient of the input. */
+/* Multiplications and additions of a step of two linear layers: twice a product forward, once more than that backward,
+ * but for the gradient of the input. */
 static double step_operations(double batch, double in, double hidden, double out)
 {
     return 2 * batch * (2 * in * hidden + 3 * hidden * out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plain C function of two numbers as a function of arrays, with arrays that are on the device already and a result that
- * is written into an existing one; timed, beside the library's own addition and a copy.
+ * A plain C function of two numbers as a function of arrays, with arrays that are on the device already and a result
+ * that is written into an existing one; timed, beside the library's own addition and a copy.
  */
 #include <stdio.h>
 #include <tanso.h>

@@ -52,7 +52,8 @@ int main(void)
 
         /* cupy.ElementwiseKernel, cupy.ReductionKernel */
         tn_kernel *squared_diff = tn_elementwise("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_diff");
-        tn_array *x = tn_reshape(tn_arange(0, 10, 1, .dtype = TN_FLOAT32), TN_SHAPE(2, 5)), *y = tn_arange(0, 5, 1, .dtype = TN_FLOAT32);
+        tn_array *x = tn_reshape(tn_arange(0, 10, 1, .dtype = TN_FLOAT32), TN_SHAPE(2, 5)),
+                 *y = tn_arange(0, 5, 1, .dtype = TN_FLOAT32);
         show("squared_diff(x, y)", tn_call(squared_diff, TN_ARGS(x, y)));
         show("squared_diff(x, 5)", tn_call(squared_diff, TN_ARGS(x, 5)));
         tn_kernel *l2norm = tn_reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");

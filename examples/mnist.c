@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A network learns MNIST's digits: the whole training loop. The files come from "tanso data fetch mnist" or $TANSO_DATA. */
+/* A network learns MNIST's digits: the whole training loop. The files come from "tanso data fetch mnist" or
+ * $TANSO_DATA. */
 #include <tanso.h>
 
 int main(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data of one's own: a table of numbers as CSV, read, normalized, split, and learned by a small network with a falling learning
- * rate, clipped gradients and a test loss each epoch. The training stops half way and goes on from its snapshot, with the same
- * bits as if it had not; the network goes into a file, from which a second one is made that predicts.
+ * Data of one's own: a table of numbers as CSV, read, normalized, split, and learned by a small network with a falling
+ * learning rate, clipped gradients and a test loss each epoch. The training stops half way and goes on from its
+ * snapshot, with the same bits as if it had not; the network goes into a file, from which a second one is made that
+ * predicts.
  */
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +83,8 @@ int main(void)
         tn_array *center = tn_mean(x, .axis = TN_AXES(0)), *width = tn_std(x, .axis = TN_AXES(0));
         x = tn_divide(tn_subtract(x, center), width);
         tn_array *train_x = tn_slice_axis(x, 0, 0, TRAINED, 1), *train_y = tn_slice_axis(y, 0, 0, TRAINED, 1);
-        tn_dataset *test = tn_dataset_arrays(tn_slice_axis(x, 0, TRAINED, ROWS, 1), tn_slice_axis(y, 0, TRAINED, ROWS, 1));
+        tn_dataset *test =
+            tn_dataset_arrays(tn_slice_axis(x, 0, TRAINED, ROWS, 1), tn_slice_axis(y, 0, TRAINED, ROWS, 1));
 
         run r = run_new(train_x, train_y);
         train(r, 0, EPOCHS / 2 - 1, test);
