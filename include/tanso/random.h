@@ -182,11 +182,11 @@ TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts)
     TN_AT(tn_random_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_negative_binomial(a, b, shape, ...) \
     TN_AT(tn_random_negative_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_triangular(left, mode, right, shape, ...)                                                            \
-    TN_AT(tn_random_triangular_with)                                                                                   \
+#define tn_random_triangular(left, mode, right, shape, ...) \
+    TN_AT(tn_random_triangular_with) \
     (TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_hypergeometric(good, bad, taken, shape, ...)                                                         \
-    TN_AT(tn_random_hypergeometric_with)                                                                               \
+#define tn_random_hypergeometric(good, bad, taken, shape, ...) \
+    TN_AT(tn_random_hypergeometric_with) \
     (TN_ARG(good), TN_ARG(bad), TN_ARG(taken), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
 #define tn_random_multivariate_normal(mean, covariance, shape, ...) \
     TN_AT(tn_random_multivariate_normal_with)(mean, covariance, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))

@@ -45,10 +45,10 @@ tn_status tn_assign(tn_array *x, const tn_array *y)
     return assign("assign", TN__OP_COPY, x, y);
 }
 
-#define ASSIGN(name, ID)                                                                           \
-    tn_status tn_##name(tn_array *x, const tn_array *y)                                            \
-    {                                                                                              \
-        return assign(#name, TN__OP_##ID, x, y);                                                   \
+#define ASSIGN(name, ID) \
+    tn_status tn_##name(tn_array *x, const tn_array *y) \
+    { \
+        return assign(#name, TN__OP_##ID, x, y); \
     }
 ASSIGN(add_assign, ADD)
 ASSIGN(subtract_assign, SUBTRACT)

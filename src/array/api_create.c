@@ -258,11 +258,11 @@ tn_array *tn_from_host_with(const void *data, tn_shape shape, tn_dtype dtype,
     TN__RETURN(from_host("from_host", data, shape, dtype, opts));
 }
 
-#define FROM_HOST(name, type, dtype)                                                               \
-    tn_array *tn_from_##name(const type *data, int64_t count)                                      \
-    {                                                                                              \
-        TN__RETURN(                                                                                \
-            from_host("from_" #name, data, (tn_shape){.ndim = 1, .dim = {count}}, dtype, NULL));   \
+#define FROM_HOST(name, type, dtype) \
+    tn_array *tn_from_##name(const type *data, int64_t count) \
+    { \
+        TN__RETURN( \
+            from_host("from_" #name, data, (tn_shape){.ndim = 1, .dim = {count}}, dtype, NULL)); \
     }
 FROM_HOST(floats, float, TN_FLOAT32)
 FROM_HOST(doubles, double, TN_FLOAT64)

@@ -218,12 +218,12 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
         static const distribution row = {"random_" #name, draw_##name, whole, wide, 1, {r0}}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a}, shape, opts)); \
     }
-#define DISTRIBUTION2(name, whole, wide, r0, r1)                                                                       \
-    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape,                            \
-                                      const tn_random_opts *opts)                                                      \
-    {                                                                                                                  \
-        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}};                      \
-        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts));                                         \
+#define DISTRIBUTION2(name, whole, wide, r0, r1) \
+    tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape, \
+                                      const tn_random_opts *opts) \
+    { \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}}; \
+        TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts)); \
     }
 #define DISTRIBUTION3(name, whole, wide, r0, r1, r2) \
     tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, const tn_array *c, tn_shape shape, \

@@ -25,15 +25,15 @@
 #define SKIP_DRAW_VONMISES ~, NOTHING
 #define SKIP_DRAW_HYPERGEOMETRIC ~, NOTHING
 #define NOTHING(ID, name)
-#define FUNCTION_1(ID, name)                                                                       \
-    tn_array *tn_##name(const tn_array *x)                                                         \
-    {                                                                                              \
-        return tn__map_1(TN__OP_##ID, x);                                                          \
+#define FUNCTION_1(ID, name) \
+    tn_array *tn_##name(const tn_array *x) \
+    { \
+        return tn__map_1(TN__OP_##ID, x); \
     }
-#define FUNCTION_2(ID, name)                                                                       \
-    tn_array *tn_##name(const tn_array *a, const tn_array *b)                                      \
-    {                                                                                              \
-        return tn__map_2(TN__OP_##ID, a, b);                                                       \
+#define FUNCTION_2(ID, name) \
+    tn_array *tn_##name(const tn_array *a, const tn_array *b) \
+    { \
+        return tn__map_2(TN__OP_##ID, a, b); \
     }
 #define TN_MAP(ID, name, arity, ...) CHOOSE(SKIP_##ID, FUNCTION_##arity)(ID, name)
 #include "array/ops.def"

@@ -271,10 +271,10 @@ static tn__node *logsumexp(const char *operation, tn__op op, tn__node *a, uint32
     return tn__cast(tn__binary(TN__OP_ADD, tn__unary(TN__OP_LOG, sum), shift), dtype);
 }
 
-#define REDUCTION(name, ID, rule)                                                                  \
-    tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts)                      \
-    {                                                                                              \
-        return delivered(#name, TN__OP_##ID, x, opts, rule);                                       \
+#define REDUCTION(name, ID, rule) \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_reduce_opts *opts) \
+    { \
+        return delivered(#name, TN__OP_##ID, x, opts, rule); \
     }
 REDUCTION(sum, SUM, total)
 REDUCTION(prod, PROD, total)

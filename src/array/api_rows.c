@@ -169,11 +169,11 @@ static tn__node *scan(tn__op op, const tn_array *x, const tn_axis_opts *opts)
     return tn__axis_from_last(a, axis);
 }
 
-#define SCAN(name, ID)                                                                             \
-    tn_array *tn_##name##_with(const tn_array *x, const tn_axis_opts *opts)                        \
-    {                                                                                              \
-        tn__call call = tn__enter();                                                               \
-        return tn__deliver(call, scan(TN__OP_##ID, x, opts), opts ? opts->out : NULL);             \
+#define SCAN(name, ID) \
+    tn_array *tn_##name##_with(const tn_array *x, const tn_axis_opts *opts) \
+    { \
+        tn__call call = tn__enter(); \
+        return tn__deliver(call, scan(TN__OP_##ID, x, opts), opts ? opts->out : NULL); \
     }
 SCAN(cumsum, CUMSUM)
 SCAN(cumprod, CUMPROD)

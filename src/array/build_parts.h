@@ -7,19 +7,19 @@
 #include "array/build.h"
 
 /* A public function's body: `node`, an expression over builders, as a handle. */
-#define TN__RETURN(node)                                                                           \
-    do {                                                                                           \
-        tn__call tn__this_call = tn__enter();                                                      \
-        return tn__leave_array(tn__this_call, node);                                               \
+#define TN__RETURN(node) \
+    do { \
+        tn__call tn__this_call = tn__enter(); \
+        return tn__leave_array(tn__this_call, node); \
     } while (0)
 
 /* Returns a failed check from a builder. */
 #define TN__REFUSE(code, ...) return tn__node_error(tn__error_new(code, __VA_ARGS__))
 /* Returns an operand that is an error. */
-#define TN__PASS_ERROR(node)                                                                       \
-    do {                                                                                           \
-        if (tn__node_is_error(node))                                                               \
-            return node;                                                                           \
+#define TN__PASS_ERROR(node) \
+    do { \
+        if (tn__node_is_error(node)) \
+            return node; \
     } while (0)
 
 /* The failure last latched in this thread, as an error node. */

@@ -28,12 +28,12 @@
 #define constant(x, number) tn__const_like(x, number)
 #define less_from_1(x)      sub(constant(x, 1), x)
 
-#define RULE1(name, gradient)                                                                      \
-    void tn__grad_##name(tn__chain *c)                                                             \
-    {                                                                                              \
-        tn__node *g = c->g, *y = c->node, *x = y->in[0];                                           \
-        (void)x;                                                                                   \
-        c->in[0] = gradient;                                                                       \
+#define RULE1(name, gradient) \
+    void tn__grad_##name(tn__chain *c) \
+    { \
+        tn__node *g = c->g, *y = c->node, *x = y->in[0]; \
+        (void)x; \
+        c->in[0] = gradient; \
     }
 
 /* x, but `instead` where x is 0: a divisor. */
@@ -96,15 +96,15 @@ RULE1(gelu, mul(g, add(scale(map(ERFC, scale(x, -ONE_OVER_SQRT_2)), 0.5),
                        mul(x, scale(map(EXP, scale(square(x), -0.5)), ONE_OVER_SQRT_2PI)))))
 
 /* The expressions are evaluated only where wanted. NULL: zero. */
-#define RULE2(name, gradient_a, gradient_b)                                                        \
-    void tn__grad_##name(tn__chain *c)                                                             \
-    {                                                                                              \
-        tn__node *g = c->g, *y = c->node, *a = y->in[0], *b = y->in[1];                            \
-        (void)a, (void)b;                                                                          \
-        if (tn__wanted(c, 0))                                                                      \
-            c->in[0] = gradient_a;                                                                 \
-        if (tn__wanted(c, 1))                                                                      \
-            c->in[1] = gradient_b;                                                                 \
+#define RULE2(name, gradient_a, gradient_b) \
+    void tn__grad_##name(tn__chain *c) \
+    { \
+        tn__node *g = c->g, *y = c->node, *a = y->in[0], *b = y->in[1]; \
+        (void)a, (void)b; \
+        if (tn__wanted(c, 0)) \
+            c->in[0] = gradient_a; \
+        if (tn__wanted(c, 1)) \
+            c->in[1] = gradient_b; \
     }
 
 

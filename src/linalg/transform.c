@@ -190,18 +190,18 @@ ONE(irfft, IRFFT)
 ONE(hfft, HFFT)
 ONE(ihfft, IHFFT)
 
-#define SEVERAL(name, KIND, OTHERS)                                                                                    \
-    tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts)                                        \
-    {                                                                                                                  \
-        tn__call call = tn__enter();                                                                                   \
-        return deliver(call, #name "n", several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts),      \
-                       opts);                                                                                          \
-    }                                                                                                                  \
-    tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts)                                        \
-    {                                                                                                                  \
-        tn__call call = tn__enter();                                                                                   \
-        return deliver(call, #name "2", several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts),       \
-                       opts);                                                                                          \
+#define SEVERAL(name, KIND, OTHERS) \
+    tn_array *tn_fft_##name##n_with(const tn_array *x, const tn_fft_opts *opts) \
+    { \
+        tn__call call = tn__enter(); \
+        return deliver(call, #name "n", several(#name "n", KIND, OTHERS, false, tn__node_of(x, #name "n"), opts), \
+                       opts); \
+    } \
+    tn_array *tn_fft_##name##2_with(const tn_array *x, const tn_fft_opts *opts) \
+    { \
+        tn__call call = tn__enter(); \
+        return deliver(call, #name "2", several(#name "2", KIND, OTHERS, true, tn__node_of(x, #name "2"), opts), \
+                       opts); \
     }
 SEVERAL(fft, FFT, FFT)
 SEVERAL(ifft, IFFT, IFFT)

@@ -15,10 +15,10 @@
 #include "array/node.h"
 
 /* A public function's body: `result`, an expression over public functions, handed to the caller's scope. */
-#define TN__COMPOSE(result)                                                                        \
-    do {                                                                                           \
-        tn_scope_push();                                                                           \
-        return tn__composed(result);                                                               \
+#define TN__COMPOSE(result) \
+    do { \
+        tn_scope_push(); \
+        return tn__composed(result); \
     } while (0)
 /* Ends the scope; its argument survives in the one around. */
 tn_array *tn__composed(tn_array *result);

@@ -303,9 +303,9 @@ static tn_array *blended_into(tn_array *out, tn_array *y, bool skip_nan)
     return out ? tn_write(out, cast ? tn_cast(y, tn_dtype_of(out)) : y, NULL) : y;
 }
 
-#define QUANTILES(name, unit, skip_nan)                                                            \
+#define QUANTILES(name, unit, skip_nan) \
     tn_array *tn_##name##_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts) \
-    {                                                                                              \
+    { \
         TN__COMPOSE(blended_into(opts ? opts->out : NULL, quantiles(#name, x, q, unit, skip_nan, opts), skip_nan)); \
     }
 QUANTILES(quantile, 1, false)
