@@ -27,7 +27,8 @@ static void count_release(void *user, void *memory)
 
 tn__storage *graph_storage(void)
 {
-    tn__storage *storage = tn__storage_wrap(graph_device(), calloc(6, sizeof(float)), 6 * sizeof(float), count_release, NULL);
+    tn__storage *storage =
+        tn__storage_wrap(graph_device(), calloc(6, sizeof(float)), 6 * sizeof(float), count_release, NULL);
     assert_non_null(storage);
     return storage;
 }

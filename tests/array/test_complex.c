@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Complex numbers: the formulas that GPUs compute elementary functions by, against libm's; promotion; text; files; refusals.
- * Values against NumPy's are replayed (tests/replay). */
+/* Complex numbers: the formulas that GPUs compute elementary functions by, against libm's; promotion; text; files;
+ * refusals. Values against NumPy's are replayed (tests/replay). */
 #include <complex.h>
 #include <math.h>
 #include <setjmp.h>
@@ -29,11 +29,14 @@ static void test_formulas(void **state)
     static const struct {
         const char *name;
         double _Complex (*formula)(double _Complex), (*libm)(double _Complex);
-    } rows[] = {{"exp", tns_exp_c128, cexp},       {"log", tns_log_c128, clog},       {"sqrt", tns_sqrt_c128, csqrt},
-                {"sin", tns_sin_c128, csin},       {"cos", tns_cos_c128, ccos},       {"tan", tns_tan_c128, ctan},
-                {"asin", tns_asin_c128, casin},    {"acos", tns_acos_c128, cacos},    {"atan", tns_atan_c128, catan},
-                {"sinh", tns_sinh_c128, csinh},    {"cosh", tns_cosh_c128, ccosh},    {"tanh", tns_tanh_c128, ctanh},
-                {"asinh", tns_asinh_c128, casinh}, {"acosh", tns_acosh_c128, cacosh}, {"atanh", tns_atanh_c128, catanh}};
+    } rows[] = {{"exp", tns_exp_c128, cexp},       {"log", tns_log_c128, clog},
+                {"sqrt", tns_sqrt_c128, csqrt},    {"sin", tns_sin_c128, csin},
+                {"cos", tns_cos_c128, ccos},       {"tan", tns_tan_c128, ctan},
+                {"asin", tns_asin_c128, casin},    {"acos", tns_acos_c128, cacos},
+                {"atan", tns_atan_c128, catan},    {"sinh", tns_sinh_c128, csinh},
+                {"cosh", tns_cosh_c128, ccosh},    {"tanh", tns_tanh_c128, ctanh},
+                {"asinh", tns_asinh_c128, casinh}, {"acosh", tns_acosh_c128, cacosh},
+                {"atanh", tns_atanh_c128, catanh}};
     for (size_t f = 0; f < sizeof rows / sizeof *rows; f++)
         for (int i = -40; i <= 40; i++)
             for (int j = -40; j <= 40; j++) {
@@ -51,7 +54,8 @@ static void test_cuts(void **state)
     static const double along[] = {-3, -0.5, 0.5, 3};
     for (int k = 0; k < 4; k++)
         for (int side = -1; side <= 1; side += 2) {
-            double _Complex real = tns_make_c128(along[k], copysign(0, side)), turned = tns_make_c128(copysign(0, side), along[k]);
+            double _Complex real = tns_make_c128(along[k], copysign(0, side)),
+                            turned = tns_make_c128(copysign(0, side), along[k]);
             assert_true(relative(tns_log_c128(real), clog(real)) < 1e-13);
             assert_true(relative(tns_sqrt_c128(real), csqrt(real)) < 1e-13);
             assert_true(relative(tns_asin_c128(real), casin(real)) < 1e-13);
@@ -67,8 +71,10 @@ static void test_promotion(void **state)
 {
     (void)state;
     static const tn_dtype rows[][3] = {
-        {TN_COMPLEX64, TN_FLOAT32, TN_COMPLEX64},   {TN_COMPLEX64, TN_FLOAT64, TN_COMPLEX128}, {TN_COMPLEX64, TN_INT8, TN_COMPLEX64},
-        {TN_COMPLEX64, TN_INT32, TN_COMPLEX128},    {TN_COMPLEX64, TN_BOOL, TN_COMPLEX64},     {TN_COMPLEX128, TN_FLOAT16, TN_COMPLEX128},
+        {TN_COMPLEX64, TN_FLOAT32, TN_COMPLEX64},   {TN_COMPLEX64, TN_FLOAT64, TN_COMPLEX128},
+        {TN_COMPLEX64, TN_INT8, TN_COMPLEX64},
+        {TN_COMPLEX64, TN_INT32, TN_COMPLEX128},    {TN_COMPLEX64, TN_BOOL, TN_COMPLEX64},
+        {TN_COMPLEX128, TN_FLOAT16, TN_COMPLEX128},
         {TN_COMPLEX64, TN_COMPLEX128, TN_COMPLEX128}, {TN_COMPLEX64, TN_BFLOAT16, TN_COMPLEX64}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(tn_dtype_promote(rows[i][0], rows[i][1]), rows[i][2]);
@@ -142,8 +148,8 @@ static void test_refusals(void **state)
     TN_SCOPE
     {
         tn_array *z = tn_cast(tn_ones(TN_SHAPE(3)), TN_COMPLEX64);
-        tn_array *refused[] = {tn_floor(z), tn_floor_divide(z, z), tn_remainder(z, 2), tn_bitwise_and(z, z), tn_arctan2(z, z),
-                               tn_sigmoid(z), tn_complex(z, z)};
+        tn_array *refused[] = {tn_floor(z),      tn_floor_divide(z, z), tn_remainder(z, 2), tn_bitwise_and(z, z),
+                               tn_arctan2(z, z), tn_sigmoid(z),         tn_complex(z, z)};
         for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
             assert_int_equal(tn_status_of(refused[i]), TN_ERR_DTYPE);
         tn_clear_error();
@@ -158,7 +164,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formulas), cmocka_unit_test(test_cuts), cmocka_unit_test(test_promotion),
-                                       cmocka_unit_test(test_text), cmocka_unit_test(test_files), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formulas),  cmocka_unit_test(test_cuts),
+                                       cmocka_unit_test(test_promotion), cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_files),     cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

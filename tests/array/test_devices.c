@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operands on two devices, in each kind of operation: an error that names both and the call that mends it, whichever comes first;
- * and no handle ends up on another device than it was on. Constants go where the others are.
+ * Operands on two devices, in each kind of operation: an error that names both and the call that mends it, whichever
+ * comes first; and no handle ends up on another device than it was on. Constants go where the others are.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distributions: means and deviations, and the largest distance between the distribution function and what was drawn (Kolmogorov
- * and Smirnov). Seeds are fixed: a test either always passes or never. Of n = 40,000 numbers, the distance is above 1.95 / sqrt(n)
- * with a chance of 1 in 1,000; the mean is further than 4 deviations of its own away with one of 1 in 16,000.
+ * Distributions: means and deviations, and the largest distance between the distribution function and what was drawn
+ * (Kolmogorov and Smirnov). Seeds are fixed: a test either always passes or never. Of n = 40,000 numbers, the distance
+ * is above 1.95 / sqrt(n) with a chance of 1 in 1,000; the mean is further than 4 deviations of its own away with one
+ * of 1 in 16,000.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -121,7 +122,8 @@ static void test_continuous(void **state)
                 sum_angles(concentrations[i]);
                 CONTINUOUS(of_vonmises, vonmises, 0, concentrations[i]);
             }
-            tn_array *narrow = tn_random_vonmises(3, 1e8, TN_SHAPE(N), .dtype = TN_FLOAT64); /* a normal of deviation 1e-4 */
+            /* a normal of deviation 1e-4 */
+            tn_array *narrow = tn_random_vonmises(3, 1e8, TN_SHAPE(N), .dtype = TN_FLOAT64);
             check_continuous("narrow vonmises", tn_multiply(tn_subtract(narrow, 3), 1e4), of_normal);
             tn_array *round = tn_random_vonmises(3, 0.5, TN_SHAPE(N), .dtype = TN_FLOAT64);
             assert_true(tn_item(tn_max(tn_abs(round))) <= 3.1415926535897936);
@@ -144,7 +146,10 @@ static double geometric_ratio(const discrete *d, int k) { (void)k; return 1 - d-
 static double negative_ratio(const discrete *d, int k) { return (d->n + k) / (k + 1) * (1 - d->p); }
 
 /* n good ones of 60, p taken */
-static double hypergeometric_ratio(const discrete *d, int k) { return (d->n - k) * (d->p - k) / ((k + 1) * (60 - d->n - d->p + k + 1)); }
+static double hypergeometric_ratio(const discrete *d, int k)
+{
+    return (d->n - k) * (d->p - k) / ((k + 1) * (60 - d->n - d->p + k + 1));
+}
 static double ways(double n, double k) { return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)); }
 
 /* The distance of the sums, which for steps is a bound of the same chance. */
@@ -185,19 +190,22 @@ static void test_discrete(void **state)
         TN_SCOPE
         {
             double n = trials[i][0], p = trials[i][1];
-            check_discrete(&(discrete){"binomial", pow(1 - p, n), 0, binomial_ratio, n, p}, tn_random_binomial(n, p, TN_SHAPE(N)));
+            check_discrete(&(discrete){"binomial", pow(1 - p, n), 0, binomial_ratio, n, p},
+                           tn_random_binomial(n, p, TN_SHAPE(N)));
         }
     TN_SCOPE
     {
-        static const double taken[][2] = {{20, 5}, {20, 15}, {20, 40}, {45, 28}, {45, 8}, {45, 55}, {30, 30}, {0, 3}, {60, 7}};
+        static const double taken[][2] = {{20, 5},  {20, 15}, {20, 40}, {45, 28}, {45, 8},
+                                          {45, 55}, {30, 30}, {0, 3},   {60, 7}};
         for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
             double good = taken[i][0], all = taken[i][1];
             int low = (int)fmax(0, all - (60 - good));
-            check_discrete(&(discrete){"hypergeometric", ways(good, low) * ways(60 - good, all - low) / ways(60, all), low,
-                                       hypergeometric_ratio, good, all},
+            check_discrete(&(discrete){"hypergeometric", ways(good, low) * ways(60 - good, all - low) / ways(60, all),
+                                       low, hypergeometric_ratio, good, all},
                            tn_random_hypergeometric(good, 60 - good, all, TN_SHAPE(N)));
         }
-        check_discrete(&(discrete){"geometric", 0.3, 1, geometric_ratio, 0, 0.3}, tn_random_geometric(0.3, TN_SHAPE(N)));
+        check_discrete(&(discrete){"geometric", 0.3, 1, geometric_ratio, 0, 0.3},
+                       tn_random_geometric(0.3, TN_SHAPE(N)));
         check_discrete(&(discrete){"negative_binomial", pow(0.4, 5), 0, negative_ratio, 5, 0.4},
                        tn_random_negative_binomial(5, 0.4, TN_SHAPE(N)));
     }
@@ -231,7 +239,8 @@ static void test_categories(void **state)
         assert_about("dirichlet", tn_slice_axis(fractions, 1, 1, 2, 1), 0.5, sqrt(0.5 * 0.5 / 2));
         assert_about("dirichlet", tn_sum(fractions, .axis = TN_AXES(1)), 1, 1e-12);
         tn_array *evenly = tn_random_choice(10, TN_SHAPE(N));
-        check_continuous("choice", tn_divide(tn_add(evenly, tn_random_uniform(TN_SHAPE(N), .dtype = TN_FLOAT64)), 10), of_uniform);
+        check_continuous("choice", tn_divide(tn_add(evenly, tn_random_uniform(TN_SHAPE(N), .dtype = TN_FLOAT64)), 10),
+                         of_uniform);
     }
 }
 
@@ -244,7 +253,8 @@ static void test_vectors(void **state)
     {
         static const double covariance[3][3] = {{2, 1, 3}, {1, 1, 2}, {3, 2, 5}};
         tn_array *c = tn_from_doubles(&covariance[0][0], 9), *mean = tn_from_doubles((const double[]){1, -2, 0.5}, 3);
-        tn_array *x = tn_random_multivariate_normal(mean, tn_reshape(c, TN_SHAPE(3, 3)), TN_SHAPE(200, N / 200), .dtype = TN_FLOAT64);
+        tn_array *x = tn_random_multivariate_normal(mean, tn_reshape(c, TN_SHAPE(3, 3)), TN_SHAPE(200, N / 200),
+                                                    .dtype = TN_FLOAT64);
         if (tn_is_error(x) && tn_status_of(x) == TN_ERR_UNSUPPORTED) { /* without LAPACK */
             tn_clear_error();
             return;
@@ -259,7 +269,8 @@ static void test_vectors(void **state)
                              sqrt(covariance[i][i] * covariance[j][j] + covariance[i][j] * covariance[i][j]));
             }
         check_continuous("multivariate normal", tn_divide(tn_slice_axis(away, 1, 2, 3, 1), sqrt(5)), of_normal);
-        tn_array *gone = tn_subtract(tn_slice_axis(away, 1, 2, 3, 1), tn_sum(tn_slice_axis(away, 1, 0, 2, 1), .axis = TN_AXES(1), .keepdims = true));
+        tn_array *gone = tn_subtract(tn_slice_axis(away, 1, 2, 3, 1),
+                                     tn_sum(tn_slice_axis(away, 1, 0, 2, 1), .axis = TN_AXES(1), .keepdims = true));
         assert_true(tn_item(tn_max(tn_abs(gone))) < 1e-6);
         tn_array *one = tn_random_multivariate_normal(mean, tn_reshape(c, TN_SHAPE(3, 3)), (tn_shape){.ndim = 0});
         assert_int_equal(tn_size(one), 3);
@@ -278,14 +289,17 @@ static void test_orders(void **state)
         assert_int_equal(tn_item_int(tn_sum(tn_square(x))), 328350);
         assert_int_equal(tn_item_int(tn_sum(tn_square(all))), 328350);
         assert_int_equal(tn_item_int(tn_all(tn_equal(x, tn_arange(0, 100, 1)))), 0);
-        tn_array *whole = tn_reshape(tn_arange(0, 30, 1), TN_SHAPE(3, 10)), *columns = tn_random_permuted(whole, .axis = -1);
+        tn_array *whole = tn_reshape(tn_arange(0, 30, 1), TN_SHAPE(3, 10)),
+                 *columns = tn_random_permuted(whole, .axis = -1);
         assert_int_equal(tn_item_int(tn_all(tn_equal(tn_subtract(columns, tn_slice_axis(columns, 0, 0, 1, 1)),
                                                      tn_subtract(whole, tn_slice_axis(whole, 0, 0, 1, 1))))), 1);
         assert_int_equal(tn_item_int(tn_all(tn_equal(tn_sort(columns), whole))), 1);
         assert_int_equal(tn_random_shuffle(columns, .axis = 1), TN_OK);
         assert_int_equal(tn_item_int(tn_all(tn_equal(tn_sort(columns), whole))), 1);
         tn_array *rows = tn_random_permuted(tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)));
-        assert_int_equal(tn_item_int(tn_sum(tn_subtract(tn_slice_axis(rows, 1, 2, 3, 1), tn_slice_axis(rows, 1, 0, 1, 1)))), 8);
+        assert_int_equal(tn_item_int(
+                             tn_sum(tn_subtract(tn_slice_axis(rows, 1, 2, 3, 1), tn_slice_axis(rows, 1, 0, 1, 1)))),
+                         8);
     }
 }
 
@@ -296,7 +310,8 @@ static void test_generators(void **state)
     TN_SCOPE
     {
         tn_generator first = {.key = 5}, second = {.key = 5};
-        tn_array *a = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &first), *b = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &second);
+        tn_array *a = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &first),
+                 *b = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &second);
         assert_int_equal(tn_item_int(tn_all(tn_equal(a, b))), 1);
         assert_int_equal(first.counter, second.counter);
         tn_array *c = tn_random_gamma(2, 1, TN_SHAPE(50), .generator = &first);
@@ -306,8 +321,10 @@ static void test_generators(void **state)
         assert_true(tn_item(tn_index(fit, 2)) > 9000);
         tn_array *rows = tn_random_normal(TN_SHAPE(2, 1));
         assert_int_equal(tn_size(tn_random_binomial(10, tn_sigmoid(rows), TN_SHAPE(2, 7))), 14);
-        assert_int_equal(tn_item_int(tn_random_binomial(tn_scalar(-3), tn_scalar(0.5), TN_SHAPE(1))), 0); /* known when drawn only */
-        tn_array *edges = tn_random_binomial(tn_from_doubles((const double[]){0, 5, 5}, 3), tn_from_doubles((const double[]){0.5, 0, 1}, 3), TN_FIT);
+        /* known when drawn only */
+        assert_int_equal(tn_item_int(tn_random_binomial(tn_scalar(-3), tn_scalar(0.5), TN_SHAPE(1))), 0);
+        tn_array *edges = tn_random_binomial(tn_from_doubles((const double[]){0, 5, 5}, 3),
+                                             tn_from_doubles((const double[]){0.5, 0, 1}, 3), TN_FIT);
         assert_int_equal(tn_item_int(tn_index(edges, 0)), 0);
         assert_int_equal(tn_item_int(tn_index(edges, 1)), 0);
         assert_int_equal(tn_item_int(tn_index(edges, 2)), 5);
@@ -340,7 +357,8 @@ static void test_refusals(void **state)
         refused(tn_random_permuted(tn_ones(TN_SHAPE(3)), .axis = 1), TN_ERR_INDEX);
         refused(tn_random_vonmises(0, -1, TN_SHAPE(3)), TN_ERR_VALUE);
         refused(tn_random_hypergeometric(3, -1, 2, TN_SHAPE(3)), TN_ERR_VALUE);
-        refused(tn_random_multivariate_normal(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3, 3)), TN_SHAPE(3)), TN_ERR_SHAPE);
+        refused(tn_random_multivariate_normal(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3, 3)), TN_SHAPE(3)),
+                TN_ERR_SHAPE);
     }
 }
 
@@ -353,9 +371,9 @@ static void test_log_factorial(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_continuous), cmocka_unit_test(test_discrete),   cmocka_unit_test(test_categories),
-        cmocka_unit_test(test_vectors), cmocka_unit_test(test_orders), cmocka_unit_test(test_generators), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_log_factorial)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_continuous), cmocka_unit_test(test_discrete),
+                                       cmocka_unit_test(test_categories), cmocka_unit_test(test_vectors),
+                                       cmocka_unit_test(test_orders),     cmocka_unit_test(test_generators),
+                                       cmocka_unit_test(test_refusals),   cmocka_unit_test(test_log_factorial)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real functions of float32 as a device computes them, in kernels, against the C library in float64: numbers of every
- * magnitude, and those that are special. The bounds are in ulps; those of scalar_math.h and scalar_gpu.h and a little more.
+ * The real functions of float32 as a device computes them, in kernels, against the C library in float64: numbers of
+ * every magnitude, and those that are special. The bounds are in ulps; those of scalar_math.h and scalar_gpu.h and a
+ * little more.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,14 +18,44 @@
 
 #define COUNT 60000
 
-static const float specials[] = {
-    0.0f,  -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, 1.5f, -2.5f, 16777215, -16777218, 1e-40f, -1e-40f, 1e38f, -1e38f, 0.99999994f, 65536, -65536,
-    0x1p-149f, -0x1p-149f, 0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 0x1p28f, 88.72284f, -14.5f, INFINITY, -INFINITY, NAN};
+static const float specials[] = {0.0f,
+                                 -0.0f,
+                                 1,
+                                 -1,
+                                 2,
+                                 -2,
+                                 3,
+                                 -3,
+                                 0.5f,
+                                 -0.5f,
+                                 1.5f,
+                                 -2.5f,
+                                 16777215,
+                                 -16777218,
+                                 1e-40f,
+                                 -1e-40f,
+                                 1e38f,
+                                 -1e38f,
+                                 0.99999994f,
+                                 65536,
+                                 -65536,
+                                 0x1p-149f,
+                                 -0x1p-149f,
+                                 0x1p-126f,
+                                 0x1.fffffep127f,
+                                 -0x1.fffffep127f,
+                                 0x1p28f,
+                                 88.72284f,
+                                 -14.5f,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
 static float a[COUNT], b[COUNT];
 
-/* Every special number with every other one; then numbers by their bits, of moderate size, and bases of powers above 0. */
+/* Every special number with every other one; then numbers by their bits, of moderate size, and bases of powers above
+ * 0. */
 static void operands(void)
 {
     uint32_t x = 12345;
@@ -34,7 +65,10 @@ static void operands(void)
         float wide;
         memcpy(&wide, &y, sizeof wide);
         float moderate = (float)((int32_t)x >> 8) * (i % 2 ? 0x1p-19f : 0x1p-16f);
-        a[i] = i < SPECIALS * SPECIALS ? specials[i / SPECIALS] : i % 3 == 0 ? wide : i % 3 == 1 ? moderate : fabsf(moderate);
+        a[i] = i < SPECIALS * SPECIALS ? specials[i / SPECIALS]
+               : i % 3 == 0            ? wide
+               : i % 3 == 1            ? moderate
+                                       : fabsf(moderate);
         b[i] = i < SPECIALS * SPECIALS ? specials[i % SPECIALS] : (float)((int32_t)y >> 8) * 0x1p-20f;
     }
 }
@@ -79,8 +113,8 @@ static void test_errors(void **state)
     operands();
     TN_SCOPE {
         const tn_array *x = tn_from_floats(a, COUNT), *y = tn_from_floats(b, COUNT), *z = tn_exp(tn_complex(x, y));
-        const tn_array *got[CASES] = {tn_sin(x), tn_cos(x), tn_tan(x), tn_sinh(x), tn_cosh(x), tn_erf(x), tn_erfc(x), tn_gelu(x),
-                                      tn_log1p(x), tn_power(x, y), tn_real(z), tn_imag(z)};
+        const tn_array *got[CASES] = {tn_sin(x),  tn_cos(x),  tn_tan(x),   tn_sinh(x),     tn_cosh(x), tn_erf(x),
+                                      tn_erfc(x), tn_gelu(x), tn_log1p(x), tn_power(x, y), tn_real(z), tn_imag(z)};
         assert_int_equal(tn_eval_all(CASES, got), TN_OK);
         for (int k = 0; k < CASES; k++) {
             const float *value = test_data(got[k]);

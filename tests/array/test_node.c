@@ -63,7 +63,8 @@ static void gradients_are_wanted_where_they_flow(void **state)
     assert_int_equal(graph_binary(TN__OP_ADD, plain, leaf)->flags & ~TN__NODE_TEMPORARY, TN__NODE_NEEDS_GRAD);
     assert_int_equal(graph_binary(TN__OP_ADD, plain, plain)->flags & ~TN__NODE_TEMPORARY, 0);
     assert_int_equal(graph_unary(TN__OP_FLOOR, leaf)->flags & ~TN__NODE_TEMPORARY, 0); /* no rule */
-    tn__node *whole = tn__node_new(TN__OP_CAST, TN_INT32, graph_shape(), graph_device(), 1, &leaf, (tn__attr){.raw = {0}});
+    tn__node *whole =
+        tn__node_new(TN__OP_CAST, TN_INT32, graph_shape(), graph_device(), 1, &leaf, (tn__attr){.raw = {0}});
     assert_int_equal(whole->flags & ~TN__NODE_TEMPORARY, 0);
     tn__no_grad_depth++;
     assert_int_equal(graph_unary(TN__OP_EXP, leaf)->flags & ~TN__NODE_TEMPORARY, 0);
@@ -249,7 +250,8 @@ static void deep_recordings_are_evaluated_on_the_way(void **state)
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
-/* Builds a graph in a fresh thread, with the Nth allocation failing. -1: there were not so many; -2: something broke. */
+/* Builds a graph in a fresh thread, with the Nth allocation failing. -1: there were not so many; -2: something
+ * broke. */
 static void *build(void *user)
 {
     long n = *(long *)user;

@@ -10,8 +10,10 @@ static void every_row_is_whole(void **state)
         assert_non_null(op->name);
         assert_true(op->doc && *op->doc);
         assert_true(op->arity <= TN__MAX_ARITY);
-        bool users = op->kind == TN__KIND_USER || op->kind == TN__KIND_CUSTOM || i == TN__OP_USER_REDUCE; /* say it themselves */
-        bool computed = !users && (op->kind == TN__KIND_MAP || op->kind == TN__KIND_REDUCE || op->kind == TN__KIND_GENERATE);
+        /* say it themselves */
+        bool users = op->kind == TN__KIND_USER || op->kind == TN__KIND_CUSTOM || i == TN__OP_USER_REDUCE;
+        bool computed =
+            !users && (op->kind == TN__KIND_MAP || op->kind == TN__KIND_REDUCE || op->kind == TN__KIND_GENERATE);
         assert_int_equal(*op->expression != 0, computed);
         assert_int_equal(*op->identity != 0, computed && op->kind == TN__KIND_REDUCE);
         assert_int_equal(op->arity == 0, op->kind == TN__KIND_LEAF || op->kind == TN__KIND_CONST ||

@@ -16,12 +16,12 @@ static test_random chance; /* its seed is printed */
 
 static uint64_t next(void) { return test_random_bits(&chance); }
 
-#define CHECK(cond, ...)                                                                           \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            print_error(__VA_ARGS__);                                                              \
-            fail();                                                                                \
-        }                                                                                          \
+#define CHECK(cond, ...) \
+    do { \
+        if (!(cond)) { \
+            print_error(__VA_ARGS__); \
+            fail(); \
+        } \
     } while (0)
 
 /* Equal as numbers with the sign of zero, or both NaN. */
@@ -132,69 +132,69 @@ static wide power(wide a, wide n, int bits, int is_signed)
     return r;
 }
 
-#define EXPECT(op, s, args, value)                                                                 \
-    CHECK((wide)tns_##op##_##s args == (wide)(value), "tns_" #op "_" #s " of %lld and %lld: %lld\n",            \
+#define EXPECT(op, s, args, value) \
+    CHECK((wide)tns_##op##_##s args == (wide)(value), "tns_" #op "_" #s " of %lld and %lld: %lld\n", \
           (long long)a, (long long)b, (long long)tns_##op##_##s args)
 #define WRAP(x) wrap(x, bits, is_signed)
 
-#define INTEGER_TEST(s, T, bits_, is_signed_)                                                      \
-    static void test_##s(void **unused)                                                            \
-    {                                                                                              \
-        (void)unused;                                                                              \
-        enum { bits = bits_, is_signed = is_signed_, edges = 14, count = 90 };                     \
-        const wide half = (wide)1 << (bits - 1);                                                   \
-        const wide edge[edges] = {0,    1,     2,        3,        -1,   -2,      7,               \
-                                  half, -half, half - 1, 1 - half, bits, bits - 1, -7};            \
-        T v[count];                                                                                \
-        for (int i = 0; i < count; i++)                                                            \
-            v[i] = (T)(i < edges ? (uint64_t)edge[i] : next() >> (next() % 64));                   \
-        for (int i = 0; i < count * count; i++) {                                                  \
-            T a = v[i / count], b = v[i % count];                                                  \
-            wide A = a, B = b, q = floor_divide(A, B), r = B == 0 ? 0 : A - q * B;                 \
-            int out = B < 0 || B >= bits;                                                          \
-            EXPECT(add, s, (a, b), WRAP(A + B));                                                   \
-            EXPECT(sub, s, (a, b), WRAP(A - B));                                                   \
-            EXPECT(mul, s, (a, b), WRAP(product(A, B)));                                                    \
-            EXPECT(neg, s, (a), WRAP(-A));                                                         \
-            EXPECT(square, s, (a), WRAP(product(A, A)));                                                    \
-            EXPECT(abs, s, (a), WRAP(A < 0 ? -A : A));                                             \
-            EXPECT(sign, s, (a), (A > 0) - (A < 0));                                               \
-            EXPECT(relu, s, (a), A > 0 ? A : 0);                                                   \
-            EXPECT(floordiv, s, (a, b), WRAP(q));                                                  \
-            EXPECT(rem, s, (a, b), r);                                                             \
-            EXPECT(fmod, s, (a, b), B == 0 ? 0 : A % B);                                           \
-            EXPECT(max, s, (a, b), A > B ? A : B);                                                 \
-            EXPECT(min, s, (a, b), A < B ? A : B);                                                 \
-            EXPECT(fmax, s, (a, b), A > B ? A : B);                                                \
-            EXPECT(fmin, s, (a, b), A < B ? A : B);                                                \
-            EXPECT(and, s, (a, b), WRAP(A & B));                                                    \
-            EXPECT(or, s, (a, b), WRAP(A | B));                                                    \
-            EXPECT(xor, s, (a, b), WRAP(A ^ B));                                                   \
-            EXPECT(not, s, (a), WRAP(~A));                                                         \
-            EXPECT(shl, s, (a, b), out ? 0 : WRAP((wide)((unsigned __int128)A << (int)B)));        \
-            EXPECT(shr, s, (a, b), out ? (A < 0 ? -1 : 0) : A >> (int)B);                          \
-            EXPECT(eq, s, (a, b), A == B);                                                         \
-            EXPECT(ne, s, (a, b), A != B);                                                         \
-            EXPECT(lt, s, (a, b), A < B);                                                          \
-            EXPECT(le, s, (a, b), A <= B);                                                         \
-            EXPECT(gt, s, (a, b), A > B);                                                          \
-            EXPECT(ge, s, (a, b), A >= B);                                                         \
-            if (B >= 0 && B < 100)                                                                 \
-                EXPECT(pow, s, (a, b), power(A, B, bits, is_signed));                              \
-            EXPECT(cast_b8, s, (a), A != 0);                                                       \
-            EXPECT(cast_i8, s, (a), wrap(A, 8, 1));                                                \
-            EXPECT(cast_u8, s, (a), wrap(A, 8, 0));                                                \
-            EXPECT(cast_i16, s, (a), wrap(A, 16, 1));                                              \
-            EXPECT(cast_u16, s, (a), wrap(A, 16, 0));                                              \
-            EXPECT(cast_i32, s, (a), wrap(A, 32, 1));                                              \
-            EXPECT(cast_u32, s, (a), wrap(A, 32, 0));                                              \
-            EXPECT(cast_i64, s, (a), wrap(A, 64, 1));                                              \
-            EXPECT(cast_u64, s, (a), wrap(A, 64, 0));                                              \
-            EXPECT(cast_f32, s, (a), (float)A);                                                    \
-            EXPECT(cast_f64, s, (a), (double)A);                                                   \
-            EXPECT(cast_f16, s, (a), tn_f64_to_f16((double)A));                                    \
-            EXPECT(cast_bf16, s, (a), tn_f64_to_bf16((double)A));                                  \
-        }                                                                                          \
+#define INTEGER_TEST(s, T, bits_, is_signed_) \
+    static void test_##s(void **unused) \
+    { \
+        (void)unused; \
+        enum { bits = bits_, is_signed = is_signed_, edges = 14, count = 90 }; \
+        const wide half = (wide)1 << (bits - 1); \
+        const wide edge[edges] = {0,    1,     2,        3,        -1,   -2,      7, \
+                                  half, -half, half - 1, 1 - half, bits, bits - 1, -7}; \
+        T v[count]; \
+        for (int i = 0; i < count; i++) \
+            v[i] = (T)(i < edges ? (uint64_t)edge[i] : next() >> (next() % 64)); \
+        for (int i = 0; i < count * count; i++) { \
+            T a = v[i / count], b = v[i % count]; \
+            wide A = a, B = b, q = floor_divide(A, B), r = B == 0 ? 0 : A - q * B; \
+            int out = B < 0 || B >= bits; \
+            EXPECT(add, s, (a, b), WRAP(A + B)); \
+            EXPECT(sub, s, (a, b), WRAP(A - B)); \
+            EXPECT(mul, s, (a, b), WRAP(product(A, B))); \
+            EXPECT(neg, s, (a), WRAP(-A)); \
+            EXPECT(square, s, (a), WRAP(product(A, A))); \
+            EXPECT(abs, s, (a), WRAP(A < 0 ? -A : A)); \
+            EXPECT(sign, s, (a), (A > 0) - (A < 0)); \
+            EXPECT(relu, s, (a), A > 0 ? A : 0); \
+            EXPECT(floordiv, s, (a, b), WRAP(q)); \
+            EXPECT(rem, s, (a, b), r); \
+            EXPECT(fmod, s, (a, b), B == 0 ? 0 : A % B); \
+            EXPECT(max, s, (a, b), A > B ? A : B); \
+            EXPECT(min, s, (a, b), A < B ? A : B); \
+            EXPECT(fmax, s, (a, b), A > B ? A : B); \
+            EXPECT(fmin, s, (a, b), A < B ? A : B); \
+            EXPECT(and, s, (a, b), WRAP(A & B)); \
+            EXPECT(or, s, (a, b), WRAP(A | B)); \
+            EXPECT(xor, s, (a, b), WRAP(A ^ B)); \
+            EXPECT(not, s, (a), WRAP(~A)); \
+            EXPECT(shl, s, (a, b), out ? 0 : WRAP((wide)((unsigned __int128)A << (int)B))); \
+            EXPECT(shr, s, (a, b), out ? (A < 0 ? -1 : 0) : A >> (int)B); \
+            EXPECT(eq, s, (a, b), A == B); \
+            EXPECT(ne, s, (a, b), A != B); \
+            EXPECT(lt, s, (a, b), A < B); \
+            EXPECT(le, s, (a, b), A <= B); \
+            EXPECT(gt, s, (a, b), A > B); \
+            EXPECT(ge, s, (a, b), A >= B); \
+            if (B >= 0 && B < 100) \
+                EXPECT(pow, s, (a, b), power(A, B, bits, is_signed)); \
+            EXPECT(cast_b8, s, (a), A != 0); \
+            EXPECT(cast_i8, s, (a), wrap(A, 8, 1)); \
+            EXPECT(cast_u8, s, (a), wrap(A, 8, 0)); \
+            EXPECT(cast_i16, s, (a), wrap(A, 16, 1)); \
+            EXPECT(cast_u16, s, (a), wrap(A, 16, 0)); \
+            EXPECT(cast_i32, s, (a), wrap(A, 32, 1)); \
+            EXPECT(cast_u32, s, (a), wrap(A, 32, 0)); \
+            EXPECT(cast_i64, s, (a), wrap(A, 64, 1)); \
+            EXPECT(cast_u64, s, (a), wrap(A, 64, 0)); \
+            EXPECT(cast_f32, s, (a), (float)A); \
+            EXPECT(cast_f64, s, (a), (double)A); \
+            EXPECT(cast_f16, s, (a), tn_f64_to_f16((double)A)); \
+            EXPECT(cast_bf16, s, (a), tn_f64_to_bf16((double)A)); \
+        } \
     }
 
 INTEGER_TEST(i8, tn_i8, 8, 1)
@@ -248,11 +248,11 @@ static uint64_t truncated_u64(double x)
 #define WRAPPED_u16(x) ((tn_u16)truncated(x, INT32_MIN))
 #define WRAPPED_u32(x) ((tn_u32)truncated(x, INT64_MIN))
 #define WRAPPED_u64(x) truncated_u64(x)
-#define EXPECT_CAST(t)                                                                             \
-    do {                                                                                           \
-        CHECK(tns_cast_##t##_f64(x) == WRAPPED_##t(x), #t " of %a\n", x);                          \
-        CHECK(tns_cast_##t##_f32(y) == WRAPPED_##t((double)y), #t " of f32 %a\n", (double)y);      \
-        CHECK(tns_cast_##t##_bf16(h) == WRAPPED_##t((double)z), #t " of bf16 %a\n", (double)z);    \
+#define EXPECT_CAST(t) \
+    do { \
+        CHECK(tns_cast_##t##_f64(x) == WRAPPED_##t(x), #t " of %a\n", x); \
+        CHECK(tns_cast_##t##_f32(y) == WRAPPED_##t((double)y), #t " of f32 %a\n", (double)y); \
+        CHECK(tns_cast_##t##_bf16(h) == WRAPPED_##t((double)z), #t " of bf16 %a\n", (double)z); \
     } while (0)
 
 static void test_cast_float(void **unused)

@@ -16,12 +16,12 @@ static test_random chance; /* its seed is printed */
 
 static uint64_t next(void) { return test_random_bits(&chance); }
 
-#define CHECK(cond, ...)                                                                           \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            print_error(__VA_ARGS__);                                                              \
-            fail();                                                                                \
-        }                                                                                          \
+#define CHECK(cond, ...) \
+    do { \
+        if (!(cond)) { \
+            print_error(__VA_ARGS__); \
+            fail(); \
+        } \
     } while (0)
 
 /* ---- references ---- */
@@ -155,9 +155,35 @@ static void check_f64(const case_f64 *c, double x)
 static void test_f64(void **unused)
 {
     (void)unused;
-    const double special[] = {0.0, -0.0, 1, -1, 0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1p-53, -0x1p-54, 0x1p52, 0x1p53,
-                              709.78271289338397, 709.78271289338409, -745.13321910194111, -745.13321910194122,
-                              1024, -1074,                               -1075, 1e308, -1e308, 0.5, -0.5, 2.5, 3.5, 19.1, -40.1, INFINITY, -INFINITY, NAN};
+    const double special[] = {0.0,
+                              -0.0,
+                              1,
+                              -1,
+                              0x1p-1074,
+                              -0x1p-1074,
+                              0x1p-1022,
+                              0x1p-53,
+                              -0x1p-54,
+                              0x1p52,
+                              0x1p53,
+                              709.78271289338397,
+                              709.78271289338409,
+                              -745.13321910194111,
+                              -745.13321910194122,
+                              1024,
+                              -1074,
+                              -1075,
+                              1e308,
+                              -1e308,
+                              0.5,
+                              -0.5,
+                              2.5,
+                              3.5,
+                              19.1,
+                              -40.1,
+                              INFINITY,
+                              -INFINITY,
+                              NAN};
     for (size_t k = 0; k < sizeof cases_f64 / sizeof *cases_f64; k++) {
         const case_f64 *c = &cases_f64[k];
         for (size_t i = 0; i < sizeof special / sizeof *special; i++)
@@ -209,8 +235,9 @@ static void check_two(float a, float b)
 static void test_two_operands(void **unused)
 {
     (void)unused;
-    const float v[] = {0.0f, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, 1.5f, -2.5f, 16777215, 16777216, 33554436,
-                       -16777218,                        1e-40f, -1e-40f, 1e38f, -1e38f, 0.99999994f, INFINITY, -INFINITY, NAN};
+    const float v[] = {0.0f,   -0.0f,   1,     -1,     2,           -2,       3,         -3,
+                       0.5f,   -0.5f,   1.5f,  -2.5f,  16777215,    16777216, 33554436,  -16777218,
+                       1e-40f, -1e-40f, 1e38f, -1e38f, 0.99999994f, INFINITY, -INFINITY, NAN};
     enum { COUNT = sizeof v / sizeof *v };
     for (int k = 0; k < COUNT * COUNT; k++)
         check_two(v[k / COUNT], v[k % COUNT]);
@@ -230,8 +257,8 @@ static void test_two_operands(void **unused)
 }
 
 /*
- * ---- the same bits from every build, without and with fused multiply-adds: hashes of float32 results over a fixed sweep, NaNs
- * made alike ----
+ * ---- the same bits from every build, without and with fused multiply-adds: hashes of float32 results over a fixed
+ * sweep, NaNs made alike ----
  */
 #ifdef __FMA__
 #define FUSED 1

@@ -16,13 +16,13 @@ enum { COUNT = 1 << 18 };
 /* A fresh key a run would fail a statistical test by chance now and then: bounds are 6 standard deviations. */
 static uint64_t key;
 
-#define CHECK(cond, ...)                                                                           \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            print_error("key %llu: ", (unsigned long long)key);                                    \
-            print_error(__VA_ARGS__);                                                              \
-            fail();                                                                                \
-        }                                                                                          \
+#define CHECK(cond, ...) \
+    do { \
+        if (!(cond)) { \
+            print_error("key %llu: ", (unsigned long long)key); \
+            print_error(__VA_ARGS__); \
+            fail(); \
+        } \
     } while (0)
 
 /* The philox4x32 10 lines of Random123's kat_vectors: counter, key, result. */

@@ -238,7 +238,8 @@ static void *push_and_pop(void *user)
     for (int i = 0; i < DEPTH; i++) {
         tn_scope_push();
         tn__call call = tn__enter();
-        tn__leave_array(call, tn__node_new(TN__OP_CONST, TN_FLOAT32, graph_shape(), NULL, 0, NULL, (tn__attr){.raw = {0}}));
+        tn__leave_array(call,
+                        tn__node_new(TN__OP_CONST, TN_FLOAT32, graph_shape(), NULL, 0, NULL, (tn__attr){.raw = {0}}));
     }
     long made = tn__fail_allocation_after(-1);
     bool failed = !tn_ok();

@@ -67,13 +67,13 @@ static void check(const char *name, const tn_array *x, double rtol)
     free(want);
     free(got);
 }
-#define EXACT(name, x)                                                                             \
-    TN_SCOPE {                                                                                     \
-        check(#name, x, 0);                                                                        \
+#define EXACT(name, x) \
+    TN_SCOPE { \
+        check(#name, x, 0); \
     }
-#define NEAR(name, x)                                                                              \
-    TN_SCOPE {                                                                                     \
-        check(#name, x, 2e-6);                                                                     \
+#define NEAR(name, x) \
+    TN_SCOPE { \
+        check(#name, x, 2e-6); \
     }
 
 static void creation(tn_array *x)

@@ -226,8 +226,11 @@ static void test_constant_exponents(void **state)
     for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++)
         for (size_t k = 0; k < sizeof bases / sizeof *bases; k++)
             TN_SCOPE {
-                double y = tn_item(tn_power(tn_scalar(bases[k], .dtype = TN_FLOAT64), exponents[i])), wanted = pow(bases[k], exponents[i]);
-                assert_true(y == wanted ? signbit(y) == signbit(wanted) : isnan(wanted) ? isnan(y) : fabs(y / wanted - 1) < 1e-15);
+                double y = tn_item(tn_power(tn_scalar(bases[k], .dtype = TN_FLOAT64), exponents[i])),
+                       wanted = pow(bases[k], exponents[i]);
+                assert_true(y == wanted     ? signbit(y) == signbit(wanted)
+                            : isnan(wanted) ? isnan(y)
+                                            : fabs(y / wanted - 1) < 1e-15);
             }
     TN_SCOPE {
         assert_int_equal(tn_item_int(tn_power(tn_scalar(100, .dtype = TN_INT8), 3)), 64); /* modulo 256 */

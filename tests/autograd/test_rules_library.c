@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradient rules of decompositions, solutions and Fourier transforms, and of complex numbers, against differences, to second
- * order. Complex arrays are made of real ones, and results are made real, so that differences are those of real functions. */
+/* Gradient rules of decompositions, solutions and Fourier transforms, and of complex numbers, against differences, to
+ * second order. Complex arrays are made of real ones, and results are made real, so that differences are those of real
+ * functions. */
 #include "autograd/helpers.h"
 
 #include <tanso.h>
@@ -23,8 +24,8 @@ static tn_array *positive(tn_array *x)
     return tn_add(tn_matmul(x, tn_swapaxes(x, -1, -2)), tn_eye(tn_dim(x, -2), -1, .dtype = TN_FLOAT64));
 }
 
-/* A matrix whose singular values (and eigenvalues, of its symmetric part) are far from each other and from zero, where they have
- * no derivatives or large ones. */
+/* A matrix whose singular values (and eigenvalues, of its symmetric part) are far from each other and from zero, where
+ * they have no derivatives or large ones. */
 static tn_array *apart(tn_shape shape, int phase)
 {
     int64_t rows = shape.dim[shape.ndim - 2], columns = shape.dim[shape.ndim - 1];
@@ -54,8 +55,10 @@ static tn_array *turning(const tn_array *x)
     return tn_add(x, tn_from_host(quarter, TN_SHAPE(3, 3), TN_FLOAT64));
 }
 FUNCTION(eigvals, return tn_sin(tn_linalg_eigvals(xs[0]));)
-FUNCTION(eig, tn_array *w, *v; MUST(tn_linalg_eig(xs[0], &w, &v)); return tn_matmul(tn_square(v), tn_expand_dims(tn_sin(w), -1));)
-FUNCTION(eigvals_turning, tn_array *w = tn_linalg_eigvals(turning(xs[0])); return tn_add(tn_real(w), tn_multiply(tn_abs(w), tn_imag(w)));)
+FUNCTION(eig, tn_array *w, *v; MUST(tn_linalg_eig(xs[0], &w, &v));
+         return tn_matmul(tn_square(v), tn_expand_dims(tn_sin(w), -1));)
+FUNCTION(eigvals_turning, tn_array *w = tn_linalg_eigvals(turning(xs[0]));
+         return tn_add(tn_real(w), tn_multiply(tn_abs(w), tn_imag(w)));)
 FUNCTION(eig_turning, tn_array *w, *v; MUST(tn_linalg_eig(turning(xs[0]), &w, &v));
          return tn_matmul(tn_square(tn_abs(v)), tn_expand_dims(tn_add(tn_sin(tn_real(w)), tn_imag(w)), -1));)
 FUNCTION(roots, tn_array *r = tn_roots(tn_ravel(xs[0])); return tn_add(tn_real(r), tn_square(tn_imag(r)));)
@@ -71,7 +74,8 @@ static void test_solutions(void **state)
     const tn_array *one[] = {spread(TN_SHAPE(3, 3), -1, 1, 0), spread(TN_SHAPE(3, 2), -1, 1, 1)};
     const tn_array *batch[] = {spread(TN_SHAPE(2, 3, 3), -1, 1, 0), spread(TN_SHAPE(3, 2), -1, 1, 1)};
     const tn_array *vector[] = {one[0], spread(TN_SHAPE(3), -1, 1, 2)};
-    const tn_array *regular = apart(TN_SHAPE(2, 3, 3), 0); /* evenly spread values alone are a singular matrix now and then */
+    const tn_array *regular = apart(TN_SHAPE(2, 3, 3), 0); /* evenly spread values alone are a singular matrix now and
+                                                              then */
     check_gradients("solve", solve, NULL, 2, one);
     check_gradients("solve, batch", solve, NULL, 2, batch);
     check_gradients("solve, vector", solve_vector, NULL, 2, vector);
@@ -102,7 +106,8 @@ static void test_decompositions(void **state)
     check_gradients("eig, complex", eig_turning, NULL, 1, &square);
     check_gradients("roots", roots, NULL, 1, &wide);
     check_gradients("pinv", pinv, NULL, 1, &tall);
-    const tn_array *tall_sides[] = {tall, spread(TN_SHAPE(4, 3), -1, 1, 1)}, *wide_side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
+    const tn_array *tall_sides[] = {tall, spread(TN_SHAPE(4, 3), -1, 1, 1)},
+                   *wide_side[] = {wide, spread(TN_SHAPE(2), -1, 1, 2)};
     check_gradients("lstsq, tall", least, NULL, 2, tall_sides);
     check_gradients("lstsq, wide", least, NULL, 2, wide_side);
 }
@@ -137,8 +142,8 @@ FUNCTION(mixed, return parts(tn_multiply(tn_where(tn_greater(xs[0], 0), number(x
 static void test_complex(void **state)
 {
     (void)state;
-    const tn_array *x[] = {spread(TN_SHAPE(2, 3), -1.5, 1.5, 0), spread(TN_SHAPE(2, 3), 0.2, 1.5, 1), spread(TN_SHAPE(2, 3), 0.3, 2, 2),
-                           spread(TN_SHAPE(2, 3), -1, 1, 1)};
+    const tn_array *x[] = {spread(TN_SHAPE(2, 3), -1.5, 1.5, 0), spread(TN_SHAPE(2, 3), 0.2, 1.5, 1),
+                           spread(TN_SHAPE(2, 3), 0.3, 2, 2), spread(TN_SHAPE(2, 3), -1, 1, 1)};
     unary *ones[] = {(tn_exp), (tn_log), (tn_sqrt), (tn_sin), (tn_cos), (tn_tan), (tn_tanh), (tn_sinh), (tn_square),
                      (tn_reciprocal), (tn_negative), (tn_conjugate), (tn_log1p), (tn_expm1), (tn_arctan), (tn_arcsinh)};
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
@@ -162,12 +167,15 @@ static tn_array *complex_positive(tn_array *const *xs)
 FUNCTION(complex_solve, return parts(tn_linalg_solve(complex_positive(xs), number(xs + 2)));)
 FUNCTION(complex_slogdet, tn_array *s, *l; MUST(tn_linalg_slogdet(number(xs), &s, &l)); return tn_add(parts(s), l);)
 FUNCTION(complex_cholesky, return parts(tn_linalg_cholesky(complex_positive(xs)));)
-FUNCTION(complex_qr, tn_array *q, *r; MUST(tn_linalg_qr(number(xs), &q, &r)); return parts(tn_matmul(tn_multiply(q, tn_abs(q)), r));)
+FUNCTION(complex_qr, tn_array *q, *r; MUST(tn_linalg_qr(number(xs), &q, &r));
+         return parts(tn_matmul(tn_multiply(q, tn_abs(q)), r));)
 FUNCTION(complex_svdvals, return tn_square(tn_linalg_svdvals(number(xs)));)
 FUNCTION(complex_svd, tn_array *u, *s, *vh; MUST(tn_linalg_svd(number(xs), &u, &s, &vh, .reduced = true));
          return parts(tn_matmul(tn_multiply(u, tn_sin(s)), vh));)
-FUNCTION(complex_eig, tn_array *w, *v; MUST(tn_linalg_eig(number(xs), &w, &v)); return tn_matmul(tn_abs(v), tn_expand_dims(parts(w), -1));)
-FUNCTION(complex_eigh, tn_array *w, *v; MUST(tn_linalg_eigh(complex_positive(xs), &w, &v)); return tn_matmul(tn_abs(v), tn_sin(w));)
+FUNCTION(complex_eig, tn_array *w, *v; MUST(tn_linalg_eig(number(xs), &w, &v));
+         return tn_matmul(tn_abs(v), tn_expand_dims(parts(w), -1));)
+FUNCTION(complex_eigh, tn_array *w, *v; MUST(tn_linalg_eigh(complex_positive(xs), &w, &v));
+         return tn_matmul(tn_abs(v), tn_sin(w));)
 
 static void test_complex_matrices(void **state)
 {
@@ -229,7 +237,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_solutions), TEST(test_decompositions), TEST(test_norms), TEST(test_complex),
-                                       TEST(test_complex_matrices), TEST(test_transforms), TEST(test_refusals)};
+    const struct CMUnitTest tests[] = {TEST(test_solutions), TEST(test_decompositions),   TEST(test_norms),
+                                       TEST(test_complex),   TEST(test_complex_matrices), TEST(test_transforms),
+                                       TEST(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

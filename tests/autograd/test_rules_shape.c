@@ -254,8 +254,8 @@ static void test_compiled(void **state)
     test_network(state);
 }
 
-/* Every kind of operation that has a rule is tested in this file or in test_rules.c; operations on rows, of libraries and of
- * users have tests beside what uses them. */
+/* Every kind of operation that has a rule is tested in this file or in test_rules.c; operations on rows, of libraries
+ * and of users have tests beside what uses them. */
 static void test_nothing_left_out(void **state)
 {
     (void)state;

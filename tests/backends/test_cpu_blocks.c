@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions of few long rows or columns, whose blocks all threads share: the same bits as the reference evaluator's, in two kernels. */
+/* Reductions of few long rows or columns, whose blocks all threads share: the same bits as the reference evaluator's,
+ * in two kernels. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,8 @@ static tn_array *backwards(const tn_array *x, tn_axes axis) { return tn_sum(tn_f
 static tn_array *place(const tn_array *x, tn_axes axis)
 {
     int last = axis.count ? axis.axis[axis.count - 1] : 0;
-    return axis.count == 1 ? tn_add(tn_argmax(x, .axis = TN_AXES(last)), tn_argmin(x, .axis = TN_AXES(last))) : tn_argmax(x);
+    return axis.count == 1 ? tn_add(tn_argmax(x, .axis = TN_AXES(last)), tn_argmin(x, .axis = TN_AXES(last)))
+                           : tn_argmax(x);
 }
 
 typedef tn_array *reduction(const tn_array *x, tn_axes axis);
@@ -132,6 +134,7 @@ int main(void)
 {
     chance = test_random_new();
     tn_seed(test_random_bits(&chance));
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_columns), cmocka_unit_test(test_nan), cmocka_unit_test(test_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_nan), cmocka_unit_test(test_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

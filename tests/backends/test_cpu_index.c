@@ -108,7 +108,8 @@ static void test_large(void **state)
     step_operand(&step, positions, TN_INT64, 2, index_dim, (int64_t[]){1, 0}, 0);
     assert_int_equal(step_run(&step), TN_OK);
     for (int t = 0; t < TIMES; t++)
-        assert_memory_equal(out + t * COLUMNS, expected + (positions[t] + ROWS) % ROWS * COLUMNS, sizeof(float) * COLUMNS);
+        assert_memory_equal(out + t * COLUMNS, expected + (positions[t] + ROWS) % ROWS * COLUMNS,
+                            sizeof(float) * COLUMNS);
 }
 
 /* bfloat16 rounds after each addition: 256 + 1 is 256. */

@@ -19,7 +19,8 @@
 #include "device/kernel_cache.h"
 
 
-#define HEAD "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault) {" \
+#define HEAD "void twice(void *const *p, const long *n, const unsigned long *s, long begin, long end, " \
+             "long long *fault) {" \
              "float *to = (float *)p[0] + n[0]; const float *from = (const float *)p[1] + n[1];" \
              "(void)fault; for (long i = begin; i < end; i++) to[i] = "
 #define TAIL ";}\n"

@@ -30,7 +30,17 @@ static void put(char *memory, int64_t i, tn_dtype dtype, double value)
 }
 
 /* How a matrix lies in memory. */
-typedef enum layout { ROWS, COLUMNS, PADDED_ROWS, PADDED_COLUMNS, SPREAD, SAME_ROW, SAME_COLUMN, REVERSED, LAYOUTS } layout;
+typedef enum layout {
+    ROWS,
+    COLUMNS,
+    PADDED_ROWS,
+    PADDED_COLUMNS,
+    SPREAD,
+    SAME_ROW,
+    SAME_COLUMN,
+    REVERSED,
+    LAYOUTS
+} layout;
 
 typedef struct block {
     char *memory;
@@ -64,8 +74,9 @@ static block make(layout how, int64_t batch, int64_t rows, int64_t columns, bool
     b.memory = calloc(b.elements, tn_dtype_size(dtype));
     assert_non_null(b.memory);
     for (int64_t i = 0; i < b.elements; i++)
-        put(b.memory, i, dtype, (double)step_between(dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED ? 0 : -3,
-                                                     dtype == TN_BOOL ? 1 : 3));
+        put(b.memory, i, dtype,
+            (double)step_between(dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED ? 0 : -3,
+                                 dtype == TN_BOOL ? 1 : 3));
     return b;
 }
 
@@ -110,10 +121,12 @@ static void check(tn_dtype dtype, int64_t batch, int64_t m, int64_t k, int64_t n
                     memcpy(before + place * (int64_t)tn_dtype_size(dtype), wrapped.bytes, tn_dtype_size(dtype));
                 }
                 if (number(out.memory, place, dtype) != number(before, place, dtype))
-                    fail_msg("%s %d batches of %dx%dx%d, layouts %d %d %d, alpha %g, beta %d: %g at (%d, %d, %d), not %g",
-                             tn_dtype_name(dtype), (int)batch, (int)m, (int)k, (int)n, how[0], how[1], how[2], alpha, beta,
-                             number(out.memory, place, dtype), (int)t, (int)i, (int)j, number(before, place, dtype));
-                memcpy(before + place * (int64_t)tn_dtype_size(dtype), out.memory + place * (int64_t)tn_dtype_size(dtype),
+                    fail_msg(
+                        "%s %d batches of %dx%dx%d, layouts %d %d %d, alpha %g, beta %d: %g at (%d, %d, %d), not %g",
+                        tn_dtype_name(dtype), (int)batch, (int)m, (int)k, (int)n, how[0], how[1], how[2], alpha, beta,
+                        number(out.memory, place, dtype), (int)t, (int)i, (int)j, number(before, place, dtype));
+                memcpy(before + place * (int64_t)tn_dtype_size(dtype),
+                       out.memory + place * (int64_t)tn_dtype_size(dtype),
                        tn_dtype_size(dtype)); /* a zero may have either sign */
             }
     /* nothing around the output was touched */
@@ -158,8 +171,8 @@ static void test_layouts(void **state)
         for (int a = 0; a < LAYOUTS; a++)
             for (int b = 0; b < LAYOUTS; b++) {
                 layout how[3] = {(o + 1) % SAME_ROW, a, b};
-                check(TN_FLOAT32, step_between(1, 2), step_between(1, 40), step_between(1, 40), step_between(1, 40), how,
-                      step_between(0, 1) ? 1 : -2, step_between(0, 1), step_between(0, 1));
+                check(TN_FLOAT32, step_between(1, 2), step_between(1, 40), step_between(1, 40), step_between(1, 40),
+                      how, step_between(0, 1) ? 1 : -2, step_between(0, 1), step_between(0, 1));
                 check(TN_FLOAT64, 1, step_between(1, 9), step_between(1, 9), step_between(1, 9), how, 3,
                       step_between(0, 1), false);
             }
@@ -189,8 +202,10 @@ static void test_packed(void **state)
     (void)state;
     for (int round = 0; round < 12; round++) {
         layout how[3] = {round % 2, step_between(0, LAYOUTS - 1), step_between(0, LAYOUTS - 1)};
-        check(TN_FLOAT32, 1, step_between(48, 60), step_between(1000, 2100), step_between(64, 70), how, 1, round % 3 == 0, false);
-        check(TN_FLOAT32, 1, step_between(48, 700), step_between(48, 70), step_between(64, 130), how, -2, round % 2, false);
+        check(TN_FLOAT32, 1, step_between(48, 60), step_between(1000, 2100), step_between(64, 70), how, 1,
+              round % 3 == 0, false);
+        check(TN_FLOAT32, 1, step_between(48, 700), step_between(48, 70), step_between(64, 130), how, -2, round % 2,
+              false);
     }
     check(TN_FLOAT32, 1, 1100, 1030, 9, (layout[]){ROWS, ROWS, ROWS}, 1, false, false);
     check(TN_FLOAT32, 1, 65, 1030, 1100, (layout[]){ROWS, COLUMNS, COLUMNS}, 1, true, false);
@@ -208,8 +223,13 @@ static void test_tiles(void **state)
     }
     for (int64_t m = 1; m <= MOST; m++) {
         int64_t n = step_between(1, MOST), k = step_between(1, MOST);
-        tn__matmul_product p = {.m = m, .n = n, .k = k, .a = {(char *)a, MOST, m % 2}, .b = {(char *)b, MOST, m % 3 == 0},
-                                .out = {(char *)out, n, false}, .alpha = {.f32 = 1}};
+        tn__matmul_product p = {.m = m,
+                                .n = n,
+                                .k = k,
+                                .a = {(char *)a, MOST, m % 2},
+                                .b = {(char *)b, MOST, m % 3 == 0},
+                                .out = {(char *)out, n, false},
+                                .alpha = {.f32 = 1}};
         if (!tn__matmul_packed_can(&(tn__matmul_product){.m = 1000, .n = 1000, .k = 1000}))
             skip(); /* no vectors here */
         out[m * n] = 7;
@@ -223,10 +243,11 @@ static void test_tiles(void **state)
             for (int64_t j = 0; j < n; j++) {
                 float sum = 0;
                 for (int64_t q = 0; q < k; q++)
-                    sum = fmaf(a[p.a.transposed ? q * MOST + i : i * MOST + q], b[p.b.transposed ? j * MOST + q : q * MOST + j],
-                               sum);
+                    sum = fmaf(a[p.a.transposed ? q * MOST + i : i * MOST + q],
+                               b[p.b.transposed ? j * MOST + q : q * MOST + j], sum);
                 if (out[i * n + j] != sum)
-                    fail_msg("%dx%dx%d: %a at (%d, %d), not %a", (int)m, (int)k, (int)n, out[i * n + j], (int)i, (int)j, sum);
+                    fail_msg("%dx%dx%d: %a at (%d, %d), not %a", (int)m, (int)k, (int)n, out[i * n + j], (int)i, (int)j,
+                             sum);
             }
     }
 }
@@ -319,9 +340,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts),          cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_packed),  cmocka_unit_test(test_empty),            cmocka_unit_test(test_accumulates_wide),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),            cmocka_unit_test(test_complex),
+        cmocka_unit_test(test_dtypes),  cmocka_unit_test(test_layouts), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_packed),  cmocka_unit_test(test_empty),   cmocka_unit_test(test_accumulates_wide),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),   cmocka_unit_test(test_complex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

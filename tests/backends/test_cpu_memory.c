@@ -87,8 +87,9 @@ static void test_kernel(void **state)
     int64_t n = N;
     for (int round = 0; round < 2; round++) { /* compiling, and loading from the cache */
         one_step step = step_of(0, TN_FLOAT32);
-        step.source = "void fill(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault)"
-                      "{ (void)n, (void)s, (void)fault; for (long i = begin; i < end; i++) ((float *)p[0])[i] = 5; }\n";
+        step.source =
+            "void fill(void *const *p, const long *n, const unsigned long *s, long begin, long end, long long *fault)"
+            "{ (void)n, (void)s, (void)fault; for (long i = begin; i < end; i++) ((float *)p[0])[i] = 5; }\n";
         step.step.kind = TN__STEP_KERNEL;
         step.step.kernel = "fill";
         step.step.items = N;

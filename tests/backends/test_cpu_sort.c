@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between equal elements; by
- * one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones only, and by these in vain; and many
- * short rows, by a network. Searching sorted rows. */
+/* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between
+ * equal elements; by one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones
+ * only, and by these in vain; and many short rows, by a network. Searching sorted rows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,10 +19,12 @@ static const tn_dtype dtypes[] = {TN_BOOL,   TN_INT8,  TN_UINT8,  TN_INT16,   TN
                                   TN_INT64,  TN_UINT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
 enum { SPREAD, EQUAL, ODD, CLOSE, WIDE, FAR, CROWDED, KINDS };
 
-/* Numbers spread, often equal, with NaN and zeros of both signs, close to 1, of all sizes, far from 0, and most of them crowded. */
+/* Numbers spread, often equal, with NaN and zeros of both signs, close to 1, of all sizes, far from 0, and most of them
+ * crowded. */
 static tn_array *numbers(int64_t n, int kind)
 {
-    tn_array *x = tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64), *u = tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64);
+    tn_array *x = tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64),
+             *u = tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64);
     switch (kind) {
     case EQUAL: return tn_rint(tn_multiply(x, 3));
     case ODD: return tn_where(tn_less(u, .1), NAN, tn_where(tn_less(u, .2), -0.0, tn_where(tn_less(u, .3), 0.0, x)));
@@ -40,7 +42,8 @@ static tn_array *row(int64_t n, tn_dtype dtype, int kind)
     if (!tn_dtype_is_float(dtype)) { /* in the dtype's range */
         double most = dtype == TN_BOOL ? 1 : ldexp(1, 8 * (int)tn_dtype_size(dtype) - 1) - 1;
         x = tn_where(tn_isnan(x), 1, tn_clip(x, -1e9, 2e9));
-        x = tn_remainder(tn_dtype_is_float(dtype) || dtype == TN_INT32 || dtype == TN_INT64 ? x : tn_abs(x), most < 2e9 ? most : 2e9);
+        x = tn_remainder(tn_dtype_is_float(dtype) || dtype == TN_INT32 || dtype == TN_INT64 ? x : tn_abs(x),
+                         most < 2e9 ? most : 2e9);
     }
     return tn_cast(x, dtype);
 }
@@ -75,8 +78,8 @@ static void check(tn_array *x, const char *what)
     qsort(order, (size_t)n, sizeof *order, by_value_then_place);
     for (int64_t i = 0; i < n; i++)
         if (found[i] != order[i] || memcmp(to + i * (int64_t)size, from + order[i] * (int64_t)size, size) != 0)
-            fail_msg("%s of %lld %s, threads %d, place %lld: seed %llu", what, (long long)n, tn_dtype_name(tn_dtype_of(x)),
-                     tn_threads(), (long long)i, (unsigned long long)seed);
+            fail_msg("%s of %lld %s, threads %d, place %lld: seed %llu", what, (long long)n,
+                     tn_dtype_name(tn_dtype_of(x)), tn_threads(), (long long)i, (unsigned long long)seed);
     free(value), free(order), free(found), free(from), free(to);
 }
 
@@ -103,18 +106,20 @@ static void test_short_rows(void **state)
                 tn_array *each[ROWS];
                 for (int r = 0; r < ROWS; r++)
                     each[r] = row(sizes[s], dtypes[d], r % KINDS);
-                tn_array *all = tn_stack(ROWS, (const tn_array *const *)each, 0), *sorted = tn_sort(all), *order = tn_argsort(all);
+                tn_array *all = tn_stack(ROWS, (const tn_array *const *)each, 0), *sorted = tn_sort(all),
+                         *order = tn_argsort(all);
                 for (int r = 0; r < ROWS; r++)
                     for (int positions = 0; positions < 2; positions++) {
-                        tn_array *one = positions ? tn_argsort(each[r]) : tn_sort(each[r]), *of_all = positions ? order : sorted;
+                        tn_array *one = positions ? tn_argsort(each[r]) : tn_sort(each[r]),
+                                 *of_all = positions ? order : sorted;
                         size_t bytes = (size_t)tn_size(one) * tn_dtype_size(tn_dtype_of(one));
                         char *wanted = malloc(bytes), *got = malloc(ROWS * bytes);
                         assert_true(wanted && got);
                         assert_int_equal(tn_to_host(one, wanted, bytes), TN_OK);
                         assert_int_equal(tn_to_host(of_all, got, ROWS * bytes), TN_OK);
                         if (memcmp(wanted, got + (size_t)r * bytes, bytes) != 0)
-                            fail_msg("row %d of %lld %s, positions %d: seed %llu", r, (long long)sizes[s], tn_dtype_name(dtypes[d]),
-                                     positions, (unsigned long long)seed);
+                            fail_msg("row %d of %lld %s, positions %d: seed %llu", r, (long long)sizes[s],
+                                     tn_dtype_name(dtypes[d]), positions, (unsigned long long)seed);
                         free(wanted), free(got);
                     }
             }
@@ -143,9 +148,11 @@ static void test_strided(void **state)
         tn_array *sorted = tn_sort(m, .axis = TN_AXES(0)), *order = tn_argsort(m, .axis = TN_AXES(0));
         for (int64_t c = 0; c < 7; c++) {
             tn_array *column = tn_add(tn_reshape(tn_slice_axis(m, 1, c, c + 1, 1), TN_SHAPE(300)), 0);
-            tn_array *same = tn_equal(tn_sort(column), tn_reshape(tn_slice_axis(sorted, 1, c, c + 1, 1), TN_SHAPE(300)));
+            tn_array *same =
+                tn_equal(tn_sort(column), tn_reshape(tn_slice_axis(sorted, 1, c, c + 1, 1), TN_SHAPE(300)));
             assert_true(tn_item(tn_all(tn_logical_or(same, tn_isnan(tn_sort(column))))) == 1);
-            assert_true(tn_item(tn_all(tn_equal(tn_argsort(column), tn_reshape(tn_slice_axis(order, 1, c, c + 1, 1), TN_SHAPE(300))))) == 1);
+            assert_true(tn_item(tn_all(tn_equal(tn_argsort(column), tn_reshape(tn_slice_axis(order, 1, c, c + 1, 1),
+                                                                               TN_SHAPE(300))))) == 1);
         }
     }
 }
@@ -163,22 +170,31 @@ static void test_searches(void **state)
                     int64_t n = sizes[s], m = 6 * n + 40;
                     bool real = tn_dtype_is_float(dtypes[d]);
                     tn_array *shift = tn_multiply(tn_random_uniform(TN_SHAPE(n), .dtype = TN_FLOAT64), unevenness[u]);
-                    tn_array *even = tn_multiply(tn_add(tn_arange(0, (double)n, 1, .dtype = TN_FLOAT64), shift), real ? 0.7 : 1.2);
+                    tn_array *even =
+                        tn_multiply(tn_add(tn_arange(0, (double)n, 1, .dtype = TN_FLOAT64), shift), real ? 0.7 : 1.2);
                     tn_array *sorted = tn_sort(tn_cast(even, dtypes[d]));
-                    tn_array *spread = tn_multiply(tn_random_uniform(TN_SHAPE(m), .dtype = TN_FLOAT64), 1.3 * (double)n);
-                    tn_array *odd = tn_cast(real ? tn_concatenate(3, (const tn_array *[]){tn_full(TN_SHAPE(1), NAN), tn_full(TN_SHAPE(1), INFINITY),
-                                                                                       tn_full(TN_SHAPE(1), -INFINITY)}, 0)
-                                                 : tn_zeros(TN_SHAPE(3)), dtypes[d]);
-                    tn_array *values = tn_concatenate(3, (const tn_array *[]){tn_cast(spread, dtypes[d]), sorted, odd}, 0);
+                    tn_array *spread =
+                        tn_multiply(tn_random_uniform(TN_SHAPE(m), .dtype = TN_FLOAT64), 1.3 * (double)n);
+                    tn_array *odd = tn_cast(real ? tn_concatenate(3,
+                                                                  (const tn_array *[]){tn_full(TN_SHAPE(1), NAN),
+                                                                                       tn_full(TN_SHAPE(1), INFINITY),
+                                                                                       tn_full(TN_SHAPE(1), -INFINITY)},
+                                                                  0)
+                                                 : tn_zeros(TN_SHAPE(3)),
+                                            dtypes[d]);
+                    tn_array *values =
+                        tn_concatenate(3, (const tn_array *[]){tn_cast(spread, dtypes[d]), sorted, odd}, 0);
                     tn_array *across = tn_reshape(values, TN_SHAPE(m + n + 3, 1));
                     tn_array *later = tn_logical_and(tn_isnan(across), tn_logical_not(tn_isnan(sorted)));
                     tn_array *before = tn_logical_or(tn_less(sorted, across), later), *same = tn_equal(sorted, across);
                     for (int right = 0; right < 2; right++) {
-                        tn_array *wanted = tn_count_nonzero(right ? tn_logical_or(before, same) : before, .axis = TN_AXES(1));
+                        tn_array *wanted =
+                            tn_count_nonzero(right ? tn_logical_or(before, same) : before, .axis = TN_AXES(1));
                         tn_array *got = tn_searchsorted(sorted, values, .right = right);
                         if (tn_item(tn_all(tn_equal(wanted, got))) != 1)
-                            fail_msg("%s, %lld elements, unevenness %g, right %d: seed %llu%s", tn_dtype_name(dtypes[d]), (long long)n,
-                                     unevenness[u], right, (unsigned long long)seed, tn_error());
+                            fail_msg("%s, %lld elements, unevenness %g, right %d: seed %llu%s",
+                                     tn_dtype_name(dtypes[d]), (long long)n, unevenness[u], right,
+                                     (unsigned long long)seed, tn_error());
                     }
                 }
 }
@@ -188,7 +204,8 @@ int main(void)
     tn_set_compile(TN_COMPILE_NEVER); /* steps of the same functions, without a compiler for what is around them */
     seed = (uint64_t)time(NULL);
     tn_seed(seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_short_rows), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_strided), cmocka_unit_test(test_searches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_short_rows),
+                                       cmocka_unit_test(test_threads), cmocka_unit_test(test_strided),
+                                       cmocka_unit_test(test_searches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels with operands that lie across, done in tiles, over short rows and over several axes: the same bits as the reference evaluator's. */
+/* Kernels with operands that lie across, done in tiles, over short rows and over several axes: the same bits as the
+ * reference evaluator's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +17,13 @@ static test_random chance; /* its seed is printed */
 /* Two operands across, one of them from back to front, beside one that lies as the result does. */
 static tn_array *mixture(const tn_array *x, const tn_array *y, const tn_array *z)
 {
-    tn_array *across = tn_transpose(x, TN_AXES(2, 1, 0)), *back = tn_transpose(tn_flip(y, TN_AXES(0)), TN_AXES(2, 1, 0));
+    tn_array *across = tn_transpose(x, TN_AXES(2, 1, 0)),
+             *back = tn_transpose(tn_flip(y, TN_AXES(0)), TN_AXES(2, 1, 0));
     return tn_add(tn_multiply(across, back), z);
 }
 
-static void bits_of(tn_compile_mode mode, const tn_array *x, const tn_array *y, const tn_array *z, void *bytes, size_t size)
+static void bits_of(tn_compile_mode mode, const tn_array *x, const tn_array *y, const tn_array *z, void *bytes,
+                    size_t size)
 {
     tn_set_compile(mode);
     TN_SCOPE {
@@ -35,7 +38,8 @@ static void test_tiles(void **state)
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16, TN_INT8, TN_COMPLEX128};
     for (int round = 0; round < 40; round++) {
         tn_dtype dtype = dtypes[round % 5];
-        int64_t a = test_random_int(&chance, 1, 150), b = test_random_int(&chance, 1, 3), c = test_random_int(&chance, 1, 300);
+        int64_t a = test_random_int(&chance, 1, 150), b = test_random_int(&chance, 1, 3),
+                c = test_random_int(&chance, 1, 300);
         size_t size = (size_t)(a * b * c) * tn_dtype_size(dtype);
         char *compiled = malloc(size), *plain = malloc(size);
         TN_SCOPE {
@@ -62,12 +66,16 @@ static tn_array *column_variances(const tn_array *x) { return tn_var(across(x), 
 static tn_array *column_places(const tn_array *x) { return tn_argmax(across(x), .axis = TN_AXES(1)); }
 static tn_array *column_softmax(const tn_array *x) { return tn_softmax(across(x), 1); }
 static tn_array *both_ends(const tn_array *x) { return tn_var(x, .axis = TN_AXES(0, 2)); }
-static tn_array *normalized(const tn_array *x) { return tn_subtract(x, tn_mean(x, .axis = TN_AXES(0, 2), .keepdims = true)); }
+static tn_array *normalized(const tn_array *x)
+{
+    return tn_subtract(x, tn_mean(x, .axis = TN_AXES(0, 2), .keepdims = true));
+}
 static tn_array *row_largest(const tn_array *x) { return tn_max(x, .axis = TN_AXES(2)); }
 static tn_array *row_softmax(const tn_array *x) { return tn_softmax(x, 2); }
 static tn_array *less_a_row(const tn_array *x)
 {
-    tn_array *row = tn_slice_axis(tn_slice_axis(x, 0, 0, 1, 1), 1, 0, 1, 1), *number = tn_slice_axis(x, 2, -1, TN_NONE, 1);
+    tn_array *row = tn_slice_axis(tn_slice_axis(x, 0, 0, 1, 1), 1, 0, 1, 1),
+             *number = tn_slice_axis(x, 2, -1, TN_NONE, 1);
     return tn_add(tn_subtract(tn_flip(x, TN_AXES(2)), row), tn_multiply(number, x));
 }
 static tn_array *pairs(const tn_array *x)
@@ -83,8 +91,9 @@ static tn_array *chosen(const tn_array *x)
 static void test_rows_and_columns(void **state)
 {
     (void)state;
-    static const expression expressions[] = {column_sums, column_variances, column_places, column_softmax, both_ends, normalized,
-                                             row_largest, row_softmax,      less_a_row,    pairs,          chosen};
+    static const expression expressions[] = {column_sums, column_variances, column_places, column_softmax, both_ends,
+                                             normalized,  row_largest,      row_softmax,   less_a_row,     pairs,
+                                             chosen};
     static const int64_t lengths[] = {1, 3, 8, 16, 31, 600};
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
     for (size_t e = 0; e < sizeof expressions / sizeof *expressions; e++)
@@ -92,7 +101,8 @@ static void test_rows_and_columns(void **state)
             TN_SCOPE {
                 int64_t n = lengths[l];
                 tn_dtype dtype = dtypes[(e + l) % 3];
-                tn_shape shape = TN_SHAPE(test_random_int(&chance, 1, 5), test_random_int(&chance, 1, n > 100 ? 40 : 700), n);
+                tn_shape shape =
+                    TN_SHAPE(test_random_int(&chance, 1, 5), test_random_int(&chance, 1, n > 100 ? 40 : 700), n);
                 tn_array *x = tn_cast(tn_random_normal(shape), dtype), *y[2];
                 assert_int_equal(tn_eval(x), TN_OK);
                 for (int kind = 0; kind < 2; kind++) {
@@ -102,7 +112,8 @@ static void test_rows_and_columns(void **state)
                 }
                 tn_set_compile(TN_COMPILE_AUTO);
                 if (!tn_array_equal(y[0], y[1], true))
-                    fail_msg("expression %zu of %lld x %lld x %lld", e, (long long)shape.dim[0], (long long)shape.dim[1], (long long)n);
+                    fail_msg("expression %zu of %lld x %lld x %lld", e, (long long)shape.dim[0],
+                             (long long)shape.dim[1], (long long)n);
             }
 }
 

@@ -27,7 +27,8 @@ static void null_has_shapes_only(void **state)
     assert_non_null(b);
     assert_non_null(c);
     assert_true(tn_memory_stats(device->id).used >= 2 * huge);
-    assert_true((uintptr_t)b->memory >= (uintptr_t)a->memory + huge || (uintptr_t)a->memory >= (uintptr_t)b->memory + huge);
+    assert_true((uintptr_t)b->memory >= (uintptr_t)a->memory + huge ||
+                (uintptr_t)a->memory >= (uintptr_t)b->memory + huge);
 
     char host[4] = "abc";
     assert_int_equal(device->ops->write(device, c->memory, host, 4), TN_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of a CUDA plug-in that is not there, is none, or belongs to another library. Asked in processes of their own,
- * as the first question decides for all. */
+/* What is said of a CUDA plug-in that is not there, is none, or belongs to another library. Asked in processes of their
+ * own, as the first question decides for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@ static int ask(const char *folder, const char *text, const char *other)
         if (!said)
             printf("%s: %s\n", there ? "available" : "absent", why);
         tn_device_parse("cuda:0", &status);
-        said = said && status == TN_ERR_DEVICE && strstr(tn_error(), "cuda:0 is not available") && strstr(tn_error(), text);
+        said = said && status == TN_ERR_DEVICE && strstr(tn_error(), "cuda:0 is not available") &&
+               strstr(tn_error(), text);
         said = said && tn_device_equal(tn_device_best(), tn_cpu());
         fflush(NULL);
         _exit(said ? 0 : 1);

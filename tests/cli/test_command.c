@@ -294,7 +294,9 @@ static void test_interrupt(void **state)
 static void test_interrupt_early(void **state)
 {
     (void)state;
-    pid_t pid = command_start(folder, "train digits --epochs 1000000 --model 'linear:2500 relu linear:2500 relu linear:10' --out run");
+    pid_t pid =
+        command_start(folder,
+                      "train digits --epochs 1000000 --model 'linear:2500 relu linear:2500 relu linear:10' --out run");
     for (int i = 0; i < 6000; i++) {
         char *out = test_read(test_path(folder, "out.txt"), NULL);
         bool begun = out && strstr(out, "parameters");

@@ -46,7 +46,11 @@ int graph_const(tn__graph *graph, const tn__shape *shape)
 
 int graph_op(tn__graph *graph, tn__op op, const tn__shape *shape, int a, int b)
 {
-    return add(graph, (tn__value){.op = op, .arity = b < 0 ? 1 : 2, .in = {a, b < 0 ? 0 : b}, .shape = shape, .leaf = -1,
+    return add(graph, (tn__value){.op = op,
+                                  .arity = b < 0 ? 1 : 2,
+                                  .in = {a, b < 0 ? 0 : b},
+                                  .shape = shape,
+                                  .leaf = -1,
                                   .scalar = -1});
 }
 

@@ -30,8 +30,8 @@ int graph_permute(tn__graph *graph, int a, const uint8_t *perm);
 int graph_slice(tn__graph *graph, int a, const int64_t *start, const int64_t *step, const tn__shape *shape);
 void graph_result(tn__graph *graph, int v);
 
-/* A graph of elementwise values, reductions, views, products and updates, all of shape (n, n) or reduced ones of it, with some
- * results; a stranger one with every call. */
+/* A graph of elementwise values, reductions, views, products and updates, all of shape (n, n) or reduced ones of it,
+ * with some results; a stranger one with every call. */
 void graph_random(tn__graph *graph, test_random *chance);
 
 #endif

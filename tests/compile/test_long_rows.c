@@ -87,8 +87,8 @@ static void test_softmax(void **state)
         check(&cases[i]);
 }
 
-/* A row's values that later passes need are counted when they are most: here the operand goes as soon as its exponential is there,
- * while another operand comes in the last pass. */
+/* A row's values that later passes need are counted when they are most: here the operand goes as soon as its
+ * exponential is there, while another operand comes in the last pass. */
 static void test_two_operands(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The emitter's loops at the edges of their blocks and tiles: compiled kernels and the reference evaluator, bit for bit. */
+/* The emitter's loops at the edges of their blocks and tiles: compiled kernels and the reference evaluator, bit for
+ * bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +48,8 @@ static void check(results_fn results, const int64_t dim[3])
                     continue;
                 }
                 if (memcmp(expected[i], got, bytes) != 0)
-                    fail_msg("result %d of %lld x %lld x %lld differs", i, (long long)dim[0], (long long)dim[1], (long long)dim[2]);
+                    fail_msg("result %d of %lld x %lld x %lld differs", i, (long long)dim[0], (long long)dim[1],
+                             (long long)dim[2]);
                 free(got);
                 free(expected[i]);
             }

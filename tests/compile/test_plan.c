@@ -16,7 +16,8 @@ static tn__plan *compile(const tn__graph *graph, tn__compile_options options)
 
 /* ---- random graphs ---- */
 
-/* Does a write to buffer a change bytes of buffer b? Results and inputs are storages of their own, but for donated ones. */
+/* Does a write to buffer a change bytes of buffer b? Results and inputs are storages of their own, but for donated
+ * ones. */
 static bool overlap(const tn__program *p, int a, int b)
 {
     const tn__buffer *x = &p->buffer[a], *y = &p->buffer[b];
@@ -26,7 +27,8 @@ static bool overlap(const tn__program *p, int a, int b)
            y->offset < x->offset + x->bytes;
 }
 
-/* Runs the plan in thought: every buffer that is read must hold what was last written to it, and results at the end too. */
+/* Runs the plan in thought: every buffer that is read must hold what was last written to it, and results at the end
+ * too. */
 static void check_run(const tn__plan *plan)
 {
     const tn__program *p = &plan->program;
@@ -133,7 +135,10 @@ static int step_of(const tn__plan *plan, tn__op op)
     return -1;
 }
 
-static int output_of(const tn__plan *plan, tn__op op) { return plan->program.step[step_of(plan, op)].operand[0].buffer; }
+static int output_of(const tn__plan *plan, tn__op op)
+{
+    return plan->program.step[step_of(plan, op)].operand[0].buffer;
+}
 
 /* Moves the step of one operation in front of that of an earlier one. */
 static void hasten(tn__plan *plan, tn__op later, tn__op earlier)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans of matrix products for a device with kernels of its own for them: what becomes one kernel, and what does not. */
+/* Plans of matrix products for a device with kernels of its own for them: what becomes one kernel, and what does
+ * not. */
 #include <tanso.h>
 
 #include "compile/product.h"
@@ -60,7 +61,8 @@ static void test_update_in_place(void **state)
     const tn__shape *out = shape(2, 784, 1000);
     int a = graph_permute(&graph, graph_leaf(&graph, shape(2, 100, 784), false), (uint8_t[]){1, 0});
     int b = graph_leaf(&graph, shape(2, 100, 1000), false), p = graph_leaf(&graph, out, true);
-    int step = graph_op(&graph, TN__OP_MULTIPLY, out, graph_const(&graph, out), graph_op(&graph, TN__OP_MATMUL, out, a, b));
+    int step =
+        graph_op(&graph, TN__OP_MULTIPLY, out, graph_const(&graph, out), graph_op(&graph, TN__OP_MATMUL, out, a, b));
     graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, out, p, step));
     tn__plan *plan = plan_of(&graph);
     assert_int_equal(plan->program.step_count, 1);
@@ -77,7 +79,8 @@ static void test_beside(void **state)
     int x = graph_permute(&graph, graph_leaf(&graph, shape(2, 50, 300), false), (uint8_t[]){1, 0});
     int h = graph_permute(&graph, graph_leaf(&graph, shape(2, 50, 200), false), (uint8_t[]){1, 0});
     int g = graph_leaf(&graph, shape(2, 50, 200), false), k = graph_leaf(&graph, shape(2, 50, 10), false);
-    int p = graph_leaf(&graph, first, true), q = graph_leaf(&graph, second, true), c = graph_leaf(&graph, shape(1, 50), false);
+    int p = graph_leaf(&graph, first, true), q = graph_leaf(&graph, second, true),
+        c = graph_leaf(&graph, shape(1, 50), false);
     graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, first, p, graph_op(&graph, TN__OP_MATMUL, first, x, g)));
     graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, second, q, graph_op(&graph, TN__OP_MATMUL, second, h, k)));
     graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, c, 1));
@@ -97,8 +100,10 @@ static void test_not_beside(void **state)
     (void)state;
     tn__graph graph = {0};
     const tn__shape *s = shape(2, 96, 80);
-    int p = graph_leaf(&graph, s, true), a = graph_leaf(&graph, shape(2, 96, 70), false), b = graph_leaf(&graph, shape(2, 70, 80), false);
-    int other = graph_leaf(&graph, shape(2, 80, 60), false), out = graph_op(&graph, TN__OP_MATMUL, shape(2, 96, 60), p, other);
+    int p = graph_leaf(&graph, s, true), a = graph_leaf(&graph, shape(2, 96, 70), false),
+        b = graph_leaf(&graph, shape(2, 70, 80), false);
+    int other = graph_leaf(&graph, shape(2, 80, 60), false),
+        out = graph_op(&graph, TN__OP_MATMUL, shape(2, 96, 60), p, other);
     graph_result(&graph, out);
     graph_result(&graph, graph_op(&graph, TN__OP_SUBTRACT, s, p, graph_op(&graph, TN__OP_MATMUL, s, a, b)));
     tn__plan *plan = plan_of(&graph);
@@ -136,7 +141,8 @@ static void test_reductions(void **state)
         int a = graph_leaf(&graph, shape(2, (int)cases[i].rows, (int)cases[i].depth), false);
         int b = graph_leaf(&graph, shape(2, (int)cases[i].depth, (int)cases[i].columns), false);
         int product = graph_op(&graph, TN__OP_MATMUL, out, a, b);
-        graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_SQUARE, out, product, -1), cases[i].axes));
+        graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_SQUARE, out, product, -1),
+                                          cases[i].axes));
         graph_result(&graph, product);
         tn__plan *plan = plan_of(&graph);
         assert_int_equal(kernels_of(plan), cases[i].kernels);
@@ -193,8 +199,12 @@ static void test_precision(void **state)
     for (int n = 64; n <= 512; n *= 8) {
         tn__graph graph = {0};
         const tn__shape *s = shape(2, n, n);
-        graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, s, graph_leaf(&graph, s, false), graph_leaf(&graph, s, false)));
-        tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true, .precision = TN_MATMUL_TF32};
+        graph_result(&graph,
+                     graph_op(&graph, TN__OP_MATMUL, s, graph_leaf(&graph, s, false), graph_leaf(&graph, s, false)));
+        tn__compile_options options = {.kernels = true,
+                                       .fusion = true,
+                                       .plan_memory = true,
+                                       .precision = TN_MATMUL_TF32};
         tn__plan *plan = tn__compile(&graph, &gpu, &options);
         assert_non_null(plan);
         assert_int_equal(kernels_of(plan), n == 64);
@@ -237,8 +247,8 @@ static const char *next(const char *text, const char *words)
     return found + 1;
 }
 
-/* Elements are computed where their sums are, but where b lies along k: a thread's columns are no neighbours there, so that nothing can
- * be read or stored 16 bytes at once. */
+/* Elements are computed where their sums are, but where b lies along k: a thread's columns are no neighbours there, so
+ * that nothing can be read or stored 16 bytes at once. */
 static void test_from_sums(void **state)
 {
     (void)state;
@@ -256,8 +266,8 @@ static void test_from_sums(void **state)
     }
 }
 
-/* What a program is given is fetched before the kernels in front have ended, and what they compute behind that; so are the
- * operands of what is computed around a product. */
+/* What a program is given is fetched before the kernels in front have ended, and what they compute behind that; so are
+ * the operands of what is computed around a product. */
 static void test_fetched_ahead(void **state)
 {
     (void)state;
@@ -268,7 +278,8 @@ static void test_fetched_ahead(void **state)
     int h = graph_op(&graph, TN__OP_RELU, hidden, graph_op(&graph, TN__OP_MATMUL, hidden, x, w1), -1);
     graph_result(&graph, graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, h, w2), old));
     tn__plan *plan = plan_of(&graph);
-    const char *text = next(next(plan->program.source, "void nest0("), "tn_read_anew<core, true, true>(factor0, factor1);");
+    const char *text =
+        next(next(plan->program.source, "void nest0("), "tn_read_anew<core, true, true>(factor0, factor1);");
     text = next(text, "tn_start<core, false, true, false>");
     text = next(text, "tn_start<core, true, false, true>");
     text = next(text, "tn_take_over();");
@@ -297,8 +308,8 @@ static void test_random_graphs(void **state)
     assert_true(products > 20);
 }
 
-/* A product of few columns, and one of a short k with its sum over the rows: one factor stays in registers, and is there before
- * the kernels in front have ended where the program is given it. */
+/* A product of few columns, and one of a short k with its sum over the rows: one factor stays in registers, and is
+ * there before the kernels in front have ended where the program is given it. */
 static void test_factors_in_registers(void **state)
 {
     (void)state;
@@ -334,7 +345,8 @@ static tn__plan *plan_back(int what)
     const tn__shape *hidden = shape(2, 100, columns), *out = shape(2, 100, 10);
     int h = graph_leaf(&graph, hidden, false), w = graph_leaf(&graph, shape(2, columns, 10), false);
     int z = graph_op(&graph, TN__OP_MATMUL, out, h, w);
-    int most = expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out), dy = graph_op(&graph, TN__OP_SUBTRACT, out, z, most);
+    int most = expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out),
+        dy = graph_op(&graph, TN__OP_SUBTRACT, out, z, most);
     int v = what == OTHER_FACTOR ? graph_leaf(&graph, shape(2, columns, 10), false) : w;
     if (what == OTHER_ROWS) {
         dy = graph_op(&graph, TN__OP_MULTIPLY, out, dy, expand(&graph, graph_reduce(&graph, TN__OP_SUM, dy, 1), out));
@@ -345,15 +357,16 @@ static tn__plan *plan_back(int what)
     int product = graph_op(&graph, TN__OP_MATMUL, hidden, dy, graph_permute(&graph, v, (uint8_t[]){1, 0}));
     int dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, product, h);
     if (what == WAITS)
-        dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, dh, expand(&graph, graph_reduce(&graph, TN__OP_SUM, z, 3), hidden));
+        dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, dh,
+                      expand(&graph, graph_reduce(&graph, TN__OP_SUM, z, 3), hidden));
     graph_result(&graph, dh);
     if (what == SUMMED)
         graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));
     return plan_of(&graph);
 }
 
-/* A thin product's blocks have one row each as long as there are multiprocessors; what b is like, and whether a round takes all of k, is
- * in the text. */
+/* A thin product's blocks have one row each as long as there are multiprocessors; what b is like, and whether a round
+ * takes all of k, is in the text. */
 static void test_thin_tiles(void **state)
 {
     (void)state;
@@ -379,7 +392,8 @@ static void test_thin_tiles(void **state)
     }
 }
 
-/* The gradient of a last layer goes on to what is in front of it in the same blocks; a sum over all rows waits for all blocks. */
+/* The gradient of a last layer goes on to what is in front of it in the same blocks; a sum over all rows waits for all
+ * blocks. */
 static void test_goes_on(void **state)
 {
     (void)state;
@@ -443,8 +457,8 @@ static tn__plan *plan_first(int what)
     return plan_of(&graph);
 }
 
-/* Rows that no run overwrites lie whole in shared memory before the kernel waits for those in front of it, where there is room for
- * the last kernel of the run before beside them, in registers too. */
+/* Rows that no run overwrites lie whole in shared memory before the kernel waits for those in front of it, where there
+ * is room for the last kernel of the run before beside them, in registers too. */
 static void test_whole_factor(void **state)
 {
     (void)state;
@@ -453,7 +467,8 @@ static void test_whole_factor(void **state)
         const tn__step *step = &plan->program.step[0];
         bool whole = what == ROWS_OF_DATASET || what == ROWS_AS_THEY_LIE;
         assert_int_equal(kernels_of(plan), 1);
-        assert_int_equal(strstr(plan->program.source, "tn_whole_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL, whole);
+        assert_int_equal(strstr(plan->program.source, "tn_whole_product<tn_f32, 28, 32, 7, 4, 4, 8, 20, 2") != NULL,
+                         whole);
         assert_int_equal(step->spread, 1);
         assert_int_equal(strstr(plan->program.source, "void TN_BOUNDS(256, 120) ") != NULL, whole);
         if (whole) {
@@ -467,8 +482,8 @@ static void test_whole_factor(void **state)
     }
 }
 
-/* A minibatch's rows, and their transpose, are read where they lie in the dataset, ahead of the kernels in front, so that there is no
- * kernel that gathers them; of more rows than a block knows places of, the transpose is not. */
+/* A minibatch's rows, and their transpose, are read where they lie in the dataset, ahead of the kernels in front, so
+ * that there is no kernel that gathers them; of more rows than a block knows places of, the transpose is not. */
 static void test_gathered_rows(void **state)
 {
     (void)state;

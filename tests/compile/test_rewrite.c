@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewriting: equal expressions become one value, reshapes move to where they cost nothing, and results stay what they are. */
+/* Rewriting: equal expressions become one value, reshapes move to where they cost nothing, and results stay what they
+ * are. */
 #include "graphs.h"
 
 static int count_op(const tn__graph *graph, tn__op op)
@@ -110,9 +111,10 @@ static void test_reshapes_that_stay_or_vanish(void **state)
 
 static bool same_value(const tn__value *a, const tn__value *b)
 {
-    return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf && a->scalar == b->scalar &&
-           memcmp(a->in, b->in, sizeof(int) * (size_t)a->arity) == 0 && a->attr.axes == b->attr.axes &&
-           a->attr.ints == b->attr.ints && memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
+    return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
+           a->scalar == b->scalar && memcmp(a->in, b->in, sizeof(int) * (size_t)a->arity) == 0 &&
+           a->attr.axes == b->attr.axes && a->attr.ints == b->attr.ints &&
+           memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 
 /* Results keep number and shapes, and nothing is left twice. */

@@ -42,11 +42,11 @@ static int ranges_of(const int64_t *v, int integers, tn_slice_range *ranges)
     return integers / 3;
 }
 
-#define FORM(name, expression)                                                                     \
-    static tn_array *name(operands in, int count, const int64_t *v, int integers)                  \
-    {                                                                                              \
-        (void)in, (void)count, (void)v, (void)integers;                                            \
-        return expression;                                                                         \
+#define FORM(name, expression) \
+    static tn_array *name(operands in, int count, const int64_t *v, int integers) \
+    { \
+        (void)in, (void)count, (void)v, (void)integers; \
+        return expression; \
     }
 FORM(do_cast, tn_cast(in[0], (tn_dtype)(v[0] + 1)))
 FORM(do_reshape, tn_reshape(in[0], shape_of(v, integers)))
@@ -95,29 +95,29 @@ static tn_array *do_split(operands in, int count, const int64_t *v, int integers
     return tn_split(in[0], (int)v[0], (int)v[1], parts) == TN_OK ? parts[v[2]] : NULL;
 }
 
-#define UNARY(op)                                                                                  \
-    {                                                                                              \
-        .name = #op, .unary = tn_##op                                                              \
+#define UNARY(op) \
+    { \
+        .name = #op, .unary = tn_##op \
     }
-#define BINARY(op)                                                                                 \
-    {                                                                                              \
-        .name = #op, .binary = tn_##op                                                             \
+#define BINARY(op) \
+    { \
+        .name = #op, .binary = tn_##op \
     }
-#define TERNARY(op)                                                                                \
-    {                                                                                              \
-        .name = #op, .ternary = tn_##op                                                            \
+#define TERNARY(op) \
+    { \
+        .name = #op, .ternary = tn_##op \
     }
-#define REDUCE(op)                                                                                 \
-    {                                                                                              \
-        .name = #op, .reduce = tn_##op##_with                                                      \
+#define REDUCE(op) \
+    { \
+        .name = #op, .reduce = tn_##op##_with \
     }
-#define ASSIGN(op)                                                                                 \
-    {                                                                                              \
-        .name = #op, .assign = tn_##op                                                             \
+#define ASSIGN(op) \
+    { \
+        .name = #op, .assign = tn_##op \
     }
-#define OTHER(op, function)                                                                        \
-    {                                                                                              \
-        .name = #op, .other = function                                                             \
+#define OTHER(op, function) \
+    { \
+        .name = #op, .other = function \
     }
 
 static const row rows[] = {

@@ -120,11 +120,15 @@ static void floats_truncate_and_wrap(void **state)
     } rows[] = {
         {1.9, TN_INT8, 1},           {-1.9, TN_INT8, -1},        {127.5, TN_INT8, 127},       {128, TN_INT8, -128},
         {-128.9, TN_INT8, -128},     {-200, TN_INT8, 56},        {-1e30, TN_INT8, 0},         {NAN, TN_INT8, 0},
-        {INFINITY, TN_INT16, 0},     {70000, TN_INT16, 4464},    {-INFINITY, TN_INT32, INT32_MIN}, {2147483647.5, TN_INT32, INT32_MAX},
-        {0x1p31, TN_INT32, INT32_MIN}, {0x1p63, TN_INT64, INT64_MIN}, {NAN, TN_INT64, INT64_MIN}, {-0x1p63, TN_INT64, INT64_MIN},
+        {INFINITY, TN_INT16, 0},     {70000, TN_INT16, 4464},    {-INFINITY, TN_INT32, INT32_MIN},
+        {2147483647.5, TN_INT32, INT32_MAX},
+        {0x1p31, TN_INT32, INT32_MIN}, {0x1p63, TN_INT64, INT64_MIN}, {NAN, TN_INT64, INT64_MIN},
+        {-0x1p63, TN_INT64, INT64_MIN},
         {-0.5, TN_UINT8, 0},         {-3, TN_UINT8, 253},        {255.9, TN_UINT8, 255},      {256, TN_UINT8, 0},
-        {1e9, TN_UINT16, 51712},     {-1, TN_UINT32, 4294967295}, {4294967295.5, TN_UINT32, 4294967295}, {-3, TN_UINT64, -3},
-        {NAN, TN_UINT64, INT64_MIN}, {0x1p64, TN_UINT64, 0},     {0x1.8p63, TN_UINT64, -0x4000000000000000}, {NAN, TN_BOOL, 1},
+        {1e9, TN_UINT16, 51712},     {-1, TN_UINT32, 4294967295}, {4294967295.5, TN_UINT32, 4294967295},
+        {-3, TN_UINT64, -3},
+        {NAN, TN_UINT64, INT64_MIN}, {0x1p64, TN_UINT64, 0},     {0x1.8p63, TN_UINT64, -0x4000000000000000},
+        {NAN, TN_BOOL, 1},
         {0.25, TN_BOOL, 1},          {-0.0, TN_BOOL, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -162,10 +162,10 @@ static void nearest_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(first_error_stays, begin),       cmocka_unit_test_setup(places, begin),
-        cmocka_unit_test_setup(long_messages, begin),           cmocka_unit_test_setup(records_outlive_the_latch, begin),
-        cmocka_unit_test_setup(without_memory, begin),          cmocka_unit_test_setup(each_thread_has_its_own, begin),
-        cmocka_unit_test_setup(status_names, begin),            cmocka_unit_test_setup(nearest_names, begin),
+        cmocka_unit_test_setup(first_error_stays, begin), cmocka_unit_test_setup(places, begin),
+        cmocka_unit_test_setup(long_messages, begin),     cmocka_unit_test_setup(records_outlive_the_latch, begin),
+        cmocka_unit_test_setup(without_memory, begin),    cmocka_unit_test_setup(each_thread_has_its_own, begin),
+        cmocka_unit_test_setup(status_names, begin),      cmocka_unit_test_setup(nearest_names, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

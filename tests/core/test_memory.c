@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocation, its failure on demand, growing arrays and texts; and the two small neighbours, hashes and dump switches. */
+/* Allocation, its failure on demand, growing arrays and texts; and the two small neighbours, hashes and dump
+ * switches. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -44,7 +44,8 @@ static void answer(server *s, int fd)
     size_t start = range ? strtoull(range + 13, NULL, 10) : 0;
     s->last_start = start;
     if (start >= s->size && range) {
-        snprintf(head, sizeof head, "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         send_all(fd, head, strlen(head));
         return;
     }

@@ -197,7 +197,8 @@ static void idx_folders(void **state)
     labels[2] = 0xd;
     uint8_t floating[20] = {0, 0, 0xd, 1, 0, 0, 0, 2};
     scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), floating, 16);
-    assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT, "float32 with 1 axes: expected labels");
+    assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT,
+                          "float32 with 1 axes: expected labels");
     scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), labels, 5);
     assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT, "cut short");
 }

@@ -121,7 +121,8 @@ static void wrong_files(void **state)
     assert_failed(TN_ERR_IO, "train-images-idx3-ubyte.gz");
     scratch_write(scratch_path("mirror/train-images-idx3-ubyte.gz"), "something else", 14);
     assert_int_equal(tn_data_fetch("fashion-mnist", NULL, NULL), TN_ERR_FORMAT);
-    assert_failed(TN_ERR_FORMAT, "expected the MD5 8d4fb7e6c68d591d4c3dfef9ec88bf0d, found 6c7ba9c5a141421e1c03cb9807c97c74");
+    assert_failed(TN_ERR_FORMAT,
+                  "expected the MD5 8d4fb7e6c68d591d4c3dfef9ec88bf0d, found 6c7ba9c5a141421e1c03cb9807c97c74");
     assert_int_not_equal(access(scratch_path("cache/tanso/fashion-mnist/train-images-idx3-ubyte.gz"), F_OK), 0);
     unsetenv("TANSO_MIRROR");
 }

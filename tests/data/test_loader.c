@@ -40,7 +40,8 @@ static tn_dataset *numbered(int64_t count)
     return dataset;
 }
 
-/* Runs one epoch; the samples' numbers go to order[]; gives how many there were. Checks that x and t belong together. */
+/* Runs one epoch; the samples' numbers go to order[]; gives how many there were. Checks that x and t belong
+ * together. */
 static int64_t epoch_order(tn_loader *loader, int64_t batch, int64_t *order)
 {
     int64_t total = 0, batches = 0;
@@ -132,7 +133,8 @@ static void orders_depend_on_seed_and_epoch_alone(void **state)
     /* restarted at an epoch, from the start or the middle of another, with or without a thread */
     for (int no_prefetch = 0; no_prefetch < 2; no_prefetch++)
         for (int before = 0; before < 20; before++) {
-            loader = tn_loader_new(numbered(COUNT), .batch = 7, .shuffle = true, .seed = 11, .no_prefetch = no_prefetch);
+            loader =
+                tn_loader_new(numbered(COUNT), .batch = 7, .shuffle = true, .seed = 11, .no_prefetch = no_prefetch);
             tn_batch b;
             for (int i = 0; i < before; i++)
                 tn_loader_next(loader, &b);
@@ -162,7 +164,8 @@ static void kept_batches(void **state)
         TN_SCOPE {
             tn_array *kept[COUNT / 5], *sums[COUNT / 5], *handle = NULL;
             int64_t copies[COUNT], n = 0;
-            tn_loader *loader = tn_loader_new(numbered(COUNT), .batch = 5, .shuffle = mode < 2, .no_prefetch = mode == 1);
+            tn_loader *loader =
+                tn_loader_new(numbered(COUNT), .batch = 5, .shuffle = mode < 2, .no_prefetch = mode == 1);
             for (tn_batch b; tn_loader_next(loader, &b); n++) {
                 assert_true(!handle || handle == b.t); /* the same handle every time */
                 handle = b.t;
@@ -326,8 +329,8 @@ static void same_batches(tn_loader *a, tn_loader *b, int epochs)
     }
 }
 
-/* On a device with memory of its own the dataset lies there, and minibatches are recorded: nothing is computed before it is
- * asked for, nothing may fail, and the order is the CPU's. */
+/* On a device with memory of its own the dataset lies there, and minibatches are recorded: nothing is computed before
+ * it is asked for, nothing may fail, and the order is the CPU's. */
 static void on_the_device(void **state)
 {
     (void)state;
@@ -352,7 +355,8 @@ static void on_the_device(void **state)
         }
 }
 
-/* Where a minibatch lies is computed along with the step of the one before it, if that has been taken; else it is copied. */
+/* Where a minibatch lies is computed along with the step of the one before it, if that has been taken; else it is
+ * copied. */
 static void places_after_steps(void **state)
 {
     (void)state;
@@ -443,7 +447,8 @@ static void *next_batch(void *user)
 static void by_turns(void **state)
 {
     (void)state;
-    tn_loader *loader = tn_loader_new(numbered(30), .batch = 3, .shuffle = true, .device = tn_device_parse("virtual:0", NULL));
+    tn_loader *loader =
+        tn_loader_new(numbered(30), .batch = 3, .shuffle = true, .device = tn_device_parse("virtual:0", NULL));
     for (int i = 0; i < 5; i++) {
         pthread_t thread;
         void *done = NULL;

@@ -54,7 +54,8 @@ static tn__storage *storage_of(size_t bytes)
 static void freed_memory_is_reused(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, 4, 1000, 512 * KIB, 512 * KIB + 1, 3 * MIB, 8 * MIB, 8 * MIB + 1, 50 * MIB + 7};
+    static const size_t sizes[] = {0,       1,       4,           1000,        512 * KIB, 512 * KIB + 1,
+                                   3 * MIB, 8 * MIB, 8 * MIB + 1, 50 * MIB + 7};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn__storage *storage = storage_of(sizes[i]);
         void *memory = storage->memory;
@@ -129,7 +130,8 @@ static void large_blocks_stay_whole(void **state)
     tn__storage_release(large);
     tn__storage *others[] = {storage_of(4), storage_of(9 * MIB), storage_of(20 * MIB)};
     for (int i = 0; i < 3; i++)
-        assert_false((char *)others[i]->memory >= (char *)memory && (char *)others[i]->memory < (char *)memory + 40 * MIB);
+        assert_false((char *)others[i]->memory >= (char *)memory &&
+                     (char *)others[i]->memory < (char *)memory + 40 * MIB);
     large = storage_of(39 * MIB); /* near enough to take the cached one */
     assert_ptr_equal(large->memory, memory);
     for (int i = 0; i < 3; i++)
@@ -386,8 +388,22 @@ static void limit_from_the_environment(void **state)
     static const struct {
         const char *text;
         size_t limit;
-    } rows[] = {{"1048576", MIB}, {"64K", 64 * KIB}, {"3m", 3 * MIB}, {"1.5G", 1536 * MIB}, {"2T", MIB << 21},
-                {"25%", 50 * MIB}, {"", 0}, {"much", 0}, {"-5", 0}, {"5X", 0}, {"5 M", 0}, {"0", 0}, {"nan", 0}, {"1e40", 0}, {"100%", 200 * MIB}, {"101%", 0}};
+    } rows[] = {{"1048576", MIB},
+                {"64K", 64 * KIB},
+                {"3m", 3 * MIB},
+                {"1.5G", 1536 * MIB},
+                {"2T", MIB << 21},
+                {"25%", 50 * MIB},
+                {"", 0},
+                {"much", 0},
+                {"-5", 0},
+                {"5X", 0},
+                {"5 M", 0},
+                {"0", 0},
+                {"nan", 0},
+                {"1e40", 0},
+                {"100%", 200 * MIB},
+                {"101%", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setenv("TANSO_MEMORY_LIMIT", rows[i].text, 1);
         fake other;

@@ -156,7 +156,8 @@ static void test_oldest_go(void **state)
     tn__kernel_prune(folder.path, 200000); /* all have room */
     assert_true(there("7.so"));
     tn__kernel_prune(folder.path, 90000); /* 4 of 10 kB and a seal each fit into half of it */
-    static const char *const young[] = {"0.so", "3.so", "6.so", "9.so"}, *const old[] = {"2.so", "5.so", "8.so", "1.so", "4.so", "7.so"};
+    static const char *const young[] = {"0.so", "3.so", "6.so", "9.so"}, *const old[] = {"2.so", "5.so", "8.so",
+                                                                                         "1.so", "4.so", "7.so"};
     for (size_t i = 0; i < sizeof old / sizeof *old; i++)
         assert_false(there(old[i]));
     for (size_t i = 0; i < sizeof young / sizeof *young; i++) {

@@ -61,8 +61,19 @@ static void parsing(void **state)
     }
     assert_true(tn_device_equal(tn_device_parse("auto", NULL), tn_device_best()));
     assert_true(tn_ok());
-    static const char *const bad[] = {"",         "cp",        "cpu:",      "cpu:1",  "cpu:0x", "virtual:4", "virtual:-1",
-                                      "virtual: 1", "virtual:1 ", "CPU", "virtual:99999999999999999999", "cpu:65536", NULL};
+    static const char *const bad[] = {"",
+                                      "cp",
+                                      "cpu:",
+                                      "cpu:1",
+                                      "cpu:0x",
+                                      "virtual:4",
+                                      "virtual:-1",
+                                      "virtual: 1",
+                                      "virtual:1 ",
+                                      "CPU",
+                                      "virtual:99999999999999999999",
+                                      "cpu:65536",
+                                      NULL};
     static const char absent[] = "0001010000110"; /* a good name of a device that is not there */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tn_status status = TN_OK;

@@ -100,13 +100,13 @@ static void leaf(builder *b)
 typedef tn_array *(*unary)(const tn_array *);
 typedef tn_array *(*binary)(const tn_array *, const tn_array *);
 typedef tn_array *(*reduction)(const tn_array *, const tn_reduce_opts *);
-#define NAMED(op)                                                                                                      \
-    {                                                                                                                  \
-#op, tn_##op                                                                                                   \
+#define NAMED(op) \
+    { \
+#op, tn_##op \
     }
-#define NAMED_WITH(op)                                                                                                 \
-    {                                                                                                                  \
-#op, tn_##op##_with                                                                                            \
+#define NAMED_WITH(op) \
+    { \
+#op, tn_##op##_with \
     }
 
 static void apply_unary(builder *b)
@@ -145,7 +145,10 @@ static tn_array *number(builder *b)
 }
 
 /* NaN's sign is anybody's. */
-static tn_array *copysign_of(const tn_array *x, const tn_array *y) { return tn_copysign(x, tn_where(tn_isnan(y), 1, y)); }
+static tn_array *copysign_of(const tn_array *x, const tn_array *y)
+{
+    return tn_copysign(x, tn_where(tn_isnan(y), 1, y));
+}
 
 static void apply_binary(builder *b)
 {

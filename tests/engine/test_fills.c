@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts written into filled arrays, large enough that the fill leaves out what is written over, against loops on the host. */
+/* Parts written into filled arrays, large enough that the fill leaves out what is written over, against loops on the
+ * host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,8 @@ static void test_writes(void **state)
     assert_true(expected && before);
     for (int round = 0; round < rounds(); round++)
         TN_SCOPE {
-            int64_t rows = between(1, MOST), columns = between(1, MOST), writes = between(1, WRITES), read = between(0, 2 * WRITES);
+            int64_t rows = between(1, MOST), columns = between(1, MOST), writes = between(1, WRITES),
+                    read = between(0, 2 * WRITES);
             tn_array *x = tn_full(TN_SHAPE(rows, columns), 7, .dtype = TN_FLOAT32), *early = NULL;
             for (int64_t i = 0; i < rows * columns; i++)
                 expected[i] = 7;
@@ -101,7 +103,8 @@ static void test_padding(void **state)
                     width[d][side] = between(0, 3);
                 size *= n[d] + width[d][0] + width[d][1];
             }
-            tn_array *x = tn_reshape(tn_arange(0, (double)(n[0] * n[1] * n[2]), 1, .dtype = TN_FLOAT32), TN_SHAPE(n[0], n[1], n[2]));
+            tn_array *x = tn_reshape(tn_arange(0, (double)(n[0] * n[1] * n[2]), 1, .dtype = TN_FLOAT32),
+                                     TN_SHAPE(n[0], n[1], n[2]));
             float *expected = calloc((size_t)size, sizeof *expected), next = 0;
             assert_non_null(expected);
             int64_t rows = n[1] + width[1][0] + width[1][1], columns = n[2] + width[2][0] + width[2][1];

@@ -276,7 +276,8 @@ static void a_window_keeps_its_values(void **state)
 static void a_copied_window_is_read_later(void **state)
 {
     (void)state;
-    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1}, {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
+                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
     for (int i = 0; i < 2; i++)
         TN_SCOPE {
             use(&ways[i]);

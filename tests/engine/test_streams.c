@@ -105,7 +105,10 @@ static void test_properties(void **state)
 }
 
 /* log(1 + exp(x)), written once. */
-static tn_array *softplus(const tn_array *x) { return tn_add(tn_maximum(x, 0.0), tn_log1p(tn_exp(tn_negative(tn_abs(x))))); }
+static tn_array *softplus(const tn_array *x)
+{
+    return tn_add(tn_maximum(x, 0.0), tn_log1p(tn_exp(tn_negative(tn_abs(x)))));
+}
 
 static void test_written_once(void **state)
 {

@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static inline int fuzz_archive(tn_status (*parse)(const char *operation, const char *path, const uint8_t *data, size_t size,
-                                                  tn_archive *archive),
+static inline int fuzz_archive(tn_status (*parse)(const char *operation, const char *path, const uint8_t *data,
+                                                  size_t size, tn_archive *archive),
                                const uint8_t *data, size_t size)
 {
     tn_archive *archive = tn_archive_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the fields of a DLPack tensor over a block of memory: an array whose elements all lie in addresses that its
- * own fields claim, or a latched error; the tensor is given back once, or not at all.
+ * Any bytes as the fields of a DLPack tensor over a block of memory: an array whose elements all lie in addresses that
+ * its own fields claim, or a latched error; the tensor is given back once, or not at all.
  */
 #include <string.h>
 #include <tanso/array.h>

@@ -31,12 +31,17 @@ static void options(void **state)
     (void)state;
     TN_SCOPE {
         assert_table(tn_load_csv(file("1,2,3\n4,5,6\n")), 2, 3, ROWS(1, 2, 3, 4, 5, 6));
-        assert_table(tn_load_csv(file("a,b\n1,2 # a remark\n\n# another\r\n 3 ,\"4\"\r\n"), .skip = 1), 2, 2, ROWS(1, 2, 3, 4));
+        assert_table(tn_load_csv(file("a,b\n1,2 # a remark\n\n# another\r\n 3 ,\"4\"\r\n"), .skip = 1), 2, 2,
+                     ROWS(1, 2, 3, 4));
         assert_table(tn_load_csv(file(" 1  2\t3\n4 5 6"), .delimiter = ' '), 2, 3, ROWS(1, 2, 3, 4, 5, 6));
-        assert_table(tn_load_csv(file("1\t\t3\n"), .delimiter = '\t', .fill = true, .missing = NAN), 1, 3, ROWS(1, NAN, 3));
-        assert_table(tn_load_csv(file("1,2,3\n4,5,6\n"), .column_count = 2, .columns = (int[]){-1, 0}), 2, 2, ROWS(3, 1, 6, 4));
-        assert_table(tn_load_csv(file("1;2\n3;4\n5;6\n"), .delimiter = ';', .rows = 2, .dtype = TN_INT16), 2, 2, ROWS(1, 2, 3, 4));
-        assert_table(tn_load_csv(file("1,\n,2\n"), .fill = true, .missing = -1, .dtype = TN_INT8), 2, 2, ROWS(1, -1, -1, 2));
+        assert_table(tn_load_csv(file("1\t\t3\n"), .delimiter = '\t', .fill = true, .missing = NAN), 1, 3,
+                     ROWS(1, NAN, 3));
+        assert_table(tn_load_csv(file("1,2,3\n4,5,6\n"), .column_count = 2, .columns = (int[]){-1, 0}), 2, 2,
+                     ROWS(3, 1, 6, 4));
+        assert_table(tn_load_csv(file("1;2\n3;4\n5;6\n"), .delimiter = ';', .rows = 2, .dtype = TN_INT16), 2, 2,
+                     ROWS(1, 2, 3, 4));
+        assert_table(tn_load_csv(file("1,\n,2\n"), .fill = true, .missing = -1, .dtype = TN_INT8), 2, 2,
+                     ROWS(1, -1, -1, 2));
         assert_table(tn_load_csv(file("true,0\nFalse,1\n"), .dtype = TN_BOOL), 2, 2, ROWS(1, 0, 0, 1));
         assert_table(tn_load_csv(file("")), 0, 0, ROWS(0));
         assert_table(tn_load_csv(file("x;y\n"), .comment = ';', .skip = 1), 0, 0, ROWS(0));
@@ -50,9 +55,28 @@ static void exact_numbers(void **state)
 {
     (void)state;
     static const char *const numbers[] = {
-        "0.1", "-0.0", "1e22", "1e23", "1e-22", "123456789012345678", "9007199254740993", "1.7976931348623157e308", "4.9e-324",
-        "0.30000000000000004", "1e400", "-1e400", "nan", "inf", "-Infinity", ".5", "5.", "+3", "00012.50", "1E+2",
-        "3.14159265358979323846264338327950288419716939937510", "2.2250738585072011e-308",
+        "0.1",
+        "-0.0",
+        "1e22",
+        "1e23",
+        "1e-22",
+        "123456789012345678",
+        "9007199254740993",
+        "1.7976931348623157e308",
+        "4.9e-324",
+        "0.30000000000000004",
+        "1e400",
+        "-1e400",
+        "nan",
+        "inf",
+        "-Infinity",
+        ".5",
+        "5.",
+        "+3",
+        "00012.50",
+        "1E+2",
+        "3.14159265358979323846264338327950288419716939937510",
+        "2.2250738585072011e-308",
     };
     TN_SCOPE
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
@@ -85,8 +109,16 @@ static void integers(void **state)
         static const struct {
             const char *text;
             tn_dtype dtype;
-        } bad[] = {{"128", TN_INT8}, {"-129", TN_INT8}, {"256", TN_UINT8}, {"-1", TN_UINT32}, {"1.0", TN_INT32}, {"1e3", TN_INT64},
-                   {"18446744073709551616", TN_UINT64}, {"9223372036854775808", TN_INT64}, {"2", TN_BOOL}, {"-", TN_INT16}};
+        } bad[] = {{"128", TN_INT8},
+                   {"-129", TN_INT8},
+                   {"256", TN_UINT8},
+                   {"-1", TN_UINT32},
+                   {"1.0", TN_INT32},
+                   {"1e3", TN_INT64},
+                   {"18446744073709551616", TN_UINT64},
+                   {"9223372036854775808", TN_INT64},
+                   {"2", TN_BOOL},
+                   {"-", TN_INT16}};
         for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
             assert_true(tn_is_error(tn_load_csv(file(bad[k].text), .dtype = bad[k].dtype)));
             assert_failed(TN_ERR_FORMAT, "line 1, column 1");
@@ -139,7 +171,8 @@ static void saved(void **state)
             tn_array *back = tn_to(tn_load_csv(path, .dtype = (tn_dtype)d), test_device());
             if (!tn_size(y))
                 continue;
-            tn_array *same = tn_logical_or(tn_equal(back, y), tn_logical_and(tn_not_equal(back, back), tn_not_equal(y, y)));
+            tn_array *same =
+                tn_logical_or(tn_equal(back, y), tn_logical_and(tn_not_equal(back, back), tn_not_equal(y, y)));
             assert_true(tn_item(tn_all(same)) == 1);
         }
         assert_int_equal(tn_save_csv(tn_ones(TN_SHAPE(1, 1, 1)), path), TN_ERR_SHAPE);
@@ -150,7 +183,7 @@ static void saved(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(options), cmocka_unit_test(exact_numbers), cmocka_unit_test(integers),
-                                       cmocka_unit_test(refused), cmocka_unit_test(saved)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(options), cmocka_unit_test(exact_numbers),
+                                       cmocka_unit_test(integers), cmocka_unit_test(refused), cmocka_unit_test(saved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ static void wrapped(void **state)
         assert_ptr_equal(tn_data(x), data);
         tn_array *turned = tn_wrap(data, TN_SHAPE(4, 3), TN_FLOAT32, .strides = (int64_t[]){4, 16});
         assert_true(tn_item(tn_all(tn_equal(turned, tn_transpose(x, (tn_axes){0})))) == 1);
-        tn_array *backward = tn_wrap(data + 11, TN_SHAPE(12), TN_FLOAT32, .strides = (int64_t[]){-4}, .release = release, .user = &one);
+        tn_array *backward =
+            tn_wrap(data + 11, TN_SHAPE(12), TN_FLOAT32, .strides = (int64_t[]){-4}, .release = release, .user = &one);
         assert_true(tn_item(tn_all(tn_equal(backward, tn_flip(tn_flatten(x), (tn_axes){0})))) == 1);
         assert_true(tn_item(tn_sum(tn_slice_axis(backward, 0, 1, 3, 1))) == 19);
         tn_array *rows = tn_wrap(data, TN_SHAPE(5, 4), TN_FLOAT32, .strides = (int64_t[]){0, 4});
@@ -70,8 +71,8 @@ static void wrapping_refused(void **state)
     };
     TN_SCOPE
         for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-            tn_array *x = tn_wrap(bad[k].memory, bad[k].shape, bad[k].dtype, .strides = bad[k].strides, .release = release,
-                                  .user = &one);
+            tn_array *x = tn_wrap(bad[k].memory, bad[k].shape, bad[k].dtype, .strides = bad[k].strides,
+                                  .release = release, .user = &one);
             assert_true(tn_is_error(x));
             assert_failed(bad[k].status, bad[k].words);
         }
@@ -193,8 +194,10 @@ static void interface(void **state)
         assert_string_equal(a.typestr, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<f8" : ">f8");
         assert_true(a.read_only && ((const double *)a.data)[5] == 5);
         char *json = tn_array_interface_json(t), expected[256];
-        snprintf(expected, sizeof expected, "{\"shape\": [3, 2], \"typestr\": \"%s\", \"data\": [%llu, true], \"strides\": [8, 24], "
-                 "\"version\": 3, \"stream\": null}", a.typestr, (unsigned long long)(uintptr_t)a.data);
+        snprintf(expected, sizeof expected,
+                 "{\"shape\": [3, 2], \"typestr\": \"%s\", \"data\": [%llu, true], \"strides\": [8, 24], "
+                 "\"version\": 3, \"stream\": null}",
+                 a.typestr, (unsigned long long)(uintptr_t)a.data);
         assert_string_equal(json, expected);
         tn_string_free(json);
         assert_null(tn_array_interface_json(tn_ones(TN_SHAPE(2), .dtype = TN_BFLOAT16)));

@@ -133,7 +133,8 @@ static void bad_places(void **state)
     scratch_write(scratch_path("eleven"), "12345678901", 11);
     assert_int_equal(tn__file_read("test", scratch_path("eleven"), 10, &data, &size), TN_ERR_FORMAT);
     assert_failed(TN_ERR_FORMAT, "larger than the 10 bytes");
-    assert_int_equal(tn__file_read("test", "/dev/zero", 100000, &data, &size), TN_ERR_FORMAT); /* has no size, and no end */
+    /* has no size, and no end */
+    assert_int_equal(tn__file_read("test", "/dev/zero", 100000, &data, &size), TN_ERR_FORMAT);
     assert_failed(TN_ERR_FORMAT, "larger than the 100000 bytes");
     unlink(scratch_path("eleven"));
     rmdir(scratch_path("folder"));

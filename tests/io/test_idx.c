@@ -79,7 +79,8 @@ static const struct {
     CASE(TN_ERR_FORMAT, "expected 8 bytes of extents, found 7", 0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0),
     CASE(TN_ERR_FORMAT, "expected 2 bytes of elements, found 1", 0, 0, 8, 1, 0, 0, 0, 2, 1),
     CASE(TN_ERR_FORMAT, "expected 2 bytes of elements by its header, found 3", 0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3),
-    CASE(TN_ERR_FORMAT, "47040000 bytes of elements, found 2", 0, 0, 8, 3, 0, 0, 0xea, 0x60, 0, 0, 0, 28, 0, 0, 0, 28, 1, 2),
+    CASE(TN_ERR_FORMAT, "47040000 bytes of elements, found 2", 0, 0, 8, 3, 0, 0, 0xea, 0x60, 0, 0, 0, 28, 0, 0, 0, 28,
+         1, 2),
     CASE(TN_ERR_FORMAT, "cut short", 0, 0, 0xe, 2, 0, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff), /* 2 PB */
     CASE(TN_ERR_SHAPE, "larger than any memory", 0, 0, 0xe, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
 };

@@ -85,7 +85,8 @@ static void safetensors(void **state)
     tn_archive *archive = tn_archive_new();
     TN_SCOPE {
         for (int d = TN_BOOL; d <= TN_FLOAT64; d++)
-            assert_int_equal(tn_archive_add(archive, tn_dtype_name((tn_dtype)d), random_array(&random, (tn_dtype)d)), TN_OK);
+            assert_int_equal(tn_archive_add(archive, tn_dtype_name((tn_dtype)d), random_array(&random, (tn_dtype)d)),
+                             TN_OK);
         assert_int_equal(tn_archive_set_text(archive, "kind", "test"), TN_OK);
         assert_int_equal(tn_archive_save(archive, path), TN_OK);
         tn_archive *mapped = tn_archive_load(path, .mapped = true);

@@ -47,7 +47,8 @@ static void written_bytes(void **state)
     assert_int_equal(tn_save_npy(tn_from_floats(values, 3), path), TN_OK);
     uint8_t *bytes = scratch_read(path, &size);
     assert_int_equal(size, 128 + 12);
-    assert_memory_equal(bytes, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 67);
+    assert_memory_equal(bytes, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                        67);
     assert_int_equal(bytes[127], '\n');
     assert_memory_equal(bytes + 128, values, 12);
     free(bytes);

@@ -84,7 +84,8 @@ static void alignment(void **state)
     tn_archive *archive = tn_archive_new();
     static const tn_dtype dtypes[] = {TN_BOOL, TN_FLOAT64, TN_INT8, TN_FLOAT16, TN_FLOAT32, TN_BFLOAT16, TN_INT64};
     for (int i = 0; i < 7; i++)
-        assert_int_equal(tn_archive_add(archive, tn_dtype_name(dtypes[i]), tn_ones(TN_SHAPE(3), .dtype = dtypes[i])), TN_OK);
+        assert_int_equal(tn_archive_add(archive, tn_dtype_name(dtypes[i]), tn_ones(TN_SHAPE(3), .dtype = dtypes[i])),
+                         TN_OK);
     assert_int_equal(tn_archive_save(archive, path), TN_OK);
     size_t size;
     uint8_t *file = scratch_read(path, &size);

@@ -55,11 +55,13 @@ static void dtypes(void **state)
 static void positions(void **state)
 {
     (void)state;
-    tn_kernel *where = tn_elementwise("T x", "T z", "z = 100 * _ind[0] + 10 * _ind[1] + (i == size - 1) + x * 0", "where");
+    tn_kernel *where =
+        tn_elementwise("T x", "T z", "z = 100 * _ind[0] + 10 * _ind[1] + (i == size - 1) + x * 0", "where");
     assert_elements(tn_call(where, TN_ARGS(tn_zeros(TN_SHAPE(2, 3)))), 0, 10, 20, 100, 110, 121);
     /* by the call's own positions, not those of what is computed around it */
     tn_array *x = tn_zeros(TN_SHAPE(2, 3));
-    assert_elements(tn_reshape(tn_transpose(tn_call(where, TN_ARGS(x)), (tn_axes){0}), TN_SHAPE(6)), 0, 100, 10, 110, 20, 121);
+    assert_elements(tn_reshape(tn_transpose(tn_call(where, TN_ARGS(x)), (tn_axes){0}), TN_SHAPE(6)), 0, 100, 10, 110,
+                    20, 121);
     tn_kernel *shape = tn_elementwise("", "int32 z", "z = _ndim * 100 + _shape[0] * 10 + _shape[1]", "extents");
     assert_elements(tn_call(shape, TN_NO_ARGS, .shape = TN_SHAPE(1, 2)), 212, 212);
 }
@@ -86,8 +88,10 @@ static void raw_arguments(void **state)
                                      "z = sum;", "blur");
     tn_array *v = tn_arange(0, 5, 1, .dtype = TN_FLOAT32);
     assert_elements(tn_call(blur, TN_ARGS(v, v, 1)), 1, 3, 6, 9, 7);
-    tn_kernel *trace = tn_elementwise("raw T x", "T z", "z = 0; for (int d = 0; d < x_shape[0]; d++) z += x[d * x_shape[1] + d]"
-                                      " + 0 * x_ndim", "trace");
+    tn_kernel *trace = tn_elementwise("raw T x", "T z",
+                                      "z = 0; for (int d = 0; d < x_shape[0]; d++) z += x[d * x_shape[1] + d]"
+                                      " + 0 * x_ndim",
+                                      "trace");
     assert_elements(tn_call(trace, TN_ARGS(tn_eye(4, 4)), .shape = TN_SHAPE(1)), 4);
 }
 
@@ -102,14 +106,16 @@ static void present_elements(void **state)
     tn_array *n = tn_arange(1, 8, 1, .dtype = TN_INT32);
     assert_elements(tn_call(collatz, TN_ARGS(n)), 0, 1, 7, 2, 5, 8, 16);
     assert_elements(tn_call(collatz, TN_ARGS(tn_slice_axis(n, 0, 2, 5, 1))), 7, 2, 5);
-    assert_elements(tn_call(collatz, TN_ARGS(tn_add(tn_broadcast_to(tn_slice_axis(n, 0, 5, 7, 1), TN_SHAPE(3, 2)), 1))), 16, 3, 16, 3, 16, 3);
+    assert_elements(tn_call(collatz, TN_ARGS(tn_add(tn_broadcast_to(tn_slice_axis(n, 0, 5, 7, 1), TN_SHAPE(3, 2)), 1))),
+                    16, 3, 16, 3, 16, 3);
 }
 
 static void many_inputs(void **state)
 {
     (void)state;
-    tn_kernel *sum = tn_elementwise("T a, T b, T c, T d, T e, T f, T g, T h, T j, T k, T l, T m, T n, T o, T p, T q", "T z",
-                                    "z = a + b + c + d + e + f + g + h + j + k + l + m + n + o + p + q", "sum16");
+    tn_kernel *sum =
+        tn_elementwise("T a, T b, T c, T d, T e, T f, T g, T h, T j, T k, T l, T m, T n, T o, T p, T q", "T z",
+                       "z = a + b + c + d + e + f + g + h + j + k + l + m + n + o + p + q", "sum16");
     tn_array *x = tn_arange(0, 3, 1, .dtype = TN_FLOAT32);
     tn_array *y = tn_call(sum, TN_ARGS(x, x, x, x, x, x, x, x, 1, 1, 1, 1, 1, 1, 1, 1));
     assert_elements(y, 8, 16, 24);
@@ -171,7 +177,8 @@ static void identity(void **state)
     tn_kernel *b = tn_elementwise("T x", "T z", text, "inc");
     assert_ptr_not_equal(a, b);
     assert_ptr_equal(a, tn_elementwise("T x", "T z", "z = x + 1", "inc"));
-    assert_elements(tn_add(tn_call(a, TN_ARGS(tn_zeros(TN_SHAPE(2)))), tn_call(b, TN_ARGS(tn_zeros(TN_SHAPE(2))))), 3, 3);
+    assert_elements(tn_add(tn_call(a, TN_ARGS(tn_zeros(TN_SHAPE(2)))), tn_call(b, TN_ARGS(tn_zeros(TN_SHAPE(2))))), 3,
+                    3);
     static const char preamble[] = "TN_FN float twice(float x) { return 2 * x; }";
     tn_kernel *c = tn_elementwise("T x", "T z", "z = twice(x)", "inc", .preamble = preamble);
     tn_kernel *d = tn_elementwise("T x", "T z", "z = twice(twice(x))", "inc", .preamble = preamble);
@@ -271,7 +278,8 @@ static void modes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(same_as_operations), TEST(dtypes), TEST(positions), TEST(raw_arguments), TEST(present_elements), TEST(many_inputs),
+        TEST(same_as_operations), TEST(dtypes), TEST(positions), TEST(raw_arguments), TEST(present_elements),
+        TEST(many_inputs),
         TEST(out), TEST(fused), TEST(identity), TEST(refused), TEST(wrong_text), TEST(without_compiler), TEST(modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,8 @@ static void two_outputs(const tn_gradient_call *c)
 static void several_outputs(void **state)
 {
     (void)state;
-    check(combined, tn_elementwise("T x, T y", "T a, T b", "a = x * y; b = x * x - y", "two", .backward = two_outputs), true);
+    check(combined, tn_elementwise("T x, T y", "T a, T b", "a = x * y; b = x * x - y", "two", .backward = two_outputs),
+          true);
     check(combined, tn_elementwise("T x, T y", "T a, T b", "a = x * y; b = x * x - y", "two",
                                    .gradient = "gx = ga * y + gb * 2 * x; gy = ga * a / y - gb"), false);
 }
@@ -101,7 +102,8 @@ static void of_reduction(void **state)
 static void training(void **state)
 {
     (void)state;
-    tn_kernel *loss = tn_elementwise("T w, T t", "T z", "T d = w - t; z = d * d", "distance", .gradient = "gw = 2 * gz * (w - t)");
+    tn_kernel *loss =
+        tn_elementwise("T w, T t", "T z", "T d = w - t; z = d * d", "distance", .gradient = "gw = 2 * gz * (w - t)");
     tn_array *w = tn_requires_grad(tn_zeros(TN_SHAPE(3))), *t = tn_arange(1, 4, 1, .dtype = TN_FLOAT32);
     for (int step = 0; step < 60; step++)
         TN_SCOPE {
@@ -133,7 +135,7 @@ static void missing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(by_text), TEST(by_function), TEST(several_outputs), TEST(of_reduction), TEST(training),
-                                       TEST(missing)};
+    const struct CMUnitTest tests[] = {TEST(by_text),      TEST(by_function), TEST(several_outputs),
+                                       TEST(of_reduction), TEST(training),    TEST(missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

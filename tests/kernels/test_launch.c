@@ -37,7 +37,9 @@ static void arguments(void **state)
     /* a strided array is read in C order */
     tn_array *table = tn_square(tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT32), TN_SHAPE(2, 3)));
     tn_array *z = tn_zeros(TN_SHAPE(6));
-    assert_int_equal(tn_launch(scale(), TN_ARGS(TN_WRITES(z), tn_transpose(table, (tn_axes){0}), 6, 1.0, (signed char)0), GEOMETRY),
+    assert_int_equal(tn_launch(scale(),
+                               TN_ARGS(TN_WRITES(z), tn_transpose(table, (tn_axes){0}), 6, 1.0, (signed char)0),
+                               GEOMETRY),
                      TN_OK);
     assert_elements(z, 0, 3, 1, 4, 2, 5);
 }

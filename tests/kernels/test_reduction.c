@@ -9,14 +9,16 @@ static void as_sum(void **state)
 {
     (void)state;
     test_random random = test_random_new();
-    const tn_shape shapes[] = {TN_SHAPE(5), TN_SHAPE(100000), TN_SHAPE(37, 1200), TN_SHAPE(1200, 37), TN_SHAPE(7, 20, 9), TN_SHAPE(1, 1)};
+    const tn_shape shapes[] = {TN_SHAPE(5),        TN_SHAPE(100000),   TN_SHAPE(37, 1200),
+                               TN_SHAPE(1200, 37), TN_SHAPE(7, 20, 9), TN_SHAPE(1, 1)};
     const tn_axes axes[] = {{0}, TN_AXES(0), TN_AXES(-1)};
     tn_set_compile(TN_COMPILE_ALWAYS);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t a = 0; a < sizeof axes / sizeof *axes; a++)
             TN_SCOPE {
                 tn_array *x = random_floats(&random, shapes[s]);
-                assert_same(tn_call(norm(), TN_ARGS(x), .axis = axes[a]), tn_sqrt(tn_sum(tn_multiply(x, x), .axis = axes[a])));
+                assert_same(tn_call(norm(), TN_ARGS(x), .axis = axes[a]),
+                            tn_sqrt(tn_sum(tn_multiply(x, x), .axis = axes[a])));
                 assert_same(tn_call(norm(), TN_ARGS(tn_add(x, 1)), .axis = axes[a], .keepdims = true),
                             tn_sqrt(tn_sum(tn_square(tn_add(x, 1)), .axis = axes[a], .keepdims = true)));
             }
@@ -27,7 +29,8 @@ static void several_inputs(void **state)
 {
     (void)state;
     tn_kernel *dot = tn_reduction("T x, T y", "T z", "x * y", "a + b", "z = a", "0", "dot");
-    tn_array *x = tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT32), TN_SHAPE(2, 3)), *y = tn_arange(1, 4, 1, .dtype = TN_FLOAT32);
+    tn_array *x = tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT32), TN_SHAPE(2, 3)),
+             *y = tn_arange(1, 4, 1, .dtype = TN_FLOAT32);
     assert_elements(tn_call(dot, TN_ARGS(x, y), .axis = TN_AXES(1)), 8, 26);
     assert_elements(tn_call(dot, TN_ARGS(x, 2)), 30);
     tn_kernel *mean = tn_reduction("T x", "float64 y", "x", "a + b", "y = a / _count", "0", "average");
@@ -71,11 +74,13 @@ static void refused(void **state)
     assert_failed(TN_ERR_INDEX, "axis 2");
     assert_true(tn_is_error(tn_call(norm(), TN_ARGS(x, x))));
     assert_failed(TN_ERR_VALUE, "got 2 arguments, expected 1");
-    assert_int_equal(tn_kernel_status(tn_reduction("T x", "T y, T z", "x", "a + b", "y = a", "0", "two")), TN_ERR_VALUE);
+    assert_int_equal(tn_kernel_status(tn_reduction("T x", "T y, T z", "x", "a + b", "y = a", "0", "two")),
+                     TN_ERR_VALUE);
     assert_failed(TN_ERR_VALUE, "one output");
     assert_int_equal(tn_kernel_status(tn_reduction("T x", "T y", "x", "a + b", "y = a", NULL, "none")), TN_ERR_VALUE);
     assert_failed(TN_ERR_VALUE, "NULL");
-    assert_int_equal(tn_kernel_status(tn_reduction("T x", "T y", "x", "a + b", "y = a", "0", "f", .accumulate = "t")), TN_ERR_VALUE);
+    assert_int_equal(tn_kernel_status(tn_reduction("T x", "T y", "x", "a + b", "y = a", "0", "f", .accumulate = "t")),
+                     TN_ERR_VALUE);
     assert_failed(TN_ERR_VALUE, "accumulator");
     tn_kernel *bad = tn_reduction("T x", "T y", "x", "a + c", "y = a", "0", "bad_combination");
     assert_int_not_equal(tn_eval(tn_call(bad, TN_ARGS(x))), TN_OK);
@@ -85,6 +90,7 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(as_sum), TEST(several_inputs), TEST(other_combinations), TEST(into_out), TEST(refused)};
+    const struct CMUnitTest tests[] = {TEST(as_sum), TEST(several_inputs), TEST(other_combinations), TEST(into_out),
+                                       TEST(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

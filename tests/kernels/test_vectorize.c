@@ -104,9 +104,10 @@ static void refused(void **state)
     (void)state;
     static const struct {
         const char *text, *words;
-    } bad[] = {{"float f", "no parameter list"}, {"f(float a)", "no type and name"}, {"float f()", "no parameter"},
-               {"float f(float *a) { return *a; }", "no number"}, {"float f(struct x a) {}", "no number"},
-               {"float (float a)", "no type and name"}, {"float f(float a)", "neither a body"}, {"", "no parameter list"}};
+    } bad[] = {{"float f", "no parameter list"},        {"f(float a)", "no type and name"},
+               {"float f()", "no parameter"},           {"float f(float *a) { return *a; }", "no number"},
+               {"float f(struct x a) {}", "no number"}, {"float (float a)", "no type and name"},
+               {"float f(float a)", "neither a body"},  {"", "no parameter list"}};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         assert_int_equal(tn_kernel_status(tn_vectorize_with(NULL, bad[k].text, NULL)), TN_ERR_VALUE);
         assert_failed(TN_ERR_VALUE, bad[k].words);
@@ -124,7 +125,7 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(with_text), TEST(by_address), TEST(reduce_and_accumulate), TEST(with_identity),
-                                       TEST(trains), TEST(refused)};
+    const struct CMUnitTest tests[] = {TEST(with_text),     TEST(by_address), TEST(reduce_and_accumulate),
+                                       TEST(with_identity), TEST(trains),     TEST(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

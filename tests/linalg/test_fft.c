@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fourier transforms against their definition, for every length up to 130 and some longer ones: products of all the factors there
- * are passes for, primes, and those that go by a chirp. */
+/* Fourier transforms against their definition, for every length up to 130 and some longer ones: products of all the
+ * factors there are passes for, primes, and those that go by a chirp. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static void definition(const number *x, number *y, int64_t n, int sign)
     for (int64_t k = 0; k < n; k++) {
         long double re = 0, im = 0;
         for (int64_t j = 0; j < n; j++) {
-            double angle = sign * 2 * 3.14159265358979323846 * (double)(k * j % n) / (double)n, c = cos(angle), s = sin(angle);
+            double angle = sign * 2 * 3.14159265358979323846 * (double)(k * j % n) / (double)n, c = cos(angle),
+                   s = sin(angle);
             re += x[j].re * c - x[j].im * s;
             im += x[j].re * s + x[j].im * c;
         }
@@ -45,7 +46,8 @@ static double distance(const number *a, const number *b, int64_t n)
 static void check_length(int64_t n)
 {
     TN_SCOPE {
-        tn_array *x = tn_complex(tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64), tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64));
+        tn_array *x = tn_complex(tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64),
+                                 tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64));
         assert_int_equal(tn_eval(x), TN_OK);
         number *expected = malloc((size_t)n * sizeof *expected);
         assert_non_null(expected);
@@ -65,8 +67,8 @@ static void check_length(int64_t n)
     }
 }
 
-/* Real numbers: the first half of the definition's; and back to as many as said, whatever the imaginary parts of those numbers
- * that are their own conjugates. */
+/* Real numbers: the first half of the definition's; and back to as many as said, whatever the imaginary parts of those
+ * numbers that are their own conjugates. */
 static void check_real_length(int64_t n)
 {
     TN_SCOPE {
@@ -86,13 +88,14 @@ static void check_real_length(int64_t n)
                 assert_true(got[0].im == 0 && (n % 2 || got[n / 2].im == 0));
             tn_array *k = tn_arange(0, (double)(n / 2 + 1), 1, .dtype = TN_FLOAT64);
             tn_array *ends = tn_cast(tn_logical_or(tn_equal(k, 0), tn_equal(tn_multiply(k, 2), (double)n)), TN_FLOAT64);
-            tn_array *odd = tn_cast(tn_add(tn_cast(y, TN_COMPLEX128), tn_complex(tn_zeros_like(ends), ends)), tn_dtype_of(y));
+            tn_array *odd =
+                tn_cast(tn_add(tn_cast(y, TN_COMPLEX128), tn_complex(tn_zeros_like(ends), ends)), tn_dtype_of(y));
             tn_array *back = tn_fft_irfft(odd, .n = n);
             assert_int_equal(tn_dtype_of(back), single ? TN_FLOAT32 : TN_FLOAT64);
             double apart = tn_item(tn_max(tn_abs(tn_subtract(tn_cast(back, TN_FLOAT64), x))));
             if (!(off <= bound && apart <= bound))
-                fail_msg("length %lld of reals, %s: off by %g, back %g; seed %llu", (long long)n, single ? "single" : "double", off,
-                         apart, (unsigned long long)seed);
+                fail_msg("length %lld of reals, %s: off by %g, back %g; seed %llu", (long long)n,
+                         single ? "single" : "double", off, apart, (unsigned long long)seed);
         }
         free(expected);
     }
@@ -121,7 +124,8 @@ static void test_back(void **state)
             tn_array *x = tn_transpose(tn_random_normal(TN_SHAPE(5, 6, 9), .dtype = TN_FLOAT64), TN_AXES(2, 0, 1));
             int64_t n = tn_dim(x, axis);
             tn_array *whole[] = {tn_real(tn_fft_ifft(tn_fft_fft(x, .axis = &axis), .axis = &axis)),
-                                 tn_fft_irfft(tn_fft_rfft(x, .axis = &axis, .norm = TN_FFT_ORTHO), .axis = &axis, .n = n, .norm = TN_FFT_ORTHO),
+                                 tn_fft_irfft(tn_fft_rfft(x, .axis = &axis, .norm = TN_FFT_ORTHO), .axis = &axis,
+                                              .n = n, .norm = TN_FFT_ORTHO),
                                  tn_fft_hfft(tn_fft_ihfft(x, .axis = &axis), .axis = &axis, .n = n),
                                  tn_real(tn_fft_ifftn(tn_fft_fftn(x))),
                                  tn_fft_irfftn(tn_fft_rfftn(x), .s = tn_shape_of(x)),
@@ -129,7 +133,8 @@ static void test_back(void **state)
             for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
                 double off = tn_item(tn_max(tn_abs(tn_subtract(whole[i], x))));
                 if (!(off < 1e-13))
-                    fail_msg("kind %zu, axis %d: off by %g, %s; seed %llu", i, axis, off, tn_error(), (unsigned long long)seed);
+                    fail_msg("kind %zu, axis %d: off by %g, %s; seed %llu", i, axis, off, tn_error(),
+                             (unsigned long long)seed);
             }
         }
 }
@@ -157,6 +162,7 @@ int main(void)
     const char *given = getenv("TANSO_TEST_SEED");
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     tn_seed(seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_back), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_back),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear algebra: what decompositions and solutions promise, for random matrices of all shapes, batches and dtypes; refusals;
- * and allocations that fail. Values against NumPy's are replayed (tests/replay). */
+/* Linear algebra: what decompositions and solutions promise, for random matrices of all shapes, batches and dtypes;
+ * refusals; and allocations that fail. Values against NumPy's are replayed (tests/replay). */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,8 +25,8 @@ static tn_array *half_square(const tn_array *v)
     return tn_divide(tn_sum(tn_square(tn_abs(v)), .axis = TN_AXES(-2, -1), .keepdims = true), 2);
 }
 
-/* Singular values near 1, 2, 3 and so on between two random reflections. Normal numbers alone make a matrix that is as good as
- * singular once in some hundred runs, where what inverts it is off by any bound that says something. */
+/* Singular values near 1, 2, 3 and so on between two random reflections. Normal numbers alone make a matrix that is as
+ * good as singular once in some hundred runs, where what inverts it is off by any bound that says something. */
 static tn_array *matrix(tn_shape shape, tn_dtype dtype)
 {
     tn_shape column = shape, row = shape;
@@ -47,7 +47,8 @@ static tn_array *matrix(tn_shape shape, tn_dtype dtype)
 static void assert_near(const char *what, tn_array *a, tn_array *b)
 {
     tn_array *gap = tn_sum(tn_abs(tn_subtract(a, b)));
-    double bound = (tn_dtype_of(a) == TN_FLOAT32 || tn_dtype_of(a) == TN_COMPLEX64 ? 1e-4 : 1e-11) * (1 + (double)tn_size(a));
+    double bound =
+        (tn_dtype_of(a) == TN_FLOAT32 || tn_dtype_of(a) == TN_COMPLEX64 ? 1e-4 : 1e-11) * (1 + (double)tn_size(a));
     double found = tn_item(gap);
     if (!(found <= bound))
         fail_msg("%s: off by %g in all (%s), %s; seed %llu", what, found, tn_dtype_name(tn_dtype_of(a)), tn_error(),
@@ -55,7 +56,10 @@ static void assert_near(const char *what, tn_array *a, tn_array *b)
     assert_int_equal(tn_dtype_of(a), tn_dtype_of(b));
 }
 
-static tn_array *eye_like(tn_array *a) { return tn_multiply(tn_eye(tn_dim(a, -1), -1, .dtype = tn_dtype_of(a)), tn_ones_like(a)); }
+static tn_array *eye_like(tn_array *a)
+{
+    return tn_multiply(tn_eye(tn_dim(a, -1), -1, .dtype = tn_dtype_of(a)), tn_ones_like(a));
+}
 
 static void each_shape(void (*check)(tn_array *a, int64_t m, int64_t n))
 {
@@ -124,7 +128,8 @@ static void check_square(tn_array *a, int64_t m, int64_t n)
 /* With a gradient wanted, least squares go another way. */
 static void check_least(tn_array *a, int64_t m, int64_t n)
 {
-    if (tn_ndim(a) != 2 || (test_device().kind == TN_DEVICE_CUDA && tn_dtype_of(a) != TN_COMPLEX128)) /* whose kernels take their time */
+    if (tn_ndim(a) != 2 ||
+        (test_device().kind == TN_DEVICE_CUDA && tn_dtype_of(a) != TN_COMPLEX128)) /* whose kernels take their time */
         return;
     tn_array *b = matrix(TN_SHAPE(m, 2), tn_dtype_of(a)), *part[2][4];
     if (m > 2 && n > 2) /* a matrix that has not full rank, too */
@@ -139,7 +144,8 @@ static void check_least(tn_array *a, int64_t m, int64_t n)
         assert_int_equal(tn_size(part[0][i]), tn_size(part[1][i]));
         assert_near(names[i], part[1][i], part[0][i]);
     }
-    assert_near("a^H (a x - b)", tn_matmul(adjoint(a), tn_subtract(tn_matmul(a, part[0][0]), b)), tn_zeros(TN_SHAPE(n, 2), .dtype = tn_dtype_of(a)));
+    assert_near("a^H (a x - b)", tn_matmul(adjoint(a), tn_subtract(tn_matmul(a, part[0][0]), b)),
+                tn_zeros(TN_SHAPE(n, 2), .dtype = tn_dtype_of(a)));
 }
 
 static void test_least(void **state) { (void)state; each_shape(check_least); }
@@ -185,7 +191,8 @@ static void test_refusals(void **state)
         refused(tn_linalg_cond(tn_zeros(TN_SHAPE(0, 0)), (tn_norm_order){0, 0}), TN_ERR_SHAPE, "empty");
         refused(tn_linalg_norm(tn_zeros(TN_SHAPE(0)), .ord = TN_ORD(-INFINITY)), TN_ERR_SHAPE, "min");
         tn_array *other = tn_zeros(TN_SHAPE(2, 2), .dtype = TN_FLOAT64);
-        refused(tn_linalg_multi_dot_with(2, (const tn_array *const[]){zero, zero}, TN_OPTS(tn_out_opts, .out = other)), TN_ERR_DTYPE, "out");
+        refused(tn_linalg_multi_dot_with(2, (const tn_array *const[]){zero, zero}, TN_OPTS(tn_out_opts, .out = other)),
+                TN_ERR_DTYPE, "out");
     }
 }
 
@@ -194,7 +201,8 @@ static void test_nothing(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_array *nothing = tn_zeros(TN_SHAPE(0, 3)), *a = matrix(TN_SHAPE(2, 3), TN_FLOAT64), *b = matrix(TN_SHAPE(3, 4), TN_FLOAT64);
+        tn_array *nothing = tn_zeros(TN_SHAPE(0, 3)), *a = matrix(TN_SHAPE(2, 3), TN_FLOAT64),
+                 *b = matrix(TN_SHAPE(3, 4), TN_FLOAT64);
         assert_true(tn_item(tn_linalg_norm(nothing, .ord = TN_ORD(INFINITY))) == 0);
         assert_true(tn_item(tn_linalg_norm(nothing, .ord = TN_ORD(2))) == 0);
         assert_true(tn_item(tn_linalg_norm(tn_zeros(TN_SHAPE(0)), .ord = TN_ORD(INFINITY))) == 0);
@@ -214,7 +222,13 @@ static tn_status everything(void *user)
         status = tn_linalg_qr(a, &q, &r);
         if (status == TN_OK)
             status = tn_linalg_lstsq(a, tn_ones(TN_SHAPE(3)), &x, &res, &rank, &s);
-        tn_array *all[] = {q, r, tn_linalg_inv(a), tn_linalg_norm(a, .ord = TN_NUC), tn_fft_rfft(a), tn_fft_irfft(a), tn_linalg_eigvals(a)};
+        tn_array *all[] = {q,
+                           r,
+                           tn_linalg_inv(a),
+                           tn_linalg_norm(a, .ord = TN_NUC),
+                           tn_fft_rfft(a),
+                           tn_fft_irfft(a),
+                           tn_linalg_eigvals(a)};
         for (int i = 0; i < 7 && status == TN_OK; i++)
             status = tn_is_error(all[i]) ? tn_status_of(all[i]) : tn_eval(all[i]);
     }
@@ -243,8 +257,9 @@ int main(void)
         print_message("skipped: %s\n", tn_error());
         return TEST_SKIPPED;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_qr), cmocka_unit_test(test_svd), cmocka_unit_test(test_singular_hermitian),
-                                       cmocka_unit_test(test_square), cmocka_unit_test(test_least), cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_allocations)};
+    const struct CMUnitTest tests[] =
+        {cmocka_unit_test(test_qr),       cmocka_unit_test(test_svd),        cmocka_unit_test(test_singular_hermitian),
+         cmocka_unit_test(test_square),   cmocka_unit_test(test_least),      cmocka_unit_test(test_nothing),
+         cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,8 +105,8 @@ static void test_orthogonal(void **state)
     check_fine();
 }
 
-/* The same seed gives the same weights, also on another device: up to rounding of the functions that normals are made of,
- * where the device that is tested on has its own. */
+/* The same seed gives the same weights, also on another device: up to rounding of the functions that normals are made
+ * of, where the device that is tested on has its own. */
 static void test_devices_agree(void **state)
 {
     (void)state;

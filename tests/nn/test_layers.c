@@ -19,8 +19,8 @@ static void test_linear(void **state)
 {
     (void)state;
     enum { IN = 7, OUT = 5, ROWS = 6 };
-    const tn_shape shapes[] = {TN_SHAPE(ROWS, IN), TN_SHAPE(IN), TN_SHAPE(2, 3, IN), TN_SHAPE(0, IN), TN_SHAPE(3, 0, 2, IN),
-                               TN_SHAPE(1, IN)};
+    const tn_shape shapes[] = {TN_SHAPE(ROWS, IN), TN_SHAPE(IN),          TN_SHAPE(2, 3, IN),
+                               TN_SHAPE(0, IN),    TN_SHAPE(3, 0, 2, IN), TN_SHAPE(1, IN)};
     for (int biased = 0; biased < 2; biased++) {
         tn_layer *layer = tn_linear(OUT, .no_bias = !biased, .bias = {TN_INIT_UNIFORM, 1});
         assert_int_equal(tn_param_count(layer), 0);
@@ -219,7 +219,8 @@ static void test_embedding(void **state)
     check_latched(TN_ERR_VALUE, "at least one row");
 }
 
-static void layer_norm_c(const double *x, const double *gamma, const double *beta, int rows, int n, double eps, double *y)
+static void layer_norm_c(const double *x, const double *gamma, const double *beta, int rows, int n, double eps,
+                         double *y)
 {
     for (int r = 0; r < rows; r++) {
         double mean = 0, var = 0;
@@ -283,9 +284,15 @@ static void test_half_precision_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),     cmocka_unit_test(test_linear_errors), cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_flatten),       cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_embedding),  cmocka_unit_test(test_layer_norm),    cmocka_unit_test(test_half_precision_stays),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_linear_errors),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_flatten),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_half_precision_stays),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

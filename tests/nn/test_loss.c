@@ -40,9 +40,11 @@ static void test_softmax_cross_entropy(void **state)
 
         /* scores far beyond exp's range */
         const double big[] = {3000, -3000, 1e30, 0}, want = 6000.0 / 2;
-        check_near(tn_softmax_cross_entropy(check_array(big, TN_SHAPE(2, 2), TN_FLOAT32), tn_from_int64s((int64_t[]){1, 0}, 2)),
+        check_near(tn_softmax_cross_entropy(check_array(big, TN_SHAPE(2, 2), TN_FLOAT32),
+                                            tn_from_int64s((int64_t[]){1, 0}, 2)),
                    &want, 1, 1e-6);
-        assert_true(isnan(tn_item(tn_softmax_cross_entropy(tn_zeros_with(TN_SHAPE(0, 3), NULL), tn_from_int64s(t, 0)))));
+        assert_true(
+            isnan(tn_item(tn_softmax_cross_entropy(tn_zeros_with(TN_SHAPE(0, 3), NULL), tn_from_int64s(t, 0)))));
     }
     check_fine();
 }
@@ -127,8 +129,8 @@ static void test_element_losses(void **state)
 static void test_element_loss_errors(void **state)
 {
     (void)state;
-    tn_array *(*const losses[])(const tn_array *, const tn_array *) = {tn_sigmoid_cross_entropy, tn_binary_cross_entropy,
-                                                                       tn_mean_squared_error};
+    tn_array *(*const losses[])(const tn_array *, const tn_array *) = {tn_sigmoid_cross_entropy,
+                                                                       tn_binary_cross_entropy, tn_mean_squared_error};
     for (int k = 0; k < 3; k++) TN_SCOPE {
         tn_array *x = tn_zeros_with(TN_SHAPE(4, 1), NULL);
         assert_true(tn_is_error(losses[k](x, tn_zeros_with(TN_SHAPE(4), NULL))));
@@ -150,7 +152,8 @@ static void test_accuracy(void **state)
         assert_int_equal(tn_dtype_of(got), TN_FLOAT32);
         assert_false(tn_needs_grad(got));
         assert_float_equal(tn_item(got), 0.5, 0);
-        assert_float_equal(tn_item(tn_accuracy(tn_cast(scores, TN_INT32), tn_from_int64s((int64_t[]){1, 0, 2, 2}, 4))), 0.75, 0);
+        assert_float_equal(tn_item(tn_accuracy(tn_cast(scores, TN_INT32), tn_from_int64s((int64_t[]){1, 0, 2, 2}, 4))),
+                           0.75, 0);
     }
     check_fine();
 }

@@ -5,7 +5,8 @@
 static void test_names(void **state)
 {
     (void)state;
-    tn_layer *net = tn_sequential(tn_linear(4, .in = 3), tn_relu_layer(), tn_sequential(tn_layer_norm(0, 0), tn_linear(2)));
+    tn_layer *net =
+        tn_sequential(tn_linear(4, .in = 3), tn_relu_layer(), tn_sequential(tn_layer_norm(0, 0), tn_linear(2)));
     const char *before[] = {"0.W", "0.b"}, *after[] = {"0.W", "0.b", "2.0.gamma", "2.0.beta", "2.1.W", "2.1.b"};
     assert_int_equal(tn_param_count(net), 2);
     for (int i = 0; i < 2; i++)
@@ -248,8 +249,9 @@ static void test_param_errors(void **state)
 static void test_parse(void **state)
 {
     (void)state;
-    tn_layer *net = tn_layer_parse(" linear:1000\tsigmoid tanh gelu softplus relu\nleaky_relu:0.1 leaky_relu softmax softmax:0 "
-                                   "flatten dropout:0.25 dropout layer_norm layer_norm:5:1e-3 embedding:7:3 linear:10 ");
+    tn_layer *net =
+        tn_layer_parse(" linear:1000\tsigmoid tanh gelu softplus relu\nleaky_relu:0.1 leaky_relu softmax softmax:0 "
+                       "flatten dropout:0.25 dropout layer_norm layer_norm:5:1e-3 embedding:7:3 linear:10 ");
     check_fine();
     char *text = tn_layer_string(net);
     assert_non_null(strstr(text, "0: linear:1000  W (?, 1000) float32, b (1000,) float32\n"));
@@ -297,7 +299,8 @@ static void test_parse_errors(void **state)
         {"", TN_ERR_VALUE, "expected words"},
         {" \n", TN_ERR_VALUE, "expected words"},
         {NULL, TN_ERR_VALUE, "NULL"},
-        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aaaaaaaaaaaaaaaaaaaaa"
          "aaaaaaaaaaaaaaaaaaaaaaaa",
          TN_ERR_NAME, "is no layer"},
     };
@@ -389,7 +392,8 @@ static void test_inferred_beside_input(void **state)
         skip();
     tn_layer *net = tn_layer_parse("linear:3 layer_norm");
     TN_SCOPE {
-        assert_int_equal(tn_eval(tn_forward(net, tn_ones_with(TN_SHAPE(2, 5), &(tn_create_opts){.device = other}))), TN_OK);
+        assert_int_equal(tn_eval(tn_forward(net, tn_ones_with(TN_SHAPE(2, 5), &(tn_create_opts){.device = other}))),
+                         TN_OK);
         assert_int_equal(tn_param_count(net), 4);
         for (int i = 0; i < 4; i++)
             assert_true(tn_device_equal(tn_device_of(tn_param(net, i)), other));

@@ -50,7 +50,8 @@ static void test_gradients(void **state)
             if (once == TN_OK)
                 twice = tn_check_double_backward(cases[i].f, NULL, cases[i].count, xs, .seed = seed);
             if (once != TN_OK || twice != TN_OK) {
-                print_error("%s, %s (seed %u): %s\n", cases[i].name, once != TN_OK ? "first" : "second", seed, tn_error());
+                print_error("%s, %s (seed %u): %s\n", cases[i].name, once != TN_OK ? "first" : "second", seed,
+                            tn_error());
                 failed++;
             }
             tn_clear_error();

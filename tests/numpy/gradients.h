@@ -23,8 +23,8 @@ typedef struct gradient_case {
 #define ONE(name) {#name, f_##name, 1}
 #define TWO(name) {#name, f_##name, 2}
 
-/* A test's whole program: checks each at distinct (3, 4) float64 operands drawn anew (TANSO_TEST_SEED draws them again), and
- * names all that fail. */
+/* A test's whole program: checks each at distinct (3, 4) float64 operands drawn anew (TANSO_TEST_SEED draws them
+ * again), and names all that fail. */
 int gradients_main(const gradient_case *cases, size_t count);
 
 #endif

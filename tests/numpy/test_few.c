@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that go another way where there is little to tell apart: few different elements, integers close together, few places to
- * insert at or to delete, rows of bits in the host's memory. Each against the other way, or against loops. */
+/* Functions that go another way where there is little to tell apart: few different elements, integers close together,
+ * few places to insert at or to delete, rows of bits in the host's memory. Each against the other way, or against
+ * loops. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,8 @@ static void same(tn_array *got, tn_array *wanted, const char *what, long long de
                 tn_to_host(got, a, bytes) == TN_OK && tn_to_host(wanted, b, bytes) == TN_OK && memcmp(a, b, bytes) == 0;
     free(a), free(b);
     if (!good)
-        fail_msg("%s %lld: seed %llu: %s", what, detail, (unsigned long long)seed, tn_ok() ? "values differ" : tn_error());
+        fail_msg("%s %lld: seed %llu: %s", what, detail, (unsigned long long)seed,
+                 tn_ok() ? "values differ" : tn_error());
 }
 
 /* Without counts the different elements may be found by a table, with them by sorting. */
@@ -42,7 +44,8 @@ static void test_unique(void **state)
                 tn_array *x = tn_rint(tn_multiply(tn_random_normal(TN_SHAPE(20011), .dtype = TN_FLOAT64), spread[s]));
                 if (tn_dtype_is_float(dtypes[d])) {
                     tn_array *u = tn_random_uniform(TN_SHAPE(20011), .dtype = TN_FLOAT64);
-                    x = tn_where(tn_less(u, .01), NAN, tn_where(tn_less(u, .02), -0.0, tn_where(tn_less(u, .03), INFINITY, x)));
+                    x = tn_where(tn_less(u, .01), NAN,
+                                 tn_where(tn_less(u, .02), -0.0, tn_where(tn_less(u, .03), INFINITY, x)));
                 } else {
                     x = tn_clip(tn_abs(x), 0, 100);
                 }
@@ -113,11 +116,12 @@ static void test_insert_delete(void **state)
             at[0] -= N; /* counted from the end */
             tn_array *rest = tn_take(x, tn_from_host(kept, TN_SHAPE(left), TN_INT64), 0);
             same(tn_delete(x, count, at, TN_AXES(0)), rest, "delete", count);
-            same(tn_add(tn_transpose(tn_delete(tn_transpose(x, (tn_axes){0}), count, at, TN_AXES(1)), (tn_axes){0}), 0), rest, "delete", count);
+            same(tn_add(tn_transpose(tn_delete(tn_transpose(x, (tn_axes){0}), count, at, TN_AXES(1)), (tn_axes){0}), 0),
+                 rest, "delete", count);
             tn_array *both = tn_concatenate(2, ((const tn_array *const[]){x, v}), 0);
             if (count > 1) /* else v is one row to be inserted in each of its columns */
-                same(tn_insert(x, count, at, v, TN_AXES(0)), tn_take(both, tn_from_host(places, TN_SHAPE(next), TN_INT64), 0),
-                     "insert", count);
+                same(tn_insert(x, count, at, v, TN_AXES(0)),
+                     tn_take(both, tn_from_host(places, TN_SHAPE(next), TN_INT64), 0), "insert", count);
         }
     TN_SCOPE
     {
@@ -149,8 +153,10 @@ static void test_bits(void **state)
                 tn_array *wanted = tn_from_host(packed, TN_SHAPE(ROWS, bytes), TN_UINT8);
                 tn_array *bits = tn_from_host(unpacked, TN_SHAPE(ROWS, 8 * bytes), TN_UINT8);
                 same(tn_packbits(x, TN_AXES(1), little), wanted, "packbits", n);
-                same(tn_packbits(tn_multiply(tn_cast(x, TN_INT32), 6), TN_AXES(-1), little), wanted, "packbits of numbers", n);
-                same(tn_add(tn_transpose(tn_packbits(tn_transpose(x, (tn_axes){0}), TN_AXES(0), little), (tn_axes){0}), tn_cast(0, TN_UINT8)),
+                same(tn_packbits(tn_multiply(tn_cast(x, TN_INT32), 6), TN_AXES(-1), little), wanted,
+                     "packbits of numbers", n);
+                same(tn_add(tn_transpose(tn_packbits(tn_transpose(x, (tn_axes){0}), TN_AXES(0), little), (tn_axes){0}),
+                            tn_cast(0, TN_UINT8)),
                      wanted, "packbits along axis 0", n);
                 same(tn_unpackbits(wanted, TN_AXES(1), TN_NONE, little), bits, "unpackbits", n);
             }
@@ -168,7 +174,8 @@ static void test_repeat(void **state)
             for (int64_t k = 0; k < count[i]; k++)
                 place[at++] = i;
         tn_array *x = tn_random_normal(TN_SHAPE(N)), *counts = tn_from_host(count, TN_SHAPE(N), TN_INT64);
-        same(tn_repeat_each(x, counts, TN_AXES(0)), tn_take(x, tn_from_host(place, TN_SHAPE(at), TN_INT64), 0), "repeat", N);
+        same(tn_repeat_each(x, counts, TN_AXES(0)), tn_take(x, tn_from_host(place, TN_SHAPE(at), TN_INT64), 0),
+             "repeat", N);
         assert_true(tn_size(tn_repeat_each(x, tn_zeros_like(counts), TN_AXES(0))) == 0);
     }
 }
@@ -195,7 +202,8 @@ int main(void)
     seed = (uint64_t)time(NULL);
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unique), cmocka_unit_test(test_isin), cmocka_unit_test(test_insert_delete),
-                                       cmocka_unit_test(test_bits), cmocka_unit_test(test_repeat), cmocka_unit_test(test_bincount)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unique),        cmocka_unit_test(test_isin),
+                                       cmocka_unit_test(test_insert_delete), cmocka_unit_test(test_bits),
+                                       cmocka_unit_test(test_repeat),        cmocka_unit_test(test_bincount)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ RULE(convolve, tn_convolve(tn_ravel(x), tn_ravel(y), "same"))
 RULE(diff, tn_diff(x, 2, 1))
 RULE(gradient, tn_gradient(x, 0.5, NULL, 1, 2))
 RULE(trapezoid, tn_trapezoid(x, y, 1, 1))
-RULE(interp, tn_interp(tn_from_doubles((double[]){-1, 0.2, 1.7, 9}, 4), tn_from_doubles((double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 12), tn_ravel(x), NULL, NULL))
+RULE(interp, tn_interp(tn_from_doubles((double[]){-1, 0.2, 1.7, 9}, 4),
+                       tn_from_doubles((double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 12), tn_ravel(x), NULL, NULL))
 RULE(pad_constant, tn_pad(x, widths))
 RULE(pad_reflect, tn_pad(x, widths, .mode = "reflect"))
 RULE(pad_wrap, tn_pad(x, widths, .mode = "wrap"))
@@ -67,7 +68,8 @@ RULE(getitem_mask, tn_get(x, TN_PICK(tn_greater(tn_detach(y), 0))))
 RULE(update, tn_index_update(x, tn_index(y, 0), 1, (tn_key[]){TN_PICK(rows())}))
 RULE(update_window, tn_index_update(x, tn_index(y, 0), 2, ((tn_key[]){TN_I(1), TN_WHOLE})))
 RULE(index_add, tn_index_add(x, tn_index(y, 0), 1, (tn_key[]){TN_PICK(rows())}))
-RULE(scatter_set, tn_scatter_set(x, rows(), tn_concatenate(2, ((const tn_array *[]){y, tn_slice_axis(y, 0, 0, 1, 1)}), 0), 0))
+RULE(scatter_set,
+     tn_scatter_set(x, rows(), tn_concatenate(2, ((const tn_array *[]){y, tn_slice_axis(y, 0, 0, 1, 1)}), 0), 0))
 RULE(choose, tn_choose(tn_from_int64s((int64_t[]){1, 0, 1, 0}, 4), 2, ((const tn_array *[]){x, y}), NULL))
 RULE(outer, tn_outer(x, y))
 RULE(kron, tn_kron(x, tn_slice_axis(y, 0, 0, 2, 1)))
@@ -85,10 +87,12 @@ RULE(written, tn_binary(tn_multiply, x, y, .out = tn_zeros(TN_SHAPE(3, 4), .dtyp
 static const gradient_case cases[] = {
     ONE(sort), ONE(sort_first), ONE(cumsum), ONE(cumprod), ONE(median), ONE(quantile), ONE(topk), ONE(ptp), ONE(nansum),
     ONE(nanmean), ONE(nanvar), ONE(nanmax), TWO(average), TWO(average_of), TWO(mean_where), TWO(var_where),
-    ONE(cov), TWO(convolve), ONE(diff), ONE(gradient), TWO(trapezoid), ONE(interp), ONE(pad_constant), ONE(pad_reflect), ONE(pad_wrap), ONE(pad_mean), ONE(pad_ramp),
+    ONE(cov), TWO(convolve), ONE(diff), ONE(gradient), TWO(trapezoid), ONE(interp), ONE(pad_constant), ONE(pad_reflect),
+    ONE(pad_wrap), ONE(pad_mean), ONE(pad_ramp),
     ONE(roll), ONE(rot90), ONE(tile), ONE(repeat), ONE(repeat_each), TWO(insert), ONE(delete), TWO(append), ONE(split),
     ONE(meshgrid), ONE(diag), ONE(diagonal), ONE(trace), ONE(tril), ONE(vander), ONE(getitem), ONE(getitem_pairs),
-    TWO(getitem_mask), TWO(update), TWO(update_window), TWO(index_add), TWO(scatter_set), TWO(choose), TWO(outer), TWO(kron),
+    TWO(getitem_mask), TWO(update), TWO(update_window), TWO(index_add), TWO(scatter_set), TWO(choose), TWO(outer),
+    TWO(kron),
     TWO(tensordot), TWO(inner), TWO(cross), TWO(einsum), TWO(einsum_diagonal), TWO(logaddexp2), ONE(ldexp), ONE(sinc),
     TWO(float_power), TWO(written),
 };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* First and second derivatives of what test_gradients.c leaves: joining, writing, methods of functions, linalg, Fourier transforms. */
+/* First and second derivatives of what test_gradients.c leaves: joining, writing, methods of functions, linalg, Fourier
+ * transforms. */
 #include "numpy/gradients.h"
 
-#define LIST(...) (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
+#define LIST(...) \
+    (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
 
 static tn_array *rows(void) { return tn_from_int64s((int64_t[]){2, 0, 2, -1}, 4); }
 static tn_array *mask(void) { return tn_equal(tn_reshape(tn_remainder(tn_arange(0, 12, 1), 3), TN_SHAPE(3, 4)), 0); }
 static tn_array *corner(const tn_array *x) { return tn_slice_axis(x, 1, 0, 3, 1); }
-/* Columns' sums, singular values and the diagonal of R far from each other and from 0, where there are kinks and poles. */
+/* Columns' sums, singular values and the diagonal of R far from each other and from 0, where there are kinks and
+ * poles. */
 static tn_array *apart(const tn_array *x)
 {
     double ramp[3][4] = {{10}, {0, 20}, {0, 0, 40}};
@@ -20,7 +23,10 @@ static tn_array *definite(const tn_array *x)
     return tn_add(tn_matmul(x, tn_transpose(x, (tn_axes){0})), tn_diag(ramp, 0));
 }
 /* Parts of complex results as real numbers, so that signs count. */
-static tn_array *parts(const tn_array *z) { return tn_add(tn_square(tn_real(z)), tn_multiply(tn_imag(z), tn_add(tn_real(z), 2))); }
+static tn_array *parts(const tn_array *z)
+{
+    return tn_add(tn_square(tn_real(z)), tn_multiply(tn_imag(z), tn_add(tn_real(z), 2)));
+}
 
 static tn_array *all_of(int count, tn_array *const *part)
 {
@@ -76,7 +82,8 @@ static tn_array *fraction_and_rest(const tn_array *x, const tn_array *y)
 {
     tn_array *fraction, *whole, *quotient, *rest;
     (void)tn_modf(tn_multiply(x, 0.3), &fraction, &whole);
-    (void)tn_divmod(tn_add(tn_multiply(tn_square(x), 0.2), 9), tn_add(tn_multiply(tn_square(y), 0.2), 5), &quotient, &rest);
+    (void)tn_divmod(tn_add(tn_multiply(tn_square(x), 0.2), 9), tn_add(tn_multiply(tn_square(y), 0.2), 5), &quotient,
+                    &rest);
     return tn_multiply(fraction, rest);
 }
 RULE(cummax, tn_multiply(tn_cummax(x, .axis = TN_AXES(1)), x))
@@ -86,7 +93,8 @@ RULE(fractions, fraction_and_rest(x, y))
 RULE(unique, tn_square(tn_unique(x)))
 RULE(sort_complex, tn_square(tn_abs(tn_sort_complex(tn_complex(x, y)))))
 RULE(bincount, tn_square(tn_bincount(tn_from_int64s((int64_t[]){0, 2, 1, 2}, 4), tn_index(x, 0), 5)))
-RULE(windows, tn_multiply(tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(1)), tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(-1))))
+RULE(windows, tn_multiply(tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(1)),
+                          tn_sliding_window_view(x, TN_SHAPE(2), TN_AXES(-1))))
 RULE(windows_of_both, tn_square(tn_sliding_window_view(x, TN_SHAPE(2, 3), (tn_axes){0})))
 RULE(matvec, tn_matvec(x, tn_index(y, 1)))
 RULE(vecmat, tn_vecmat(tn_take(x, 1, 1), y))
@@ -101,7 +109,8 @@ RULE(take_any, tn_take_any(x, rows(), .mode = "wrap"))
 RULE(take_along, tn_take_along_axis(x, tn_argsort(tn_detach(x)), 1))
 RULE(compress, tn_compress(tn_from_int64s((int64_t[]){1, 0, 1}, 3), x, TN_AXES(0)))
 RULE(extract, tn_extract(mask(), x))
-RULE(select, tn_select(2, ((const tn_array *[]){mask(), tn_logical_not(mask())}), ((const tn_array *[]){x, y}), tn_weak_int(0)))
+RULE(select,
+     tn_select(2, ((const tn_array *[]){mask(), tn_logical_not(mask())}), ((const tn_array *[]){x, y}), tn_weak_int(0)))
 RULE(where, tn_where(mask(), x, y))
 RULE(put, INTO(tn_put(z, rows(), tn_index(y, 0), NULL)))
 RULE(put_along, INTO(tn_put_along_axis(z, tn_argsort(tn_detach(x)), y, 1)))
@@ -110,7 +119,8 @@ RULE(putmask, INTO(tn_putmask(z, mask(), y)))
 RULE(fill_diagonal, INTO(tn_fill_diagonal(z, tn_index(y, 0), false)))
 RULE(setitem, INTO(tn_set(z, tn_index(y, 0), TN_I(1))))
 RULE(add_at, INTO(tn_add_at(z, y, 1, ((tn_key[]){TN_PICK(tn_from_int64s((int64_t[]){1, 1, 0}, 3))}))))
-RULE(apply_at, INTO(tn_apply_at((tn_multiply), z, y, 1, ((tn_key[]){TN_PICK(tn_from_int64s((int64_t[]){1, 1, 0}, 3))}))))
+RULE(apply_at,
+     INTO(tn_apply_at((tn_multiply), z, y, 1, ((tn_key[]){TN_PICK(tn_from_int64s((int64_t[]){1, 1, 0}, 3))}))))
 RULE(write, tn_write(tn_zeros(TN_SHAPE(3, 4), .dtype = TN_FLOAT64), x, mask()))
 RULE(masked, tn_unary(tn_exp, x, .where = mask()))
 
@@ -143,9 +153,11 @@ RULE(nancumprod, tn_nancumprod(x, .axis = TN_AXES(1)))
 RULE(percentile, tn_percentile(x, 30, .axis = TN_AXES(0)))
 RULE(nanquantile, tn_nanquantile(x, 0.6))
 RULE(partition, tn_partition_with(x, 1, (int64_t[]){1}, NULL))
-/* Squares: rows of evenly spread numbers may be parallel, where a correlation of 1 is clipped or not as rounding has it. */
+/* Squares: rows of evenly spread numbers may be parallel, where a correlation of 1 is clipped or not as rounding has
+ * it. */
 RULE(corrcoef, tn_corrcoef(tn_square(x), false))
-RULE(cov_weights, tn_cov_with(x, &(tn_cov_opts){.ddof = -1, .aweights = tn_add(tn_arange(0, 4, 1, .dtype = TN_FLOAT64), 1)}))
+RULE(cov_weights,
+     tn_cov_with(x, &(tn_cov_opts){.ddof = -1, .aweights = tn_add(tn_arange(0, 4, 1, .dtype = TN_FLOAT64), 1)}))
 RULE(correlate, tn_correlate(tn_ravel(x), tn_index(y, 0), "same"))
 RULE(ediff1d, tn_ediff1d(x, tn_index(y, 0), NULL))
 RULE(interp_periodic, tn_interp_periodic(tn_multiply(tn_arange(0, 5, 1), 0.7), tn_arange(0, 12, 1), tn_ravel(x), 11.5))
@@ -197,7 +209,8 @@ RULE(pinv, tn_linalg_pinv(apart(x)))
 RULE(cond, tn_linalg_cond(definite(x), TN_ORD(2)))
 RULE(matrix_power, tn_linalg_matrix_power(corner(x), 3))
 RULE(multi_dot, tn_linalg_multi_dot(LIST(x, tn_transpose(y, (tn_axes){0}), x)))
-RULE(tensorsolve, tn_linalg_tensorsolve(tn_reshape(definite(x), TN_SHAPE(3, 1, 3)), tn_slice_axis(y, 1, 0, 1, 1), (tn_axes){0}))
+RULE(tensorsolve,
+     tn_linalg_tensorsolve(tn_reshape(definite(x), TN_SHAPE(3, 1, 3)), tn_slice_axis(y, 1, 0, 1, 1), (tn_axes){0}))
 RULE(tensorinv, tn_linalg_tensorinv(tn_reshape(definite(x), TN_SHAPE(3, 3, 1)), 1))
 
 /* ---- Fourier transforms ---- */
@@ -212,19 +225,28 @@ RULE(irfftn, tn_fft_irfftn(tn_complex(x, y)))
 RULE(fftshift, tn_fft_fftshift(x, (tn_axes){0}))
 
 static const gradient_case cases[] = {
-    TWO(stack), TWO(vstack), TWO(hstack), TWO(dstack), TWO(column_stack), TWO(broadcast_arrays), ONE(split_at), ONE(atleast_3d),
+    TWO(stack), TWO(vstack), TWO(hstack), TWO(dstack), TWO(column_stack), TWO(broadcast_arrays), ONE(split_at),
+    ONE(atleast_3d),
     ONE(expand_squeeze), ONE(moveaxis), ONE(rollaxis), ONE(swapaxes), ONE(flips), ONE(resize), ONE(diagflat), ONE(triu),
     ONE(cummax), ONE(cummin), ONE(frexp), TWO(fractions), ONE(unique), TWO(sort_complex), ONE(bincount),
     ONE(windows), ONE(windows_of_both), TWO(matvec), TWO(vecmat), TWO(matrix_transpose),
-    ONE(trim_zeros), ONE(trim_along), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along), ONE(compress), ONE(extract),
-    TWO(select), TWO(where), TWO(put), TWO(put_along), TWO(place), TWO(putmask), TWO(fill_diagonal), TWO(setitem), TWO(add_at),
-    TWO(apply_at), ONE(write), ONE(masked), TWO(angles), ONE(fabs), ONE(nan_to_num), ONE(clip), TWO(modulus), TWO(angle),
-    TWO(conjugate), ONE(reduce_by), ONE(accumulate_by), ONE(reduceat_by), TWO(outer_with), ONE(prod), ONE(extremes), ONE(std),
-    ONE(softmax), ONE(log_softmax), ONE(logsumexp), ONE(nanprod), ONE(nanstd), ONE(nanmin), ONE(nanmedian), ONE(nancumsum),
+    ONE(trim_zeros), ONE(trim_along), TWO(linspace), TWO(logspace), TWO(geomspace), ONE(take_any), ONE(take_along),
+    ONE(compress), ONE(extract),
+    TWO(select), TWO(where), TWO(put), TWO(put_along), TWO(place), TWO(putmask), TWO(fill_diagonal), TWO(setitem),
+    TWO(add_at),
+    TWO(apply_at), ONE(write), ONE(masked), TWO(angles), ONE(fabs), ONE(nan_to_num), ONE(clip), TWO(modulus),
+    TWO(angle),
+    TWO(conjugate), ONE(reduce_by), ONE(accumulate_by), ONE(reduceat_by), TWO(outer_with), ONE(prod), ONE(extremes),
+    ONE(std),
+    ONE(softmax), ONE(log_softmax), ONE(logsumexp), ONE(nanprod), ONE(nanstd), ONE(nanmin), ONE(nanmedian),
+    ONE(nancumsum),
     ONE(nancumprod), ONE(percentile), ONE(nanquantile), ONE(partition), ONE(corrcoef), ONE(cov_weights), TWO(correlate),
-    TWO(ediff1d), ONE(interp_periodic), TWO(matmul), TWO(dot), TWO(vdot), TWO(vecdot), ONE(norm_1), ONE(norm_2), ONE(norm_nuc),
-    ONE(norm_p), TWO(solve), ONE(inv), ONE(det), ONE(slogdet), ONE(cholesky), ONE(qr), ONE(svd), ONE(svdvals), ONE(eigh),
-    ONE(eigvalsh), ONE(pinv), ONE(cond), ONE(matrix_power), TWO(multi_dot), TWO(tensorsolve), ONE(tensorinv), TWO(fft), ONE(ifft),
+    TWO(ediff1d), ONE(interp_periodic), TWO(matmul), TWO(dot), TWO(vdot), TWO(vecdot), ONE(norm_1), ONE(norm_2),
+    ONE(norm_nuc),
+    ONE(norm_p), TWO(solve), ONE(inv), ONE(det), ONE(slogdet), ONE(cholesky), ONE(qr), ONE(svd), ONE(svdvals),
+    ONE(eigh),
+    ONE(eigvalsh), ONE(pinv), ONE(cond), ONE(matrix_power), TWO(multi_dot), TWO(tensorsolve), ONE(tensorinv), TWO(fft),
+    ONE(ifft),
     ONE(rfft), TWO(irfft), TWO(hfft), ONE(ihfft), TWO(fftn), TWO(irfftn), ONE(fftshift),
 };
 

@@ -2,7 +2,8 @@
 /* First and second derivatives of polynomials, windows' functions, and of products, joins and choices with options. */
 #include "numpy/gradients.h"
 
-#define LIST(...) (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
+#define LIST(...) \
+    (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
 #define F64 TN_OPTS(tn_out_opts, .dtype = TN_FLOAT64)
 
 static tn_array *row(const tn_array *x, int i) { return tn_index(x, i); }
@@ -52,8 +53,10 @@ RULE(quantile_weights, weighted(x))
 RULE(var_fraction, tn_var(x, .axis = TN_AXES(1), .ddof = 0.5))
 
 static const gradient_case cases[] = {
-    TWO(polyval), TWO(polyadd), TWO(polysub), TWO(polymul), TWO(polydiv), ONE(polyder), TWO(polyint), ONE(poly), ONE(i0), ONE(unwrap),
-    TWO(block), TWO(piecewise), TWO(concatenate_with), ONE(concatenate_out), TWO(stack_with), TWO(vstack_with), TWO(hstack_with),
+    TWO(polyval), TWO(polyadd), TWO(polysub), TWO(polymul), TWO(polydiv), ONE(polyder), TWO(polyint), ONE(poly),
+    ONE(i0), ONE(unwrap),
+    TWO(block), TWO(piecewise), TWO(concatenate_with), ONE(concatenate_out), TWO(stack_with), TWO(vstack_with),
+    TWO(hstack_with),
     TWO(matmul_with), TWO(vecdot_with), TWO(einsum_with), ONE(trace_with), TWO(choose_with),
     ONE(compress_with), ONE(clip_with), ONE(quantile_weights), ONE(var_fraction),
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Masks and positions of all sizes against loops on the host: what is true, what masks get and set, who wrote last, sums. */
+/* Masks and positions of all sizes against loops on the host: what is true, what masks get and set, who wrote last,
+ * sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,21 +60,24 @@ static void test_true_positions(void **state)
                 tn_array *back = tn_flatnonzero(tn_flip(x, TN_AXES(0)));
                 assert_true(same(tn_flip(tn_subtract((double)(n - 1), back), TN_AXES(0)), expected));
                 tn_array *odd = tn_multiply(tn_cast(x, TN_INT64), tn_remainder(numbers, 2));
-                assert_true(same(tn_add(tn_multiply(tn_flatnonzero(tn_slice_axis(x, 0, 1, n, 2)), 2), 1), tn_flatnonzero(odd)));
+                assert_true(
+                    same(tn_add(tn_multiply(tn_flatnonzero(tn_slice_axis(x, 0, 1, n, 2)), 2), 1), tn_flatnonzero(odd)));
                 assert_true(tn_ok());
                 free(mask);
                 free(places);
             }
 }
 
-/* Where the value does not vary, the mask chooses; the same with a value for each true element goes by their positions. */
+/* Where the value does not vary, the mask chooses; the same with a value for each true element goes by their
+ * positions. */
 static void compare_set(tn_array *x, tn_array *value, int count, const tn_key *keys)
 {
     tn_array *taken = tn_getitem(x, count, keys);
     tn_array *each = tn_add(tn_multiply(taken, 0), value);
     tn_array *given[] = {tn_index_update(x, value, count, keys), tn_index_add(x, value, count, keys)};
     tn_array *by_position[] = {tn_index_update(x, each, count, keys), tn_index_add(x, each, count, keys)};
-    tn_array *good = tn_logical_and(tn_all(tn_equal(given[0], by_position[0])), tn_all(tn_equal(given[1], by_position[1])));
+    tn_array *good =
+        tn_logical_and(tn_all(tn_equal(given[0], by_position[0])), tn_all(tn_equal(given[1], by_position[1])));
     if (tn_item_int(good) != 1 || !tn_ok())
         fail_msg("%d keys: %s", count, tn_ok() ? "other elements" : tn_error());
 }
@@ -116,11 +120,13 @@ static void test_set(void **state)
     }
 }
 
-/* Many terms at positions that repeat, rows of them and single ones: the last one stays; sums are right and the same each time. */
+/* Many terms at positions that repeat, rows of them and single ones: the last one stays; sums are right and the same
+ * each time. */
 static void test_repeated(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{50, 70, 3}, {3000, 500, 8}, {40, 3000, 5}, {5000, 1, 1}, {7, 20001, 1}, {100000, 300, 1}};
+    static const int64_t shapes[][3] = {{50, 70, 3},  {3000, 500, 8}, {40, 3000, 5},
+                                        {5000, 1, 1}, {7, 20001, 1},  {100000, 300, 1}};
     for (int s = 0; s < 6; s++)
         TN_SCOPE {
             int64_t extent = shapes[s][0], count = shapes[s][1], width = shapes[s][2];

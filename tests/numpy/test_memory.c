@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The composed functions with host memory exhausted at the first, the second, ... allocation: errors, but no crash and no
- * leak. */
+/* The composed functions with host memory exhausted at the first, the second, ... allocation: errors, but no crash and
+ * no leak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,8 @@ static void call_all(int64_t n)
         tn_block(2, 1, ((const tn_array *[]){y, y}));
         tn_piecewise(y, 1, ((const tn_array *[]){tn_greater(y, 1)}), ((const tn_array *[]){y}), NULL);
         tn_concatenate_with(2, ((const tn_array *[]){x, y}), 0, TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32));
-        tn_einsum_with("ij->j", 1, ((const tn_array *[]){y}), TN_OPTS(tn_out_opts, .out = tn_zeros(TN_SHAPE(n), .dtype = TN_FLOAT64)));
+        tn_einsum_with("ij->j", 1, ((const tn_array *[]){y}),
+                       TN_OPTS(tn_out_opts, .out = tn_zeros(TN_SHAPE(n), .dtype = TN_FLOAT64)));
         tn_quantile(y, 0.3, .method = "inverted_cdf", .weights = tn_add(y, 1));
         tn_searchsorted(tn_complex(i, i), tn_complex(y, y));
         tn_cummax(tn_complex(y, 1), .axis = TN_AXES(1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Partitions about a place, and the largest k: against what sorting gives, for rows of every size, many equal elements, NaN and
- * zeros of both signs, any place and axis. */
+/* Partitions about a place, and the largest k: against what sorting gives, for rows of every size, many equal elements,
+ * NaN and zeros of both signs, any place and axis. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include "support/device.h"
 
 static uint64_t seed;
-static const tn_dtype dtypes[] = {TN_BOOL, TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_UINT32, TN_INT64, TN_UINT64,
-                                  TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64};
+static const tn_dtype dtypes[] = {TN_BOOL,  TN_INT8,   TN_UINT8,   TN_INT16,    TN_UINT16,  TN_INT32,   TN_UINT32,
+                                  TN_INT64, TN_UINT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64};
 
 /* kind 0: different; 1: many equal; 2: with NaN and -0, where the dtype has them */
 static tn_array *row(int64_t n, tn_dtype dtype, int kind)
@@ -34,7 +34,11 @@ static tn_array *row(int64_t n, tn_dtype dtype, int kind)
     return tn_cast(kind == 1 ? tn_rint(x) : x, dtype);
 }
 
-static bool same(tn_array *a, tn_array *b) { return tn_item_int(tn_all(tn_logical_or(tn_equal(a, b), tn_logical_and(tn_not_equal(a, a), tn_not_equal(b, b))))) == 1; }
+static bool same(tn_array *a, tn_array *b)
+{
+    return tn_item_int(tn_all(tn_logical_or(tn_equal(a, b), tn_logical_and(tn_not_equal(a, a), tn_not_equal(b, b))))) ==
+           1;
+}
 
 static tn_array *cut(tn_array *x, int64_t from, int64_t to) { return tn_slice_axis(x, -1, from, to, 1); }
 
@@ -42,7 +46,8 @@ static tn_array *cut(tn_array *x, int64_t from, int64_t to) { return tn_slice_ax
 static void check(tn_array *x, int64_t place)
 {
     int64_t n = tn_dim(x, -1);
-    tn_array *sorted = tn_sort(x), *y = tn_partition(x, 1, &place), *order = tn_argpartition(x, 1, &(int64_t){place - n});
+    tn_array *sorted = tn_sort(x), *y = tn_partition(x, 1, &place),
+             *order = tn_argpartition(x, 1, &(int64_t){place - n});
     for (int positions = 0; positions < 2; positions++) {
         tn_array *z = positions ? tn_take_along_axis(x, order, -1) : y;
         bool good = tn_dtype_of(z) == tn_dtype_of(x) && same(tn_sort(cut(z, 0, place)), cut(sorted, 0, place)) &&
@@ -50,7 +55,8 @@ static void check(tn_array *x, int64_t place)
                     same(tn_sort(cut(z, place + 1, n)), cut(sorted, place + 1, n));
         if (!good || !tn_ok())
             fail_msg("%s of %s: place %lld of %lld; seed %llu: %s", positions ? "argpartition" : "partition",
-                     tn_dtype_name(tn_dtype_of(x)), (long long)place, (long long)n, (unsigned long long)seed, tn_ok() ? "" : tn_error());
+                     tn_dtype_name(tn_dtype_of(x)), (long long)place, (long long)n, (unsigned long long)seed,
+                     tn_ok() ? "" : tn_error());
     }
     tn_array *places = tn_expand_dims(tn_arange(0, (double)n, 1, .dtype = TN_INT64), 0);
     assert_true(same(tn_sort(order), tn_broadcast_to(tn_reshape(places, TN_SHAPE(n)), tn_shape_of(order))));
@@ -60,7 +66,8 @@ static void check_largest(tn_array *x, int64_t k)
 {
     int64_t n = tn_dim(x, -1);
     tn_array *places, *largest = tn_topk(x, k, &places), *order = tn_flip(tn_argsort(x), TN_AXES(-1));
-    if (!same(places, cut(order, 0, k)) || !same(tn_topk(x, k, NULL), largest) || !same(largest, tn_take_along_axis(x, cut(order, 0, k), -1)) || !tn_ok())
+    if (!same(places, cut(order, 0, k)) || !same(tn_topk(x, k, NULL), largest) ||
+        !same(largest, tn_take_along_axis(x, cut(order, 0, k), -1)) || !tn_ok())
         fail_msg("topk of %s: %lld of %lld; seed %llu: %s", tn_dtype_name(tn_dtype_of(x)), (long long)k, (long long)n,
                  (unsigned long long)seed, tn_ok() ? "" : tn_error());
 }
@@ -70,7 +77,8 @@ static void test_rows(void **state)
     (void)state;
     static const int64_t sizes[] = {1, 2, 3, 49, 300, 513, 5000};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-        if (test_device().kind == TN_DEVICE_CUDA && dtypes[d] != TN_FLOAT32) /* where they are sorts: each has kernels to compile */
+        if (test_device().kind == TN_DEVICE_CUDA &&
+            dtypes[d] != TN_FLOAT32) /* where they are sorts: each has kernels to compile */
             continue;
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (int kind = 0; kind < 3; kind++)
@@ -85,7 +93,8 @@ static void test_rows(void **state)
     }
 }
 
-/* A few of many rows are found one after the other: with what is equal, not a number or infinite, and rows of nothing else. */
+/* A few of many rows are found one after the other: with what is equal, not a number or infinite, and rows of nothing
+ * else. */
 static void test_in_turn(void **state)
 {
     (void)state;
@@ -94,9 +103,12 @@ static void test_in_turn(void **state)
         for (int d = 0; d < 3; d++)
             TN_SCOPE {
                 int64_t n = 16 * k + 37 * d;
-                tn_array *x = tn_random_integers(-6, 6, TN_SHAPE(70, n)), *row = tn_reshape(tn_arange(0, 70, 1), TN_SHAPE(70, 1));
-                x = tn_where(tn_equal(x, 5), NAN, tn_where(tn_equal(x, 4), INFINITY, tn_where(tn_equal(x, -6), -INFINITY, x)));
-                x = tn_where(tn_equal(row, 3), -INFINITY, tn_where(tn_equal(row, 4), NAN, tn_where(tn_equal(row, 5), -0.0, x)));
+                tn_array *x = tn_random_integers(-6, 6, TN_SHAPE(70, n)),
+                         *row = tn_reshape(tn_arange(0, 70, 1), TN_SHAPE(70, 1));
+                x = tn_where(tn_equal(x, 5), NAN,
+                             tn_where(tn_equal(x, 4), INFINITY, tn_where(tn_equal(x, -6), -INFINITY, x)));
+                x = tn_where(tn_equal(row, 3), -INFINITY,
+                             tn_where(tn_equal(row, 4), NAN, tn_where(tn_equal(row, 5), -0.0, x)));
                 check_largest(tn_cast(x, floats[d]), k);
             }
 }
@@ -121,7 +133,8 @@ static void test_layouts(void **state)
         check(tn_flip(many, TN_AXES(-1)), 98);
         check_largest(tn_swapaxes(many, 1, 2), 4);
         tn_array *upright = tn_partition(many, 1, &(int64_t){7}, .axis = TN_AXES(1));
-        assert_true(same(tn_slice_axis(upright, 1, 7, 8, 1), tn_slice_axis(tn_sort(many, .axis = TN_AXES(1)), 1, 7, 8, 1)));
+        assert_true(
+            same(tn_slice_axis(upright, 1, 7, 8, 1), tn_slice_axis(tn_sort(many, .axis = TN_AXES(1)), 1, 7, 8, 1)));
         tn_array *several = tn_partition(many, 2, ((int64_t[]){10, 60})), *sorted = tn_sort(many);
         assert_true(same(cut(several, 10, 11), cut(sorted, 10, 11)) && same(cut(several, 60, 61), cut(sorted, 60, 61)));
         assert_int_equal(tn_size(tn_partition(tn_zeros(TN_SHAPE(0, 4)), 1, &(int64_t){2})), 0);
@@ -136,6 +149,7 @@ int main(void)
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_in_turn), cmocka_unit_test(test_layouts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_in_turn),
+                                       cmocka_unit_test(test_layouts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

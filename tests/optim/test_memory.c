@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Nth allocation failing, for every N, while a net is built, trained, changed and saved: an error, no crash, no leak. */
+/* The Nth allocation failing, for every N, while a net is built, trained, changed and saved: an error, no crash, no
+ * leak. */
 #include "nn/check.h"
 
 #include "support/starve.h"
@@ -27,7 +28,8 @@ static tn_array *pass(const tn_array *x, void *user)
 static tn_status train(void *unused)
 {
     (void)unused;
-    tn_layer *net = tn_sequential(tn_linear(3), tn_function_layer("pass", pass, NULL), tn_layer_norm(0, 0), tn_linear(2));
+    tn_layer *net =
+        tn_sequential(tn_linear(3), tn_function_layer("pass", pass, NULL), tn_layer_norm(0, 0), tn_linear(2));
     tn_optimizer *optimizer = tn_adam(net, .clip_norm = 1);
     tn_status status = TN_OK;
     TN_SCOPE {

@@ -32,7 +32,8 @@ static void problem_start(problem *q, tn_dtype dtype)
 static tn_array *problem_loss(const problem *q)
 {
     tn_array *a = tn_param(q->layer, 0), *b = tn_param(q->layer, 1);
-    tn_array *ca = check_array(q->c, TN_SHAPE(A, 1), tn_dtype_of(a)), *cb = check_array(q->c + A, (tn_shape){0}, tn_dtype_of(a));
+    tn_array *ca = check_array(q->c, TN_SHAPE(A, 1), tn_dtype_of(a)),
+             *cb = check_array(q->c + A, (tn_shape){0}, tn_dtype_of(a));
     return tn_multiply(0.5, tn_add(tn_sum_with(tn_multiply(ca, tn_square(a)), NULL), tn_multiply(cb, tn_square(b))));
 }
 
@@ -118,17 +119,22 @@ static void test_rules(void **state)
         {"sgd:lr=0.2,weight_decay=0.1", "sgd", {.lr = 0.2, .weight_decay = 0.1}},
         {"sgd:lr=0.2,clip_norm=1.5", "sgd", {.lr = 0.2, .clip_norm = 1.5}},
         {"sgd:clip_norm=1e6,lr=0.1", "sgd", {.lr = 0.1, .clip_norm = 1e6}},
-        {"sgd:lr=0.2,clip_value=0.5,clip_norm=0.9,weight_decay=0.3", "sgd",
+        {"sgd:lr=0.2,clip_value=0.5,clip_norm=0.9,weight_decay=0.3",
+         "sgd",
          {.lr = 0.2, .clip_value = 0.5, .clip_norm = 0.9, .weight_decay = 0.3}},
         {"momentum", "momentum", {.lr = 0.01, .momentum = 0.9}},
-        {"momentum:lr=0.1,momentum=0.5,weight_decay=0.01", "momentum", {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.01}},
+        {"momentum:lr=0.1,momentum=0.5,weight_decay=0.01",
+         "momentum",
+         {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.01}},
         {"nesterov:lr=0.05", "nesterov", {.lr = 0.05, .momentum = 0.9}},
         {"adam", "adam", {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
-        {"adam:lr=0.1,beta1=0,beta2=0.5,eps=0.1,weight_decay=0.2", "adam",
+        {"adam:lr=0.1,beta1=0,beta2=0.5,eps=0.1,weight_decay=0.2",
+         "adam",
          {.lr = 0.1, .beta1 = 0, .beta2 = 0.5, .eps = 0.1, .weight_decay = 0.2}},
         {"adamw:lr=0.1", "adamw", {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
         {"adamw:lr=0.1,weight_decay=0", "adamw", {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
-        {"adamw:lr=0.1,weight_decay=0.5,clip_norm=1", "adamw",
+        {"adamw:lr=0.1,weight_decay=0.5,clip_norm=1",
+         "adamw",
          {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.5, .clip_norm = 1}},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -136,7 +142,8 @@ static void test_rules(void **state)
         run(rows[k].text, rows[k].kind, &rows[k].set, TN_FLOAT64, 1e-12);
     }
     /* Half precision: the rule computes in float32, the parameter is rounded at each step. */
-    run("adam:lr=0.01", "adam", &(tn_optimizer_opts){.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, TN_FLOAT16, 1e-2);
+    run("adam:lr=0.01", "adam", &(tn_optimizer_opts){.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, TN_FLOAT16,
+        1e-2);
 }
 
 static void test_constructors(void **state)
@@ -147,8 +154,12 @@ static void test_constructors(void **state)
     const struct {
         tn_optimizer *optimizer;
         double lr;
-    } rows[] = {{tn_sgd(q.layer), 0.01},          {tn_sgd(q.layer, .lr = 0.5), 0.5},  {tn_momentum_sgd(q.layer, .momentum = 0.1), 0.01},
-                {tn_nesterov(q.layer), 0.01},     {tn_adam(q.layer, .eps = 1e-4), 0.001}, {tn_adamw(q.layer, .lr = 3), 3},
+    } rows[] = {{tn_sgd(q.layer), 0.01},
+                {tn_sgd(q.layer, .lr = 0.5), 0.5},
+                {tn_momentum_sgd(q.layer, .momentum = 0.1), 0.01},
+                {tn_nesterov(q.layer), 0.01},
+                {tn_adam(q.layer, .eps = 1e-4), 0.001},
+                {tn_adamw(q.layer, .lr = 3), 3},
                 {tn_sgd_with(q.layer, NULL), 0.01}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         assert_int_equal(tn_optimizer_status(rows[k].optimizer), TN_OK);

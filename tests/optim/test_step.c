@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What surrounds the rule in a step: hooks, state by name, parameters that come later, other devices, failures, plans. */
+/* What surrounds the rule in a step: hooks, state by name, parameters that come later, other devices, failures,
+ * plans. */
 #include "nn/check.h"
 
 static tn_layer *new_net(void)
@@ -282,7 +283,8 @@ static void test_two_devices(void **state)
         double w[12], after[12];
         check_read(tn_param_named(net, "1.W"), w, 12);
         tn_array *hidden = tn_forward(near, random_input(6));
-        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(far, tn_to(hidden, other)), tn_to(random_labels(6), other))),
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(far, tn_to(hidden, other)),
+                                                              tn_to(random_labels(6), other))),
                          TN_OK);
         assert_int_equal(tn_step(optimizer), TN_OK);
         check_read(tn_param_named(net, "1.W"), after, 12);
@@ -295,7 +297,8 @@ static void test_two_devices(void **state)
 
 /* ---- failures ---- */
 
-/* A label out of range is found during evaluation: the parameters and the state keep their values, and training can go on. */
+/* A label out of range is found during evaluation: the parameters and the state keep their values, and training can go
+ * on. */
 static void test_failed_evaluation(void **state)
 {
     (void)state;
@@ -344,7 +347,8 @@ static void test_held_gradient(void **state)
         tn_array *p = tn_param(net, 0);
         double w[30], g[30];
         check_read(p, w, 30);
-        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(net, random_input(3)), random_labels(3))), TN_OK);
+        assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(net, random_input(3)), random_labels(3))),
+                         TN_OK);
         tn_array *copy = tn_add(tn_grad(p), 0);
         check_fine();
         tn_step(optimizer);

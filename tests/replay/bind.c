@@ -30,7 +30,8 @@ const row *replay_find(const char *name)
         row key = {.name = name};
         const row *wanted = &key, **found = bsearch(&wanted, table, table_count, sizeof *table, by_name);
         if (found) return *found;
-        if (k < sizeof prefixes / sizeof *prefixes && !strncmp(name, prefixes[k], strlen(prefixes[k]))) name += strlen(prefixes[k]);
+        if (k < sizeof prefixes / sizeof *prefixes && !strncmp(name, prefixes[k], strlen(prefixes[k])))
+            name += strlen(prefixes[k]);
     }
     return NULL;
 }
@@ -98,7 +99,8 @@ bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const cha
         c->slot[slot] = value_read(c, content, folder, device);
         if (!c->slot[slot]) return false;
         c->by_keyword[slot] = true;
-        if (c->slot[slot]->kind == ELLIPSIS && !strcmp(keyword, "out")) c->slot[slot] = NULL; /* NumPy 2.3: an array, never a number */
+        /* NumPy 2.3: an array, never a number */
+        if (c->slot[slot]->kind == ELLIPSIS && !strcmp(keyword, "out")) c->slot[slot] = NULL;
     }
     return true;
 }

@@ -18,7 +18,8 @@ static void evaluate(call *c)
 static outcome run(call *c, const json_t *line, const char *folder, tn_device device, const char **message)
 {
     const json_t *args = json_object_get(line, "args"), *kwargs = json_object_get(line, "kwargs");
-    if ((args && !json_is_array(args)) || (kwargs && !json_is_object(kwargs))) malformed(c, "args is no list, or kwargs no object");
+    if ((args && !json_is_array(args)) || (kwargs && !json_is_object(kwargs)))
+        malformed(c, "args is no list, or kwargs no object");
     bool bound = !c->refused && bind_arguments(c, args, kwargs, folder, device);
     if (bound) c->row->run(c, c->row);
     if (!c->refused && !tn_ok()) refuse(c, "%s", tn_error());
@@ -65,7 +66,8 @@ outcome replay_line(const char *text, const char *folder, tn_device device, cons
                 set_edition(i);
                 TN_SCOPE
                 {
-                    if (run(again, line, folder, device, &other) == PASSED) result = numpy_1 || numpy_2_5 ? PASSED_AS_OTHER : PASSED;
+                    if (run(again, line, folder, device, &other) == PASSED)
+                        result = numpy_1 || numpy_2_5 ? PASSED_AS_OTHER : PASSED;
                 }
                 set_edition(0);
                 tn_clear_error();

@@ -73,9 +73,15 @@ static long double *elements(tn_array *x, int *parts)
         else if (tn_dtype_is_float(type))
             out[i] = size == 8 ? (long double)*(const double *)at : (long double)*(const float *)at;
         else if (name[0] == 'i')
-            out[i] = size == 8 ? *(const int64_t *)at : size == 4 ? *(const int32_t *)at : size == 2 ? *(const int16_t *)at : *(const int8_t *)at;
+            out[i] = size == 8   ? *(const int64_t *)at
+                     : size == 4 ? *(const int32_t *)at
+                     : size == 2 ? *(const int16_t *)at
+                                 : *(const int8_t *)at;
         else
-            out[i] = size == 8 ? *(const uint64_t *)at : size == 4 ? *(const uint32_t *)at : size == 2 ? *(const uint16_t *)at : *(const uint8_t *)at;
+            out[i] = size == 8   ? *(const uint64_t *)at
+                     : size == 4 ? *(const uint32_t *)at
+                     : size == 2 ? *(const uint16_t *)at
+                                 : *(const uint8_t *)at;
     }
     return out;
 }
@@ -87,7 +93,8 @@ static bool same_part(long double got, long double expected, long double bound)
     return fabsl(got - expected) <= bound;
 }
 
-/* A complex number with a NaN in it is NaN, as numpy.isnan and numpy.testing have it: what its other part is, compilers differ about. */
+/* A complex number with a NaN in it is NaN, as numpy.isnan and numpy.testing have it: what its other part is, compilers
+ * differ about. */
 static bool same_element(const long double *got, const long double *expected, int parts, double rtol, double atol)
 {
     if (parts == 2 && (isnan(expected[0]) || isnan(expected[1]))) return isnan(got[0]) || isnan(got[1]);
@@ -106,8 +113,9 @@ static const char *number_text(const long double *x, int parts)
 static const char *compare_one(tn_array *result, tn_array *expected, bool any_dtype, double rtol, double atol)
 {
     tn_dtype got = tn_dtype_of(result), want = tn_dtype_of(expected);
-    bool same = got == want || (any_dtype && tn_dtype_is_float(got) == tn_dtype_is_float(want) && tn_dtype_is_complex(got) == tn_dtype_is_complex(want) &&
-                                (got == TN_BOOL) == (want == TN_BOOL));
+    bool same =
+        got == want || (any_dtype && tn_dtype_is_float(got) == tn_dtype_is_float(want) &&
+                        tn_dtype_is_complex(got) == tn_dtype_is_complex(want) && (got == TN_BOOL) == (want == TN_BOOL));
     if (!same) return message("dtype %s, expected %s", tn_dtype_name(got), tn_dtype_name(want));
     bool same_shape = tn_ndim(result) == tn_ndim(expected);
     for (int d = 0; same_shape && d < tn_ndim(expected); d++) same_shape = tn_dim(result, d) == tn_dim(expected, d);
@@ -129,7 +137,8 @@ static const char *compare_one(tn_array *result, tn_array *expected, bool any_dt
 static bool is_numbers(const value *v)
 {
     bool numbers = v->kind == LIST;
-    for (int i = 0; numbers && i < v->list.count; i++) numbers = v->list.item[i].kind <= COMPLEX ? v->list.item[i].kind != NONE : is_numbers(&v->list.item[i]);
+    for (int i = 0; numbers && i < v->list.count; i++)
+        numbers = v->list.item[i].kind <= COMPLEX ? v->list.item[i].kind != NONE : is_numbers(&v->list.item[i]);
     return numbers;
 }
 
@@ -153,8 +162,8 @@ static bool same_extents(const tn_array *a, const tn_array *b)
     return same;
 }
 
-/* Brings eigenvalues, and the vectors that belong to them, to the order of NumPy's: LAPACK's is none, and rounding changes it. To each
- * of NumPy's goes the nearest of those left. */
+/* Brings eigenvalues, and the vectors that belong to them, to the order of NumPy's: LAPACK's is none, and rounding
+ * changes it. To each of NumPy's goes the nearest of those left. */
 static void reorder(call *c, const tn_array *want)
 {
     tn_array *got = c->result[0];
@@ -168,7 +177,8 @@ static void reorder(call *c, const tn_array *want)
         int64_t first = i - i % n, nearest = -1;
         long double least = INFINITY;
         for (int64_t k = first; k < first + n; k++) {
-            long double apart = parts == 2 ? hypotl(a[2 * k] - b[2 * i], a[2 * k + 1] - b[2 * i + 1]) : fabsl(a[k] - b[i]);
+            long double apart =
+                parts == 2 ? hypotl(a[2 * k] - b[2 * i], a[2 * k + 1] - b[2 * i + 1]) : fabsl(a[k] - b[i]);
             if (!taken[k] && (nearest < 0 || apart < least)) nearest = k, least = apart;
         }
         taken[nearest] = true;
@@ -179,11 +189,13 @@ static void reorder(call *c, const tn_array *want)
     if (c->result_count > 1) c->result[1] = tn_take_along_axis(c->result[1], tn_expand_dims(order, -2), -1);
 }
 
-/* Multiplies result i's columns by what makes them NumPy's, if they differ by no more than that, and the rows tied to them. */
+/* Multiplies result i's columns by what makes them NumPy's, if they differ by no more than that, and the rows tied to
+ * them. */
 static void align(call *c, int i, const tn_array *want)
 {
     tn_array *got = c->result[i];
-    if (!c->vectors[i].columns || tn_is_error(got) || tn_ndim(got) < 2 || tn_size(got) == 0 || !same_extents(got, want)) return;
+    if (!c->vectors[i].columns || tn_is_error(got) || tn_ndim(got) < 2 || tn_size(got) == 0 || !same_extents(got, want))
+        return;
     tn_array *along = tn_expand_dims(tn_vecdot(got, want, -2), -2), *size = tn_abs(along);
     tn_array *factor = tn_where(tn_greater(size, 0), tn_divide(along, size), 1);
     c->result[i] = tn_multiply(got, factor);
@@ -205,7 +217,8 @@ static tn_array *settled(tn_array *y, int axis, const int64_t *kth, int count)
             if (place >= begin && place < end) end = place;
         }
         if (end - begin > 1) {
-            tn_array *part[] = {tn_slice_axis(y, axis, 0, begin, 1), tn_sort(tn_slice_axis(y, axis, begin, end, 1), .axis = TN_AXES(axis)),
+            tn_array *part[] = {tn_slice_axis(y, axis, 0, begin, 1),
+                                tn_sort(tn_slice_axis(y, axis, begin, end, 1), .axis = TN_AXES(axis)),
                                 tn_slice_axis(y, axis, end, extent, 1)};
             y = tn_concatenate(3, (const tn_array *const *)part, axis);
         }
@@ -225,7 +238,8 @@ static void by_order(call *c, tn_array **got, tn_array **want)
         tn_shape row = {.ndim = tn_ndim(y)};
         for (int d = 0; d < row.ndim; d++) row.dim[d] = 1;
         row.dim[axis < 0 ? axis + row.ndim : axis] = tn_dim(y, axis);
-        tn_array *places = tn_reshape(tn_arange(0, (double)tn_dim(y, axis), 1, .dtype = TN_INT64, .device = tn_cpu()), row);
+        tn_array *places =
+            tn_reshape(tn_arange(0, (double)tn_dim(y, axis), 1, .dtype = TN_INT64, .device = tn_cpu()), row);
         if (!same_extents(of, y)) return;
         const tn_array *orders[] = {y, *want};
         for (int i = 0; i < 2; i++)
@@ -244,7 +258,9 @@ static int spread(call *c, const value **expected, int count)
     int more = c->result_count - count;
     for (int i = 0; i < count && i < c->result_count; i++) {
         tn_array *list = expected[i]->kind == ARRAY ? expected[i]->array : NULL;
-        if (!list || tn_ndim(list) != tn_ndim(c->result[i]) + 1 || tn_dim(list, 0) != more + 1 || c->result_count > MAX_RESULTS) continue;
+        if (!list || tn_ndim(list) != tn_ndim(c->result[i]) + 1 || tn_dim(list, 0) != more + 1 ||
+            c->result_count > MAX_RESULTS)
+            continue;
         memmove(expected + i + more + 1, expected + i + 1, sizeof *expected * (size_t)(count - i - 1));
         for (int k = 0; k <= more; k++) {
             value *one = case_memory(sizeof *one);
@@ -284,16 +300,22 @@ static const char *compare_here(call *c, const json_t *out, const char *folder, 
     const value *expected[MAX_RESULTS];
     const value *all = value_read(c, out, folder, tn_cpu());
     if (!all) return c->message;
-    bool each = all->kind == LIST && all->list.count == c->result_count; /* as many as there are, some written as lists? */
-    for (int i = 0; each && i < c->result_count; i++) each = all->list.item[i].kind != LIST || is_numbers(&all->list.item[i]);
+    /* as many as there are, some written as lists? */
+    bool each = all->kind == LIST && all->list.count == c->result_count;
+    for (int i = 0; each && i < c->result_count; i++)
+        each = all->list.item[i].kind != LIST || is_numbers(&all->list.item[i]);
     int count = each ? c->result_count : flatten(c, all, expected, 0);
     for (int i = 0; each && i < count; i++) expected[i] = &all->list.item[i];
-    if (!strcmp(c->row->name, "tolist") && c->result_count == 1 && tn_ndim(c->result[0]) > 0 && nested_as(all, c->result[0], 0))
+    if (!strcmp(c->row->name, "tolist") && c->result_count == 1 && tn_ndim(c->result[0]) > 0 &&
+        nested_as(all, c->result[0], 0))
         expected[0] = all, count = 1;
-    bool listed = all->kind == LIST && (count == 0 || expected[0] != all) && c->result_count == 1 && count <= MAX_RESULTS && tn_ndim(c->result[0]) > 0 && tn_dim(c->result[0], 0) == count;
-    if (listed && (count > 1 || (expected[0]->kind == ARRAY && tn_ndim(expected[0]->array) == tn_ndim(c->result[0]) - 1))) {
+    bool listed = all->kind == LIST && (count == 0 || expected[0] != all) && c->result_count == 1 &&
+                  count <= MAX_RESULTS && tn_ndim(c->result[0]) > 0 && tn_dim(c->result[0], 0) == count;
+    if (listed &&
+        (count > 1 || (expected[0]->kind == ARRAY && tn_ndim(expected[0]->array) == tn_ndim(c->result[0]) - 1))) {
         tn_array *list = c->result[0]; /* a list of numbers, one by one */
-        for (c->result_count = 0; c->result_count < count; c->result_count++) c->result[c->result_count] = tn_index(list, c->result_count);
+        for (c->result_count = 0; c->result_count < count; c->result_count++)
+            c->result[c->result_count] = tn_index(list, c->result_count);
     }
     count = spread(c, expected, count);
     if (count != c->result_count) return message("%d results, expected %d", c->result_count, count);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decompositions by their definition. Where values are equal or nearly so (a singular value of 0 twice, the identity), vectors are not
- * determined, but for what they span: LAPACK's versions and cuSOLVER then give others than NumPy had. Such results are right if they
- * decompose the operand, to within the rounding of its dtype; values, shapes and dtypes are compared with NumPy's all the same.
+ * Decompositions by their definition. Where values are equal or nearly so (a singular value of 0 twice, the identity),
+ * vectors are not determined, but for what they span: LAPACK's versions and cuSOLVER then give others than NumPy had.
+ * Such results are right if they decompose the operand, to within the rounding of its dtype; values, shapes and dtypes
+ * are compared with NumPy's all the same.
  */
 #include "replay.h"
 
@@ -45,7 +46,9 @@ static bool near(const wide *w, const tn_array *x, const tn_array *y, double sla
 static bool orthonormal(const wide *w, const tn_array *x)
 {
     tn_array *one = tn_matmul(adjoint(x), x);
-    return near(w, one, tn_broadcast_to(tn_cast(tn_eye(tn_dim(x, -1), tn_dim(x, -1)), tn_dtype_of(one)), tn_shape_of(one)), 100);
+    return near(w, one,
+                tn_broadcast_to(tn_cast(tn_eye(tn_dim(x, -1), tn_dim(x, -1)), tn_dtype_of(one)), tn_shape_of(one)),
+                100);
 }
 
 bool holds_svd(call *c, tn_array *const *result)
@@ -71,7 +74,8 @@ bool holds_eigh(call *c, tn_array *const *result)
     const char *side = string(c, 1, "L");
     tn_array *half = *side == 'U' || *side == 'u' ? adjoint(tn_triu(w.a, 0)) : tn_tril(w.a, 0);
     w.a = tn_add(tn_tril(half, -1), adjoint(tn_tril(half, -1)));
-    tn_array *v = widened(result[1]), *made = tn_matmul(tn_multiply(v, tn_expand_dims(widened(result[0]), -2)), adjoint(v));
+    tn_array *v = widened(result[1]),
+             *made = tn_matmul(tn_multiply(v, tn_expand_dims(widened(result[0]), -2)), adjoint(v));
     tn_array *diagonal = tn_multiply(tn_cast(tn_eye(tn_dim(half, -1), tn_dim(half, -1)), TN_FLOAT64), tn_real(half));
     return near(&w, made, tn_add(w.a, diagonal), 100) && orthonormal(&w, v);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NumPy 1's answers, where they are not NumPy 2's. Tanso follows NumPy 2; a folder may come from NumPy 1, and does not say so. A call
- * that is none of NumPy 2's is made once more with `numpy_1` set: then the adapters write the casts down that NumPy 1 made by itself.
- * Likewise with `numpy_2_5`: since then eigenvalues are complex even if all are real, and `where` refuses numbers beside arrays of
- * integers that do not hold them.
+ * NumPy 1's answers, where they are not NumPy 2's. Tanso follows NumPy 2; a folder may come from NumPy 1, and does not
+ * say so. A call that is none of NumPy 2's is made once more with `numpy_1` set: then the adapters write the casts down
+ * that NumPy 1 made by itself. Likewise with `numpy_2_5`: since then eigenvalues are complex even if all are real, and
+ * `where` refuses numbers beside arrays of integers that do not hold them.
  *
- * Most of these are its promotion of arrays with numbers (Python's, or arrays without axes), which counts by the least dtype that
- * holds the number's value unless the number is of a higher kind than the arrays (NEP 50 has that rule, which it replaced).
+ * Most of these are its promotion of arrays with numbers (Python's, or arrays without axes), which counts by the least
+ * dtype that holds the number's value unless the number is of a higher kind than the arrays (NEP 50 has that rule,
+ * which it replaced).
  *
- * A generator may also write a tuple that is an index as a list of numbers, which is another index: `lists_are_tuples`, tried last.
+ * A generator may also write a tuple that is an index as a list of numbers, which is another index: `lists_are_tuples`,
+ * tried last.
  */
 #include "replay.h"
 
@@ -32,7 +34,8 @@ static int kind_of(tn_dtype dtype) { return dtype == TN_BOOL ? 0 : tn_dtype_is_i
 /* The least dtype of an integer beside one of dtype `beside`: a number that both kinds hold is of that kind. */
 static tn_dtype least_integer(bool negative, unsigned long long size, tn_dtype beside)
 {
-    static const tn_dtype with_sign[] = {TN_INT8, TN_INT16, TN_INT32, TN_INT64}, without[] = {TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64};
+    static const tn_dtype with_sign[] = {TN_INT8, TN_INT16, TN_INT32, TN_INT64},
+                          without[] = {TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64};
     int step = 0;
     while (step < 3 && (negative ? size > 1ull << ((8 << step) - 1) : size >> (8 << step))) step++;
     bool fits_signed = negative || size < 1ull << ((8 << step) - 1);
@@ -50,8 +53,10 @@ static tn_dtype least_float(double re, double im, bool complex)
 static tn_dtype least(call *c, const value *v, tn_dtype beside)
 {
     if (v->kind == BOOL) return TN_BOOL;
-    if (v->kind == INT && v->digits) return least_integer(*v->digits == '-', strtoull(v->digits + (*v->digits == '-'), NULL, 10), beside);
-    if (v->kind == INT) return least_integer(v->i < 0, v->i < 0 ? 0ull - (unsigned long long)v->i : (unsigned long long)v->i, beside);
+    if (v->kind == INT && v->digits)
+        return least_integer(*v->digits == '-', strtoull(v->digits + (*v->digits == '-'), NULL, 10), beside);
+    if (v->kind == INT)
+        return least_integer(v->i < 0, v->i < 0 ? 0ull - (unsigned long long)v->i : (unsigned long long)v->i, beside);
     if (v->kind == FLOAT) return least_float(v->f, 0, false);
     if (v->kind == COMPLEX) return least_float(v->complex_parts[0], v->complex_parts[1], true);
     tn_array *x = array_of(c, v);
@@ -60,7 +65,9 @@ static tn_dtype least(call *c, const value *v, tn_dtype beside)
     if (of == TN_BOOL || tn_item_parts(x, parts) != TN_OK) return of;
     if (kind_of(of) == 2) return least_float(parts[0], parts[1], tn_dtype_is_complex(of));
     long long whole = of == TN_UINT64 ? 0 : tn_item_int(x);
-    unsigned long long size = of == TN_UINT64 ? (unsigned long long)parts[0] : whole < 0 ? 0ull - (unsigned long long)whole : (unsigned long long)whole;
+    unsigned long long size = of == TN_UINT64 ? (unsigned long long)parts[0]
+                              : whole < 0     ? 0ull - (unsigned long long)whole
+                                              : (unsigned long long)whole;
     return least_integer(whole < 0, size, beside);
 }
 
@@ -84,11 +91,15 @@ tn_array *first_of(call *c, const value *own, const value *const *all, int count
         }
     if (highest > kind_of(common)) return array_of(c, own);
     for (int k = 0; k < count; k++)
-        if (all[k] && is_number(all[k]) && all[k]->kind != NONE) common = tn_dtype_promote(common, least(c, all[k], common));
+        if (all[k] && is_number(all[k]) && all[k]->kind != NONE)
+            common = tn_dtype_promote(common, least(c, all[k], common));
     return tn_cast(array_of(c, own), common);
 }
 
-tn_array *first_operand(call *c, int i, int first, int last) { return first_of(c, c->slot[i], c->slot + first, last - first + 1); }
+tn_array *first_operand(call *c, int i, int first, int last)
+{
+    return first_of(c, c->slot[i], c->slot + first, last - first + 1);
+}
 
 tn_array *first_inexact(tn_array *x)
 {

@@ -95,7 +95,8 @@ char *strict_json(const char *line)
     for (size_t i = 0; out && i < length;) {
         size_t w = 0, digits = strspn(line + i + (line[i] == '-'), "0123456789") + (line[i] == '-');
         while (w < 3 && strncmp(line + i, words[w][0], strlen(words[w][0]))) w++;
-        bool number = !quoted && digits > 18 && !strchr(".eE", line[i + digits]) && (i == 0 || !strchr(".eE+", line[i - 1]));
+        bool number =
+            !quoted && digits > 18 && !strchr(".eE", line[i + digits]) && (i == 0 || !strchr(".eE+", line[i - 1]));
         if (!quoted && w < 3) {
             at += (size_t)sprintf(out + at, "%s", words[w][1]);
             i += strlen(words[w][0]);
@@ -163,7 +164,9 @@ static value read_object(call *c, const json_t *json, const char *folder, tn_dev
     if (!strcmp(key, "npy") && json_is_string(content)) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", folder, json_string_value(content));
-        return (value){.kind = ARRAY, .fortran = in_fortran_order(path), .array = load(c, folder, json_string_value(content), device)};
+        return (value){.kind = ARRAY,
+                       .fortran = in_fortran_order(path),
+                       .array = load(c, folder, json_string_value(content), device)};
     }
     if (!strcmp(key, "scalar")) return read_number(c, content);
     if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = text_of(c, content)};

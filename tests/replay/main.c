@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * replay CASES_DIR [--device D] [--op NAME] [--jobs N]: runs the calls in CASES_DIR/cases.jsonl, which NumPy made, and
- * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs, eigenvalues but for their order; where
- * editions of NumPy differ, any one's answer. D is TANSO_TEST_DEVICE, else cpu. Workers are processes of their own, so that a case that
- * crashes is a failed case and no more.
+ * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs, eigenvalues but for
+ * their order; where editions of NumPy differ, any one's answer. D is TANSO_TEST_DEVICE, else cpu. Workers are
+ * processes of their own, so that a case that crashes is a failed case and no more.
  */
 #include "replay.h"
 
@@ -193,7 +193,10 @@ static size_t summarize(const cases *all, const unsigned char *outcome)
         printf("%s: %zu passed, %zu failed, %zu unknown\n", op, count[PASSED], count[FAILED], count[UNKNOWN]);
         for (int k = 0; k <= UNKNOWN; k++) total[k] += count[k];
     }
-    if (other) fprintf(stderr, "replay: %zu calls passed as those of NumPy 1 or 2.5, which differ from NumPy 2.0 to 2.4 (edition.c)\n", other);
+    if (other)
+        fprintf(stderr,
+                "replay: %zu calls passed as those of NumPy 1 or 2.5, which differ from NumPy 2.0 to 2.4 (edition.c)\n",
+                other);
     printf("%zu passed, %zu failed, %zu unknown\n", total[PASSED], total[FAILED], total[UNKNOWN]);
     free(order);
     return total[FAILED];

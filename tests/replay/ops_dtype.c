@@ -45,12 +45,19 @@ static void issubdtype(call *c, const row *r)
     (void)r;
     const char *kind = string(c, 1, "");
     tn_dtype of = dtype_of(c, c->slot[0]);
-    bool real = tn_dtype_is_float(of), complex = tn_dtype_is_complex(of), whole = tn_dtype_is_integer(of), is_unsigned = tn_dtype_name(of)[0] == 'u';
+    bool real = tn_dtype_is_float(of), complex = tn_dtype_is_complex(of), whole = tn_dtype_is_integer(of),
+         is_unsigned = tn_dtype_name(of)[0] == 'u';
     const struct {
         const char *name;
         bool holds;
-    } kinds[] = {{"generic", true}, {"number", of != TN_BOOL}, {"inexact", real || complex}, {"floating", real && !complex}, {"complexfloating", complex},
-                 {"integer", whole}, {"signedinteger", whole && !is_unsigned}, {"unsignedinteger", whole && is_unsigned}};
+    } kinds[] = {{"generic", true},
+                 {"number", of != TN_BOOL},
+                 {"inexact", real || complex},
+                 {"floating", real && !complex},
+                 {"complexfloating", complex},
+                 {"integer", whole},
+                 {"signedinteger", whole && !is_unsigned},
+                 {"unsignedinteger", whole && is_unsigned}};
     for EACH(i, (int)(sizeof kinds / sizeof *kinds))
         if (!strcmp(kind, kinds[i].name)) {
             give_bool(c, kinds[i].holds);
@@ -73,7 +80,8 @@ static void min_scalar_type(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0);
     tn_dtype of = tn_dtype_of(x);
-    static const tn_dtype whole[2][4] = {{TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64}, {TN_INT8, TN_INT16, TN_INT32, TN_INT64}};
+    static const tn_dtype whole[2][4] = {{TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64},
+                                         {TN_INT8, TN_INT16, TN_INT32, TN_INT64}};
     double parts[2] = {0};
     bool number = tn_ndim(x) == 0 && of != TN_BOOL && !c->refused;
     if (number && tn_item_parts(x, parts) != TN_OK) return;
@@ -84,7 +92,8 @@ static void min_scalar_type(call *c, const row *r)
         while (step < 3 && (below ? -parts[0] > ldexp(1, (8 << step) - 1) : parts[0] >= ldexp(1, 8 << step))) step++;
         of = whole[below][step];
     } else if (number) {
-        bool complex = tn_dtype_is_complex(of), small = !(size > 65000) || isinf(size), medium = !(size > 3.4e38) || isinf(size);
+        bool complex = tn_dtype_is_complex(of), small = !(size > 65000) || isinf(size),
+             medium = !(size > 3.4e38) || isinf(size);
         of = complex ? (medium ? TN_COMPLEX64 : TN_COMPLEX128) : small ? TN_FLOAT16 : medium ? TN_FLOAT32 : TN_FLOAT64;
     }
     if (!c->refused) give_dtype(c, of);
@@ -106,7 +115,9 @@ static void result_type(call *c, const row *r)
     for EACH(i, c->rest_count) typed |= c->rest[i]->kind > COMPLEX;
     for EACH(i, c->rest_count) {
         bool named = c->rest[i]->kind == DTYPE || c->rest[i]->kind == STRING;
-        in[i] = named ? tn_zeros(TN_SHAPE(0), .dtype = dtype_of(c, c->rest[i])) : typed ? weak(c, c->rest[i]) : array_of(c, c->rest[i]);
+        in[i] = named   ? tn_zeros(TN_SHAPE(0), .dtype = dtype_of(c, c->rest[i]))
+                : typed ? weak(c, c->rest[i])
+                        : array_of(c, c->rest[i]);
     }
     if (c->rest_count == 0) refuse(c, "at least one array or dtype is required");
     if (!c->refused) give_dtype(c, tn_result_type(c->rest_count, (const tn_array *const *)in));
@@ -130,7 +141,10 @@ static void same(call *c, const row *r)
 static tn_array *of_python(tn_array *y)
 {
     tn_dtype of = tn_dtype_of(y);
-    return tn_cast(y, of == TN_BOOL ? of : tn_dtype_is_complex(of) ? TN_COMPLEX128 : tn_dtype_is_float(of) ? TN_FLOAT64 : TN_INT64);
+    return tn_cast(y, of == TN_BOOL             ? of
+                      : tn_dtype_is_complex(of) ? TN_COMPLEX128
+                      : tn_dtype_is_float(of)   ? TN_FLOAT64
+                                                : TN_INT64);
 }
 
 static void listed(call *c, const row *r)
@@ -171,8 +185,11 @@ static void item(call *c, const row *r)
 }
 
 static const row rows[] = {
-    {"can_cast", "from_ to casting", can_cast}, {"promote_types", "type1 type2", promote_types}, {"result_type", "*arrays_and_dtypes", result_type},
-    {"isfortran", "a", isfortran}, {"min_scalar_type", "a", min_scalar_type}, {"issubdtype", "arg1 arg2", issubdtype}, {"isscalar", "element", isscalar}, {"require", "a dtype requirements", same}, {"T", "a", transposed, NULL, 0}, {"mT", "a", transposed, NULL, 1},
+    {"can_cast", "from_ to casting", can_cast}, {"promote_types", "type1 type2", promote_types},
+    {"result_type", "*arrays_and_dtypes", result_type},
+    {"isfortran", "a", isfortran}, {"min_scalar_type", "a", min_scalar_type}, {"issubdtype", "arg1 arg2", issubdtype},
+    {"isscalar", "element", isscalar}, {"require", "a dtype requirements", same}, {"T", "a", transposed, NULL, 0},
+    {"mT", "a", transposed, NULL, 1},
     {"fill", "a value", fill}, {"item", "*args", item}, {"tolist", "a", listed},
 };
 REPLAY_ROWS(rows)

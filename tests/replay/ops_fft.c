@@ -30,7 +30,10 @@ static tn_fft_norm norm(call *c, int i)
 static void one(call *c, const row *r)
 {
     int axis = (int)integer(c, 2, -1);
-    tn_fft_opts opts = {.n = integer(c, 1, 0), .axis = &axis, .norm = norm(c, 3), .out = given(c, 4) ? array(c, 4) : NULL};
+    tn_fft_opts opts = {.n = integer(c, 1, 0),
+                        .axis = &axis,
+                        .norm = norm(c, 3),
+                        .out = given(c, 4) ? array(c, 4) : NULL};
     if (given(c, 1) && opts.n < 1)
         opts.n = -1; /* 0 stands for the default */
     give(c, ((transform *)r->function)(input(c, r), &opts));
@@ -69,7 +72,8 @@ static void several(call *c, const row *r)
 
 static void frequencies(call *c, const row *r)
 {
-    tn_array *(*f)(int64_t, double, const tn_create_opts *) = (tn_array * (*)(int64_t, double, const tn_create_opts *)) r->function;
+    tn_array *(*f)(int64_t, double, const tn_create_opts *) =
+        (tn_array * (*)(int64_t, double, const tn_create_opts *)) r->function;
     give(c, f(integer(c, 0, 0), number(c, 1, 1), NULL));
 }
 
@@ -85,7 +89,8 @@ static void shift(call *c, const row *r)
 #define SEVERAL(name) {"fft." #name, "a s axes norm out", several, NAME(tn_fft_##name##_with), 0}
 static const row rows[] = {
     ONE(fft), ONE(ifft), ONE(rfft), ONE(irfft), ONE(hfft), ONE(ihfft),
-    SEVERAL(fft2), SEVERAL(ifft2), SEVERAL(rfft2), SEVERAL(irfft2), SEVERAL(fftn), SEVERAL(ifftn), SEVERAL(rfftn), SEVERAL(irfftn),
+    SEVERAL(fft2), SEVERAL(ifft2), SEVERAL(rfft2), SEVERAL(irfft2), SEVERAL(fftn), SEVERAL(ifftn), SEVERAL(rfftn),
+    SEVERAL(irfftn),
     {"fft.fftfreq", "n d", frequencies, NAME(tn_fft_fftfreq_with), 0},
     {"fft.rfftfreq", "n d", frequencies, NAME(tn_fft_rfftfreq_with), 0},
     {"fft.fftshift", "x axes", shift, NAME((tn_fft_fftshift)), 0},

@@ -69,7 +69,9 @@ static void getitem(call *c, const row *r)
 static int list_depth(const value *v)
 {
     int deepest = 0;
-    for EACH(i, v->kind == LIST ? v->list.count : 0) deepest = list_depth(&v->list.item[i]) > deepest ? list_depth(&v->list.item[i]) : deepest;
+    for
+        EACH(i, v->kind == LIST ? v->list.count : 0)
+        deepest = list_depth(&v->list.item[i]) > deepest ? list_depth(&v->list.item[i]) : deepest;
     return v->kind == LIST ? deepest + 1 : 0;
 }
 
@@ -81,7 +83,8 @@ static void check_depth(call *c, const value *v, tn_array *x, int count, const t
     bool arrays_only = v->kind == ARRAY;
     for EACH(i, count) arrays_only |= keys[i].kind == TN_KEY_ARRAY;
     if (masked && tn_ndim(keys[0].array) == tn_ndim(x) && depth > 1) refuse(c, "a mask takes at most one axis");
-    if (!arrays_only && !c->refused && depth > tn_ndim(tn_getitem(x, count, keys))) refuse(c, "a sequence for an element");
+    if (!arrays_only && !c->refused && depth > tn_ndim(tn_getitem(x, count, keys)))
+        refuse(c, "a sequence for an element");
 }
 
 static void setitem(call *c, const row *r)
@@ -120,9 +123,11 @@ static void add_at(call *c, const row *r)
     if (c->refused) return;
     if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
-    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) || (r->number && tn_dtype_of(y) != tn_dtype_of(x))) { /* added, then cast */
+    } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) ||
+               (r->number && tn_dtype_of(y) != tn_dtype_of(x))) { /* added, then cast */
         if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK) give(c, x);
-    } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK) give(c, x);
+    } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK)
+        give(c, x);
 }
 
 /* ---- taking and putting ---- */
@@ -134,7 +139,8 @@ static void take(call *c, const row *r)
     tn_array *i = array(c, 1), *x = array(c, 0);
     bool number = c->slot[1] && (c->slot[1]->kind == FLOAT || (c->slot[1]->kind == LIST && tn_size(i) == 0));
     if (number) i = tn_cast(i, TN_INT64);
-    if (tn_ndim(x) == 0 && o.axis.count == 1 && (o.axis.axis[0] == 0 || o.axis.axis[0] == -1)) x = tn_reshape(x, TN_SHAPE(1));
+    if (tn_ndim(x) == 0 && o.axis.count == 1 && (o.axis.axis[0] == 0 || o.axis.axis[0] == -1))
+        x = tn_reshape(x, TN_SHAPE(1));
     if (o.out && tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(o.out)) != tn_dtype_of(x)) refuse(c, "out's dtype");
     if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
     if (!c->refused) give(c, tn_take_with(x, i, &o));
@@ -173,10 +179,13 @@ static void put(call *c, const row *r)
 static void place(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    if (c->slot[2] && c->slot[2]->kind == ARRAY && !tn_can_cast_by(tn_dtype_of(array(c, 2)), tn_dtype_of(x), "safe")) refuse(c, "casting");
+    if (c->slot[2] && c->slot[2]->kind == ARRAY && !tn_can_cast_by(tn_dtype_of(array(c, 2)), tn_dtype_of(x), "safe"))
+        refuse(c, "casting");
     if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
     if (c->refused) return;
-    if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) == TN_OK) give(c, x);
+    if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) ==
+        TN_OK)
+        give(c, x);
 }
 
 static tn_array *same(const tn_array *x) { return tn_broadcast_to(x, tn_shape_of(x)); }
@@ -187,7 +196,9 @@ static void copyto(call *c, const row *r)
     tn_array *x = array(c, 0), *y = operand(c, 1, 0, 1);
     const char *rule = string(c, 2, "same_kind");
     if (c->slot[1]) check_assigned(c, c->slot[1], tn_dtype_of(x));
-    if (c->slot[1] && c->slot[1]->kind <= COMPLEX && !(c->slot[1]->kind == FLOAT && tn_dtype_is_integer(tn_dtype_of(x)))) rule = "same_kind";
+    if (c->slot[1] && c->slot[1]->kind <= COMPLEX &&
+        !(c->slot[1]->kind == FLOAT && tn_dtype_is_integer(tn_dtype_of(x))))
+        rule = "same_kind";
     tn_ufunc_opts o = {.out = x, .where = mask(c, 3), .casting = strcmp(rule, "same_kind") ? rule : NULL};
     give(c, o.casting ? tn_unary_with(same, y, &o) : tn_write(x, y, o.where));
 }
@@ -241,7 +252,9 @@ static void extract(call *c, const row *r)
 static int choices(call *c, const value *v, tn_array **out)
 {
     bool any = false;
-    for EACH(k, v && v->kind == LIST ? v->list.count : 0) any |= v->list.item[k].kind == ARRAY || v->list.item[k].kind == LIST;
+    for
+        EACH(k, v && v->kind == LIST ? v->list.count : 0)
+        any |= v->list.item[k].kind == ARRAY || v->list.item[k].kind == LIST;
     int count = arrays(c, v, out, MAX_ARGUMENTS);
     if (numpy_1 && any && v->kind == LIST) {
         const value *all[MAX_ARGUMENTS];
@@ -281,7 +294,8 @@ static void select_first(call *c, const row *r)
         for EACH(k, count) choice[k] = first_of(c, all[k], all, count + 1);
         otherwise = first_of(c, all[count], all, count + 1);
     }
-    if (!c->refused) give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
+    if (!c->refused)
+        give(c, tn_select(count, (const tn_array *const *)condition, (const tn_array *const *)choice, otherwise));
 }
 
 /* Of numbers and arrays: functions have no form here. */
@@ -290,11 +304,15 @@ static void piecewise(call *c, const row *r)
     (void)r;
     tn_array *condition[MAX_ARGUMENTS], *in[MAX_ARGUMENTS], *x = array(c, 0);
     const value *v = c->slot[1];
-    bool several = v && v->kind == LIST && v->list.count && (v->list.item[0].kind == LIST || v->list.item[0].kind == ARRAY);
+    bool several =
+        v && v->kind == LIST && v->list.count && (v->list.item[0].kind == LIST || v->list.item[0].kind == ARRAY);
     several |= v && v->kind == ARRAY && tn_ndim(v->array) > 1; /* its rows */
     int count = several ? arrays(c, v, condition, MAX_ARGUMENTS) : 1, values = arrays(c, c->slot[2], in, MAX_ARGUMENTS);
-    for EACH(i, several && v->kind == ARRAY ? count : 0) if (tn_ndim(condition[i]) != tn_ndim(x)) refuse(c, "conditions of other axes");
-    if (tn_ndim(x) == 0 && v && v->kind == LIST && !several && v->list.count > 0 && v->list.item[0].kind == BOOL) { /* of a number: one each */
+    for
+        EACH(i, several && v->kind == ARRAY ? count : 0)
+        if (tn_ndim(condition[i]) != tn_ndim(x)) refuse(c, "conditions of other axes");
+    /* of a number: one each */
+    if (tn_ndim(x) == 0 && v && v->kind == LIST && !several && v->list.count > 0 && v->list.item[0].kind == BOOL) {
         count = v->list.count;
         for EACH(i, count) condition[i] = array_of(c, &v->list.item[i]);
     } else if (!several)
@@ -303,7 +321,8 @@ static void piecewise(call *c, const row *r)
     for EACH(i, c->refused ? 0 : values)
         if (c->slot[2]->kind == LIST) check_assigned(c, &c->slot[2]->list.item[i], tn_dtype_of(x));
     if (!c->refused)
-        give(c, tn_piecewise(x, count, (const tn_array *const *)condition, (const tn_array *const *)in, values > count ? in[count] : NULL));
+        give(c, tn_piecewise(x, count, (const tn_array *const *)condition, (const tn_array *const *)in,
+                             values > count ? in[count] : NULL));
 }
 
 /* ---- positions as numbers ---- */
@@ -329,7 +348,8 @@ static void ravel_multi_index(call *c, const row *r)
     tn_shape s = shape(c, 1), turned = s;
     bool listed = c->slot[0] && c->slot[0]->kind == LIST;
     for EACH(d, count)
-        if (!tn_dtype_is_integer(tn_dtype_of(in[d])) && tn_dtype_of(in[d]) != TN_BOOL && !(tn_size(in[d]) == 0 && listed)) refuse(c, "positions must be integers");
+    if (!tn_dtype_is_integer(tn_dtype_of(in[d])) && tn_dtype_of(in[d]) != TN_BOOL && !(tn_size(in[d]) == 0 && listed))
+        refuse(c, "positions must be integers");
     const char *mode = NULL;
     if (given(c, 2) && c->slot[2]->kind == LIST) { /* one an axis: the others out of range are an error already */
         mode = "raise";
@@ -411,15 +431,18 @@ static const row rows[] = {
     {"put_along_axis", "arr indices values axis", put_along_axis}, {"put", "a ind v mode", put},
     {"place", "arr mask vals", place, NAME(tn_place)}, {"putmask", "a mask values", place, NAME(tn_putmask)},
     {"copyto", "dst src casting where", copyto}, {"fill_diagonal", "a val wrap", fill_diagonal},
-    {"nonzero", "a", nonzero}, {"flatnonzero", "a", of_one, NAME(tn_flatnonzero)}, {"argwhere", "a", of_one, NAME(tn_argwhere)},
-    {"compress", "condition a axis out", compress}, {"ndarray.compress", "a condition axis out", method_compress}, {"extract", "condition arr", extract},
+    {"nonzero", "a", nonzero}, {"flatnonzero", "a", of_one, NAME(tn_flatnonzero)},
+    {"argwhere", "a", of_one, NAME(tn_argwhere)},
+    {"compress", "condition a axis out", compress}, {"ndarray.compress", "a condition axis out", method_compress},
+    {"extract", "condition arr", extract},
     {"choose", "a choices out mode", choose}, {"select", "condlist choicelist default", select_first},
     {"piecewise", "x condlist funclist", piecewise},
     {"unravel_index", "indices shape order", unravel_index},
     {"ravel_multi_index", "multi_index dims mode order", ravel_multi_index},
     {"tril_indices", "n k m", triangle_indices, NAME(tn_tril_indices)},
     {"triu_indices", "n k m", triangle_indices, NAME(tn_triu_indices)},
-    {"tril_indices_from", "arr k", triangle_of, NAME(tn_tril_indices)}, {"triu_indices_from", "arr k", triangle_of, NAME(tn_triu_indices)},
+    {"tril_indices_from", "arr k", triangle_of, NAME(tn_tril_indices)},
+    {"triu_indices_from", "arr k", triangle_of, NAME(tn_triu_indices)},
     {"diag_indices_from", "arr", diagonal_of}, {"ix_", "*args", open_mesh}, {"diag_indices", "n ndim", diag_indices},
 };
 REPLAY_ROWS(rows)

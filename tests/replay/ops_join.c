@@ -11,7 +11,8 @@
 /* out dtype casting, from slot i on; `out` < 0: none. */
 static tn_out_opts options(call *c, int out, int as, int rule)
 {
-    return (tn_out_opts){.out = out >= 0 && given(c, out) ? array(c, out) : NULL, .dtype = dtype(c, as, TN_DTYPE_DEFAULT),
+    return (tn_out_opts){.out = out >= 0 && given(c, out) ? array(c, out) : NULL,
+                         .dtype = dtype(c, as, TN_DTYPE_DEFAULT),
                          .casting = string(c, rule, NULL)};
 }
 
@@ -25,7 +26,8 @@ static void concatenate(call *c, const row *r)
     if (o.out && o.dtype) refuse(c, "out and dtype");
     if (c->refused) return;
     int axis = flat ? 0 : (int)integer(c, 1, 0);
-    give(c, r->number ? tn_stack_with(count, (const tn_array *const *)in, axis, &o) : tn_concatenate_with(count, (const tn_array *const *)in, axis, &o));
+    give(c, r->number ? tn_stack_with(count, (const tn_array *const *)in, axis, &o)
+                      : tn_concatenate_with(count, (const tn_array *const *)in, axis, &o));
 }
 
 /* vstack and hstack. */
@@ -34,21 +36,26 @@ static void stack_with(call *c, const row *r)
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
     tn_out_opts o = options(c, -1, 1, 2);
-    if (!c->refused) give(c, ((tn_array * (*)(int, const tn_array *const *, const tn_out_opts *)) r->function)(count, (const tn_array *const *)in, &o));
+    if (!c->refused)
+        give(c, ((tn_array * (*)(int, const tn_array *const *, const tn_out_opts *))
+                     r->function)(count, (const tn_array *const *)in, &o));
 }
 
 static void stack_family(call *c, const row *r)
 {
     tn_array *in[MAX_RESULTS];
     int count = arrays(c, c->slot[0], in, MAX_RESULTS);
-    if (!c->refused) give(c, ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in));
+    if (!c->refused)
+        give(c, ((tn_array * (*)(int, const tn_array *const *)) r->function)(count, (const tn_array *const *)in));
 }
 
 /* How deep a list of lists is. */
 static int depth_of(const value *v)
 {
     int deepest = 0;
-    for EACH(i, v->kind == LIST ? v->list.count : 0) deepest = depth_of(&v->list.item[i]) > deepest ? depth_of(&v->list.item[i]) : deepest;
+    for
+        EACH(i, v->kind == LIST ? v->list.count : 0)
+        deepest = depth_of(&v->list.item[i]) > deepest ? depth_of(&v->list.item[i]) : deepest;
     return v->kind == LIST ? deepest + 1 : 0;
 }
 
@@ -64,7 +71,8 @@ static int most_axes(call *c, const value *v)
 static tn_array *joined(call *c, const value *v, int depth, int ndim)
 {
     tn_array *part[MAX_RESULTS];
-    if ((depth == 0) != (v->kind != LIST) || (v->kind == LIST && v->list.count == 0) || (v->kind == LIST && v->list.count > MAX_RESULTS)) {
+    if ((depth == 0) != (v->kind != LIST) || (v->kind == LIST && v->list.count == 0) ||
+        (v->kind == LIST && v->list.count > MAX_RESULTS)) {
         refuse(c, "lists of unequal depths, or an empty one");
         return tn_zeros(TN_SHAPE(1));
     }
@@ -93,8 +101,11 @@ static void block(call *c, const row *r)
         for EACH(j, matrix ? columns : 0) matrix = matrix && line->list.item[j].kind != LIST;
     }
     tn_array *part[MAX_RESULTS];
-    for EACH(i, matrix ? v->list.count * columns : 0) part[i] = array_of(c, &v->list.item[i / columns].list.item[i % columns]);
-    tn_array *y = matrix ? tn_block(v->list.count, columns, (const tn_array *const *)part) : joined(c, v, depth, most > depth ? most : depth);
+    for
+        EACH(i, matrix ? v->list.count * columns : 0)
+        part[i] = array_of(c, &v->list.item[i / columns].list.item[i % columns]);
+    tn_array *y = matrix ? tn_block(v->list.count, columns, (const tn_array *const *)part)
+                         : joined(c, v, depth, most > depth ? most : depth);
     if (!c->refused) give(c, y);
 }
 
@@ -116,7 +127,8 @@ static void split(call *c, const row *r)
     if (tn_ndim(x) < least) refuse(c, "too few axes");
     if (c->refused || !v) return;
     bool fraction = v->kind == FLOAT && r->number == 1; /* array_split truncates, split wants a divisor */
-    if (v->kind == FLOAT && !fraction && tn_ndim(x) > axis && v->f > 0 && fmod((double)tn_dim(x, axis), v->f) == 0) fraction = true;
+    if (v->kind == FLOAT && !fraction && tn_ndim(x) > axis && v->f > 0 && fmod((double)tn_dim(x, axis), v->f) == 0)
+        fraction = true;
     if (fraction || is_integer(c, 1)) {
         count = (int)number(c, 1, 0);
         if (count < 1 || count > MAX_RESULTS) {
@@ -142,13 +154,15 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
     if (v && v->kind == SLICE) {
         tn_array *places = tn_slice(tn_arange(0, (double)extent, 1, .dtype = TN_INT64), 1, &v->slice);
         int n = (int)tn_size(places);
-        if (n > capacity || tn_to_host(places, out, sizeof *out * (size_t)capacity) != TN_OK) refuse(c, "too many positions");
+        if (n > capacity || tn_to_host(places, out, sizeof *out * (size_t)capacity) != TN_OK)
+            refuse(c, "too many positions");
         return n;
     }
     tn_array *p = array(c, i);
     bool inserts = !strcmp(c->row->name, "insert"); /* in front of what a mask of any extent says */
     if (numpy_1 && inserts) p = tn_cast(p, TN_INT64);
-    if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || (tn_size(p) != extent && !inserts))) refuse(c, "a mask of another extent");
+    if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || (tn_size(p) != extent && !inserts)))
+        refuse(c, "a mask of another extent");
     if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
     bool none = tn_size(p) == 0 && v && v->kind == LIST;
     if (!tn_dtype_is_integer(tn_dtype_of(p)) && !none) refuse(c, "positions must be integers");
@@ -182,8 +196,10 @@ static void insert_or_delete(call *c, const row *r)
         return;
     }
     tn_array *values = r->number ? array(c, 2) : NULL;
-    bool listed = c->slot[1]->kind == LIST || c->slot[1]->kind == SLICE || (c->slot[1]->kind == ARRAY && tn_ndim(c->slot[1]->array) > 0);
-    if (values && count == 1 && listed && along.count) { /* a list of one: the values lie as they are, not with their first axis in front */
+    bool listed = c->slot[1]->kind == LIST || c->slot[1]->kind == SLICE ||
+                  (c->slot[1]->kind == ARRAY && tn_ndim(c->slot[1]->array) > 0);
+    if (values && count == 1 && listed && along.count) { /* a list of one: the values lie as they are, not with their
+                                                            first axis in front */
         while (!tn_is_error(values) && tn_ndim(values) < tn_ndim(x)) values = tn_expand_dims(values, 0);
         values = tn_moveaxis(values, along, TN_AXES(0));
     }
@@ -200,7 +216,8 @@ static void trim_zeros(call *c, const row *r)
     if (none)
         give(c, array(c, 0));
     else
-        give(c, given(c, 2) ? tn_trim_zeros_along(array(c, 0), front, back, axes(c, 2)) : tn_trim_zeros(array(c, 0), front, back));
+        give(c, given(c, 2) ? tn_trim_zeros_along(array(c, 0), front, back, axes(c, 2))
+                            : tn_trim_zeros(array(c, 0), front, back));
 }
 
 static void unstack(call *c, const row *r)
@@ -221,12 +238,16 @@ static void unstack(call *c, const row *r)
 static const row rows[] = {
     {"block", "arrays", block},
     {"unstack", "x axis", unstack},
-    {"concatenate", "arrays axis out | dtype casting", concatenate}, {"concat", "arrays axis out | dtype casting", concatenate},
+    {"concatenate", "arrays axis out | dtype casting", concatenate},
+    {"concat", "arrays axis out | dtype casting", concatenate},
     {"stack", "arrays axis out | dtype casting", concatenate, NULL, 1},
-    {"vstack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)}, {"row_stack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)},
-    {"hstack", "tup | dtype casting", stack_with, NAME(tn_hstack_with)}, {"dstack", "tup", stack_family, NAME(tn_dstack)},
+    {"vstack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)},
+    {"row_stack", "tup | dtype casting", stack_with, NAME(tn_vstack_with)},
+    {"hstack", "tup | dtype casting", stack_with, NAME(tn_hstack_with)},
+    {"dstack", "tup", stack_family, NAME(tn_dstack)},
     {"column_stack", "tup", stack_family, NAME(tn_column_stack)}, {"append", "arr values axis", append},
-    {"split", "ary indices_or_sections axis", split, NULL, 0}, {"array_split", "ary indices_or_sections axis", split, NULL, 1},
+    {"split", "ary indices_or_sections axis", split, NULL, 0},
+    {"array_split", "ary indices_or_sections axis", split, NULL, 1},
     {"hsplit", "ary indices_or_sections", split, NULL, 2}, {"vsplit", "ary indices_or_sections", split, NULL, 3},
     {"dsplit", "ary indices_or_sections", split, NULL, 4},
     {"insert", "arr obj values axis", insert_or_delete, NULL, 1}, {"delete", "arr obj axis", insert_or_delete, NULL, 0},

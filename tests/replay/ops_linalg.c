@@ -147,7 +147,8 @@ static void lstsq(call *c, const row *r)
 /* A tolerance a matrix: an array of one axis or more. */
 static tn_array *tolerances(call *c, int i)
 {
-    bool several = given(c, i) && (c->slot[i]->kind == LIST || (c->slot[i]->kind == ARRAY && tn_ndim(c->slot[i]->array) > 0));
+    bool several =
+        given(c, i) && (c->slot[i]->kind == LIST || (c->slot[i]->kind == ARRAY && tn_ndim(c->slot[i]->array) > 0));
     return several ? tn_expand_dims(array(c, i), -1) : NULL;
 }
 
@@ -161,11 +162,14 @@ static void pinv(call *c, const row *r)
         if (tn_linalg_svd(array(c, 0), &u, &s, &vh, .reduced = true) != TN_OK) return;
         tn_array *kept = tn_greater(s, tn_multiply(rcond, tn_max(s, .axis = TN_AXES(-1), .keepdims = true)));
         tn_array *inverse = tn_where(kept, tn_reciprocal(s), 0);
-        if (tn_ndim(kept) != tn_ndim(s) || tn_size(kept) != tn_size(s)) refuse(c, "tolerances that are none of a matrix");
-        give(c, tn_matmul(tn_multiply(tn_conjugate(tn_swapaxes(vh, -1, -2)), tn_expand_dims(inverse, -2)), tn_conjugate(tn_swapaxes(u, -1, -2))));
+        if (tn_ndim(kept) != tn_ndim(s) || tn_size(kept) != tn_size(s))
+            refuse(c, "tolerances that are none of a matrix");
+        give(c, tn_matmul(tn_multiply(tn_conjugate(tn_swapaxes(vh, -1, -2)), tn_expand_dims(inverse, -2)),
+                          tn_conjugate(tn_swapaxes(u, -1, -2))));
         return;
     }
-    give(c, tn_linalg_pinv(array(c, 0), .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0), .hermitian = boolean(c, 2, false)));
+    give(c, tn_linalg_pinv(array(c, 0), .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0),
+                           .hermitian = boolean(c, 2, false)));
 }
 
 static void matrix_rank(call *c, const row *r)
@@ -178,7 +182,8 @@ static void matrix_rank(call *c, const row *r)
         give(c, tn_count_nonzero(tn_greater(tn_linalg_svdvals(array(c, 0)), tol), .axis = TN_AXES(-1)));
         return;
     }
-    give(c, tn_linalg_matrix_rank(array(c, 0), .tol = number(c, 1, 0), .hermitian = boolean(c, 2, false), .rcond = number(c, 3, 0)));
+    give(c, tn_linalg_matrix_rank(array(c, 0), .tol = number(c, 1, 0), .hermitian = boolean(c, 2, false),
+                                  .rcond = number(c, 3, 0)));
 }
 
 static void matrix_power(call *c, const row *r)
@@ -215,7 +220,8 @@ static void norm(call *c, const row *r)
     (void)r;
     const value *ord = given(c, 1) ? c->slot[1] : NULL;
     int over = axes(c, 2).count ? axes(c, 2).count : tn_ndim(array(c, 0));
-    bool least = ord && (ord->kind == FLOAT ? over == 2 || isinf(ord->f) : over == 2 && (ord->kind != STRING || *ord->text == 'n'));
+    bool least = ord && (ord->kind == FLOAT ? over == 2 || isinf(ord->f)
+                                            : over == 2 && (ord->kind != STRING || *ord->text == 'n'));
     if (numpy_1 && least && tn_size(array(c, 0)) == 0) refuse(c, "nothing has no largest element");
     give(c, tn_linalg_norm(array(c, 0), .ord = order(c, 1), .axis = axes(c, 2), .keepdims = boolean(c, 3, false)));
 }

@@ -15,7 +15,11 @@ static void check_order(call *c, int i, const char *known)
     if (strlen(order) != 1 || !strchr(known, *order)) refuse(c, "order '%s'", order);
 }
 
-static bool whole_value(const call *c, int i) { return !c->slot[i] || c->slot[i]->kind <= INT || (c->slot[i]->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(c->slot[i]->array))); }
+static bool whole_value(const call *c, int i)
+{
+    return !c->slot[i] || c->slot[i]->kind <= INT ||
+           (c->slot[i]->kind == ARRAY && tn_dtype_is_integer(tn_dtype_of(c->slot[i]->array)));
+}
 
 /* Are the elements read with the first axis fastest: asked for, or by A and K as they lie? */
 static bool fortran(call *c, int i)
@@ -52,7 +56,9 @@ static void filled_like(call *c, const row *r)
     tn_shape s = given(c, 4 + at) ? shape(c, 4 + at) : tn_shape_of(x);
     check_order(c, 2 + at, "CFAKcfak");
     if (at && c->slot[1] && c->slot[1]->kind == INT) check_assigned(c, c->slot[1], o.dtype);
-    give(c, at ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s) : r->number ? tn_ones_with(s, &o) : tn_zeros_with(s, &o));
+    give(c, at          ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s)
+            : r->number ? tn_ones_with(s, &o)
+                        : tn_zeros_with(s, &o));
 }
 
 static void arange(call *c, const row *r)
@@ -65,7 +71,8 @@ static void arange(call *c, const row *r)
     tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
     bool exact = whole && fabs(start) < 0x1p53 && fabs(stop) < 0x1p53;
     if (!exact && whole && tn_dtype_is_integer(o.dtype))
-        give(c, tn_arange_int64_with(one ? 0 : integer(c, 0, 0), one ? integer(c, 0, 0) : integer(c, 1, 0), integer(c, 2, 1), &o));
+        give(c, tn_arange_int64_with(one ? 0 : integer(c, 0, 0), one ? integer(c, 0, 0) : integer(c, 1, 0),
+                                     integer(c, 2, 1), &o));
     else
         give(c, tn_arange_with(start, stop, number(c, 2, 1), &o));
 }
@@ -75,11 +82,14 @@ static bool several_bases(const call *c)
     return given(c, 4) && (c->slot[4]->kind == LIST || (c->slot[4]->kind == ARRAY && tn_ndim(c->slot[4]->array) > 0));
 }
 
-/* start stop num endpoint retstep dtype axis | start stop num endpoint base dtype axis | start stop num endpoint dtype axis */
+/* start stop num endpoint retstep dtype axis | start stop num endpoint base dtype axis | start stop num endpoint dtype
+ * axis */
 static void spaced(call *c, const row *r)
 {
     int last = r->number == 2 ? 4 : 5;
-    tn_space_opts o = {.open = !boolean(c, 3, true), .dtype = dtype(c, last, TN_DTYPE_DEFAULT), .axis = (int)integer(c, last + 1, 0),
+    tn_space_opts o = {.open = !boolean(c, 3, true),
+                       .dtype = dtype(c, last, TN_DTYPE_DEFAULT),
+                       .axis = (int)integer(c, last + 1, 0),
                        .base = r->number == 1 && !several_bases(c) ? number(c, 4, 10) : 0};
     tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     int64_t count = integer(c, 2, 50);
@@ -96,7 +106,8 @@ static void spaced(call *c, const row *r)
     }
     if (bases) { /* powers of each base, along a new axis beside theirs */
         tn_array *base = array(c, 4), *zero = tn_multiply(base, 0);
-        tn_array *y = tn_power(tn_expand_dims(base, o.axis), tn_linspace_arrays(tn_add(a, zero), tn_add(b, zero), count, .open = o.open, .axis = o.axis));
+        tn_array *y = tn_power(tn_expand_dims(base, o.axis), tn_linspace_arrays(tn_add(a, zero), tn_add(b, zero), count,
+                                                                                .open = o.open, .axis = o.axis));
         give(c, o.dtype ? tn_cast(y, o.dtype) : y);
         return;
     }
@@ -106,7 +117,9 @@ static void spaced(call *c, const row *r)
     give(c, y);
     if (r->number == 0 && boolean(c, 4, false)) {
         int64_t parts = o.open ? count : count - 1;
-        tn_dtype as = o.dtype ? tn_dtype_promote(tn_dtype_promote(tn_dtype_of(array(c, 0)), tn_dtype_of(array(c, 1))), TN_FLOAT64) : tn_dtype_of(y);
+        tn_dtype as =
+            o.dtype ? tn_dtype_promote(tn_dtype_promote(tn_dtype_of(array(c, 0)), tn_dtype_of(array(c, 1))), TN_FLOAT64)
+                    : tn_dtype_of(y);
         tn_array *whole = tn_subtract(tn_cast(b, as), tn_cast(a, as));
         give(c, parts > 0 ? tn_divide(whole, (double)parts) : tn_multiply(whole, NAN));
     }
@@ -130,12 +143,19 @@ static void tri(call *c, const row *r)
     give(c, tn_tri_with(integer(c, 0, 0), integer(c, 1, -1), (int)integer(c, 2, 0), &o));
 }
 
-static void of_diagonal(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *, int)) r->function)(array(c, 0), (int)integer(c, 1, 0))); }
+static void of_diagonal(call *c, const row *r)
+{
+    give(c, ((tn_array * (*)(const tn_array *, int)) r->function)(array(c, 0), (int)integer(c, 1, 0)));
+}
 
 static void diagonal(call *c, const row *r)
 {
     int a = (int)integer(c, 2, 0), b = (int)integer(c, 3, 1), k = (int)integer(c, 1, 0);
-    give(c, r->number ? tn_trace_with(array(c, 0), k, a, b, &(tn_out_opts){.out = given(c, 5) ? array(c, 5) : NULL, .dtype = dtype(c, 4, TN_DTYPE_DEFAULT), .casting = "unsafe"}) : tn_diagonal(array(c, 0), k, a, b));
+    give(c, r->number ? tn_trace_with(array(c, 0), k, a, b,
+                                      &(tn_out_opts){.out = given(c, 5) ? array(c, 5) : NULL,
+                                                     .dtype = dtype(c, 4, TN_DTYPE_DEFAULT),
+                                                     .casting = "unsafe"})
+                      : tn_diagonal(array(c, 0), k, a, b));
 }
 
 static void vander(call *c, const row *r)
@@ -177,7 +197,9 @@ static void asarray(call *c, const row *r)
     tn_array *x = array(c, 0);
     if (given(c, 1)) check_assigned(c, c->slot[0], dtype(c, 1, TN_FLOAT64));
     x = tn_cast(x, dtype(c, 1, tn_dtype_of(x)));
-    int least = (int)(strstr(r->name, "contiguous") || strstr(r->name, "fortran") ? 1 : !strcmp(r->name, "array") ? integer(c, 5, 0) : 0);
+    int least = (int)(strstr(r->name, "contiguous") || strstr(r->name, "fortran") ? 1
+                      : !strcmp(r->name, "array")                                 ? integer(c, 5, 0)
+                                                                                  : 0);
     if (strstr(r->name, "chkfinite") && !tn_item(tn_all(tn_isfinite(x)))) refuse(c, "not finite");
     if (least > TN_MAX_NDIM) refuse(c, "ndmin=%d", least);
     while (!c->refused && tn_ndim(x) < least && !tn_is_error(x)) x = tn_expand_dims(x, 0);
@@ -233,7 +255,8 @@ static void method_reshape(call *c, const row *r)
     for EACH(i, c->refused ? 0 : s.ndim) s.dim[i] = c->rest[1 + i]->i;
     tn_axes list = {.count = s.ndim};
     for EACH(i, c->refused ? 0 : s.ndim) list.axis[i] = (int)s.dim[i];
-    if (!c->refused) give(c, r->number ? tn_transpose(array_of(c, c->rest[0]), list) : tn_reshape(array_of(c, c->rest[0]), s));
+    if (!c->refused)
+        give(c, r->number ? tn_transpose(array_of(c, c->rest[0]), list) : tn_reshape(array_of(c, c->rest[0]), s));
 }
 
 /* The method with one argument is the function. */
@@ -252,7 +275,8 @@ static void method(call *c, const row *r)
     int count = c->rest_count == 2 && c->rest[1]->kind != NONE ? integers(c, c->rest[1], read, TN_MAX_NDIM) : 0;
     if (!r->number && c->slot[1]) { /* in an order: the function's */
         const value *order = c->slot[1];
-        c->slot[0] = c->rest[0], c->slot[1] = c->rest_count == 2 ? c->rest[1] : NULL, c->slot[2] = order, c->slot[3] = NULL;
+        c->slot[0] = c->rest[0], c->slot[1] = c->rest_count == 2 ? c->rest[1] : NULL, c->slot[2] = order,
+        c->slot[3] = NULL;
         reshape(c, r);
         return;
     }
@@ -301,10 +325,13 @@ static void grid(call *c, const row *r)
         const value *v = c->rest[i];
         if (v->kind != SLICE || v->slice.stop == TN_NONE) refuse(c, "expected slices with an end");
         if (c->refused) return;
-        double start = v->slice.start == TN_NONE ? 0 : (double)v->slice.start, step = v->slice.step == TN_NONE ? 1 : (double)v->slice.step;
+        double start = v->slice.start == TN_NONE ? 0 : (double)v->slice.start,
+               step = v->slice.step == TN_NONE ? 1 : (double)v->slice.step;
         vector[i] = tn_arange(start, (double)v->slice.stop, step, .dtype = TN_INT64);
     }
-    if (c->refused || tn_meshgrid(c->rest_count, (const tn_array *const *)vector, out, .ij = true, .sparse = r->number) != TN_OK) return;
+    if (c->refused ||
+        tn_meshgrid(c->rest_count, (const tn_array *const *)vector, out, .ij = true, .sparse = r->number) != TN_OK)
+        return;
     if (r->number)
         for EACH(i, c->rest_count) give(c, out[i]);
     else
@@ -352,7 +379,9 @@ static void squeeze(call *c, const row *r)
     (void)r;
     tn_axes list = axes(c, 1);
     tn_array *x = array(c, 0);
-    bool number = tn_ndim(x) == 0 && given(c, 1) && c->slot[1]->kind != LIST && (list.axis[0] == 0 || list.axis[0] == -1); /* as of one element */
+    /* as of one element */
+    bool number =
+        tn_ndim(x) == 0 && given(c, 1) && c->slot[1]->kind != LIST && (list.axis[0] == 0 || list.axis[0] == -1);
     give(c, (given(c, 1) && list.count == 0) || number ? x : tn_squeeze(x, list));
 }
 
@@ -427,7 +456,8 @@ static void repeat(call *c, const row *r)
     bool one = v && (v->kind == INT || v->kind == BOOL || v->kind == FLOAT); /* a float is truncated */
     tn_array *x = array(c, 0);
     if (tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
-    give(c, one ? tn_repeat(x, (int64_t)number(c, 1, 1), one_axis(c, 2)) : tn_repeat_each(x, array(c, 1), one_axis(c, 2)));
+    give(c,
+         one ? tn_repeat(x, (int64_t)number(c, 1, 1), one_axis(c, 2)) : tn_repeat_each(x, array(c, 1), one_axis(c, 2)));
 }
 
 static void resize(call *c, const row *r)
@@ -465,7 +495,8 @@ static void fact(call *c, const row *r)
 static const row rows[] = {
     {"ndim", "a", fact, NULL, 0}, {"size", "a axis", fact, NULL, 1}, {"shape", "a", fact, NULL, 2},
     {"zeros", "shape dtype order", filled, NULL, 0}, {"ones", "shape dtype order", filled, NULL, 1},
-    {"empty", "shape dtype order", filled, NULL, 0}, {"empty_like", "prototype dtype order subok shape", filled_like, NULL, 0},
+    {"empty", "shape dtype order", filled, NULL, 0},
+    {"empty_like", "prototype dtype order subok shape", filled_like, NULL, 0},
     {"full", "shape fill_value dtype order", full},
     {"zeros_like", "a dtype order subok shape", filled_like, NULL, 0},
     {"ones_like", "a dtype order subok shape", filled_like, NULL, 1},
@@ -482,20 +513,25 @@ static const row rows[] = {
     {"meshgrid", "*xi copy sparse indexing", meshgrid}, {"indices", "dimensions dtype sparse", grid_positions},
     {"ndarray.reshape", "*args order copy", method, NULL, 0}, {"ndarray.transpose", "*args", method, NULL, 1},
     {"array", "object dtype | copy order subok ndmin", asarray}, {"asanyarray", "a dtype order | device copy", asarray},
-    {"asarray_chkfinite", "a dtype order", asarray}, {"asarray", "a dtype order | device copy", asarray}, {"ascontiguousarray", "a dtype", asarray},
+    {"asarray_chkfinite", "a dtype order", asarray}, {"asarray", "a dtype order | device copy", asarray},
+    {"ascontiguousarray", "a dtype", asarray},
     {"asfortranarray", "a dtype", asarray}, {"copy", "a order subok", ravel, NULL, 1},
     {"reshape", "a newshape order shape copy", reshape}, {"ravel", "a order", ravel}, {"flatten", "a order", ravel},
-    {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose}, {"matrix_transpose", "x", matrix_transpose},
+    {"transpose", "a axes", transpose}, {"permute_dims", "a axes", transpose},
+    {"matrix_transpose", "x", matrix_transpose},
     {"lib.stride_tricks.sliding_window_view", "x window_shape axis | subok writeable", sliding_windows},
-    {"sliding_window_view", "x window_shape axis | subok writeable", sliding_windows}, {"mgrid", "*slices", grid}, {"ogrid", "*slices", grid, NULL, 1},
+    {"sliding_window_view", "x window_shape axis | subok writeable", sliding_windows}, {"mgrid", "*slices", grid},
+    {"ogrid", "*slices", grid, NULL, 1},
     {"asfarray", "a dtype", asfarray},
     {"swapaxes", "a axis1 axis2", swapaxes}, {"moveaxis", "a source destination", moveaxis},
     {"rollaxis", "a axis start", rollaxis}, {"expand_dims", "a axis", expand_dims}, {"squeeze", "a axis", squeeze},
     {"broadcast_to", "array shape subok", broadcast_to}, {"broadcast_arrays", "*args subok", broadcast_arrays},
-    {"broadcast_shapes", "*args", broadcast_shapes}, {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)}, {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
+    {"broadcast_shapes", "*args", broadcast_shapes}, {"atleast_1d", "*arys", of_each, NAME(tn_atleast_1d)},
+    {"atleast_2d", "*arys", of_each, NAME(tn_atleast_2d)},
     {"atleast_3d", "*arys", of_each, NAME(tn_atleast_3d)},
     {"flip", "m axis", flip}, {"fliplr", "m", of_one, NAME(tn_fliplr)}, {"flipud", "m", of_one, NAME(tn_flipud)},
-    {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile}, {"repeat", "a repeats axis", repeat},
+    {"roll", "a shift axis", roll}, {"rot90", "m k axes", rot90}, {"tile", "A reps", tile},
+    {"repeat", "a repeats axis", repeat},
     {"resize", "a new_shape", resize}, {"ndarray.resize", "a new_shape refcheck", resize, NULL, 1},
 };
 REPLAY_ROWS(rows)

@@ -107,7 +107,9 @@ static void unique(call *c, const row *r)
     tn_array *x = array(c, 0), *index, *inverse, *counts;
     bool wanted[3];
     for EACH(i, 3) wanted[i] = boolean(c, 1 + i, false);
-    tn_unique_opts o = {.index = wanted[0] ? &index : NULL, .inverse = wanted[1] ? &inverse : NULL, .counts = wanted[2] ? &counts : NULL};
+    tn_unique_opts o = {.index = wanted[0] ? &index : NULL,
+                        .inverse = wanted[1] ? &inverse : NULL,
+                        .counts = wanted[2] ? &counts : NULL};
     if (given(c, 4)) o.axis = axes(c, 4);
     o.distinct_nan = !boolean(c, 5, true);
     if (c->refused) return;
@@ -131,8 +133,10 @@ static void unique_parts(call *c, const row *r)
 static void isin(call *c, const row *r)
 {
     tn_array *x = array(c, 0), *set = array(c, 1);
-    bool table = given(c, 4) && !strcmp(string(c, 4, ""), "table"), whole = tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x));
-    if (table && (!whole || !(tn_dtype_of(set) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(set))))) refuse(c, "a table of integers only");
+    bool table = given(c, 4) && !strcmp(string(c, 4, ""), "table"),
+         whole = tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x));
+    if (table && (!whole || !(tn_dtype_of(set) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(set)))))
+        refuse(c, "a table of integers only");
     give(c, tn_isin(r->number ? tn_ravel(x) : x, array(c, 1), boolean(c, 3, false)));
 }
 
@@ -180,7 +184,9 @@ static void sets(call *c, const row *r)
 /* out dtype casting, from slot i on. */
 static tn_out_opts options(call *c, int i)
 {
-    return (tn_out_opts){.out = given(c, i) ? array(c, i) : NULL, .dtype = dtype(c, i + 1, TN_DTYPE_DEFAULT), .casting = string(c, i + 2, NULL)};
+    return (tn_out_opts){.out = given(c, i) ? array(c, i) : NULL,
+                         .dtype = dtype(c, i + 1, TN_DTYPE_DEFAULT),
+                         .casting = string(c, i + 2, NULL)};
 }
 
 static int product_ndim(const tn_array *a, const tn_array *b)
@@ -213,9 +219,11 @@ static void product(call *c, const row *r)
     tn_out_opts own = options(c, 2);
     const tn_ufunc_opts o = {.out = own.out, .dtype = own.dtype, .casting = own.casting};
     if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
-    if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b))) refuse(c, "out's dtype");
+    if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b)))
+        refuse(c, "out's dtype");
     bool moved = !strcmp(r->name, "matmul") && given(c, PRODUCT_AXES) && !o.out;
-    if (moved) a = tn_moveaxis(a, matrix_axes(c, 0), TN_AXES(-2, -1)), b = tn_moveaxis(b, matrix_axes(c, 1), TN_AXES(-2, -1));
+    if (moved)
+        a = tn_moveaxis(a, matrix_axes(c, 0), TN_AXES(-2, -1)), b = tn_moveaxis(b, matrix_axes(c, 1), TN_AXES(-2, -1));
     if (c->refused) return;
     tn_array *y = tn_binary_with((tn_binary_function *)r->function, a, b, &o);
     if (moved) y = tn_moveaxis(y, TN_AXES(-2, -1), matrix_axes(c, 2));
@@ -287,10 +295,12 @@ static int listed(call *c, char *text, size_t capacity, tn_array **in)
         if (i % 2 == 0) at += (size_t)snprintf(text + at, capacity - at, "->");
         for EACH(k, c->rest[i]->list.count) {
             const value *v = &c->rest[i]->list.item[k];
-            if (v->kind != ELLIPSIS && (v->kind != INT || v->i < 0 || v->i > 51)) refuse(c, "expected axes from 0 to 51");
+            if (v->kind != ELLIPSIS && (v->kind != INT || v->i < 0 || v->i > 51))
+                refuse(c, "expected axes from 0 to 51");
             if (c->refused) return 0;
             at += v->kind == ELLIPSIS ? (size_t)snprintf(text + at, capacity - at, "...")
-                                      : (size_t)snprintf(text + at, capacity - at, "%c", (int)(v->i < 26 ? 'A' + v->i : 'a' + v->i - 26));
+                                      : (size_t)snprintf(text + at, capacity - at, "%c",
+                                                         (int)(v->i < 26 ? 'A' + v->i : 'a' + v->i - 26));
         }
     }
     return count;
@@ -314,14 +324,18 @@ static void einsum(call *c, const row *r)
         count = listed(c, lists, sizeof lists, in);
     }
     if (c->refused) return;
-    tn_out_opts o = {.out = given(c, 1) ? array(c, 1) : NULL, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT), .casting = string(c, 4, NULL)};
+    tn_out_opts o = {.out = given(c, 1) ? array(c, 1) : NULL,
+                     .dtype = dtype(c, 2, TN_DTYPE_DEFAULT),
+                     .casting = string(c, 4, NULL)};
     give(c, tn_einsum_with(text, count, (const tn_array *const *)in, &o));
 }
 
 static void cross(call *c, const row *r)
 {
     (void)r;
-    tn_cross_opts o = {.a = {1, {(int)integer(c, 2, -1)}}, .b = {1, {(int)integer(c, 3, -1)}}, .result = {1, {(int)integer(c, 4, -1)}}};
+    tn_cross_opts o = {.a = {1, {(int)integer(c, 2, -1)}},
+                       .b = {1, {(int)integer(c, 3, -1)}},
+                       .result = {1, {(int)integer(c, 4, -1)}}};
     if (given(c, 5)) o.a = o.b = o.result = axes(c, 5);
     give(c, tn_cross_with(array(c, 0), array(c, 1), &o));
 }
@@ -331,7 +345,8 @@ static void linalg_cross(call *c, const row *r)
     (void)r;
     tn_axes axis = given(c, 2) ? axes(c, 2) : TN_AXES(-1);
     tn_array *a = array(c, 0), *b = array(c, 1);
-    if (tn_ndim(a) < 1 || tn_ndim(b) < 1 || tn_dim(a, axis.axis[0]) != 3 || tn_dim(b, axis.axis[0]) != 3) refuse(c, "expected vectors of 3");
+    if (tn_ndim(a) < 1 || tn_ndim(b) < 1 || tn_dim(a, axis.axis[0]) != 3 || tn_dim(b, axis.axis[0]) != 3)
+        refuse(c, "expected vectors of 3");
     if (!c->refused) give(c, tn_cross(a, b, .a = axis, .b = axis, .result = axis));
 }
 
@@ -340,22 +355,28 @@ static const row rows[] = {
     {"argsort", "a axis kind order stable", sort, NAME(tn_argsort_with), 1},
     {"partition", "a kth axis kind order", partition}, {"argpartition", "a kth axis kind order", partition, NULL, 1},
     {"sort_complex", "a", sort_complex}, {"msort", "a", msort},
-    {"lexsort", "keys axis", lexsort}, {"searchsorted", "a v side sorter", searchsorted}, {"digitize", "x bins right", digitize},
+    {"lexsort", "keys axis", lexsort}, {"searchsorted", "a v side sorter", searchsorted},
+    {"digitize", "x bins right", digitize},
     {"unique", "ar return_index return_inverse return_counts axis equal_nan", unique},
-    {"isin", "element test_elements assume_unique invert kind", isin}, {"in1d", "ar1 ar2 assume_unique invert kind", isin, NULL, 1},
+    {"isin", "element test_elements assume_unique invert kind", isin},
+    {"in1d", "ar1 ar2 assume_unique invert kind", isin, NULL, 1},
     {"intersect1d", "ar1 ar2 assume_unique return_indices", intersect1d, NAME(tn_intersect1d)},
     {"union1d", "ar1 ar2", union1d},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
     {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
-    {"matmul", "x1 x2 out | dtype casting order subok axes", product, NAME(tn_matmul)}, {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
-    {"linalg.outer", "x1 x2", product, NAME(tn_outer)}, {"matvec", "x1 x2 out | dtype casting", matvec, NAME((tn_matvec))}, {"vecmat", "x1 x2 out | dtype casting", matvec, NAME((tn_vecmat))}, {"dot", "a b out", product, NAME(tn_dot)},
+    {"matmul", "x1 x2 out | dtype casting order subok axes", product, NAME(tn_matmul)},
+    {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
+    {"linalg.outer", "x1 x2", product, NAME(tn_outer)},
+    {"matvec", "x1 x2 out | dtype casting", matvec, NAME((tn_matvec))},
+    {"vecmat", "x1 x2 out | dtype casting", matvec, NAME((tn_vecmat))}, {"dot", "a b out", product, NAME(tn_dot)},
     {"vdot", "a b", product, NAME(tn_vdot)}, {"inner", "a b", product, NAME(tn_inner)},
     {"outer", "a b out", product, NAME(tn_outer)}, {"kron", "a b", product, NAME(tn_kron)},
     {"vecdot", "x1 x2 out | dtype casting axis keepdims", vecdot},
     {"linalg.vecdot", "x1 x2 | out dtype casting axis", vecdot},
     {"tensordot", "a b axes", tensordot}, {"linalg.tensordot", "x1 x2 axes", tensordot},
     {"unique_all", "x", unique_parts, NULL, 7}, {"unique_counts", "x", unique_parts, NULL, 4},
-    {"unique_values", "x | sorted", unique_parts, NULL, 0}, {"unique_inverse", "x", unique_parts, NULL, 2}, {"einsum", "*operands out dtype order casting optimize", einsum},
+    {"unique_values", "x | sorted", unique_parts, NULL, 0}, {"unique_inverse", "x", unique_parts, NULL, 2},
+    {"einsum", "*operands out dtype order casting optimize", einsum},
     {"cross", "a b axisa axisb axisc axis", cross}, {"linalg.cross", "x1 x2 axis", linalg_cross},
 };
 REPLAY_ROWS(rows)

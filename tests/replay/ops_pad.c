@@ -27,8 +27,11 @@ static void pad(call *c, const row *r)
     tn_pad_opts o = {.mode = string(c, 2, "constant"), .odd = !strcmp(string(c, 5, "even"), "odd")};
     static const char *const belongs[][2] = {{NULL, "constant"}, {NULL, "linear_ramp"}, {"reflect", "symmetric"}};
     for EACH(k, 3)
-        if (given(c, 3 + k) && strcmp(o.mode, belongs[k][1]) && !(belongs[k][0] && !strcmp(o.mode, belongs[k][0]))) refuse(c, "an option of another mode");
-    if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") && strcmp(o.mode, "median")) refuse(c, "stat_length");
+    if (given(c, 3 + k) && strcmp(o.mode, belongs[k][1]) && !(belongs[k][0] && !strcmp(o.mode, belongs[k][0])))
+        refuse(c, "an option of another mode");
+    if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") &&
+        strcmp(o.mode, "median"))
+        refuse(c, "stat_length");
     if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
     pairs(c, 1, ndim, width);
     if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0)))) refuse(c, "negative widths");

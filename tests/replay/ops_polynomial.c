@@ -46,15 +46,21 @@ static void polyfit(call *c, const row *r)
     tn_array *covariance = NULL, *residuals, *rank, *singular, *x = array(c, 0);
     bool full = boolean(c, 4, false), text = given(c, 6) && c->slot[6]->kind == STRING;
     bool wanted = !full && given(c, 6) && (text || boolean(c, 6, false));
-    tn_polyfit_opts o = {.weights = given(c, 5) ? array(c, 5) : NULL, .rcond = number(c, 3, 0), .unscaled = text && !strcmp(c->slot[6]->text, "unscaled"),
-                         .covariance = wanted ? &covariance : NULL, .residuals = &residuals, .rank = &rank, .singular = &singular};
+    tn_polyfit_opts o = {.weights = given(c, 5) ? array(c, 5) : NULL,
+                         .rcond = number(c, 3, 0),
+                         .unscaled = text && !strcmp(c->slot[6]->text, "unscaled"),
+                         .covariance = wanted ? &covariance : NULL,
+                         .residuals = &residuals,
+                         .rank = &rank,
+                         .singular = &singular};
     give(c, tn_polyfit_with(x, array(c, 1), (int)integer(c, 2, 0), &o));
     if (wanted) give(c, covariance);
     if (!full || tn_is_error(c->result[0])) return;
     give(c, residuals);
     give(c, rank);
     give(c, singular);
-    give_number(c, given(c, 3) ? number(c, 3, 0) : (double)tn_size(x) * (tn_dtype_of(x) == TN_FLOAT32 ? 0x1p-23 : 0x1p-52));
+    give_number(c, given(c, 3) ? number(c, 3, 0)
+                               : (double)tn_size(x) * (tn_dtype_of(x) == TN_FLOAT32 ? 0x1p-23 : 0x1p-52));
 }
 
 /* ---- windows, phases, bits ---- */
@@ -76,7 +82,10 @@ static void unwrap(call *c, const row *r)
 {
     (void)r;
     const value *v = c->slot[3];
-    tn_array *period = !given(c, 3) ? NULL : v->kind == INT ? tn_weak_int(v->i) : v->kind == FLOAT ? tn_weak_float(v->f) : array(c, 3);
+    tn_array *period = !given(c, 3)       ? NULL
+                       : v->kind == INT   ? tn_weak_int(v->i)
+                       : v->kind == FLOAT ? tn_weak_float(v->f)
+                                          : array(c, 3);
     give(c, tn_unwrap(array(c, 0), period, number(c, 1, 0), (int)integer(c, 2, -1)));
 }
 
@@ -107,7 +116,8 @@ static void histogram(call *c, tn_array *points, int at)
     if (ndim < 1 || ndim > TN_MAX_NDIM) refuse(c, "expected points");
     const value *v = given(c, at) ? c->slot[at] : NULL, *range = given(c, at + 1) ? c->slot[at + 1] : NULL;
     bool sequence = v && (v->kind == LIST || (v->kind == ARRAY && tn_ndim(v->array) > 0));
-    if (v && v->kind == LIST && v->list.count != ndim) refuse(c, "%d numbers of bins for %d dimensions", v->list.count, ndim);
+    if (v && v->kind == LIST && v->list.count != ndim)
+        refuse(c, "%d numbers of bins for %d dimensions", v->list.count, ndim);
     for EACH(d, c->refused ? 0 : ndim) {
         const value *one = sequence && v->kind == LIST ? &v->list.item[d] : NULL;
         bool whole = one && one->kind <= INT;
@@ -125,11 +135,15 @@ static void histogram(call *c, tn_array *points, int at)
         }
         if (range->list.item[d].kind == NONE) continue;
         tn_array *pair = tn_cast(array_of(c, &range->list.item[d]), TN_FLOAT64);
-        if (tn_size(pair) != 2 || tn_to_host(pair, limits[d], sizeof limits[d]) != TN_OK) refuse(c, "expected two limits");
+        if (tn_size(pair) != 2 || tn_to_host(pair, limits[d], sizeof limits[d]) != TN_OK)
+            refuse(c, "expected two limits");
     }
     if (c->refused) return;
-    const tn_histogramdd_opts o = {.bins = bins, .edges = (const tn_array *const *)own, .limits = range ? (const double(*)[2])limits : NULL,
-                                   .density = boolean(c, at + 2, false), .weights = given(c, at + 3) ? array(c, at + 3) : NULL};
+    const tn_histogramdd_opts o = {.bins = bins,
+                                   .edges = (const tn_array *const *)own,
+                                   .limits = range ? (const double(*)[2])limits : NULL,
+                                   .density = boolean(c, at + 2, false),
+                                   .weights = given(c, at + 3) ? array(c, at + 3) : NULL};
     give(c, tn_histogramdd_with(points, edges, &o));
     for EACH(d, tn_is_error(c->result[0]) ? 0 : ndim) give(c, edges[d]);
 }
@@ -147,9 +161,12 @@ static void histogramdd(call *c, const row *r)
 static void histogram2d(call *c, const row *r)
 {
     (void)r;
-    tn_array *both[] = {numpy_1 ? first_inexact(array(c, 0)) : array(c, 0), numpy_1 ? first_inexact(array(c, 1)) : array(c, 1)};
+    tn_array *both[] = {numpy_1 ? first_inexact(array(c, 0)) : array(c, 0),
+                        numpy_1 ? first_inexact(array(c, 1)) : array(c, 1)};
     const value *v = given(c, 2) ? c->slot[2] : NULL;
-    int count = v && v->kind == LIST ? v->list.count : v && v->kind == ARRAY && tn_ndim(v->array) == 1 ? (int)tn_size(v->array) : 0;
+    int count = v && v->kind == LIST                              ? v->list.count
+                : v && v->kind == ARRAY && tn_ndim(v->array) == 1 ? (int)tn_size(v->array)
+                                                                  : 0;
     value pair[2], list = {.kind = LIST, .list = {2, pair}};
     if (count > 2 || count == 1) { /* edges of both */
         pair[0] = pair[1] = *v;
@@ -166,7 +183,8 @@ static void polyval(call *c, const row *r)
     tn_array *p = array(c, 0), *x = array(c, 1);
     tn_dtype of = tn_dtype_of(x), to = tn_dtype_of(p);
     bool narrow = numpy_1 && tn_ndim(x) > 0 && (tn_dtype_is_float(of) || tn_dtype_is_complex(of));
-    if (narrow) to = !tn_dtype_is_complex(to) || tn_dtype_is_complex(of) ? of : of == TN_FLOAT64 ? TN_COMPLEX128 : TN_COMPLEX64;
+    if (narrow)
+        to = !tn_dtype_is_complex(to) || tn_dtype_is_complex(of) ? of : of == TN_FLOAT64 ? TN_COMPLEX128 : TN_COMPLEX64;
     bool whole = numpy_1 && tn_ndim(x) > 0 && tn_dtype_is_integer(of) && tn_dtype_is_integer(to) && tn_size(p) > 0;
     if (whole) { /* by what the least and the largest are */
         value end[] = {{.kind = INT, .i = tn_item_int(tn_min(p))}, {.kind = INT, .i = tn_item_int(tn_max(p))}};
@@ -178,14 +196,17 @@ static void polyval(call *c, const row *r)
 }
 
 static const row rows[] = {
-    {"polyval", "p x", polyval}, {"polyadd", "a1 a2", of_two, NAME(tn_polyadd)}, {"polysub", "a1 a2", of_two, NAME(tn_polysub)},
+    {"polyval", "p x", polyval}, {"polyadd", "a1 a2", of_two, NAME(tn_polyadd)},
+    {"polysub", "a1 a2", of_two, NAME(tn_polysub)},
     {"polymul", "a1 a2", of_two, NAME(tn_polymul)}, {"polydiv", "u v", polydiv}, {"polyder", "p m", polyder, NULL, 0},
     {"polyint", "p m k", polyder, NULL, 1}, {"poly", "seq_of_zeros", of_one, NAME(tn_poly)}, {"roots", "p", roots},
     {"polyfit", "x y deg rcond full w cov", polyfit},
     {"bartlett", "M", window, NAME(tn_bartlett_with)}, {"blackman", "M", window, NAME(tn_blackman_with)},
-    {"hamming", "M", window, NAME(tn_hamming_with)}, {"hanning", "M", window, NAME(tn_hanning_with)}, {"kaiser", "M beta", window, NULL, 1},
+    {"hamming", "M", window, NAME(tn_hamming_with)}, {"hanning", "M", window, NAME(tn_hanning_with)},
+    {"kaiser", "M beta", window, NULL, 1},
     {"i0", "x", of_one, NAME(tn_i0)}, {"unwrap", "p discont axis | period", unwrap},
     {"packbits", "a axis bitorder", packbits, NULL, 0}, {"unpackbits", "a axis count bitorder", packbits, NULL, 1},
-    {"histogramdd", "sample bins range density weights", histogramdd}, {"histogram2d", "x y bins range density weights", histogram2d},
+    {"histogramdd", "sample bins range density weights", histogramdd},
+    {"histogram2d", "x y bins range density weights", histogram2d},
 };
 REPLAY_ROWS(rows)

@@ -50,8 +50,15 @@ static void reduce(call *c, const row *r)
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     o.where = mask(c, at + 3);
     o.initial = given(c, at + 2) ? operand(c, at + 2, 0, 0) : NULL;
-    tn_dtype summed = o.dtype ? o.dtype : !typed ? tn_dtype_of(x) : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64;
-    if (given(c, at + 2)) check_assigned(c, c->slot[at + 2], tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype ? summed : tn_dtype_of(x));
+    tn_dtype summed = o.dtype                                   ? o.dtype
+                      : !typed                                  ? tn_dtype_of(x)
+                      : tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64
+                                                                : TN_INT64;
+    if (given(c, at + 2))
+        check_assigned(c, c->slot[at + 2],
+                       tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype
+                           ? summed
+                           : tn_dtype_of(x));
     if (numpy_1 && o.initial) o.initial = tn_cast(array(c, at + 2), summed);
     o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
@@ -98,7 +105,8 @@ static void variance(call *c, const row *r)
     o.where = mask(c, 6);
     o.out = fitting_out(c, 3, x, &o);
     stays_inexact(c, r, x);
-    bool root = strstr(r->name, "std"), whole = o.dtype && !inexact(o.dtype); /* a root is no whole number, but one alone is made one */
+    /* a root is no whole number, but one alone is made one */
+    bool root = strstr(r->name, "std"), whole = o.dtype && !inexact(o.dtype);
     if (root && o.out && !inexact(tn_dtype_of(o.out))) refuse(c, "the root may not be cast to out");
     if (c->refused) return;
     tn_array *y = ((reduction *)r->function)(x, &o);
@@ -158,7 +166,8 @@ static tn_array *first_closest(tn_array *x, tn_array *q, tn_axes list, bool keep
     tn_array *h = tn_subtract(tn_multiply(q, n), 1.5), *below = tn_floor(h);
     tn_array *tie = tn_logical_and(tn_equal(h, below), tn_equal(tn_remainder(below, 2), 0));
     tn_array *place = tn_cast(tn_clip(tn_where(tie, below, tn_add(below, 1)), 0, n - 1), TN_INT64);
-    tn_array *y = tn_moveaxis(tn_take(tn_sort(x, .axis = TN_AXES(axis)), tn_ravel(place), axis), TN_AXES(axis), TN_AXES(0));
+    tn_array *y =
+        tn_moveaxis(tn_take(tn_sort(x, .axis = TN_AXES(axis)), tn_ravel(place), axis), TN_AXES(axis), TN_AXES(0));
     for (int d = 0; d < flat.ndim; d++) flat.dim[d] = tn_dim(q, d);
     if (list.count) ones.dim[axis] = 1;
     for (int d = 0; d < (list.count || keepdims ? ones.ndim : 0); d++)
@@ -183,11 +192,14 @@ static tn_array *first_of_complex(quantile_function *f, tn_array *x, tn_array *q
         if (!(reduced[d] || o->axis.count == 0)) kept.dim[kept.ndim++] = tn_dim(x, d);
     rows = kept;
     rows.dim[rows.ndim++] = -1;
-    tn_array *sorted = tn_sort(tn_reshape(ndim ? tn_transpose(x, order) : x, rows), .axis = TN_AXES(-1)), *number = tn_arange(0, (double)tn_dim(sorted, -1), 1, .dtype = TN_FLOAT64);
+    tn_array *sorted = tn_sort(tn_reshape(ndim ? tn_transpose(x, order) : x, rows), .axis = TN_AXES(-1)),
+             *number = tn_arange(0, (double)tn_dim(sorted, -1), 1, .dtype = TN_FLOAT64);
     const tn_quantile_opts plain = {.method = o->method};
     tn_array *place = tn_ravel(f(number, q, &plain)), *low = tn_floor(place), *t = tn_subtract(place, low);
-    tn_array *a = tn_take(sorted, tn_cast(low, TN_INT64), -1), *b = tn_take(sorted, tn_cast(tn_ceil(place), TN_INT64), -1), *d = tn_subtract(b, a);
-    tn_array *y = tn_where(tn_less(t, 0.5), tn_add(a, tn_multiply(d, t)), tn_subtract(b, tn_multiply(d, tn_subtract(1, t))));
+    tn_array *a = tn_take(sorted, tn_cast(low, TN_INT64), -1),
+             *b = tn_take(sorted, tn_cast(tn_ceil(place), TN_INT64), -1), *d = tn_subtract(b, a);
+    tn_array *y =
+        tn_where(tn_less(t, 0.5), tn_add(a, tn_multiply(d, t)), tn_subtract(b, tn_multiply(d, tn_subtract(1, t))));
     const char *const picks[] = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"};
     for (size_t i = 0; i < sizeof picks / sizeof *picks; i++)
         if (o->method && !strcmp(o->method, picks[i])) y = tn_cast(y, tn_dtype_of(x));
@@ -203,14 +215,20 @@ static tn_array *first_of_complex(quantile_function *f, tn_array *x, tn_array *q
 /* a q axis out overwrite_input method keepdims interpolation */
 static void quantile(call *c, const row *r)
 {
-    tn_quantile_opts o = {.axis = axes(c, 2), .method = string(c, given(c, 7) ? 7 : 5, NULL), .keepdims = boolean(c, 6, false),
-                          .out = given(c, 3) ? array(c, 3) : NULL, .weights = given(c, 8) ? array(c, 8) : NULL};
+    tn_quantile_opts o = {.axis = axes(c, 2),
+                          .method = string(c, given(c, 7) ? 7 : 5, NULL),
+                          .keepdims = boolean(c, 6, false),
+                          .out = given(c, 3) ? array(c, 3) : NULL,
+                          .weights = given(c, 8) ? array(c, 8) : NULL};
     tn_array *x = array(c, 0);
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
-    tn_array *q = numpy_1 ? tn_cast(array(c, 1), TN_FLOAT64) : v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
-                      ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0))) : array(c, 1);
-    if (numpy_1 && o.method && !strcmp(o.method, "closest_observation") && tn_size(x) && !o.out && !tn_item(tn_any(tn_isnan(x))))
+    tn_array *q = numpy_1 ? tn_cast(array(c, 1), TN_FLOAT64)
+                  : v && (v->kind == FLOAT || v->kind == INT) && tn_dtype_of(x) != TN_FLOAT64
+                      ? (v->kind == INT ? tn_weak_int(v->i) : tn_weak_float(number(c, 1, 0)))
+                      : array(c, 1);
+    if (numpy_1 && o.method && !strcmp(o.method, "closest_observation") && tn_size(x) && !o.out &&
+        !tn_item(tn_any(tn_isnan(x))))
         give(c, first_closest(x, strstr(r->name, "percentile") ? tn_divide(q, 100.0) : q, o.axis, o.keepdims));
     else if (numpy_1 && tn_dtype_is_complex(tn_dtype_of(x)) && tn_size(x) && !c->refused)
         give(c, first_of_complex((quantile_function *)r->function, x, q, &o));
@@ -287,7 +305,8 @@ static void ediff1d(call *c, const row *r)
     tn_array *end[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++) {
         end[i] = given(c, 1 + i) ? array(c, 1 + i) : NULL;
-        if (end[i] && numpy_1 && c->slot[1 + i]->kind == INT) end[i] = tn_cast(end[i], tn_dtype_of(x)); /* by its value */
+        /* by its value */
+        if (end[i] && numpy_1 && c->slot[1 + i]->kind == INT) end[i] = tn_cast(end[i], tn_dtype_of(x));
     }
     give(c, tn_ediff1d(x, end[0], end[1]));
 }
@@ -308,7 +327,8 @@ static void gradient(call *c, const row *r)
         for (int d = 0; d < list.count; d++) list.axis[d] = d;
     }
     int distances = c->rest_count - 1;
-    bool one = distances == 1 && (c->rest[1]->kind <= COMPLEX || (c->rest[1]->kind == ARRAY && tn_ndim(c->rest[1]->array) == 0));
+    bool one = distances == 1 &&
+               (c->rest[1]->kind <= COMPLEX || (c->rest[1]->kind == ARRAY && tn_ndim(c->rest[1]->array) == 0));
     if (distances > 0 && !one && distances != list.count) refuse(c, "%d distances for %d axes", distances, list.count);
     for (int i = 0; i < list.count && !c->refused; i++) {
         const value *v = distances == 0 ? NULL : c->rest[distances == 1 ? 1 : 1 + i];
@@ -339,7 +359,9 @@ static double *part_of(call *c, int i, int k, double *out)
 static void interp(call *c, const row *r)
 {
     (void)r;
-    if (!given(c, 5) && ((given(c, 3) && c->slot[3]->kind == COMPLEX) || (given(c, 4) && c->slot[4]->kind == COMPLEX))) { /* part by part */
+    /* part by part */
+    if (!given(c, 5) &&
+        ((given(c, 3) && c->slot[3]->kind == COMPLEX) || (given(c, 4) && c->slot[4]->kind == COMPLEX))) {
         tn_array *y[2];
         for (int k = 0; k < 2; k++) {
             double left = 0, right = 0;
@@ -367,13 +389,16 @@ static void cov(call *c, const row *r)
     if (given(c, 1)) {
         tn_array *both[] = {tn_atleast_2d(x), tn_atleast_2d(array(c, 1))};
         for (int i = 0; i < 2; i++)
-            if (by_columns && tn_ndim(array(c, i)) == 2 && !(numpy_1 && tn_dim(both[i], 0) == 1)) both[i] = tn_transpose(both[i], (tn_axes){0});
+            if (by_columns && tn_ndim(array(c, i)) == 2 && !(numpy_1 && tn_dim(both[i], 0) == 1))
+                both[i] = tn_transpose(both[i], (tn_axes){0});
         x = tn_concatenate(2, (const tn_array *const *)both, 0);
         by_columns = false;
     }
     if (numpy_1 && tn_ndim(x) == 2 && tn_dim(x, 0) == 1) by_columns = false;
     int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
-    const tn_cov_opts o = {.by_columns = by_columns, .ddof = ddof, .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
+    const tn_cov_opts o = {.by_columns = by_columns,
+                           .ddof = ddof,
+                           .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
                            .dtype = r->number ? TN_DTYPE_DEFAULT : dtype(c, 7, TN_DTYPE_DEFAULT)};
     if (o.fweights && inexact(tn_dtype_of(o.fweights))) refuse(c, "fweights must be integers");
@@ -386,7 +411,8 @@ static void convolve(call *c, const row *r)
     tn_array *a = tn_atleast_1d(array(c, 0)), *b = tn_atleast_1d(array(c, 1));
     static const char *const modes[] = {"valid", "same", "full"};
     const char *mode = r->number ? "valid" : "full", *word = "";
-    if (c->slot[2] && c->slot[2]->kind == INT && c->slot[2]->i >= 0 && c->slot[2]->i <= 2) /* as they were called once */
+    if (c->slot[2] && c->slot[2]->kind == INT && c->slot[2]->i >= 0 &&
+        c->slot[2]->i <= 2) /* as they were called once */
         mode = modes[c->slot[2]->i];
     else if (c->slot[2])
         mode = word = string(c, 2, NULL) ? string(c, 2, NULL) : "None";
@@ -457,7 +483,8 @@ static const row rows[] = {
     {"nanmax", EXTREME, reduce, NAME(tn_nanmax_with)},
     {"nanmin", EXTREME, reduce, NAME(tn_nanmin_with)},
     {"product", SUM, reduce, NAME(tn_prod_with), WITH_DTYPE}, {"cumproduct", SCAN, scan_along, NAME(tn_cumprod_with)},
-    {"alltrue", "a axis out keepdims where", whether, NAME(tn_all_with)}, {"sometrue", "a axis out keepdims where", whether, NAME(tn_any_with)},
+    {"alltrue", "a axis out keepdims where", whether, NAME(tn_all_with)},
+    {"sometrue", "a axis out keepdims where", whether, NAME(tn_any_with)},
     {"ptp", POSITION, position, NAME(tn_ptp_with)},
     {"mean", "a axis dtype out keepdims where", mean, NAME(tn_mean_with)},
     {"nanmean", "a axis dtype out keepdims where", mean, NAME(tn_nanmean_with)},

@@ -11,10 +11,11 @@
  *     static const row rows[] = {{"trace", "a offset axis1 axis2 dtype out", trace}};
  *     REPLAY_ROWS(rows)
  *
- * The second field is NumPy's signature: names in positional order; positional and keyword arguments are bound to them, and
- * the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it and after "|" are
- * keyword-only. A keyword that the signature lacks is refused, as Python refuses it. The readers below convert an argument,
- * or refuse the call with a message; a refused call counts as an error of the case (right where the case says raises).
+ * The second field is NumPy's signature: names in positional order; positional and keyword arguments are bound to them,
+ * and the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it and
+ * after "|" are keyword-only. A keyword that the signature lacks is refused, as Python refuses it. The readers below
+ * convert an argument, or refuse the call with a message; a refused call counts as an error of the case (right where
+ * the case says raises).
  */
 #ifndef REPLAY_H
 #define REPLAY_H
@@ -64,8 +65,8 @@ typedef struct call {
         int rows;     /* the result whose rows take the factors' inverses, or -1 */
     } vectors[MAX_RESULTS];
     bool unordered; /* NumPy gives the elements in any order */
-    /* The first result is an order that ties leave open: positions in `of` (NULL: the elements themselves) along `axis`, right if
-     * they give the same elements; those before, between and behind the places `kth` in any order. */
+    /* The first result is an order that ties leave open: positions in `of` (NULL: the elements themselves) along
+     * `axis`, right if they give the same elements; those before, between and behind the places `kth` in any order. */
     struct {
         bool open;
         tn_array *of;
@@ -75,7 +76,8 @@ typedef struct call {
     /* The results of the mask `open` are right, too, if they decompose the operand as NumPy's do: decomposition.c. */
     bool (*holds)(struct call *c, tn_array *const *result);
     unsigned open;
-    bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to NumPy's */
+    bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to
+                       NumPy's */
     bool refused;   /* by the tool: message says why */
     bool malformed; /* the case is none, whatever NumPy did */
     char message[512];
@@ -130,9 +132,9 @@ tn_dtype dtype_named(const char *text);
 /* ---- results ---- */
 
 void give(call *c, tn_array *result);
-/* Matrices whose columns are determined but for a sign (complex: a factor of size one), which LAPACK's versions and cuSOLVER
- * choose differently: compare() brings each to NumPy's first. `rows`: of which result, given next or later, the rows take the
- * same signs, so that the product of the two is the same; or -1. */
+/* Matrices whose columns are determined but for a sign (complex: a factor of size one), which LAPACK's versions and
+ * cuSOLVER choose differently: compare() brings each to NumPy's first. `rows`: of which result, given next or later,
+ * the rows take the same signs, so that the product of the two is the same; or -1. */
 void give_vectors(call *c, tn_array *result, int rows);
 bool holds_svd(call *c, tn_array *const *result);
 bool holds_qr(call *c, tn_array *const *result);
@@ -144,7 +146,8 @@ void give_integer(call *c, long long result);
 void give_number(call *c, double result);
 /* A dtype. */
 void give_dtype(call *c, tn_dtype result);
-/* The result of a scan in out by any cast, which may have axes behind those of the result: the first element of each is written. */
+/* The result of a scan in out by any cast, which may have axes behind those of the result: the first element of each is
+ * written. */
 tn_array *scanned_into(call *c, tn_array *out, tn_array *y);
 /* Ends the call with the tool's own refusal. */
 void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);

@@ -54,7 +54,8 @@ long long integer(call *c, int i, long long absent)
 bool is_integer(const call *c, int i)
 {
     const value *v = c->slot[i];
-    return v && (v->kind == INT || (v->kind == ARRAY && tn_ndim(v->array) == 0 && tn_dtype_is_integer(tn_dtype_of(v->array))));
+    return v && (v->kind == INT ||
+                 (v->kind == ARRAY && tn_ndim(v->array) == 0 && tn_dtype_is_integer(tn_dtype_of(v->array))));
 }
 
 double number(call *c, int i, double absent)
@@ -85,17 +86,66 @@ tn_dtype dtype_named(const char *text)
 {
     static const struct {
         const char *name, *dtype;
-    } aliases[] = {{"float", "float64"}, {"double", "float64"}, {"single", "float32"}, {"half", "float16"},
-                   {"int", "int64"},     {"intp", "int64"},     {"uint", "uint64"},    {"bool_", "bool"},
-                   {"complex", "complex128"}, {"longlong", "int64"}, {"float_", "float64"}, {"int_", "int64"},
-                   {"f2", "float16"}, {"f4", "float32"}, {"f8", "float64"}, {"i1", "int8"}, {"i2", "int16"},
-                   {"i4", "int32"}, {"i8", "int64"}, {"u1", "uint8"}, {"u2", "uint16"}, {"u4", "uint32"},
-                   {"u8", "uint64"}, {"b1", "bool"}, {"c8", "complex64"}, {"c16", "complex128"}, {"?", "bool"},
-                   {"d", "float64"}, {"f", "float32"}, {"e", "float16"}, {"F", "complex64"}, {"D", "complex128"}, {"b", "int8"},
-                   {"B", "uint8"}, {"h", "int16"}, {"H", "uint16"}, {"i", "int32"}, {"I", "uint32"}, {"l", "int64"}, {"L", "uint64"},
-                   {"q", "int64"}, {"Q", "uint64"}, {"byte", "int8"}, {"ubyte", "uint8"}, {"short", "int16"}, {"ushort", "uint16"},
-                   {"intc", "int32"}, {"uintc", "uint32"}, {"long", "int64"}, {"ulong", "uint64"}, {"ulonglong", "uint64"},
-                   {"uintp", "uint64"}, {"n", "int64"}, {"p", "int64"}, {"N", "uint64"}, {"P", "uint64"}, {"csingle", "complex64"}, {"cdouble", "complex128"}, {"complex_", "complex128"}, {"bool8", "bool"}};
+    } aliases[] = {{"float", "float64"},
+                   {"double", "float64"},
+                   {"single", "float32"},
+                   {"half", "float16"},
+                   {"int", "int64"},
+                   {"intp", "int64"},
+                   {"uint", "uint64"},
+                   {"bool_", "bool"},
+                   {"complex", "complex128"},
+                   {"longlong", "int64"},
+                   {"float_", "float64"},
+                   {"int_", "int64"},
+                   {"f2", "float16"},
+                   {"f4", "float32"},
+                   {"f8", "float64"},
+                   {"i1", "int8"},
+                   {"i2", "int16"},
+                   {"i4", "int32"},
+                   {"i8", "int64"},
+                   {"u1", "uint8"},
+                   {"u2", "uint16"},
+                   {"u4", "uint32"},
+                   {"u8", "uint64"},
+                   {"b1", "bool"},
+                   {"c8", "complex64"},
+                   {"c16", "complex128"},
+                   {"?", "bool"},
+                   {"d", "float64"},
+                   {"f", "float32"},
+                   {"e", "float16"},
+                   {"F", "complex64"},
+                   {"D", "complex128"},
+                   {"b", "int8"},
+                   {"B", "uint8"},
+                   {"h", "int16"},
+                   {"H", "uint16"},
+                   {"i", "int32"},
+                   {"I", "uint32"},
+                   {"l", "int64"},
+                   {"L", "uint64"},
+                   {"q", "int64"},
+                   {"Q", "uint64"},
+                   {"byte", "int8"},
+                   {"ubyte", "uint8"},
+                   {"short", "int16"},
+                   {"ushort", "uint16"},
+                   {"intc", "int32"},
+                   {"uintc", "uint32"},
+                   {"long", "int64"},
+                   {"ulong", "uint64"},
+                   {"ulonglong", "uint64"},
+                   {"uintp", "uint64"},
+                   {"n", "int64"},
+                   {"p", "int64"},
+                   {"N", "uint64"},
+                   {"P", "uint64"},
+                   {"csingle", "complex64"},
+                   {"cdouble", "complex128"},
+                   {"complex_", "complex128"},
+                   {"bool8", "bool"}};
     static const char *const around[] = {"<class '", "dtype('", "numpy.", "np."}; /* as Python prints types */
     char bare[32];
     for (size_t k = 0; k < sizeof around / sizeof *around; k++)
@@ -124,7 +174,8 @@ int integers(call *c, const value *v, long long *out, int capacity)
         if (tn_size(v->array) > capacity) refuse(c, "too many integers");
         int64_t buffer[MAX_ARGUMENTS];
         int n = (int)tn_size(v->array);
-        if (n > MAX_ARGUMENTS || n > capacity || tn_to_host(tn_cast(v->array, TN_INT64), buffer, sizeof buffer) != TN_OK) {
+        if (n > MAX_ARGUMENTS || n > capacity ||
+            tn_to_host(tn_cast(v->array, TN_INT64), buffer, sizeof buffer) != TN_OK) {
             mismatch(c, v, "integers");
             return 0;
         }
@@ -229,7 +280,10 @@ static void fill(const value *v, kind as, char **at)
         memcpy(*at, &whole, 8);
         *at += 8;
     } else {
-        double parts[2] = {v->kind == FLOAT ? v->f : v->kind == INT && v->digits ? strtod(v->digits, NULL) : v->kind == COMPLEX ? v->complex_parts[0] : (double)v->i,
+        double parts[2] = {v->kind == FLOAT              ? v->f
+                           : v->kind == INT && v->digits ? strtod(v->digits, NULL)
+                           : v->kind == COMPLEX          ? v->complex_parts[0]
+                                                         : (double)v->i,
                            v->kind == COMPLEX ? v->complex_parts[1] : 0};
         size_t bytes = as == COMPLEX ? 16 : 8;
         memcpy(*at, parts, bytes);
@@ -331,8 +385,10 @@ tn_array *operand(call *c, int i, int first, int last)
             if (c->slot[k] && c->slot[k]->kind == ARRAY) other = tn_dtype_of(c->slot[k]->array);
         if (other == TN_UINT64) return beyond(c, v);
         if (tn_dtype_is_float(other) || tn_dtype_is_complex(other)) return tn_weak_float(strtod(v->digits, NULL));
-        static const char *const comparisons[] = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
-        for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons; k++) /* any integer compares: one beyond all is like the last */
+        static const char *const comparisons[] = {"less",          "less_equal", "greater",
+                                                  "greater_equal", "equal",      "not_equal"};
+        for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons;
+             k++) /* any integer compares: one beyond all is like the last */
             if (!strcmp(c->row->name, comparisons[k]) && other != TN_INT64) return tn_weak_int(v->i);
         refuse(c, "%s does not fit %s", v->digits, tn_dtype_name(other));
     }
@@ -378,9 +434,11 @@ void check_assigned(call *c, const value *v, tn_dtype to)
     if (v->kind == LIST)
         for (int k = 0; k < v->list.count; k++) check_assigned(c, &v->list.item[k], to);
     if (v->kind == FLOAT && whole && !isfinite(v->f)) refuse(c, "%g cannot be an integer", v->f);
-    if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL) refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
+    if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL)
+        refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
     if (v->kind == FLOAT && whole && (fabs(v->f) >= 0x1p64 || !numpy_1)) { /* made an int first */
-        double least = tn_dtype_name(to)[0] == 'i' ? -ldexp(1, 8 * (int)tn_dtype_size(to) - 1) : 0, most = ldexp(1, 8 * (int)tn_dtype_size(to) - (least < 0));
+        double least = tn_dtype_name(to)[0] == 'i' ? -ldexp(1, 8 * (int)tn_dtype_size(to) - 1) : 0,
+               most = ldexp(1, 8 * (int)tn_dtype_size(to) - (least < 0));
         if (!(trunc(v->f) >= least && trunc(v->f) < most)) refuse(c, "%g does not fit %s", v->f, tn_dtype_name(to));
     }
     if (v->kind != INT || !whole || (numpy_1 && !v->digits)) return;
@@ -390,5 +448,6 @@ void check_assigned(call *c, const value *v, tn_dtype to)
     errno = 0;
     if (v->digits) (void)strtoull(v->digits, NULL, 10);
     bool beyond_all = v->digits && (to != TN_UINT64 || *v->digits == '-' || errno);
-    if (beyond_all || (!v->digits && (v->i > most || v->i < (is_signed ? -most - 1 : 0)))) refuse(c, "%lld does not fit %s", v->i, tn_dtype_name(to));
+    if (beyond_all || (!v->digits && (v->i > most || v->i < (is_signed ? -most - 1 : 0))))
+        refuse(c, "%lld does not fit %s", v->i, tn_dtype_name(to));
 }

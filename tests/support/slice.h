@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A long test as several processes side by side: each makes every n-th of its checks, the k-th, as TANSO_TEST_SLICE="k/n" says
- * (tests/CMakeLists.txt sets it; without it a test makes all its checks). */
+/* A long test as several processes side by side: each makes every n-th of its checks, the k-th, as
+ * TANSO_TEST_SLICE="k/n" says (tests/CMakeLists.txt sets it; without it a test makes all its checks). */
 #ifndef TN_TESTS_SLICE_H
 #define TN_TESTS_SLICE_H
 

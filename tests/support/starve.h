@@ -33,8 +33,8 @@ static inline void starve_checked(const char *name, starve_scenario run, void (*
         tn_status status = run(user);
         long made = tn__fail_allocation_after(-1);
         if (tn_live_arrays() != arrays || tn_memory_stats(test_device()).used != bytes)
-            fail_msg("%s, allocation %ld: %zu arrays and %zu bytes before, %zu and %zu after: %s", name, n, arrays, bytes,
-                     tn_live_arrays(), tn_memory_stats(test_device()).used, tn_error());
+            fail_msg("%s, allocation %ld: %zu arrays and %zu bytes before, %zu and %zu after: %s", name, n, arrays,
+                     bytes, tn_live_arrays(), tn_memory_stats(test_device()).used, tn_error());
         if (status != TN_OK && (tn_error_code() != TN_ERR_MEMORY || !strstr(tn_error(), "memory")))
             fail_msg("%s, allocation %ld: %s, and the message is '%s'", name, n, tn_status_name(status), tn_error());
         failures += status != TN_OK;

@@ -46,8 +46,8 @@ typedef struct run {
     tn_meter *meter;
 } run;
 
-/* The loop of a user: epochs of minibatches, the last one shorter; what is read now and then is read at other steps than what
- * is computed anyway. */
+/* The loop of a user: epochs of minibatches, the last one shorter; what is read now and then is read at other steps
+ * than what is computed anyway. */
 static void train(run *r, long steps)
 {
     for (long done = 0; done < steps;) {
@@ -77,7 +77,8 @@ static void test_memory_is_flat(void **state)
     r.meter = tn_meter_new(test_device());
     train(&r, steps / 10);
     long resident = resident_kilobytes();
-    size_t arrays = tn_live_arrays(), used = tn_memory_stats(test_device()).used, cached = tn_memory_stats(test_device()).cached;
+    size_t arrays = tn_live_arrays(), used = tn_memory_stats(test_device()).used,
+           cached = tn_memory_stats(test_device()).cached;
     uint64_t misses = tn_engine_stats().plan_misses;
     tn__fail_allocation_after(-1);
     train(&r, steps);

@@ -43,7 +43,8 @@ static void test_no_device(void **state)
     tn_meter_free(meter);
 }
 
-/* In a training loop the total is computed by the step, with no evaluation of its own, and the graph of a loss is let go. */
+/* In a training loop the total is computed by the step, with no evaluation of its own, and the graph of a loss is let
+ * go. */
 static void test_in_a_loop(void **state)
 {
     (void)state;
@@ -53,15 +54,16 @@ static void test_in_a_loop(void **state)
     tn_meter *before = tn_meter_new(test_device()), *after = tn_meter_new(test_device());
     double mean = 0;
     for (int i = 0; i < 10; i++) TN_SCOPE {
-        tn_array *loss = tn_mean_squared_error(tn_forward(net, tn_ones_with(TN_SHAPE(4, 3), NULL)), tn_zeros_with(TN_SHAPE(4, 2), NULL));
-        uint64_t evaluations = tn_engine_stats().evaluations;
-        assert_int_equal(tn_backward(loss), TN_OK);
-        tn_meter_add(before, loss, 4);
-        assert_int_equal(tn_step(optimizer), TN_OK);
-        tn_meter_add(after, loss, 4);
-        if (i > 1)
-            assert_int_equal(tn_engine_stats().evaluations, evaluations + 1);
-        mean += tn_item(loss) / 10;
+            tn_array *loss = tn_mean_squared_error(tn_forward(net, tn_ones_with(TN_SHAPE(4, 3), NULL)),
+                                                   tn_zeros_with(TN_SHAPE(4, 2), NULL));
+            uint64_t evaluations = tn_engine_stats().evaluations;
+            assert_int_equal(tn_backward(loss), TN_OK);
+            tn_meter_add(before, loss, 4);
+            assert_int_equal(tn_step(optimizer), TN_OK);
+            tn_meter_add(after, loss, 4);
+            if (i > 1)
+                assert_int_equal(tn_engine_stats().evaluations, evaluations + 1);
+            mean += tn_item(loss) / 10;
     }
     assert_float_equal(tn_meter_take(before), mean, 1e-6);
     assert_float_equal(tn_meter_take(after), mean, 1e-6);

@@ -31,7 +31,8 @@ static bool terminal_open(terminal *t, int columns)
     return t->stream && ioctl(slave, TIOCSWINSZ, &size) == 0;
 }
 
-/* What has been written to it, "" if nothing: all before a mark, as the kernel hands a terminal's text over when it has time. */
+/* What has been written to it, "" if nothing: all before a mark, as the kernel hands a terminal's text over when it has
+ * time. */
 static const char *terminal_text(terminal *t)
 {
     static char text[4096];

@@ -162,7 +162,8 @@ static void test_outputs_that_fit(void **state)
     for (int i = 0; i < 2; i++) {
         const char *out = test_path(folder, rows[i].dataset);
         for (int epochs = 1; epochs < 3; epochs++)
-            assert_done(train(rows[i].dataset, NULL, .model = "linear:8 relu linear:*", .epochs = epochs, .out = out, .resume = true));
+            assert_done(train(rows[i].dataset, NULL, .model = "linear:8 relu linear:*", .epochs = epochs, .out = out,
+                              .resume = true));
         tn_archive *archive = tn_archive_load(test_path(out, "model.safetensors"));
         assert_string_equal(tn_archive_text(archive, "tanso.model"), rows[i].model);
         tn_archive_free(archive);
