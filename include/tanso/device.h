@@ -10,6 +10,18 @@
 
 #include <tanso/base.h>
 
+/* What tn_device_of takes beside arrays; the headers of these say what they are. */
+struct tn_archive;
+struct tn_batch;
+struct tn_dataset;
+struct tn_event;
+struct tn_generator;
+struct tn_layer;
+struct tn_loader;
+struct tn_meter;
+struct tn_optimizer;
+struct tn_stream;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -65,8 +77,32 @@ TN_API void tn__device_leave(tn__device_guard *guard);
 #define TN_ON_DEVICE(where) TN__BLOCK(device, tn__device_enter(where))
 #endif
 
-/* The device x is on. Zero device for an error array. */
+/*
+ * Where something is: tn_device_of(x) takes an array, or anything else that one of the functions below is for, by a pointer,
+ * const or not; in C it chooses by the pointer's type, in C++ it is overloaded. What is bound to no device gives the zero
+ * device, which in options is the thread's current one: so does what could not be made (an error array, an error layer; its
+ * error was latched then). NULL is TN_ERR_VALUE, and the zero device.
+ */
 TN_API tn_device tn_device_of(const tn_array *x);
+/* The one device of all parameters of a layer and its children. While there are none yet, or none at all: where tn_layer_to
+ * sent the layer, else the zero device, as it goes where its first input is. Parameters on several devices are
+ * TN_ERR_DEVICE, whose message names two of them, and the zero device: ask tn_param's arrays then. */
+TN_API tn_device tn_layer_device(const struct tn_layer *layer);
+/* That of the layer: an optimizer's state lies with the parameters. */
+TN_API tn_device tn_optimizer_device(const struct tn_optimizer *optimizer);
+/* Where a loader's minibatches are, wherever its dataset lies; a dataset is in the host's memory: the CPU. */
+TN_API tn_device tn_loader_device(const struct tn_loader *loader);
+TN_API tn_device tn_batch_device(const struct tn_batch *batch);
+TN_API tn_device tn_dataset_device(const struct tn_dataset *dataset);
+/* The device it was made for. */
+TN_API tn_device tn_meter_device(const struct tn_meter *meter);
+/* The zero device: a generator is two numbers, and each call makes its random numbers where it is asked to. */
+TN_API tn_device tn_generator_device(const struct tn_generator *generator);
+/* The one device of all its arrays, as a layer's; the zero device of an empty one. */
+TN_API tn_device tn_archive_device(const struct tn_archive *archive);
+TN_API tn_device tn_stream_device(const struct tn_stream *stream);
+TN_API tn_device tn_event_device(const struct tn_event *event);
+
 /* x on another device, copied at once (x itself, as a new handle, when it is there already). */
 TN_API tn_array *tn_to(const tn_array *x, tn_device device);
 /* The same to the CPU; to a GPU: the current device if it is one, else cuda:0. */
@@ -131,5 +167,29 @@ typedef enum tn_matmul_precision {
 
 #ifdef __cplusplus
 }
+
+inline tn_device tn_device_of(const struct tn_layer *x) { return tn_layer_device(x); }
+inline tn_device tn_device_of(const struct tn_optimizer *x) { return tn_optimizer_device(x); }
+inline tn_device tn_device_of(const struct tn_loader *x) { return tn_loader_device(x); }
+inline tn_device tn_device_of(const struct tn_batch *x) { return tn_batch_device(x); }
+inline tn_device tn_device_of(const struct tn_dataset *x) { return tn_dataset_device(x); }
+inline tn_device tn_device_of(const struct tn_meter *x) { return tn_meter_device(x); }
+inline tn_device tn_device_of(const struct tn_generator *x) { return tn_generator_device(x); }
+inline tn_device tn_device_of(const struct tn_archive *x) { return tn_archive_device(x); }
+inline tn_device tn_device_of(const struct tn_stream *x) { return tn_stream_device(x); }
+inline tn_device tn_device_of(const struct tn_event *x) { return tn_event_device(x); }
+#endif
+
+#ifndef TN_NO_MACROS
+#ifdef __cplusplus
+#define tn_device_of(...) TN_HERE(tn_device_of(__VA_ARGS__))
+#else
+#define TN__DEVICE_OF(kind) struct tn_##kind *: tn_##kind##_device, const struct tn_##kind *: tn_##kind##_device
+#define tn_device_of(x) \
+    (tn__at(__FILE__, __LINE__), \
+     _Generic((x), TN__DEVICE_OF(layer), TN__DEVICE_OF(optimizer), TN__DEVICE_OF(loader), TN__DEVICE_OF(batch), \
+              TN__DEVICE_OF(dataset), TN__DEVICE_OF(meter), TN__DEVICE_OF(generator), TN__DEVICE_OF(archive), \
+              TN__DEVICE_OF(stream), TN__DEVICE_OF(event), default: tn_device_of))(x)
+#endif
 #endif
 #endif

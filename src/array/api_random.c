@@ -6,6 +6,7 @@
  * integers). Streams of successive calls thus never overlap.
  */
 #include <tanso/array.h>
+#include <tanso/device.h>
 #include <tanso/random.h>
 
 #include <math.h>
@@ -24,6 +25,13 @@ void tn_seed(uint64_t seed)
 tn_generator *tn_default_generator(void)
 {
     return &thread_generator;
+}
+
+tn_device tn_generator_device(const tn_generator *generator)
+{
+    if (!generator)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a generator, got NULL");
+    return (tn_device){0};
 }
 
 tn__draw tn__draw_new(const char *operation, tn_shape shape, tn_dtype default_dtype,

@@ -54,6 +54,8 @@ void tn_strides_of(const tn_array *x, int64_t strides[TN_MAX_NDIM])
 
 tn_device tn_device_of(const tn_array *x)
 {
+    if (!x)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected an array, got NULL");
     return x && x->node->device ? x->node->device->id : (tn_device){0};
 }
 

@@ -3,6 +3,7 @@
 #include "data/dataset.h"
 
 #include <string.h>
+#include <tanso/device.h>
 #include "core/memory.h"
 
 static tn_dataset out_of_memory = {.is_static = true};
@@ -92,6 +93,13 @@ void tn_dataset_free(tn_dataset *dataset)
     if (dataset->error)
         tn__error_release(dataset->error);
     tn__free(dataset);
+}
+
+tn_device tn_dataset_device(const tn_dataset *dataset)
+{
+    if (!dataset)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a dataset, got NULL");
+    return dataset && dataset->x ? tn_device_of(dataset->x) : (tn_device){0};
 }
 
 tn_status tn_dataset_status(const tn_dataset *dataset)

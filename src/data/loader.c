@@ -6,6 +6,7 @@
  * Minibatches in order need no gathering: on the CPU they are views of the dataset.
  */
 #include <string.h>
+#include <tanso/device.h>
 #include "core/memory.h"
 #include "core/log.h"
 #include "data/batches.h"
@@ -134,6 +135,21 @@ tn_status tn_loader_status(const tn_loader *loader)
     if (loader->is_static)
         return TN_ERR_MEMORY;
     return loader->error ? tn__error_status(loader->error) : TN_OK;
+}
+
+tn_device tn_loader_device(const tn_loader *loader)
+{
+    if (!loader)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a loader, got NULL");
+    return loader && loader->device ? loader->device->id : (tn_device){0};
+}
+
+tn_device tn_batch_device(const tn_batch *batch)
+{
+    if (!batch || !batch->x)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a minibatch of tn_loader_next, got %s",
+                 batch ? "an empty one" : "NULL");
+    return batch && batch->x ? tn_device_of(batch->x) : (tn_device){0};
 }
 
 int64_t tn_loader_length(const tn_loader *loader) { return loader->batches.length; }

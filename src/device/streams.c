@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams and events: the backend's where it has some; else work is done when its call returns, and an event is a moment. */
 #include <math.h>
+#include <tanso/device.h>
 #include <tanso/stream.h>
 #include <time.h>
 
@@ -60,6 +61,13 @@ void tn_stream_free(tn_stream *stream)
     if (ops)
         ops->stream_free(stream->device, stream->handle);
     tn__free(stream);
+}
+
+tn_device tn_stream_device(const tn_stream *stream)
+{
+    if (!stream)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a stream, got NULL");
+    return stream ? stream->device->id : (tn_device){0};
 }
 
 tn_status tn_stream_synchronize(tn_stream *stream)
@@ -129,6 +137,13 @@ tn_event *tn_event_new(tn_device device)
         return NULL;
     }
     return event;
+}
+
+tn_device tn_event_device(const tn_event *event)
+{
+    if (!event)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected an event, got NULL");
+    return event ? event->device->id : (tn_device){0};
 }
 
 void tn_event_free(tn_event *event)

@@ -3,6 +3,7 @@
 #include "io/archive.h"
 
 #include <string.h>
+#include <tanso/device.h>
 #include "core/hash.h"
 #include "core/memory.h"
 #include "io/formats.h"
@@ -163,6 +164,28 @@ tn_array *tn_archive_array(const tn_archive *archive, int i)
     if (in_range(archive, i))
         return archive->entries[i].array;
     return tn__leave_error(tn__enter());
+}
+
+tn_device tn_archive_device(const tn_archive *archive)
+{
+    if (!archive)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected an archive, got NULL");
+    if (!archive || archive->count == 0)
+        return (tn_device){0};
+    const tn__archive_entry *first = &archive->entries[0];
+    tn_device device = tn_device_of(first->array);
+    for (size_t i = 1; i < archive->count; i++) {
+        const tn__archive_entry *entry = &archive->entries[i];
+        tn_device other = tn_device_of(entry->array);
+        if (tn_device_equal(device, other))
+            continue;
+        tn__fail(TN_ERR_DEVICE, "device_of",
+                 "the archive's arrays are on several devices: '%s' is on %s, '%s' on %s; ask one of them "
+                 "(tn_archive_find)",
+                 first->name, tn_device_name(device), entry->name, tn_device_name(other));
+        return (tn_device){0};
+    }
+    return device;
 }
 
 tn_array *tn_archive_find(const tn_archive *archive, const char *name)

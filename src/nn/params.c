@@ -5,6 +5,7 @@
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
+#include <tanso/device.h>
 #include "autograd/backward.h"
 #include "engine/engine.h"
 
@@ -154,6 +155,39 @@ int64_t tn_param_total(const tn_layer *layer)
     for (int i = 0; i < count; i++)
         total += items[i].value->node->shape->size;
     return total;
+}
+
+/* Where tn_layer_to sent a layer without parameters, or the first one below it that it sent anywhere. */
+static tn_device sent_to(const tn_layer *layer)
+{
+    tn_device device = layer->device;
+    for (size_t i = 0; i < layer->child_count && device.kind == TN_DEVICE_DEFAULT; i++)
+        device = sent_to(layer->children[i].layer);
+    return device;
+}
+
+tn_device tn_layer_device(const tn_layer *layer)
+{
+    const tn__param *items;
+    int count;
+    if (!layer)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a layer, got NULL");
+    if (!layer || !tn__layer_flat(layer, &items, &count))
+        return (tn_device){0};
+    if (count == 0)
+        return sent_to(layer);
+    tn_device first = items[0].value->node->device->id;
+    for (int i = 1; i < count; i++) {
+        tn_device other = items[i].value->node->device->id;
+        if (tn_device_equal(first, other))
+            continue;
+        tn__fail(TN_ERR_DEVICE, "device_of",
+                 "the layer's parameters are on several devices: '%s' is on %s, '%s' on %s; ask one of them "
+                 "(tn_param_named), or move all with tn_layer_to",
+                 items[0].path, tn_device_name(first), items[i].path, tn_device_name(other));
+        return (tn_device){0};
+    }
+    return first;
 }
 
 /* ---- doing something to all ---- */

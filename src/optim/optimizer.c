@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tanso/device.h>
 #include "nn/layer.h"
 
 /* ---- settings ---- */
@@ -123,6 +124,13 @@ void tn_optimizer_free(tn_optimizer *optimizer)
     if (optimizer->error)
         tn__error_release(optimizer->error);
     tn__free(optimizer);
+}
+
+tn_device tn_optimizer_device(const tn_optimizer *optimizer)
+{
+    if (!optimizer)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected an optimizer, got NULL");
+    return optimizer && optimizer->layer ? tn_layer_device(optimizer->layer) : (tn_device){0};
 }
 
 tn_status tn_optimizer_status(const tn_optimizer *optimizer)

@@ -42,6 +42,13 @@ tn_meter *tn_meter_new(tn_device device)
     return meter;
 }
 
+tn_device tn_meter_device(const tn_meter *meter)
+{
+    if (!meter)
+        tn__fail(TN_ERR_VALUE, "device_of", "expected a meter, got NULL");
+    return meter ? meter->device : (tn_device){0};
+}
+
 void tn_meter_free(tn_meter *meter)
 {
     if (!meter || meter->is_static)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh CMAKE BUILD CC SOURCE GENERATOR: installs into a fresh folder and builds a program against
+# install.sh CMAKE BUILD CC SOURCE GENERATOR [CXX]: installs into a fresh folder and builds programs against
 # that copy, by pkg-config and by find_package; then moves the copy and runs the command from its new place.
 set -eu
-cmake=$1 build=$2 cc=$3 source=$4 generator=$5
+cmake=$1 build=$2 cc=$3 source=$4 generator=$5 cxx=${6-}
 here=$(dirname "$0")
 work=$build/tests/install
 prefix=$work/prefix
@@ -25,6 +25,14 @@ flags=$(pkg-config --cflags --libs tanso)
 # shellcheck disable=SC2086 # flags are words
 "$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Werror "$here/consumer/main.c" -o "$work/by-pkg-config" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
+
+both() { # compiler flags ...: one program for C and C++
+    # shellcheck disable=SC2086
+    "$@" -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror "$here/consumer/device_of.c" -o "$work/device_of" $flags
+    LD_LIBRARY_PATH=$libdir "$work/device_of"
+}
+both "$cc" -std=c11
+[ -z "$cxx" ] || both "$cxx" -std=c++17 -x c++
 
 "$cmake" -S "$here/consumer" -B "$work/consumer" -G "$generator" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_PREFIX_PATH="$prefix" >"$work/consumer.log"
