@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/number.h"
+
 #define VECTOR_WORK ((int64_t)1 << 21) /* multiplications of a vector's product from which on it is a sum */
 
 typedef struct product {
@@ -20,7 +22,7 @@ static void TN_PRINTF(4, 5) fail_shapes(const char *operation, const tn__shape *
     char first[TN__SHAPE_TEXT], second[TN__SHAPE_TEXT], reason[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(reason, sizeof reason, format, args);
+    tn__vprint_into(reason, sizeof reason, format, args);
     va_end(args);
     tn__fail(TN_ERR_SHAPE, operation, "shapes %s and %s: %s",
              tn__shape_text(a->ndim, a->dim, first), tn__shape_text(b->ndim, b->dim, second),

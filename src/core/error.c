@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/number.h"
 
 struct tn__error {
     _Atomic uint32_t references;
@@ -113,7 +114,7 @@ static int compose(char *buffer, size_t capacity, const char *operation, const c
 #define REST buffer + (length < capacity ? length : 0), (length < capacity ? capacity - length : 0)
     if (operation && *operation)
         length += (size_t)snprintf(REST, "%s: ", operation);
-    int text = vsnprintf(REST, format, args);
+    int text = tn__vprint_into(REST, format, args);
     length += text > 0 ? (size_t)text : 0;
     if (state.file)
         length += (size_t)snprintf(REST, " (%s:%d)", basename_of(state.file), state.line);

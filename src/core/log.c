@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
+
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 /* TANSO_LOG is read once: tn__log_enabled guards hot places. */
@@ -42,7 +44,7 @@ void tn__log(tn__log_level level, const char *room, const char *format, ...)
     char text[1024]; /* one write a line, so that the lines of threads do not mix; longer ones are cut */
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    tn__vprint_into(text, sizeof text, format, args);
     va_end(args);
     fprintf(stderr, "tanso: %s: %s: %s\n", level_names[level], room, text);
 }

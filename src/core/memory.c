@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/number.h"
+
 #define ALIGNMENT 64
 /* Blocks from here on are made of huge pages where the system has them: a first touch then costs one fault a 2 MiB
  * instead of 512. */
@@ -78,11 +80,11 @@ char *tn__vformat(const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
+    int length = tn__vprint_into(NULL, 0, format, again);
     va_end(again);
     char *text = length < 0 ? NULL : tn__alloc((size_t)length + 1);
     if (text)
-        vsnprintf(text, (size_t)length + 1, format, args);
+        tn__vprint_into(text, (size_t)length + 1, format, args);
     return text;
 }
 
@@ -138,7 +140,7 @@ void tn__text_addf(tn__text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = tn__vprint_into(NULL, 0, format, args);
     va_end(args);
     if (length < 0) {
         text->failed = true;
@@ -147,7 +149,7 @@ void tn__text_addf(tn__text *text, const char *format, ...)
     if (!text_reserve(text, (size_t)length))
         return;
     va_start(args, format);
-    vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
+    tn__vprint_into(text->data + text->length, (size_t)length + 1, format, args);
     va_end(args);
     text->length += (size_t)length;
 }

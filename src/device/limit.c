@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/number.h"
 #include "device/allocator.h"
 #include "device/registry.h"
 
@@ -11,7 +12,7 @@ size_t tn__parse_bytes(const char *text, size_t total)
 {
     static const char suffixes[] = "KMGT";
     char *end;
-    double value = strtod(text, &end);
+    double value = tn__read_double(text, &end);
     if (end == text || !(value > 0))
         return 0;
     double scale = 1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/number.h"
 #include "io/formats.h"
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -224,11 +225,7 @@ static int print_element(const table *t, const char *element, char text[64])
     memcpy(value.bytes, element, tn_dtype_size(dtype));
     if (tn_dtype_is_float(dtype)) {
         int digits = t->opts->digits ? t->opts->digits : enough_digits[dtype];
-        int length = snprintf(text, 64, "%.*g", digits, tn__scalar_to_double(value, dtype));
-        char *comma = strchr(text, ','); /* of a locale */
-        if (comma)
-            *comma = '.';
-        return length;
+        return tn__print_into(text, 64, "%.*g", digits, tn__scalar_to_double(value, dtype));
     }
     if (dtype == TN_UINT64)
         return snprintf(text, 64, "%llu", (unsigned long long)value.bits);

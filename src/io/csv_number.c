@@ -6,21 +6,15 @@
 #include "io/csv.h"
 
 #include <ctype.h>
-#include <locale.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "core/number.h"
 
 #define LONGEST 512 /* characters of a number: more digits than any double has */
 
-static locale_t c_locale;
-
-static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
-
 static bool by_library(const char *begin, const char *end, double *value)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     char text[LONGEST + 1], *stop;
     size_t length = (size_t)(end - begin);
     if (length == 0 || length > LONGEST || memchr(begin, 0, length) || isspace((unsigned char)*begin))
@@ -29,8 +23,7 @@ static bool by_library(const char *begin, const char *end, double *value)
     text[length] = 0;
     if (strpbrk(text, "xXpP")) /* no hexadecimal */
         return false;
-    pthread_once(&once, make_locale);
-    *value = c_locale ? strtod_l(text, &stop, c_locale) : strtod(text, &stop);
+    *value = tn__read_double(text, &stop);
     return stop == text + length;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
+
 #define MAX_ARGUMENTS 2
 
 typedef struct word_row {
@@ -106,7 +108,7 @@ static bool read_number(const char *text, bool whole, double *number)
     char *end;
     if (!*text || strchr(BLANKS, *text))
         return false;
-    *number = strtod(text, &end);
+    *number = tn__read_double(text, &end);
     return !*end && isfinite(*number) && (!whole || (*number == floor(*number) && fabs(*number) < 0x1p53));
 }
 

@@ -7,6 +7,7 @@
 
 #include "array/build_parts.h"
 #include "core/memory.h"
+#include "core/number.h"
 
 tn_array *tn__composed(tn_array *result)
 {
@@ -69,7 +70,7 @@ tn_array *tn__refused(tn_status code, const char *operation, const char *format,
     char reason[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
+    tn__vprint_into(reason, sizeof reason, format, arguments);
     va_end(arguments);
     tn__call call = tn__enter();
     tn__fail(code, operation, "%s", reason);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
+
 static const char operation[] = "optimizer_parse";
 
 static const tn__optimizer_rule *find_rule(const char *name)
@@ -70,7 +72,7 @@ static bool read_settings(const tn__optimizer_rule *rule, char *text, tn_optimiz
             tn__fail(TN_ERR_VALUE, operation, "%s is given twice", item);
             return false;
         }
-        *tn__field_of(set, field) = strtod(equals + 1, &end);
+        *tn__field_of(set, field) = tn__read_double(equals + 1, &end);
         *given |= 1u << field;
         if (*end) {
             tn__fail(TN_ERR_VALUE, operation, "expected a number for %s, got '%s'", item, equals + 1);

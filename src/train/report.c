@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "core/number.h"
 #include "train/run.h"
 
 /* Seconds between two drawings of the bar, and between two plain lines within an epoch. */
@@ -60,7 +61,9 @@ void tn__report_line(tn__report *report, const char *format, ...)
     erase_bar(report);
     va_list args;
     va_start(args, format);
+    locale_t before = tn__c_locale_enter();
     vfprintf(report->stream, format, args);
+    tn__c_locale_leave(before);
     va_end(args);
     fputc('\n', report->stream);
     fflush(report->stream);
@@ -126,7 +129,7 @@ void tn__report_epoch(tn__report *report, const tn_epoch *figures)
     char total[16], accuracy[40] = "", rate[40];
     int width = snprintf(total, sizeof total, "%d", report->epochs);
     if (isfinite(figures->test_accuracy))
-        snprintf(accuracy, sizeof accuracy, "  accuracy %5.2f%%", 100 * figures->test_accuracy);
+        tn__print_into(accuracy, sizeof accuracy, "  accuracy %5.2f%%", 100 * figures->test_accuracy);
     tn__report_line(report, "epoch %*d/%s  train loss %.4f  test loss %.4f%s  %.*f s  %s samples/s", width,
                     figures->epoch, total, figures->train_loss, figures->test_loss, accuracy,
                     figures->seconds < 1 ? 3 : 2, figures->seconds, grouped(figures->samples_per_second, rate));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "nn/layer.h"
 
 #define STATE_PREFIX "optimizer/"
@@ -51,7 +52,7 @@ static tn_status fill_numbers(tn_archive *archive, const tn_optimizer *optimizer
     snprintf(text, sizeof text, "%" PRId64, tn_optimizer_steps(optimizer));
     if (status == TN_OK)
         status = tn_archive_set_text(archive, KEY_STEPS, text);
-    snprintf(text, sizeof text, "%.17g", tn_optimizer_lr(optimizer));
+    tn__print_into(text, sizeof text, "%.17g", tn_optimizer_lr(optimizer));
     if (status == TN_OK)
         status = tn_archive_set_text(archive, KEY_RATE, text);
     snprintf(text, sizeof text, "%" PRId64, tn_loader_epoch(loader));
@@ -95,7 +96,7 @@ static tn_status read_numbers(const tn_archive *archive, const char *file, numbe
     if (!text || sscanf(text, "%" SCNd64, &read->epoch) != 1 || read->epoch < 0)
         return missing(file, KEY_EPOCH);
     text = tn_archive_text(archive, KEY_RATE);
-    read->rate = text ? strtod(text, &rest) : 0;
+    read->rate = text ? tn__read_double(text, &rest) : 0;
     return text && rest != text && !*rest ? TN_OK : missing(file, KEY_RATE);
 }
 
