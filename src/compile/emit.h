@@ -100,16 +100,16 @@ void tn__print_nest(tn__printer *p);
 
 /* ---- statements (emit_nest.c) ---- */
 
-#define EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
+#define TN__EXTENT(l) (1 + (l)) /* where the extent of a loop is in n[]: behind the number of items */
 
-enum { NOWHERE, ITEM, FIRST_SCOPE }; /* where an expression has its variable */
+enum { TN__SCOPE_NONE, TN__SCOPE_ITEM, TN__SCOPE_FIRST }; /* where an expression has its variable */
 
 /* For each plain reduction of a level: a statement. */
-#define EACH_PLAIN(p, r, lvl) \
+#define TN__EACH_PLAIN(p, r, lvl) \
     for (int r = 0; r < (p)->nest->reduction_count; r++) \
         if ((p)->nest->reduction[r].level == (lvl) && !(tn__ops[(p)->nest->reduction[r].op].props & TN_ARG))
 /* And each one that gives a position. */
-#define EACH_POSITION(p, r, lvl) \
+#define TN__EACH_POSITION(p, r, lvl) \
     for (int r = 0; r < (p)->nest->reduction_count; r++) \
         if ((p)->nest->reduction[r].level == (lvl) && tn__ops[(p)->nest->reduction[r].op].props & TN_ARG)
 

@@ -50,10 +50,10 @@ static int tile_columns(const tn__nest *n, int tiled)
 static void open_tiles(tn__printer *p, int tiled, int last)
 {
     uint32_t others = tn__nest_loops(p->nest) & ~(1u << last) & ~(1u << tiled);
-    tn__line(p, "const tn_i64 tiles = (n[%d] + %d) / %d, row = item / n[%d];", EXTENT(tiled), TILE_ROWS - 1, TILE_ROWS,
-             EXTENT(p->nest->loop_count));
+    tn__line(p, "const tn_i64 tiles = (n[%d] + %d) / %d, row = item / n[%d];", TN__EXTENT(tiled), TILE_ROWS - 1, TILE_ROWS,
+             TN__EXTENT(p->nest->loop_count));
     tn__line(p, "const tn_i64 r0 = row %% tiles * %d;", TILE_ROWS);
-    tn__line(p, "const tn_i64 r1 = r0 + %d < n[%d] ? r0 + %d : n[%d];", TILE_ROWS, EXTENT(tiled), TILE_ROWS, EXTENT(tiled));
+    tn__line(p, "const tn_i64 r1 = r0 + %d < n[%d] ? r0 + %d : n[%d];", TILE_ROWS, TN__EXTENT(tiled), TILE_ROWS, TN__EXTENT(tiled));
     if (others) {
         tn__line(p, "const tn_i64 rest = row / tiles;");
         tn__emit_decode(p, others, "rest");
@@ -99,14 +99,14 @@ static void emit_elementwise(tn__printer *p)
     p->vector_loop = last;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     if (last >= 0) {
-        tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", EXTENT(n->loop_count), EXTENT(n->loop_count + 1));
-        tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", EXTENT(n->loop_count + 1),
-             EXTENT(last), EXTENT(n->loop_count + 1), EXTENT(last));
+        tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", TN__EXTENT(n->loop_count), TN__EXTENT(n->loop_count + 1));
+        tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", TN__EXTENT(n->loop_count + 1),
+             TN__EXTENT(last), TN__EXTENT(n->loop_count + 1), TN__EXTENT(last));
     }
     if (tiled >= 0) {
         open_tiles(p, tiled, last);
     } else if (last > 0) {
-        tn__line(p, "const tn_i64 row = item / n[%d];", EXTENT(n->loop_count));
+        tn__line(p, "const tn_i64 row = item / n[%d];", TN__EXTENT(n->loop_count));
         tn__emit_decode(p, tn__nest_loops(n) & ~inner, "row");
     }
     for (int s = 0; s < n->store_count; s++)

@@ -107,13 +107,13 @@ static void each_column(tn__printer *p)
 static void block_sums(tn__printer *p, int level)
 {
     int c = p->vector_loop;
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
     open_rows(p, "b", "e");
     each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "part%d[x%d - l0] = %s(part%d[x%d - l0], v%d);", r, c, tn__emit_function(p, r), r, c,
              p->nest->reduction[r].arg);
     tn__line(p, "}");
@@ -122,19 +122,19 @@ static void block_sums(tn__printer *p, int level)
 
 static void declare_parts(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s part%d[%d];", tn__emit_type(p, r), r, most_columns(p->nest));
 }
 
 static void begin_sums(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS a%d[w + c] = %s;", r, tn__emit_identity(p, r));
 }
 
 static void round_sums(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         if (*tn__emit_rounding(p, r))
             tn__line(p, "TN_COLUMNS a%d[w + c] = %s(a%d[w + c]);", r, tn__emit_rounding(p, r), r);
 }
@@ -147,7 +147,7 @@ static void column_sums(tn__printer *p, int level)
     tn__line(p, "for (tn_i64 b = 0; b < R; b += %d) {", TN__REDUCE_OUTER_BLOCK);
     tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
     block_sums(p, level);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS a%d[w + c] = R > %d ? %s(a%d[w + c], part%d[w + c]) : part%d[w + c];", r,
              TN__REDUCE_OUTER_BLOCK, tn__emit_function(p, r), r, r, r);
     tn__line(p, "}");
@@ -253,7 +253,7 @@ static void column_pieces(tn__printer *p)
     tn__line(p, "const tn_i64 segment = item / blocks %% segments, row = item / blocks / segments;");
     tn__line(p, "const tn_i64 b = segment * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK,
              TN__REDUCE_OUTER_BLOCK);
-    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
+    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
     tn__emit_decode(p, outer_loops(p), "row");
     declare_results(p);
     declare_parts(p, 0);
@@ -288,9 +288,9 @@ static void column_results(tn__printer *p)
         if (tn__c_is_position(n, r, 0))
             begin_positions(p, r);
     tn__line(p, "for (tn_i64 segment = 0; segment < segments; segment++) {");
-    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", EXTENT(c));
+    tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
     each_column(p);
-    EACH_PLAIN(p, r, 0)
+    TN__EACH_PLAIN(p, r, 0)
         tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
              c);
     for (int r = 0; r < n->reduction_count; r++)
@@ -313,10 +313,10 @@ void tn__c_emit_columns(tn__printer *p)
     tn__nest *n = p->nest;
     int c = p->vector_loop = n->loop_count - 1;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
-    tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", EXTENT(c));
+    tn__line(p, "const tn_i64 block = n[%d] >= %d ? %d : %d;", TN__EXTENT(c), WIDE, most_columns(n), FEW_COLUMNS);
+    tn__line(p, "const tn_i64 blocks = (n[%d] + block - 1) / block;", TN__EXTENT(c));
     tn__line(p, "const tn_i64 l0 = item %% blocks * block;");
-    tn__line(p, "const tn_i64 l1 = l0 + block < n[%d] ? l0 + block : n[%d];", EXTENT(c), EXTENT(c));
+    tn__line(p, "const tn_i64 l1 = l0 + block < n[%d] ? l0 + block : n[%d];", TN__EXTENT(c), TN__EXTENT(c));
     tn__line(p, "const int width = (int)(l1 - l0);");
     tn__emit_extent(p);
     of_part[n->part](p);

@@ -15,7 +15,7 @@ static void combine_lanes(tn__printer *p, int level)
 {
     tn__emit_scope(p);
     tn__emit_element(p, level);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "lane%d[j] = %s(lane%d[j], v%d);", r, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
 }
 
@@ -34,7 +34,7 @@ static void halve(tn__printer *p, int level, const char *lanes, int count)
     for (int h = count / 2; h; h /= 2) {
         tn__line(p, "TN_LANES");
         tn__line(p, "for (int j = 0; j < %d; j++) {", h);
-        EACH_PLAIN(p, r, level)
+        TN__EACH_PLAIN(p, r, level)
             tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + %d]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r, h);
         tn__line(p, "}");
     }
@@ -45,9 +45,9 @@ static void lanes_of_one_round(tn__printer *p, int level)
 {
     int last = p->nest->loop_count - 1;
     char rounds[32];
-    snprintf(rounds, sizeof rounds, "r / n[%d]", EXTENT(last));
-    tn__line(p, "const tn_i64 inside = r %% n[%d];", EXTENT(last));
-    tn__line(p, "if (inside + %d <= n[%d]) {", TN__REDUCE_LANES, EXTENT(last));
+    snprintf(rounds, sizeof rounds, "r / n[%d]", TN__EXTENT(last));
+    tn__line(p, "const tn_i64 inside = r %% n[%d];", TN__EXTENT(last));
+    tn__line(p, "if (inside + %d <= n[%d]) {", TN__REDUCE_LANES, TN__EXTENT(last));
     tn__emit_decode(p, p->nest->reduced & ~(1u << last), rounds);
     p->vector_loop = last;
     tn__line(p, "TN_LANES");
@@ -67,7 +67,7 @@ static void block_lanes(tn__printer *p, int level)
     bool one = __builtin_popcount(reduced) == 1;
     int lanes = lanes_of(p->nest);
     tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "}");
     tn__line(p, "tn_i64 r = b;");
@@ -99,7 +99,7 @@ static void block_lanes(tn__printer *p, int level)
 
 static void declare_lanes(tn__printer *p, int level, const char *lanes)
 {
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s %s%d[%d];", tn__emit_type(p, r), lanes, r, TN__REDUCE_LANES);
 }
 
@@ -107,7 +107,7 @@ static void begin_totals(tn__printer *p, int level)
 {
     declare_lanes(p, level, "total");
     tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "total%d[j] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "}");
 }
@@ -115,23 +115,23 @@ static void begin_totals(tn__printer *p, int level)
 /* The reductions' results from t0, t1, ... */
 static void name_results(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level) {
+    TN__EACH_PLAIN(p, r, level) {
         int e = tn__nest_reduced_expr(p->nest, r);
         tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
-        p->nest->expr[e].printed = ITEM;
+        p->nest->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
 
 static void row_sums(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
     tn__line(p, "{");
     declare_lanes(p, level, "lane");
     if (lanes_of(p->nest) < TN__REDUCE_LANES) {
         tn__line(p, "const tn_i64 b = 0, e = R;");
         block_lanes(p, level);
-        EACH_PLAIN(p, r, level)
+        TN__EACH_PLAIN(p, r, level)
             tn__line(p, "t%d = lane%d[0];", r, r);
         tn__line(p, "}");
         name_results(p, level);
@@ -142,14 +142,14 @@ static void row_sums(tn__printer *p, int level)
     tn__line(p, "const tn_i64 e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
     block_lanes(p, level);
     tn__line(p, "const int k = (int)(b / %d %% %d);", TN__REDUCE_BLOCK, TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level) {
+    TN__EACH_PLAIN(p, r, level) {
         tn__line(p, "t%d = lane%d[0];", r, r);
         tn__line(p, "total%d[k] = %s(total%d[k], lane%d[0]);", r, tn__emit_function(p, r), r, r);
     }
     tn__line(p, "}");
     tn__line(p, "if (R > %d) {", TN__REDUCE_BLOCK);
     halve(p, level, "total", TN__REDUCE_LANES);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "t%d = total%d[0];", r, r);
     tn__line(p, "}");
     tn__line(p, "}");
@@ -200,7 +200,7 @@ static void name_positions(tn__printer *p, int level)
         if (tn__c_is_position(p->nest, r, level)) {
             int e = tn__nest_reduced_expr(p->nest, r);
             tn__line(p, "const tn_i64 v%d = at%d;", e, r);
-            p->nest->expr[e].printed = ITEM;
+            p->nest->expr[e].printed = TN__SCOPE_ITEM;
         }
 }
 
@@ -220,9 +220,9 @@ static void pass_without_sums(tn__printer *p, int level, const char *first, cons
     int last = n->loop_count - 1;
     if (__builtin_popcount(n->reduced) > 1) {
         char rounds[32];
-        snprintf(rounds, sizeof rounds, "r / n[%d]", EXTENT(last));
+        snprintf(rounds, sizeof rounds, "r / n[%d]", TN__EXTENT(last));
         tn__line(p, "for (tn_i64 r = %s, after; r < %s; r = after) {", first, end);
-        tn__line(p, "const tn_i64 inside = r %% n[%d], rest = n[%d] - inside;", EXTENT(last), EXTENT(last));
+        tn__line(p, "const tn_i64 inside = r %% n[%d], rest = n[%d] - inside;", TN__EXTENT(last), TN__EXTENT(last));
         tn__line(p, "after = r + rest < %s ? r + rest : %s;", end, end);
         tn__emit_decode(p, n->reduced & ~(1u << last), rounds);
         p->vector_loop = last;
@@ -259,7 +259,7 @@ static void whole_rows(tn__printer *p)
             name_positions(p, level);
         }
     }
-    p->scope = ITEM;
+    p->scope = TN__SCOPE_ITEM;
     tn__emit_stores(p, true, 0);
 }
 
@@ -278,7 +278,7 @@ static void row_blocks(tn__printer *p)
         tn__line(p, "{");
         declare_lanes(p, 0, "lane");
         block_lanes(p, 0);
-        EACH_PLAIN(p, r, 0)
+        TN__EACH_PLAIN(p, r, 0)
             tn__line(p, "p%d[item] = lane%d[0];", n->piece[r][0], r);
         tn__line(p, "}");
     } else if (tn__nest_has_stores(n, 0)) {
@@ -302,11 +302,11 @@ static void row_results(tn__printer *p)
         begin_totals(p, 0);
         tn__line(p, "for (tn_i64 b = 0; b < blocks; b++) {");
         tn__line(p, "const int k = (int)(b %% %d);", TN__REDUCE_LANES);
-        EACH_PLAIN(p, r, 0)
+        TN__EACH_PLAIN(p, r, 0)
             tn__line(p, "total%d[k] = %s(total%d[k], p%d[first + b]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
         tn__line(p, "}");
         halve(p, 0, "total", TN__REDUCE_LANES);
-        EACH_PLAIN(p, r, 0)
+        TN__EACH_PLAIN(p, r, 0)
             tn__line(p, "const %s t%d = total%d[0];", tn__emit_type(p, r), r, r);
         name_results(p, 0);
     }
@@ -318,7 +318,7 @@ static void row_results(tn__printer *p)
                      n->piece[r][0], r, n->piece[r][0], r, n->piece[r][1]);
         }
     name_positions(p, 0);
-    p->scope = ITEM;
+    p->scope = TN__SCOPE_ITEM;
     tn__emit_stores(p, true, 0);
 }
 

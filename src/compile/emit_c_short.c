@@ -98,13 +98,13 @@ static void place(tn__printer *p, bool of_round)
 void tn__c_emit_short(tn__printer *p)
 {
     tn__nest *n = p->nest;
-    int last = last_of(n), row = last - 1, stretches = EXTENT(n->loop_count);
+    int last = last_of(n), row = last - 1, stretches = TN__EXTENT(n->loop_count);
     uint32_t inner = 1u << last | 1u << row;
     p->vector_loop = last;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     tn__line(p, "const tn_i64 s0 = item %% n[%d] * n[%d];", stretches, stretches + 1);
-    tn__line(p, "const tn_i64 s1 = s0 + n[%d] < n[%d] ? s0 + n[%d] : n[%d];", stretches + 1, EXTENT(row), stretches + 1, EXTENT(row));
-    tn__line(p, "const tn_i64 length = n[%d], many = %d / length;", EXTENT(last), TOGETHER);
+    tn__line(p, "const tn_i64 s1 = s0 + n[%d] < n[%d] ? s0 + n[%d] : n[%d];", stretches + 1, TN__EXTENT(row), stretches + 1, TN__EXTENT(row));
+    tn__line(p, "const tn_i64 length = n[%d], many = %d / length;", TN__EXTENT(last), TOGETHER);
     if (tn__nest_loops(n) & ~inner) {
         tn__line(p, "const tn_i64 rest = item / n[%d];", stretches);
         tn__emit_decode(p, tn__nest_loops(n) & ~inner, "rest");

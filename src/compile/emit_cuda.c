@@ -37,7 +37,8 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
 }
 
 /* Calls of a part's nests, one after another. */
-static void call_part(tn__text *text, int count, const tn__nest_call *call, int part, const char *block, const char *blocks)
+static void call_part(tn__text *text, int count, const tn__nest_call *call, int part, const char *block,
+                      const char *blocks)
 {
     bool first = true;
     for (int i = 0; i < count; i++) {
@@ -66,8 +67,8 @@ static void call_parts(tn__text *text, int count, const tn__nest_call *call, con
     }
 }
 
-/* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites does
- * nothing after a failure (see program.h). */
+/* All that a kernel needs comes by value, so that a graph's node holds it: addresses, words, scalars. What overwrites
+ * does nothing after a failure (see program.h). */
 static void entry(tn__text *text, const tn__step *step, int number, int count, const tn__nest_call *call,
                   const tn__part_launch *launch)
 {
@@ -111,12 +112,14 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
 static int threads_of_rows(const tn__capabilities *chip, const tn__cu_form *f)
 {
     int threads = f->threads;
-    while (threads > 32 && threads > f->lanes && f->groups * f->segments * f->lanes <= (int64_t)threads / 2 * chip->multiprocessors)
+    while (threads > 32 && threads > f->lanes &&
+           f->groups * f->segments * f->lanes <= (int64_t)threads / 2 * chip->multiprocessors)
         threads /= 2;
     return threads;
 }
 
-/* A single nest: a block for each group, in which all threads take part, but for tiles, whose number is part of their text. */
+/* A single nest: a block for each group, in which all threads take part, but for tiles, whose number is part of their
+ * text. */
 static void launch_nest(const tn__emitter *emitter, const tn__nest *nest, bool alone, tn__part_launch *to)
 {
     tn__cu_form f = tn__cu_form_of(emitter->chip, nest);
@@ -161,10 +164,12 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
 }
 
 const tn__emit_target tn__emit_target_cuda = {
-    .nest_head = "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
-                 "tn_i64 blocks, tn_i64 *fault)\n",
-    .back_head = "static __device__ __forceinline__ auto nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
-                 "tn_i64 *fault)\n",
+    .nest_head =
+        "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
+        "tn_i64 blocks, tn_i64 *fault)\n",
+    .back_head =
+        "static __device__ __forceinline__ auto nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
+        "tn_i64 *fault)\n",
     .own_scalars = true,
     .helpers = (const char *)tn__embed_cuda_helpers,
     .random_helpers = (const char *)tn__embed_cuda_random,

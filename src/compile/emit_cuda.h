@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c (index
- * arithmetic), emit_cuda_chunks.c (loads and stores), emit_cuda_care.c (elements, divisions), emit_cuda_combine.c (what threads do
- * together), and a file a form.
+ * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c
+ * (index arithmetic), emit_cuda_chunks.c (loads and stores), emit_cuda_care.c (elements, divisions),
+ * emit_cuda_combine.c (what threads do together), and a file a form.
  *
- * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16 bytes
- * where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's first place,
- * `live` how many of its elements there are, u which of them is in hand, x<l> its place.
+ * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16
+ * bytes where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's
+ * first place, `live` how many of its elements there are, u which of them is in hand, x<l> its place.
  */
 #ifndef TN_COMPILE_EMIT_CUDA_H
 #define TN_COMPILE_EMIT_CUDA_H
@@ -22,7 +22,8 @@ typedef enum tn__cu_kind {
     TN__CUDA_ELEMENTWISE, /* a thread takes chunks */
     TN__CUDA_TILES,       /* a block takes a tile, which it turns in shared memory */
     TN__CUDA_ROWS,        /* `lanes` threads take a row */
-    TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a chunk of columns each; others of the block take other rows */
+    TN__CUDA_COLUMNS,     /* `lanes` threads side by side take a chunk of columns each; others of the block take other
+                             rows */
     TN__CUDA_COMBINE      /* the same, over the partial results of a split reduction */
 } tn__cu_kind;
 
@@ -33,9 +34,10 @@ typedef struct tn__cu_form {
     int width;            /* elements of a chunk */
     int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
     bool held;            /* ROWS: values stay in registers from pass to pass */
-    int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them all */
+    int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them
+                             all */
     int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
-    int64_t exchanged;    /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
+    int64_t exchanged; /* TILES, COLUMNS, COMBINE: bytes of shared memory through which threads pass values to others */
     int lanes;            /* ROWS: a power of two, part of the text; COLUMNS: a power of two, an argument */
     int tiled, tile;      /* TILES: the loop that loads run along; the extent of a tile */
     int64_t chunks;       /* along `loop`; ROWS: of a row */
@@ -63,33 +65,37 @@ int tn__cu_extras(const tn__emitter *emitter, const tn__nest *nest, int64_t *ext
 
 /* ---- emit_cuda_walk.c ---- */
 
-/* The type of positions; whether accesses lie so that chunks of them can be moved at once; R, how many elements are reduced. */
+/* The type of positions; whether accesses lie so that chunks of them can be moved at once; R, how many elements are
+ * reduced. */
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f);
-/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole chunks are moved at once, and there are no others;
- * false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
+/* ELEMENTWISE: declares `swift`: all accesses in one piece lie so that whole chunks are moved at once, and there are no
+ * others; false if there are no such accesses. Then, in a scope where that is so: nobody needs to ask. */
 bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f);
 void tn__cu_print_whole(tn__printer *p, const tn__cu_form *f);
-/* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the last. */
+/* Places of the given loops from a number that counts through them: chunks of the form's loop fastest, then the
+ * last. */
 void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const char *from);
-/* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a nest in
- * pieces, number `part`. */
+/* From an item, what it is of the kept loops under a name, and the stretch [begin, end) of reduced rows or chunks; of a
+ * nest in pieces, number `part`. */
 void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name);
-/* Are the elements of an access that belong to a chunk neighbours in memory? Then w<access> says whether they lie so that they can
- * be moved at once. */
+/* Are the elements of an access that belong to a chunk neighbours in memory? Then w<access> says whether they lie so
+ * that they can be moved at once. */
 bool tn__cu_in_one_piece(const tn__printer *p, const tn__cu_form *f, int access);
 
 /* ---- emit_cuda_chunks.c ---- */
 
-/* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not vary
- * with `inner` stay where they are used. */
+/* Finds what a pass computes and loads: in expressions, first users and what later passes find kept. Loads that do not
+ * vary with `inner` stay where they are used. */
 void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
-/* Declares the variables of chunks that a pass loads or keeps; loads them; computes them; stores what the pass stores. `rows`:
- * the stores of row values instead. The caller has opened a scope in which the chunk's places and `live` are known. */
+/* Declares the variables of chunks that a pass loads or keeps; loads them; computes them; stores what the pass stores.
+ * `rows`: the stores of row values instead. The caller has opened a scope in which the chunk's places and `live` are
+ * known. */
 void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: what all rows have in common, in front of tn__cu_elements. */
 void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
-/* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass needs it. */
+/* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass
+ * needs it. */
 int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks);
 void tn__cu_declare_shared(tn__printer *p, const tn__cu_form *f);
 void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass);
@@ -110,12 +116,13 @@ bool tn__cu_is_turned(const tn__printer *p, const tn__cu_form *f, const tn__expr
 
 bool tn__cu_is_random(const tn__expr *e);
 bool tn__cu_makes_random(const tn__nest *nest);
-/* Must elements of a chunk that are not there be left out? Gathered places are anywhere then, and users' functions may do anything. */
+/* Must elements of a chunk that are not there be left out? Gathered places are anywhere then, and users' functions may
+ * do anything. */
 bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
 bool tn__cu_has_row_values(const tn__nest *nest);
-/* Registers that a chunk's values take when they take most, where they stay from pass to pass; chunks are along `loop`. INT32_MAX:
- * too many to tell. */
+/* Registers that a chunk's values take when they take most, where they stay from pass to pass; chunks are along `loop`.
+ * INT32_MAX: too many to tell. */
 int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);
 /* An access that does not vary with the kept loops, of which there are some. */
 bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chunk's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a few
- * instructions unless operands are at the ends of the range. They are computed so, all elements of a chunk without a branch;
- * where `sure` says that an operand may have been there, the chunk, or a pass that can be repeated, is computed once more with
- * all care.
+ * A chunk's elements in CUDA C, and the care that divisions take. IEEE's divisions and square roots of float32 need a
+ * few instructions unless operands are at the ends of the range. They are computed so, all elements of a chunk without
+ * a branch; where `sure` says that an operand may have been there, the chunk, or a pass that can be repeated, is
+ * computed once more with all care.
  */
 #include "compile/emit_cuda.h"
 
@@ -12,14 +12,15 @@ static bool is_careless(const tn__nest *n, int e, int pass)
 {
     const tn__expr *x = &n->expr[e];
     bool accumulates = n->reduced && (tn__nest_reductions(n, pass, false) || tn__nest_reductions(n, pass, true));
-    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != ITEM && tn__is_divided(x);
+    return !accumulates && x->passes >> (pass < 31 ? pass : 31) & 1 && x->printed != TN__SCOPE_ITEM &&
+           tn__is_divided(x);
 }
 
 /* The divisor of e, if it is the same for all elements and no expression before e has it; else -1. */
 static int common_divisor(const tn__nest *n, int e, int pass)
 {
     int divisor = n->expr[e].op == TN__OP_DIVIDE && is_careless(n, e, pass) ? n->expr[e].arg[1] : -1;
-    if (divisor < 0 || n->expr[divisor].printed != ITEM)
+    if (divisor < 0 || n->expr[divisor].printed != TN__SCOPE_ITEM)
         return -1;
     for (int i = 0; i < e; i++)
         if (n->expr[i].op == TN__OP_DIVIDE && is_careless(n, i, pass) && n->expr[i].arg[1] == divisor)

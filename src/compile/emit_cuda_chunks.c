@@ -39,7 +39,7 @@ void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner)
 static bool brings(const tn__printer *p, const tn__cu_form *f, int index, int pass)
 {
     const tn__expr *e = &p->nest->expr[index];
-    if (!(e->passes >> (pass < 31 ? pass : 31) & 1) || e->printed == ITEM)
+    if (!(e->passes >> (pass < 31 ? pass : 31) & 1) || e->printed == TN__SCOPE_ITEM)
         return false;
     if (e->kind == TN__EXPR_LOAD)
         return !e->arity;
@@ -88,7 +88,10 @@ static bool stays(const tn__cu_form *f, const tn__expr *e)
     return f->shared && e->kind == TN__EXPR_LOAD && !e->arity && (e->passes & (e->passes - 1));
 }
 
-static bool later(const tn__cu_form *f, const tn__expr *e, int pass) { return stays(f, e) && e->passes & ((1u << pass) - 1); }
+static bool later(const tn__cu_form *f, const tn__expr *e, int pass)
+{
+    return stays(f, e) && e->passes & ((1u << pass) - 1);
+}
 
 int64_t tn__cu_shared_bytes(const tn__cu_form *f, const tn__access *a, int64_t chunks)
 {
@@ -123,8 +126,8 @@ void tn__cu_keep(tn__printer *p, const tn__cu_form *f, int pass)
 static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e, bool apart)
 {
     const tn__access *a = &p->nest->access[e->access];
-    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "", e->access,
-                  p->chunk, e->access, e->access, f->wide ? "" : "(tn_u32)");
+    tn__text_addf(p->text, "tn_%s%s(c%d%s, key%d, counter%d, (tn_u64)%s(", tn__ops[e->op].name, apart ? "_apart" : "",
+                  e->access, p->chunk, e->access, e->access, f->wide ? "" : "(tn_u32)");
     tn__print_position(p, a);
     if (apart)
         tn__text_addf(p->text, "), carries%d);\n", e->access);
@@ -181,8 +184,8 @@ static void open_places(tn__printer *p, const tn__cu_form *f)
     }
 }
 
-/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most, or counters
- * carry. */
+/* The same in all threads: whether a chunk may begin where no block of the generator does, of four numbers at most, or
+ * counters carry. */
 void tn__cu_print_random_apart(tn__printer *p, const tn__cu_form *f, int pass)
 {
     const tn__nest *n = p->nest;
@@ -216,12 +219,13 @@ void tn__cu_mend_random(tn__printer *p, const tn__cu_form *f, int pass)
     tn__line(p, "}");
 }
 
-/* Loads that a chunk does just before it uses them: what all rows have in common comes from a cache, and registers are for
- * what does not. */
+/* Loads that a chunk does just before it uses them: what all rows have in common comes from a cache, and registers are
+ * for what does not. */
 static bool comes_late(const tn__printer *p, const tn__cu_form *f, int e)
 {
     const tn__nest *n = p->nest;
-    return (f->held || f->shared) && n->expr[e].kind == TN__EXPR_LOAD && tn__cu_same_in_rows(n, &n->access[n->expr[e].access]);
+    return (f->held || f->shared) && n->expr[e].kind == TN__EXPR_LOAD &&
+           tn__cu_same_in_rows(n, &n->access[n->expr[e].access]);
 }
 
 static void load(tn__printer *p, const tn__cu_form *f, int pass, bool late)
@@ -299,7 +303,8 @@ void tn__cu_values(tn__printer *p, bool rows, int pass)
         tn__emit_need(p, t->expr);
         tn_dtype dtype = n->access[t->access].dtype;
         bool narrow = tn__dtypes[dtype].compute != dtype;
-        tn__line(p, "o%d.e[u] = %s%s(v%d);", t->access, narrow ? "tn_f32_to_" : "", narrow ? tn__dtypes[dtype].suffix : "", t->expr);
+        tn__line(p, "o%d.e[u] = %s%s(v%d);", t->access, narrow ? "tn_f32_to_" : "",
+                 narrow ? tn__dtypes[dtype].suffix : "", t->expr);
     }
 }
 

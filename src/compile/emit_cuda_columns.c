@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a chunk of columns; the
- * others have the same columns further down: every so-manieth row, combined through shared memory at the end.
+ * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a chunk of columns;
+ * the others have the same columns further down: every so-manieth row, combined through shared memory at the end.
  */
 #include "compile/emit_cuda.h"
 
@@ -81,7 +81,7 @@ static void print_place(tn__printer *p, const tn__cu_form *f)
             tn__text_addf(p->text, "%sx%d", first ? "" : " + ", l);
         for (int k = l + 1; k < n->loop_count; k++)
             if (!(n->reduced >> k & 1))
-                tn__text_addf(p->text, " * n[%d]", EXTENT(k));
+                tn__text_addf(p->text, " * n[%d]", TN__EXTENT(k));
         first = false;
     }
 }
@@ -111,7 +111,7 @@ static void print_kept(tn__printer *p)
     tn__text_add(p->text, "const tn_i64 kept = 1");
     for (int l = 0; l < p->nest->loop_count; l++)
         if (!(p->nest->reduced >> l & 1))
-            tn__text_addf(p->text, " * n[%d]", EXTENT(l));
+            tn__text_addf(p->text, " * n[%d]", TN__EXTENT(l));
     tn__text_add(p->text, ";\n");
 }
 
@@ -141,8 +141,8 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
     tn__text_addf(p->text, "const ix columns = number < (ix)n[%d]", TN__CUDA_CHUNKS(n));
     for (int l = 0; l < n->loop_count; l++)
         if (kept >> l & 1 && l != f->loop)
-            tn__text_addf(p->text, " * (ix)n[%d]", EXTENT(l));
-    tn__text_addf(p->text, " && cy < down ? (ix)n[%d] - b%d : 0;\n", EXTENT(f->loop), f->loop);
+            tn__text_addf(p->text, " * (ix)n[%d]", TN__EXTENT(l));
+    tn__text_addf(p->text, " && cy < down ? (ix)n[%d] - b%d : 0;\n", TN__EXTENT(f->loop), f->loop);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, inner);
         tn__cu_start(p, level, f->width);
@@ -174,14 +174,14 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "if (columns) {");
     tn__line(p, "#pragma unroll 4");
     tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));
-    EACH_PLAIN(p, r, 0)
+    TN__EACH_PLAIN(p, r, 0)
         tn__line(p, "t%d[0] = %s(t%d[0], p%d[part * kept + number]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
-    EACH_POSITION(p, r, 0) {
+    TN__EACH_POSITION(p, r, 0) {
         tn__line(p, "{");
         tn__line(p, "const %s b = p%d[part * kept + number];", tn__emit_type(p, r), n->piece[r][0]);
         tn__line(p, "const tn_i64 j = p%d[part * kept + number];", n->piece[r][1]);
-        tn__line(p, "if (j < R && (at%d[0] == R || %s(t%d[0], b))) { t%d[0] = b; at%d[0] = j; }", r, tn__emit_function(p, r), r,
-                 r, r);
+        tn__line(p, "if (j < R && (at%d[0] == R || %s(t%d[0], b))) { t%d[0] = b; at%d[0] = j; }", r,
+                 tn__emit_function(p, r), r, r, r);
         tn__line(p, "}");
     }
     tn__line(p, "}");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions in CUDA C: accumulators of a thread, and what threads do to combine theirs. The order depends on the form alone,
- * never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared memory.
+ * Reductions in CUDA C: accumulators of a thread, and what threads do to combine theirs. The order depends on the form
+ * alone, never on which thread comes first: by halves, over lanes of a warp by shuffles, over warps through shared
+ * memory.
  */
 #include "compile/emit_cuda.h"
 
@@ -14,15 +15,15 @@ void tn__cu_start(tn__printer *p, int level, int width)
     char size[24] = "";
     if (width)
         snprintf(size, sizeof size, "[%d]", width);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d%s;", tn__emit_type(p, r), r, size);
-    EACH_POSITION(p, r, level)
+    TN__EACH_POSITION(p, r, level)
         tn__line(p, "%s t%d%s; tn_i64 at%d%s;", tn__emit_type(p, r), r, size, r, size);
     if (width)
         tn__line(p, "for (int u = 0; u < %d; u++) {", width);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "t%d%s = %s;", r, width ? "[u]" : "", tn__emit_identity(p, r));
-    EACH_POSITION(p, r, level)
+    TN__EACH_POSITION(p, r, level)
         tn__line(p, "t%d%s = %s; at%d%s = R;", r, width ? "[u]" : "", tn__emit_identity(p, r), r, width ? "[u]" : "");
     if (width)
         tn__line(p, "}");
@@ -39,7 +40,7 @@ static void print_reduced_position(tn__printer *p)
         tn__text_addf(p->text, "%s(tn_i64)x%d", first ? "" : " + ", l);
         for (int k = l + 1; k < n->loop_count; k++)
             if (n->reduced >> k & 1)
-                tn__text_addf(p->text, " * n[%d]", EXTENT(k));
+                tn__text_addf(p->text, " * n[%d]", TN__EXTENT(k));
         first = false;
     }
 }
@@ -49,11 +50,11 @@ void tn__cu_accumulate(tn__printer *p, int level, bool columns)
 {
     const tn__nest *n = p->nest;
     const char *u = columns ? "[u]" : "";
-    EACH_PLAIN(p, r, level) {
+    TN__EACH_PLAIN(p, r, level) {
         tn__emit_need(p, n->reduction[r].arg);
         tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, u, tn__emit_function(p, r), r, u, n->reduction[r].arg);
     }
-    EACH_POSITION(p, r, level) {
+    TN__EACH_POSITION(p, r, level) {
         int v = n->reduction[r].arg;
         tn__emit_need(p, v);
         tn__line(p, "if (at%d%s == R || %s(t%d%s, v%d)) {", r, u, tn__emit_function(p, r), r, u, v);
@@ -70,8 +71,8 @@ void tn__cu_accumulate(tn__printer *p, int level, bool columns)
 static void take_better(tn__printer *p, int r, const char *mine)
 {
     const char *f = tn__emit_function(p, r);
-    tn__line(p, "if (j < R && (at%d%s == R || %s(t%d%s, b) || (!%s(b, t%d%s) && j < at%d%s))) {", r, mine, f, r, mine, f, r,
-             mine, r, mine);
+    tn__line(p, "if (j < R && (at%d%s == R || %s(t%d%s, b) || (!%s(b, t%d%s) && j < at%d%s))) {", r, mine, f, r, mine,
+             f, r, mine, r, mine);
     tn__line(p, "t%d%s = b;", r, mine);
     tn__line(p, "at%d%s = j;", r, mine);
     tn__line(p, "}");
@@ -95,8 +96,8 @@ static void shuffle(tn__printer *p, int r, bool position, int lanes)
     tn__line(p, "}");
 }
 
-/* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then every warp
- * combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
+/* Over the warps of a row: each leaves its result in shared memory, that of all blocks if several have the row, then
+ * every warp combines them all. Two combinations in turn use two stretches of it, so that one barrier is enough. */
 static void over_warps(tn__printer *p, const tn__cu_form *f, int r, bool position, int *used)
 {
     int warps = f->lanes / 32, half = *used % 2;

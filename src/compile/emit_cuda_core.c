@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, its factors, and the loads of the
- * second half that can be under way along with them.
+ * The first half of a kernel around a matrix product, in CUDA C++: which tile a block computes, its factors, and the
+ * loads of the second half that can be under way along with them.
  */
 #include "compile/emit_cuda_product.h"
 
@@ -29,7 +29,7 @@ static int k_param(const tn__nest *n, const tn__access *a) { return tn__stride_p
 
 static const char *extent_text(int loop, char *text, size_t size)
 {
-    snprintf(text, size, "n[%d]", EXTENT(loop));
+    snprintf(text, size, "n[%d]", TN__EXTENT(loop));
     return loop < 0 ? "1" : text;
 }
 
@@ -76,7 +76,10 @@ static void emit_factor(tn__printer *p, int k)
 }
 
 /* Does the core keep what a thread needs of b in registers? */
-static bool holds(const tn__nest *n) { return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT; }
+static bool holds(const tn__nest *n)
+{
+    return n->product.tile.core == TN__CORE_THIN || n->product.tile.core == TN__CORE_SHORT;
+}
 
 /* Does a lie in shared memory before the first of b's copies is started? */
 static bool is_whole(const tn__nest *n) { return n->product.tile.core == TN__CORE_WHOLE; }
@@ -85,7 +88,8 @@ static void emit_type(tn__printer *p)
 {
     const tn__nest *n = p->nest;
     const tn__product_tile *t = &n->product.tile;
-    const char *a_along = tn__product_along_k(n, 0) ? "true" : "false", *b_along = tn__product_along_k(n, 1) ? "true" : "false";
+    const char *a_along = tn__product_along_k(n, 0) ? "true" : "false",
+               *b_along = tn__product_along_k(n, 1) ? "true" : "false";
     const tn__access *a = &n->access[n->product.access[0]];
     const char *gathered = a->by_k ? ", true, true" : a->lines ? ", true" : "", *truth[] = {"false", "true"};
     bool few = a->gather_extent <= t->step * t->slices * t->stages;
@@ -93,21 +97,23 @@ static void emit_type(tn__printer *p)
     p->emitter->whole_products |= t->core == TN__CORE_WHOLE;
     p->emitter->thin_products |= holds(n);
     if (t->core == TN__CORE_TENSOR)
-        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns, t->rows_each,
-                 t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
+        tn__line(p, "typedef tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %s, %s%s> core;", t->rows, t->columns,
+                 t->rows_each, t->columns_each, t->slices, t->step, t->stages, a_along, b_along, gathered);
     else if (t->core == TN__CORE_WHOLE)
-        tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
-                 t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, gathered);
+        tn__line(p, "typedef tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d%s> core;", tn__product_type(n),
+                 t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages,
+                 gathered);
     else if (t->core == TN__CORE_THIN)
-        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns, t->slices,
-                 tn__product_in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false", gathered);
+        tn__line(p, "typedef tn_thin_product<%s, %d, %d, %d, %s, %s%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->slices, tn__product_in_one_piece(n) ? "true" : "false", tn__product_thin_once(n) ? "true" : "false",
+                 gathered);
     else if (t->core == TN__CORE_SHORT)
-        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns, t->threads,
-                 t->step, gathered);
+        tn__line(p, "typedef tn_short_product<%s, %d, %d, %d, %d%s> core;", tn__product_type(n), t->rows, t->columns,
+                 t->threads, t->step, gathered);
     else
-        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> core;", tn__product_type(n), t->rows,
-                 t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices, t->step, t->stages, a_along, b_along,
-                 truth[a->lines != 0], truth[a->by_k], truth[few]);
+        tn__line(p, "typedef tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s> core;",
+                 tn__product_type(n), t->rows, t->columns, t->rows_each, t->columns_each, t->lanes_down, t->slices,
+                 t->step, t->stages, a_along, b_along, truth[a->lines != 0], truth[a->by_k], truth[few]);
 }
 
 /* ---- elements ---- */
@@ -149,7 +155,8 @@ void tn__product_emit_origins(tn__printer *p)
     tn__nest *n = p->nest;
     const tn__nest_product *product = &n->product;
     const tn__product_tile *t = &product->tile;
-    bool many = t->rows * t->columns >= SEVERAL * t->threads && !(product->column_loop >= 0 && n->reduced >> product->column_loop & 1);
+    bool many = t->rows * t->columns >= SEVERAL * t->threads &&
+                !(product->column_loop >= 0 && n->reduced >> product->column_loop & 1);
     for (int i = 0; i < n->access_count; i++) {
         tn__access *a = &n->access[i];
         int64_t reach = 0;
@@ -189,7 +196,8 @@ static bool given(const tn__nest *n, int e)
 static bool is_free(const tn__nest *n, int e)
 {
     const tn__expr *x = &n->expr[e];
-    if (x->kind == TN__EXPR_PRODUCT || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_SINGLE || x->kind == TN__EXPR_RAW ||
+    if (x->kind == TN__EXPR_PRODUCT || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_SINGLE ||
+        x->kind == TN__EXPR_RAW ||
         (x->kind == TN__EXPR_LOAD && n->access[x->access].gathered && !n->access[x->access].known))
         return false;
     for (int i = 0; i < x->arity; i++)
@@ -206,7 +214,8 @@ static void mark(tn__nest *n, int e, int each, int *registers)
         return;
     if (x->kind == TN__EXPR_LOAD && is_free(n, e)) {
         bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
-        int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute), needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
+        int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute),
+            needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
         if (needs > *registers)
             return;
         *registers -= needs;
@@ -268,7 +277,8 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
-            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down, across);
+            tn__line(p, "core::fetch<%s>(k%d, q%d, %s, %s, rows, columns);", first ? "true" : "false", e, access, down,
+                     across);
         }
     p->pass = 0;
     p->lane = "u";
@@ -304,8 +314,8 @@ void tn__product_emit_place(tn__printer *p)
     tn__line(p, "q /= (unsigned)n[%d];", product->param);
     for (int l = n->loop_count - 1; l >= 0; l--)
         if (l != product->row_loop && l != product->column_loop) {
-            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, EXTENT(l));
-            tn__line(p, "q /= (unsigned)n[%d];", EXTENT(l));
+            tn__line(p, "const tn_i64 x%d = q %% (unsigned)n[%d];", l, TN__EXTENT(l));
+            tn__line(p, "q /= (unsigned)n[%d];", TN__EXTENT(l));
         }
     tn__line(p, "const int rows = tn_within(%s - top, core::ROWS);", rows);
     tn__line(p, "const int columns = tn_within(%s - left, core::COLUMNS);", columns);
@@ -339,7 +349,8 @@ static void emit_start(tn__printer *p, bool a, bool b, bool last, int depth)
         if (b)
             tn__line(p, "core::bring_b(tile, factor1, n[%d]);", depth);
     } else if (!holds(p->nest))
-        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last], depth);
+        tn__line(p, "tn_start<core, %s, %s, %s>(tile, factor0, factor1, n[%d]);", names[a], names[b], names[last],
+                 depth);
     else if (b && p->nest->product.tile.core == TN__CORE_THIN)
         tn__line(p, "core::hold(held, tile, factor1, n[%d]);", depth);
     else if (b)
@@ -368,9 +379,10 @@ static void emit_stop(tn__printer *p)
     tn__line(p, holds(p->nest) ? "if (failed) return;" : "if (failed) { tn_copies_wait<0>(); return; }");
 }
 
-/* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they have
- * ended; and what elements need beside the product comes along with its factors, not behind them. Whether something has failed is
- * asked for first, but waited for when the loads behind it are under way, too, unless these are at positions that may not be there. */
+/* A kernel is started while those before it still run: what the program is given is fetched at once, all else when they
+ * have ended; and what elements need beside the product comes along with its factors, not behind them. Whether
+ * something has failed is asked for first, but waited for when the loads behind it are under way, too, unless these are
+ * at positions that may not be there. */
 void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
 {
     const tn__nest *n = p->nest;
@@ -382,7 +394,8 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     if (holds(n))
         tn__line(p, "core::held held;");
     else if (a_first || b_first)
-        tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false", b_first ? "true" : "false");
+        tn__line(p, "tn_read_anew<core, %s, %s>(factor0, factor1);", a_first ? "true" : "false",
+                 b_first ? "true" : "false");
     if (places_first) /* some threads ask where they are while the others start b's copies */
         emit_places(p, true);
     if (b_first && !is_whole(n))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise nests in CUDA C: a thread takes chunks of the last loop, several at once, all of whose loads come first and all of
- * whose stores last. Where all of a thread's chunks are there in full and every access is in one piece, which nearly all threads
- * find by one question (`whole`), nothing else is asked.
+ * Elementwise nests in CUDA C: a thread takes chunks of the last loop, several at once, all of whose loads come first
+ * and all of whose stores last. Where all of a thread's chunks are there in full and every access is in one piece,
+ * which nearly all threads find by one question (`whole`), nothing else is asked.
  */
 #include "compile/emit_cuda.h"
 
@@ -15,10 +15,11 @@ static void open_chunk(tn__printer *p, const tn__cu_form *f, bool whole)
     tn__cu_decode(p, f, tn__nest_loops(p->nest), "id");
     if (whole)
         tn__line(p, "const int live = %d;", f->width);
-    else if (f->loop >= 0 && tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last chunk, either */
-        tn__line(p, "const ix live = (ix)n[%d] - b%d;", EXTENT(f->loop), f->loop);
+    else if (f->loop >= 0 &&
+             tn__nest_loops(p->nest) == 1u << f->loop) /* then none is left behind the last chunk, either */
+        tn__line(p, "const ix live = (ix)n[%d] - b%d;", TN__EXTENT(f->loop), f->loop);
     else if (f->loop >= 0)
-        tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", EXTENT(f->loop), f->loop);
+        tn__line(p, "const ix live = id < (ix)n[0] ? (ix)n[%d] - b%d : 0;", TN__EXTENT(f->loop), f->loop);
     else
         tn__line(p, "const ix live = id < (ix)n[0];");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a nest is spread over the threads of a GPU: which loop neighbours lie along, how many of them a thread takes at once,
- * how many threads share a row, how blocks share the work. What the text holds depends on the nest's structure, on the
- * chip, and on the length of rows that stay in registers; the number of rows or elements is an argument.
+ * How a nest is spread over the threads of a GPU: which loop neighbours lie along, how many of them a thread takes at
+ * once, how many threads share a row, how blocks share the work. What the text holds depends on the nest's structure,
+ * on the chip, and on the length of rows that stay in registers; the number of rows or elements is an argument.
  */
 #include "compile/emit_cuda.h"
 
@@ -14,7 +14,8 @@
 #define REGISTERS       65536 /* of a multiprocessor */
 #define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
 #define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
-#define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole chunks */
+#define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
+                                chunks */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
@@ -24,7 +25,7 @@
 #define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
 #define AT_ONCE         6    /* blocks of a multiprocessor */
 #define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
-#define SPLIT_CHUNKS    16   /* chunks or rows a thread should have to go through at least before a reduction is split */
+#define SPLIT_CHUNKS    16   /* chunks or rows a thread has to go through at least before a reduction is split */
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -69,8 +70,8 @@ static bool has_positions(const tn__nest *n)
     return false;
 }
 
-/* Of the given loops the one that most accesses are contiguous along, the last of several; how many they are. -1: there are
- * no loops. */
+/* Of the given loops the one that most accesses are contiguous along, the last of several; how many they are. -1: there
+ * are no loops. */
 static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 {
     int best = -1;
@@ -87,8 +88,8 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
     return best;
 }
 
-/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come four at once,
- * those of 64 bits two: twice 16 bytes a thread would be stored by halves. */
+/* Neighbours along a loop that are 16 bytes of the smallest elements, at most 32 of the largest; random numbers come
+ * four at once, those of 64 bits two: twice 16 bytes a thread would be stored by halves. */
 static int natural_width(const tn__nest *n, int loop)
 {
     size_t smallest = 0, largest = 1;
@@ -135,8 +136,8 @@ static bool turned(const tn__access *a, int last, int l)
            (a->stride[last] > 1 || a->stride[last] < -1);
 }
 
-/* The loop along which a load is contiguous that skips along the last one, and the bytes of one element of each such load;
- * -1: no load does, or the loop is short. */
+/* The loop along which a load is contiguous that skips along the last one, and the bytes of one element of each such
+ * load; -1: no load does, or the loop is short. */
 static int tiled_loop(const tn__nest *n, int64_t *bytes)
 {
     int last = n->loop_count - 1, loop = -1;
@@ -181,8 +182,8 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
  * ---- reductions ----
  *
  * The order in which one combines follows from the logical shape and the chip: so that the same sum gives the same bits
- * whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on strides, and that
- * only where there is much to gain.
+ * whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on strides, and
+ * that only where there is much to gain.
  */
 
 #define WIDTH   4  /* elements of a chunk, where extents allow */
@@ -228,13 +229,14 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
     return bytes;
 }
 
-/* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so many that
- * two of them fit on a multiprocessor. As measured, see bench/README.md. */
+/* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so
+ * many that two of them fit on a multiprocessor. As measured, see bench/README.md. */
 static int blocks_of_cluster(int64_t words) { return words <= 40 ? 2 : words <= 108 ? 4 : 8; }
 
-/* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is alone on its
- * multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others move bytes. Loads of 16
- * bytes, of which a block has enough under way if they are many, are better off without waiting for other blocks. */
+/* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is
+ * alone on its multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others
+ * move bytes. Loads of 16 bytes, of which a block has enough under way if they are many, are better off without waiting
+ * for other blocks. */
 static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
     int64_t each = tn__cu_kept_words(n, f->loop, f->width), batch = up(at_least(f->chunks, 1), f->lanes);
@@ -269,18 +271,24 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
     f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);
-    int64_t words = f->batch * held_words(n, f->width), room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
+    int64_t words = f->batch * held_words(n, f->width),
+            room = f->lanes == TN__CUDA_MOST ? HELD_REGISTERS / 4 : HELD_REGISTERS;
     f->held = (int64_t)f->batch * f->lanes >= f->chunks &&
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
-        f->resident = (words > 32 ? 0 : words > 16 ? 768 : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST : MOST_THREADS) / f->threads;
+        f->resident = (words > 32                    ? 0
+                       : words > 16                  ? 768
+                       : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
+                                                     : MOST_THREADS) /
+                      f->threads;
     if (!f->held && f->lanes == TN__CUDA_MOST && n->part == TN__PART_WHOLE && tn__nest_passes(n) > 1)
         long_rows(chip, n, f);
     if (!f->held) {
         f->batch = (int)at_most(f->batch, f->width == 1 ? 2 * STREAMED : STREAMED);
         f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
-        f->batch = f->shared ? 2 * STREAMED / f->width : f->batch; /* such a block has half as many registers a thread */
+        /* such a block has half as many registers a thread */
+        f->batch = f->shared ? 2 * STREAMED / f->width : f->batch;
     }
     f->groups = tn__nest_rows(n);
 }
@@ -306,7 +314,8 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->threads = TN__CUDA_THREADS;
     f->lanes = lanes_across(n->beside ? 1 : chip->multiprocessors, up(kept, WIDTH));
     /* of few rows, so many across that each thread has several */
-    while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS && f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
+    while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS &&
+           f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
            up(kept, WIDTH) / (2 * f->lanes) >= 2 * AT_ONCE * chip->multiprocessors)
         f->lanes *= 2;
     f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
@@ -374,7 +383,8 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 {
     const tn__capabilities *chip = emitter->chip;
     n->part = TN__PART_WHOLE;
-    if (!n->reduction_count || tn__nest_points(n) < MANY || tn__nest_passes(n) > 1 || n->reduction_count > TN__MAX_PIECES)
+    if (!n->reduction_count || tn__nest_points(n) < MANY || tn__nest_passes(n) > 1 ||
+        n->reduction_count > TN__MAX_PIECES)
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
     /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels around a matrix product, in CUDA C++. A block computes a tile of the result by the core in product.cuh or
- * product_tensor.cuh, which leaves it in shared memory (emit_cuda_core.c). The rest of the nest is computed from there, element
- * by element at the place where it belongs:
+ * product_tensor.cuh, which leaves it in shared memory (emit_cuda_core.c). The rest of the nest is computed from there,
+ * element by element at the place where it belongs:
  *
- *     sums          where a thread has the whole sums, it computes their elements, from its registers: neighbours are read and
- *                   stored together
- *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then all
- *                   their stores, so that the loads do not wait for each other
+ *     sums          where a thread has the whole sums, it computes their elements, from its registers: neighbours
+ *                   are read and stored together
+ *     elementwise   threads go down the rows of a column, several elements each at a time: all their loads first, then
+ *                   all their stores, so that the loads do not wait for each other
  *     rows          results of few columns: the tile has whole rows, a warp reduces one
  *     columns       results of few rows: the tile has whole columns, the threads of one combine by halves
  *
- * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the transpose
- * of the factor that is in their registers (emit_back), whose elements never leave registers before they are stored.
+ * Where the first two have whole rows of a thin product, their blocks may go on with the product of these rows by the
+ * transpose of the factor that is in their registers (emit_back), whose elements never leave registers before they are
+ * stored.
  */
 #include "compile/emit_cuda.h"
 #include "compile/emit_cuda_product.h"
@@ -20,9 +21,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT_ONCE 16   /* elements a thread keeps in registers between its loads and its stores, if none is fetched ahead */
-/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__CUDA_THREADS: more than half of them, and the
- * rest; and words of a thread's sums for which half of them are enough. */
+/* Elements a thread keeps in registers between its loads and its stores, if none is fetched ahead. */
+#define AT_ONCE 16
+/* Of the 64 K registers of a multiprocessor, for each of the threads of two blocks of TN__CUDA_THREADS: more than half
+ * of them, and the rest; and words of a thread's sums for which half of them are enough. */
 #define MORE_REGISTERS 136
 #define LESS_REGISTERS 120
 #define FEW_WORDS 32
@@ -30,7 +32,10 @@
 /* ---- passes ---- */
 
 /* Numbers of elements kept between loads and stores. */
-static bool keeps(const tn__nest *n, int s, int level) { return !n->reduced || (!n->store[s].row && n->store[s].level == level); }
+static bool keeps(const tn__nest *n, int s, int level)
+{
+    return !n->reduced || (!n->store[s].row && n->store[s].level == level);
+}
 
 void tn__product_declare_kept(tn__printer *p, int level)
 {
@@ -38,9 +43,9 @@ void tn__product_declare_kept(tn__printer *p, int level)
     for (int s = 0; s < n->store_count; s++)
         if (keeps(n, s, level))
             tn__line(p, "%s kept%d[each];", tn__emit_variable_type(n->expr[n->store[s].expr].dtype), s);
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
-    EACH_POSITION(p, r, level)
+    TN__EACH_POSITION(p, r, level)
         tn__line(p, "%s part%d[each];", tn__emit_type(p, r), r);
 }
 
@@ -60,8 +65,8 @@ void tn__product_keep_values(tn__printer *p, int level)
         }
 }
 
-/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? Where b lies along k, a
- * thread's columns are no neighbours. */
+/* Are a tile's elements computed by the threads that have their sums, without a way through shared memory? Where b lies
+ * along k, a thread's columns are no neighbours. */
 static bool from_sums(const tn__nest *n)
 {
     const tn__product_tile *t = &n->product.tile;
@@ -74,8 +79,8 @@ static bool in_quads(const tn__nest *n, int s)
 {
     const tn__access *a = &n->access[n->store[s].access];
     bool sums = from_sums(n) && a->near && a->dtype == n->product.dtype;
-    return (sums || n->product.tile.core == TN__CORE_BACK) && n->product.column_loop >= 0 && a->stride[n->product.column_loop] == 1 &&
-           tn__dtypes[a->dtype].compute == a->dtype;
+    return (sums || n->product.tile.core == TN__CORE_BACK) && n->product.column_loop >= 0 &&
+           a->stride[n->product.column_loop] == 1 && tn__dtypes[a->dtype].compute == a->dtype;
 }
 
 static int stored_apart(const tn__nest *n)
@@ -104,8 +109,8 @@ void tn__product_store_kept(tn__printer *p, int level)
     }
 }
 
-/* A thread's elements, at these rows and columns: all values, then the stores of those that are not stored in quads. `sums`: the products
- * are in its registers. */
+/* A thread's elements, at these rows and columns: all values, then the stores of those that are not stored in quads.
+ * `sums`: the products are in its registers. */
 static void emit_passes(tn__printer *p, const char *row, const char *column, bool sums)
 {
     tn__product_declare_kept(p, 0);
@@ -141,7 +146,7 @@ static bool is_constant(const tn__nest *n, int e)
 void tn__product_emit_constants(tn__printer *p)
 {
     int scope = p->scope;
-    p->scope = ITEM;
+    p->scope = TN__SCOPE_ITEM;
     for (int e = 0; e < p->nest->expr_count; e++)
         if (is_constant(p->nest, e))
             tn__emit_need(p, e);
@@ -177,8 +182,10 @@ static void aim_quads(tn__printer *p)
         a->own = in_quads(n, s);
         if (!a->own)
             continue;
-        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s, tn__stride_param(a, n->product.row_loop));
-        tn__line(p, "auto *const to%d = tn_settled(p%d + n[%d] + top * step%d + own);", s, n->store[s].access, a->param + 1, s);
+        tn__line(p, down ? "const tn_i64 step%d = n[%d];" : "const tn_i64 step%d = 0;", s,
+                 tn__stride_param(a, n->product.row_loop));
+        tn__line(p, "auto *const to%d = tn_settled(p%d + n[%d] + top * step%d + own);", s, n->store[s].access,
+                 a->param + 1, s);
     }
 }
 
@@ -208,8 +215,8 @@ static void emit_back(tn__printer *p)
     p->emitter->thin_products = true;
     tn__line(p, "typedef tn_back_product<%s, %d, %d, %d> core;", tn__product_type(n), t->rows, t->threads, t->step);
     tn__line(p, "const tn_i64 top = block * core::ROWS, left = 0;");
-    tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", EXTENT(n->product.row_loop));
-    tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", EXTENT(n->product.column_loop));
+    tn__line(p, "const int rows = tn_within(n[%d] - top, core::ROWS);", TN__EXTENT(n->product.row_loop));
+    tn__line(p, "const int columns = tn_within(n[%d], core::COLUMNS);", TN__EXTENT(n->product.column_loop));
     tn__line(p, "const int own = (int)threadIdx.x * core::QUAD;");
     aim_quads(p);
     tn__product_emit_origins(p);
@@ -262,7 +269,8 @@ static void emit_elementwise(tn__printer *p)
     int turns = differs_down(n) ? 1 : (all + AT_ONCE - 1) / AT_ONCE, each = (all + turns - 1) / turns;
     tn__line(p, "constexpr int across = core::COLUMNS, down = core::THREADS / across, each = %d;", each);
     tn__line(p, "const int own_column = threadIdx.x %% across, first = threadIdx.x / across;");
-    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column", .ready = tn__product_prepare_next});
+    tn__product_emit_core(p, &(tn__product_spread){each, "first + u * down", "own_column",
+                                                   .ready = tn__product_prepare_next});
     tn__line(p, "for (int begin = first; begin < core::ROWS; begin += each * down) {");
     emit_passes(p, "begin + u * down", "own_column", false);
     tn__line(p, "}");
@@ -290,10 +298,10 @@ void tn__emit_cuda_product(tn__printer *p)
         tn__product_emit_columns(p);
 }
 
-/* Kernels are started while those before them still run, and go where there is room: so that no two blocks of a launch are on one
- * multiprocessor while others have none, one that computes for long asks to be spread. The first kernel of a run begins beside the
- * last one of the run in front of it, if both have a block on each multiprocessor: the first has most of its shared memory and less
- * than half of its registers, the last one has it the other way round. */
+/* Kernels are started while those before them still run, and go where there is room: so that no two blocks of a launch
+ * are on one multiprocessor while others have none, one that computes for long asks to be spread. The first kernel of a
+ * run begins beside the last one of the run in front of it, if both have a block on each multiprocessor: the first has
+ * most of its shared memory and less than half of its registers, the last one has it the other way round. */
 void tn__launch_cuda_product(const tn__nest *nest, const tn__capabilities *chip, tn__part_launch *launch)
 {
     const tn__product_tile *t = &nest->product.tile;

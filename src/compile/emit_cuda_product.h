@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write kernels around a matrix product: emit_cuda_core.c (the tile, and what is fetched along with it),
- * emit_cuda_product.c (what is computed from the tile) and emit_cuda_product_rows.c (reductions of its rows or columns).
+ * Between the files that write kernels around a matrix product: emit_cuda_core.c (the tile, and what is fetched along
+ * with it), emit_cuda_product.c (what is computed from the tile) and emit_cuda_product_rows.c (reductions of its rows
+ * or columns).
  */
 #ifndef TN_COMPILE_EMIT_CUDA_PRODUCT_H
 #define TN_COMPILE_EMIT_CUDA_PRODUCT_H
@@ -13,18 +14,20 @@
 typedef struct tn__product_spread {
     int each;
     const char *row, *column; /* of element u */
-    void (*ready)(tn__printer *p); /* emits what else is to be done before the kernel waits for those in front; or NULL */
+    void (*ready)(
+        tn__printer *p);      /* emits what else is to be done before the kernel waits for those in front; or NULL */
     const char *any;          /* has a thread one? NULL: if there are any at all */
     bool sums;                /* a thread has those whose sums it has: they stay in its registers, sum[] */
 } tn__product_spread;
 
 /* The C type of the product's elements. */
 const char *tn__product_type(const tn__nest *n);
-/* Opens the scope of the tile's element at `row` and `column`, which are expressions: variables of those names, and the loops'.
- * Values are computed without a condition, at the nearest element that there is, so that the loads of several elements are under
- * way together; what is done with them asks whether the element is there. */
+/* Opens the scope of the tile's element at `row` and `column`, which are expressions: variables of those names, and the
+ * loops'. Values are computed without a condition, at the nearest element that there is, so that the loads of several
+ * elements are under way together; what is done with them asks whether the element is there. */
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
-/* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a thread. */
+/* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a
+ * thread. */
 void tn__product_mark(tn__nest *n, int each);
 /* Where an access has the element at `row` and `column`, which are expressions, as an offset. */
 void tn__product_print_place(tn__printer *p, const tn__access *a, const char *row, const char *column);
@@ -45,7 +48,8 @@ void tn__product_keep_values(tn__printer *p, int level);
 void tn__product_store_kept(tn__printer *p, int level);
 /* What is the same for all elements, and no load. */
 void tn__product_emit_constants(tn__printer *p);
-/* What the nest behind needs beside the block's rows, ahead of the product; and that nest, when the rows are in memory. */
+/* What the nest behind needs beside the block's rows, ahead of the product; and that nest, when the rows are in
+ * memory. */
 void tn__product_prepare_next(tn__printer *p);
 void tn__product_emit_next(tn__printer *p);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels around a matrix product that reduce its rows or columns, in CUDA C++: a warp has whole rows, the threads of a block whole
- * columns, of which each combines its share (see emit_cuda_product.c).
+ * Kernels around a matrix product that reduce its rows or columns, in CUDA C++: a warp has whole rows, the threads of a
+ * block whole columns, of which each combines its share (see emit_cuda_product.c).
  */
 #include "compile/emit_cuda_product.h"
 
@@ -11,9 +11,9 @@
 static void emit_pass(tn__printer *p, int level, const char *row, const char *column, const char *inner)
 {
     tn__nest *n = p->nest;
-    EACH_PLAIN(p, r, level)
+    TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
-    EACH_POSITION(p, r, level)
+    TN__EACH_POSITION(p, r, level)
         tn__line(p, "%s t%d = %s; tn_i64 at%d = R;", tn__emit_type(p, r), r, tn__emit_identity(p, r), r);
     tn__line(p, "if (rows > 0 && columns > 0) {");
     tn__product_declare_kept(p, level);
@@ -24,11 +24,11 @@ static void emit_pass(tn__printer *p, int level, const char *row, const char *co
         if (pass == 0) {
             tn__product_keep_values(p, level);
         } else {
-            EACH_PLAIN(p, r, level)
+            TN__EACH_PLAIN(p, r, level)
                 tn__line(p, "t%d = %s(t%d, part%d[u]);", r, tn__emit_function(p, r), r, r);
-            EACH_POSITION(p, r, level)
-                tn__line(p, "if (at%d == R || %s(t%d, part%d[u])) { t%d = part%d[u]; at%d = %s; }", r, tn__emit_function(p, r), r,
-                         r, r, r, r, inner);
+            TN__EACH_POSITION(p, r, level)
+            tn__line(p, "if (at%d == R || %s(t%d, part%d[u])) { t%d = part%d[u]; at%d = %s; }", r,
+                     tn__emit_function(p, r), r, r, r, r, r, inner);
             tn__product_store_kept(p, level);
         }
         tn__line(p, "}");
@@ -36,8 +36,8 @@ static void emit_pass(tn__printer *p, int level, const char *row, const char *co
     }
     tn__line(p, "}");
     for (int r = 0; r < n->reduction_count; r++) /* what was computed for one element is not there for the next pass */
-        if (n->reduction[r].level == level && n->expr[n->reduction[r].arg].printed != ITEM)
-            n->expr[n->reduction[r].arg].printed = NOWHERE;
+        if (n->reduction[r].level == level && n->expr[n->reduction[r].arg].printed != TN__SCOPE_ITEM)
+            n->expr[n->reduction[r].arg].printed = TN__SCOPE_NONE;
 }
 
 /* A warp's partial results, by halves; as many lanes get the result as have elements, at least. */
@@ -46,11 +46,12 @@ static void combine_row(tn__printer *p, int level)
     int half = 16;
     while (half >= p->nest->product.tile.columns)
         half /= 2;
-    EACH_PLAIN(p, r, level) {
+    TN__EACH_PLAIN(p, r, level) {
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int h = %d; h; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, lane ^ h));", half, r, tn__emit_function(p, r), r, r);
+        tn__line(p, "for (int h = %d; h; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, lane ^ h));", half, r,
+                 tn__emit_function(p, r), r, r);
     }
-    EACH_POSITION(p, r, level) {
+    TN__EACH_POSITION(p, r, level) {
         tn__line(p, "#pragma unroll");
         tn__line(p, "for (int h = %d; h; h /= 2) {", half);
         tn__line(p, "const %s b = tn_from_lane(t%d, lane ^ h);", tn__emit_type(p, r), r);
@@ -61,22 +62,25 @@ static void combine_row(tn__printer *p, int level)
     }
 }
 
-/* The partial results of a column's threads: those of a warp by halves, those of the warps in order, through shared memory. */
+/* The partial results of a column's threads: those of a warp by halves, those of the warps in order, through shared
+ * memory. */
 static void combine_column(tn__printer *p, int level)
 {
-    EACH_PLAIN(p, r, level) {
+    TN__EACH_PLAIN(p, r, level) {
         const char *type = tn__emit_type(p, r);
         tn__line(p, "{");
         tn__line(p, "%s *const part = (%s *)tn_parts;", type, type);
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int h = 16; h >= core::COLUMNS; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, threadIdx.x %% 32 ^ h));", r,
-                 tn__emit_function(p, r), r, r);
-        tn__line(p, "if (threadIdx.x %% 32 < core::COLUMNS) part[threadIdx.x / 32 * core::COLUMNS + own_column] = t%d;", r);
+        tn__line(
+            p, "for (int h = 16; h >= core::COLUMNS; h /= 2) t%d = %s(t%d, tn_from_lane(t%d, threadIdx.x %% 32 ^ h));",
+            r, tn__emit_function(p, r), r, r);
+        tn__line(p, "if (threadIdx.x %% 32 < core::COLUMNS) part[threadIdx.x / 32 * core::COLUMNS + own_column] = t%d;",
+                 r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "t%d = part[own_column];", r);
         tn__line(p, "#pragma unroll");
-        tn__line(p, "for (int w = 1; w < core::THREADS / 32; w++) t%d = %s(t%d, part[w * core::COLUMNS + own_column]);", r,
-                 tn__emit_function(p, r), r);
+        tn__line(p, "for (int w = 1; w < core::THREADS / 32; w++) t%d = %s(t%d, part[w * core::COLUMNS + own_column]);",
+                 r, tn__emit_function(p, r), r);
         tn__line(p, "__syncthreads();");
         tn__line(p, "}");
     }
@@ -93,7 +97,7 @@ static void finish(tn__printer *p, int level)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
             tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
-        n->expr[e].printed = ITEM;
+        n->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
 
@@ -106,7 +110,7 @@ static void store_items(tn__printer *p)
         return;
     tn__line(p, "if (lane == 0) {");
     p->in_tile = false;
-    p->scope = ITEM;
+    p->scope = TN__SCOPE_ITEM;
     tn__emit_stores(p, true, 0);
     tn__line(p, "}");
 }
@@ -148,7 +152,8 @@ void tn__product_emit_rows(tn__printer *p)
     tn__line(p, "const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, lanes = 32;");
     tn__line(p, "{");
     tn__line(p, "constexpr int each = %d;", turns);
-    tn__product_spread spread = {turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows", .ready = ready_rows};
+    tn__product_spread spread = {turns, "warp + u * (core::THREADS / 32)", "lane", .any = "warp < rows",
+                                 .ready = ready_rows};
     tn__product_emit_core(p, &spread);
     tn__line(p, "#pragma unroll%s", turns <= MOST_TURNS ? "" : " 1");
     tn__line(p, "for (int turn = 0; turn < %d; turn++) {", turns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short row, so
- * that a warp has several; a whole block for a long one. What passes have in common stays in registers where a row fits; else
- * its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
+ * Rows in CUDA C: reduced elements lie side by side, and a power of two of threads take a row: few of them for a short
+ * row, so that a warp has several; a whole block for a long one. What passes have in common stays in registers where a
+ * row fits; else its loads stay in shared memory, and where they do not fit either, each pass reads the row again.
  */
 #include "compile/emit_cuda.h"
 
@@ -55,7 +55,8 @@ static void all_chunks(tn__printer *p, const tn__cu_form *f, int level, bool in_
     char step[16];
     snprintf(step, sizeof step, "%d", f->batch * f->lanes);
     tn__line(p, "ix at = begin + lane;");
-    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one another */
+    for (int full = in_full; full >= 0; full--) { /* where nothing asks what is there, chunks do not wait for one
+                                                     another */
         tn__line(p, "for (; at < end - %d; at += %s) {", full ? (f->batch - 1) * f->lanes : 0,
                  p->nest->part == TN__PART_PIECES ? "step" : step);
         tn__cu_declare(p, f, level);
@@ -95,7 +96,7 @@ static void finish(tn__printer *p, int level)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
             tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
-        p->nest->expr[e].printed = ITEM;
+        p->nest->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
 
@@ -104,7 +105,8 @@ static void open_turns(tn__printer *p, const tn__cu_form *f)
 {
     const tn__nest *n = p->nest;
     int each = f->batch * f->lanes;
-    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), TN__CUDA_GROUPS(n));
+    tn__line(p, "const ix part = item / (ix)n[%d], row = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n),
+             TN__CUDA_GROUPS(n));
     tn__line(p, "const ix begin = part * %d, end = (ix)n[%d], step = (ix)n[%d] * %d;", each, TN__CUDA_ROWS_AT(n),
              TN__CUDA_SEGMENTS(n), each);
 }
@@ -174,7 +176,7 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
         store_pieces(p);
     } else if (tn__cu_has_row_values(n)) {
         tn__line(p, "if (there && lane == 0) {");
-        p->scope = ITEM;
+        p->scope = TN__SCOPE_ITEM;
         tn__emit_stores(p, true, 0);
         tn__line(p, "}");
     }

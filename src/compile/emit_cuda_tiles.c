@@ -16,15 +16,17 @@ static void load_tiles(tn__printer *p, const tn__cu_form *f)
             continue;
         const tn__access *a = &n->access[n->expr[e].access];
         const char *type = tn__dtypes[a->dtype].ctype;
-        tn__line(p, "%s (*const tile%d)[%d] = (%s (*)[%d])(tn_shared + %d);", type, n->expr[e].access, f->tile + 1, type,
-                 f->tile + 1, at);
+        tn__line(p, "%s (*const tile%d)[%d] = (%s (*)[%d])(tn_shared + %d);", type, n->expr[e].access, f->tile + 1,
+                 type, f->tile + 1, at);
         at += (int)tn_dtype_size(a->dtype) * f->tile * (f->tile + 1); /* a multiple of 16 */
     }
     tn__line(p, "#pragma unroll");
     tn__line(p, "for (int k = 0; k < %d; k++) {", f->tile * f->tile / TN__CUDA_THREADS);
-    tn__line(p, "const int i = threadIdx.x %% %d, j = threadIdx.x / %d + k * %d;", f->tile, f->tile, TN__CUDA_THREADS / f->tile);
+    tn__line(p, "const int i = threadIdx.x %% %d, j = threadIdx.x / %d + k * %d;", f->tile, f->tile,
+             TN__CUDA_THREADS / f->tile);
     tn__line(p, "const ix x%d = top + i, x%d = left + j;", f->tiled, f->loop);
-    tn__line(p, "if (x%d < (ix)n[%d] && x%d < (ix)n[%d]) {", f->tiled, EXTENT(f->tiled), f->loop, EXTENT(f->loop));
+    tn__line(p, "if (x%d < (ix)n[%d] && x%d < (ix)n[%d]) {", f->tiled, TN__EXTENT(f->tiled), f->loop,
+             TN__EXTENT(f->loop));
     for (int e = 0; e < n->expr_count; e++) {
         if (!tn__cu_is_turned(p, f, &n->expr[e]))
             continue;
@@ -46,7 +48,8 @@ static void open_element(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "const int j = threadIdx.x %% %d, i = threadIdx.x / %d + (k + q) * %d;", f->tile, f->tile,
              TN__CUDA_THREADS / f->tile);
     tn__line(p, "const ix x%d = top + i, b%d = left + j;", f->tiled, f->loop);
-    tn__line(p, "const int live = x%d < (ix)n[%d] && b%d < (ix)n[%d];", f->tiled, EXTENT(f->tiled), f->loop, EXTENT(f->loop));
+    tn__line(p, "const int live = x%d < (ix)n[%d] && b%d < (ix)n[%d];", f->tiled, TN__EXTENT(f->tiled), f->loop,
+             TN__EXTENT(f->loop));
 }
 
 void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f)
@@ -58,8 +61,8 @@ void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f)
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, all);
     tn__cu_find(p, f, inner);
-    tn__line(p, "const ix down = ((ix)n[%d] + %d) / %d, across = ((ix)n[%d] + %d) / %d;", EXTENT(f->tiled), f->tile - 1, f->tile,
-             EXTENT(f->loop), f->tile - 1, f->tile);
+    tn__line(p, "const ix down = ((ix)n[%d] + %d) / %d, across = ((ix)n[%d] + %d) / %d;", TN__EXTENT(f->tiled),
+             f->tile - 1, f->tile, TN__EXTENT(f->loop), f->tile - 1, f->tile);
     tn__line(p, "for (ix item = block; item < (ix)n[0]; item += blocks) {");
     tn__line(p, "const ix over = item / across, left = (item - over * across) * %d;", f->tile);
     tn__line(p, "const ix rest = over / down, top = (over - rest * down) * %d;", f->tile);

@@ -12,8 +12,10 @@
 static void print_alignment(tn__printer *p, const tn__cu_form *f, int i)
 {
     const tn__access *a = &p->nest->access[i];
-    int bytes = f->width * (int)tn_dtype_size(a->dtype), elements = (bytes < 16 ? bytes : 16) / (int)tn_dtype_size(a->dtype);
-    tn__text_addf(p->text, "const bool w%d = tn_aligned(p%d + n[%d], %d) && (0", i, i, a->param + 1, bytes < 16 ? bytes : 16);
+    int bytes = f->width * (int)tn_dtype_size(a->dtype),
+        elements = (bytes < 16 ? bytes : 16) / (int)tn_dtype_size(a->dtype);
+    tn__text_addf(p->text, "const bool w%d = tn_aligned(p%d + n[%d], %d) && (0", i, i, a->param + 1,
+                  bytes < 16 ? bytes : 16);
     for (int l = 0; l < p->nest->loop_count; l++)
         if (a->stride[l] && l != f->loop)
             tn__text_addf(p->text, " | n[%d]", tn__stride_param(a, l));
@@ -34,8 +36,10 @@ static void print_carries(tn__printer *p, int i)
     tn__text_addf(p->text, "const bool carries%d = (counter%d & 0xffffffffu) + ((tn_u64)(n[%d]", i, i, a->param + 1);
     for (int l = 0; l < p->nest->loop_count; l++)
         if (a->stride[l])
-            tn__text_addf(p->text, " + (n[%d] > 0 ? n[%d] * (n[%d] - 1) : 0)", tn__stride_param(a, l), tn__stride_param(a, l), EXTENT(l));
-    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a chunk may go beyond the last */
+            tn__text_addf(p->text, " + (n[%d] > 0 ? n[%d] * (n[%d] - 1) : 0)", tn__stride_param(a, l),
+                          tn__stride_param(a, l), TN__EXTENT(l));
+    tn__text_add(p->text, ") >> 1) > 0xffffff00u;\n"); /* two elements of a block at least; a chunk may go beyond the
+                                                          last */
 }
 
 void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
@@ -70,7 +74,7 @@ bool tn__cu_print_swift(tn__printer *p, const tn__cu_form *f)
             continue;
         if (!any) {
             tn__emit_indent(p);
-            tn__text_addf(p->text, "const bool swift = n[%d] %% %d == 0", EXTENT(f->loop), f->width);
+            tn__text_addf(p->text, "const bool swift = n[%d] %% %d == 0", TN__EXTENT(f->loop), f->width);
         }
         tn__text_addf(p->text, " & w%d", i);
         any = true;
@@ -99,7 +103,7 @@ void tn__cu_decode(tn__printer *p, const tn__cu_form *f, uint32_t loops, const c
     for (int step = 0; step < count; step++) {
         bool chunk = f->loop >= 0 && left >> f->loop & 1;
         int l = chunk ? f->loop : 31 - __builtin_clz(left);
-        int extent = chunk ? TN__CUDA_CHUNKS(n) : EXTENT(l), magic = chunk ? extent + 1 : TN__CUDA_MAGIC(n, l);
+        int extent = chunk ? TN__CUDA_CHUNKS(n) : TN__EXTENT(l), magic = chunk ? extent + 1 : TN__CUDA_MAGIC(n, l);
         left &= ~(1u << l);
         const char *name = chunk ? "b" : "x";
         char times[24] = "";
@@ -122,7 +126,10 @@ void tn__cu_open_segment(tn__printer *p, bool pieces, const char *name)
         tn__line(p, "const ix %s = item, begin = 0, end = (ix)n[%d];", name, TN__CUDA_ROWS_AT(n));
         return;
     }
-    tn__line(p, "const ix part = item / (ix)n[%d], %s = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), name, TN__CUDA_GROUPS(n));
-    tn__line(p, "const ix begin = part * (ix)n[%d], left = (ix)n[%d] - begin;", TN__CUDA_SEGMENT(n), TN__CUDA_ROWS_AT(n));
-    tn__line(p, "const ix end = begin + (left < (ix)n[%d] ? left : (ix)n[%d]);", TN__CUDA_SEGMENT(n), TN__CUDA_SEGMENT(n));
+    tn__line(p, "const ix part = item / (ix)n[%d], %s = item - part * (ix)n[%d];", TN__CUDA_GROUPS(n), name,
+             TN__CUDA_GROUPS(n));
+    tn__line(p, "const ix begin = part * (ix)n[%d], left = (ix)n[%d] - begin;", TN__CUDA_SEGMENT(n),
+             TN__CUDA_ROWS_AT(n));
+    tn__line(p, "const ix end = begin + (left < (ix)n[%d] ? left : (ix)n[%d]);", TN__CUDA_SEGMENT(n),
+             TN__CUDA_SEGMENT(n));
 }

@@ -135,7 +135,7 @@ static void print_operation(tn__printer *p, const tn__expr *e)
         tn__text_addf(p->text, "tn_careless_%s", tn__ops[e->op].name);
     else
         tn__print_function(p, e->op, last->dtype);
-    bool by = careless && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == ITEM;
+    bool by = careless && e->op == TN__OP_DIVIDE && p->nest->expr[e->arg[1]].printed == TN__SCOPE_ITEM;
     tn__text_add(p->text, by ? "_by" : "");
     for (int i = 0; i < e->arity; i++)
         tn__text_addf(p->text, "%sv%d", i ? ", " : "(", e->arg[i]);
@@ -180,7 +180,7 @@ void tn__emit_indent(tn__printer *p)
 void tn__emit_need(tn__printer *p, int index)
 {
     tn__expr *e = &p->nest->expr[index];
-    if (e->printed == ITEM || e->printed == p->scope)
+    if (e->printed == TN__SCOPE_ITEM || e->printed == p->scope)
         return;
     if (e->kept && !(e->passes >> p->pass & 1)) {
         tn__line(p, "const %s v%d = k%d%s[%s];", tn__emit_variable_type(e->dtype), index, index, p->chunk, p->lane);
@@ -236,7 +236,8 @@ static void check_ahead(tn__printer *p, int index)
 {
     tn__expr *e = &p->nest->expr[index];
     const tn__access *a = e->kind == TN__EXPR_LOAD ? &p->nest->access[e->access] : NULL;
-    if (!p->checks_ahead || e->checked || !a || !a->gathered || a->known || p->nest->expr[e->arg[0]].printed != ITEM)
+    if (!p->checks_ahead || e->checked || !a || !a->gathered || a->known ||
+        p->nest->expr[e->arg[0]].printed != TN__SCOPE_ITEM)
         return;
     int v = e->arg[0], extra = tn__stride_param(a, p->nest->loop_count);
     tn__line(p, "const int in%d = tn_in_range(v%d, n[%d], fault, n[%d] + 1);", index, v, extra + 1, a->param);
@@ -248,11 +249,11 @@ static void check_ahead(tn__printer *p, int index)
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
 {
     const tn__expr *e = &p->nest->expr[index];
-    if (e->printed == ITEM)
+    if (e->printed == TN__SCOPE_ITEM)
         return;
     if (!(e->loops & inner) && e->kind != TN__EXPR_REDUCED) {
         int scope = p->scope;
-        p->scope = ITEM;
+        p->scope = TN__SCOPE_ITEM;
         tn__emit_need(p, index);
         p->scope = scope;
         return;
@@ -319,7 +320,7 @@ void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from)
         if (count == 1)
             tn__line(p, "const tn_i64 x%d = %s;", l, __builtin_popcount(loops) > 1 ? "q" : from);
         else
-            tn__line(p, "const tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, EXTENT(l), EXTENT(l));
+            tn__line(p, "const tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, TN__EXTENT(l), TN__EXTENT(l));
         count--;
     }
 }
@@ -377,7 +378,7 @@ void tn__emit_extent(tn__printer *p)
     tn__text text = {0};
     for (int l = 0; l < p->nest->loop_count; l++)
         if (p->nest->reduced >> l & 1)
-            tn__text_addf(&text, " * n[%d]", EXTENT(l));
+            tn__text_addf(&text, " * n[%d]", TN__EXTENT(l));
     tn__line(p, "const tn_i64 R = 1%s;", text.data ? text.data : "");
     p->text->failed |= text.failed;
     tn__free(text.data);
@@ -388,12 +389,12 @@ void tn__emit_extent(tn__printer *p)
 void tn__print_nest(tn__printer *p)
 {
     tn__nest *n = p->nest;
-    p->scopes = FIRST_SCOPE;
-    p->scope = NOWHERE;
+    p->scopes = TN__SCOPE_FIRST;
+    p->scope = TN__SCOPE_NONE;
     p->depth = 0;
     p->index = "";
     for (int e = 0; e < n->expr_count; e++) {
-        n->expr[e].printed = NOWHERE;
+        n->expr[e].printed = TN__SCOPE_NONE;
         n->expr[e].passes = 0;
         n->expr[e].kept = n->expr[e].checked = false;
     }
