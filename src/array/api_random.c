@@ -30,7 +30,7 @@ tn_generator *tn_default_generator(void)
 tn_device tn_generator_device(const tn_generator *generator)
 {
     if (!generator)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a generator, got NULL");
+        tn__fail_null("device_of", "a generator");
     return (tn_device){0};
 }
 

@@ -41,6 +41,10 @@ int64_t tn_dim(const tn_array *x, int axis)
 
 void tn_strides_of(const tn_array *x, int64_t strides[TN_MAX_NDIM])
 {
+    if (!strides) {
+        tn__fail_null("strides_of", "room for TN_MAX_NDIM numbers");
+        return;
+    }
     for (int i = 0; i < TN_MAX_NDIM; i++) strides[i] = 0;
     const tn__shape *shape = shape_of(x);
     if (!x || !shape) return;
@@ -55,7 +59,7 @@ void tn_strides_of(const tn_array *x, int64_t strides[TN_MAX_NDIM])
 tn_device tn_device_of(const tn_array *x)
 {
     if (!x)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected an array, got NULL");
+        tn__fail_null("device_of", "an array");
     return x && x->node->device ? x->node->device->id : (tn_device){0};
 }
 

@@ -398,6 +398,8 @@ tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, 
         return count ? tn__fail(TN_ERR_VALUE, "tn_gradients",
                                 "expected a count of at least 0, got %d", count)
                      : TN_OK;
+    if (!xs || !out)
+        return tn__fail_null("tn_gradients", "arrays, and room for their gradients");
     tn__call call = tn__enter();
     tn__node **nodes = tn__alloc(2 * (size_t)count * sizeof *nodes);
     tn_status status = nodes ? gradients(y, count, xs, create_graph, nodes)

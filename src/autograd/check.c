@@ -233,6 +233,8 @@ static tn_status run(const char *operation, bool second, tn_function f, void *us
 {
     if (count < 1)
         return tn__fail(TN_ERR_VALUE, operation, "expected at least one input, got %d", count);
+    if (!f || !xs)
+        return tn__fail_null(operation, "a function and its inputs");
     check c = {.operation = operation, .f = f, .user = user, .second = second, .count = count};
     if (opts)
         c.opts = *opts;

@@ -176,6 +176,11 @@ tn_status tn__fail(tn_status code, const char *operation, const char *format, ..
     return code;
 }
 
+tn_status tn__fail_null(const char *operation, const char *what)
+{
+    return tn__fail(TN_ERR_VALUE, operation, "expected %s, got NULL", what);
+}
+
 tn_status tn__fail_memory(const char *operation, size_t bytes)
 {
     return tn__fail(TN_ERR_MEMORY, operation, "no memory for %zu bytes on the host; free some arrays and try again",

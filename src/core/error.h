@@ -14,6 +14,8 @@ TN__PLUGIN_BEGIN
  * returned is TN_ERR_MEMORY.
  */
 tn_status tn__fail(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
+/* TN_ERR_VALUE for an argument that is NULL: "expected `what`, got NULL". */
+tn_status tn__fail_null(const char *operation, const char *what);
 /* TN_ERR_MEMORY for an operation that wanted `bytes`. */
 tn_status tn__fail_memory(const char *operation, size_t bytes);
 

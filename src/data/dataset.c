@@ -98,19 +98,19 @@ void tn_dataset_free(tn_dataset *dataset)
 tn_device tn_dataset_device(const tn_dataset *dataset)
 {
     if (!dataset)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a dataset, got NULL");
+        tn__fail_null("device_of", "a dataset");
     return dataset && dataset->x ? tn_device_of(dataset->x) : (tn_device){0};
 }
 
 tn_status tn_dataset_status(const tn_dataset *dataset)
 {
-    if (dataset->is_static)
-        return TN_ERR_MEMORY;
+    if (!dataset || dataset->is_static)
+        return dataset ? TN_ERR_MEMORY : TN_ERR_VALUE;
     return dataset->error ? tn__error_status(dataset->error) : TN_OK;
 }
 
-int64_t tn_dataset_size(const tn_dataset *dataset) { return dataset->size; }
-int64_t tn_dataset_classes(const tn_dataset *dataset) { return dataset->classes; }
+int64_t tn_dataset_size(const tn_dataset *dataset) { return dataset ? dataset->size : 0; }
+int64_t tn_dataset_classes(const tn_dataset *dataset) { return dataset ? dataset->classes : 0; }
 
 /* A failed dataset has no arrays: gives an error array with its reason, in the caller's scope. */
 static tn_array *array_of(const tn_dataset *dataset, tn_array *array)
@@ -118,12 +118,14 @@ static tn_array *array_of(const tn_dataset *dataset, tn_array *array)
     if (array)
         return array;
     tn__call call = tn__enter();
-    if (dataset->error)
+    if (!dataset)
+        tn__fail_null("dataset", "a dataset");
+    else if (dataset->error)
         tn__error_raise(dataset->error);
     else
         tn__fail_memory("dataset", sizeof *dataset);
     return tn__leave_error(call);
 }
 
-tn_array *tn_dataset_x(const tn_dataset *dataset) { return array_of(dataset, dataset->x); }
-tn_array *tn_dataset_t(const tn_dataset *dataset) { return array_of(dataset, dataset->t); }
+tn_array *tn_dataset_x(const tn_dataset *dataset) { return array_of(dataset, dataset ? dataset->x : NULL); }
+tn_array *tn_dataset_t(const tn_dataset *dataset) { return array_of(dataset, dataset ? dataset->t : NULL); }

@@ -94,6 +94,8 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
 
 tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
 {
+    static const tn_loader_opts defaults;
+    opts = opts ? opts : &defaults;
     tn_loader *loader = tn__calloc(1, sizeof *loader);
     if (!loader) {
         tn__fail_memory("loader", sizeof *loader);
@@ -132,15 +134,15 @@ void tn_loader_free(tn_loader *loader)
 
 tn_status tn_loader_status(const tn_loader *loader)
 {
-    if (loader->is_static)
-        return TN_ERR_MEMORY;
+    if (!loader || loader->is_static)
+        return loader ? TN_ERR_MEMORY : TN_ERR_VALUE;
     return loader->error ? tn__error_status(loader->error) : TN_OK;
 }
 
 tn_device tn_loader_device(const tn_loader *loader)
 {
     if (!loader)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a loader, got NULL");
+        tn__fail_null("device_of", "a loader");
     return loader && loader->device ? loader->device->id : (tn_device){0};
 }
 
@@ -152,17 +154,20 @@ tn_device tn_batch_device(const tn_batch *batch)
     return batch && batch->x ? tn_device_of(batch->x) : (tn_device){0};
 }
 
-int64_t tn_loader_length(const tn_loader *loader) { return loader->batches.length; }
-int64_t tn_loader_epoch(const tn_loader *loader) { return loader->epoch; }
+int64_t tn_loader_length(const tn_loader *loader) { return loader ? loader->batches.length : 0; }
+int64_t tn_loader_epoch(const tn_loader *loader) { return loader ? loader->epoch : 0; }
 
+/* Of a loader that is NULL or failed. */
 static tn_status raise(const tn_loader *loader)
 {
+    if (!loader)
+        return tn__fail_null("loader", "a loader");
     return loader->error ? tn__error_raise(loader->error) : tn__fail_memory("loader", sizeof *loader);
 }
 
 tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
 {
-    if (loader->is_static || loader->error)
+    if (!loader || loader->is_static || loader->error)
         return raise(loader);
     if (epoch < 0)
         return tn__fail(TN_ERR_VALUE, "loader_set_epoch", "expected an epoch of 0 or more, got %lld", (long long)epoch);
@@ -314,11 +319,16 @@ static void drop_place(tn_loader *loader)
 
 bool tn_loader_next(tn_loader *loader, tn_batch *batch)
 {
-    *batch = (tn_batch){0};
+    if (batch)
+        *batch = (tn_batch){0};
     if (!tn_ok())
         return false;
-    if (loader->is_static || loader->error) {
+    if (!loader || loader->is_static || loader->error) {
         raise(loader);
+        return false;
+    }
+    if (!batch) {
+        tn__fail_null("loader_next", "a tn_batch to fill in");
         return false;
     }
     if (loader->next == loader->batches.length) {

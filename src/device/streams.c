@@ -66,7 +66,7 @@ void tn_stream_free(tn_stream *stream)
 tn_device tn_stream_device(const tn_stream *stream)
 {
     if (!stream)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a stream, got NULL");
+        tn__fail_null("device_of", "a stream");
     return stream ? stream->device->id : (tn_device){0};
 }
 
@@ -74,7 +74,7 @@ tn_status tn_stream_synchronize(tn_stream *stream)
 {
     TN__NO_PLACE();
     if (!stream)
-        return tn__fail(TN_ERR_VALUE, "stream_synchronize", "expected a stream, got NULL");
+        return tn__fail_null("stream_synchronize", "a stream");
     const tn__stream_ops *ops = stream->device->ops->streams;
     return ops ? ops->stream_wait(stream->device, stream->handle) : TN_OK;
 }
@@ -142,7 +142,7 @@ tn_event *tn_event_new(tn_device device)
 tn_device tn_event_device(const tn_event *event)
 {
     if (!event)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected an event, got NULL");
+        tn__fail_null("device_of", "an event");
     return event ? event->device->id : (tn_device){0};
 }
 
@@ -159,7 +159,7 @@ tn_status tn_event_record(tn_event *event)
 {
     TN__NO_PLACE();
     if (!event)
-        return tn__fail(TN_ERR_VALUE, "event_record", "expected an event, got NULL");
+        return tn__fail_null("event_record", "an event");
     tn_status status = event->handle ? event->device->ops->streams->event_record(event->device, event->handle) : TN_OK;
     event->moment = now();
     event->recorded = event->recorded || status == TN_OK;

@@ -201,6 +201,8 @@ tn_status tn_eval(const tn_array *x)
 
 tn_status tn_eval_all(int count, const tn_array *const *arrays)
 {
+    if (count > 0 && !arrays)
+        return tn__fail_null("eval_all", "arrays");
     tn__call call = tn__enter();
     tn__node **roots = tn__alloc(sizeof *roots * ((size_t)(count > 0 ? count : 0) + 1));
     tn_status status = roots ? TN_OK : tn__fail_memory("eval_all", sizeof *roots * (size_t)count);

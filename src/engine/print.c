@@ -273,6 +273,10 @@ char *tn_repr(const tn_array *x)
 
 void tn_fprint(FILE *stream, const tn_array *x)
 {
+    if (!stream) {
+        tn__fail_null("fprint", "a stream");
+        return;
+    }
     char *string = tn_string(x);
     if (string)
         fprintf(stream, "%s\n", string);

@@ -112,6 +112,8 @@ int64_t tn_item_int(const tn_array *x)
 
 tn_status tn_item_parts(const tn_array *x, double parts[2])
 {
+    if (!parts)
+        return tn__fail_null("item_parts", "room for two numbers");
     tn__scalar scalar[2];
     tn_dtype dtype;
     tn_status status = read_item(x, "item_parts", scalar, &dtype);

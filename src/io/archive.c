@@ -47,13 +47,15 @@ void tn_archive_free(tn_archive *archive)
 
 tn_status tn_archive_status(const tn_archive *archive)
 {
-    if (archive->is_static)
-        return TN_ERR_MEMORY;
+    if (!archive || archive->is_static)
+        return archive ? TN_ERR_MEMORY : TN_ERR_VALUE;
     return archive->error ? tn__error_status(archive->error) : TN_OK;
 }
 
 static tn_status raise(const tn_archive *archive)
 {
+    if (!archive)
+        return tn__fail_null("archive", "an archive");
     if (archive->is_static)
         return tn__fail_memory("archive", sizeof *archive);
     return archive->error ? tn__error_raise(archive->error) : TN_OK;
@@ -124,7 +126,7 @@ tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *
 {
     tn_status status = raise(archive);
     if (status == TN_OK && !name)
-        status = tn__fail(TN_ERR_VALUE, "archive_add", "expected a name for the array, got NULL");
+        status = tn__fail_null("archive_add", "a name for the array");
     if (status != TN_OK)
         return status;
     tn__call call = tn__enter();
@@ -144,10 +146,12 @@ tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *
     return status;
 }
 
-int tn_archive_count(const tn_archive *archive) { return (int)archive->count; }
+int tn_archive_count(const tn_archive *archive) { return archive ? (int)archive->count : 0; }
 
 static bool in_range(const tn_archive *archive, int i)
 {
+    if (!archive)
+        return raise(archive) == TN_OK;
     if (i >= 0 && (size_t)i < archive->count)
         return true;
     tn__fail(TN_ERR_INDEX, "archive", "expected the number of an array from 0 to %zu, got %d", archive->count, i);
@@ -169,7 +173,7 @@ tn_array *tn_archive_array(const tn_archive *archive, int i)
 tn_device tn_archive_device(const tn_archive *archive)
 {
     if (!archive)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected an archive, got NULL");
+        tn__fail_null("device_of", "an archive");
     if (!archive || archive->count == 0)
         return (tn_device){0};
     const tn__archive_entry *first = &archive->entries[0];
@@ -190,7 +194,7 @@ tn_device tn_archive_device(const tn_archive *archive)
 
 tn_array *tn_archive_find(const tn_archive *archive, const char *name)
 {
-    const tn__archive_entry *entry = find(archive, name);
+    const tn__archive_entry *entry = archive && name ? find(archive, name) : NULL;
     return entry ? entry->array : NULL;
 }
 
@@ -208,7 +212,7 @@ tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *
 {
     tn_status status = raise(archive);
     if (status == TN_OK && (!key || !value))
-        status = tn__fail(TN_ERR_VALUE, "archive_set_text", "expected a key and a value, got NULL");
+        status = tn__fail_null("archive_set_text", "a key and a value");
     if (status != TN_OK)
         return status;
     tn__archive_text *old = find_text(archive, key);
@@ -230,7 +234,7 @@ tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *
 
 const char *tn_archive_text(const tn_archive *archive, const char *key)
 {
-    const tn__archive_text *text = find_text(archive, key);
+    const tn__archive_text *text = archive && key ? find_text(archive, key) : NULL;
     return text ? text->value : NULL;
 }
 

@@ -171,7 +171,7 @@ tn_device tn_layer_device(const tn_layer *layer)
     const tn__param *items;
     int count;
     if (!layer)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a layer, got NULL");
+        tn__fail_null("device_of", "a layer");
     if (!layer || !tn__layer_flat(layer, &items, &count))
         return (tn_device){0};
     if (count == 0)
@@ -272,7 +272,7 @@ static tn_status move_params(const tn__param *items, int count, tn__device *devi
 tn_status tn_layer_to(tn_layer *layer, tn_device device)
 {
     if (!layer)
-        return tn__fail(TN_ERR_VALUE, "layer_to", "expected a layer, got NULL");
+        return tn__fail_null("layer_to", "a layer");
     tn_status status = tn__layer_raise(layer);
     if (status != TN_OK)
         return status;

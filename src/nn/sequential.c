@@ -17,6 +17,8 @@ static const tn__layer_kind sequential_kind = {.name = "sequential", .forward = 
 /* Checks that all can become children of one new layer; latches. */
 static tn_status check_children(int count, tn_layer *const *layers)
 {
+    if (count > 0 && !layers)
+        return tn__fail_null("sequential", "layers");
     for (int i = 0; i < count; i++) {
         if (!layers[i])
             return tn__fail(TN_ERR_VALUE, "sequential", "layer %d of %d is NULL", i, count);
@@ -35,7 +37,7 @@ static tn_status check_children(int count, tn_layer *const *layers)
 /* Frees those of the layers that have no parent, each once. */
 static void free_children(int count, tn_layer *const *layers)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; layers && i < count; i++) {
         bool freed = false; /* by an earlier copy of the pointer, which must not be followed any more */
         for (int j = 0; j < i && !freed; j++)
             freed = layers[j] == layers[i];

@@ -98,6 +98,8 @@ tn_array *tn_atleast_3d(const tn_array *x)
 
 tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out)
 {
+    if (!shapes || !out)
+        return tn__fail_null("broadcast_shapes", "shapes, and room for one");
     tn_shape shape = {0};
     for (int i = 0; i < count; i++) {
         tn_shape next = shapes[i], both = shape.ndim > next.ndim ? shape : next;
@@ -118,6 +120,8 @@ tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out)
 
 tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out)
 {
+    if (count > 0 && (!arrays || !out))
+        return tn__fail_null("broadcast_arrays", "arrays, and room for as many");
     tn_shape shape = {0};
     for (int i = 0; i < count; i++) {
         tn_shape next = tn_shape_of(arrays[i]), both = shape.ndim > next.ndim ? shape : next;

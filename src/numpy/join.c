@@ -414,6 +414,8 @@ static tn_array *block(int rows, int columns, const tn_array *const *blocks)
     if (rows < 1 || columns < 1)
         return tn__refused(TN_ERR_VALUE, "block", "expected at least one row and column of blocks, got %d and %d", rows,
                            columns);
+    if (!blocks)
+        return tn__refused(TN_ERR_VALUE, "block", "expected %d blocks, got NULL", rows * columns);
     int ndim = 2;
     for (int i = 0; i < rows * columns; i++)
         ndim = tn_ndim(blocks[i]) > ndim ? tn_ndim(blocks[i]) : ndim;

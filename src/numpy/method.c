@@ -45,7 +45,7 @@ enum { MANY = 64 };
 tn_dtype tn_result_type(int count, const tn_array *const *operands)
 {
     tn__node *node[MANY];
-    bool all_weak, failed = count < 1 || count > MANY;
+    bool all_weak, failed = !operands || count < 1 || count > MANY;
     tn__call call = tn__enter();
     for (int i = 0; i < count && !failed; i++)
         failed = tn__node_is_error(node[i] = tn__node_of(operands[i], "result_type"));
@@ -110,6 +110,8 @@ static tn_array *call(tn_unary_function *one, tn_binary_function *two, const tn_
 static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn_array *a, const tn_array *b,
                        const tn_ufunc_opts *opts)
 {
+    if (!one && !two)
+        return tn__refused(TN_ERR_VALUE, "ufunc", "expected an elementwise function such as tn_add, got NULL");
     if (opts && !known_rule(opts->casting))
         return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe",
                            opts->casting);
@@ -207,6 +209,8 @@ tn_array *tn_outer_with(tn_binary_function *f, const tn_array *a, const tn_array
 /* x in the dtype that f gives for it, in which NumPy folds. */
 static tn_array *as_folded(tn_binary_function *f, const tn_array *x, tn_dtype dtype)
 {
+    if (!f)
+        return tn__refused(TN_ERR_VALUE, "reduce", "expected an elementwise function such as tn_add, got NULL");
     tn_array *y = dtype ? tn_cast(x, dtype) : tn__array_of(x);
     if (tn_is_error(y))
         return y;
@@ -314,6 +318,8 @@ static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count
     int axis = tn__axis_of("reduceat", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
     if (tn_is_error(x))
         return tn__again(x);
+    if (count > 0 && !place)
+        return tn__refused(TN_ERR_VALUE, "reduceat", "expected %d places, got NULL", count);
     if (axis < 0)
         return tn__leave_error(tn__enter());
     int64_t n = tn_dim(x, axis);
@@ -344,6 +350,8 @@ static tn_array *at(tn_binary_function *f, const tn_array *x, const tn_array *va
 {
     if (tn_is_error(x) || tn_is_error(value))
         return tn__again(tn_is_error(x) ? x : value);
+    if (!f)
+        return tn__refused(TN_ERR_VALUE, "at", "expected an elementwise function such as tn_add, got NULL");
     tn_array *all = tn_reshape(tn__count_up(x, tn_size(x)), tn_shape_of(x)), *places = tn_getitem(all, count, keys);
     bool weak = tn__is_weak(value);
     tn_array *v = weak ? NULL : tn_ravel(tn_broadcast_to(value, tn_shape_of(places)));

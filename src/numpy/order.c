@@ -23,6 +23,8 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
         return tn__again(x);
     if (axis < 0)
         return tn__leave_error(tn__enter());
+    if (count > 0 && !kth)
+        return tn__refused(TN_ERR_VALUE, operation, "expected %d places, got NULL", count);
     int64_t extent = tn_dim(x, axis);
     for (int i = 0; i < count; i++)
         if (tn_size(x) > 0 && (kth[i] < -extent || kth[i] >= extent))

@@ -126,6 +126,8 @@ static tn_status divided(const tn_array *p, const tn_array *q, tn_array *out[2])
 
 tn_status tn_polydiv(const tn_array *p, const tn_array *q, tn_array **quotient, tn_array **remainder)
 {
+    if (!quotient || !remainder)
+        return tn__fail_null("polydiv", "room for two arrays");
     tn_array *out[2];
     tn_scope_push();
     tn_status status = divided(p, q, out);

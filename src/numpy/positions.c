@@ -199,6 +199,8 @@ static void unravel(tn_array *flat, tn_shape shape, tn_array **out)
 
 tn_status tn_nonzero(const tn_array *x, tn_array **out)
 {
+    if (!out)
+        return tn__fail_null("nonzero", "room for an array an axis");
     tn_scope_push();
     tn_shape shape = tn_shape_of(x);
     if (shape.ndim == 0) {
@@ -361,6 +363,8 @@ static bool all_within(const tn_array *i, int64_t low, int64_t high)
 
 tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **out)
 {
+    if (!out)
+        return tn__fail_null("unravel_index", "room for an array an axis");
     int64_t size = 1;
     for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++)
         size *= shape.dim[d];
@@ -379,7 +383,7 @@ tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **o
 
 static tn_array *ravel_multi_index(int count, const tn_array *const *indices, tn_shape shape, const char *mode)
 {
-    if (count != shape.ndim || count < 1)
+    if (!indices || count != shape.ndim || count < 1)
         return tn__refused(TN_ERR_VALUE, "ravel_multi_index", "%d arrays of positions for %d axes", count, shape.ndim);
     bool raises = !mode || strcmp(mode, "raise") == 0;
     tn_array *flat = NULL;
@@ -401,6 +405,8 @@ tn_array *tn_ravel_multi_index(int count, const tn_array *const *indices, tn_sha
 
 tn_status tn_tril_indices(int64_t n, int k, int64_t m, tn_array *out[2])
 {
+    if (!out)
+        return tn__fail_null("tril_indices", "room for two arrays");
     const tn_create_opts opts = {.dtype = TN_BOOL};
     tn_scope_push();
     tn_nonzero(tn_tri_with(n, m, k, &opts), out);
@@ -409,6 +415,8 @@ tn_status tn_tril_indices(int64_t n, int k, int64_t m, tn_array *out[2])
 
 tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2])
 {
+    if (!out)
+        return tn__fail_null("triu_indices", "room for two arrays");
     const tn_create_opts opts = {.dtype = TN_BOOL};
     tn_scope_push();
     tn_nonzero(tn_logical_not(tn_tri_with(n, m, k - 1, &opts)), out);

@@ -175,6 +175,8 @@ tn_array *tn_nan_to_num(const tn_array *x, double nan, double posinf, double neg
 
 tn_status tn_frexp(const tn_array *x, tn_array **mantissa, tn_array **exponent)
 {
+    if (!mantissa || !exponent)
+        return tn__fail_null("frexp", "room for two arrays");
     tn_array *both[2];
     tn_scope_push();
     both[0] = tn_frexp_fraction(x);
@@ -187,6 +189,8 @@ tn_status tn_frexp(const tn_array *x, tn_array **mantissa, tn_array **exponent)
 
 tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whole)
 {
+    if (!fraction || !whole)
+        return tn__fail_null("modf", "room for two arrays");
     tn_array *both[2];
     tn_scope_push();
     tn_array *y = tn__as_float(x);
@@ -209,6 +213,8 @@ tn_array *tn_float_power(const tn_array *a, const tn_array *b)
 
 tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder)
 {
+    if (!quotient || !remainder)
+        return tn__fail_null("divmod", "room for two arrays");
     *quotient = tn_floor_divide(a, b);
     *remainder = tn_remainder(a, b);
     return tn_status_of(*quotient) != TN_OK ? tn_status_of(*quotient) : tn_status_of(*remainder);

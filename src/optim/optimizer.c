@@ -129,7 +129,7 @@ void tn_optimizer_free(tn_optimizer *optimizer)
 tn_device tn_optimizer_device(const tn_optimizer *optimizer)
 {
     if (!optimizer)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected an optimizer, got NULL");
+        tn__fail_null("device_of", "an optimizer");
     return optimizer && optimizer->layer ? tn_layer_device(optimizer->layer) : (tn_device){0};
 }
 
@@ -145,7 +145,7 @@ tn_status tn_optimizer_status(const tn_optimizer *optimizer)
 tn_status tn__optimizer_raise(const tn_optimizer *optimizer)
 {
     if (!optimizer)
-        return tn__fail(TN_ERR_VALUE, "optimizer", "expected an optimizer, got NULL");
+        return tn__fail_null("optimizer", "an optimizer");
     if (optimizer->is_static)
         return tn__fail_memory("optimizer", sizeof *optimizer);
     return optimizer->error ? tn__error_raise(optimizer->error) : TN_OK;
@@ -233,7 +233,7 @@ tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, 
     if (status != TN_OK)
         return status;
     if (!hook)
-        return tn__fail(TN_ERR_VALUE, "optimizer_add_hook", "expected a function, got NULL");
+        return tn__fail_null("optimizer_add_hook", "a function");
     if (!tn__grow((void **)&optimizer->hooks, &optimizer->hook_capacity, optimizer->hook_count + 1,
                   sizeof *optimizer->hooks))
         return tn__fail_memory("optimizer_add_hook", sizeof *optimizer->hooks);

@@ -45,7 +45,7 @@ tn_meter *tn_meter_new(tn_device device)
 tn_device tn_meter_device(const tn_meter *meter)
 {
     if (!meter)
-        tn__fail(TN_ERR_VALUE, "device_of", "expected a meter, got NULL");
+        tn__fail_null("device_of", "a meter");
     return meter ? meter->device : (tn_device){0};
 }
 

@@ -268,6 +268,8 @@ static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *o
 
 tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last)
 {
+    static const tn_train_opts defaults;
+    opts = opts ? opts : &defaults;
     if (last)
         *last = (tn_epoch){0};
     if (!tn_ok())

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""nulls.py CHECKOUT WORK CC LIBDIR: every public function, called with NULL for whatever is a pointer, returns.
+
+Prototypes are read from the headers. Each call is in a process of its own. One that is killed by a signal, or takes ten
+seconds, is a failure: nothing in Tanso aborts, and who forgot to make something is told so.
+"""
+import os
+import re
+import subprocess
+import sys
+
+# What stands for an argument that is no pointer, by its type; 1 for any other.
+VALUES = {
+    "tn_shape": "(tn_shape){.ndim = 1, .dim = {2}}",
+    "tn_device": "tn_cpu()",
+    "tn_dtype": "TN_FLOAT32",
+    "tn_axes": "(tn_axes){0}",
+    "tn_init": "(tn_init){0}",
+    "tn_args": "(tn_args){0}",
+    "tn_norm_order": "(tn_norm_order){0}",
+}
+POINTER = re.compile(r"[*\[]|^(?:tn_function|\w+_fn|\w+_hook|\w+_function)\b")
+PROTOTYPE = re.compile(r"TN_API\s+([\w\s*]+?)\b(tn_[a-z]\w*)\(([^;]*)\)\s*(?:TN_MUST_CHECK)?\s*;")
+
+
+def arguments(text):
+    """The arguments in a list of parameters; what is between parentheses is a function's own list."""
+    while re.search(r"\([^()]*\)", text):
+        text = re.sub(r"\([^()]*\)", "[]", text)
+    return [] if text.strip() == "void" else [part.strip() for part in text.split(",")]
+
+
+def value(argument):
+    if POINTER.search(argument):
+        return "NULL"
+    words = argument.replace("const ", "").split()
+    return VALUES.get(words[0], "1")
+
+
+def calls(checkout):
+    folder = os.path.join(checkout, "include", "tanso")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        for _, function, parameters in PROTOTYPE.findall(text):
+            yield function, f"{function}({', '.join(value(a) for a in arguments(parameters))})"
+
+
+MAIN = """
+int main(void)
+{
+    int failed = 0;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            all[i].call();
+            _exit(0);
+        }
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) < 0)
+            return 2;
+        if (WIFSIGNALED(status)) {
+            fprintf(stderr, "%s: killed by signal %d\\n", all[i].name, WTERMSIG(status));
+            failed = 1;
+        }
+    }
+    return failed;
+}
+"""
+
+
+def main():
+    checkout, work, cc, libdir = sys.argv[1:5]
+    found = list(calls(checkout))
+    if len(found) < 500:
+        sys.exit(f"only {len(found)} functions found in the headers")
+    lines = ["#define TN_NO_MACROS", "#include <stdio.h>", "#include <sys/wait.h>", "#include <unistd.h>",
+             "#include <tanso.h>"]
+    lines += [f"static void call_{name}(void) {{ (void){call}; }}" for name, call in found]
+    lines.append("static const struct { const char *name; void (*call)(void); } all[] = {")
+    lines += [f'    {{"{name}", call_{name}}},' for name, _ in found]
+    lines.append("};")
+    os.makedirs(work, exist_ok=True)
+    source, program = os.path.join(work, "nulls.c"), os.path.join(work, "nulls")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + MAIN)
+    subprocess.run([cc, "-std=gnu11", "-w", "-I" + os.path.join(checkout, "include"), source, "-o", program,
+                    "-L" + libdir, "-ltanso", "-Wl,-rpath," + libdir], check=True)
+    print(f"{len(found)} functions")
+    sys.exit(subprocess.run([program], cwd=work, stdin=subprocess.DEVNULL, check=False).returncode)
+
+
+main()
