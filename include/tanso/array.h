@@ -270,7 +270,7 @@ typedef struct tn_reduce_opts {
 } tn_reduce_opts;
 
 /* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.
- * Variances are means of |x - mean|^2. */
+ * Variances are means of |x - mean|^2. The gradient of a deviation that is 0 is 0. */
 TN_API tn_array *tn_sum_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_prod_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_mean_with(const tn_array *x, const tn_reduce_opts *opts);

@@ -233,7 +233,7 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
     }
     tn__node *result = average_where(squares, set, opts, opts->ddof);
     if (op == TN__OP_SQRT)
-        result = tn__unary(TN__OP_SQRT, result);
+        result = tn__root_of_sum(result, 0.5);
     return tn__cast(result, dtype);
 }
 

@@ -98,6 +98,20 @@ tn__node *tn__drop_axes(tn__node *a, uint32_t axes)
     return tn__reshape(a, ndim, dim);
 }
 
+static tn__node *root(tn__node *a, double power)
+{
+    return power == 0.5 ? tn__unary(TN__OP_SQRT, a) : tn__with(TN__OP_POWER, a, power);
+}
+
+tn__node *tn__root_of_sum(tn__node *sum, double power)
+{
+    TN__PASS_ERROR(sum);
+    if (!(sum->flags & TN__NODE_NEEDS_GRAD))
+        return root(sum, power);
+    tn__node *none = tn__with(TN__OP_EQUAL, sum, 0);
+    return tn__where(none, tn__const_like(sum, 0), root(tn__where(none, tn__const_like(sum, 1), sum), power));
+}
+
 tn__node *tn__sum_to(tn__node *a, const tn__shape *shape)
 {
     TN__PASS_ERROR(a);

@@ -10,7 +10,7 @@ static tn__node *sizes(tn__node *a) { return tn__unary(TN__OP_ABS, a); }
 
 static tn__node *root_of_squares(tn__node *a, uint32_t axes)
 {
-    return tn__unary(TN__OP_SQRT, tn__reduce(TN__OP_SUM, tn__squared_size(a), axes));
+    return tn__root_of_sum(tn__reduce(TN__OP_SUM, tn__squared_size(a), axes), 0.5);
 }
 
 /* By the order's sign the largest or the least. */
@@ -36,7 +36,7 @@ static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
     if (ord.p == 1)
         return tn__reduce(TN__OP_SUM, sizes(a), set);
     tn__node *sum = tn__reduce(TN__OP_SUM, tn__with(TN__OP_POWER, sizes(a), ord.p), set);
-    return tn__with(TN__OP_POWER, sum, 1 / ord.p);
+    return ord.p > 1 ? tn__root_of_sum(sum, 1 / ord.p) : tn__with(TN__OP_POWER, sum, 1 / ord.p);
 }
 
 /* The singular values of the matrices along two axes, summed or the extreme one; with both axes kept with extent 1. */

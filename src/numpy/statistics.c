@@ -104,9 +104,14 @@ tn_array *tn_nanvar_with(const tn_array *x, const tn_reduce_opts *opts)
     TN__COMPOSE(tn__into(opts ? opts->out : NULL, nanvar(x, opts)));
 }
 
+static tn_array *root(const tn_array *variance)
+{
+    TN__RETURN(tn__root_of_sum(tn__node_of(variance, "nanstd"), 0.5));
+}
+
 tn_array *tn_nanstd_with(const tn_array *x, const tn_reduce_opts *opts)
 {
-    TN__COMPOSE(tn__into(opts ? opts->out : NULL, tn_sqrt(nanvar(x, opts))));
+    TN__COMPOSE(tn__into(opts ? opts->out : NULL, root(nanvar(x, opts))));
 }
 
 static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool largest)

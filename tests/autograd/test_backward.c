@@ -9,6 +9,8 @@
 #include "support/device.h"
 
 #include <tanso/device.h>
+#include <tanso/linalg.h>
+#include <tanso/statistics.h>
 
 static tn_array *leaf(double value)
 {
@@ -387,6 +389,41 @@ static void test_no_memory(void **state)
     assert_true(failures > 3);
 }
 
+static tn_array *length(int kind, const tn_array *x)
+{
+    const tn_reduce_opts rows = {.axis = TN_AXES(1), .keepdims = true};
+    return kind == 0   ? tn_linalg_norm(x, .axis = TN_AXES(1), .keepdims = true)
+           : kind == 1 ? tn_linalg_norm(x, .axis = TN_AXES(1), .ord = TN_ORD(3), .keepdims = true)
+           : kind == 2 ? tn_linalg_norm(x, .ord = TN_FRO, .axis = TN_AXES(0, 1))
+           : kind == 3 ? tn_std_with(x, &rows)
+                       : tn_nanstd_with(x, &rows);
+}
+
+/* A length or a deviation of nothing has the slope 0, in any order, and leaves that of its neighbours alone. */
+static void test_lengths_of_nothing(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 5; kind++)
+        for (int some = 0; some < 2; some++) {
+            double rows[3][4] = {{0}, {some * 3, some * 4, 0, 0}, {0}}, first[12], alone[4], none[12] = {0};
+            tn_array *x = tn_requires_grad(tn_from_host(rows, TN_SHAPE(3, 4), TN_FLOAT64)), *slope, *second;
+            tn_array *y = tn_sum(length(kind, x));
+            assert_int_equal(tn_gradients(y, 1, (const tn_array *[]){x}, true, &slope), TN_OK);
+            assert_int_equal(tn_gradients(tn_sum(tn_square(slope)), 1, (const tn_array *[]){x}, false, &second), TN_OK);
+            assert_int_equal(tn_to_host(slope, first, sizeof first), TN_OK);
+            assert_true(tn_item(tn_all(tn_isfinite(second))) == 1);
+            if (!some) {
+                assert_values(slope, 12, none, 0);
+                continue;
+            }
+            tn_array *one = tn_requires_grad(tn_from_host(rows[1], TN_SHAPE(1, 4), TN_FLOAT64)), *own;
+            assert_int_equal(tn_gradients(tn_sum(length(kind, one)), 1, (const tn_array *[]){one}, false, &own), TN_OK);
+            assert_int_equal(tn_to_host(own, alone, sizeof alone), TN_OK);
+            for (int i = 0; i < 12; i++)
+                assert_true(first[i] == (i / 4 == 1 ? alone[i % 4] : 0));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +445,7 @@ int main(void)
         TEST(test_assigned_leaves),
         TEST(test_operands_without_gradients),
         TEST(test_errors),
+        TEST(test_lengths_of_nothing),
         TEST(test_moves),
         TEST(test_freed_leaves),
         TEST(test_no_memory),
