@@ -3,6 +3,7 @@
  * kernels. */
 #include "compile/emit.h"
 
+#include "array/dialect.h"
 #include "tn_embed.h"
 
 #include <ctype.h>
@@ -148,44 +149,33 @@ static const char helpers[] =
     "    return in;\n"
     "}\n";
 
-#define EMBEDDED_AS(part) tn__text_addn(&text, (const char *)tn__embed_##part, tn__embed_##part##_size)
-#define EMBEDDED(part) EMBEDDED_AS(scalar_##part)
+#define EMBEDDED(part) tn__text_addn(&text, (const char *)tn__embed_##part, tn__embed_##part##_size)
 
 char *tn__emit_finish(tn__emitter *emitter)
 {
     tn__text text = {0};
-    EMBEDDED(base);
-    EMBEDDED(cast);
-    if (emitter->math || emitter->random || emitter->complex) {
-        if (!emitter->integers)
-            tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
-        EMBEDDED(arith);
-        EMBEDDED(math);
-        EMBEDDED(gpu);
-        EMBEDDED(reduce);
-    }
-    if (emitter->random)
-        EMBEDDED(random);
-    if (emitter->complex)
-        EMBEDDED(complex);
-    if (emitter->draws)
-        EMBEDDED(draw);
+    bool real = emitter->math || emitter->random || emitter->complex;
+    tn__dialect_add(&text, TN__DIALECT_TYPES);
+    if (real && !emitter->integers)
+        tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
+    tn__dialect_add(&text, (real ? TN__DIALECT_REAL : 0) | (emitter->random ? TN__DIALECT_RANDOM : 0) |
+                               (emitter->complex ? TN__DIALECT_COMPLEX : 0) | (emitter->draws ? TN__DIALECT_DRAW : 0));
     tn__text_add(&text, emitter->target->helpers);
     if (emitter->random)
         tn__text_add(&text, emitter->target->random_helpers);
     tn__text_add(&text, helpers);
     if (emitter->products) {
-        EMBEDDED_AS(product_factors);
-        EMBEDDED_AS(product);
+        EMBEDDED(product_factors);
+        EMBEDDED(product);
     }
     if (emitter->tensor_products)
-        EMBEDDED_AS(product_tensor);
+        EMBEDDED(product_tensor);
     if (emitter->whole_products)
-        EMBEDDED_AS(product_whole);
+        EMBEDDED(product_whole);
     if (emitter->thin_products)
-        EMBEDDED_AS(product_thin);
-    if (emitter->user_count) /* whose macros only users' functions and what follows may see */
-        EMBEDDED(user);
+        EMBEDDED(product_thin);
+    if (emitter->user_count)
+        tn__dialect_add(&text, TN__DIALECT_USER);
     text.failed |= emitter->functions.failed || emitter->body.failed;
     tn__text_add(&text, emitter->functions.data ? emitter->functions.data : "");
     tn__text_add(&text, emitter->body.data ? emitter->body.data : "");

@@ -7,27 +7,14 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "array/dialect.h"
 #include "array/vectorize.h"
 #include "core/memory.h"
 #include "engine/engine.h"
-#include "tn_embed.h"
 #include <tanso/array.h>
 #include <tanso/vectorize.h>
 
 /* ---- the source ------------------------------------------------------------------------------------------------- */
-
-#define EMBEDDED(part) tn__text_addn(text, (const char *)tn__embed_scalar_##part, tn__embed_scalar_##part##_size)
-
-static void add_dialect(tn__text *text)
-{
-    EMBEDDED(base);
-    EMBEDDED(cast);
-    EMBEDDED(arith);
-    EMBEDDED(math);
-    EMBEDDED(gpu);
-    EMBEDDED(reduce);
-    EMBEDDED(user);
-}
 
 /* x of shape (outer, n, inner); the result is x's shape, or (outer, inner). On a GPU a thread takes every so-manieth
  * row. */
@@ -66,7 +53,7 @@ static tn_kernel *make_fold(const tn_kernel *f, bool every)
         snprintf(call, sizeof call, "%s", s->name);
     else
         snprintf(call, sizeof call, "((%s (*)(%s, %s))function)", type, type, type);
-    add_dialect(&text);
+    tn__dialect_add(&text, TN__DIALECT_TYPES | TN__DIALECT_REAL | TN__DIALECT_USER);
     tn__text_add(&text, f->source);
     tn__text_addf(&text, loops, name, type, type, type, every ? "y[at] = a;" : "", call,
                   every ? "y[at + k * inner] = a;" : "", every ? "" : "y[row] = a;");
