@@ -94,20 +94,20 @@ static void print_load(tn__printer *p, const tn__expr *e)
 }
 
 /* Of a complex dtype, its real part: a constant has no other. */
-static void print_scalar(tn__printer *p, tn_dtype dtype, int slot)
+static void print_scalar(tn__printer *p, const tn__expr *e)
 {
-    dtype = (tn_dtype)tn__dtypes[dtype].component;
-    static const char *const forms[TN_DTYPE_COUNT] = {
-        [TN_FLOAT16] = "tn_f16_to_f32((tn_f16)s[n[%d]])", [TN_BFLOAT16] = "tn_bf16_to_f32((tn_bf16)s[n[%d]])",
-        [TN_FLOAT32] = "tns_f32_bits((tn_u32)s[n[%d]])",  [TN_FLOAT64] = "tns_f64_bits(s[n[%d]])"};
-    if (forms[dtype]) {
-        /* each form holds exactly one %d */
-        char text[64];
-        snprintf(text, sizeof text, forms[dtype], slot);
-        tn__text_add(p->text, text);
-    } else {
+    static const char *const from_bits[TN_DTYPE_COUNT] = {
+        [TN_FLOAT16] = "tn_f16_to_f32((tn_f16)",
+        [TN_BFLOAT16] = "tn_bf16_to_f32((tn_bf16)",
+        [TN_FLOAT32] = "tns_f32_bits((tn_u32)",
+        [TN_FLOAT64] = "tns_f64_bits(",
+    };
+    const tn_dtype dtype = (tn_dtype)tn__dtypes[e->dtype].component;
+    const int slot = tn__scalar_param(p, e->scalar);
+    if (from_bits[dtype])
+        tn__text_addf(p->text, "%ss[n[%d]])", from_bits[dtype], slot);
+    else
         tn__text_addf(p->text, "(%s)s[n[%d]]", tn__dtypes[dtype].ctype, slot);
-    }
 }
 
 bool tn__is_divided(const tn__expr *e)
@@ -168,6 +168,29 @@ static void print_single(tn__printer *p, const tn__expr *e)
     tn__text_add(p->text, ")");
 }
 
+/* In columns; in rows it has its variable already. */
+static void print_reduced(tn__printer *p, const tn__expr *e)
+{
+    if (p->lane)
+        tn__text_addf(p->text, "a%d[%s]", e->reduction, p->lane);
+    else
+        tn__text_addf(p->text, "a%d[x%d - l0]", e->reduction, p->vector_loop);
+}
+
+/* Of emit_cuda_product.c: a tile in shared memory. */
+static void print_product(tn__printer *p, const tn__expr *e)
+{
+    (void)e;
+    tn__text_add(p->text, "product(row, column)");
+}
+
+/* What a variable is initialised with. */
+static void (*const print_value[])(tn__printer *p, const tn__expr *e) = {
+    [TN__EXPR_LOAD] = print_load,       [TN__EXPR_INDEX] = tn__print_generated, [TN__EXPR_SCALAR] = print_scalar,
+    [TN__EXPR_OP] = print_operation,    [TN__EXPR_PRODUCT] = print_product,     [TN__EXPR_REDUCED] = print_reduced,
+    [TN__EXPR_SINGLE] = print_single,
+};
+
 const char *tn__emit_variable_type(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
 
 void tn__emit_indent(tn__printer *p)
@@ -176,7 +199,6 @@ void tn__emit_indent(tn__printer *p)
         tn__text_add(p->text, "    ");
 }
 
-/* Gives expression e, and what it needs, a variable in the current scope. */
 void tn__emit_need(tn__printer *p, int index)
 {
     tn__expr *e = &p->nest->expr[index];
@@ -190,40 +212,13 @@ void tn__emit_need(tn__printer *p, int index)
     for (int i = 0; i < e->arity; i++)
         tn__emit_need(p, e->arg[i]);
     tn__emit_indent(p);
-    if (e->kind == TN__EXPR_RAW) {
+    if (e->kind == TN__EXPR_RAW) { /* a variable of another type, with a statement of its own */
         tn__print_raw(p, e, index);
         e->printed = p->scope;
         return;
     }
     tn__text_addf(p->text, "const %s v%d = ", tn__emit_variable_type(e->dtype), index);
-    switch (e->kind) {
-    case TN__EXPR_LOAD:
-        print_load(p, e);
-        break;
-    case TN__EXPR_INDEX:
-        tn__print_generated(p, e);
-        break;
-    case TN__EXPR_SCALAR:
-        print_scalar(p, e->dtype, tn__scalar_param(p, e->scalar));
-        break;
-    case TN__EXPR_OP:
-        print_operation(p, e);
-        break;
-    case TN__EXPR_REDUCED: /* in columns; in rows it has its variable already */
-        if (p->lane)
-            tn__text_addf(p->text, "a%d[%s]", e->reduction, p->lane);
-        else
-            tn__text_addf(p->text, "a%d[x%d - l0]", e->reduction, p->vector_loop);
-        break;
-    case TN__EXPR_SINGLE:
-        print_single(p, e);
-        break;
-    case TN__EXPR_PRODUCT: /* of emit_cuda_product.c: a tile in shared memory */
-        tn__text_add(p->text, "product(row, column)");
-        break;
-    case TN__EXPR_RAW:
-        break;
-    }
+    print_value[e->kind](p, e);
     tn__text_add(p->text, ";\n");
     e->printed = p->scope;
     if (e->kept && p->lane)
@@ -245,7 +240,6 @@ static void check_ahead(tn__printer *p, int index)
     e->checked = true;
 }
 
-/* Gives the parts of e that do not vary inside an item their variables at the item's level. */
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
 {
     const tn__expr *e = &p->nest->expr[index];

@@ -4,31 +4,34 @@
 
 #include <string.h>
 
-static void expand(tn__window *w, const tn__value *v)
+static bool expand(tn__window *w, const tn__value *v)
 {
     for (int d = 0; d < w->ndim; d++) {
         if (w->dim[d] != v->shape->dim[d])
             w->stride[d] = 0;
         w->dim[d] = v->shape->dim[d];
     }
+    return true;
 }
 
-static void slice(tn__window *w, const tn__value *v)
+static bool slice(tn__window *w, const tn__value *v)
 {
     for (int d = 0; d < w->ndim; d++) {
         w->offset += v->attr.ints->v[2 * d] * w->stride[d];
         w->stride[d] *= v->attr.ints->v[2 * d + 1];
         w->dim[d] = v->shape->dim[d];
     }
+    return true;
 }
 
-static void permute(tn__window *w, const tn__value *v)
+static bool permute(tn__window *w, const tn__value *v)
 {
     tn__window old = *w;
     for (int d = 0; d < w->ndim; d++) {
         w->dim[d] = old.dim[v->attr.perm[d]];
         w->stride[d] = old.stride[v->attr.perm[d]];
     }
+    return true;
 }
 
 static bool reshape(tn__window *w, const tn__value *v)
@@ -41,6 +44,10 @@ static bool reshape(tn__window *w, const tn__value *v)
     memcpy(w->stride, stride, sizeof(int64_t) * (size_t)w->ndim);
     return true;
 }
+
+/* Each changes a window of its input into one of itself, if strides express that. */
+static bool (*const through[TN__OP_COUNT])(tn__window *w, const tn__value *view) = {
+    [TN__OP_RESHAPE] = reshape, [TN__OP_PERMUTE] = permute, [TN__OP_EXPAND] = expand, [TN__OP_SLICE] = slice};
 
 bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window *window, int *blocked)
 {
@@ -58,18 +65,6 @@ bool tn__window_of(const tn__graph *graph, int v, const bool *stored, tn__window
     }
     if (!tn__window_of(graph, value->in[0], stored, window, blocked))
         return false;
-    switch (value->op) {
-    case TN__OP_EXPAND:
-        expand(window, value);
-        return true;
-    case TN__OP_SLICE:
-        slice(window, value);
-        return true;
-    case TN__OP_PERMUTE:
-        permute(window, value);
-        return true;
-    default:
-        *blocked = value->in[0];
-        return reshape(window, value);
-    }
+    *blocked = value->in[0];
+    return through[value->op](window, value);
 }
