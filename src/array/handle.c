@@ -16,7 +16,6 @@ static tn_array *array_no_memory(void)
 
 /* ---- pending handles --------------------------------------------------------------------------------------- */
 
-static bool is_pending(const tn__node *node) { return !node->storage && !node->error; }
 
 static inline void pending_remove(tn__thread *self, tn_array *x)
 {
@@ -39,7 +38,7 @@ void tn__pending_sweep(void)
     tn__thread *self = tn__self();
     tn__thread_ready(self);
     for (size_t i = self->pending_count; i-- > 0;)
-        if (!is_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
+        if (!tn__node_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
 }
 
 void tn__pending_leave(tn_array *x)
@@ -75,7 +74,7 @@ static inline tn_array *handle_new(tn__thread *self, tn__node *node, tn__scope *
     tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(self, TN__SLAB_ARRAY);
     if (x) {
         tn__handle_begin(self, x, node);
-        if (!is_pending(node) || tn__pending_add(self, x)) {
+        if (!tn__node_pending(node) || tn__pending_add(self, x)) {
             if (scope) tn__scope_add(scope, x);
             tn__thread_count_live(self, 1);
             return x;
@@ -158,7 +157,7 @@ static __attribute__((noinline)) void free_elsewhere(tn_array *x)
     tn__thread_register(); /* so that the count of live arrays is kept; freeing works without */
     if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE))
         tn__thread_post_array(x, x->owner);
-    else if (is_pending(x->node) && x->node->owner != tn__self()->number)
+    else if (tn__node_pending(x->node) && x->node->owner != tn__self()->number)
         tn__thread_post_array(x, x->node->owner);
     else
         tn__array_free(x);
@@ -227,7 +226,7 @@ static tn__node *relist(tn_array *x, tn__node *node)
 {
     tn__thread *self = tn__self();
     if (x->owner != self->number) {
-        if (!is_pending(node)) return node;
+        if (!tn__node_pending(node)) return node;
         if (!x->scope && !x->pending) {
             x->owner = self->number;
         } else {
@@ -237,7 +236,7 @@ static tn__node *relist(tn_array *x, tn__node *node)
             return node;
         }
     }
-    if (!is_pending(node)) {
+    if (!tn__node_pending(node)) {
         if (x->pending) pending_remove(self, x);
     } else if (!x->pending && !tn__pending_add(self, x)) {
         tn__fail_memory("array", sizeof *x);

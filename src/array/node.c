@@ -285,7 +285,7 @@ void tn__node_drop_inputs(tn__node *node)
 
 void tn__node_set_released(tn__node *node, tn__error *error)
 {
-    if (node->storage || node->error) {
+    if (!tn__node_pending(node)) {
         tn__error_release(error);
         return;
     }

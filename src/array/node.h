@@ -99,30 +99,28 @@ struct tn_array {
     tn_array *posted;              /* the next of those that other threads ask their owner to free */
 };
 
+/* Has no value yet and may still get one, as constants may: it belongs to the thread that recorded it. */
+static inline bool tn__node_pending(const tn__node *node) { return !node->storage && !node->error; }
+
 /* ---- reference counts ---- */
 static inline tn__node *tn__node_retain(tn__node *node)
 {
-    if (node->storage || node->error)
-        __atomic_fetch_add(&node->references, 1, __ATOMIC_RELAXED);
-    else
+    if (tn__node_pending(node))
         node->references++;
+    else
+        __atomic_fetch_add(&node->references, 1, __ATOMIC_RELAXED);
     return node;
 }
 void tn__node_free(tn__node *node);
 static inline void tn__node_release(tn__node *node)
 {
-    uint32_t left = node->storage || node->error ? __atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL)
-                                                 : --node->references;
+    uint32_t left = tn__node_pending(node) ? --node->references
+                                           : __atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL);
     if (left == 0)
         tn__node_free(node);
 }
 
 static inline bool tn__node_is_error(const tn__node *node) { return node->op == TN__OP_ERROR; }
-/* Needs no computing: has a value, is a constant, or is an error. */
-static inline bool tn__node_pending(const tn__node *node)
-{
-    return !node->storage && node->op != TN__OP_ERROR;
-}
 static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
 
 /* ---- making nodes ---- */
