@@ -7,6 +7,7 @@
  */
 #include <tanso/array.h>
 
+#include <float.h>
 #include <math.h>
 
 #include "array/draw.h"
@@ -142,20 +143,23 @@ RECIPE(hypergeometric)
     return tn__apply(TN__OP_DRAW_HYPERGEOMETRIC, TN_FLOAT64, d->shape, 3, in, (tn__attr){.raw = {0}});
 }
 
-/* What a parameter must be. */
+/* What a parameter must be: between two numbers, the second of which it may be, and the first where it is `closed`. */
 typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART } range;
-static const char *const range_text[] = {"a finite number", "a number above 0", "a number not below 0", "from 0 to 1",
-                                         "above 0, at most 1"};
+static const struct {
+    const char *text;
+    double above, to;
+    bool closed;
+} ranges[] = {
+    [ANY] = {"a finite number", -DBL_MAX, DBL_MAX, true},
+    [POSITIVE] = {"a number above 0", 0, DBL_MAX, false},
+    [NOT_NEGATIVE] = {"a number not below 0", 0, DBL_MAX, true},
+    [FRACTION] = {"from 0 to 1", 0, 1, true},
+    [PART] = {"above 0, at most 1", 0, 1, false},
+};
 
 static bool in_range(range r, double x)
 {
-    switch (r) {
-    case ANY: return isfinite(x);
-    case POSITIVE: return x > 0 && isfinite(x);
-    case NOT_NEGATIVE: return x >= 0 && isfinite(x);
-    case FRACTION: return x >= 0 && x <= 1;
-    default: return x > 0 && x <= 1;
-    }
+    return (x > ranges[r].above || (ranges[r].closed && x == ranges[r].above)) && x <= ranges[r].to;
 }
 
 typedef struct distribution {
@@ -190,7 +194,7 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
         double value = tn__foldable(p[i]) ? tn__scalar_to_double(p[i]->attr.scalar, (tn_dtype)p[i]->dtype) : 1;
         if (tn__foldable(p[i]) && !in_range(row->range[i], value))
             TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value,
-                       range_text[row->range[i]]);
+                       ranges[row->range[i]].text);
     }
     if (!result_shape(row, p, &shape))
         return tn__failed();
