@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quantiles. The reduced axes become one last axis, which is sorted; a method says at which real number between 0 and n
- * - 1 a quantile lies, and how its neighbours are weighted there (Hyndman and Fan, "Sample Quantiles in Statistical
+ * Quantiles. The reduced axes become one last axis, which is sorted; a method says at which real number h between 0 and
+ * n - 1 a quantile lies, and how its neighbours are weighted there (Hyndman and Fan, "Sample Quantiles in Statistical
  * Packages", 1996).
  */
 #include "numpy/compose.h"
@@ -12,38 +12,75 @@
 #include "array/build_parts.h"
 #include "core/memory.h"
 
-/* Whole part and weight of the upper neighbour at the real position h. */
-typedef enum weighting {
-    BETWEEN,  /* linearly */
-    DOWN,     /* the lower one */
-    UP,       /* the upper one */
-    NEAREST,  /* ties to even */
-    MIDDLE,   /* half and half, unless h is whole */
-    STEP,     /* the upper one, unless h is whole */
-    HALF_STEP /* the same, the mean where h is whole */
-} weighting;
+/* What the upper neighbour weighs at h = whole + t, the lower one weighing the rest. */
+typedef tn_array *weighting(tn_array *whole, tn_array *t);
+
+static tn_array *is_odd(tn_array *whole) { return tn_equal(tn_remainder(whole, tn_weak_int(2)), tn_weak_int(1)); }
+
+static tn_array *linear(tn_array *whole, tn_array *t)
+{
+    (void)whole;
+    return t;
+}
+
+static tn_array *middle(tn_array *whole, tn_array *t)
+{
+    (void)whole;
+    return tn_where(tn_greater(t, tn_weak_int(0)), tn_weak_float(0.5), tn_zeros_like(t));
+}
+
+static tn_array *half_step(tn_array *whole, tn_array *t)
+{
+    (void)whole;
+    return tn_where(tn_greater(t, tn_weak_int(0)), tn_ones_like(t), tn_weak_float(0.5));
+}
+
+/* Those that pick one of the two say whether it is the upper one. */
+static tn_array *lower(tn_array *whole, tn_array *t)
+{
+    (void)whole;
+    return tn_zeros_like(tn_greater(t, tn_weak_int(0)));
+}
+
+static tn_array *upper(tn_array *whole, tn_array *t)
+{
+    (void)whole;
+    return tn_greater(t, tn_weak_int(0));
+}
+
+static tn_array *nearest(tn_array *whole, tn_array *t) /* of a tie, the even one */
+{
+    tn_array *tie = tn_equal(t, tn_weak_float(0.5));
+    return tn_logical_or(tn_greater(t, tn_weak_float(0.5)), tn_logical_and(tie, is_odd(whole)));
+}
+
+static tn_array *even(tn_array *whole, tn_array *t) /* of a whole h, the one at an even place */
+{
+    return tn_logical_not(tn_logical_and(tn_equal(t, tn_weak_int(0)), is_odd(whole)));
+}
 
 /* h = n q + alpha + q (1 - alpha - beta) - 1, Hyndman and Fan's common form. */
 typedef struct method {
     const char *name;
     double alpha, beta;
-    weighting weight;
+    weighting *weight;
+    bool picks;
 } method;
 
 static const method methods[] = {
-    {"linear", 1, 1, BETWEEN},
-    {"lower", 1, 1, DOWN},
-    {"higher", 1, 1, UP},
-    {"midpoint", 1, 1, MIDDLE},
-    {"nearest", 1, 1, NEAREST},
-    {"inverted_cdf", 0, 1, STEP},
-    {"averaged_inverted_cdf", 0, 1, HALF_STEP},
-    {"closest_observation", 0, 1, NEAREST},
-    {"interpolated_inverted_cdf", 0, 1, BETWEEN},
-    {"hazen", 0.5, 0.5, BETWEEN},
-    {"weibull", 0, 0, BETWEEN},
-    {"median_unbiased", 1.0 / 3, 1.0 / 3, BETWEEN},
-    {"normal_unbiased", 3.0 / 8, 3.0 / 8, BETWEEN},
+    {"linear", 1, 1, linear, false},
+    {"lower", 1, 1, lower, true},
+    {"higher", 1, 1, upper, true},
+    {"midpoint", 1, 1, middle, false},
+    {"nearest", 1, 1, nearest, true},
+    {"inverted_cdf", 0, 1, upper, true},
+    {"averaged_inverted_cdf", 0, 1, half_step, false},
+    {"closest_observation", -0.5, 1.5, even, true},
+    {"interpolated_inverted_cdf", 0, 1, linear, false},
+    {"hazen", 0.5, 0.5, linear, false},
+    {"weibull", 0, 0, linear, false},
+    {"median_unbiased", 1.0 / 3, 1.0 / 3, linear, false},
+    {"normal_unbiased", 3.0 / 8, 3.0 / 8, linear, false},
 };
 
 static const method *find_method(const char *name)
@@ -106,62 +143,31 @@ static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t
     return tn_where(tn_greater_equal(t, tn_weak_float(0.5)), upper, tn_add(a, tn_multiply(d, t)));
 }
 
+/* Where among `count` numbers the quantiles q lie. */
+static tn_array *place(const tn_array *count, const tn_array *q, const method *m)
+{
+    if (m->alpha == 1)
+        return tn_multiply(tn_subtract(count, tn_weak_int(1)), q);
+    tn_array *shift = tn_add(tn_multiply(q, tn_weak_float(1 - m->alpha - m->beta)), tn_weak_float(m->alpha));
+    return tn_subtract(tn_add(tn_multiply(count, q), shift), tn_weak_int(1));
+}
+
 /* The quantiles q (a vector along the last axis) of sorted rows with `count` numbers each (of q's dtype, of extent 1 in
  * the last axis). */
 static tn_array *at_quantiles(const tn_array *sorted, const tn_array *count, const tn_array *q, const method *m,
                               tn_dtype dtype)
 {
-    tn_array *last = tn_subtract(count, tn_weak_int(1)), *h;
-    if (m->alpha == 1)
-        h = tn_multiply(last, q);
-    else
-        h = tn_subtract(tn_add(tn_multiply(count, q), tn_add(tn_multiply(q, tn_weak_float(1 - m->alpha - m->beta)),
-                                                             tn_weak_float(m->alpha))), tn_weak_int(1));
-    bool plain = m->weight == BETWEEN;
-    if (strcmp(m->name, "closest_observation") == 0)
-        h = tn_subtract(tn_multiply(count, q), tn_weak_float(1.5)); /* up, but for ties at odd places (NumPy 2) */
-    tn_array *whole = tn_floor(h), *t = tn_subtract(h, whole), *zero = tn_weak_int(0), *one = tn_ones_like(t);
-    tn_array *fraction = tn_greater(t, zero);
-    switch (m->weight) {
-    case DOWN:
-        t = tn_zeros_like(t);
-        break;
-    case UP:
-        t = tn_cast(fraction, tn_dtype_of(t));
-        break;
-    case NEAREST:
-        if (m->alpha == 1) {
-            whole = tn_rint(h);
-            t = tn_zeros_like(t);
-        } else {
-            tn_array *odd = tn_equal(tn_remainder(whole, tn_weak_int(2)), one);
-            t = tn_where(tn_logical_and(tn_logical_not(fraction), odd), tn_zeros_like(t), one);
-        }
-        break;
-    case MIDDLE:
-        t = tn_where(fraction, tn_weak_float(0.5), tn_zeros_like(t));
-        break;
-    case STEP:
-        t = tn_cast(fraction, tn_dtype_of(t));
-        break;
-    case HALF_STEP:
-        t = tn_where(fraction, one, tn_weak_float(0.5));
-        break;
-    case BETWEEN:
-        break;
-    }
+    tn_array *h = place(count, q, m), *whole = tn_floor(h), *t = m->weight(whole, tn_subtract(h, whole));
     /* beyond the ends: the end itself */
+    tn_array *zero = tn_weak_int(0), *last = tn_subtract(count, tn_weak_int(1));
     tn_array *low = tn_clip(whole, zero, last), *high = tn_clip(tn_add(whole, tn_weak_int(1)), zero, last);
-    const tn_shape rows = tn_shape_of(sorted);
-    int axis = rows.ndim - 1;
+    int axis = tn_ndim(sorted) - 1;
     tn_array *a = tn_take_along_axis(sorted, tn_cast(low, TN_INT64), axis);
-    if (m->weight == DOWN || (m->weight == NEAREST && m->alpha == 1))
-        return a;
     tn_array *b = tn_take_along_axis(sorted, tn_cast(high, TN_INT64), axis);
-    if (m->weight == UP || m->weight == STEP || m->weight == NEAREST)
-        return tn_where(tn_greater(t, zero), b, a);
-    if (plain)
-        t = tn_where(tn_less(h, zero), tn_zeros_like(t), tn_where(tn_greater(h, last), tn_zeros_like(t), t));
+    if (m->picks)
+        return tn_where(t, b, a);
+    if (m->weight == linear)
+        t = tn_where(tn_logical_or(tn_less(h, zero), tn_greater(h, last)), tn_zeros_like(t), t);
     return between(a, b, t, dtype);
 }
 
@@ -182,7 +188,7 @@ static tn_array *weight_rows(const char *operation, const tn_array *x, const tn_
          vector = own.ndim == 1 && shape.ndim > 1 && axis >= 0 && own.dim[0] == shape.dim[axis];
     for (int d = 0; fits && d < shape.ndim; d++)
         fits = own.dim[d] == shape.dim[d];
-    if ((!fits && !vector) || m->weight != STEP) {
+    if ((!fits && !vector) || strcmp(m->name, "inverted_cdf") != 0) {
         tn__fail(TN_ERR_VALUE, operation,
                  "expected weights of the array's shape, or a vector along the one axis given, and the method "
                  "\"inverted_cdf\"");
@@ -229,70 +235,85 @@ static bool within(const tn_array *q, double high)
     return tn_size(q) == 0 || tn_item(tn_all_with(inside, NULL)) != 0; /* NaN is not */
 }
 
-/* NaN where the last of a sorted row is NaN, or how many numbers a row has. */
-static tn_array *quantiles(const char *operation, const tn_array *x, const tn_array *q, double unit, bool skip_nan,
-                           const tn_quantile_opts *opts)
+/* What speaks against it, as an error array, or NULL. */
+static tn_array *refused(const char *operation, const tn_array *x, const tn_array *q, double unit,
+                         const char *method_name)
 {
-    const method *m = find_method(opts && opts->method ? opts->method : "linear");
     if (!tn_is_error(x) && tn_dtype_is_complex(tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, operation,
                            "complex numbers have no quantiles; pass tn_abs, tn_real or tn_imag of them");
-    if (tn_is_error(q) || !within(q, unit))
-        return tn_is_error(q) ? tn__again(q)
-                              : tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
-    if (skip_nan && !tn_is_error(x) && tn_size(x) == 0) { /* whatever is asked of nothing: its mean, as NumPy has it */
-        const tn_reduce_opts all = {.axis = opts ? opts->axis : (tn_axes){0}, .keepdims = opts && opts->keepdims};
+    if (tn_is_error(q))
+        return tn__again(q);
+    if (!within(q, unit))
+        return tn__refused(TN_ERR_VALUE, operation, "expected quantiles from 0 to %g", unit);
+    if (!find_method(method_name))
+        return tn__refused(TN_ERR_NAME, operation, "no method '%s'; see tn_quantile", method_name);
+    return NULL;
+}
+
+/* Quantiles of rows, which lie along the last axis, in q's shape with the rows' shape `kept` behind it. */
+static tn_array *in_front(const char *operation, const tn_array *y, const tn_array *q, tn_shape kept)
+{
+    tn_shape result = tn_shape_of(q);
+    if (result.ndim + kept.ndim > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d",
+                           result.ndim + kept.ndim, TN_MAX_NDIM);
+    for (int d = 0; d < kept.ndim; d++)
+        result.dim[result.ndim++] = kept.dim[d];
+    return tn_reshape(tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0})), result);
+}
+
+static tn_array *quantiles(const char *operation, const tn_array *x, const tn_array *q, double unit, bool skip_nan,
+                           const tn_quantile_opts *given)
+{
+    static const tn_quantile_opts defaults;
+    const tn_quantile_opts *opts = given ? given : &defaults;
+    bool nothing = skip_nan && !tn_is_error(x) && tn_size(x) == 0;
+    const char *method_name = opts->method && !nothing ? opts->method : "linear";
+    tn_array *refusal = refused(operation, x, q, unit, method_name);
+    if (refusal)
+        return refusal;
+    if (nothing) { /* whatever is asked of nothing: its mean, as NumPy has it */
+        const tn_reduce_opts all = {.axis = opts->axis, .keepdims = opts->keepdims};
         return tn_mean_with(x, &all);
     }
-    if (!m)
-        return tn__refused(TN_ERR_NAME, operation, "no method '%s'; see tn_quantile", opts->method);
+    const method *m = find_method(method_name);
     if (unit == 1 && !tn_dtype_is_float(tn_dtype_of(q)) && m == &methods[0]) /* whole q: the least, the largest */
         m = find_method("nearest");
     slices s;
-    if (!make_slices(operation, x, opts ? opts->axis : (tn_axes){0}, &s))
+    if (!make_slices(operation, x, opts->axis, &s))
         return failure(x);
-    tn_dtype dtype = quantile_dtype(x, q, tn__is_weak(q));
-    bool floating = tn_dtype_is_float(tn_dtype_of(x));
+    bool boolean = tn_dtype_of(x) == TN_BOOL;
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);
-    bool picks = m->weight == DOWN || m->weight == UP || m->weight == NEAREST || m->weight == STEP;
-    if (tn_dtype_of(x) == TN_BOOL && n > 0 && !picks)
-        return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
     if (n == 0)
         return tn__refused(TN_ERR_VALUE, operation, "nothing has no quantiles; check tn_size(x) first");
-    tn_array *weights = opts && opts->weights ? weight_rows(operation, x, opts, m) : NULL;
-    if (opts && opts->weights && !weights)
+    if (boolean && !m->picks)
+        return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
+    tn_array *weights = opts->weights ? weight_rows(operation, x, opts, m) : NULL;
+    if (opts->weights && !weights)
         return tn__leave_error(tn__enter());
-    tn_array *rows = tn_dtype_of(x) == TN_BOOL ? tn_cast(s.rows, TN_UINT8) : s.rows;
+    tn_array *rows = boolean ? tn_cast(s.rows, TN_UINT8) : s.rows;
     const tn_axis_opts last = {.axis = {1, {-1}}};
-    const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_FLOAT64};
-    tn_array *sorted = tn_sort_with(rows, &last), *nan = floating ? tn_isnan(sorted) : NULL;
-    const tn_create_opts f64 = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
-    tn_array *count = skip_nan && nan ? tn_sum_with(tn_logical_not(nan), &along) : tn_scalar_with((double)n, &f64);
-    /* places are counted in q's dtype, as NumPy's are, unless that has no room for them */
+    tn_array *sorted = tn_sort_with(rows, &last), *nan = tn_dtype_is_float(tn_dtype_of(x)) ? tn_isnan(sorted) : NULL;
+    /* numbers of a row, and places, are counted in q's dtype, as NumPy's are, unless that has no room for them */
     tn_dtype exact = tn__is_weak(q) || tn_dtype_of(q) != TN_FLOAT32 ? TN_FLOAT64 : TN_FLOAT32;
-    tn_array *fraction = tn_divide(tn_cast(q, exact), tn_weak_float(unit));
-    count = tn_cast(count, exact);
-    if (tn_ndim(count) == 0) /* one count for all: as a row like the others */
-        count = tn_broadcast_to(count, (tn_shape){.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}});
-    tn_array *y = weights ? weighted_quantiles(rows, weights, tn_ravel(fraction))
-                          : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), tn_ravel(fraction), m, dtype);
-    if (!picks)
+    tn_array *fraction = tn_ravel(tn_divide(tn_cast(q, exact), tn_weak_float(unit)));
+    const tn_shape for_all_rows = {.ndim = axis + 1, .dim = {1, 1, 1, 1, 1, 1, 1, 1}};
+    const tn_create_opts counts = {.dtype = exact, .device = tn_device_of(x)};
+    const tn_reduce_opts along = {.axis = {1, {-1}}, .keepdims = true, .dtype = TN_FLOAT64};
+    tn_array *count = skip_nan && nan ? tn_cast(tn_sum_with(tn_logical_not(nan), &along), exact)
+                                      : tn_full_with(for_all_rows, (double)n, &counts);
+    tn_dtype dtype = quantile_dtype(x, q, tn__is_weak(q));
+    tn_array *y = weights ? weighted_quantiles(rows, weights, fraction)
+                          : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), fraction, m, dtype);
+    if (!m->picks)
         y = tn_cast(y, dtype);
-    if (nan) {
+    if (nan) { /* where the last of a sorted row is NaN, or all of it */
         tn_array *bad = skip_nan ? tn_equal(count, tn_weak_int(0)) : tn__cut(nan, axis, n - 1, 1);
         y = tn_where(bad, tn_weak_float(NAN), y);
     }
-    /* q's axes first, then the kept ones */
-    tn_shape result = tn_shape_of(q), kept = opts && opts->keepdims ? s.ones : s.kept;
-    for (int d = 0; d < kept.ndim; d++)
-        if (result.ndim++ < TN_MAX_NDIM)
-            result.dim[result.ndim - 1] = kept.dim[d];
-    if (result.ndim > TN_MAX_NDIM)
-        return tn__refused(TN_ERR_SHAPE, operation, "the result would have %d axes, the most is %d", result.ndim,
-                           TN_MAX_NDIM);
-    y = tn_moveaxis(y, tn__axes_of(1, (int[]){-1}), tn__axes_of(1, (int[]){0}));
-    return tn_reshape(tn_dtype_of(x) == TN_BOOL && picks ? tn_cast(y, tn_dtype_of(x)) : y, result);
+    return in_front(operation, boolean ? tn_cast(y, TN_BOOL) : y, q, opts->keepdims ? s.ones : s.kept);
 }
 
 /* NumPy blends two neighbours into `out` by elementwise functions, which broadcast there; what skips NaN is assigned,
