@@ -246,9 +246,9 @@ void tn__cuda_walk_make(tn__cuda_walk *walk, uint32_t mask, int ndim, const int6
                         const int64_t *const *stride);
 
 /* struct walk and places() for texts; LOAD and STORE between float16 or bfloat16 and float32. */
-extern const char tn__cuda_walk_text[];
+extern const char *const tn__cuda_walk_text;
 /* struct tn_failure and tn_fail(). */
-extern const char tn__cuda_failure_text[];
+extern const char *const tn__cuda_failure_text;
 /* S, W, LOAD, STORE and PLUS of a dtype, and TIMES of a real one. */
 const char *tn__cuda_types(tn_dtype dtype);
 const char *tn__cuda_conversions(tn_dtype dtype);

@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "tn_embed.h"
 
 typedef struct side {
     long long step, distance;     /* along a row, from row to row */
@@ -43,19 +44,10 @@ static tn_status check(int result, const char *what)
     return result == 0 ? TN_OK : tn__fail(TN_ERR_DEVICE, "fft", "cuFFT's %s failed with status %d", what, result);
 }
 
-static const char ends_text[] =
-    "extern \"C\" __global__ void ends(R *numbers, i64 rows, i64 distance, i64 last)\n"
-    "{\n"
-    "    for EACH(i, rows) {\n"
-    "        numbers[2 * i * distance + 1] = 0;\n"
-    "        if (last)\n"
-    "            numbers[2 * (i * distance + last) + 1] = 0;\n"
-    "    }\n"
-    "}\n";
-
 char *tn__cuda_text_fft(bool wide)
 {
-    return tn__format("typedef %s R;\n%s%s", wide ? "double" : "float", tn__cuda_walk_text, ends_text);
+    return tn__format("typedef %s R;\n%s%s", wide ? "double" : "float", tn__cuda_walk_text,
+                      (const char *)tn__embed_cuda_ends);
 }
 
 static void free_fft(const tn__cuda_step *step, tn__cuda_device *device)

@@ -33,11 +33,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) nonzero(const __grid_const
     __shared__ unsigned short found[TILE];
     __shared__ W before_block;
     __shared__ u64 number;
-    if (work.guard && *(const volatile u64 *)work.guard)
+    if (!take_ticket(work, number))
         return;
-    if (threadIdx.x == 0)
-        number = atomicAdd(work.ticket, 1ull);
-    __syncthreads();
     const i64 tile = (i64)number, begin = tile * TILE;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     unsigned bits = bits_of((const unsigned char *)work.from, work.from_step, begin + threadIdx.x * OWN, work.n);

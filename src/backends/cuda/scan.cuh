@@ -126,8 +126,7 @@ static __device__ __forceinline__ bool aligned(const void *p, i64 step)
 extern "C" __global__ void __launch_bounds__(THREADS, 2) scan_short(const __grid_constant__ walk w,
                                                                  const __grid_constant__ scan_work work)
 {
-    if (work.guard && *(const volatile u64 *)work.guard)
-        return;
+    STOP_IF_FAILED(work.guard);
     const int lane = threadIdx.x & 31;
     for (i64 row = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5); row < w.size; row += (i64)gridDim.x * WARPS) {
         i64 at[3];
@@ -169,16 +168,24 @@ static __device__ W in_turn(const scan_work &work, i64 row, i64 tile, W all)
     return earlier;
 }
 
+/* The block's number among those that have begun; false if a run before has failed. `number` is shared. */
+static __device__ __forceinline__ bool take_ticket(const scan_work &work, u64 &number)
+{
+    if (work.guard && *(const volatile u64 *)work.guard)
+        return false;
+    if (threadIdx.x == 0)
+        number = atomicAdd(work.ticket, 1ull);
+    __syncthreads();
+    return true;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w, const __grid_constant__ scan_work work)
 {
     __shared__ W total[WARPS];
     __shared__ W before_block;
     __shared__ u64 number;
-    if (work.guard && *(const volatile u64 *)work.guard)
+    if (!take_ticket(work, number))
         return;
-    if (threadIdx.x == 0)
-        number = atomicAdd(work.ticket, 1ull);
-    __syncthreads();
     const i64 row = (i64)number / work.tiles, tile = (i64)number % work.tiles;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     i64 at[3];

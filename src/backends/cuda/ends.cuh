@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes 0 what is imaginary in the first number of each row, and in number `last` unless that is 0. */
+extern "C" __global__ void ends(R *numbers, i64 rows, i64 distance, i64 last)
+{
+    for EACH(i, rows) {
+        numbers[2 * i * distance + 1] = 0;
+        if (last)
+            numbers[2 * (i * distance + last) + 1] = 0;
+    }
+}
