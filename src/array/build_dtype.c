@@ -110,8 +110,7 @@ static bool weak_integers_fit(tn__op op, int arity, tn__node *const *in, tn__map
         if (op == TN__OP_POWER && i == 1 && value < 0 && tn_dtype_is_integer(rule->compute))
             return tn__fail(TN_ERR_VALUE, info->name,
                             "integers to a negative integer power (%" PRId64
-                            ") are fractions; cast the base to a float dtype, "
-                            "or give the exponent as a float",
+                            ") are fractions; cast the base to a float dtype, or give the exponent as a float",
                             value),
                    false;
     }

@@ -41,8 +41,7 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
     int64_t rows = b->ndim == 1 ? b->dim[0] : b->dim[b->ndim - 2];
     if (p->k != rows) {
         fail_shapes("matmul", a, b,
-                    "the first's last extent is %lld, the second's %s is %lld, and they must "
-                    "agree; transpose one "
+                    "the first's last extent is %lld, the second's %s is %lld, and they must agree; transpose one "
                     "(tn_swapaxes) or check the order of the operands",
                     (long long)p->k, b->ndim == 1 ? "extent" : "next to last", (long long)rows);
         return false;
@@ -53,8 +52,7 @@ static bool product_shapes(const tn__shape *a, const tn__shape *b, product *p)
         int64_t da = i <= na ? a->dim[na - i] : 1, db = i <= nb ? b->dim[nb - i] : 1;
         if (da != db && da != 1 && db != 1) {
             fail_shapes("matmul", a, b,
-                        "the leading extents %lld and %lld do not broadcast; expected them equal, "
-                        "or one of them 1",
+                        "the leading extents %lld and %lld do not broadcast; expected them equal, or one of them 1",
                         (long long)da, (long long)db);
             return false;
         }

@@ -116,8 +116,7 @@ static const tn__shape *loop_shape(const tn_kernel *kernel, const tn__user_part 
         }
     if (!arrays && !wanted) {
         tn__fail(TN_ERR_SHAPE, kernel->name,
-                 "no argument says over which shape to run (all are raw or numbers): give the option "
-                 ".shape or .out");
+                 "no argument says over which shape to run (all are raw or numbers): give the option .shape or .out");
         return NULL;
     }
     const tn__shape *shape = count ? tn__common_shape(kernel->name, count, walked, TN_UINT8) : wanted;
@@ -253,8 +252,7 @@ static bool apply_part(const tn_kernel *kernel, int which, int count, tn__node *
         return false;
     if (kernel->function && o.device->capabilities.target != TN__TARGET_C)
         return tn__fail(TN_ERR_UNSUPPORTED, kernel->name,
-                        "the function is known by its address only, which %s cannot call: define it "
-                        "with TN_UFUNC",
+                        "the function is known by its address only, which %s cannot call: define it with TN_UFUNC",
                         o.device->name),
                false;
     const tn__user *user = tn__user_instance(kernel, which, &o.user);

@@ -27,9 +27,8 @@ tn__node *tn__reshape_like(tn__node *a, const tn__shape *shape)
     if (a->shape->size != shape->size) {
         char from[TN__SHAPE_TEXT], to[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, "reshape",
-                   "cannot reshape %s, of %lld elements, into %s, of %lld; the products of the "
-                   "extents must agree (one extent "
-                   "may be -1: it is computed)",
+                   "cannot reshape %s, of %lld elements, into %s, of %lld; the products of the extents must agree (one "
+                   "extent may be -1: it is computed)",
                    tn__shape_text(a->shape->ndim, a->shape->dim, from), (long long)a->shape->size,
                    tn__shape_text(shape->ndim, shape->dim, to), (long long)shape->size);
     }
@@ -134,8 +133,7 @@ tn__node *tn__expand(tn__node *a, const tn__shape *shape)
     if (!fits) {
         char from[TN__SHAPE_TEXT], to[TN__SHAPE_TEXT];
         TN__REFUSE(TN_ERR_SHAPE, "broadcast_to",
-                   "shape %s does not broadcast to %s; from the last axis on, its extents must be "
-                   "1 or equal",
+                   "shape %s does not broadcast to %s; from the last axis on, its extents must be 1 or equal",
                    tn__shape_text(a->shape->ndim, a->shape->dim, from),
                    tn__shape_text(shape->ndim, shape->dim, to));
     }
@@ -171,8 +169,7 @@ static bool window_fits(tn__op op, int ndim, const int64_t *from, const int64_t 
         if (dim[i] > 0 &&
             (overflow || first < 0 || first >= from[i] || last < 0 || last >= from[i])) {
             tn__fail(TN_ERR_INDEX, tn__ops[op].name,
-                     "axis %d has extent %lld; a window of %lld elements from %lld by steps of "
-                     "%lld leaves it",
+                     "axis %d has extent %lld; a window of %lld elements from %lld by steps of %lld leaves it",
                      i, (long long)from[i], (long long)dim[i], (long long)first,
                      (long long)step[i * stride]);
             return false;

@@ -27,8 +27,7 @@ static bool unreadable(const char *text, const char *what)
 {
     int line = (int)strcspn(text, "\n{");
     tn__fail(TN_ERR_VALUE, "tn_vectorize",
-             "\"%.*s\": %s; expected a definition such as \"float f(float a, float b) {...}\", of "
-             "numbers",
+             "\"%.*s\": %s; expected a definition such as \"float f(float a, float b) {...}\", of numbers",
              line, text, what);
     return false;
 }

@@ -106,9 +106,8 @@ static tn_status finish(tape *t, tn__node *node)
     if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) &&
         !(node->flags & TN__NODE_LEAF_VAR))
         return tn__fail(TN_ERR_STATE, t->operation,
-                        "backward has gone through this graph before (here: through '%s') and let "
-                        "it go; give the first "
-                        "tn_backward .retain_graph = true",
+                        "backward has gone through this graph before (here: through '%s') and let it go; give the "
+                        "first tn_backward .retain_graph = true",
                         tn__ops[node->op].name);
     if (!leads) {
         mark(t, node, ELSEWHERE);
@@ -316,9 +315,8 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
         return status;
     if (!(y->flags & TN__NODE_NEEDS_GRAD))
         return tn__fail(TN_ERR_STATE, t.operation,
-                        "expected an array computed, while gradients are recorded, from parameters "
-                        "or from arrays marked with "
-                        "tn_requires_grad; this one depends on none, or was detached");
+                        "expected an array computed, while gradients are recorded, from parameters or from arrays "
+                        "marked with tn_requires_grad; this one depends on none, or was detached");
     status = list_steps(&t, y);
     if (status == TN_OK && opts->retain_grad)
         status = retain_all(&t);
@@ -384,9 +382,8 @@ static tn_status gradients(const tn_array *y, int count, const tn_array *const *
     for (int i = 0; i < count && status == TN_OK; i++)
         if (!nodes[i])
             status = tn__fail(TN_ERR_STATE, operation,
-                              "the output does not depend on xs[%d] (or what lies between was "
-                              "evaluated or detached); mark it "
-                              "with tn_requires_grad before computing with it",
+                              "the output does not depend on xs[%d] (or what lies between was evaluated or detached); "
+                              "mark it with tn_requires_grad before computing with it",
                               i);
     return status;
 }

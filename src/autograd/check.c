@@ -221,9 +221,8 @@ static tn_status compare(check *c, const tn_array *const *xs)
     if (status != TN_OK || fabs(got - expected) <= c->opts.atol + c->opts.rtol * fabs(expected))
         return status;
     return tn__fail(TN_ERR_VALUE, c->operation,
-                    "along a random direction, %s gave the slope %.10g, but the difference with "
-                    "eps %g is %.10g (atol %g, rtol "
-                    "%g, seed %llu)",
+                    "along a random direction, %s gave the slope %.10g, but the difference with eps %g is %.10g (atol "
+                    "%g, rtol %g, seed %llu)",
                     c->second ? "second derivatives" : "backward", got, c->opts.eps, expected,
                     c->opts.atol, c->opts.rtol, (unsigned long long)c->opts.seed);
 }

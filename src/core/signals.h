@@ -3,8 +3,8 @@
  * Signals are the program's business. The library's own threads take none, nor do those that a driver starts while it
  * is opened: a thread inherits what its maker holds back. And what is held back waits until it is let through.
  */
-#ifndef TANSO_CORE_SIGNALS_H
-#define TANSO_CORE_SIGNALS_H
+#ifndef TN_CORE_SIGNALS_H
+#define TN_CORE_SIGNALS_H
 
 #include <pthread.h>
 #include <signal.h>

@@ -150,8 +150,7 @@ static tn_status perform(transfer *t, const char *url)
     if (t->have > 0 && (code == 416 || result == CURLE_BAD_DOWNLOAD_RESUME || result == CURLE_RANGE_ERROR))
         return TN_OK;
     return tn__fail(TN_ERR_IO, OPERATION,
-                    "cannot fetch %s: %s; check the network, and call this again to go on where it "
-                    "stopped",
+                    "cannot fetch %s: %s; check the network, and call this again to go on where it stopped",
                     url, *reason ? reason : lib.easy_strerror(result));
 }
 

@@ -106,8 +106,7 @@ static tn_status find_dtype(const tn_dl_tensor *t, tn_dtype *dtype)
             return TN_OK;
         }
     return tn__fail(TN_ERR_DTYPE, "from_dlpack",
-                    "a dtype of code %d, %d bits and %d lanes: expected one lane of bool, integers, "
-                    "floats or bfloat16",
+                    "a dtype of code %d, %d bits and %d lanes: expected one lane of bool, integers, floats or bfloat16",
                     t->dtype.code, t->dtype.bits, t->dtype.lanes);
 }
 
@@ -135,8 +134,7 @@ static tn_status check_layout(const tn_dl_tensor *t, tn__lent *l)
         l->shape.dim[d] = t->shape[d];
         if (t->strides && t->strides[d] < 0 && t->shape[d] > 1)
             return tn__fail(TN_ERR_VALUE, "from_dlpack",
-                            "axis %d has the negative stride %lld: copy the tensor to C order before it "
-                            "is handed over",
+                            "axis %d has the negative stride %lld: copy the tensor to C order before it is handed over",
                             d, (long long)t->strides[d]);
     }
     if (t->byte_offset > INT64_MAX / 4)

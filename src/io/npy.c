@@ -88,8 +88,7 @@ static tn_status read_descr(reader *r, tn__npy_header *header)
     char text[32];
     if (take(r, '['))
         return tn__fail(TN_ERR_DTYPE, r->operation,
-                        "'%s' holds records (a structured dtype): save each field as an array "
-                        "of its own",
+                        "'%s' holds records (a structured dtype): save each field as an array of its own",
                         r->name);
     tn_status status = read_string(r, "a dtype such as '<f4'", text, sizeof text);
     if (status != TN_OK)
@@ -172,8 +171,7 @@ static tn_status read_field(reader *r, tn__npy_header *header, unsigned *seen)
         field++;
     if (field == FIELDS || (*seen >> field & 1))
         return tn__fail(TN_ERR_FORMAT, r->operation,
-                        "'%s': %s key '%s' in the .npy header: expected descr, fortran_order "
-                        "and shape, once each",
+                        "'%s': %s key '%s' in the .npy header: expected descr, fortran_order and shape, once each",
                         r->name, field == FIELDS ? "unknown" : "repeated", key);
     *seen |= 1u << field;
     return take(r, ':') ? fields[field].read(r, header) : expected(r, "':'");

@@ -97,8 +97,7 @@ static tn_status read_values(const source *s, const zip_stat_t *stat, zip_file_t
         return status;
     if (stat->size - header.header_bytes != header.data_bytes)
         return tn__fail(TN_ERR_FORMAT, s->operation,
-                        "'%s': entry '%.200s': expected %llu bytes of elements by its header, "
-                        "found %llu",
+                        "'%s': entry '%.200s': expected %llu bytes of elements by its header, found %llu",
                         s->file, stat->name, (unsigned long long)header.data_bytes,
                         (unsigned long long)(stat->size - header.header_bytes));
     status = tn__values_new(s->operation, values, header.dtype, header.shape);

@@ -53,8 +53,7 @@ static tn_status read_dtype(const parse *p, const char *name, const json_t *obje
             out->dtype = (tn_dtype)d;
     if (out->dtype == TN_DTYPE_DEFAULT)
         return tn__fail(TN_ERR_DTYPE, p->operation,
-                        "'%s': array '%.200s' has the dtype '%.32s', which is not supported: "
-                        "convert it to F32",
+                        "'%s': array '%.200s' has the dtype '%.32s', which is not supported: convert it to F32",
                         p->file, name, code);
     return TN_OK;
 }
@@ -158,8 +157,7 @@ static tn_status check_tiling(const parse *p, uint64_t bytes)
                               (unsigned long long)sorted[i]->end, (unsigned long long)at, (unsigned long long)bytes);
     if (status == TN_OK && at != bytes)
         status = tn__fail(TN_ERR_FORMAT, p->operation,
-                          "'%s': expected %llu bytes of elements by its header, found %llu; save "
-                          "or fetch it again",
+                          "'%s': expected %llu bytes of elements by its header, found %llu; save or fetch it again",
                           p->file, (unsigned long long)at, (unsigned long long)bytes);
     tn__free(sorted);
     return status;

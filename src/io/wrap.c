@@ -63,8 +63,7 @@ static tn_status check(const char *operation, const tn__lent *l)
     size_t alignment = tn_dtype_size((tn_dtype)tn__dtypes[l->dtype].component);
     if ((uintptr_t)l->memory % alignment)
         return tn__fail(TN_ERR_VALUE, operation,
-                        "the address %p is no multiple of %zu, which elements need: copy them to aligned memory "
-                        "first",
+                        "the address %p is no multiple of %zu, which elements need: copy them to aligned memory first",
                         l->memory, alignment);
     return TN_OK;
 }

@@ -12,9 +12,9 @@ static int axis_of(const tn_axis_opts *opts)
     return opts && opts->axis.count ? opts->axis.axis[0] : -1;
 }
 
-/* ---- partitions: about one place, where the device has them and rows are long; else the sorted order, which is one
- * ---- */
+/* ---- partitions ---- */
 
+/* About one place, where the device has them and rows are long; else the sorted order, which is one. */
 static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth,
                            const tn_axis_opts *opts, bool positions)
 {

@@ -67,8 +67,7 @@ static tn_array *tensordot(const char *operation, const tn_array *a, const tn_ar
         int64_t m = tn_dim(a, a_axes.axis[i]), n = tn_dim(b, b_axes.axis[i]);
         if (m != n || seen_a >> a_axes.axis[i] & 1 || seen_b >> b_axes.axis[i] & 1)
             return tn__refused(TN_ERR_SHAPE, operation,
-                               "axes %d and %d have extents %lld and %lld; expected equal ones, each "
-                               "axis once",
+                               "axes %d and %d have extents %lld and %lld; expected equal ones, each axis once",
                                a_axes.axis[i], b_axes.axis[i], (long long)m, (long long)n);
         seen_a |= 1u << a_axes.axis[i];
         seen_b |= 1u << b_axes.axis[i];

@@ -124,8 +124,7 @@ static tn_status restore(tn__run *run, const tn_archive *snapshot)
     run->snapshot_epoch = (int)tn_loader_epoch(run->train);
     if ((size_t)run->snapshot_epoch != run->history.count)
         return tn__fail(TN_ERR_FORMAT, "train",
-                        "'%s' is of epoch %d and holds the figures of %zu: it is damaged; train without "
-                        "resuming",
+                        "'%s' is of epoch %d and holds the figures of %zu: it is damaged; train without resuming",
                         run->snapshot_path, run->snapshot_epoch, run->history.count);
     return tn__output_resumed(run);
 }

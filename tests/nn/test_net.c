@@ -300,8 +300,7 @@ static void test_parse_errors(void **state)
         {" \n", TN_ERR_VALUE, "expected words"},
         {NULL, TN_ERR_VALUE, "NULL"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-         "aaaaaaaaaaaaaaaaaaaaa"
-         "aaaaaaaaaaaaaaaaaaaaaaaa",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
          TN_ERR_NAME, "is no layer"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
