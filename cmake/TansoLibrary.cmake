@@ -60,9 +60,10 @@ if(TANSO_FUZZ)
         PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
-# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in CUDA C++. And the
+# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and in CUDA C++. And the
 # digits for training without a network.
-file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h ${PROJECT_SOURCE_DIR}/src/compile/*.cuh)
+file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h ${PROJECT_SOURCE_DIR}/src/compile/*.cuh
+    ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
 foreach(text IN LISTS kernel_texts)
     get_filename_component(symbol ${text} NAME_WE)
     tanso_embed(tanso_objects ${text} ${symbol})

@@ -23,6 +23,7 @@ typedef struct tn__printer {
     const char *lane;  /* inside a loop over a chunk of neighbours: which of them; NULL elsewhere */
     const char *chunk; /* subscript of the chunk in hand */
     char column[24];   /* room for a `lane` */
+    char strip[24];    /* which element of a strip is in hand (emit_c_strip.c) */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
@@ -56,6 +57,8 @@ typedef struct tn__emit_target {
     const char *bytes_head; /* the same of one that writes bytes; NULL: the same head */
     const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
+    const char *rounding;   /* behind these: tn_round_f16, tn_round_bf16 */
+    bool rounds_casts;      /* which are cheaper than a cast to 16 bits and back */
     const char *random_helpers; /* behind those where random numbers are made */
     bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the
                                program's */
@@ -81,7 +84,7 @@ const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype);
 const char *tn__identity(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_function(tn__printer *p, tn__op op, tn_dtype dtype);
 void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype);
-void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg);
+void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg);
 void tn__print_generated(tn__printer *p, const tn__expr *e);
 void tn__print_position(tn__printer *p, const tn__access *a);
 /* Where in n[] an access's stride along a loop is, which is not 0; for loop_count, where what follows its strides

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "device/order.h"
+#include "tn_embed.h"
 
 /* ---- elementwise ---- */
 
@@ -87,8 +88,6 @@ static void open_tile(tn__printer *p, int tiled, int last)
         if (crosses(p->nest, &p->nest->access[i], tiled))
             stage(p, i, tiled, last);
     tn__line(p, "for (tn_i64 x%d = r0; x%d < r1; x%d++) {", tiled, tiled, tiled);
-    tn__line(p, "TN_INDEPENDENT");
-    tn__line(p, "for (tn_i64 x%d = t0; x%d < t1; x%d++) {", last, last, last);
 }
 
 static void emit_elementwise(tn__printer *p)
@@ -111,25 +110,36 @@ static void emit_elementwise(tn__printer *p)
     }
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
-    if (tiled >= 0) {
-        open_tile(p, tiled, last);
-    } else if (last >= 0) {
-        tn__line(p, "TN_INDEPENDENT");
-        tn__line(p, "for (tn_i64 x%d = c0; x%d < c1; x%d++) {", last, last, last);
-    } else {
-        tn__line(p, "{");
-    }
     char chunk[32], lane[32];
     if (tiled >= 0) {
+        open_tile(p, tiled, last);
         snprintf(chunk, sizeof chunk, "[x%d - r0]", tiled);
         snprintf(lane, sizeof lane, "x%d - t0", last);
         p->chunk = chunk;
         p->lane = lane;
     }
+    bool strips = last >= 0 && tn__c_has_strip(p, last, false, 0);
+    tn__c_strip strip = {.loop = last, .first = "t0", .end = "t1", .size = TN__C_STRIP};
+    if (strips && tiled < 0) {
+        tn__line(p, "for (tn_i64 t0 = c0; t0 < c1; t0 += %d) {", TN__C_STRIP);
+        tn__line(p, "const tn_i64 t1 = t0 + %d < c1 ? t0 + %d : c1;", TN__C_STRIP, TN__C_STRIP);
+    }
+    if (strips)
+        tn__c_open_strip(p, &strip);
+    if (last >= 0) {
+        bool parts = strips || tiled >= 0;
+        tn__line(p, "TN_INDEPENDENT");
+        tn__line(p, "for (tn_i64 x%d = %s; x%d < %s; x%d++) {", last, parts ? "t0" : "c0", last, parts ? "t1" : "c1", last);
+    } else {
+        tn__line(p, "{");
+    }
     tn__emit_scope(p);
     tn__emit_stores(p, false, 0);
     p->lane = NULL;
-    for (int open = tiled >= 0 ? 4 : 2; open; open--)
+    tn__line(p, "}");
+    if (strips)
+        tn__c_close_strip(p, &strip);
+    for (int open = tiled >= 0 ? 3 : strips ? 2 : 1; open; open--)
         tn__line(p, "}");
 }
 
@@ -138,6 +148,7 @@ static void emit_elementwise(tn__printer *p)
 static void loops(tn__printer *p)
 {
     p->checks_ahead = true;
+    tn__c_find_loose(p->nest);
     if (!p->nest->reduced && tiled_loop(p->nest) < 0 && tn__c_is_short(p->nest))
         tn__c_emit_short(p);
     else if (!p->nest->reduced)
@@ -222,11 +233,10 @@ const tn__emit_target tn__emit_target_c = {
     /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as long again. */
     .bytes_head = "static void nest%d(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
                   "tn_i64 end, tn_i64 *fault)\n",
-    .helpers = "#define TN_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
-               /* over a block's accumulators, in pieces of FEW_COLUMNS: a constant number needs no remainder loop */
-               "#define TN_COLUMNS for (int w = 0; w < width; w += 256) for (int c = 0; c < 256; c++)\n"
-               "#define TN_LANES _Pragma(\"GCC ivdep\")\n",
-    .random_helpers = "",
+    .helpers = (const char *)tn__embed_c_helpers,
+    .rounding = "",
+    .rounds_casts = true,
+    .random_helpers = (const char *)tn__embed_c_random,
     .splits = splits,
     .loops = loops,
     .items = items,

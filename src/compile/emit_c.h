@@ -17,6 +17,21 @@ bool tn__c_is_short(const tn__nest *n);
 int64_t tn__c_short_items(const tn__nest *n);
 int tn__c_short_extras(const tn__nest *n, int64_t *extra);
 
+/* A strip of a loop (emit_c_strip.c): the elements from `first` up to `end` of what a pass computes, at most `size`. */
+#define TN__C_STRIP 512
+typedef struct tn__c_strip {
+    int loop;
+    const char *first, *end;
+    int size;
+    bool rows;  /* values of whole rows, not of a pass */
+    int level;
+} tn__c_strip;
+bool tn__c_has_strip(tn__printer *p, int loop, bool rows, int level);
+void tn__c_open_strip(tn__printer *p, const tn__c_strip *strip);
+void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip);
+/* Marks values whose rounding to 16 bits is left to their stores. */
+void tn__c_find_loose(tn__nest *n);
+
 /* Whether a reduction of this pass finds a position. */
 static inline bool tn__c_is_position(const tn__nest *n, int r, int level)
 {

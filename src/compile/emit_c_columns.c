@@ -103,13 +103,26 @@ static void each_column(tn__printer *p)
     tn__line(p, "for (tn_i64 x%d = l0; x%d < l1; x%d++) {", p->vector_loop, p->vector_loop, p->vector_loop);
 }
 
+/* A strip of each row's columns, or of the results' where `rows`; false: nothing needs one. */
+static bool open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int level)
+{
+    *strip = (tn__c_strip){.loop = p->vector_loop, .first = "l0", .end = "l1", .size = most_columns(p->nest), .rows = rows,
+                           .level = level};
+    bool strips = tn__c_has_strip(p, strip->loop, rows, level);
+    if (strips)
+        tn__c_open_strip(p, strip);
+    return strips;
+}
+
 /* The rows from b up to e, in turn. */
 static void block_sums(tn__printer *p, int level)
 {
     int c = p->vector_loop;
+    tn__c_strip strip;
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
     open_rows(p, "b", "e");
+    bool strips = open_columns(p, &strip, false, level);
     each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
@@ -117,6 +130,8 @@ static void block_sums(tn__printer *p, int level)
         tn__line(p, "part%d[x%d - l0] = %s(part%d[x%d - l0], v%d);", r, c, tn__emit_function(p, r), r, c,
              p->nest->reduction[r].arg);
     tn__line(p, "}");
+    if (strips)
+        tn__c_close_strip(p, &strip);
     close_rows(p);
 }
 
@@ -178,11 +193,15 @@ static void column_positions(tn__printer *p, int r, const char *first, const cha
 
 static void pass_without_sums(tn__printer *p, int level, const char *first, const char *end)
 {
+    tn__c_strip strip;
     open_rows(p, first, end);
+    bool strips = open_columns(p, &strip, false, level);
     each_column(p);
     tn__emit_scope(p);
     tn__emit_element(p, level);
     tn__line(p, "}");
+    if (strips)
+        tn__c_close_strip(p, &strip);
     close_rows(p);
 }
 
@@ -205,10 +224,14 @@ static void column_stores(tn__printer *p)
         }
     if (!any)
         return;
+    tn__c_strip strip;
+    bool strips = open_columns(p, &strip, true, 0);
     each_column(p);
     tn__emit_scope(p);
     tn__emit_stores(p, true, 0);
     tn__line(p, "}");
+    if (strips)
+        tn__c_close_strip(p, &strip);
 }
 
 static uint32_t outer_loops(const tn__printer *p)

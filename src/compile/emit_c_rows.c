@@ -71,8 +71,16 @@ static void block_lanes(tn__printer *p, int level)
         tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "}");
     tn__line(p, "tn_i64 r = b;");
+    tn__c_strip strip = {.loop = p->vector_loop, .first = "t0", .end = "t1", .size = TN__C_STRIP, .level = level};
+    bool strips = one && tn__c_has_strip(p, strip.loop, false, level);
+    if (strips) {
+        tn__line(p, "for (tn_i64 t0 = b; t0 < e; t0 += %d) {", TN__C_STRIP);
+        tn__line(p, "const tn_i64 t1 = t0 + %d < e ? t0 + %d : e;", TN__C_STRIP, TN__C_STRIP);
+        tn__c_open_strip(p, &strip);
+    }
+    const char *end = strips ? "t1" : "e";
     if (lanes == TN__REDUCE_LANES) {
-        tn__line(p, "for (; r + %d <= e; r += %d) {", TN__REDUCE_LANES, TN__REDUCE_LANES);
+        tn__line(p, "for (; r + %d <= %s; r += %d) {", TN__REDUCE_LANES, end, TN__REDUCE_LANES);
         if (!one)
             lanes_of_one_round(p, level);
         tn__line(p, "TN_LANES");
@@ -83,10 +91,10 @@ static void block_lanes(tn__printer *p, int level)
         tn__line(p, "}");
     }
     if (one) {
-        tn__line(p, "if (r < e) {");
+        tn__line(p, "if (r < %s) {", end);
         tn__line(p, "TN_LANES");
         tn__line(p, "for (int j = 0; j < %d; j++) {", lanes);
-        tn__line(p, "if (r + j < e) {");
+        tn__line(p, "if (r + j < %s) {", end);
     } else {
         tn__line(p, "for (int j = 0; r + j < e; j++) {");
     }
@@ -94,6 +102,10 @@ static void block_lanes(tn__printer *p, int level)
     combine_lanes(p, level);
     for (int open = one ? 3 : 1; open; open--)
         tn__line(p, "}");
+    if (strips) {
+        tn__c_close_strip(p, &strip);
+        tn__line(p, "}");
+    }
     halve(p, level, "lane", lanes);
 }
 
@@ -235,12 +247,23 @@ static void pass_without_sums(tn__printer *p, int level, const char *first, cons
         p->vector_loop = -1;
         return;
     }
+    tn__c_strip strip = {.loop = p->vector_loop, .first = "t0", .end = "t1", .size = TN__C_STRIP, .level = level};
+    bool strips = tn__c_has_strip(p, strip.loop, false, level);
+    if (strips) {
+        tn__line(p, "for (tn_i64 t0 = %s; t0 < %s; t0 += %d) {", first, end, TN__C_STRIP);
+        tn__line(p, "const tn_i64 t1 = t0 + %d < %s ? t0 + %d : %s;", TN__C_STRIP, end, TN__C_STRIP, end);
+        tn__c_open_strip(p, &strip);
+    }
     tn__line(p, "TN_INDEPENDENT");
-    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", first, end);
+    tn__line(p, "for (tn_i64 r = %s; r < %s; r++) {", strips ? "t0" : first, strips ? "t1" : end);
     tn__emit_decode(p, p->nest->reduced, "r");
     tn__emit_scope(p);
     tn__emit_element(p, level);
     tn__line(p, "}");
+    if (strips) {
+        tn__c_close_strip(p, &strip);
+        tn__line(p, "}");
+    }
 }
 
 static void whole_rows(tn__printer *p)

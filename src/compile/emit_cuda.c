@@ -172,6 +172,8 @@ const tn__emit_target tn__emit_target_cuda = {
         "tn_i64 *fault)\n",
     .own_scalars = true,
     .helpers = (const char *)tn__embed_cuda_helpers,
+    .rounding = "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
+                "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n",
     .random_helpers = (const char *)tn__embed_cuda_random,
     .splits = tn__cu_splits,
     .loops = loops,

@@ -63,6 +63,10 @@ static void print_load(tn__printer *p, const tn__expr *e)
 {
     const tn__access *a = &p->nest->access[e->access];
     const char *from = a->dtype == TN_FLOAT16 ? "tn_f16_to_f32" : a->dtype == TN_BFLOAT16 ? "tn_bf16_to_f32" : "";
+    if (a->wide) {
+        tn__text_addf(p->text, "w%d[%s]", e->access, p->strip);
+        return;
+    }
     if (a->staged && !p->flat) {
         bool varies = p->vector_loop >= 0 && a->stride[p->vector_loop];
         tn__text_addf(p->text, "%s(c%d%s.e[%s])", from, e->access, p->chunk, varies ? p->lane : "0");
@@ -124,10 +128,11 @@ static void print_operation(tn__printer *p, const tn__expr *e)
     }
     const tn__expr *last = &p->nest->expr[e->arg[e->arity - 1]];
     if (e->op == TN__OP_CAST) {
-        tn__print_cast(p, e->dtype, last->dtype, e->arg[0]);
+        tn__print_cast(p, e, last->dtype, e->arg[0]);
         return;
     }
-    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && e->op != TN__OP_COPY && e->op != TN__OP_WHERE;
+    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && e->op != TN__OP_COPY && e->op != TN__OP_WHERE &&
+                  !e->loose;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
     bool careless = p->careless && tn__is_divided(e);
@@ -261,6 +266,10 @@ static void print_store(tn__printer *p, const tn__store *s)
 {
     const tn__access *a = &p->nest->access[s->access];
     tn__emit_need(p, s->expr);
+    if (a->wide) {
+        tn__line(p, "w%d[%s] = v%d;", s->access, p->strip, s->expr);
+        return;
+    }
     tn__emit_indent(p);
     tn__print_element(p, s->access);
     if (a->dtype == TN_FLOAT16 || a->dtype == TN_BFLOAT16)
@@ -390,10 +399,10 @@ void tn__print_nest(tn__printer *p)
     for (int e = 0; e < n->expr_count; e++) {
         n->expr[e].printed = TN__SCOPE_NONE;
         n->expr[e].passes = 0;
-        n->expr[e].kept = n->expr[e].checked = false;
+        n->expr[e].kept = n->expr[e].checked = n->expr[e].made = n->expr[e].loose = false;
     }
     for (int i = 0; i < n->access_count; i++)
-        n->access[i].staged = false;
+        n->access[i].staged = n->access[i].wide = false;
     tn__line(p, "{");
     tn__line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {

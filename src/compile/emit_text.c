@@ -94,9 +94,16 @@ void tn__print_identity(tn__printer *p, tn__op op, tn_dtype dtype)
     tn__text_add(p->text, tn__identity(p, op, dtype));
 }
 
-void tn__print_cast(tn__printer *p, tn_dtype to, tn_dtype from, int arg)
+void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg)
 {
+    tn_dtype to = e->dtype;
     bool widen = tn__dtypes[to].compute != to;
+    if (widen && p->emitter->target->rounds_casts && tn__dtypes[from].compute == TN_FLOAT32) {
+        if (!e->loose)
+            tn__text_addf(p->text, "tn_round_%s", tn__dtypes[to].suffix);
+        tn__text_addf(p->text, "(v%d)", arg);
+        return;
+    }
     p->emitter->complex |= tn_dtype_is_complex(to) || tn_dtype_is_complex(from);
     if (widen)
         tn__text_addf(p->text, "tn_%s_to_f32(", tn__dtypes[to].suffix);
@@ -115,9 +122,13 @@ void tn__print_generated(tn__printer *p, const tn__expr *e)
         tn__print_position(p, a);
         return;
     }
-    bool rounds = tn__dtypes[e->dtype].compute != e->dtype;
+    bool rounds = tn__dtypes[e->dtype].compute != e->dtype && !e->loose;
     if (rounds)
         tn__text_addf(p->text, "tn_round_%s(", tn__dtypes[e->dtype].suffix);
+    if (e->made) {
+        tn__text_addf(p->text, rounds ? "g%d[%s])" : "g%d[%s]", (int)(e - p->nest->expr), p->strip);
+        return;
+    }
     tn__text_addf(p->text, "%s(s[n[%d]], s[n[%d]], (tn_u64)(", tn__function(p, e->op, e->dtype),
                   tn__scalar_param(p, e->scalar), tn__scalar_param(p, e->scalar + 1));
     tn__print_position(p, a);
@@ -134,12 +145,11 @@ int tn__scalar_param(const tn__printer *p, int slot)
 
 /* ---- the whole text ---- */
 
-static const char helpers[] =
+static const char faults[] =
     "#ifndef TN_FAULT\n"
     "#define TN_FAULT(fault, operand, index) (fault[0] = operand, fault[1] = index)\n"
-    "#endif\n"
-    "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
-    "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n"
+    "#endif\n";
+static const char helpers[] =
     "TN_HOT tn_i64 tn_wrap(tn_i64 i, tn_i64 n) { return i < 0 ? i + n : i; }\n"
     "TN_HOT int tn_in_range(tn_i64 i, tn_i64 n, tn_i64 *fault, int operand)\n"
     "{\n"
@@ -163,6 +173,8 @@ char *tn__emit_finish(tn__emitter *emitter)
     tn__text_add(&text, emitter->target->helpers);
     if (emitter->random)
         tn__text_add(&text, emitter->target->random_helpers);
+    tn__text_add(&text, faults);
+    tn__text_add(&text, emitter->target->rounding);
     tn__text_add(&text, helpers);
     if (emitter->products) {
         EMBEDDED(product_factors);

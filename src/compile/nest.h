@@ -44,6 +44,7 @@ typedef struct tn__access {
     bool near;                      /* emitter: elements of a tile are reached from its first one by steps of 32 bits */
     bool own;                       /* emitter: a thread has one element, and its address in a variable */
     bool staged;                    /* emitter: chunks of it have been loaded into variables of their own */
+    bool wide;                      /* emitter: a strip of it is in the dtype computed in (emit_c_strip.c) */
     bool held;                      /* its elements are those of the first factor of the product in front, which threads
                                        have */
 } tn__access;
@@ -74,6 +75,9 @@ typedef struct tn__expr {
     uint32_t passes;   /* emitter: the passes that compute it */
     bool kept;         /* emitter: later ones find it in a variable */
     bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
+    bool reached;      /* emitter: computed in the loop that a strip is for */
+    bool made;         /* emitter: a strip of these random numbers has been made */
+    bool loose;        /* emitter: rounding to 16 bits is left to its stores */
 } tn__expr;
 
 typedef struct tn__reduction {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The emitter's loops at the edges of their blocks and tiles: compiled kernels and the reference evaluator, bit for
  * bit. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,8 +93,8 @@ static int over_rows(const int64_t dim[3], tn_array *result[MOST_RESULTS])
 static void test_transposed_operands(void **state)
 {
     (void)state;
-    static const int64_t dims[][3] = {{1, 1, 1},   {2, 3, 1},  {16, 64, 3},   {17, 65, 2},   {33, 129, 5}, {1, 200, 2},
-                                      {200, 1, 2}, {0, 5, 3},  {130, 300, 1}, {3, 17000, 2}, {5, 0, 2}};
+    static const int64_t dims[][3] = {{1, 1, 1},   {2, 3, 1}, {16, 64, 3},   {17, 65, 2},   {33, 129, 5}, {1, 200, 2},
+                                      {200, 1, 2}, {0, 5, 3}, {130, 300, 1}, {3, 17000, 2}, {5, 0, 2}};
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         check(transposed, dims[i]);
 }
@@ -101,11 +102,69 @@ static void test_transposed_operands(void **state)
 static void test_wide_columns(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{5, 10},     {40, 255},  {40, 257},    {3, 2047},
-                                        {3, 2048},   {1, 5000},  {700, 2050},  {1030, 3100}};
+    static const int64_t shapes[][2] = {{5, 10},   {40, 255}, {40, 257},   {3, 2047},
+                                        {3, 2048}, {1, 5000}, {700, 2050}, {1030, 3100}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int wide = 0; wide < 2; wide++)
             check(over_rows, (int64_t[]){shapes[i][0], shapes[i][1], wide});
+}
+
+/* Numbers of all magnitudes that 16 bits have, some too small or too large, some infinite. */
+static tn_array *spread(tn_shape shape, tn_dtype dtype)
+{
+    tn_array *x = drawn(shape, TN_FLOAT32), *power = drawn(shape, TN_FLOAT32);
+    x = tn_multiply(x, tn_exp2(tn_rint(tn_multiply(power, 10.0))));
+    x = tn_cast(tn_where(tn_greater(power, 2.5), INFINITY, x), dtype);
+    assert_int_equal(tn_eval(x), TN_OK);
+    return x;
+}
+
+static int halves(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_dtype half = dim[2] ? TN_BFLOAT16 : TN_FLOAT16;
+    tn_array *x = spread(TN_SHAPE(dim[0], dim[1]), half), *y = spread(TN_SHAPE(dim[0], dim[1]), half);
+    tn_array *wide = drawn(TN_SHAPE(dim[0], dim[1]), TN_FLOAT32), *row = spread(TN_SHAPE(dim[1]), half);
+    tn_array *bounded = tn_cast(drawn(TN_SHAPE(dim[0], dim[1]), TN_FLOAT32), half);
+    result[0] = tn_add(tn_multiply(x, y), row);
+    result[1] = tn_cast(tn_multiply(tn_cast(tn_slice_axis(x, 1, 1, TN_NONE, 1), TN_FLOAT32), 0.3), half);
+    result[2] = tn_add(tn_cast(tn_multiply(wide, 1e-5), half), tn_slice_axis(bounded, 1, TN_NONE, TN_NONE, -1));
+    result[3] =
+        tn_concatenate(2, (const tn_array *[]){tn_sum(bounded, .axis = TN_AXES(0)), tn_max(x, .axis = TN_AXES(0))}, 0);
+    result[4] = dim[1] ? tn_softmax(bounded, -1) : bounded;
+    result[5] = tn_negative(tn_transpose(tn_multiply(x, y), (tn_axes){0}));
+    return 6;
+}
+
+static void test_strips_of_halves(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{3, 1}, {1, 63}, {3, 513}, {70, 130}, {520, 65}, {70, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < 2; kind++)
+            check(halves, (int64_t[]){shapes[i][0], shapes[i][1], kind});
+}
+
+static int random_numbers(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_shape shape = TN_SHAPE(dim[0], dim[1]);
+    tn_dtype dtype = (tn_dtype)dim[2];
+    result[0] = tn_random_uniform(shape, .dtype = dtype);
+    result[1] = tn_add(tn_slice_axis(tn_random_normal(shape, .dtype = dtype), 1, 3, TN_NONE, 1), 1.0);
+    result[2] = tn_sum(tn_random_normal(shape, .dtype = dtype), .axis = TN_AXES(1));
+    result[3] = tn_sum(tn_random_uniform(shape, .dtype = dtype), .axis = TN_AXES(0));
+    result[4] = tn_random_integers(-5, 1000, shape);
+    result[5] = tn_negative(tn_transpose(tn_random_uniform(shape, .dtype = dtype), (tn_axes){0}));
+    return 6;
+}
+
+static void test_strips_of_random_numbers(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{3, 7}, {67, 130}, {1, 2051}, {0, 70}};
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int d = 0; d < 3; d++)
+            check(random_numbers, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[d]});
 }
 
 int main(void)
@@ -115,6 +174,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transposed_operands),
         cmocka_unit_test(test_wide_columns),
+        cmocka_unit_test(test_strips_of_halves),
+        cmocka_unit_test(test_strips_of_random_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
