@@ -11,7 +11,7 @@ static const struct {
     const size_t *size;
 } files[] = {
     FILE_OF(TYPES, base), FILE_OF(TYPES, cast),
-    FILE_OF(REAL, arith), FILE_OF(REAL, math), FILE_OF(REAL, gpu), FILE_OF(REAL, reduce),
+    FILE_OF(REAL, arith), FILE_OF(REAL, math), FILE_OF(REAL, gpu), FILE_OF(CPU, cpu), FILE_OF(REAL, reduce),
     FILE_OF(RANDOM, random),
     FILE_OF(COMPLEX, complex),
     FILE_OF(DRAW, draw),

@@ -13,6 +13,7 @@ enum {
     TN__DIALECT_RANDOM = 4,  /* these need the functions of real numbers */
     TN__DIALECT_COMPLEX = 8,
     TN__DIALECT_DRAW = 16,   /* needs the random numbers */
+    TN__DIALECT_CPU = 64,    /* on CPUs, in the place of some functions of real numbers */
     TN__DIALECT_USER = 32,   /* C's names as macros, which only users' functions and what follows may see */
 };
 

@@ -22,6 +22,7 @@
 #include "scalar_arith.h"
 #include "scalar_math.h"
 #include "scalar_gpu.h"
+#include "scalar_cpu.h"
 #include "scalar_random.h"
 #include "scalar_reduce.h"
 #include "scalar_complex.h"

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "array/dialect.h"
 #include "device/order.h"
 #include "tn_embed.h"
 
@@ -233,6 +234,7 @@ const tn__emit_target tn__emit_target_c = {
     /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as long again. */
     .bytes_head = "static void nest%d(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
                   "tn_i64 end, tn_i64 *fault)\n",
+    .functions = TN__DIALECT_CPU,
     .helpers = (const char *)tn__embed_c_helpers,
     .rounding = "",
     .rounds_casts = true,

@@ -168,7 +168,8 @@ char *tn__emit_finish(tn__emitter *emitter)
     tn__dialect_add(&text, TN__DIALECT_TYPES);
     if (real && !emitter->integers)
         tn__text_add(&text, "#define TNS_NO_INTEGERS\n");
-    tn__dialect_add(&text, (real ? TN__DIALECT_REAL : 0) | (emitter->random ? TN__DIALECT_RANDOM : 0) |
+    tn__dialect_add(&text, (real ? TN__DIALECT_REAL | emitter->target->functions : 0) |
+                               (emitter->random ? TN__DIALECT_RANDOM : 0) |
                                (emitter->complex ? TN__DIALECT_COMPLEX : 0) | (emitter->draws ? TN__DIALECT_DRAW : 0));
     tn__text_add(&text, emitter->target->helpers);
     if (emitter->random)

@@ -138,7 +138,7 @@ static int halves(const int64_t dim[3], tn_array *result[MOST_RESULTS])
 static void test_strips_of_halves(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{3, 1}, {1, 63}, {3, 513}, {70, 130}, {520, 65}, {70, 0}};
+    static const int64_t shapes[][2] = {{1, 63}, {3, 513}, {70, 130}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 2; kind++)
             check(halves, (int64_t[]){shapes[i][0], shapes[i][1], kind});
@@ -160,7 +160,7 @@ static int random_numbers(const int64_t dim[3], tn_array *result[MOST_RESULTS])
 static void test_strips_of_random_numbers(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{3, 7}, {67, 130}, {1, 2051}, {0, 70}};
+    static const int64_t shapes[][2] = {{3, 7}, {67, 515}};
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int d = 0; d < 3; d++)
