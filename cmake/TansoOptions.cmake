@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 # Options, and the flags that every target shares (tanso_flags, an interface library).
 
-option(TANSO_BUILD_TESTS "Build the tests (needs cmocka)" ON)
-option(TANSO_BUILD_EXAMPLES "Build the examples" ON)
-option(TANSO_BUILD_BENCH "Build the benchmarks" ON)
+# What is beside the library and the command is for who works on Tanso, not for a project that has it as a part.
+option(TANSO_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
+option(TANSO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(TANSO_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TANSO_WERROR "Treat compiler warnings as errors" OFF)
 option(TANSO_FUZZ "Build the fuzzers of tests/fuzz with clang's libFuzzer" OFF)
 set(TANSO_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+    if(PROJECT_IS_TOP_LEVEL)
+        set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+    else()
+        set(CMAKE_BUILD_TYPE Release)
+    endif()
 endif()
 if(TANSO_FUZZ AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "TANSO_FUZZ needs clang, and the compiler is ${CMAKE_C_COMPILER}: "

@@ -39,6 +39,18 @@ both "$cc" -std=c11
 "$cmake" --build "$work/consumer" >>"$work/consumer.log"
 "$work/consumer/consumer"
 
+# As a part of another project: the library and the command, nothing else, and no settings of the project's changed.
+"$cmake" -S "$here/consumer" -B "$work/part" -G "$generator" -DCMAKE_C_COMPILER="$cc" -DTANSO_SOURCE="$source" \
+    >"$work/part.log"
+for folder in tests examples bench docs; do
+    if [ -d "$work/part/tanso/$folder" ]; then
+        echo "$folder is built in a project that Tanso is a part of" && exit 1
+    fi
+done
+if ! grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=$' "$work/part/CMakeCache.txt"; then
+    echo "the build type of a project that Tanso is a part of is changed" && exit 1
+fi
+
 mv "$prefix" "$work/moved"
 if [ -x "$work/moved/bin/tanso" ]; then
     "$work/moved/bin/tanso" --help >/dev/null
