@@ -26,6 +26,7 @@ typedef struct tn__printer {
     char strip[24];    /* which element of a strip is in hand (emit_c_strip.c) */
     bool careless;     /* divisions and square roots by tn_careless_<operation>, which may clear `sure` */
     bool flat;         /* what is staged is read and written by `lane` alone */
+    bool literal;      /* strides are written as numbers */
     bool checks_ahead; /* indices that do not vary with the inner loops are looked at in front of them */
     bool fresh;        /* loads come before the kernel has waited for those in front: tn_fresh */
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */

@@ -5,7 +5,8 @@
  *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
  *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles, for
  *                   which what is needed of it is copied first; short rows are done several at once (emit_c_short.c)
- *     rows          the last loop is reduced: an item is a row, or a block of one (emit_c_rows.c)
+ *     rows          the last loop is reduced: an item is a row, or a block of one (emit_c_rows.c); rows of few elements
+ *                   are written out (emit_c_few.c)
  *     columns       the last loop is kept: an item is a block of columns (emit_c_columns.c)
  */
 
@@ -156,6 +157,8 @@ static void loops(tn__printer *p)
         emit_elementwise(p);
     else if (p->nest->last_kept)
         tn__c_emit_columns(p);
+    else if (tn__c_is_few(p->nest))
+        tn__c_emit_few(p);
     else
         tn__c_emit_rows(p);
 }

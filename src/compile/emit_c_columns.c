@@ -16,6 +16,8 @@
 #define FEW_COLUMNS      256
 #define MANY_COLUMNS     1024
 #define WIDE             (2 * MANY_COLUMNS)
+#define FEWEST_COLUMNS   8  /* whose elements are written out */
+#define MOST_EXPRESSIONS 24 /* of one of these */
 #define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
 
 static int most_columns(const tn__nest *n)
@@ -114,6 +116,36 @@ static bool open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int leve
     return strips;
 }
 
+/* Columns so few that each has its sum in a register. */
+static bool few_columns(const tn__nest *n)
+{
+    return n->extent[n->loop_count - 1] <= FEWEST_COLUMNS && n->expr_count <= MOST_EXPRESSIONS && !any_across(n);
+}
+
+static void few_sums(tn__printer *p, int level)
+{
+    int c = p->vector_loop, columns = (int)p->nest->extent[c];
+    for (int x = 0; x < columns; x++)
+        TN__EACH_PLAIN(p, r, level)
+            tn__line(p, "%s sum%d_%d = %s;", tn__emit_type(p, r), r, x, tn__emit_identity(p, r));
+    open_rows(p, "b", "e");
+    p->literal = true;
+    for (int x = 0; x < columns; x++) {
+        tn__line(p, "{");
+        tn__line(p, "const tn_i64 x%d = %d;", c, x);
+        tn__emit_scope(p);
+        tn__emit_element(p, level);
+        TN__EACH_PLAIN(p, r, level)
+            tn__line(p, "sum%d_%d = %s(sum%d_%d, v%d);", r, x, tn__emit_function(p, r), r, x, p->nest->reduction[r].arg);
+        tn__line(p, "}");
+    }
+    p->literal = false;
+    close_rows(p);
+    for (int x = 0; x < columns; x++)
+        TN__EACH_PLAIN(p, r, level)
+            tn__line(p, "part%d[%d] = sum%d_%d;", r, x, r, x);
+}
+
 /* The rows from b up to e, in turn. */
 static void block_sums(tn__printer *p, int level)
 {
@@ -121,6 +153,10 @@ static void block_sums(tn__printer *p, int level)
     tn__c_strip strip;
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "TN_COLUMNS part%d[w + c] = %s;", r, tn__emit_identity(p, r));
+    if (few_columns(p->nest)) {
+        few_sums(p, level);
+        return;
+    }
     open_rows(p, "b", "e");
     bool strips = open_columns(p, &strip, false, level);
     each_column(p);

@@ -9,7 +9,8 @@
 
 #include "device/order.h"
 
-#define TOGETHER 64 /* elements of a search for a position */
+#define TOGETHER    64  /* elements of a search for a position */
+#define LANES_BYTES 256 /* of lanes that may be as many as one likes */
 
 static void combine_lanes(tn__printer *p, int level)
 {
@@ -29,6 +30,23 @@ static int lanes_of(const tn__nest *n)
     return !short_rows ? TN__REDUCE_LANES : length <= 4 ? 4 : length <= 8 ? 8 : TN__REDUCE_LANES;
 }
 
+/* Of the reductions of a pass: more lanes, which fill some vectors, where the order changes nothing: integers, bool. */
+static int lanes_of_pass(const tn__nest *n, int level)
+{
+    int size = 1;
+    for (int r = 0; r < n->reduction_count; r++) {
+        if (n->reduction[r].level != level || tn__c_is_position(n, r, level))
+            continue;
+        if (n->reduction[r].user || tn__dtypes[n->reduction[r].dtype].class >= TN__CLASS_FLOAT)
+            return TN__REDUCE_LANES;
+        size = tn__dtypes[n->reduction[r].dtype].size > size ? tn__dtypes[n->reduction[r].dtype].size : size;
+    }
+    int lanes = LANES_BYTES / size;
+    while (lanes > TN__REDUCE_LANES && 2 * lanes > n->extent[n->loop_count - 1])
+        lanes /= 2;
+    return lanes;
+}
+
 static void halve(tn__printer *p, int level, const char *lanes, int count)
 {
     for (int h = count / 2; h; h /= 2) {
@@ -41,17 +59,17 @@ static void halve(tn__printer *p, int level, const char *lanes, int count)
 }
 
 /* Of several reduced loops: lanes that lie in one round of the last of them, so that this is a loop over neighbours. */
-static void lanes_of_one_round(tn__printer *p, int level)
+static void lanes_of_one_round(tn__printer *p, int level, int all)
 {
     int last = p->nest->loop_count - 1;
     char rounds[32];
     snprintf(rounds, sizeof rounds, "r / n[%d]", TN__EXTENT(last));
     tn__line(p, "const tn_i64 inside = r %% n[%d];", TN__EXTENT(last));
-    tn__line(p, "if (inside + %d <= n[%d]) {", TN__REDUCE_LANES, TN__EXTENT(last));
+    tn__line(p, "if (inside + %d <= n[%d]) {", all, TN__EXTENT(last));
     tn__emit_decode(p, p->nest->reduced & ~(1u << last), rounds);
     p->vector_loop = last;
     tn__line(p, "TN_LANES");
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    tn__line(p, "for (int j = 0; j < %d; j++) {", all);
     tn__line(p, "const tn_i64 x%d = inside + j;", last);
     combine_lanes(p, level);
     tn__line(p, "}");
@@ -65,8 +83,10 @@ static void block_lanes(tn__printer *p, int level)
 {
     uint32_t reduced = p->nest->reduced;
     bool one = __builtin_popcount(reduced) == 1;
-    int lanes = lanes_of(p->nest);
-    tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+    int all = lanes_of_pass(p->nest, level), lanes = lanes_of(p->nest);
+    bool few = lanes < TN__REDUCE_LANES;
+    lanes = few ? lanes : all;
+    tn__line(p, "for (int j = 0; j < %d; j++) {", all);
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "lane%d[j] = %s;", r, tn__emit_identity(p, r));
     tn__line(p, "}");
@@ -79,12 +99,12 @@ static void block_lanes(tn__printer *p, int level)
         tn__c_open_strip(p, &strip);
     }
     const char *end = strips ? "t1" : "e";
-    if (lanes == TN__REDUCE_LANES) {
-        tn__line(p, "for (; r + %d <= %s; r += %d) {", TN__REDUCE_LANES, end, TN__REDUCE_LANES);
+    if (!few) {
+        tn__line(p, "for (; r + %d <= %s; r += %d) {", all, end, all);
         if (!one)
-            lanes_of_one_round(p, level);
+            lanes_of_one_round(p, level, all);
         tn__line(p, "TN_LANES");
-        tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
+        tn__line(p, "for (int j = 0; j < %d; j++) {", all);
         tn__emit_decode(p, reduced, "r + j");
         combine_lanes(p, level);
         tn__line(p, "}");
@@ -109,15 +129,15 @@ static void block_lanes(tn__printer *p, int level)
     halve(p, level, "lane", lanes);
 }
 
-static void declare_lanes(tn__printer *p, int level, const char *lanes)
+static void declare_lanes(tn__printer *p, int level, const char *lanes, int count)
 {
     TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "%s %s%d[%d];", tn__emit_type(p, r), lanes, r, TN__REDUCE_LANES);
+        tn__line(p, "%s %s%d[%d];", tn__emit_type(p, r), lanes, r, count);
 }
 
 static void begin_totals(tn__printer *p, int level)
 {
-    declare_lanes(p, level, "total");
+    declare_lanes(p, level, "total", TN__REDUCE_LANES);
     tn__line(p, "for (int j = 0; j < %d; j++) {", TN__REDUCE_LANES);
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "total%d[j] = %s;", r, tn__emit_identity(p, r));
@@ -139,7 +159,7 @@ static void row_sums(tn__printer *p, int level)
     TN__EACH_PLAIN(p, r, level)
         tn__line(p, "%s t%d = %s;", tn__emit_type(p, r), r, tn__emit_identity(p, r));
     tn__line(p, "{");
-    declare_lanes(p, level, "lane");
+    declare_lanes(p, level, "lane", lanes_of_pass(p->nest, level));
     if (lanes_of(p->nest) < TN__REDUCE_LANES) {
         tn__line(p, "const tn_i64 b = 0, e = R;");
         block_lanes(p, level);
@@ -299,7 +319,7 @@ static void row_blocks(tn__printer *p)
     tn__emit_hoist_pass(p, 0, n->reduced);
     if (tn__nest_reductions(n, 0, false)) {
         tn__line(p, "{");
-        declare_lanes(p, 0, "lane");
+        declare_lanes(p, 0, "lane", lanes_of_pass(n, 0));
         block_lanes(p, 0);
         TN__EACH_PLAIN(p, r, 0)
             tn__line(p, "p%d[item] = lane%d[0];", n->piece[r][0], r);

@@ -23,6 +23,8 @@ void tn__print_position(tn__printer *p, const tn__access *a)
             continue;
         if (a->stride[l] == 1 && l == p->vector_loop)
             tn__text_addf(p->text, " + x%d", l);
+        else if (p->literal)
+            tn__text_addf(p->text, " + x%d * %lld", l, (long long)a->stride[l]);
         else
             tn__text_addf(p->text, " + x%d * %sn[%d]", l, p->index, tn__stride_param(a, l));
     }
@@ -396,6 +398,7 @@ void tn__print_nest(tn__printer *p)
     p->scope = TN__SCOPE_NONE;
     p->depth = 0;
     p->index = "";
+    p->literal = false;
     for (int e = 0; e < n->expr_count; e++) {
         n->expr[e].printed = TN__SCOPE_NONE;
         n->expr[e].passes = 0;

@@ -167,6 +167,35 @@ static void test_strips_of_random_numbers(void **state)
             check(random_numbers, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[d]});
 }
 
+/* Rows, or columns, of few elements; and integers, whose lanes are more. */
+static int few_elements(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    tn_array *x = drawn(TN_SHAPE(dim[0], dim[1]), TN_FLOAT32);
+    x = tn_where(tn_greater(x, 2.0), -0.0, tn_cast(x, (tn_dtype)dim[2]));
+    tn_array *bits = tn_random_integers(-100, 100, TN_SHAPE(dim[0], dim[1]), .dtype = TN_INT8);
+    for (int axis = 0; axis < 2; axis++) {
+        tn_array **to = result + 3 * axis, *several[5];
+        const tn_axes over = TN_AXES(axis);
+        several[0] = tn_sum(tn_abs(x), .axis = over), several[1] = tn_max(x, .axis = over);
+        several[2] = tn_var(x, .axis = over), several[3] = tn_sum(tn_negative(x), .axis = over, .keepdims = true);
+        several[3] = tn_reshape(several[3], TN_SHAPE(dim[1 - axis]));
+        several[4] = tn_prod(tn_multiply(tn_transpose(x, TN_AXES(1, 0)), 2.0), .axis = TN_AXES(1 - axis));
+        to[0] = tn_concatenate(5, (const tn_array *const *)several, 0);
+        to[1] = tn_sum(bits, .axis = over);
+        to[2] = tn_add(tn_cast(tn_min(bits, .axis = over), TN_INT32), tn_all(tn_greater(bits, -99), .axis = over));
+    }
+    return 6;
+}
+
+static void test_few_elements(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{65, 3}, {700, 8}, {1030, 2}, {7, 600}};
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check(few_elements, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[i % 3]});
+}
+
 int main(void)
 {
     test_random random = test_random_new();
@@ -175,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_transposed_operands),
         cmocka_unit_test(test_wide_columns),
         cmocka_unit_test(test_strips_of_halves),
+        cmocka_unit_test(test_few_elements),
         cmocka_unit_test(test_strips_of_random_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
