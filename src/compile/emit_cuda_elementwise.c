@@ -47,22 +47,10 @@ static void loads(tn__printer *p, const tn__cu_form *f, bool whole)
     tn__line(p, "}");
 }
 
-void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
+/* All loads of a thread's chunks, and random numbers apart from them, where nothing branches. */
+static void print_loads(tn__printer *p, const tn__cu_form *f, bool swift)
 {
-    tn__nest *n = p->nest;
-    uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
-    p->chunk = "[q]";
-    tn__cu_begin(p, f);
-    bool swift = tn__cu_print_swift(p, f);
-    for (int s = 0; s < n->store_count; s++)
-        tn__emit_hoist(p, n->store[s].expr, all);
-    tn__cu_find(p, f, all);
-    tn__line(p, "for (ix first = (ix)block * (ix)(%d * blockDim.x) + threadIdx.x; first < (ix)n[0];", f->batch);
-    tn__line(p, "     first += (ix)blocks * (ix)(%d * blockDim.x)) {", f->batch);
-    tn__cu_declare(p, f, 0);
-    if (swift)
-        tn__line(p, "const bool whole = swift && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
-    if (swift && !tn__cu_makes_random(n)) {
+    if (swift && !tn__cu_makes_random(p->nest)) {
         tn__line(p, "if (whole) {");
         tn__cu_print_whole(p, f);
         loads(p, f, true);
@@ -72,14 +60,20 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
     } else {
         loads(p, f, false);
     }
-    if (tn__cu_makes_random(n)) { /* apart from the above, where nothing branches */
-        tn__cu_print_random_apart(p, f, 0);
-        open_chunk(p, f, false);
-        tn__line(p, "(void)live;");
-        tn__cu_mend_random(p, f, 0);
-        tn__line(p, "}");
-        tn__line(p, "}");
-    }
+    if (!tn__cu_makes_random(p->nest))
+        return;
+    tn__cu_print_random_apart(p, f, 0);
+    open_chunk(p, f, false);
+    tn__line(p, "(void)live;");
+    tn__cu_mend_random(p, f, 0);
+    tn__line(p, "}");
+    tn__line(p, "}");
+}
+
+/* The elements of each chunk, and their stores: where a thread is swift, all behind the last one's elements. */
+static void print_results(tn__printer *p, const tn__cu_form *f, bool swift, uint32_t inner)
+{
+    const tn__nest *n = p->nest;
     if (swift)
         declare_results(p, f, true);
     open_chunk(p, f, false);
@@ -108,5 +102,24 @@ void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
     }
     tn__cu_store(p, f, false, 0);
     tn__line(p, "}");
+}
+
+void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f)
+{
+    tn__nest *n = p->nest;
+    uint32_t all = tn__nest_loops(n), inner = f->loop >= 0 ? 1u << f->loop : 0;
+    p->chunk = "[q]";
+    tn__cu_begin(p, f);
+    bool swift = tn__cu_print_swift(p, f);
+    for (int s = 0; s < n->store_count; s++)
+        tn__emit_hoist(p, n->store[s].expr, all);
+    tn__cu_find(p, f, all);
+    tn__line(p, "for (ix first = (ix)block * (ix)(%d * blockDim.x) + threadIdx.x; first < (ix)n[0];", f->batch);
+    tn__line(p, "     first += (ix)blocks * (ix)(%d * blockDim.x)) {", f->batch);
+    tn__cu_declare(p, f, 0);
+    if (swift)
+        tn__line(p, "const bool whole = swift && first + (ix)(%d * blockDim.x) < (ix)n[0];", f->batch - 1);
+    print_loads(p, f, swift);
+    print_results(p, f, swift, inner);
     tn__line(p, "}");
 }

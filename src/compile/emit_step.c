@@ -265,8 +265,8 @@ static bool add_launches(const tn__emitter *emitter, filler *f, const tn__kernel
         s->shared = l->shared > s->shared ? l->shared : s->shared;
         s->most_threads = l->most_threads > s->most_threads ? l->most_threads : s->most_threads;
         s->resident = parts == 1 ? l->resident : 0;
-        if (l->registers && s->late && emitter->whole_products) /* the first kernel and the last one, of a run that
-                                                                   begins so */
+        /* the first kernel and the last one, of a run that begins so */
+        if (l->registers && s->late && emitter->whole_products)
             s->registers = l->registers;
         s->spread = l->spread && (!s->spread || l->spread < s->spread) ? l->spread : s->spread;
         s->cluster = l->cluster;
