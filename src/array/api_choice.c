@@ -48,18 +48,9 @@ static tn__node *put_column(tn__node *all, tn__node *column, int64_t i)
     TN__PASS_ERROR(all);
     TN__PASS_ERROR(column);
     int ndim = all->shape->ndim;
-    int64_t window[2 * TN_MAX_NDIM], dim[TN_MAX_NDIM];
-    for (int k = 0; k < ndim; k++) {
-        window[2 * k] = k == ndim - 1 ? i : 0;
-        window[2 * k + 1] = 1;
-        dim[k] = k == ndim - 1 ? 1 : all->shape->dim[k];
-    }
-    const tn__ints *ints = tn__ints_intern(2 * ndim, window);
-    if (!ints) {
-        tn__fail_memory("random_multinomial", sizeof(tn__ints));
-        return tn__failed();
-    }
-    return tn__update(all, tn__reshape(column, ndim, dim), ints);
+    tn_shape shape = tn__shape_value(all->shape);
+    shape.dim[ndim - 1] = 1;
+    return tn__update_along(all, tn__reshape(column, ndim, shape.dim), ndim - 1, i);
 }
 
 /* Category by category: how many of those left, with its probability among the rest. */

@@ -96,21 +96,12 @@ static tn__node *joined(const join *j)
 
     tn__device *device = (c.fixed ? c.fixed : c.constant)->device;
     tn__node *result = tn__const(0, c.dtype, shape, device);
-    int64_t list[2 * TN_MAX_NDIM];
-    for (int i = 0; i < shape->ndim; i++) {
-        list[2 * i] = 0;
-        list[2 * i + 1] = 1;
-    }
+    int64_t at = 0;
     for (int i = 0; i < j->count; i++) {
         tn__node *a = part(j, i);
         TN__PASS_ERROR(a);
-        const tn__ints *window = tn__ints_intern(2 * shape->ndim, list);
-        if (!window) {
-            tn__fail_memory(j->operation, sizeof list);
-            return tn__failed();
-        }
-        result = tn__update(result, tn__adapt(a, c.dtype, a->shape, device), window);
-        list[2 * axis] += a->shape->dim[axis];
+        result = tn__update_along(result, tn__adapt(a, c.dtype, a->shape, device), axis, at);
+        at += a->shape->dim[axis];
     }
     return result;
 }

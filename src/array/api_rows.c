@@ -3,6 +3,7 @@
 #include <tanso/sort.h>
 
 
+#include "array/build_library.h"
 #include "array/build_parts.h"
 
 /* The axis that options name: `absent` if none; -1 and a latched failure if it is none of the array's. */
@@ -71,21 +72,10 @@ tn_array *tn_argsort_with(const tn_array *x, const tn_axis_opts *opts)
 static tn__node *products_by_doubling(tn__node *a)
 {
     int last = a->shape->ndim - 1;
-    int64_t n = a->shape->dim[last], start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM], dim[TN_MAX_NDIM],
-            list[2 * TN_MAX_NDIM];
-    for (int i = 0; i <= last; i++) {
-        step[i] = list[2 * i + 1] = 1;
-        list[2 * i] = 0;
-        dim[i] = a->shape->dim[i];
-    }
+    int64_t n = a->shape->dim[last];
     for (int64_t by = 1; by < n; by *= 2) {
-        dim[last] = n - by;
-        list[2 * last] = by;
-        const tn__ints *window = tn__ints_intern(2 * (last + 1), list);
-        if (!window)
-            TN__REFUSE(TN_ERR_MEMORY, "cumprod", "no memory for a window");
-        tn__node *before = tn__slice_node(a, start, step, dim);
-        a = tn__binary(TN__OP_MULTIPLY, a, tn__update(tn__const_like(a, 1), before, window));
+        tn__node *before = tn__last_slice(a, 0, n - by);
+        a = tn__binary(TN__OP_MULTIPLY, a, tn__update_along(tn__const_like(a, 1), before, last, by));
         TN__PASS_ERROR(a);
     }
     return a;
@@ -185,16 +175,14 @@ SCAN(cummin, CUMMIN)
 /* Two vectors as one. */
 static tn__node *joined(tn__node *a, tn__node *b)
 {
-    int64_t n = a->shape->size + b->shape->size;
-    const tn__shape *shape = tn__shape_intern(1, &n);
-    const tn__ints *front = tn__ints_intern(2, (const int64_t[]){0, 1}),
-                   *behind = tn__ints_intern(2, (const int64_t[]){a->shape->size, 1});
-    if (!shape || !front || !behind)
-        TN__REFUSE(TN_ERR_MEMORY, "searchsorted", "no memory for a window");
+    if (a->shape->size == 0 || b->shape->size == 0)
+        return a->shape->size ? a : b;
+    tn_shape both = {.ndim = 1, .dim = {a->shape->size + b->shape->size}};
+    const tn__shape *shape = tn__shape_make("searchsorted", both, (tn_dtype)a->dtype);
+    if (!shape)
+        return tn__failed();
     tn__node *zeros = tn__const(0, (tn_dtype)a->dtype, shape, a->device);
-    if (b->shape->size == 0)
-        return a;
-    return a->shape->size == 0 ? b : tn__update(tn__update(zeros, a, front), b, behind);
+    return tn__update_along(tn__update_along(zeros, a, 0, 0), b, 0, a->shape->size);
 }
 
 /* Complex values have places by sorting them and the sorted ones together: how many of those stand before each. */

@@ -44,6 +44,8 @@ tn__node *tn__expand(tn__node *a, const tn__shape *shape);
 /* start and step an axis (start is where element 0 of the result comes from; steps may be negative), extents in dim. */
 tn__node *tn__slice_node(tn__node *a, const int64_t *start, const int64_t *step, const int64_t *dim);
 tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *window);
+/* `base` with `value`, of as many axes, in it: from `at` on along an axis, from 0 on along the others. */
+tn__node *tn__update_along(tn__node *base, tn__node *value, int axis, int64_t at);
 
 /* Reductions over a set of axes, which stay with extent 1 (dtype of the input; int64 for TN_ARG reductions). */
 tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes);

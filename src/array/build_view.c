@@ -252,3 +252,14 @@ tn__node *tn__update(tn__node *base, tn__node *value, const tn__ints *ints)
         return both[0];
     return tn__apply(TN__OP_UPDATE, base->dtype, base->shape, 2, both, (tn__attr){.ints = ints});
 }
+
+tn__node *tn__update_along(tn__node *base, tn__node *value, int axis, int64_t at)
+{
+    TN__PASS_ERROR(base);
+    int64_t start[TN_MAX_NDIM] = {0}, step[TN_MAX_NDIM];
+    start[axis] = at;
+    for (int i = 0; i < base->shape->ndim; i++)
+        step[i] = 1;
+    const tn__ints *ints = window(base->shape->ndim, start, step);
+    return ints ? tn__update(base, value, ints) : no_memory(TN__OP_UPDATE);
+}

@@ -45,10 +45,9 @@ static tn__node *times_others(tn__node *x, tn__node *g, int64_t rows, int64_t co
         width *= 2;
     if (width > columns) {
         const tn__shape *padded = tn__shape_intern(2, (int64_t[]){rows, width});
-        const tn__ints *window = tn__ints_intern(4, (int64_t[]){0, 1, 0, 1});
-        if (!padded || !window)
+        if (!padded)
             return tn__node_error(tn__error_new(TN_ERR_MEMORY, "prod", "no memory for a gradient"));
-        x = tn__update(tn__const(1, (tn_dtype)x->dtype, padded, x->device), x, window);
+        x = tn__update_along(tn__const(1, (tn_dtype)x->dtype, padded, x->device), x, 1, 0);
     }
     products[0] = x;
     for (int64_t n = width / 2; n >= 1; n /= 2, top++)

@@ -12,7 +12,17 @@
 
 typedef enum transform { FFT, IFFT, RFFT, IRFFT, HFFT, IHFFT } transform;
 
-static const char *const names[] = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"};
+static const struct {
+    const char *name;
+    bool of_real, to_real, inverse;
+} kinds[] = {
+    [FFT] = {.name = "fft"},
+    [IFFT] = {.name = "ifft", .inverse = true},
+    [RFFT] = {.name = "rfft", .of_real = true},
+    [IRFFT] = {.name = "irfft", .to_real = true, .inverse = true},
+    [HFFT] = {.name = "hfft", .to_real = true},
+    [IHFFT] = {.name = "ihfft", .of_real = true, .inverse = true},
+};
 
 static tn__node *operand(const char *operation, tn__node *a)
 {
@@ -44,26 +54,14 @@ static tn__node *resized(tn__node *a, int64_t n)
     tn_shape value = tn__shape_value(a->shape);
     value.dim[ndim - 1] = n;
     const tn__shape *shape = tn__shape_make("fft", value, (tn_dtype)a->dtype);
-    int64_t window[2 * TN_MAX_NDIM];
-    for (int i = 0; i < ndim; i++) {
-        window[2 * i] = 0;
-        window[2 * i + 1] = 1;
-    }
-    const tn__ints *ints = shape ? tn__ints_intern(2 * ndim, window) : NULL;
-    if (!shape)
-        return tn__failed();
-    if (!ints) {
-        tn__fail_memory("fft", sizeof(tn__ints));
-        return tn__failed();
-    }
-    return tn__update(tn__const(0, (tn_dtype)a->dtype, shape, a->device), a, ints);
+    return shape ? tn__update_along(tn__const(0, (tn_dtype)a->dtype, shape, a->device), a, ndim - 1, 0) : tn__failed();
 }
 
 /* The operation for a kind, of an operand of the right dtype and extent. */
 static tn__node *library(transform kind, tn__node *a, int64_t n)
 {
     TN__PASS_ERROR(a);
-    bool of_real = kind == RFFT || kind == IHFFT, to_real = kind == IRFFT || kind == HFFT;
+    bool of_real = kinds[kind].of_real, to_real = kinds[kind].to_real;
     const tn__ints *modes = tn__ints_intern(1, (int64_t[]){of_real || to_real ? n : kind == IFFT});
     if (!modes) {
         tn__fail_memory("fft", sizeof(tn__ints));
@@ -82,14 +80,13 @@ static tn__node *last_axis(transform kind, tn__node *a, int64_t n, tn_fft_norm n
 {
     TN__PASS_ERROR(a);
     int64_t extent = a->shape->dim[a->shape->ndim - 1];
-    bool inverse = kind == IFFT || kind == IRFFT || kind == IHFFT, to_real = kind == IRFFT || kind == HFFT;
-    bool of_real = kind == RFFT || kind == IHFFT;
+    bool of_real = kinds[kind].of_real, to_real = kinds[kind].to_real;
     if (n <= 0)
         n = to_real ? 2 * (extent - 1) : extent;
     if (n < 1)
-        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld", (long long)n);
+        TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "expected a transform of at least 1 number, got %lld", (long long)n);
     if (of_real && tn_dtype_is_complex((tn_dtype)a->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, names[kind], "takes real numbers, got %s; use tn_fft_fft, or tn_real first",
+        TN__REFUSE(TN_ERR_DTYPE, kinds[kind].name, "takes real numbers, got %s; use tn_fft_fft, or tn_real first",
                    tn_dtype_name((tn_dtype)a->dtype));
     a = of_real ? a : to_complex(a);
     if (kind == HFFT)
@@ -97,7 +94,7 @@ static tn__node *last_axis(transform kind, tn__node *a, int64_t n, tn_fft_norm n
     tn__node *result = library(kind, resized(a, to_real ? n / 2 + 1 : n), n);
     if (kind == IHFFT)
         result = tn__conjugate(result);
-    bool scaled = norm == TN_FFT_ORTHO || (norm == TN_FFT_FORWARD) != inverse;
+    bool scaled = norm == TN_FFT_ORTHO || (norm == TN_FFT_FORWARD) != kinds[kind].inverse;
     TN__PASS_ERROR(result);
     return scaled ? tn__with(TN__OP_MULTIPLY, result, norm == TN_FFT_ORTHO ? 1 / sqrt((double)n) : 1 / (double)n)
                   : result;
@@ -122,13 +119,13 @@ static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
 {
     static const tn_fft_opts defaults = {.n = 0};
     opts = opts ? opts : &defaults;
-    bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && (kind == IRFFT || kind == HFFT);
-    a = operand(names[kind], a);
+    bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && kinds[kind].to_real;
+    a = operand(kinds[kind].name, a);
     TN__PASS_ERROR(a);
     if (opts->n < 0)
-        TN__REFUSE(TN_ERR_VALUE, names[kind], "expected a transform of at least 1 number, got %lld",
+        TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "expected a transform of at least 1 number, got %lld",
                    (long long)opts->n);
-    int axis = tn__axis_check(names[kind], opts->axis ? *opts->axis : -1, a->shape->ndim);
+    int axis = tn__axis_check(kinds[kind].name, opts->axis ? *opts->axis : -1, a->shape->ndim);
     return axis < 0 ? tn__failed() : narrowed(along(kind, a, axis, opts->n, opts->norm), half);
 }
 
@@ -247,22 +244,8 @@ static tn__node *turned(tn__node *a, int64_t shift)
     int64_t n = a->shape->dim[ndim - 1];
     if (shift == 0 || a->shape->size == 0)
         return a;
-    tn__node *part[2] = {tn__last_slice(a, n - shift, shift), tn__last_slice(a, 0, n - shift)};
-    tn__node *result = tn__const_like(a, 0);
-    for (int k = 0; k < 2; k++) {
-        int64_t window[2 * TN_MAX_NDIM];
-        for (int i = 0; i < ndim; i++) {
-            window[2 * i] = i == ndim - 1 && k ? shift : 0;
-            window[2 * i + 1] = 1;
-        }
-        const tn__ints *ints = tn__ints_intern(2 * ndim, window);
-        if (!ints) {
-            tn__fail_memory("fftshift", sizeof(tn__ints));
-            return tn__failed();
-        }
-        result = tn__update(result, part[k], ints);
-    }
-    return result;
+    tn__node *front = tn__update_along(tn__const_like(a, 0), tn__last_slice(a, n - shift, shift), ndim - 1, 0);
+    return tn__update_along(front, tn__last_slice(a, 0, n - shift), ndim - 1, shift);
 }
 
 static tn__node *shifted(const char *operation, tn__node *a, tn_axes axes, bool back)
