@@ -10,7 +10,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ---- */
 
 static bool starts_word(char c) { return isalpha((unsigned char)c) || c == '_'; }
 static bool goes_on(char c) { return isalnum((unsigned char)c) || c == '_'; }
@@ -37,7 +37,7 @@ bool tn__user_mentions(const char *text, const char *word)
     return false;
 }
 
-/* ---- parameter lists -------------------------------------------------------------------------------------------- */
+/* ---- parameter lists ---- */
 
 static const char reserved[][8] = {"i", "size", "raw", "const"};
 
@@ -144,7 +144,7 @@ void tn__user_scan(tn__user_part *part)
         part->plain = part->plain && part->out[k].letter == part->in[0].letter;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define BUCKETS 256
 
@@ -170,6 +170,23 @@ static tn_kernel *find(uint64_t hash, const char *key)
     return kernel;
 }
 
+/* Frees a definition; its gradient's is in the table itself. */
+static void free_kernel(tn_kernel *kernel)
+{
+    for (int p = 0; p < TN__USER_PARTS; p++)
+        for (tn__user *user = kernel->part[p].instances, *next; user; user = next) {
+            next = user->next;
+            tn__free(user->text);
+            tn__free(user);
+        }
+    if (kernel->error)
+        tn__error_release(kernel->error);
+    tn__free(kernel->key);
+    tn__free(kernel->strings);
+    tn__free(kernel->signature);
+    tn__free(kernel);
+}
+
 tn_kernel *tn__kernel_intern(char *key, bool (*fill)(tn_kernel *, void *), void *user)
 {
     if (!key)
@@ -192,7 +209,7 @@ tn_kernel *tn__kernel_intern(char *key, bool (*fill)(tn_kernel *, void *), void 
     if (!fill(fresh, user)) {
         tn__error *error = tn__error_last();
         if (tn__error_status(error) == TN_ERR_MEMORY) {
-            tn__kernel_clear(fresh);
+            free_kernel(fresh);
             return without_memory(NULL);
         }
         fresh->kind = TN__USER_BROKEN;
@@ -205,7 +222,7 @@ tn_kernel *tn__kernel_intern(char *key, bool (*fill)(tn_kernel *, void *), void 
     }
     pthread_mutex_unlock(&lock);
     if (found != fresh)
-        tn__kernel_clear(fresh);
+        free_kernel(fresh);
     return found;
 }
 
@@ -220,30 +237,13 @@ tn_kernel *tn__kernel_broken(void)
     return tn__kernel_intern(tn__format("broken: %s", tn__error_message(tn__error_last())), fail, NULL);
 }
 
-/* Frees a definition; its gradient's is in the table itself. */
-void tn__kernel_clear(tn_kernel *kernel)
-{
-    for (int p = 0; p < TN__USER_PARTS; p++)
-        for (tn__user *user = kernel->part[p].instances, *next; user; user = next) {
-            next = user->next;
-            tn__free(user->text);
-            tn__free(user);
-        }
-    if (kernel->error)
-        tn__error_release(kernel->error);
-    tn__free(kernel->key);
-    tn__free(kernel->strings);
-    tn__free(kernel->signature);
-    tn__free(kernel);
-}
-
 /* Behind the plans, which the engine frees without an order. */
 __attribute__((destructor(TN__EXIT_DEVICE))) static void free_all(void)
 {
     for (int b = 0; b < BUCKETS; b++)
         for (tn_kernel *kernel = bucket[b], *next; kernel; kernel = next) {
             next = kernel->chain;
-            tn__kernel_clear(kernel);
+            free_kernel(kernel);
         }
     memset(bucket, 0, sizeof bucket);
 }

@@ -95,7 +95,6 @@ struct tn__user {
 /* Makes or finds the definition with this key (taken over); `fill` completes a new one, or latches what is wrong with
  * it. Never NULL. */
 tn_kernel *tn__kernel_intern(char *key, bool (*fill)(tn_kernel *kernel, void *user), void *user);
-void tn__kernel_clear(tn_kernel *kernel);
 /* A kernel that stands for the failure latched last. */
 tn_kernel *tn__kernel_broken(void);
 /* An elementwise kernel around a C function. */

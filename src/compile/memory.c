@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define ALIGNMENT 64
-
 typedef struct lifetime {
     int first, last; /* step that first writes, last step that touches; first > last: unused */
     size_t bytes, offset;
@@ -198,14 +196,14 @@ static bool lay_out(planner *p, bool reuse, size_t *arena)
     *arena = 0;
     for (int i = 0; i < count; i++) {
         lifetime *l = order[i];
-        size_t size = (l->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, at = 0;
+        size_t size = (l->bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT, at = 0;
         for (bool moved = true; moved;) {
             moved = false;
             for (int k = 0; k < i; k++) {
                 const lifetime *o = order[k];
                 bool alive = !reuse || (o->first <= l->last && l->first <= o->last);
                 if (alive && at < o->offset + o->bytes && o->offset < at + size) {
-                    at = (o->offset + o->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+                    at = (o->offset + o->bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT;
                     moved = true;
                 }
             }

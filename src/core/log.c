@@ -12,7 +12,7 @@
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
-/* TANSO_LOG is read once: tn__log_enabled guards hot places. */
+/* TANSO_LOG is read once. */
 static int threshold(void)
 {
     static atomic_int known; /* 1 + level; 0: not read yet */
@@ -32,14 +32,9 @@ static int threshold(void)
     return level;
 }
 
-bool tn__log_enabled(tn__log_level level)
-{
-    return (int)level <= threshold();
-}
-
 void tn__log(tn__log_level level, const char *room, const char *format, ...)
 {
-    if (!tn__log_enabled(level))
+    if ((int)level > threshold())
         return;
     char text[1024]; /* one write a line, so that the lines of threads do not mix; longer ones are cut */
     va_list args;

@@ -9,7 +9,6 @@
 
 TN__PLUGIN_BEGIN
 typedef enum tn__log_level { TN__LOG_ERROR, TN__LOG_WARN, TN__LOG_INFO, TN__LOG_DEBUG } tn__log_level;
-bool tn__log_enabled(tn__log_level level);
 void tn__log(tn__log_level level, const char *room, const char *format, ...) TN_PRINTF(3, 4);
 /* True if `what` ("graph", "plan", "kernels") is in the comma-separated list TANSO_DUMP. */
 bool tn__dump_enabled(const char *what);

@@ -10,7 +10,6 @@
 
 #include "core/number.h"
 
-#define ALIGNMENT 64
 /* Blocks from here on are made of huge pages where the system has them: a first touch then costs one fault a 2 MiB
  * instead of 512. */
 #define HUGE_BLOCK ((size_t)4 << 20)
@@ -52,10 +51,10 @@ void *tn__realloc(void *old, size_t bytes)
 
 void *tn__alloc_aligned(size_t bytes)
 {
-    size_t alignment = bytes >= HUGE_BLOCK ? HUGE_PAGE : ALIGNMENT;
+    size_t alignment = bytes >= HUGE_BLOCK ? HUGE_PAGE : TN__ALIGNMENT;
     if (!permitted() || bytes > SIZE_MAX - alignment)
         return NULL;
-    size_t rounded = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+    size_t rounded = bytes ? (bytes + TN__ALIGNMENT - 1) / TN__ALIGNMENT * TN__ALIGNMENT : TN__ALIGNMENT;
     void *memory = NULL;
     if (posix_memalign(&memory, alignment, rounded))
         return NULL;

@@ -21,7 +21,9 @@ TN__PLUGIN_BEGIN
 void *tn__alloc(size_t bytes);
 void *tn__calloc(size_t count, size_t bytes);
 void *tn__realloc(void *old, size_t bytes);
-/* 64-byte aligned, for array elements; freed with tn__free. From 4 MiB on, on huge pages where the system has them. */
+/* Bytes that array elements are aligned to, here and in arenas: a cache line, and the longest vector. */
+#define TN__ALIGNMENT 64
+/* So aligned, for array elements; freed with tn__free. From 4 MiB on, on huge pages where the system has them. */
 void *tn__alloc_aligned(size_t bytes);
 void tn__free(void *memory);
 char *tn__strdup(const char *text);

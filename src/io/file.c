@@ -20,7 +20,6 @@ struct tn__writer {
     const char *operation, *path;
     int fd;
     size_t used;
-    uint64_t written;
     tn_status status;
     uint8_t buffer[BUFFER];
 };
@@ -54,7 +53,7 @@ tn_status tn__fail_errno(const char *operation, const char *action, const char *
                     strerror_r(error, text, sizeof text), advice);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static tn_status write_all(tn__writer *writer, const uint8_t *data, size_t bytes)
 {
@@ -81,7 +80,6 @@ tn_status tn__write(tn__writer *writer, const void *data, size_t bytes)
 {
     if (writer->status != TN_OK)
         return writer->status;
-    writer->written += bytes;
     if (bytes > BUFFER - writer->used && flush(writer) != TN_OK)
         return writer->status;
     if (bytes > BUFFER)
@@ -90,11 +88,6 @@ tn_status tn__write(tn__writer *writer, const void *data, size_t bytes)
         memcpy(writer->buffer + writer->used, data, bytes);
     writer->used += bytes;
     return TN_OK;
-}
-
-uint64_t tn__written(const tn__writer *writer)
-{
-    return writer->written;
 }
 
 static tn_status no_path(const char *operation)
@@ -200,7 +193,6 @@ tn_status tn__file_write_atomic(const char *operation, const char *path,
     writer->operation = operation;
     writer->path = path;
     writer->used = 0;
-    writer->written = 0;
     char *temporary;
     writer->status = open_temporary(operation, path, &temporary, &writer->fd);
     tn_status status = writer->status;
@@ -242,7 +234,7 @@ tn_status tn__folder_make(const char *operation, const char *path)
     return status;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static tn_status too_large(const char *operation, const char *path, uint64_t limit)
 {

@@ -12,8 +12,6 @@
 typedef struct tn__writer tn__writer;
 /* Appends. Once it has failed, further calls do nothing and the whole write fails. */
 tn_status tn__write(tn__writer *writer, const void *data, size_t bytes);
-/* Bytes written so far. */
-uint64_t tn__written(const tn__writer *writer);
 
 /* Writes `path` with what `fill` writes; if it gives anything but TN_OK, the file stays as it was. */
 tn_status tn__file_write_atomic(const char *operation, const char *path,
