@@ -104,7 +104,7 @@ static void operands_that_are_none(void **state)
     assert_true(tn_is_error(x));
 }
 
-/* ---- pending handles ------------------------------------------------------------------------------------------- */
+/* ---- pending handles ---- */
 
 static bool listed(const tn_array *x)
 {
@@ -171,7 +171,7 @@ static void the_list_follows_every_change(void **state)
     for (int i = 0; i < COUNT; i++) tn_free(x[i]);
 }
 
-/* ---- pointing at other nodes ------------------------------------------------------------------------------------- */
+/* ---- pointing at other nodes ---- */
 
 static tn_array *leaf(tn__node *(*make)(void))
 {
@@ -270,7 +270,7 @@ static void a_handle_owns_its_gradient_record(void **state)
     assert_int_equal(graph_released, released + 2);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 typedef struct attempt {
     long n;

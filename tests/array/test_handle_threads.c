@@ -58,7 +58,7 @@ static void pending_handles_go_at_the_owners_next_call(void **state)
     tn_free(value);
 }
 
-/* ---- owners that have ended ------------------------------------------------------------------------------------ */
+/* ---- owners that have ended ---- */
 
 typedef struct made {
     tn_array *pending, *value, *kept_inputs;
@@ -125,7 +125,7 @@ static void pending_operands_of_other_threads_are_errors(void **state)
     tn_free(x);
 }
 
-/* ---- gradients recorded elsewhere ------------------------------------------------------------------------------- */
+/* ---- gradients recorded elsewhere ---- */
 
 static void *give_gradient(void *user)
 {
@@ -221,7 +221,7 @@ static void arrays_in_a_foreign_scope_cannot_be_owned(void **state)
     tn_scope_pop();
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 enum { THREADS = 40 };
 static pthread_barrier_t barrier;
@@ -263,7 +263,7 @@ static void stamps_differ(void **state)
     assert_int_not_equal(tn__stamp(), last);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 enum { ITEMS = 200000, RING = 64 };
 static tn_array *_Atomic ring[RING];

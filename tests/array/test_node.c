@@ -170,7 +170,7 @@ static void temporaries_go_when_their_call_ends(void **state)
     assert_int_equal(graph_released, released + 2);
 }
 
-/* ---- depth --------------------------------------------------------------------------------------------------- */
+/* ---- depth ---- */
 
 #define LONG 200000
 
@@ -248,7 +248,7 @@ static void deep_recordings_are_evaluated_on_the_way(void **state)
     tn__evaluate_hook = hook;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Builds a graph in a fresh thread, with the Nth allocation failing. -1: there were not so many; -2: something
  * broke. */

@@ -16,7 +16,7 @@ static const int binary[] = {
 };
 enum { OPERATIONS = sizeof unary / sizeof *unary };
 
-/* ---- operands of all sorts --------------------------------------------------------------------------------------- */
+/* ---- operands of all sorts ---- */
 
 static tn_array *in_dtype(tn_dtype dtype) { return tn_ones(TN_SHAPE(2, 3), .dtype = dtype); }
 
@@ -60,7 +60,7 @@ static tn_array *(*const operands[])(void) = {value,     pending, constant, row,
                                               null,      leaf,    of_leaf,  error, released};
 enum { OPERANDS = sizeof operands / sizeof *operands };
 
-/* ---- both ways --------------------------------------------------------------------------------------------------- */
+/* ---- both ways ---- */
 
 static tn_array *built(tn__op op, int arity, tn_array *const *x)
 {
@@ -156,7 +156,7 @@ static void operands_count_what_holds_them(void **state)
     assert_int_equal(x->node->references, 1);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ---- */
 
 static int evaluations;
 static tn_status give_value(tn__node *node)

@@ -21,7 +21,7 @@
 static test_random chance;
 static char folder[256];
 
-/* ---- framing --------------------------------------------------------------------------------------------------- */
+/* ---- framing ---- */
 
 static tn__picture picture_new(int width, int height, float ground)
 {
@@ -110,7 +110,7 @@ static void test_odd_pictures(void **state)
         }
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /* Digits of the test set as the command's input; what they are. */
 #define SAMPLES 12

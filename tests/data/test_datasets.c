@@ -163,7 +163,7 @@ static void write_idx(const char *path, int images, const uint8_t *pixels)
 {
     uint8_t file[256] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)images, 0, 0, 0, 2, 0, 0, 0, 3};
     memcpy(file + 16, pixels, (size_t)images * 6);
-    scratch_write(path, file, 16 + (size_t)images * 6);
+    test_write_bytes(path, file, 16 + (size_t)images * 6);
 }
 
 static void idx_folders(void **state)
@@ -177,7 +177,7 @@ static void idx_folders(void **state)
     assert_dataset_failed(tn_idx_folder(scratch_path("nowhere"), TN_TEST), TN_ERR_IO, "t10k-images-idx3-ubyte");
     write_idx(scratch_path("idx/train-images-idx3-ubyte"), 2, pixels);
     assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_IO, "train-labels-idx1-ubyte[.gz]");
-    scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), labels, sizeof labels); /* .gz, but plain: taken */
+    test_write_bytes(scratch_path("idx/train-labels-idx1-ubyte.gz"), labels, sizeof labels); /* .gz, but plain: taken */
     tn_dataset *dataset = tn_dataset_named(scratch_path("idx"), TN_TRAIN);
     assert_string_equal(tn_error(), "");
     assert_int_equal(tn_dataset_size(dataset), 2);
@@ -191,15 +191,15 @@ static void idx_folders(void **state)
     labels[7] = 3;
     uint8_t longer[11] = {0};
     memcpy(longer, labels, sizeof labels);
-    scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), longer, sizeof longer);
+    test_write_bytes(scratch_path("idx/train-labels-idx1-ubyte.gz"), longer, sizeof longer);
     assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT,
                           "train-images-idx3-ubyte' holds 2 images and");
     labels[2] = 0xd;
     uint8_t floating[20] = {0, 0, 0xd, 1, 0, 0, 0, 2};
-    scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), floating, 16);
+    test_write_bytes(scratch_path("idx/train-labels-idx1-ubyte.gz"), floating, 16);
     assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT,
                           "float32 with 1 axes: expected labels");
-    scratch_write(scratch_path("idx/train-labels-idx1-ubyte.gz"), labels, 5);
+    test_write_bytes(scratch_path("idx/train-labels-idx1-ubyte.gz"), labels, 5);
     assert_dataset_failed(tn_idx_folder(scratch_path("idx"), TN_TRAIN), TN_ERR_FORMAT, "cut short");
 }
 
@@ -225,7 +225,7 @@ static void where_sets_are_looked_for(void **state)
         snprintf(name, sizeof name, "%s/t10k-images-idx3-ubyte", homes[i]);
         write_idx(scratch_path(name), 1, pixels);
         snprintf(name, sizeof name, "%s/t10k-labels-idx1-ubyte", homes[i]);
-        scratch_write(scratch_path(name), marked, sizeof marked);
+        test_write_bytes(scratch_path(name), marked, sizeof marked);
         if (i > 0)
             setenv("TANSO_DATA", scratch_path("data"), 1);
         tn_dataset *dataset = tn_dataset_named("mnist", TN_TEST);

@@ -34,7 +34,7 @@ static tn_status download(const server *s, const char *name, size_t have, uint8_
     memcpy(begin, content, have < SIZE ? have : SIZE);
     if (have)
         begin[0] = mark;
-    scratch_write(scratch_path("part"), begin, have);
+    test_write_bytes(scratch_path("part"), begin, have);
     free(begin);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", s->port, name);
     int fd = open(scratch_path("part"), O_RDWR);
@@ -98,7 +98,7 @@ static void downloads(void **state)
     assert_failed(TN_ERR_IO, "cannot fetch http://127.0.0.1");
 }
 
-/* ---- sets ------------------------------------------------------------------------------------------------------ */
+/* ---- sets ---- */
 
 static void use_scratch_cache(void)
 {
@@ -119,7 +119,7 @@ static void wrong_files(void **state)
     mkdir(scratch_path("mirror"), 0777);
     assert_int_equal(tn_data_fetch("fashion-mnist", NULL, NULL), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "train-images-idx3-ubyte.gz");
-    scratch_write(scratch_path("mirror/train-images-idx3-ubyte.gz"), "something else", 14);
+    test_write_bytes(scratch_path("mirror/train-images-idx3-ubyte.gz"), "something else", 14);
     assert_int_equal(tn_data_fetch("fashion-mnist", NULL, NULL), TN_ERR_FORMAT);
     assert_failed(TN_ERR_FORMAT,
                   "expected the MD5 8d4fb7e6c68d591d4c3dfef9ec88bf0d, found 6c7ba9c5a141421e1c03cb9807c97c74");
@@ -148,9 +148,9 @@ static void real_mnist(void **state)
     snprintf(path, sizeof path, "%s/mnist/%s", data, files[1]);
     uint8_t *labels = scratch_read(path, &size);
     snprintf(name, sizeof name, "cache/tanso/mnist/%s.part", files[1]);
-    scratch_write(scratch_path(name), labels, size / 2);
+    test_write_bytes(scratch_path(name), labels, size / 2);
     snprintf(name, sizeof name, "cache/tanso/mnist/%s.part", files[2]);
-    scratch_write(scratch_path(name), "wrong", 5);
+    test_write_bytes(scratch_path(name), "wrong", 5);
     free(labels);
     int calls = 0;
     tn_status status = tn_data_fetch("mnist", note, &calls);
@@ -174,7 +174,7 @@ static void real_mnist(void **state)
     free(before);
     /* a damaged file is fetched again */
     snprintf(name, sizeof name, "cache/tanso/mnist/%s", files[3]);
-    scratch_write(scratch_path(name), "damaged", 7);
+    test_write_bytes(scratch_path(name), "damaged", 7);
     assert_int_equal(tn_data_fetch("mnist", NULL, NULL), TN_ERR_IO);
     assert_failed(TN_ERR_IO, files[3]);
     setenv("TANSO_MIRROR", url, 1);

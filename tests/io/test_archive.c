@@ -180,7 +180,7 @@ static void documented_errors(void **state)
     assert_load_fails(".npz", TN_ERR_VALUE, "ends in");
     assert_load_fails(scratch_path("none.npz"), TN_ERR_IO, "No such file");
     assert_load_fails(scratch_path("none.safetensors"), TN_ERR_IO, "No such file");
-    scratch_write(scratch_path("text.npz"), "not a zip file, not at all", 26);
+    test_write_bytes(scratch_path("text.npz"), "not a zip file, not at all", 26);
     assert_load_fails(scratch_path("text.npz"), TN_ERR_FORMAT, "no valid .npz file");
     tn_archive *archive = tn_archive_new();
     assert_int_equal(tn_archive_add(archive, "half", tn_zeros(TN_SHAPE(1), .dtype = TN_BFLOAT16)), TN_OK);

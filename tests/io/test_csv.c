@@ -7,7 +7,7 @@
 static const char *file(const char *text)
 {
     const char *path = scratch_path("table.csv");
-    scratch_write(path, text, strlen(text));
+    test_write_bytes(path, text, strlen(text));
     return path;
 }
 

@@ -79,7 +79,7 @@ static void wrapping_refused(void **state)
     assert_int_equal(released, 0);
 }
 
-/* ---- DLPack ----------------------------------------------------------------------------------------------------- */
+/* ---- DLPack ---- */
 
 static void round_trips(void **state)
 {
@@ -178,7 +178,7 @@ static void on_a_gpu(void **state)
     assert_string_equal(tn_error(), "");
 }
 
-/* ---- the array interface ---------------------------------------------------------------------------------------- */
+/* ---- the array interface ---- */
 
 static void interface(void **state)
 {

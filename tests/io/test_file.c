@@ -68,7 +68,7 @@ static void failures_leave_the_old_file(void **state)
 {
     (void)state;
     const char *path = scratch_path("old");
-    scratch_write(path, "old", 3);
+    test_write_bytes(path, "old", 3);
     content c = {(const uint8_t *)"new contents", 12, 5, true};
     assert_int_equal(tn__file_write_atomic("test", path, fill, &c), TN_ERR_VALUE);
     assert_failed(TN_ERR_VALUE, "giving up");
@@ -92,7 +92,7 @@ static void a_full_disk(void **state)
 {
     (void)state;
     const char *path = scratch_path("full");
-    scratch_write(path, "old", 3);
+    test_write_bytes(path, "old", 3);
     static uint8_t data[300000];
     struct rlimit before, small;
     getrlimit(RLIMIT_FSIZE, &before);
@@ -130,7 +130,7 @@ static void bad_places(void **state)
     assert_failed(TN_ERR_IO, "Is a directory");
     assert_int_equal(tn__file_read("test", scratch_path("none"), 10, &data, &size), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "No such file");
-    scratch_write(scratch_path("eleven"), "12345678901", 11);
+    test_write_bytes(scratch_path("eleven"), "12345678901", 11);
     assert_int_equal(tn__file_read("test", scratch_path("eleven"), 10, &data, &size), TN_ERR_FORMAT);
     assert_failed(TN_ERR_FORMAT, "larger than the 10 bytes");
     /* has no size, and no end */
@@ -164,7 +164,7 @@ static void folders(void **state)
     assert_int_equal(tn__folder_make("test", scratch_path("a/b//c/")), TN_OK);
     assert_int_equal(tn__folder_make("test", scratch_path("a/b/c")), TN_OK);
     assert_int_equal(stat(scratch_path("a/b/c"), &info), 0);
-    scratch_write(scratch_path("a/file"), "", 0);
+    test_write_bytes(scratch_path("a/file"), "", 0);
     assert_int_equal(tn__folder_make("test", scratch_path("a/file/c")), TN_ERR_IO);
     assert_failed(TN_ERR_IO, "not a folder");
 }

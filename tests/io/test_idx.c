@@ -134,7 +134,7 @@ static void files(void **state)
 {
     (void)state;
     const uint8_t file[] = {0, 0, 8, 1, 0, 0, 0, 2, 9, 8};
-    scratch_write(scratch_path("plain"), file, sizeof file);
+    test_write_bytes(scratch_path("plain"), file, sizeof file);
     tn_array *x = tn_load_idx(scratch_path("plain"));
     assert_int_equal(tn_size(x), 2);
     assert_int_equal(((const uint8_t *)test_data(x))[1], 8);

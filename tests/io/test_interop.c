@@ -118,7 +118,7 @@ static void to_numpy(void **state)
     assert_int_equal(tn_archive_save(archive, scratch_path("a.npz")), TN_OK);
     tn_array *x = random_array(&random, TN_FLOAT64);
     assert_int_equal(tn_save_npy(x, scratch_path("x.npy")), TN_OK);
-    scratch_write(scratch_path("x.raw"), test_data(x), (size_t)tn_size(x) * 8);
+    test_write_bytes(scratch_path("x.raw"), test_data(x), (size_t)tn_size(x) * 8);
     tn_archive_free(archive);
     assert_int_equal(python("import numpy as np, zipfile\n"
                             "assert zipfile.ZipFile(\"a.npz\").testzip() is None\n"

@@ -10,7 +10,7 @@ static void write_npy(const char *path, const char *dict, const void *data, size
     file[8] = 118;
     file[127] = '\n';
     memcpy(file + 128, data, size);
-    scratch_write(path, file, 128 + size);
+    test_write_bytes(path, file, 128 + size);
 }
 
 static void npy(void **state)
@@ -67,7 +67,7 @@ static void refused(void **state)
             assert_true(tn_is_error(tn_load_npy(path)));
             assert_failed(TN_ERR_FORMAT, "c.npy'");
         }
-        scratch_write(path, "", 0);
+        test_write_bytes(path, "", 0);
         assert_true(tn_is_error(tn_map_npy(path)));
         assert_failed(TN_ERR_FORMAT, "not an .npy file");
         assert_true(tn_is_error(tn_map_npy("/nowhere.npy")));

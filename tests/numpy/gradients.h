@@ -20,6 +20,9 @@ typedef struct gradient_case {
         (void)user, (void)x, (void)y; \
         return expression; \
     }
+/* Arrays as a count and a list. */
+#define LIST(...) \
+    (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
 #define ONE(name) {#name, f_##name, 1}
 #define TWO(name) {#name, f_##name, 2}
 

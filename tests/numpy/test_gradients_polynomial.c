@@ -2,8 +2,6 @@
 /* First and second derivatives of polynomials, windows' functions, and of products, joins and choices with options. */
 #include "numpy/gradients.h"
 
-#define LIST(...) \
-    (int)(sizeof((const tn_array *[]){__VA_ARGS__}) / sizeof(tn_array *)), ((const tn_array *[]){__VA_ARGS__})
 #define F64 TN_OPTS(tn_out_opts, .dtype = TN_FLOAT64)
 
 static tn_array *row(const tn_array *x, int i) { return tn_index(x, i); }

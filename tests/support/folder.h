@@ -79,14 +79,16 @@ static inline bool test_same_files(const char *a, const char *b)
     return same;
 }
 
-static inline void test_write(const char *path, const char *text)
+static inline void test_write_bytes(const char *path, const void *data, size_t size)
 {
     FILE *file = fopen(path, "wb");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0) {
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0) {
         perror(path);
         exit(1);
     }
 }
+
+static inline void test_write(const char *path, const char *text) { test_write_bytes(path, text, strlen(text)); }
 
 /* The figures of a log that do not depend on the clock, as text: two runs that went the same way give the same. */
 static inline char *test_log_figures(const char *path)

@@ -60,7 +60,7 @@ static int count_lines(const char *path)
     return count;
 }
 
-/* ---- what a run gives ------------------------------------------------------------------------------------------ */
+/* ---- what a run gives ---- */
 
 static void test_files_and_figures(void **state)
 {
@@ -171,7 +171,7 @@ static void test_outputs_that_fit(void **state)
     assert_says(train("digits", NULL, .model = "linear:* relu", .epochs = 1), TN_ERR_VALUE, "'linear:*'");
 }
 
-/* ---- resuming -------------------------------------------------------------------------------------------------- */
+/* ---- resuming ---- */
 
 /* Models whose course depends on every part of the state: dropout's random numbers, momenta, step counts. */
 static const struct {
@@ -239,7 +239,7 @@ static void test_resume_refused(void **state)
     assert_done(train("digits", NULL, .model = "linear:10", .epochs = 1, .out = out, .resume = true));
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
 static void test_nan_keeps_the_last_good(void **state)
 {
