@@ -16,11 +16,19 @@ static tn_dataset *sine(tn_split_kind split)
     return tn_sine(sine_count[split == TN_TEST], sine_seed[split == TN_TEST]);
 }
 
-static tn_dataset *(*const makers[])(tn_split_kind) = {tn_digits, tn_mnist, tn_fashion_mnist, spiral, sine};
-const char *const tn__dataset_names[] = {"digits", "mnist", "fashion-mnist", "spiral", "sine"};
+#define DATASETS(ROW) \
+    ROW("digits", tn_digits) \
+    ROW("mnist", tn_mnist) \
+    ROW("fashion-mnist", tn_fashion_mnist) \
+    ROW("spiral", spiral) \
+    ROW("sine", sine)
+#define NAME(name, maker) name,
+#define MAKER(name, maker) maker,
+#define LISTED(name, maker) name ", "
+
+static tn_dataset *(*const makers[])(tn_split_kind) = {DATASETS(MAKER)};
+const char *const tn__dataset_names[] = {DATASETS(NAME)};
 const int tn__dataset_name_count = sizeof tn__dataset_names / sizeof *tn__dataset_names;
-_Static_assert(sizeof makers / sizeof *makers == sizeof tn__dataset_names / sizeof *tn__dataset_names,
-               "a maker a name");
 
 tn_dataset *tn_dataset_named(const char *name, tn_split_kind split)
 {
@@ -34,8 +42,8 @@ tn_dataset *tn_dataset_named(const char *name, tn_split_kind split)
     tn__values none = {0};
     const char *near = tn__nearest_name(name, tn__dataset_names, tn__dataset_name_count);
     tn_status status = tn__fail(TN_ERR_NAME, "dataset_named",
-                                "no dataset or folder is called '%s'%s%s%s are digits, mnist, fashion-mnist, spiral, "
-                                "sine, and folders of IDX files",
+                                "no dataset or folder is called '%s'%s%s%s are " DATASETS(LISTED)
+                                "and folders of IDX files",
                                 name, near ? ": did you mean '" : "", near ? near : "", near ? "'? There" : "; there");
     return tn__dataset_make("dataset_named", status, &none, &none);
 }

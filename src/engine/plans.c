@@ -184,11 +184,7 @@ static bool wants_kernels(const tn__collection *c, const tn__cached *e, bool rec
 static void tell_failure(const char *message)
 {
     char text[900];
-    snprintf(text, sizeof text, "%s", message);
-    size_t length = strlen(text);
-    char *place = strrchr(text, '(');
-    if (place && place > text && length && text[length - 1] == ')' && strchr(place, ':'))
-        place[-1] = '\0';
+    snprintf(text, sizeof text, "%.*s", tn__without_place(message), message);
     for (char *at = text; (at = strchr(at, '\n'));)
         *at = ' ';
     tn__log(TN__LOG_WARN, "engine", "%s; going on with the slower reference evaluator", text);

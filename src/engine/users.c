@@ -8,8 +8,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-/* The length of a message without the caller's place, " (file:line)", which is to come last again. */
-static int without_place(const char *message)
+int tn__without_place(const char *message)
 {
     const char *place = strrchr(message, '(');
     int line, end = 0;
@@ -25,7 +24,7 @@ tn_status tn__fail_explained(const char *more)
     if (strcmp(tn_error(), tn__error_message(failure)) == 0)
         tn_clear_error();
     const char *message = tn__error_message(failure);
-    tn_status status = tn__fail(tn__error_status(failure), NULL, "%.*s%s", without_place(message), message, more);
+    tn_status status = tn__fail(tn__error_status(failure), NULL, "%.*s%s", tn__without_place(message), message, more);
     tn__error_release(failure);
     return status;
 }

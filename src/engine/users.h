@@ -12,4 +12,7 @@ void tn__users_explain(const tn__collection *c);
 /* The failure last latched as one with more text behind it; it takes the latched one's place. */
 tn_status tn__fail_explained(const char *more);
 
+/* The length of an error's message without the caller's place, " (file:line)", at its end. */
+int tn__without_place(const char *message);
+
 #endif

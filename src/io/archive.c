@@ -61,7 +61,7 @@ static tn_status raise(const tn_archive *archive)
     return archive->error ? tn__error_raise(archive->error) : TN_OK;
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* The place of a name in the table, or the empty place where it belongs. */
 static size_t place_of(const tn_archive *archive, const char *name)
@@ -167,7 +167,7 @@ tn_array *tn_archive_array(const tn_archive *archive, int i)
 {
     if (in_range(archive, i))
         return archive->entries[i].array;
-    return tn__leave_error(tn__enter());
+    return tn__failed_array();
 }
 
 tn_device tn_archive_device(const tn_archive *archive)
@@ -198,7 +198,7 @@ tn_array *tn_archive_find(const tn_archive *archive, const char *name)
     return entry ? entry->array : NULL;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text ---- */
 
 static tn__archive_text *find_text(const tn_archive *archive, const char *key)
 {
@@ -238,7 +238,7 @@ const char *tn_archive_text(const tn_archive *archive, const char *key)
     return text ? text->value : NULL;
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 tn_status tn__archive_views(const tn_archive *archive, const char *operation, tn__host_view **views)
 {
@@ -288,7 +288,7 @@ static const struct {
 static int format_of(const char *operation, const char *path, tn_status *status)
 {
     size_t length = path ? strlen(path) : 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (int)(sizeof formats / sizeof *formats); i++) {
         size_t ending = strlen(formats[i].ending);
         if (length <= ending || strcmp(path + length - ending, formats[i].ending) != 0)
             continue;

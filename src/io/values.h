@@ -20,10 +20,6 @@ static inline void *tn__values_data(const tn__values *values)
 {
     return (char *)values->storage->memory + (size_t)values->offset * tn__dtypes[values->dtype].size;
 }
-static inline size_t tn__values_bytes(const tn__values *values)
-{
-    return (size_t)values->shape->size * tn__dtypes[values->dtype].size;
-}
 /* A handle owned by no scope; NULL with a latched error without memory. Drops the values either way. */
 tn_array *tn__values_own(tn__values *values);
 /* Ends a public reader: a handle in the innermost scope, of the values (dropped) or, if status says so, of the error
