@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* ---- what an array is -------------------------------------------------------------------------------------- */
+/* ---- what an array is ---- */
 
 /* An error array reports shape (), dtype TN_DTYPE_DEFAULT and the zero device. */
 TN_API tn_shape tn_shape_of(const tn_array *x);
@@ -35,7 +35,7 @@ TN_API bool tn_is_error(const tn_array *x);
 TN_API const char *tn_message_of(const tn_array *x);
 TN_API tn_status tn_status_of(const tn_array *x);
 
-/* ---- scalars as operands ----------------------------------------------------------------------------------- */
+/* ---- scalars as operands ---- */
 
 /* 0-d arrays that promote weakly; made on the other operand's device when combined. */
 TN_API tn_array *tn_weak_int(long long value);
@@ -63,7 +63,7 @@ static inline const tn_array *tn__same(const tn_array *x) { return x; }
              double: tn_weak_float, default: tn_weak_int)(x)
 #endif
 
-/* ---- creation ---------------------------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 typedef struct tn_create_opts {
     char _;
@@ -96,7 +96,7 @@ TN_API tn_array *tn_from_int64s(const int64_t *data, int64_t count);
 TN_API tn_array *tn_zeros_like(const tn_array *x);
 TN_API tn_array *tn_ones_like(const tn_array *x);
 
-/* ---- elementwise functions of one operand ------------------------------------------------------------------ */
+/* ---- elementwise functions of one operand ---- */
 /* Of x's shape. Integers and bool become floats where NumPy does so (int8 -> float16, int16 -> float32, else float64);
  * a dtype that a function does not take is TN_ERR_DTYPE. Angles are in radians. What is beyond a function's domain is
  * NaN or infinite, as IEEE has it, and no error; isnan to logical_not give bool. */
@@ -153,7 +153,7 @@ TN_API tn_array *tn_invert(const tn_array *x); /* bitwise not; logical for bool 
  * 2^63). */
 TN_API tn_array *tn_cast(const tn_array *x, tn_dtype dtype);
 
-/* ---- elementwise functions of two and three operands ------------------------------------------------------- */
+/* ---- elementwise functions of two and three operands ---- */
 /* Operands broadcast, and their dtypes promote as NumPy 2's do (NEP 50); shapes that do not fit are TN_ERR_SHAPE,
  * operands on different devices TN_ERR_DEVICE (but for constants: tn_ones, tn_full, tn_scalar and what is made of such
  * alone take no memory anywhere yet, and go where the others are). Comparisons and logic give bool. */
@@ -209,7 +209,7 @@ TN_API tn_status tn_divide_assign(tn_array *x, const tn_array *y);
 /* Points the handle x at y's value, broadcast and cast to x's shape and dtype. */
 TN_API tn_status tn_assign(tn_array *x, const tn_array *y);
 
-/* ---- views and shape --------------------------------------------------------------------------------------- */
+/* ---- views and shape ---- */
 
 /* One extent may be -1: it is computed. */
 TN_API tn_array *tn_reshape(const tn_array *x, tn_shape shape);
@@ -253,7 +253,7 @@ TN_API tn_array *tn_stack_with(int count, const tn_array *const *arrays, int axi
  * all of out are error arrays. */
 TN_API tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **out);
 
-/* ---- reductions -------------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
 typedef struct tn_reduce_opts {
     char _;
@@ -308,7 +308,7 @@ struct tn_out_opts {
 TN_API tn_array *tn_softmax(const tn_array *x, int axis);
 TN_API tn_array *tn_log_softmax(const tn_array *x, int axis);
 
-/* ---- products and indexing --------------------------------------------------------------------------------- */
+/* ---- products and indexing ---- */
 
 /* NumPy's matmul: 1-d operands are row/column vectors, leading axes broadcast. */
 TN_API tn_array *tn_matmul(const tn_array *a, const tn_array *b);
@@ -324,7 +324,7 @@ TN_API tn_array *tn_scatter_add(const tn_array *x, const tn_array *indices, cons
  * out of range gives a row of zeros. */
 TN_API tn_array *tn_one_hot(const tn_array *indices, int64_t count, tn_dtype dtype);
 
-/* ---- the macros that remember the caller's place ----------------------------------------------------------- */
+/* ---- the macros that remember the caller's place ---- */
 #ifndef TN_NO_MACROS
 #include <tanso/array_macros.h>
 #endif

@@ -69,7 +69,7 @@ TN_API void tn__no_grad_leave(tn__no_grad_guard *guard);
 #define TN_NO_GRAD TN__BLOCK(no_grad, tn__no_grad_enter())
 #endif
 
-/* ---- checking gradients ------------------------------------------------------------------------------------ */
+/* ---- checking gradients ---- */
 
 /* A function of `count` arrays to one array. */
 typedef tn_array *(*tn_function)(int count, tn_array *const *xs, void *user);
@@ -92,7 +92,7 @@ TN_API tn_status tn_check_backward_with(tn_function f, void *user, int count, co
 TN_API tn_status tn_check_double_backward_with(tn_function f, void *user, int count, const tn_array *const *xs,
                                                const tn_check_opts *opts) TN_MUST_CHECK;
 
-/* ---- drawing ----------------------------------------------------------------------------------------------- */
+/* ---- drawing ---- */
 
 /* Names x in drawings and messages (the string is copied). Returns x. */
 TN_API tn_array *tn_set_name(tn_array *x, const char *name);

@@ -39,7 +39,7 @@ extern "C" {
 /* The library's version as "major.minor.patch"; static, never freed. */
 TN_API const char *tn_version(void);
 
-/* ---- status and errors ------------------------------------------------------------------------------------- */
+/* ---- status and errors ---- */
 
 typedef enum tn_status {
     TN_OK = 0,
@@ -83,7 +83,7 @@ TN_API void tn__at(const char *file, int line);
  * unused field `_`, so that the list may be empty; an option left out is zero, which means its default. */
 #define TN_OPTS(type, ...) (&(type){._ = 0, __VA_ARGS__})
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------ */
+/* ---- dtypes ---- */
 
 typedef enum tn_dtype {
     TN_DTYPE_DEFAULT = 0, /* in options: the function's documented default */
@@ -119,7 +119,7 @@ TN_API bool tn_dtype_is_float(tn_dtype dtype);
 TN_API bool tn_dtype_is_integer(tn_dtype dtype);
 TN_API bool tn_dtype_is_complex(tn_dtype dtype);
 
-/* ---- shapes and axes --------------------------------------------------------------------------------------- */
+/* ---- shapes and axes ---- */
 
 #define TN_MAX_NDIM 8
 
@@ -148,7 +148,7 @@ typedef struct tn_axes {
                .axis = {TN__AT_MOST_8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0)}})
 #endif
 
-/* ---- devices as values ------------------------------------------------------------------------------------- */
+/* ---- devices as values ---- */
 
 typedef enum tn_device_kind {
     TN_DEVICE_DEFAULT = 0, /* the thread's current device */
@@ -163,7 +163,7 @@ typedef struct tn_device {
     short index;
 } tn_device;
 
-/* ---- arrays and scopes ------------------------------------------------------------------------------------- */
+/* ---- arrays and scopes ---- */
 
 /* An n-dimensional array: a handle to an immutable value, evaluated or still only recorded. */
 typedef struct tn_array tn_array;

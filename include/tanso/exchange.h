@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- memory of others -------------------------------------------------------------------------------------- */
+/* ---- memory of others ---- */
 
 typedef struct tn_wrap_opts {
     char _;
@@ -33,7 +33,7 @@ typedef struct tn_wrap_opts {
  * On failure an error array; then the memory stays the caller's and `release` is not called. */
 TN_API tn_array *tn_wrap_with(void *memory, tn_shape shape, tn_dtype dtype, const tn_wrap_opts *opts);
 
-/* ---- DLPack ------------------------------------------------------------------------------------------------ */
+/* ---- DLPack ---- */
 
 /* The structures of the DLPack specification (dmlc.github.io/dlpack, "C API (dlpack.h)", version 1), field by field;
  * the names are Tanso's, so that dlpack.h may be included as well: cast the pointers. */
@@ -90,7 +90,7 @@ TN_API tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x);
 TN_API tn_array *tn_from_dlpack(tn_dlpack *tensor);
 TN_API tn_array *tn_from_dlpack_versioned(tn_dlpack_versioned *tensor);
 
-/* ---- the array interface ----------------------------------------------------------------------------------- */
+/* ---- the array interface ---- */
 
 /* What NumPy's __array_interface__ and, on a GPU, __cuda_array_interface__ (version 3) say of an array. */
 typedef struct tn_array_interface {

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* ---- keys -------------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 typedef enum tn_key_kind { TN_KEY_NUMBER, TN_KEY_SLICE, TN_KEY_ELLIPSIS, TN_KEY_NEWAXIS, TN_KEY_ARRAY } tn_key_kind;
 
@@ -62,7 +62,7 @@ TN_API tn_array *tn_index_add(const tn_array *x, const tn_array *value, int coun
 TN_API tn_status tn_setitem(tn_array *x, const tn_array *value, int count, const tn_key *keys);
 TN_API tn_status tn_add_at(tn_array *x, const tn_array *value, int count, const tn_key *keys);
 
-/* ---- positions along an axis, or in the flat array --------------------------------------------------------- */
+/* ---- positions along an axis, or in the flat array ---- */
 
 typedef struct tn_take_opts {
     char _;
@@ -88,7 +88,7 @@ TN_API tn_status tn_fill_diagonal(tn_array *x, const tn_array *value, bool wrap)
 TN_API tn_status tn_place(tn_array *x, const tn_array *mask, const tn_array *values);
 TN_API tn_status tn_putmask(tn_array *x, const tn_array *mask, const tn_array *values);
 
-/* ---- what is not zero: read on the host for their number, so these evaluate -------------------------------- */
+/* ---- what is not zero: read on the host for their number, so these evaluate ---- */
 
 /* Positions of elements that are not zero, one int64 vector an axis, into out; a 0-d array has none, and is refused. */
 TN_API tn_status tn_nonzero(const tn_array *x, tn_array **out);
@@ -102,7 +102,7 @@ TN_API tn_array *tn_compress_with(const tn_array *condition, const tn_array *x, 
 /* The elements where `condition`, of as many elements, is true. */
 TN_API tn_array *tn_extract(const tn_array *condition, const tn_array *x);
 
-/* ---- choosing ---------------------------------------------------------------------------------------------- */
+/* ---- choosing ---- */
 
 /* For each position the element of the array that `which` names; all broadcast. mode as tn_take_with. */
 TN_API tn_array *tn_choose(const tn_array *which, int count, const tn_array *const *choices, const char *mode);
@@ -117,7 +117,7 @@ TN_API tn_array *tn_select(int count, const tn_array *const *conditions, const t
 TN_API tn_array *tn_piecewise(const tn_array *x, int count, const tn_array *const *conditions,
                               const tn_array *const *values, const tn_array *otherwise);
 
-/* ---- positions as numbers ---------------------------------------------------------------------------------- */
+/* ---- positions as numbers ---- */
 
 /* Flat positions in an array of `shape` as one int64 array an axis, into out. */
 TN_API tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **out);

@@ -45,7 +45,7 @@ extern "C" {
 
 typedef struct tn_kernel tn_kernel;
 
-/* ---- arguments --------------------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 /* An array, or a C number with its type. In tn_call a number promotes weakly, as operands do; tn_launch passes it as
  * the C type it has. */
@@ -149,7 +149,7 @@ TN__ARG_WHOLE(u64, unsigned long long, TN_UINT64)
 #define TN__EACH16(m, x, ...) m(x), TN__EACH15(m, __VA_ARGS__)
 #endif
 
-/* ---- gradients --------------------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 /* What a gradient function gets: the kernel's inputs as the text saw them (broadcast and cast), its outputs (of a
  * reduction with reduced axes kept as extents of 1), and the gradients of the outputs (zeros where nothing flows). It
@@ -163,7 +163,7 @@ typedef struct tn_gradient_call {
 } tn_gradient_call;
 typedef void (*tn_gradient_function)(const tn_gradient_call *call);
 
-/* ---- making kernels ---------------------------------------------------------------------------------------- */
+/* ---- making kernels ---- */
 
 typedef struct tn_kernel_opts {
     char _;
@@ -196,7 +196,7 @@ TN_API tn_kernel *tn_raw_kernel(const char *source, const char *name);
 TN_API tn_status tn_kernel_status(const tn_kernel *kernel);
 TN_API const char *tn_kernel_name(const tn_kernel *kernel);
 
-/* ---- calling ----------------------------------------------------------------------------------------------- */
+/* ---- calling ---- */
 
 typedef struct tn_call_opts {
     char _;

@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-/* ---- equations --------------------------------------------------------------------------------------------- */
+/* ---- equations ---- */
 
 /* x of a x = b: b is a vector, or (..., n, k); leading axes broadcast. */
 TN_API tn_array *tn_linalg_solve(const tn_array *a, const tn_array *b);
@@ -59,7 +59,7 @@ TN_API tn_array *tn_linalg_matrix_rank_with(const tn_array *a, const tn_pinv_opt
 TN_API tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **x, tn_array **residuals,
                                       tn_array **rank, tn_array **s, const tn_pinv_opts *opts);
 
-/* ---- decompositions ---------------------------------------------------------------------------------------- */
+/* ---- decompositions ---- */
 
 typedef struct tn_linalg_opts {
     char _;
@@ -98,7 +98,7 @@ TN_API tn_array *tn_linalg_eigvalsh_with(const tn_array *a, const tn_linalg_opts
 TN_API tn_status tn_linalg_eig(const tn_array *a, tn_array **w, tn_array **v);
 TN_API tn_array *tn_linalg_eigvals(const tn_array *a);
 
-/* ---- powers, products -------------------------------------------------------------------------------------- */
+/* ---- powers, products ---- */
 
 /* a multiplied by itself; n < 0: the inverse's power. */
 TN_API tn_array *tn_linalg_matrix_power(const tn_array *a, int64_t n);
@@ -112,7 +112,7 @@ TN_API tn_array *tn_linalg_multi_dot(int count, const tn_array *const *arrays);
 /* Into opts->out, of the product's shape and dtype; its other options are not read. */
 TN_API tn_array *tn_linalg_multi_dot_with(int count, const tn_array *const *arrays, const tn_out_opts *opts);
 
-/* ---- norms ------------------------------------------------------------------------------------------------- */
+/* ---- norms ---- */
 
 /* The order of a norm: TN_ORD(p) for any number p, infinities included, TN_FRO, TN_NUC; zero is NumPy's None. */
 typedef struct tn_norm_order {

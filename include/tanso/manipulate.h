@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- creation ---------------------------------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 /* An array whose elements the caller will replace: zeros here. float32 by default. */
 TN_API tn_array *tn_empty_with(tn_shape shape, const tn_create_opts *opts);
@@ -72,7 +72,7 @@ TN_API tn_array *tn_trace_with(const tn_array *x, int offset, int axis1, int axi
 TN_API tn_array *tn_tril(const tn_array *x, int k);
 TN_API tn_array *tn_triu(const tn_array *x, int k);
 
-/* ---- axes -------------------------------------------------------------------------------------------------- */
+/* ---- axes ---- */
 
 /* One axis, C order. */
 TN_API tn_array *tn_ravel(const tn_array *x);
@@ -89,7 +89,7 @@ TN_API tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape
 /* All in their common shape, into out[0 .. count-1]. */
 TN_API tn_status tn_broadcast_arrays(int count, const tn_array *const *arrays, tn_array **out);
 
-/* ---- rearranging ------------------------------------------------------------------------------------------- */
+/* ---- rearranging ---- */
 
 /* The second axis reversed (of at least two); the first. */
 TN_API tn_array *tn_fliplr(const tn_array *x);
@@ -120,7 +120,7 @@ typedef struct tn_pad_opts {
 /* width[i][0] elements before and width[i][1] behind axis i. */
 TN_API tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts);
 
-/* ---- joining and splitting --------------------------------------------------------------------------------- */
+/* ---- joining and splitting ---- */
 
 /* `count` >= 1 arrays one below the other, vectors as rows; side by side, vectors one behind the other; one behind the
  * other along a third axis; vectors as the columns of a matrix, beside matrices. Dtypes promote. */

@@ -18,7 +18,7 @@ extern "C" {
 
 typedef struct tn_layer tn_layer;
 
-/* ---- initialisers ------------------------------------------------------------------------------------------ */
+/* ---- initialisers ---- */
 /* Chainer's, by name. fan_in and fan_out are the shape's extents: weights are (fan_in, fan_out). */
 
 typedef enum tn_init_kind {
@@ -50,7 +50,7 @@ TN_API tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opt
 /* The kind of a name such as "he_normal"; TN_INIT_COUNT if there is none. */
 TN_API tn_init_kind tn_init_parse(const char *name);
 
-/* ---- layers ------------------------------------------------------------------------------------------------ */
+/* ---- layers ---- */
 
 typedef struct tn_linear_opts {
     char _;
@@ -143,7 +143,7 @@ TN_API tn_status tn_layer_load(tn_layer *layer, const char *path) TN_MUST_CHECK;
 /* A description, a line a layer with its parameters; freed with tn_string_free. */
 TN_API char *tn_layer_string(const tn_layer *layer);
 
-/* ---- losses and measures ----------------------------------------------------------------------------------- */
+/* ---- losses and measures ---- */
 
 /* Mean over the rows of -log softmax(x)[t]; x (N, classes) floating, t (N) integers in range (checked at
  * evaluation). */

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- order statistics -------------------------------------------------------------------------------------- */
+/* ---- order statistics ---- */
 
 /* The middle element, of an even number the mean of the two; NaN where there is one. */
 TN_API tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -39,7 +39,7 @@ TN_API tn_array *tn_percentile_with(const tn_array *x, const tn_array *q, const 
 TN_API tn_array *tn_nanquantile_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts);
 TN_API tn_array *tn_nanpercentile_with(const tn_array *x, const tn_array *q, const tn_quantile_opts *opts);
 
-/* ---- means ------------------------------------------------------------------------------------------------- */
+/* ---- means ---- */
 
 /* The mean with weights of x's shape, or with one axis for each axis given, in that order (NULL: equal weights); the
  * sums of weights, in the result's shape, into *total unless that is NULL. */
@@ -64,7 +64,7 @@ TN_API tn_array *tn_corrcoef(const tn_array *x, bool by_columns);
 TN_API tn_array *tn_convolve(const tn_array *a, const tn_array *b, const char *mode);
 TN_API tn_array *tn_correlate(const tn_array *a, const tn_array *b, const char *mode);
 
-/* ---- without NaN ------------------------------------------------------------------------------------------- */
+/* ---- without NaN ---- */
 
 /* The functions of these names, of the elements that are no NaN. */
 TN_API tn_array *tn_nansum_with(const tn_array *x, const tn_reduce_opts *opts);
@@ -82,7 +82,7 @@ TN_API tn_array *tn_nanargmin_with(const tn_array *x, const tn_reduce_opts *opts
 /* How many elements are not zero; int64. */
 TN_API tn_array *tn_count_nonzero_with(const tn_array *x, const tn_reduce_opts *opts);
 
-/* ---- differences and integrals ----------------------------------------------------------------------------- */
+/* ---- differences and integrals ---- */
 
 /* n-th differences of neighbours along an axis; of bool: whether they differ. */
 TN_API tn_array *tn_diff(const tn_array *x, int n, int axis);
@@ -101,7 +101,7 @@ TN_API tn_array *tn_interp(const tn_array *x, const tn_array *xp, const tn_array
 /* The same of a function that repeats itself: x and xp are taken modulo `period` (not 0), in any order. */
 TN_API tn_array *tn_interp_periodic(const tn_array *x, const tn_array *xp, const tn_array *fp, double period);
 
-/* ---- counting ---------------------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 /* How often each of 0, 1, ... occurs in a vector of non-negative integers, or its sum of weights (may be NULL; float64
  * then); at least `minlength` of them. Reads the largest, so it evaluates. */

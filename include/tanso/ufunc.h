@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- options ----------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 typedef struct tn_ufunc_opts {
     char _;
@@ -68,7 +68,7 @@ TN_API tn_array *tn_reduceat_by(tn_binary_function *f, const tn_array *x, int co
  * x. */
 TN_API tn_status tn_apply_at(tn_binary_function *f, tn_array *x, const tn_array *value, int count, const tn_key *keys);
 
-/* ---- functions of one operand ------------------------------------------------------------------------------ */
+/* ---- functions of one operand ---- */
 
 /* Integers become floats, as in tn_exp, unless said otherwise. */
 TN_API tn_array *tn_positive(const tn_array *x); /* x; bool is refused */
@@ -92,7 +92,7 @@ TN_API tn_status tn_frexp(const tn_array *x, tn_array **mantissa, tn_array **exp
 /* Fraction and whole part, both with x's sign. */
 TN_API tn_status tn_modf(const tn_array *x, tn_array **fraction, tn_array **whole);
 
-/* ---- functions of two -------------------------------------------------------------------------------------- */
+/* ---- functions of two ---- */
 
 /* tn_clip with the options of tn_binary; low or high may be NULL: no limit on that side. */
 TN_API tn_array *tn_clip_with(const tn_array *x, const tn_array *low, const tn_array *high, const tn_ufunc_opts *opts);
@@ -100,7 +100,7 @@ TN_API tn_array *tn_float_power(const tn_array *a, const tn_array *b); /* in flo
 /* floor_divide and remainder. */
 TN_API tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, tn_array **remainder);
 
-/* ---- whole arrays ------------------------------------------------------------------------------------------ */
+/* ---- whole arrays ---- */
 
 typedef struct tn_close_opts {
     char _;

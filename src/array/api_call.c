@@ -156,7 +156,7 @@ tn_status tn_call_into_with(const tn_kernel *kernel, tn_args args, int count, tn
     tn_status status = call_into(kernel, args, count, results, opts ? opts : &default_call);
     for (int k = 0; k < count && results && status != TN_OK; k++)
         if (!results[k])
-            results[k] = tn__leave_error(tn__enter());
+            results[k] = tn__failed_array();
     tn__leave(call);
     return status;
 }

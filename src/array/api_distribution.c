@@ -19,7 +19,6 @@
 #define minus(x)       map(NEGATIVE, x)
 
 enum { PARAMETERS = 3 };
-#define PI 3.14159265358979323846
 
 /* [0, 1), and (0, 1) */
 static tn__node *uniform(const tn__draw *d, tn_dtype dtype) { return tn__draw_next(d, TN__OP_RANDOM_UNIFORM, dtype); }
@@ -80,7 +79,7 @@ RECIPE(gumbel)
 }
 RECIPE(cauchy)
 {
-    return map2(ADD, map2(MULTIPLY, map(TAN, scale(plus(open_uniform(d, t), -0.5), PI)), p[1]), p[0]);
+    return map2(ADD, map2(MULTIPLY, map(TAN, scale(plus(open_uniform(d, t), -0.5), M_PI)), p[1]), p[0]);
 }
 RECIPE(rayleigh) { return map2(MULTIPLY, map(SQRT, scale(standard_exponential(d, t), 2)), p[0]); }
 RECIPE(weibull) { return map2(POWER, standard_exponential(d, t), map(RECIPROCAL, p[0])); }
@@ -131,7 +130,7 @@ RECIPE(vonmises)
 {
     UNUSED;
     tn__node *x = map2(ADD, p[0], map2(DRAW_VONMISES, p[1], uniform(d, TN_FLOAT64)));
-    return map2(SUBTRACT, x, scale(map(RINT, scale(x, 0.5 / PI)), 2 * PI));
+    return map2(SUBTRACT, x, scale(map(RINT, scale(x, 0.5 / M_PI)), 2 * M_PI));
 }
 RECIPE(hypergeometric)
 {

@@ -26,9 +26,8 @@ static bool complete(const tn__shape *from, tn_shape *to)
     if (overflow || known <= 0 || from->size % known != 0) {
         char text[TN__SHAPE_TEXT];
         tn__fail(TN_ERR_SHAPE, "reshape",
-                 "the extent -1 at axis %d cannot be computed: %lld elements, of shape %s, do not "
-                 "divide by the product of the "
-                 "other extents",
+                 "the extent -1 at axis %d cannot be computed: %lld elements, of shape %s, do not divide by the "
+                 "product of the other extents",
                  unknown, (long long)from->size, tn__shape_text(from->ndim, from->dim, text));
         return false;
     }

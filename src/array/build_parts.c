@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What every builder uses: failures as nodes, checked shapes, the scalars of constants. */
+/* What every builder uses: checked shapes, the scalars of constants. */
 #include "array/build_parts.h"
 
 #define FAR_FROM_TOO_LARGE ((int64_t)1 << 48) /* elements: tn__shape_check has nothing to say of such a shape */
-
-tn__node *tn__failed(void)
-{
-    return tn__node_error(tn__error_retain(tn__error_last()));
-}
 
 const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype)
 {

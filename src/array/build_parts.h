@@ -22,8 +22,6 @@
             return node; \
     } while (0)
 
-/* The failure last latched in this thread, as an error node. */
-tn__node *tn__failed(void);
 /* The interned shape of checked extents; NULL with a latched failure. */
 const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype);
 

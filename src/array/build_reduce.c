@@ -70,8 +70,7 @@ tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes)
         if (value.dim[i] == 0 && info->types == TN__TYPES_ALL) {
             char text[TN__SHAPE_TEXT];
             TN__REFUSE(TN_ERR_SHAPE, info->name,
-                       "axis %d of shape %s has extent 0, and nothing has no %.*s; check for "
-                       "tn_size(x) == 0 first",
+                       "axis %d of shape %s has extent 0, and nothing has no %.*s; check for tn_size(x) == 0 first",
                        i, tn__shape_text(value.ndim, value.dim, text), (int)strcspn(info->doc, ";"), info->doc);
         }
         value.dim[i] = 1;

@@ -9,7 +9,7 @@
 #include "array/build_parts.h"
 #include "array/user.h"
 
-/* ---- dtypes ----------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---- */
 
 /* NumPy's casting rule same_kind, for operands of parameters that name their dtype. */
 static bool castable(tn_dtype from, tn_dtype to)
@@ -91,7 +91,7 @@ static bool find_dtypes(const tn_kernel *kernel, const tn__user_part *part, tn__
     return true;
 }
 
-/* ---- operands --------------------------------------------------------------------------------------------------- */
+/* ---- operands ---- */
 
 /* An operand whose memory is whole and in C order when the kernel reads it. */
 static tn__node *as_memory(tn__node *a, tn_dtype dtype, tn__device *device)
@@ -189,7 +189,7 @@ static void add_extras(operands *o, const tn__user_part *part, const tn__shape *
     }
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------ */
+/* ---- calls ---- */
 
 /* Operands of one dtype, shape and device for parameters of one letter, as most are, need no inference. */
 static bool is_plain(const tn__user_part *part, int count, tn__node *const *in, const tn__shape *wanted)
@@ -294,7 +294,7 @@ bool tn__user_apply(const tn_kernel *kernel, int count, tn__node *const *in, con
     return true;
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------- */
+/* ---- reductions ---- */
 
 static tn__node *combine(const tn_kernel *kernel, tn__node *a, uint32_t axes)
 {

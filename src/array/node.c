@@ -9,7 +9,7 @@
 
 tn_status (*tn__evaluate_hook)(tn__node *node);
 
-/* ---- exhausted memory -------------------------------------------------------------------------------------- */
+/* ---- exhausted memory ---- */
 
 /* Its count starts so high that matched retains and releases never bring it to 0. */
 tn__node tn__no_memory = {.references = 1u << 30, .op = TN__OP_ERROR};
@@ -27,7 +27,7 @@ tn__node *tn__node_no_memory(void)
     return &tn__no_memory;
 }
 
-/* ---- temporaries ------------------------------------------------------------------------------------------- */
+/* ---- temporaries ---- */
 
 static __attribute__((noinline)) bool grow_temporaries(void)
 {
@@ -74,7 +74,7 @@ void tn__leave(tn__call call)
     }
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------ */
+/* ---- making ---- */
 
 static tn__node *error_of_input(tn__node *in)
 {
@@ -116,7 +116,7 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
             self->evaluating = true;
             tn_status status = tn__evaluate_hook(in[i]);
             self->evaluating = false;
-            if (status) return tn__node_error(tn__error_retain(tn__error_last()));
+            if (status) return tn__failed();
         }
         depth = in[i]->depth > depth ? in[i]->depth : depth;
         flags |= in[i]->flags;
@@ -162,6 +162,8 @@ tn__node *tn__node_error(tn__error *error)
     return node;
 }
 
+tn__node *tn__failed(void) { return tn__node_error(tn__error_retain(tn__error_last())); }
+
 tn__node *tn__node_borrow(tn__node *node)
 {
     tn__thread *self = tn__self();
@@ -172,7 +174,7 @@ tn__node *tn__node_borrow(tn__node *node)
     return node;
 }
 
-/* ---- freeing ----------------------------------------------------------------------------------------------- */
+/* ---- freeing ---- */
 
 /* A pending node counts plainly, so only its owner may drop a reference. Its owner may just be giving it a value: once
  * that is seen, counts are atomic for all. */
@@ -251,7 +253,7 @@ void tn__node_release_anywhere(tn__node *node)
     tn__thread_post_node(carrier, node->owner);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 static void drop_inputs(tn__node *node)
 {

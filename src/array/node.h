@@ -132,6 +132,8 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
                          const tn__ints *strides);
 /* An ERROR node; takes over one reference to the record. */
 tn__node *tn__node_error(tn__error *error);
+/* The failure last latched in this thread, as an error node. */
+tn__node *tn__failed(void);
 /* Holds a node until the public call ends, like the builders' own. */
 tn__node *tn__node_borrow(tn__node *node);
 /* Turns a pending node into a value in place: retains the storage; drops inputs when no backward can need
@@ -153,6 +155,8 @@ void tn__leave(tn__call call);
 tn_array *tn__leave_array(tn__call call, tn__node *node);
 /* Leaves with a failure latched by tn__fail as an error array. */
 tn_array *tn__leave_error(tn__call call);
+/* The same outside a call. */
+static inline tn_array *tn__failed_array(void) { return tn__leave_error(tn__enter()); }
 /* A handle owned by no scope, freed by tn_free: for objects that own arrays. */
 tn_array *tn__array_own_new(tn__node *node);
 /* The node of an operand: NULL handles and nodes pending in another thread become error nodes. Borrowed. */

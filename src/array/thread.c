@@ -21,7 +21,7 @@ static struct {
     bool has_key;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-/* ---- posting ----------------------------------------------------------------------------------------------- */
+/* ---- posting ---- */
 
 static void free_posted(tn_array *arrays, tn__node *nodes)
 {
@@ -98,7 +98,7 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
 void tn__thread_post_array(tn_array *x, uint16_t owner) { post(owner, x, NULL); }
 void tn__thread_post_node(tn__node *node, uint16_t owner) { post(owner, NULL, node); }
 
-/* ---- the end of a thread and of the process ------------------------------------------------------------------ */
+/* ---- the end of a thread and of the process ---- */
 
 static void end_thread(void)
 {
@@ -148,7 +148,7 @@ static void make_key(void)
     registry.has_key = pthread_key_create(&registry.key, end_thread_by_key) == 0;
 }
 
-/* ---- registration ------------------------------------------------------------------------------------------ */
+/* ---- registration ---- */
 
 static uint16_t claim_number(tn__thread *self)
 {

@@ -11,7 +11,7 @@
 
 static const char *ctype(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
 
-/* ---- the text --------------------------------------------------------------------------------------------------- */
+/* ---- the text ---- */
 
 /* The capital letters as types. */
 static void add_letters(tn__text *text, const tn__user *user)
@@ -169,7 +169,7 @@ static bool make_text(tn__user *user)
     return user->text != NULL;
 }
 
-/* ---- the instances of a part ------------------------------------------------------------------------------------ */
+/* ---- the instances of a part ---- */
 
 static bool same(const tn__user *a, const tn__user *b)
 {

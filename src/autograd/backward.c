@@ -403,7 +403,7 @@ tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, 
                              : tn__fail_memory("tn_gradients", 2 * (size_t)count * sizeof *nodes);
     for (int i = 0; i < count; i++)
         out[i] =
-            status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__leave_error(tn__enter());
+            status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__failed_array();
     tn__free(nodes);
     tn__leave(call);
     return status;

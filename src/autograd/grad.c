@@ -66,8 +66,7 @@ tn_array *tn_grad(const tn_array *x)
             node->flags & TN__NODE_LEAF_VAR
                 ? "this array has no gradient yet; call tn_backward on an array computed from it"
                 : "this array has no gradient, as it is no leaf; mark it with tn_requires_grad, or "
-                  "with tn_retain_grad, "
-                  "before tn_backward");
+                  "with tn_retain_grad, before tn_backward");
         return tn__leave_error(call);
     }
     if (!var->handle)

@@ -116,7 +116,7 @@ static bool predict_png(predictor p, const char *path)
     return done;
 }
 
-/* ---- IDX ------------------------------------------------------------------------------------------------------- */
+/* ---- IDX ---- */
 
 /* The values of a file of bytes are 0 to 255; those of digits may be the set's own 0 to 16. */
 static double idx_scale(const predictor *p, const float *values, int64_t count, tn_dtype dtype)
@@ -211,7 +211,7 @@ static bool predict_idx(predictor p, const char *path)
     return done;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /* The height and width that the network's inputs stand for. */
 static bool find_size(predictor *p)

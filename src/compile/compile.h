@@ -36,7 +36,7 @@ void tn__plan_free(tn__plan *plan);
 /* Appends what the plan does, a line a step. */
 void tn__plan_print(const tn__plan *plan, struct tn__text *text);
 
-/* ---- passes (compile/ only) -------------------------------------------------------------------------------- */
+/* ---- passes (compile/ only) ---- */
 
 /* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. False without memory. */
 bool tn__rewrite(tn__graph *graph);

@@ -28,7 +28,7 @@ const tn__dtype_info tn__dtypes[TN_DTYPE_COUNT] = {
 #undef ROW
 #undef PARTS
 
-/* ---- the public face ------------------------------------------------------------------------------------------- */
+/* ---- the public face ---- */
 
 const char *tn_dtype_name(tn_dtype dtype)
 {
@@ -64,7 +64,7 @@ bool tn_dtype_is_complex(tn_dtype dtype)
     return tn__dtype_valid(dtype) && tn__dtypes[dtype].class == TN__CLASS_COMPLEX;
 }
 
-/* ---- promotion ------------------------------------------------------------------------------------------------- */
+/* ---- promotion ---- */
 
 static tn_dtype signed_of(size_t size)
 {
@@ -122,7 +122,7 @@ tn_dtype tn__dtype_with_weak(tn_dtype dtype, tn__dtype_class weak)
     return own == TN__CLASS_BOOL ? TN_INT64 : dtype;
 }
 
-/* ---- scalars --------------------------------------------------------------------------------------------------- */
+/* ---- scalars ---- */
 
 /* The two 16-bit formats: a sign, an exponent of the given bits, a fraction in the rest. */
 static int exponent_bits(tn_dtype dtype)

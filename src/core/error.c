@@ -54,7 +54,7 @@ void tn__error_release(tn__error *error)
         tn__free(error);
 }
 
-/* ---- clean-up at the end of a thread --------------------------------------------------------------------------- */
+/* ---- clean-up at the end of a thread ---- */
 
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -89,7 +89,7 @@ static void watch_thread(void)
         pthread_setspecific(key, &state);
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static void latch(tn__error *error)
 {
@@ -213,7 +213,7 @@ tn_status tn__error_raise(tn__error *error)
     return error->code;
 }
 
-/* ---- the public face ------------------------------------------------------------------------------------------- */
+/* ---- the public face ---- */
 
 void tn__at(const char *file, int line)
 {

@@ -86,7 +86,7 @@ static const void *intern(table *t, const kind *k, uint64_t hash, int count, con
     return entry;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---- */
 
 /* Id 0 needs no memory, so that there always is a shape. */
 static const tn__shape scalar_shape = {.id = 0, .ndim = 0, .size = 1};
@@ -163,7 +163,7 @@ const tn__shape *tn__shape_intern(int ndim, const int64_t *dim)
     return shape;
 }
 
-/* ---- lists of integers ----------------------------------------------------------------------------------------- */
+/* ---- lists of integers ---- */
 
 static bool ints_equal(const void *entry, int count, const int64_t *values)
 {
@@ -203,7 +203,7 @@ const tn__ints *tn__ints_intern(int count, const int64_t *values)
     return ints;
 }
 
-/* ---- clean-up -------------------------------------------------------------------------------------------------- */
+/* ---- clean-up ---- */
 
 static void empty(table *t)
 {

@@ -131,7 +131,7 @@ tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split)
     return load_folder("idx_folder", folder, split);
 }
 
-/* ---- MNIST and Fashion-MNIST ----------------------------------------------------------------------------------- */
+/* ---- MNIST and Fashion-MNIST ---- */
 
 static bool holds_files(const char *folder, tn_split_kind split)
 {

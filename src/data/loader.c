@@ -178,7 +178,7 @@ tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
     return TN_OK;
 }
 
-/* ---- one minibatch --------------------------------------------------------------------------------------------- */
+/* ---- one minibatch ---- */
 
 /* A node over half a tray; the half counts as held from here on, and is let go of if no node can be made. */
 static tn__node *tray_node(tn_loader *loader, tn__tray *tray, void *memory, const tn__host_view *all,

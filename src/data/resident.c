@@ -221,7 +221,7 @@ void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_arra
     int64_t first = i * r->batches.batch, size = tn__batch_size(&r->batches, i);
     tn__no_grad_depth++;
     if (r->shuffle && !have_order(r, epoch)) {
-        node[0] = node[1] = node[2] = tn__node_error(tn__error_retain(tn__error_last()));
+        node[0] = node[1] = node[2] = tn__failed();
     } else {
         tn__node *at = tn__node_retain(first_position(r, first, place));
         if (r->first)

@@ -14,7 +14,7 @@
 #include <tanso/array.h>
 #include <tanso/vectorize.h>
 
-/* ---- the source ------------------------------------------------------------------------------------------------- */
+/* ---- the source ---- */
 
 /* x of shape (outer, n, inner); the result is x's shape, or (outer, inner). On a GPU a thread takes every so-manieth
  * row. */
@@ -75,7 +75,7 @@ static const tn_kernel *fold_of(const tn_kernel *f, bool every)
     return kernel;
 }
 
-/* ---- folding ---------------------------------------------------------------------------------------------------- */
+/* ---- folding ---- */
 
 static bool foldable(const tn_kernel *f, const char *operation)
 {
@@ -168,8 +168,7 @@ static tn__node *along(const tn_kernel *f, const char *operation, const tn_array
     TN__PASS_ERROR(in);
     if (f->function && in->device->capabilities.target != TN__TARGET_C)
         TN__REFUSE(TN_ERR_UNSUPPORTED, f->name,
-                   "the function is known by its address only, which %s cannot call: define it with "
-                   "TN_UFUNC",
+                   "the function is known by its address only, which %s cannot call: define it with TN_UFUNC",
                    in->device->name);
     bool identity = f->identity && *f->identity && !f->function;
     if (!every && !identity && in->shape->dim[axis] == 0)

@@ -9,7 +9,7 @@
 #include "core/number.h"
 #include "io/formats.h"
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 typedef struct field {
     const char *begin, *end;
@@ -207,7 +207,7 @@ tn_array *tn_load_csv_with(const char *path, const tn_csv_opts *opts)
     return tn__values_leave(call, status, &values);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 typedef struct table {
     const tn__host_view *view;

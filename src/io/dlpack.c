@@ -16,7 +16,7 @@ static const tn_dl_dtype dtypes[TN_DTYPE_COUNT] = {
     [TN_FLOAT64] = {DL_FLOAT, 64, 1}, [TN_COMPLEX64] = {DL_COMPLEX, 64, 1}, [TN_COMPLEX128] = {DL_COMPLEX, 128, 1},
 };
 
-/* ---- to others -------------------------------------------------------------------------------------------------- */
+/* ---- to others ---- */
 
 /* One allocation: either kind of tensor, with what it needs. */
 typedef struct lent {
@@ -95,7 +95,7 @@ tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x)
     return &l->versioned;
 }
 
-/* ---- from others ------------------------------------------------------------------------------------------------ */
+/* ---- from others ---- */
 
 static tn_status find_dtype(const tn_dl_tensor *t, tn_dtype *dtype)
 {
@@ -173,7 +173,7 @@ static void release_versioned(void *user, void *memory)
 static tn_array *refuse(tn_status status)
 {
     (void)status;
-    return tn__leave_error(tn__enter());
+    return tn__failed_array();
 }
 
 tn_array *tn_from_dlpack(tn_dlpack *tensor)

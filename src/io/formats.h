@@ -14,7 +14,7 @@
 tn_status tn__idx_parse(const char *operation, const char *name, const uint8_t *data, size_t size, tn__values *values);
 tn_status tn__idx_read(const char *operation, const char *path, tn__values *values);
 
-/* ---- .npy ------------------------------------------------------------------------------------------------------ */
+/* ---- .npy ---- */
 typedef struct tn__npy_header {
     tn_dtype dtype;
     bool swapped;        /* elements are in the other byte order */
@@ -44,7 +44,7 @@ tn_status tn__npy_parse(const char *operation, const char *name, const uint8_t *
 size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shape *shape,
                            uint8_t header[TN__NPY_HEADER_ROOM]);
 
-/* ---- archives -------------------------------------------------------------------------------------------------- */
+/* ---- archives ---- */
 tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
                                 tn_archive *archive);
 tn_status tn__safetensors_read(const char *operation, const char *path, const tn_archive_opts *opts,
@@ -54,7 +54,7 @@ tn_status tn__npz_parse(const char *operation, const char *name, const uint8_t *
 tn_status tn__npz_read(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
 tn_status tn__npz_save(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------- */
+/* ---- CSV ---- */
 tn_status tn__csv_parse(const char *operation, const char *name, const char *text, size_t size, const tn_csv_opts *opts,
                         tn__values *values);
 

@@ -22,7 +22,7 @@ static const char *const codes[TN_DTYPE_COUNT] = {
 
 const char *tn__npy_code(tn_dtype dtype) { return codes[dtype]; }
 
-/* ---- the header's text ----------------------------------------------------------------------------------------- */
+/* ---- the header's text ---- */
 
 /* A reader of the one form of Python dict that NumPy writes: three keys, a string, a bool, a tuple of integers. */
 typedef struct reader {
@@ -197,7 +197,7 @@ static tn_status read_dict(reader *r, tn__npy_header *header)
     return r->at == r->end ? TN_OK : expected(r, "nothing after '}'");
 }
 
-/* ---- whole headers --------------------------------------------------------------------------------------------- */
+/* ---- whole headers ---- */
 
 tn_status tn__npy_header_size(const char *operation, const char *name, const uint8_t *data, size_t size, size_t *header)
 {
@@ -262,7 +262,7 @@ size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shap
     return padded;
 }
 
-/* ---- elements -------------------------------------------------------------------------------------------------- */
+/* ---- elements ---- */
 
 /* Elements in Fortran order, first axis fastest, to C order. */
 static void from_fortran(const char *from, char *to, const tn__shape *shape, size_t item)

@@ -10,7 +10,7 @@
 #include "io/map.h"
 #include "io/wrap.h"
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 #define PIECE ((size_t)256 << 20)
 
@@ -111,7 +111,7 @@ tn_array *tn_load_npy(const char *path)
     return tn__values_leave(call, status, &values);
 }
 
-/* ---- mapping ---------------------------------------------------------------------------------------------------- */
+/* ---- mapping ---- */
 
 /* Elements that may stay where they lie in the file. */
 static bool can_stay(const tn__npy_header *header)
@@ -150,7 +150,7 @@ static tn__node *map_npy(const char *operation, const char *path, const tn__mapp
     if (status == TN_OK && mapping->size - bytes != header.data_bytes)
         status = wrong_size(operation, path, &header, mapping->size);
     if (status != TN_OK)
-        return tn__node_error(tn__error_retain(tn__error_last()));
+        return tn__failed();
     return can_stay(&header) ? mapped_node(&header, mapping) : NULL;
 }
 
@@ -170,7 +170,7 @@ tn_array *tn_map_npy(const char *path)
     return tn__values_leave(call, status, &values);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static tn_status fill_npy(tn__writer *writer, void *user)
 {

@@ -25,7 +25,7 @@
 /* Bytes of the record that ends a zip archive. */
 #define END_OF_DIRECTORY 22
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 typedef struct source {
     const char *operation, *file;
@@ -249,7 +249,7 @@ tn_status tn__npz_read(const char *operation, const char *path, const tn_archive
     return bytes ? read_archive(operation, path, bytes, opts->limit, archive) : fail_open(operation, path, &error);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* One entry's bytes, which must stay until the archive is closed. */
 typedef struct entry {

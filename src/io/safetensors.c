@@ -21,7 +21,7 @@ static const char *const codes[TN_DTYPE_COUNT] = {
     [TN_BFLOAT16] = "BF16", [TN_FLOAT32] = "F32", [TN_FLOAT64] = "F64", [TN_COMPLEX64] = "C64",
 };
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 typedef struct tensor {
     const char *name;
@@ -272,7 +272,7 @@ tn_status tn__safetensors_read(const char *operation, const char *path, const tn
     return status;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 typedef struct output {
     const tn_archive *archive;

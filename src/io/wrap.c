@@ -7,9 +7,7 @@
 #include "core/memory.h"
 #include "engine/engine.h"
 
-/* ---- from others ------------------------------------------------------------------------------------------------ */
-
-static tn__node *failed(void) { return tn__node_error(tn__error_retain(tn__error_last())); }
+/* ---- from others ---- */
 
 /* The bytes in front of element 0 and from it on that strides reach; false if no address does. */
 static bool extent(const tn__lent *l, size_t itemsize, int64_t *before, int64_t *after)
@@ -73,7 +71,7 @@ tn__node *tn__wrap(const char *operation, const tn__lent *lent)
     tn__lent l = *lent;
     int64_t dense[TN_MAX_NDIM], before, after;
     if (check(operation, &l) != TN_OK)
-        return failed();
+        return tn__failed();
     size_t itemsize = tn_dtype_size(l.dtype);
     tn__strides_contiguous(l.shape.ndim, l.shape.dim, dense);
     l.strides = l.strides ? l.strides : dense;
@@ -83,14 +81,14 @@ tn__node *tn__wrap(const char *operation, const tn__lent *lent)
     const tn__ints *strides;
     if (!shape || !intern_strides(shape, l.strides, &strides)) {
         tn__fail_memory(operation, sizeof *shape);
-        return failed();
+        return tn__failed();
     }
     tn__device *device = tn__device_get(l.device);
     char *base = (char *)l.memory - before * (int64_t)itemsize;
     tn__storage *storage =
         device ? tn__storage_wrap(device, base, (size_t)(before + after) * itemsize, NULL, l.user) : NULL;
     if (!storage)
-        return failed();
+        return tn__failed();
     tn__node *node = tn__node_value(storage, l.dtype, shape, before, strides);
     /* Only now, when nothing can fail any more, does the memory change hands. */
     if (!tn__node_is_error(node) && l.release)
@@ -106,7 +104,7 @@ tn__node *tn__wrap_in(const char *operation, tn__storage *storage, const tn__len
     const tn__ints *strides = NULL;
     if (!shape || (lent->strides && !intern_strides(shape, lent->strides, &strides))) {
         tn__fail_memory(operation, sizeof *shape);
-        return failed();
+        return tn__failed();
     }
     int64_t bytes = (const char *)lent->memory - (const char *)storage->memory;
     return tn__node_value(storage, lent->dtype, shape, bytes / (int64_t)tn_dtype_size(lent->dtype), strides);
@@ -133,7 +131,7 @@ tn_array *tn_wrap_with(void *memory, tn_shape shape, tn_dtype dtype, const tn_wr
     return tn__leave_array(call, tn__wrap("tn_wrap", &lent));
 }
 
-/* ---- for others ------------------------------------------------------------------------------------------------- */
+/* ---- for others ---- */
 
 static tn_status lend(const char *operation, tn__node *node, tn__lending *lending)
 {

@@ -51,7 +51,7 @@ tn_layer *tn_leaky_relu_layer(double slope)
 static tn__node *softmax_forward(tn_layer *layer, tn__node *x)
 {
     int axis = tn__axis_check("softmax", layer->axis, x->shape->ndim);
-    return axis < 0 ? tn__node_failed() : tn__softmax_over(x, axis);
+    return axis < 0 ? tn__failed() : tn__softmax_over(x, axis);
 }
 
 static void softmax_describe(const tn_layer *layer, tn__text *text)

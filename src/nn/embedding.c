@@ -65,7 +65,7 @@ static tn__node *layer_norm_forward(tn_layer *layer, tn__node *x)
                                             "expected an input of at least one axis, the features; got a scalar"));
     int64_t features = x->shape->dim[ndim - 1];
     if (!layer->slots[0].value && tn__slots_infer(layer, features, x->device) != TN_OK)
-        return tn__node_failed();
+        return tn__failed();
     if (features != layer->slots[0].shape.dim[0]) {
         char text[TN__SHAPE_TEXT];
         return tn__node_error(tn__error_new(TN_ERR_SHAPE, "layer_norm",

@@ -10,11 +10,6 @@
 #include <tanso/nn.h>
 #include <tanso/random.h>
 
-tn__node *tn__node_failed(void)
-{
-    return tn__node_error(tn__error_retain(tn__error_last()));
-}
-
 tn__node *tn__widened(tn__node *x)
 {
     if (tn__node_is_error(x))
@@ -36,7 +31,8 @@ static uint32_t all_axes(const tn__node *x)
     return (1u << x->shape->ndim) - 1;
 }
 
-tn__node *tn__mean_over(tn__node *x, uint32_t axes)
+/* The mean over a set of axes, which stay with extent 1. */
+static tn__node *mean_over(tn__node *x, uint32_t axes)
 {
     if (tn__node_is_error(x))
         return x;
@@ -46,7 +42,7 @@ tn__node *tn__mean_over(tn__node *x, uint32_t axes)
 
 tn__node *tn__mean_all(tn__node *x)
 {
-    return tn__node_is_error(x) ? x : tn__reshape(tn__mean_over(x, all_axes(x)), 0, NULL);
+    return tn__node_is_error(x) ? x : tn__reshape(mean_over(x, all_axes(x)), 0, NULL);
 }
 
 tn__node *tn__max_detached(tn__node *x, uint32_t axes)
@@ -117,8 +113,8 @@ tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, doub
         return x;
     uint32_t last = 1u << (x->shape->ndim - 1);
     tn__node *wide = tn__widened(x);
-    tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, tn__mean_over(wide, last));
-    tn__node *variance = tn__mean_over(tn__unary(TN__OP_SQUARE, centred), last);
+    tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, mean_over(wide, last));
+    tn__node *variance = mean_over(tn__unary(TN__OP_SQUARE, centred), last);
     tn__node *scale = tn__unary(TN__OP_RSQRT, tn__with(TN__OP_ADD, variance, eps));
     tn__node *y = tn__cast(tn__binary(TN__OP_MULTIPLY, centred, scale), tn__dtype_to_float((tn_dtype)x->dtype));
     if (gamma)

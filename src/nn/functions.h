@@ -9,8 +9,6 @@
 /* x in a floating dtype of at least float32: sums and exponentials need more range and digits than float16 and bfloat16
  * have. */
 tn__node *tn__widened(tn__node *x);
-/* The mean over a set of axes, which stay with extent 1. */
-tn__node *tn__mean_over(tn__node *x, uint32_t axes);
 /* The mean of all elements, as a 0-d array. */
 tn__node *tn__mean_all(tn__node *x);
 /* The largest element along the axes, as a constant of differentiation: for shifts that cancel. */
@@ -25,7 +23,5 @@ tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator);
 /* gamma and beta may be NULL. */
 tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, double eps);
 tn__node *tn__leaky(tn__node *x, double slope);
-/* An error node of the failure just latched with tn__fail. */
-tn__node *tn__node_failed(void);
 
 #endif

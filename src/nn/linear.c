@@ -23,7 +23,7 @@ static tn__node *linear_forward(tn_layer *layer, tn__node *x)
                                             "expected an input of at least one axis, the features; got a scalar"));
     int64_t features = x->shape->dim[ndim - 1];
     if (!layer->slots[0].value && tn__slots_infer(layer, features, x->device) != TN_OK)
-        return tn__node_error(tn__error_retain(tn__error_last()));
+        return tn__failed();
     tn__node *w = tn__slot_node(layer, 0);
     if (features != w->shape->dim[0])
         return misfit(x, w);

@@ -92,11 +92,6 @@ static const tn__param *param_at(const tn_layer *layer, int i)
     return &items[i];
 }
 
-static tn_array *last_failure(void)
-{
-    return tn__leave_array(tn__enter(), tn__node_error(tn__error_retain(tn__error_last())));
-}
-
 int tn_param_count(const tn_layer *layer)
 {
     const tn__param *items;
@@ -108,7 +103,7 @@ int tn_param_count(const tn_layer *layer)
 tn_array *tn_param(const tn_layer *layer, int i)
 {
     const tn__param *param = param_at(layer, i);
-    return param ? param->value : last_failure();
+    return param ? param->value : tn__failed_array();
 }
 
 const char *tn_param_name(const tn_layer *layer, int i)
@@ -130,7 +125,7 @@ static tn_array *no_such_param(const tn__param *items, int count, const char *pa
                  "there is no parameter '%s' among the layer's %d; those to be inferred come with the first forward",
                  path, count);
     tn__free(names);
-    return last_failure();
+    return tn__failed_array();
 }
 
 tn_array *tn_param_named(const tn_layer *layer, const char *path)
@@ -138,7 +133,7 @@ tn_array *tn_param_named(const tn_layer *layer, const char *path)
     const tn__param *items;
     int count;
     if (!tn__layer_flat(layer, &items, &count))
-        return last_failure();
+        return tn__failed_array();
     for (int i = 0; i < count && path; i++) {
         if (strcmp(items[i].path, path) == 0)
             return items[i].value;

@@ -28,7 +28,7 @@ static tn_array *moveaxis(const tn_array *x, tn_axes source, tn_axes destination
         int a = tn__axis_of("moveaxis", x, source.axis[i]),
             b = a < 0 ? -1 : tn__axis_of("moveaxis", x, destination.axis[i]);
         if (b < 0)
-            return tn__leave_error(tn__enter());
+            return tn__failed_array();
         if (used >> a & 1 || from[b] >= 0)
             return tn__refused(TN_ERR_VALUE, "moveaxis", "axis %d or place %d is listed twice", a, b);
         from[b] = a;
@@ -53,7 +53,7 @@ tn_array *tn_rollaxis(const tn_array *x, int axis, int start)
     if (tn_is_error(x))
         return tn__again(x);
     if (from < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     int to = start < 0 ? start + ndim : start;
     if (to < 0 || to > ndim)
         return tn__refused(TN_ERR_INDEX, "rollaxis", "start %d is out of range for an array of %d axes", start, ndim);
@@ -167,7 +167,7 @@ static tn_array *turned(const tn_array *x, int k, tn_axes axes)
         return tn__refused(TN_ERR_VALUE, "rot90", "%d axes given, expected two", axes.count);
     int a = tn__axis_of("rot90", x, axes.axis[0]), b = a < 0 ? -1 : tn__axis_of("rot90", x, axes.axis[1]);
     if (b < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (a == b)
         return tn__refused(TN_ERR_VALUE, "rot90", "axis %d is given twice, expected two axes", a);
     const tn_axes second = tn__axes_of(1, &b), both = tn__axes_of(2, (int[]){a, b});
@@ -206,7 +206,7 @@ static tn_array *roll(const tn_array *x, int count, const int64_t *shift, tn_axe
     for (int i = 0; i < axes.count || i < count; i++) {
         int axis = tn__axis_of("roll", x, axes.axis[axes.count == 1 ? 0 : i]);
         if (axis < 0)
-            return tn__leave_error(tn__enter());
+            return tn__failed_array();
         y = rolled(y, axis, shift[count == 1 ? 0 : i]);
     }
     return y;
@@ -270,7 +270,7 @@ static tn_array *repeat(const tn_array *x, int64_t count, tn_axes axis)
     tn_array *y = tn__again(x);
     int along = axis_or_flat("repeat", &y, axis);
     if (along < 0)
-        return tn_is_error(y) ? y : tn__leave_error(tn__enter());
+        return tn_is_error(y) ? y : tn__failed_array();
     if (count < 0)
         return tn__refused(TN_ERR_VALUE, "repeat", "expected a count of 0 or more, got %lld", (long long)count);
     return copies(y, along, 1, count);
@@ -308,10 +308,10 @@ static tn_array *repeat_each(const tn_array *x, const tn_array *counts, tn_axes 
     tn_array *y = tn__again(x);
     int along = axis_or_flat("repeat", &y, axis);
     if (along < 0)
-        return tn_is_error(y) ? y : tn__leave_error(tn__enter());
+        return tn_is_error(y) ? y : tn__failed_array();
     int64_t *count = tn__integers_of("repeat", counts), n = tn_size(counts), extent = tn_dim(y, along), total = 0;
     if (!count)
-        return tn_is_error(counts) ? tn__again(counts) : tn__leave_error(tn__enter());
+        return tn_is_error(counts) ? tn__again(counts) : tn__failed_array();
     bool good = tn_ndim(counts) <= 1 && (n == extent || n == 1);
     for (int64_t i = 0; good && i < n; i++)
         good = count[i] >= 0 && !__builtin_add_overflow(total, count[i], &total);
@@ -392,7 +392,7 @@ static tn_array *sliding_windows(const tn_array *x, tn_shape window, tn_axes axe
                            window.ndim, count, ndim, TN_MAX_NDIM);
     for (int i = 0; i < count && !tn_is_error(y); i++) {
         int axis = axes.count ? tn__axis_of("sliding_window_view", x, axes.axis[i]) : i;
-        y = axis < 0 ? tn__leave_error(tn__enter()) : windows_along(y, axis, window.dim[i]);
+        y = axis < 0 ? tn__failed_array() : windows_along(y, axis, window.dim[i]);
     }
     return y;
 }

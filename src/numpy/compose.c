@@ -133,18 +133,13 @@ tn_array *tn__count_up(const tn_array *x, int64_t count)
     return tn_arange_with(0, (double)count, 1, &opts);
 }
 
-tn_dtype tn__float_of(const tn_array *x)
-{
-    return tn__dtype_to_float(tn_dtype_of(x) ? tn_dtype_of(x) : TN_FLOAT32);
-}
-
 tn_array *tn__as_float(const tn_array *x)
 {
     tn_dtype dtype = tn_dtype_of(x);
     if (dtype && tn__dtypes[dtype].class == TN__CLASS_COMPLEX)
         return tn__refused(TN_ERR_DTYPE, "float", "takes real numbers, got %s; see tn_real, tn_imag, tn_abs",
                            tn_dtype_name(dtype));
-    return tn_cast(x, tn__float_of(x));
+    return tn_cast(x, tn__dtype_to_float(dtype ? dtype : TN_FLOAT32));
 }
 
 int64_t *tn__integers_of(const char *operation, const tn_array *x)

@@ -56,9 +56,7 @@ tn_array *tn__positions_like(const tn_array *x, const int64_t *values, int64_t c
 tn_array *tn__count_up(const tn_array *x, int64_t count);
 /* Points x at a new value, and frees its handle. */
 tn_status tn__replace(tn_array *x, tn_array *value);
-/* The float dtype that elementwise functions give for x. */
-tn_dtype tn__float_of(const tn_array *x);
-/* x in that dtype. */
+/* x in the float dtype that elementwise functions give for it. */
 tn_array *tn__as_float(const tn_array *x);
 /* The elements as integers in host memory, freed with tn__free; NULL and a latched failure if x holds no integers. */
 int64_t *tn__integers_of(const char *operation, const tn_array *x);

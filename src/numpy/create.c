@@ -126,7 +126,7 @@ static tn_array *diagonal(const char *operation, const tn_array *x, int offset, 
     if (tn_is_error(x))
         return tn__again(x);
     if (a < 0 || b < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (a == b)
         return tn__refused(TN_ERR_VALUE, operation, "axis %d is given twice, expected two axes", a);
     int ndim = tn_ndim(x);

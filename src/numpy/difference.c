@@ -14,7 +14,7 @@ static tn_array *diff(const tn_array *x, int n, int axis)
     if (n < 0)
         return tn__refused(TN_ERR_VALUE, "diff", "expected an order of 0 or more, got %d", n);
     if (n > 0 && along < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     tn_array *y = tn__again(x);
     for (; n > 0 && !tn_is_error(y); n--) {
         tn_array *high = tn_slice_axis(y, along, 1, TN_NONE, 1), *low = tn_slice_axis(y, along, 0, -1, 1);
@@ -134,7 +134,7 @@ static tn_array *gradient(const tn_array *x, double spacing, const tn_array *coo
     if (tn_is_error(x))
         return tn__again(x);
     if (along < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (edge_order < 1 || edge_order > 2 || tn_dim(x, along) < edge_order + 1)
         return tn__refused(TN_ERR_VALUE, "gradient",
                            "edge order %d on an axis of extent %lld; expected 1 or 2, and an element more", edge_order,
@@ -163,7 +163,7 @@ static tn_array *trapezoid(const tn_array *y, const tn_array *coordinates, doubl
     if (tn_is_error(y))
         return tn__again(y);
     if (along < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     const tn_array *step = tn_weak_float(dx);
     if (coordinates && tn_ndim(coordinates) == 1)
         step = along_axis(diff(coordinates, 1, 0), y, along);

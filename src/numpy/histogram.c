@@ -124,7 +124,7 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
     if (opts && opts->rule && !(bins = opts->weights ? 0 : tn__bins_by_rule(x, opts->rule, low, high, own)))
         return opts->weights
                    ? tn__refused(TN_ERR_VALUE, "histogram", "no rule tells the number of bins for weighted elements")
-                   : tn__leave_error(tn__enter());
+                   : tn__failed_array();
     tn_dtype dtype = tn_dtype_is_float(tn_dtype_of(x)) ? tn_dtype_of(x) : TN_FLOAT64;
     const tn_create_opts scalar = {.dtype = own ? dtype : TN_FLOAT64, .device = tn_device_of(x)};
     return tn_cast(tn_linspace_arrays_with(tn_scalar_with(low, &scalar), tn_scalar_with(high, &scalar), bins + 1, NULL),

@@ -74,7 +74,7 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
     tn_array **own = tn__alloc((size_t)count * sizeof *own), *error = NULL;
     if (!own) {
         tn__fail_memory(operation, (size_t)count * sizeof *own);
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     }
     for (int i = 0; i < count; i++)
         own[i] = tn__again(arrays[i]);
@@ -141,7 +141,7 @@ tn_status tn_split_at(const tn_array *x, int count, const int64_t *positions, in
     for (int i = 0; i <= count; i++) {
         int64_t start = i ? positions[i - 1] : 0, stop = i < count ? positions[i] : TN_NONE;
         out[i] = tn_is_error(x) ? tn__again(x)
-                 : along < 0    ? tn__leave_error(tn__enter())
+                 : along < 0    ? tn__failed_array()
                                 : tn_slice_axis(x, along, start, stop, 1);
     }
     return tn__composed_all(count + 1, out);
@@ -158,7 +158,7 @@ tn_status tn_array_split(const tn_array *x, int sections, int axis, tn_array **o
     for (int i = 0; i < sections; i++) {
         int64_t start = each * i + (i < longer ? i : longer);
         out[i] = tn_is_error(x) ? tn__again(x)
-                 : along < 0    ? tn__leave_error(tn__enter())
+                 : along < 0    ? tn__failed_array()
                                 : tn__cut(x, along, start, each + (i < longer));
     }
     return tn__composed_all(sections, out);
@@ -202,7 +202,7 @@ static int one_axis(const char *operation, tn_array **x, tn_axes axis)
 
 static tn_array *failure(const tn_array *x)
 {
-    return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    return tn_is_error(x) ? tn__again(x) : tn__failed_array();
 }
 
 static int by_value(const void *a, const void *b)
@@ -376,7 +376,7 @@ static tn_array *trimmed_along(const tn_array *y, int axis, bool front, bool bac
     unsigned char *set = tn__alloc((size_t)n + 1);
     if (!set || tn_to_host(tn_cast(x, TN_BOOL), set, (size_t)n + 1) != TN_OK) {
         tn__free(set);
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     }
     while (front && first < n && !set[first])
         first++;
@@ -392,7 +392,7 @@ static tn_array *trimmed(const tn_array *x, bool front, bool back, tn_axes axes)
     tn_array *y = tn__again(x);
     for (int i = 0; !tn_is_error(y) && i < (axes.count ? axes.count : tn_ndim(y)); i++) {
         int axis = axes.count ? tn__axis_of("trim_zeros", x, axes.axis[i]) : i;
-        y = axis < 0 ? tn__leave_error(tn__enter()) : trimmed_along(y, axis, front, back);
+        y = axis < 0 ? tn__failed_array() : trimmed_along(y, axis, front, back);
     }
     return y;
 }

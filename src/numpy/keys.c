@@ -52,7 +52,7 @@ static tn_array *add_mask(tn__index_plan *p, int axis, const tn_array *mask)
         return NULL;
     }
     if (tn_nonzero(mask, places) != TN_OK)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     for (int d = 0; d < ndim; d++) {
         p->array[axis + d] = places[d];
         add_item(p, axis + d);

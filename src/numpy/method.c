@@ -256,7 +256,7 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
     opts = opts ? opts : &defaults;
     uint32_t set;
     if (tn_is_error(x) || !tn__axes_set("reduce", opts->axis, tn_ndim(x), &set))
-        return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+        return tn_is_error(x) ? tn__again(x) : tn__failed_array();
     if (opts->where && !opts->initial)
         return tn__refused(TN_ERR_VALUE, "reduce", "has no value where the mask leaves nothing; give `initial`");
     tn_array *y = as_folded(f, x, opts->dtype);
@@ -295,7 +295,7 @@ static tn_array *accumulate_by(tn_binary_function *f, const tn_array *x, const t
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT);
     int64_t n = tn_dim(x, axis);
     tn_array *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, n ? 1 : 0), *sum = result;
@@ -321,7 +321,7 @@ static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count
     if (count > 0 && !place)
         return tn__refused(TN_ERR_VALUE, "reduceat", "expected %d places, got NULL", count);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     int64_t n = tn_dim(x, axis);
     tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT),
              *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);

@@ -22,7 +22,7 @@ static tn_array *partition(const char *operation, const tn_array *x, int count, 
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (count > 0 && !kth)
         return tn__refused(TN_ERR_VALUE, operation, "expected %d places, got NULL", count);
     int64_t extent = tn_dim(x, axis);
@@ -99,7 +99,7 @@ static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const 
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     int64_t extent = tn_dim(x, axis);
     if (k < 0 || k > extent)
         return tn__refused(TN_ERR_VALUE, "topk", "%lld largest of %lld elements", (long long)k, (long long)extent);
@@ -140,7 +140,7 @@ static tn_array *lexsort(int count, const tn_array *const *keys, const tn_axis_o
     if (tn_is_error(keys[0]))
         return tn__again(keys[0]);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     const tn_axis_opts own = {.axis = tn__axes_of(1, &axis)};
     tn_array *order = tn_argsort_with(keys[0], &own);
     for (int i = 1; i < count; i++)

@@ -31,7 +31,7 @@ static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_
     if (tn_is_error(y) || tn_is_error(indices))
         return tn__again(tn_is_error(y) ? y : indices);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (!tn_dtype_is_integer(tn_dtype_of(indices)) && !(tn_dtype_of(indices) == TN_BOOL))
         return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s",
                            tn_dtype_name(tn_dtype_of(indices)));

@@ -63,7 +63,7 @@ static tn_array *tensordot(const char *operation, const tn_array *a, const tn_ar
         a_axes.axis[i] = tn__axis_of(operation, a, a_axes.axis[i]);
         b_axes.axis[i] = a_axes.axis[i] < 0 ? -1 : tn__axis_of(operation, b, b_axes.axis[i]);
         if (b_axes.axis[i] < 0)
-            return tn__leave_error(tn__enter());
+            return tn__failed_array();
         int64_t m = tn_dim(a, a_axes.axis[i]), n = tn_dim(b, b_axes.axis[i]);
         if (m != n || seen_a >> a_axes.axis[i] & 1 || seen_b >> b_axes.axis[i] & 1)
             return tn__refused(TN_ERR_SHAPE, operation,
@@ -118,7 +118,7 @@ static tn_array *vecdot(const tn_array *a, const tn_array *b, int axis)
     if (failed(a, b))
         return passed_on(a, b);
     if (tn__axis_of("vecdot", a, axis) < 0 || tn__axis_of("vecdot", b, axis) < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     const tn_axes from = tn__axes_of(1, &axis), last = tn__axes_of(1, (int[]){-1});
     tn_array *x = tn_moveaxis(a, from, last), *y = tn_moveaxis(b, from, last);
     if (tn_dim(x, -1) != tn_dim(y, -1))
@@ -223,7 +223,7 @@ static tn_array *cross(const tn_array *a, const tn_array *b, const tn_cross_opts
     int axis_a = vector_axis(opts->a), axis_b = vector_axis(opts->b), axis = vector_axis(opts->result);
     const tn_axes last = tn__axes_of(1, (int[]){-1});
     if (tn__axis_of("cross", a, axis_a) < 0 || tn__axis_of("cross", b, axis_b) < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     tn_array *x = tn_moveaxis(a, tn__axes_of(1, &axis_a), last), *y = tn_moveaxis(b, tn__axes_of(1, &axis_b), last);
     int64_t m = tn_dim(x, -1), n = tn_dim(y, -1);
     if (m < 2 || m > 3 || n < 2 || n > 3)

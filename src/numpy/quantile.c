@@ -128,7 +128,7 @@ static bool make_slices(const char *operation, const tn_array *x, tn_axes axes, 
 
 static tn_array *failure(const tn_array *x)
 {
-    return tn_is_error(x) ? tn__again(x) : tn__leave_error(tn__enter());
+    return tn_is_error(x) ? tn__again(x) : tn__failed_array();
 }
 
 /* a + (b - a) t in `dtype`, exact at both ends; the difference of floats is rounded as such, as NumPy's is. */
@@ -292,7 +292,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
         return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
     tn_array *weights = opts->weights ? weight_rows(operation, x, opts, m) : NULL;
     if (opts->weights && !weights)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     tn_array *rows = boolean ? tn_cast(s.rows, TN_UINT8) : s.rows;
     const tn_axis_opts last = {.axis = {1, {-1}}};
     tn_array *sorted = tn_sort_with(rows, &last), *nan = tn_dtype_is_float(tn_dtype_of(x)) ? tn_isnan(sorted) : NULL;

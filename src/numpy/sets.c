@@ -73,7 +73,7 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
         return distinct(tn_ravel(x), tn_shape_of(x), opts);
     int axis = tn__axis_of("unique", x, opts->axis.axis[0]);
     if (axis < 0)
-        return tn__leave_error(tn__enter());
+        return tn__failed_array();
     if (tn_ndim(x) == 1)
         return distinct(x, tn_shape_of(x), opts);
     tn_array *front = tn_moveaxis(x, tn__axes_of(1, &axis), tn__axes_of(1, (int[]){0}));

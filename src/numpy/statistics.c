@@ -301,8 +301,9 @@ tn_array *tn_corrcoef(const tn_array *x, bool by_columns)
     TN__COMPOSE(correlation(x, by_columns));
 }
 
-/* ---- sums of products at all shifts: of x[i + k] y[k], i from 1 - m to n - 1, where y has m elements and x as many or
- * more ---- */
+/* ---- sums of products at all shifts ---- */
+
+/* Of x[i + k] y[k], i from 1 - m to n - 1, where y has m elements and x as many or more. */
 
 enum { GROUP = 16, LONG_WORK = 1 << 22, LONG = 256 };
 

@@ -44,7 +44,7 @@ tn_status tn__history_add(tn__history *history, const tn_epoch *row)
     return TN_OK;
 }
 
-/* ---- snapshots ------------------------------------------------------------------------------------------------- */
+/* ---- snapshots ---- */
 
 tn_status tn__history_archive(const tn__history *history, tn_archive *archive)
 {
@@ -85,7 +85,7 @@ tn_status tn__history_restore(tn__history *history, const tn_archive *archive, c
     return status;
 }
 
-/* ---- the log --------------------------------------------------------------------------------------------------- */
+/* ---- the log ---- */
 
 static void put_row(tn__text *text, const tn_epoch *row)
 {

@@ -15,7 +15,7 @@ static double constant(double done)
 static double linear(double done) { return 1 - done; }
 
 /* Loshchilov and Hutter 2017, without restarts. */
-static double cosine(double done) { return (1 + cos(3.14159265358979323846 * done)) / 2; }
+static double cosine(double done) { return (1 + cos(M_PI * done)) / 2; }
 
 static const tn__schedule schedules[] = {{"constant", constant}, {"linear", linear}, {"cosine", cosine}};
 enum { COUNT = sizeof schedules / sizeof *schedules };

@@ -67,7 +67,7 @@ tn_status tn__snapshot_fill(tn_archive *archive, tn_layer *net, tn_optimizer *op
     return status == TN_OK ? fill_numbers(archive, optimizer, loader) : status;
 }
 
-/* ---- bringing it back ------------------------------------------------------------------------------------------ */
+/* ---- bringing it back ---- */
 
 static tn_status missing(const char *file, const char *key)
 {
@@ -132,7 +132,7 @@ tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_l
     return TN_OK;
 }
 
-/* ---- the public pair ------------------------------------------------------------------------------------------- */
+/* ---- the public pair ---- */
 
 tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                            const char *description)

@@ -22,7 +22,7 @@ double tn__clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------ */
+/* ---- setting up ---- */
 
 static tn_status describe_dataset(tn__run *run, const tn_dataset *dataset)
 {
@@ -193,7 +193,7 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
     return TN_OK;
 }
 
-/* ---- the epochs ------------------------------------------------------------------------------------------------ */
+/* ---- the epochs ---- */
 
 static tn_status one_epoch(tn__run *run, int epoch)
 {
