@@ -190,6 +190,12 @@ static void test_shapes(void **state)
                 n = sizes[step_between(0, COUNT - 1)];
         if (m * n * k < 2000000)
             check(TN_FLOAT32, 1, m, k, n, how, round % 3 ? 1 : 0.5, round % 2, false);
+        if (round % 6)
+            continue;
+        check(TN_FLOAT64, 1, m, k, 1, how, 0.5, round % 2, false);
+        check(TN_FLOAT64, 1, 1, k, n, how, 1, round % 2, false);
+        if (m * n * k < 200000)
+            check(round % 4 ? TN_INT32 : TN_UINT8, 1, m, k, n, how, 1, round % 2, false);
     }
     check(TN_FLOAT32, 40, 8, 8, 8, (layout[]){ROWS, ROWS, COLUMNS}, 1, false, false);
     check(TN_FLOAT32, 6, 33, 64, 65, (layout[]){ROWS, ROWS, COLUMNS}, 1, true, true);

@@ -62,7 +62,8 @@ int tn__matmul_packed_team(const tn__matmul_product *p); /* threads that it is w
 size_t tn__matmul_packed_bytes(const tn__matmul_product *p);
 void tn__matmul_packed_prepare(size_t bytes); /* may give all such products memory in common, besides */
 bool tn__matmul_packed(const tn__matmul_product *p);
-/* A row times a column. */
+/* Rows times a column, or a row times columns: whether they are next to one another along k, and doing it. */
+bool tn__matmul_dot_suits(const tn__matmul_product *p);
 bool tn__matmul_dot_f32(const tn__matmul_product *p);
 bool tn__matmul_dot_f64(const tn__matmul_product *p);
 /* Plain loops, for every dtype. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of a row and a column, which are one number: a sum in lanes, which do not wait for one another as the steps of one sum
- * do, then of the lanes in halves.
+ * Products of rows and a column, or a row and columns, that lie well: each a sum in lanes, which do not wait for one
+ * another as the steps of one sum do, then of the lanes in halves.
  */
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/parallel.h"
 
 enum { LANES = 32 };
 
@@ -23,13 +24,26 @@ enum { LANES = 32 };
                 lane[j] += lane[j + half]; \
         return lane[0]; \
     } \
+    static void dots_##name(void *context, int64_t begin, int64_t end) \
+    { \
+        const tn__matmul_product *p = context; \
+        int64_t a_step = p->a.transposed ? p->a.ld : 1, b_step = p->b.transposed ? 1 : p->b.ld; \
+        int64_t a_next = p->m > 1 ? p->a.ld : 0, b_next = p->n > 1 ? p->b.ld : 0, next = p->m > 1 ? p->out.ld : 1; \
+        for (int64_t i = begin; i < end; i++) { \
+            const T *a = (const T *)p->a.place + i * a_next, *b = (const T *)p->b.place + i * b_next; \
+            T *out = (T *)p->out.place + i * next, sum = p->alpha.name * dot_##name(a, a_step, b, b_step, p->k); \
+            *out = p->beta ? *out + sum : sum; \
+        } \
+    } \
     bool tn__matmul_dot_##name(const tn__matmul_product *p) \
     { \
-        T *out = (T *)p->out.place; \
-        int64_t a_step = p->a.transposed ? p->a.ld : 1, b_step = p->b.transposed ? 1 : p->b.ld; \
-        T sum = p->alpha.name * dot_##name((const T *)p->a.place, a_step, (const T *)p->b.place, b_step, p->k); \
-        *out = p->beta ? *out + sum : sum; \
+        tn__cpu_for(p->m * p->n, p->k + 1, dots_##name, (void *)p); \
         return true; \
     }
 DOT(f32, float)
 DOT(f64, double)
+
+bool tn__matmul_dot_suits(const tn__matmul_product *p)
+{
+    return (p->n == 1 && (p->m == 1 || !p->a.transposed)) || (p->m == 1 && p->b.transposed);
+}

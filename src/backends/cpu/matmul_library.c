@@ -308,7 +308,8 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     tn__matmul_product p = product_of(&plan, operand);
     bool small_batches = mm->work == TN_FLOAT32 && plan.scratch_bytes == 0 && mm->batch.size > 1 &&
                          (double)mm->m * (double)mm->n * (double)mm->k * 2 < SMALL_BATCH;
-    if (mm->m == 1 && mm->n == 1 && (mm->work == TN_FLOAT32 || mm->work == TN_FLOAT64))
+    bool one = mm->m == 1 && mm->n == 1 && mm->work == TN_FLOAT32;
+    if (one || (mm->work == TN_FLOAT64 && tn__matmul_dot_suits(&p)))
         plan.multiply = mm->work == TN_FLOAT32 ? tn__matmul_dot_f32 : tn__matmul_dot_f64;
     else if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p) && !tn__matmul_packed_suits(&p))
         plan.multiply = tn__matmul_tile;

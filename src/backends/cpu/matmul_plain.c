@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by plain loops, for the dtypes that no library multiplies: a strip of a row of the result at a time, as a
- * sum over k of multiples of rows of b. Integers wrap around, bool is "or" of "and".
+ * Matrix products by plain loops, for the dtypes that no library multiplies: a strip of a row of the result at a time,
+ * as a sum over k of multiples of rows of b. Integers wrap around, bool is "or" of "and".
  */
 #include <string.h>
 
@@ -12,17 +12,39 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-/* sum[j] += a x[j]; sum[j] = alpha sum[j] + old[j], old NULL for none */
-typedef void (*axpy_function)(void *sum, const void *a, const void *x, int64_t n);
+/* For each of `count` rows x: sum[j] += a x[j]; sum[j] = alpha sum[j] + old[j], old NULL for none */
+typedef void (*axpy_function)(void *sum, const void *a, const void *const *x, int count, int64_t n);
 typedef void (*finish_function)(void *sum, const void *alpha, const void *old, int64_t n);
 
-#define TYPED(s, T, PLUS, TIMES) \
-    static void axpy_##s(void *sum, const void *a, const void *x, int64_t n) \
+/* Rows of b that are added at once, so that sums come from memory and go there less often. */
+enum { AT_ONCE = 4 };
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx2"))) /* without FMA: the bits are those of narrower vectors */
+#else
+#define WIDE
+#endif
+
+#define ADDED(T, PLUS, TIMES, sum, i) ((T)((sum)PLUS(factor[i] TIMES from[i][j])))
+#define TWO(T, PLUS, TIMES, sum, i) ADDED(T, PLUS, TIMES, ADDED(T, PLUS, TIMES, sum, i), i + 1)
+#define AXPY(s, T, PLUS, TIMES, TARGET) \
+    static TARGET void axpy_##s(void *sum, const void *a, const void *const *x, int count, int64_t n) \
     { \
-        T *to = sum; \
-        const T factor = *(const T *)a, *from = x; \
-        INDEPENDENT for (int64_t j = 0; j < n; j++) to[j] = (T)(to[j] PLUS(factor TIMES from[j])); \
-    } \
+        T *to = sum, factor[AT_ONCE]; \
+        const T *from[AT_ONCE]; \
+        for (int i = 0; i < count; i++) \
+            factor[i] = ((const T *)a)[i], from[i] = x[i]; \
+        if (count == AT_ONCE) { \
+            INDEPENDENT for (int64_t j = 0; j < n; j++) \
+                to[j] = TWO(T, PLUS, TIMES, TWO(T, PLUS, TIMES, to[j], 0), 2); \
+            return; \
+        } \
+        for (int i = 0; i < count; i++) \
+            INDEPENDENT for (int64_t j = 0; j < n; j++) to[j] = ADDED(T, PLUS, TIMES, to[j], i); \
+    }
+#define TYPED(s, T, PLUS, TIMES) \
+    AXPY(s, T, PLUS, TIMES, ) \
+    AXPY(s##_wide, T, PLUS, TIMES, WIDE) \
     static void finish_##s(void *sum, const void *alpha, const void *old, int64_t n) \
     { \
         T *to = sum; \
@@ -47,9 +69,9 @@ typedef void (*finish_function)(void *sum, const void *alpha, const void *old, i
 #define DEFINE(DTYPE, s, T, PLUS, TIMES) TYPED(s, T, PLUS, TIMES)
 EACH_TYPE(DEFINE)
 
-static const axpy_function axpy_of[TN_DTYPE_COUNT] = {
-#define AXPY(DTYPE, s, T, PLUS, TIMES) [DTYPE] = axpy_##s,
-    EACH_TYPE(AXPY)};
+static const axpy_function axpy_of[TN_DTYPE_COUNT][2] = { /* narrow, wide vectors */
+#define AXPYS(DTYPE, s, T, PLUS, TIMES) [DTYPE] = {axpy_##s, axpy_##s##_wide},
+    EACH_TYPE(AXPYS)};
 static const finish_function finish_of[TN_DTYPE_COUNT] = {
 #define FINISH(DTYPE, s, T, PLUS, TIMES) [DTYPE] = finish_##s,
     EACH_TYPE(FINISH)};
@@ -74,21 +96,25 @@ static void strip(const plain_run *run, char *out, const char *a, const char *b,
 {
     const plain *data = run->data;
     const tn__matmul *mm = &data->matmul;
-    _Alignas(64) char sum[TN__CPU_STRIP * 8], row[TN__CPU_STRIP * 8];
+    _Alignas(64) char sum[TN__CPU_STRIP * 8], row[AT_ONCE][TN__CPU_STRIP * 8];
     memset(sum, 0, n * data->size);
-    for (int64_t p = 0; p < mm->k; p++) {
-        int64_t factor;
-        const char *x = b + p * mm->step[TN__MATMUL_B].row;
-        data->load[TN__MATMUL_A]((char *)&factor, 0, a + p * mm->step[TN__MATMUL_A].column, 0, 1);
-        if (!data->direct) {
-            data->load[TN__MATMUL_B](row, data->size, x, mm->step[TN__MATMUL_B].column, n);
-            x = row;
+    for (int64_t p = 0; p < mm->k; p += AT_ONCE) {
+        int64_t factor[AT_ONCE];
+        const void *x[AT_ONCE];
+        int count = mm->k - p < AT_ONCE ? (int)(mm->k - p) : AT_ONCE;
+        data->load[TN__MATMUL_A]((char *)factor, data->size, a + p * mm->step[TN__MATMUL_A].column,
+                                 mm->step[TN__MATMUL_A].column, count);
+        for (int i = 0; i < count; i++) {
+            const char *from = b + (p + i) * mm->step[TN__MATMUL_B].row;
+            x[i] = data->direct ? from : row[i];
+            if (!data->direct)
+                data->load[TN__MATMUL_B](row[i], data->size, from, mm->step[TN__MATMUL_B].column, n);
         }
-        data->axpy(sum, &factor, x, n);
+        data->axpy(sum, factor, x, count, n);
     }
     if (mm->beta)
-        data->load[TN__MATMUL_OUT](row, data->size, out, mm->step[TN__MATMUL_OUT].column, n);
-    data->finish(sum, &run->alpha, mm->beta ? row : NULL, n);
+        data->load[TN__MATMUL_OUT](row[0], data->size, out, mm->step[TN__MATMUL_OUT].column, n);
+    data->finish(sum, &run->alpha, mm->beta ? row[0] : NULL, n);
     data->store(out, mm->step[TN__MATMUL_OUT].column, sum, data->size, n);
 }
 
@@ -128,11 +154,11 @@ tn_status tn__matmul_prepare_plain(tn__cpu_step *step)
         return tn__fail_memory("matmul", sizeof(*data));
     tn__matmul_describe(step, &data->matmul);
     tn_dtype work = data->matmul.work;
-    if (!axpy_of[work]) {
+    if (!axpy_of[work][0]) {
         tn__free(data);
         return tn__cpu_no_such_operation(step);
     }
-    data->axpy = axpy_of[work];
+    data->axpy = axpy_of[work][tn__matmul_simd() >= TN__SIMD_AVX2];
     data->finish = finish_of[work];
     data->size = tn__dtypes[work].size;
     for (int k = 0; k < TN__MATMUL_OPERANDS; k++)
