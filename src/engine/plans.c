@@ -292,6 +292,32 @@ static bool drop_idle(tn__device *device)
     return dropped;
 }
 
-__attribute__((constructor)) static void set_hook(void) { tn__pressure_hook = drop_idle; }
+/* A child by fork has none of the other threads: what they were building is not there and never will be, and their locks
+ * are nobody's. Fork waits for the table, which is never locked for long, not for what is being built. */
+static void hold_table(void) { pthread_mutex_lock(&lock); }
+
+static void let_table_go(void) { pthread_mutex_unlock(&lock); }
+
+static void drop_half_built(tn__loaded *loaded)
+{
+    if (!loaded->ops)
+        *loaded = (tn__loaded){0};
+}
+
+static void forget_builders(void)
+{
+    for (tn__cached *e = oldest; e; e = e->newer) {
+        pthread_mutex_init(&e->build, NULL);
+        drop_half_built(&e->operations);
+        drop_half_built(&e->kernels);
+    }
+    let_table_go();
+}
+
+__attribute__((constructor)) static void set_hooks(void)
+{
+    tn__pressure_hook = drop_idle;
+    (void)!pthread_atfork(hold_table, let_table_go, forget_builders); /* without memory: no child while others build */
+}
 
 __attribute__((destructor)) static void free_plans(void) { tn__plans_clear(); }
