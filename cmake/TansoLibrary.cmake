@@ -46,7 +46,7 @@ target_include_directories(tanso_objects PUBLIC
 target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public functions are plain functions inside
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
-set(loops functions functions_float functions_fma functions_integer functions_complex matmul_dot matmul_plain reference_histogram reference_index
+set(loops functions functions_float functions_fma functions_integer functions_complex lapack matmul_dot matmul_plain reference_histogram reference_index
     reference_map reference_reduce reference_rows radix search sort fft)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#define SMALL_SYSTEM 24
+
 #define T       float
 #define R       float
 #define P       s
