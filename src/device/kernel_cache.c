@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <tanso/device.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ _Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
 
 #define LARGEST (256 << 20) /* bytes of a kernel file; more is no kernel file */
 #define MOST    ((uint64_t)512 << 20) /* bytes of all of them */
+#define ROOM    (2 << 20)              /* bytes that a text, what the compiler says and what comes of it may take */
 
 /* ---- folders ---- */
 
@@ -126,6 +128,16 @@ tn_status tn__kernel_folder_open(tn__kernel_folder *folder)
     if (why == NULL)
         return TN_OK;
     tell("not using the cache ", folder->path, why);
+    return tn__kernel_folder_private(folder);
+}
+
+tn_status tn__kernel_folder_with_room(tn__kernel_folder *folder)
+{
+    struct statvfs disk;
+    if (folder->temporary || statvfs(folder->path, &disk) != 0 || disk.f_blocks == 0 ||
+        (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM)
+        return TN_OK;
+    tell("not using the cache ", folder->path, strerror(ENOSPC));
     return tn__kernel_folder_private(folder);
 }
 

@@ -29,6 +29,8 @@ typedef struct tn__kernel_folder {
 tn_status tn__kernel_folder_open(tn__kernel_folder *folder);
 /* Makes a temporary folder in place of the cache. */
 tn_status tn__kernel_folder_private(tn__kernel_folder *folder);
+/* Before something is compiled: a temporary folder where the cache's disk has no room for it, which is told once. */
+tn_status tn__kernel_folder_with_room(tn__kernel_folder *folder);
 /* Removes a temporary folder, which must be empty. */
 void tn__kernel_folder_close(tn__kernel_folder *folder);
 

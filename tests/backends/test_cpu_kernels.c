@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tanso/device.h>
@@ -125,6 +128,44 @@ static void test_compile_once(void **state)
     assert_true(works(source, 2, 500001)); /* several threads */
     assert_int_equal(tn__kernels_compiled, compiled + 1);
     assert_int_equal(tn__kernels_found, hits + 3);
+}
+
+static bool put(const char *path, const char *format, int number)
+{
+    FILE *file = fopen(path, "w");
+    bool good = file && fprintf(file, format, number) > 0;
+    return file && fclose(file) == 0 && good;
+}
+
+/* From now on the process may mount, which nobody else sees; what is its user's stays so. */
+static bool own_mounts(void)
+{
+    int user = (int)geteuid(), group = (int)getegid();
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && put("/proc/self/setgroups", "deny%.0d", 0) &&
+           put("/proc/self/uid_map", "0 %d 1", user) && put("/proc/self/gid_map", "0 %d 1", group);
+}
+
+/* Where the cache lies on a disk without room, here a small one of a child's own, kernels are compiled elsewhere. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static const char source[] = HEAD "6 * from[i]" TAIL;
+        if (!own_mounts() || mount("tmpfs", cache, "tmpfs", 0, "size=64k,mode=700") != 0)
+            _exit(77);
+        char folder[PATH_MAX + 16];
+        snprintf(folder, sizeof(folder), "%s/kernels", cache);
+        _exit(works(source, 6, 100) && works(source, 6, 100) && files(folder, NULL) == 0 ? 0 : 1);
+    }
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 77) {
+        print_message("no disk of one's own can be mounted here\n");
+        skip();
+    }
+    assert_int_equal(code, 0);
 }
 
 /* Two executables of one text share the code that is in memory, whatever became of the file. */
@@ -306,6 +347,7 @@ int main(void)
     tn_set_threads(3); /* whatever the machine has */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_compile_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shared_in_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damaged_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unusable_cache, set_up, tear_down),

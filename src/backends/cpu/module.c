@@ -190,7 +190,11 @@ static tn_status obtain(const tn__compiler *compiler, tn__kernel_folder *folder,
         tn__log(TN__LOG_WARN, "kernels", "%s cannot be loaded (%s): compiling it again", p.final, why);
         unlink(p.final);
     }
-    tn_status status = compile(compiler, source, &p);
+    tn_status status = tn__kernel_folder_with_room(folder);
+    if (status == TN_OK && folder->temporary)
+        name_paths(&p, folder, name);
+    if (status == TN_OK)
+        status = compile(compiler, source, &p);
     if (status != TN_OK)
         return status;
     *handle = open_object(p.final, count, kernel, &why);
