@@ -78,15 +78,15 @@ TN_API void tn__device_leave(tn__device_guard *guard);
 #endif
 
 /*
- * Where something is: tn_device_of(x) takes an array, or anything else that one of the functions below is for, by a pointer,
- * const or not; in C it chooses by the pointer's type, in C++ it is overloaded. What is bound to no device gives the zero
- * device, which in options is the thread's current one: so does what could not be made (an error array, an error layer; its
- * error was latched then). NULL is TN_ERR_VALUE, and the zero device.
+ * Where something is: tn_device_of(x) takes an array, or anything else that one of the functions below is for, by a
+ * pointer, const or not; in C it chooses by the pointer's type, in C++ it is overloaded. What is bound to no device
+ * gives the zero device, which in options is the thread's current one: so does what could not be made (an error array,
+ * an error layer; its error was latched then). NULL is TN_ERR_VALUE, and the zero device.
  */
 TN_API tn_device tn_device_of(const tn_array *x);
-/* The one device of all parameters of a layer and its children. While there are none yet, or none at all: where tn_layer_to
- * sent the layer, else the zero device, as it goes where its first input is. Parameters on several devices are
- * TN_ERR_DEVICE, whose message names two of them, and the zero device: ask tn_param's arrays then. */
+/* The one device of all parameters of a layer and its children. While there are none yet, or none at all: where
+ * tn_layer_to sent the layer, else the zero device, as it goes where its first input is. Parameters on several devices
+ * are TN_ERR_DEVICE, whose message names two of them, and the zero device: ask tn_param's arrays then. */
 TN_API tn_device tn_layer_device(const struct tn_layer *layer);
 /* That of the layer: an optimizer's state lies with the parameters. */
 TN_API tn_device tn_optimizer_device(const struct tn_optimizer *optimizer);

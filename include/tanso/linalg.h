@@ -138,8 +138,8 @@ typedef struct tn_norm_opts {
 } tn_norm_opts;
 /* Vectors: sum(|x|^p)^(1/p); infinity the largest |x|, -infinity the smallest, 0 the number of others than 0. Matrices:
  * 1 and infinity the largest sum of a column, of a row, 2 the largest singular value, their negatives the smallest;
- * TN_FRO, the root of the sum of squares, TN_NUC, the sum of singular values. The gradient of a norm that is 0 is 0 where it
- * is a root (of a sum of powers above 1). */
+ * TN_FRO, the root of the sum of squares, TN_NUC, the sum of singular values. The gradient of a norm that is 0 is 0
+ * where it is a root (of a sum of powers above 1). */
 TN_API tn_array *tn_linalg_norm_with(const tn_array *x, const tn_norm_opts *opts);
 /* |a| |a^-1| in a norm of matrices; the default is TN_ORD(2), by singular values, for any matrix. */
 TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);

@@ -51,8 +51,8 @@ tn__node *tn__update_along(tn__node *base, tn__node *value, int axis, int64_t at
 tn__node *tn__reduce(tn__op op, tn__node *a, uint32_t axes);
 /* Drops the axes in the set (of extent 1). */
 tn__node *tn__drop_axes(tn__node *a, uint32_t axes);
-/* The root of a sum that is not negative: a power between 0 and 1 of it. Its slope where the sum is 0 is 0, as that of |x|
- * at 0 is: of infinity times the 0 behind it only NaN would come, for whatever is in front. */
+/* The root of a sum that is not negative: a power between 0 and 1 of it. Its slope where the sum is 0 is 0, as that of
+ * |x| at 0 is: of infinity times the 0 behind it only NaN would come, for whatever is in front. */
 tn__node *tn__root_of_sum(tn__node *sum, double power);
 /* Sums a down to a shape that broadcasts to a's: the reverse of broadcasting. */
 tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);

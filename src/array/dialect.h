@@ -9,7 +9,7 @@
 
 enum {
     TN__DIALECT_TYPES = 1,   /* types, casts: in front of all others */
-    TN__DIALECT_REAL = 2,    /* arithmetic, functions of real numbers, reductions; of floats alone behind TNS_NO_INTEGERS */
+    TN__DIALECT_REAL = 2,    /* arithmetic, functions of real numbers, reductions (of floats alone: TNS_NO_INTEGERS) */
     TN__DIALECT_RANDOM = 4,  /* these need the functions of real numbers */
     TN__DIALECT_COMPLEX = 8,
     TN__DIALECT_DRAW = 16,   /* needs the random numbers */

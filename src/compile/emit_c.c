@@ -2,9 +2,10 @@
 /*
  * Loops of kernels in C. Three shapes:
  *
- *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand lies
- *                   transposed, items are several rounds of the loop along which it is contiguous, done in tiles, for
- *                   which what is needed of it is copied first; short rows are done several at once (emit_c_short.c)
+ *     elementwise   items are (outer loops, stretches of the last loop); the last loop vectorises; where an operand
+ *                   lies transposed, items are several rounds of the loop along which it is contiguous, done in tiles,
+ *                   for which what is needed of it is copied first; short rows are done several at once
+ *                   (emit_c_short.c)
  *     rows          the last loop is reduced: an item is a row, or a block of one (emit_c_rows.c); rows of few elements
  *                   are written out (emit_c_few.c)
  *     columns       the last loop is kept: an item is a block of columns (emit_c_columns.c)
@@ -53,30 +54,28 @@ static int tile_columns(const tn__nest *n, int tiled)
 static void open_tiles(tn__printer *p, int tiled, int last)
 {
     uint32_t others = tn__nest_loops(p->nest) & ~(1u << last) & ~(1u << tiled);
-    tn__line(p, "const tn_i64 tiles = (n[%d] + %d) / %d, row = item / n[%d];", TN__EXTENT(tiled), TILE_ROWS - 1, TILE_ROWS,
-             TN__EXTENT(p->nest->loop_count));
+    tn__line(p, "const tn_i64 tiles = (n[%d] + %d) / %d, row = item / n[%d];", TN__EXTENT(tiled), TILE_ROWS - 1,
+             TILE_ROWS, TN__EXTENT(p->nest->loop_count));
     tn__line(p, "const tn_i64 r0 = row %% tiles * %d;", TILE_ROWS);
-    tn__line(p, "const tn_i64 r1 = r0 + %d < n[%d] ? r0 + %d : n[%d];", TILE_ROWS, TN__EXTENT(tiled), TILE_ROWS, TN__EXTENT(tiled));
+    tn__line(p, "const tn_i64 r1 = r0 + %d < n[%d] ? r0 + %d : n[%d];", TILE_ROWS, TN__EXTENT(tiled), TILE_ROWS,
+             TN__EXTENT(tiled));
     if (others) {
         tn__line(p, "const tn_i64 rest = row / tiles;");
         tn__emit_decode(p, others, "rest");
     }
 }
 
-/*
- * Copies what a tile needs of an operand that lies across, line by line: read where it lies, its lines would be far apart and push
- * one another out of the caches, above all where extents are powers of two.
- */
-static void stage(tn__printer *p, int access, int tiled, int last)
+void tn__c_stage(tn__printer *p, int access, int row, int column, char from, int rows, int columns)
 {
     tn__access *a = &p->nest->access[access];
-    tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, tile_columns(p->nest, tiled), access, TILE_ROWS);
-    tn__line(p, "for (tn_i64 x%d = t0; x%d < t1; x%d++)", last, last, last);
-    tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", tiled, tiled, tiled);
-    tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - t0] = p%d[", access, tiled, last, access);
-    p->vector_loop = tiled;
+    tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, columns, access, rows);
+    tn__line(p, "for (tn_i64 x%d = %c0; x%d < %c1; x%d++)", column, from, column, from, column);
+    tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", row, row, row);
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - %c0] = p%d[", access, row, column, from, access);
+    p->vector_loop = row;
     tn__print_position(p, a);
-    p->vector_loop = last;
+    p->vector_loop = column;
     tn__text_add(p->text, "];\n");
     a->staged = true;
 }
@@ -88,7 +87,7 @@ static void open_tile(tn__printer *p, int tiled, int last)
     tn__line(p, "const tn_i64 t1 = t0 + %d < c1 ? t0 + %d : c1;", columns, columns);
     for (int i = 0; i < p->nest->access_count; i++)
         if (crosses(p->nest, &p->nest->access[i], tiled))
-            stage(p, i, tiled, last);
+            tn__c_stage(p, i, tiled, last, 't', TILE_ROWS, columns);
     tn__line(p, "for (tn_i64 x%d = r0; x%d < r1; x%d++) {", tiled, tiled, tiled);
 }
 
@@ -100,7 +99,8 @@ static void emit_elementwise(tn__printer *p)
     p->vector_loop = last;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     if (last >= 0) {
-        tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", TN__EXTENT(n->loop_count), TN__EXTENT(n->loop_count + 1));
+        tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", TN__EXTENT(n->loop_count),
+                 TN__EXTENT(n->loop_count + 1));
         tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", TN__EXTENT(n->loop_count + 1),
              TN__EXTENT(last), TN__EXTENT(n->loop_count + 1), TN__EXTENT(last));
     }
@@ -131,7 +131,8 @@ static void emit_elementwise(tn__printer *p)
     if (last >= 0) {
         bool parts = strips || tiled >= 0;
         tn__line(p, "TN_INDEPENDENT");
-        tn__line(p, "for (tn_i64 x%d = %s; x%d < %s; x%d++) {", last, parts ? "t0" : "c0", last, parts ? "t1" : "c1", last);
+        tn__line(p, "for (tn_i64 x%d = %s; x%d < %s; x%d++) {", last, parts ? "t0" : "c0", last, parts ? "t1" : "c1",
+                 last);
     } else {
         tn__line(p, "{");
     }
@@ -183,8 +184,8 @@ static int64_t items(const tn__emitter *emitter, const tn__nest *n)
 }
 
 /*
- * Reductions of few items, and over long stretches, are done in two steps: of the first an item is a block of device/order.h, the
- * second combines what the blocks gave, in their order.
+ * Reductions of few items, and over long stretches, are done in two steps: of the first an item is a block of
+ * device/order.h, the second combines what the blocks gave, in their order.
  */
 #define FEW_ITEMS   64        /* are no work for many threads */
 #define MANY_POINTS (1 << 18) /* pay for a second step */
@@ -205,9 +206,10 @@ static void entry(tn__text *text, const tn__step *step, int number, int count, c
                   const tn__part_launch *launch)
 {
     (void)step, (void)launch;
-    tn__text_addf(text,
-                  "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
-                  number);
+    tn__text_addf(
+        text,
+        "void k%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n{\n",
+        number);
     if (count == 1) {
         tn__text_addf(text, "    nest%d(p, n, s, begin, end, fault);\n}\n\n", call[0].function);
         return;
@@ -233,10 +235,13 @@ static int extras(const tn__emitter *emitter, const tn__nest *n, int64_t *extra)
 }
 
 const tn__emit_target tn__emit_target_c = {
-    .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, tn_i64 *fault)\n",
-    /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as long again. */
-    .bytes_head = "static void nest%d(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
-                  "tn_i64 end, tn_i64 *fault)\n",
+    .nest_head = "static void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 begin, tn_i64 end, "
+                 "tn_i64 *fault)\n",
+    /* restrict: bytes might else be of extents, which would be read again for each element. Compiling takes half as
+     * long again. */
+    .bytes_head =
+        "static void nest%d(void *const *p, const tn_i64 *restrict n, const tn_u64 *restrict s, tn_i64 begin, "
+        "tn_i64 end, tn_i64 *fault)\n",
     .functions = TN__DIALECT_CPU,
     .helpers = (const char *)tn__embed_c_helpers,
     .rounding = "",

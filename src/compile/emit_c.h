@@ -36,6 +36,13 @@ void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip);
 /* Marks values whose rounding to 16 bits is left to their stores. */
 void tn__c_find_loose(tn__nest *n);
 
+/*
+ * Copies what a tile needs of an operand that lies across, line by line: read where it lies, its lines would be far
+ * apart and push one another out of the caches, above all where extents are powers of two. The tile: r0 to r1 of loop
+ * `row`, and of loop `column`, the one that runs through neighbours, <from>0 to <from>1.
+ */
+void tn__c_stage(tn__printer *p, int access, int row, int column, char from, int rows, int columns);
+
 /* Whether a reduction of this pass finds a position. */
 static inline bool tn__c_is_position(const tn__nest *n, int r, int level)
 {

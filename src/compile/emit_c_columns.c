@@ -10,8 +10,9 @@
 #include "device/order.h"
 
 /*
- * In a block: of a wide matrix as many as make its rows' pieces as long as a page of memory, which is read several times as
- * fast as shorter ones; else few, so that blocks are shared out over threads, and accumulators stay in the nearest cache.
+ * In a block: of a wide matrix as many as make its rows' pieces as long as a page of memory, which is read several
+ * times as fast as shorter ones; else few, so that blocks are shared out over threads, and accumulators stay in the
+ * nearest cache.
  */
 #define FEW_COLUMNS      256
 #define MANY_COLUMNS     1024
@@ -33,8 +34,9 @@ int64_t tn__c_column_blocks(const tn__nest *n)
 }
 
 /*
- * Operands that lie across: neighbours down the rows, whole lines of which are copied before their rows are needed one after the
- * other. The last columns of a copy's row are nobody's: rows a power of two apart would push one another out of the cache.
+ * Operands that lie across: neighbours down the rows, whole lines of which are copied before their rows are needed one
+ * after the other. The last columns of a copy's row are nobody's: rows a power of two apart would push one another out
+ * of the cache.
  */
 #define ROWS_AHEAD 16
 #define APART      16
@@ -66,21 +68,9 @@ static void open_rows(tn__printer *p, const char *first, const char *end)
     }
     tn__line(p, "for (tn_i64 r0 = %s; r0 < %s; r0 += %d) {", first, end, ROWS_AHEAD);
     tn__line(p, "const tn_i64 r1 = r0 + %d < %s ? r0 + %d : %s;", ROWS_AHEAD, end, ROWS_AHEAD, end);
-    for (int i = 0; i < n->access_count; i++) {
-        tn__access *a = &n->access[i];
-        if (!lies_across(n, a))
-            continue;
-        tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, most_columns(n) + APART, i, ROWS_AHEAD);
-        tn__line(p, "for (tn_i64 x%d = l0; x%d < l1; x%d++)", c, c, c);
-        tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", row, row, row);
-        tn__emit_indent(p);
-        tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - l0] = p%d[", i, row, c, i);
-        p->vector_loop = row;
-        tn__print_position(p, a);
-        p->vector_loop = c;
-        tn__text_add(p->text, "];\n");
-        a->staged = true;
-    }
+    for (int i = 0; i < n->access_count; i++)
+        if (lies_across(n, &n->access[i]))
+            tn__c_stage(p, i, row, c, 'l', ROWS_AHEAD, most_columns(n) + APART);
     tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
     tn__emit_decode(p, n->reduced, "r");
     snprintf(p->column, sizeof p->column, "x%d - l0", c);
@@ -108,7 +98,11 @@ static void each_column(tn__printer *p)
 /* A strip of each row's columns, or of the results' where `rows`; false: nothing needs one. */
 static bool open_columns(tn__printer *p, tn__c_strip *strip, bool rows, int level)
 {
-    *strip = (tn__c_strip){.loop = p->vector_loop, .first = "l0", .end = "l1", .size = most_columns(p->nest), .rows = rows,
+    *strip = (tn__c_strip){.loop = p->vector_loop,
+                           .first = "l0",
+                           .end = "l1",
+                           .size = most_columns(p->nest),
+                           .rows = rows,
                            .level = level};
     bool strips = tn__c_has_strip(p, strip->loop, rows, level);
     if (strips)
@@ -136,7 +130,7 @@ static void few_sums(tn__printer *p, int level)
         tn__emit_scope(p);
         tn__emit_element(p, level);
         TN__EACH_PLAIN(p, r, level)
-            tn__line(p, "sum%d_%d = %s(sum%d_%d, v%d);", r, x, tn__emit_function(p, r), r, x, p->nest->reduction[r].arg);
+        tn__line(p, "sum%d_%d = %s(sum%d_%d, v%d);", r, x, tn__emit_function(p, r), r, x, p->nest->reduction[r].arg);
         tn__line(p, "}");
     }
     p->literal = false;
@@ -221,8 +215,8 @@ static void column_positions(tn__printer *p, int r, const char *first, const cha
     each_column(p);
     tn__emit_scope(p);
     tn__emit_need(p, arg);
-    tn__line(p, "if (%s(best%d[x%d - l0], v%d)) { best%d[x%d - l0] = v%d; a%d[x%d - l0] = r; }", tn__emit_function(p, r), r, c,
-             arg, r, c, arg, r, c);
+    tn__line(p, "if (%s(best%d[x%d - l0], v%d)) { best%d[x%d - l0] = v%d; a%d[x%d - l0] = r; }",
+             tn__emit_function(p, r), r, c, arg, r, c, arg, r, c);
     tn__line(p, "}");
     close_rows(p);
 }
@@ -310,8 +304,8 @@ static void column_pieces(tn__printer *p)
     int c = p->vector_loop;
     segments(p);
     tn__line(p, "const tn_i64 segment = item / blocks %% segments, row = item / blocks / segments;");
-    tn__line(p, "const tn_i64 b = segment * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK,
-             TN__REDUCE_OUTER_BLOCK);
+    tn__line(p, "const tn_i64 b = segment * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_OUTER_BLOCK,
+             TN__REDUCE_OUTER_BLOCK, TN__REDUCE_OUTER_BLOCK);
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
     tn__emit_decode(p, outer_loops(p), "row");
     declare_results(p);
@@ -350,11 +344,12 @@ static void column_results(tn__printer *p)
     tn__line(p, "const tn_i64 piece = (row * segments + segment) * n[%d];", TN__EXTENT(c));
     each_column(p);
     TN__EACH_PLAIN(p, r, 0)
-        tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c, n->piece[r][0],
-             c);
+    tn__line(p, "a%d[x%d - l0] = %s(a%d[x%d - l0], p%d[piece + x%d]);", r, c, tn__emit_function(p, r), r, c,
+             n->piece[r][0], c);
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
-            tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0], c);
+            tn__line(p, "if (%s(best%d[x%d - l0], p%d[piece + x%d])) {", tn__emit_function(p, r), r, c, n->piece[r][0],
+                     c);
             tn__line(p, "best%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][0], c);
             tn__line(p, "a%d[x%d - l0] = p%d[piece + x%d];", r, c, n->piece[r][1], c);
             tn__line(p, "}");

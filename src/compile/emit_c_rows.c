@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows in C: nests whose last loop is reduced. An item is a row; passes over it accumulate in lanes (device/order.h). In two steps,
- * an item of the first is a block of a row.
+ * Rows in C: nests whose last loop is reduced. An item is a row; passes over it accumulate in lanes (device/order.h).
+ * In two steps, an item of the first is a block of a row.
  */
 #include "compile/emit_c.h"
 
@@ -53,7 +53,8 @@ static void halve(tn__printer *p, int level, const char *lanes, int count)
         tn__line(p, "TN_LANES");
         tn__line(p, "for (int j = 0; j < %d; j++) {", h);
         TN__EACH_PLAIN(p, r, level)
-            tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + %d]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r, h);
+            tn__line(p, "%s%d[j] = %s(%s%d[j], %s%d[j + %d]);", lanes, r, tn__emit_function(p, r), lanes, r, lanes, r,
+                     h);
         tn__line(p, "}");
     }
 }
@@ -202,7 +203,8 @@ static void each_element(tn__printer *p, int reduction)
     tn__emit_need(p, p->nest->reduction[reduction].arg);
 }
 
-/* Of the elements numbered from `first` up to `end`: some are looked at together, and again if one of them is the best so far. */
+/* Of the elements numbered from `first` up to `end`: some are looked at together, and again if one of them is the best
+ * so far. */
 static void row_positions(tn__printer *p, int level, const char *first, const char *end)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -313,8 +315,8 @@ static void row_blocks(tn__printer *p)
     tn__nest *n = p->nest;
     tn__emit_extent(p);
     tn__line(p, "const tn_i64 blocks = (R + %d) / %d, row = item / blocks;", TN__REDUCE_BLOCK - 1, TN__REDUCE_BLOCK);
-    tn__line(p, "const tn_i64 b = item %% blocks * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK, TN__REDUCE_BLOCK,
-             TN__REDUCE_BLOCK);
+    tn__line(p, "const tn_i64 b = item %% blocks * %d, e = b + %d < R ? b + %d : R;", TN__REDUCE_BLOCK,
+             TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
     tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "row");
     tn__emit_hoist_pass(p, 0, n->reduced);
     if (tn__nest_reductions(n, 0, false)) {

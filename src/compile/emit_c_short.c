@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise loops in C over short rows, of 3 colours or 10 classes: one loop runs through several rows. What lies in one piece is read
- * and written where it is; of the rest, a row for all or a number a row, the elements of these rows are copied side by side first.
+ * Elementwise loops in C over short rows, of 3 colours or 10 classes: one loop runs through several rows. What lies in
+ * one piece is read and written where it is; of the rest, a row for all or a number a row, the elements of these rows
+ * are copied side by side first.
  */
 #include "compile/emit_c.h"
 
@@ -88,8 +89,8 @@ static void place(tn__printer *p, bool of_round)
             continue;
         }
         tn__emit_indent(p);
-        tn__text_addf(p->text, "%sstruct { %s e[1 << 28]; } *const c%d = (void *)&p%d[", a->kind == TN__ACCESS_LOAD ? "const " : "",
-                      type, i, i);
+        tn__text_addf(p->text, "%sstruct { %s e[1 << 28]; } *const c%d = (void *)&p%d[",
+                      a->kind == TN__ACCESS_LOAD ? "const " : "", type, i, i);
         tn__print_position(p, a);
         tn__text_add(p->text, "];\n");
     }
@@ -103,7 +104,8 @@ void tn__c_emit_short(tn__printer *p)
     p->vector_loop = last;
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
     tn__line(p, "const tn_i64 s0 = item %% n[%d] * n[%d];", stretches, stretches + 1);
-    tn__line(p, "const tn_i64 s1 = s0 + n[%d] < n[%d] ? s0 + n[%d] : n[%d];", stretches + 1, TN__EXTENT(row), stretches + 1, TN__EXTENT(row));
+    tn__line(p, "const tn_i64 s1 = s0 + n[%d] < n[%d] ? s0 + n[%d] : n[%d];", stretches + 1, TN__EXTENT(row),
+             stretches + 1, TN__EXTENT(row));
     tn__line(p, "const tn_i64 length = n[%d], many = %d / length;", TN__EXTENT(last), TOGETHER);
     if (tn__nest_loops(n) & ~inner) {
         tn__line(p, "const tn_i64 rest = item / n[%d];", stretches);

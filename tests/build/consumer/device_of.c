@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What both languages must understand alike, as strict C11 and as C++: tn_device_of of every kind, by one header alone. */
+/* What both languages must understand alike, as strict C11 and as C++: tn_device_of of every kind, by one header
+ * alone. */
 #include <tanso/device.h>
 
 #define ON(type) \
