@@ -292,8 +292,8 @@ static bool drop_idle(tn__device *device)
     return dropped;
 }
 
-/* A child by fork has none of the other threads: what they were building is not there and never will be, and their locks
- * are nobody's. Fork waits for the table, which is never locked for long, not for what is being built. */
+/* A child by fork has none of the other threads: what they were building is not there and never will be, and their
+ * locks are nobody's. Fork waits for the table, which is never locked for long, not for what is being built. */
 static void hold_table(void) { pthread_mutex_lock(&lock); }
 
 static void let_table_go(void) { pthread_mutex_unlock(&lock); }
