@@ -49,11 +49,6 @@ TN_FN void tn_narrow_f16(tn_f16 *to, const tn_f32 *from, tn_i64 n)
 {
     TN__EIGHT(to, from, n, tn__short8, __builtin_ia32_vcvtps2ph256(*(const tn__float8 *)(from + i), 0), tn_f32_to_f16);
 }
-TN_FN void tn_widen_bf16(tn_f32 *to, const tn_bf16 *from, tn_i64 n)
-{
-    TN_INDEPENDENT
-    for (tn_i64 i = 0; i < n; i++) to[i] = tn_bf16_to_f32(from[i]);
-}
 TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
 {
     TN_INDEPENDENT

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strips in C: of what a loop through neighbours reads as float16 or bfloat16, a strip is widened ahead of it, into
- * memory that stays in the nearest cache; what it writes as such is narrowed behind it; and random numbers are made
+ * Strips in C: of what a loop through neighbours reads as float16, a strip is widened ahead of it, into memory that
+ * stays in the nearest cache; what it writes as float16 or bfloat16 is narrowed behind it; and random numbers are made
  * ahead, by blocks of the generator.
  */
 #include "compile/emit_c.h"
@@ -15,10 +15,12 @@ static bool neighbours(const tn__nest *n, const tn__access *a, int loop)
     return (a->stride[loop] == 1 || a->staged) && n->extent[loop] >= SHORTEST;
 }
 
+/* Loads of bfloat16 are shifts, which need no strip. */
 static bool is_wide(const tn__nest *n, const tn__access *a, int loop)
 {
-    return a->kind != TN__ACCESS_INDEX && tn__dtypes[a->dtype].compute != a->dtype && a->operand >= 0 && !a->gathered &&
-           !a->raw && neighbours(n, a, loop);
+    bool converts = a->dtype == TN_FLOAT16 || (a->dtype == TN_BFLOAT16 && a->kind == TN__ACCESS_STORE);
+    return a->kind != TN__ACCESS_INDEX && converts && a->operand >= 0 && !a->gathered && !a->raw &&
+           neighbours(n, a, loop);
 }
 
 static bool is_made(const tn__nest *n, const tn__expr *e, int loop)
