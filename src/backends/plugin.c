@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads the CUDA backend from libtanso-cuda.so: in the folder $TANSO_PLUGIN_DIR names, else beside the object that holds
- * this code. Where it cannot be had, the reason is kept for whoever asks.
+ * Loads the CUDA backend from libtanso-cuda.so: in the folder $TANSO_PLUGIN_DIR names, else beside the object that
+ * holds this code. Where it cannot be had, the reason is kept for whoever asks.
  */
 #include "backends/plugin.h"
 
@@ -90,7 +90,8 @@ static void load(void)
     else if (plugin == NULL && own_folder(folder, sizeof folder))
         plugin = load_from(folder);
     else if (plugin == NULL)
-        snprintf(why_absent, sizeof why_absent, "the folder of the CUDA plug-in is unknown: set TANSO_PLUGIN_DIR to it");
+        snprintf(why_absent, sizeof why_absent,
+                 "the folder of the CUDA plug-in is unknown: set TANSO_PLUGIN_DIR to it");
     backend = plugin ? plugin->backend : NULL;
 }
 

@@ -20,8 +20,9 @@
 extern char **environ;
 
 /*
- * The same bits as the reference evaluator's: no contraction, no reassociation, wrap-around integers. Whole vector registers:
- * gcc's own choice of half of them made exp(-x^2 / 2) 1.3 times and sigmoid 1.5 times as slow on an AVX-512 Xeon.
+ * The same bits as the reference evaluator's: no contraction, no reassociation, wrap-around integers. Whole vector
+ * registers: gcc's own choice of half of them made exp(-x^2 / 2) 1.3 times and sigmoid 1.5 times as slow on an AVX-512
+ * Xeon.
  */
 static const char *const flags[] = {
 #if defined(__x86_64__)
@@ -33,8 +34,8 @@ static const char *const flags[] = {
 #define FLAG_COUNT  (sizeof(flags) / sizeof(*flags))
 
 /*
- * The compiler takes the machine as it is; this process may see less of it, as under valgrind, which runs the process on a processor
- * of its own without AVX-512. Writes the flags that take away what is not there, and returns how many.
+ * The compiler takes the machine as it is; this process may see less of it, as under valgrind, which runs the process
+ * on a processor of its own without AVX-512. Writes the flags that take away what is not there, and returns how many.
  */
 enum { MOST_ABSENT = 8 };
 static size_t absent_features(const char *absent[MOST_ABSENT])
@@ -58,12 +59,14 @@ static size_t absent_features(const char *absent[MOST_ABSENT])
 }
 
 /*
- * What of gcc's optimizations pays for itself in these kernels: -O3's vectoriser, and moving loads of extents and strides, and
- * choices by what does not vary, out of loops. Kernels run as fast as with -O3 and compile in a third of the time (0.6 s of one core instead of 1.8 for 80 kB).
- * Clang, which does not know these flags, is asked again in its own words.
+ * What of gcc's optimizations pays for itself in these kernels: -O3's vectoriser, and moving loads of extents and
+ * strides, and choices by what does not vary, out of loops. Kernels run as fast as with -O3 and compile in a third of
+ * the time (0.6 s of one core instead of 1.8 for 80 kB). Clang, which does not know these flags, is asked again in its
+ * own words.
  */
 static const char *const levels[][6] = {
-    {"-O1", "-ftree-pre", "-fstrict-aliasing", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic", "-funswitch-loops"},
+    {"-O1", "-ftree-pre", "-fstrict-aliasing", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic",
+     "-funswitch-loops"},
     {"-O3"},
 };
 #define LEVEL_COUNT (sizeof(levels) / sizeof(*levels))
@@ -114,9 +117,10 @@ tn_status tn__compiler_find(tn__compiler *compiler)
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (find_program(names[i], compiler->path))
             return TN_OK;
-    return tn__fail(TN_ERR_COMPILE, "kernels",
-                    "no C compiler found: neither cc, gcc nor clang is on PATH; install one (package gcc) or name one in "
-                    "TANSO_CC");
+    return tn__fail(
+        TN_ERR_COMPILE, "kernels",
+        "no C compiler found: neither cc, gcc nor clang is on PATH; install one (package gcc) or name one in "
+        "TANSO_CC");
 }
 
 void tn__compiler_identity(const tn__compiler *compiler, tn__text *text)
@@ -132,7 +136,8 @@ void tn__compiler_identity(const tn__compiler *compiler, tn__text *text)
     for (size_t i = 0; i < FLAG_COUNT; i++)
         tn__text_addf(text, "%s ", flags[i]);
     for (size_t i = 0; i < LEVEL_COUNT * LEVEL_FLAGS; i++)
-        tn__text_addf(text, "%s ", levels[i / LEVEL_FLAGS][i % LEVEL_FLAGS] ? levels[i / LEVEL_FLAGS][i % LEVEL_FLAGS] : "");
+        tn__text_addf(text, "%s ",
+                      levels[i / LEVEL_FLAGS][i % LEVEL_FLAGS] ? levels[i / LEVEL_FLAGS][i % LEVEL_FLAGS] : "");
     tn__processor_identity(text);
 }
 

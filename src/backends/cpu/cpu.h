@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the CPU backend: a loaded program is a list of steps, each with the function that runs it and what could be worked
- * out beforehand. Nothing in it changes while it runs, so several threads may run one executable at once.
+ * Inside the CPU backend: a loaded program is a list of steps, each with the function that runs it and what could be
+ * worked out beforehand. Nothing in it changes while it runs, so several threads may run one executable at once.
  */
 #ifndef TN_BACKENDS_CPU_CPU_H
 #define TN_BACKENDS_CPU_CPU_H
@@ -49,7 +49,8 @@ static inline char *tn__cpu_address(const tn__operand *operand, size_t itemsize,
 }
 /* Addresses of a step's first `count` operands. */
 void tn__cpu_addresses(const tn__cpu_step *step, int count, void *const *buffers, char **address);
-/* Copies operand 1 of a space to operand 0, converting; size: bytes of an element where both are of one dtype, else 0. */
+/* Copies operand 1 of a space to operand 0, converting; size: bytes of an element where both are of one dtype, else
+ * 0. */
 void tn__cpu_move(const tn__cpu_space *space, tn__cpu_cast cast, int64_t size, char *const *base);
 /* TN_ERR_UNSUPPORTED: there is no such operation in the step's compute dtype. */
 tn_status tn__cpu_no_such_operation(const tn__cpu_step *step);

@@ -56,7 +56,8 @@ size_t tn__fft_plan_bytes(int64_t n, bool real, tn_dtype dtype)
 {
     tn__fft_plan plan;
     choose(n, real, &plan);
-    int64_t numbers = (plan.length == plan.n ? plan.n : 2 * plan.length + plan.n) + (plan.whole == 2 * plan.n ? plan.n : 0);
+    int64_t numbers =
+        (plan.length == plan.n ? plan.n : 2 * plan.length + plan.n) + (plan.whole == 2 * plan.n ? plan.n : 0);
     return sizeof plan + (size_t)numbers * tn_dtype_size(dtype);
 }
 
@@ -71,5 +72,8 @@ const tn__library_functions *tn__fft_functions(int op)
     static const tn__library_functions whole = {{[TN_COMPLEX64] = fft_f32, [TN_COMPLEX128] = fft_f64}, ""};
     static const tn__library_functions from_real = {{[TN_FLOAT32] = rfft_f32, [TN_FLOAT64] = rfft_f64}, ""};
     static const tn__library_functions to_real = {{[TN_COMPLEX64] = irfft_f32, [TN_COMPLEX128] = irfft_f64}, ""};
-    return op == TN__CPU_OP_FFT ? &whole : op == TN__CPU_OP_RFFT ? &from_real : op == TN__CPU_OP_IRFFT ? &to_real : NULL;
+    return op == TN__CPU_OP_FFT     ? &whole
+           : op == TN__CPU_OP_RFFT  ? &from_real
+           : op == TN__CPU_OP_IRFFT ? &to_real
+                                    : NULL;
 }

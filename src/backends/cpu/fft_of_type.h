@@ -2,9 +2,9 @@
 /*
  * Fourier transforms for one type of floats; included once for each. The includer defines T and SUFFIX.
  *
- * A transform goes factor by factor (Stockham's algorithm: each pass sorts by itself, from one buffer to another; see C. Van
- * Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, 1.7). Lengths with a large prime factor become a
- * convolution with a chirp (L. Bluestein, 1970), whose length is a power of 2.
+ * A transform goes factor by factor (Stockham's algorithm: each pass sorts by itself, from one buffer to another; see
+ * C. Van Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, 1.7). Lengths with a large prime factor
+ * become a convolution with a chirp (L. Bluestein, 1970), whose length is a power of 2.
  */
 #define NAME_(a, b) a##_##b
 #define NAME2(a, b) NAME_(a, b)
@@ -26,8 +26,8 @@ static inline C NAME(turned)(C a) { return (C){a.im, -a.re}; } /* times -i */
 #define scaled NAME(scaled)
 #define turned NAME(turned)
 
-/* One pass: n numbers still to transform in each of s interleaved sequences, factor r, m = n / r; w: roots of the whole length,
- * of which every s-th is one of n's. */
+/* One pass: n numbers still to transform in each of s interleaved sequences, factor r, m = n / r; w: roots of the whole
+ * length, of which every s-th is one of n's. */
 #define PASS(name) static void NAME(name)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w)
 #define IN(j)      x[q + s * (p + (j) * m)]
 #define OUT(r, k)  y[q + s * ((r) * p + (k))]
@@ -93,10 +93,12 @@ PASS(pass5)
     }
 }
 
-/* Any odd factor r, by its definition: of sums and differences of inputs that lie the same way from the ends, so that each output
- * and its counterpart are a sum of cosines and one of sines. A few sequences at a time; `step`: the whole length over r. */
+/* Any odd factor r, by its definition: of sums and differences of inputs that lie the same way from the ends, so that
+ * each output and its counterpart are a sum of cosines and one of sines. A few sequences at a time; `step`: the whole
+ * length over r. */
 #define BATCH 16
-static void NAME(pass_any)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w, int r, int64_t step)
+static void NAME(pass_any)(C *restrict y, const C *restrict x, int64_t m, int64_t s, const C *restrict w, int r,
+                           int64_t step)
 {
     T even[2][LARGEST_FACTOR / 2 + 1][BATCH], odd[2][LARGEST_FACTOR / 2 + 1][BATCH];
     int half = r / 2;
@@ -266,8 +268,8 @@ static const C *NAME(halves)(const tn__fft_plan *plan)
     return w + plan->length + (plan->length == plan->n ? 0 : plan->n + plan->length);
 }
 
-/* Neighbours as real and imaginary parts: z = even + i odd elements, whose transforms are told apart by their symmetry. An odd
- * number of elements as complex numbers. */
+/* Neighbours as real and imaginary parts: z = even + i odd elements, whose transforms are told apart by their symmetry.
+ * An odd number of elements as complex numbers. */
 static int NAME(rfft)(tn__library *l, char *const *p, tn__carver *carver)
 {
     const tn__fft_plan *plan = l->plan;

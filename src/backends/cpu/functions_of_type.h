@@ -2,7 +2,8 @@
 /*
  * The functions of ops.def for one compute dtype; included once for each. The includer defines
  *     T, SUFFIX         the C type and the suffix of its scalar functions
- *     SELECT_<TYPES>    the arguments or nothing, for each set of dtypes of ops.def; SELECT_COMPLEX, for its rows of complex numbers
+ *     SELECT_<TYPES>    the arguments or nothing, for each set of dtypes of ops.def; SELECT_COMPLEX, for its rows of
+ *                       complex numbers
  * and gets tn__cpu_functions_<SUFFIX>.
  */
 #define F(function)        TN__JOIN(tns_##function##_, SUFFIX)
@@ -11,7 +12,9 @@
 #define RESULT_TYPE_BOOL   tn_b8
 #define RESULT_TYPE_INT64  T
 
-/* ---- maps: a contiguous loop that vectorises, and a strided one. In place is allowed: same element, same index. ---- */
+/* ---- maps ---- */
+
+/* A contiguous loop that vectorises, and a strided one. In place is allowed: same element, same index. */
 #define LOAD(k, type, step) (*(const type *)(p[k] + i * (int64_t)(step)))
 #define MAP_LOOPS(OUT, EXPR, CONTIGUOUS, NEAR, FAR) \
     if (CONTIGUOUS) { \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectors of AVX2 with FMA under the names that the templates of matrix products use; isa_end.h takes the names back. */
+/* Vectors of AVX2 with FMA under the names that the templates of matrix products use; isa_end.h takes the names
+ * back. */
 #define TARGET            __attribute__((target("avx2,fma")))
 #define ISA(name)         name##_avx2
 #define V                 __m256

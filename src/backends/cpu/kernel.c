@@ -39,8 +39,8 @@ static tn_status kernel_fault(const tn__step *step, const int64_t *fault)
     const tn__operand *operand = &step->operand[fault[0] - 1];
     long long extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
     return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel,
-                    "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld", (long long)fault[1],
-                    extent, -extent, extent - 1);
+                    "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld",
+                    (long long)fault[1], extent, -extent, extent - 1);
 }
 
 static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)

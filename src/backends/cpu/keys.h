@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys: unsigned numbers in the order of the elements, as macros over the element's bits u of the unsigned type U. NaN comes last, zeros of
- * either sign are equal. INF: the bits of a float dtype's infinity.
+ * Keys: unsigned numbers in the order of the elements, as macros over the element's bits u of the unsigned type U. NaN
+ * comes last, zeros of either sign are equal. INF: the bits of a float dtype's infinity.
  */
 #ifndef TN_BACKENDS_CPU_KEYS_H
 #define TN_BACKENDS_CPU_KEYS_H
@@ -9,7 +9,8 @@
 #define SIGN(U) ((U)((U)1 << (8 * sizeof(U) - 1)))
 #define KEY_UNSIGNED(U, u, INF) (u)
 #define KEY_SIGNED(U, u, INF)   ((U)((u) ^ SIGN(U)))
-/* Branches would go either way by chance: all bits as the highest one, which tells what is below zero, and what exceeds infinity. */
+/* Branches would go either way by chance: all bits as the highest one, which tells what is below zero, and what exceeds
+ * infinity. */
 #define TOP(U, x) ((U)((U)0 - (U)((U)(x) >> (8 * sizeof(U) - 1))))
 #define SIZE(U, u) ((U)((u) & (U)~SIGN(U)))
 #define NAN_MASK(U, u, INF) TOP(U, (U)(INF) - SIZE(U, u))

@@ -4,8 +4,8 @@
  *     T, R      the type of elements, and of their parts
  *     P         LAPACK's letter: s, d, c or z
  *     COMPLEX   0 or 1
- * and gets P##_solve and so on, functions as library.h wants them. Matrices pass to LAPACK in Fortran's order. The drivers
- * are NumPy's (numpy/linalg/umath_linalg.cpp), so that signs and orders agree with it.
+ * and gets P##_solve and so on, functions as library.h wants them. Matrices pass to LAPACK in Fortran's order. The
+ * drivers are NumPy's (numpy/linalg/umath_linalg.cpp), so that signs and orders agree with it.
  */
 #define JOIN_(a, b)   a##b
 #define JOIN(a, b)    JOIN_(a, b)
@@ -23,20 +23,20 @@ void LAPACK(potrf)(const char *uplo, const int *n, T *a, const int *lda, int *in
 void LAPACK(gesv)(const int *n, const int *nrhs, T *a, const int *lda, int *pivot, T *b, const int *ldb, int *info);
 void LAPACK(getrf)(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info);
 void LAPACK(geqrf)(const int *m, const int *n, T *a, const int *lda, T *tau, T *work, const int *lwork, int *info);
-void UNITARY(gqr)(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work, const int *lwork,
-                  int *info);
-void LAPACK(gesdd)(const char *jobz, const int *m, const int *n, T *a, const int *lda, R *s, T *u, const int *ldu, T *vt,
-                   const int *ldvt, T *work, const int *lwork RWORK(R *rwork), int *iwork, int *info);
+void UNITARY(gqr)(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work,
+                  const int *lwork, int *info);
+void LAPACK(gesdd)(const char *jobz, const int *m, const int *n, T *a, const int *lda, R *s, T *u, const int *ldu,
+                   T *vt, const int *ldvt, T *work, const int *lwork RWORK(R *rwork), int *iwork, int *info);
 void LAPACK(gelsd)(const int *m, const int *n, const int *nrhs, T *a, const int *lda, T *b, const int *ldb, R *s,
                    const R *rcond, int *rank, T *work, const int *lwork RWORK(R *rwork), int *iwork, int *info);
 #if COMPLEX
-void LAPACK(heevd)(const char *jobz, const char *uplo, const int *n, T *a, const int *lda, R *w, T *work, const int *lwork,
-                   R *rwork, const int *lrwork, int *iwork, const int *liwork, int *info);
-void LAPACK(geev)(const char *jobvl, const char *jobvr, const int *n, T *a, const int *lda, T *w, T *vl, const int *ldvl,
-                  T *vr, const int *ldvr, T *work, const int *lwork, R *rwork, int *info);
+void LAPACK(heevd)(const char *jobz, const char *uplo, const int *n, T *a, const int *lda, R *w, T *work,
+                   const int *lwork, R *rwork, const int *lrwork, int *iwork, const int *liwork, int *info);
+void LAPACK(geev)(const char *jobvl, const char *jobvr, const int *n, T *a, const int *lda, T *w, T *vl,
+                  const int *ldvl, T *vr, const int *ldvr, T *work, const int *lwork, R *rwork, int *info);
 #else
-void LAPACK(syevd)(const char *jobz, const char *uplo, const int *n, T *a, const int *lda, R *w, T *work, const int *lwork,
-                   int *iwork, const int *liwork, int *info);
+void LAPACK(syevd)(const char *jobz, const char *uplo, const int *n, T *a, const int *lda, R *w, T *work,
+                   const int *lwork, int *iwork, const int *liwork, int *info);
 void LAPACK(geev)(const char *jobvl, const char *jobvr, const int *n, T *a, const int *lda, R *wr, R *wi, T *vl,
                   const int *ldvl, T *vr, const int *ldvr, T *work, const int *lwork, int *info);
 #endif
@@ -177,11 +177,12 @@ static int FUNCTION(slogdet)(tn__library *l, char *const *p, tn__carver *carver)
     return 0;
 }
 
-/* mode: rows of q's columns (m for the complete q), 0 for no q; then r, as many rows. With mode[1], raw: LAPACK's reflectors
- * and factors instead. */
+/* mode: rows of q's columns (m for the complete q), 0 for no q; then r, as many rows. With mode[1], raw: LAPACK's
+ * reflectors and factors instead. */
 static int FUNCTION(qr)(tn__library *l, char *const *p, tn__carver *carver)
 {
-    int m = (int)l->layout[1].rows, n = (int)l->layout[1].columns, k = m < n ? m : n, ld = EXTENT(m), info = 0, query = -1;
+    int m = (int)l->layout[1].rows, n = (int)l->layout[1].columns, k = m < n ? m : n, ld = EXTENT(m), info = 0,
+        query = -1;
     int columns = (int)l->mode[0], wide = columns > n ? columns : n;
     T *a = TAKE(T, (int64_t)m * wide), *q = TAKE(T, (int64_t)m * wide), *tau = TAKE(T, k), *out = (T *)p[0];
     if (!a) {
@@ -227,21 +228,25 @@ static int FUNCTION(qr)(tn__library *l, char *const *p, tn__carver *carver)
 /* mode: 0 values only, 1 reduced, 2 full. u, s, vh. */
 static int FUNCTION(svd)(tn__library *l, char *const *p, tn__carver *carver)
 {
-    int m = (int)l->layout[1].rows, n = (int)l->layout[1].columns, k = m < n ? m : n, ld = EXTENT(m), info = 0, query = -1;
+    int m = (int)l->layout[1].rows, n = (int)l->layout[1].columns, k = m < n ? m : n, ld = EXTENT(m), info = 0,
+        query = -1;
     const char *job = l->mode[0] == 0 ? "N" : l->mode[0] == 1 ? "S" : "A";
     int columns = l->mode[0] == 0 ? 0 : l->mode[0] == 1 ? k : m, rows = l->mode[0] == 0 ? 0 : l->mode[0] == 1 ? k : n;
     int ldvt = EXTENT(rows);
-    T *a = TAKE(T, (int64_t)m * n), *u = TAKE(T, (int64_t)m * columns), *vt = TAKE(T, (int64_t)rows * n), *out = (T *)p[0];
+    T *a = TAKE(T, (int64_t)m * n), *u = TAKE(T, (int64_t)m * columns), *vt = TAKE(T, (int64_t)rows * n),
+      *out = (T *)p[0];
     R *s = TAKE(R, k);
     int *iwork = TAKE(int, 8 * (int64_t)k);
 #if COMPLEX /* LAPACK's bounds for either job, with room for older versions */
     int64_t most = m > n ? m : n, least = k;
-    R *rwork = TAKE(R, least * (5 * least + 7 > 2 * most + 2 * least + 1 ? 5 * least + 7 : 2 * most + 2 * least + 1) + 1);
+    R *rwork =
+        TAKE(R, least * (5 * least + 7 > 2 * most + 2 * least + 1 ? 5 * least + 7 : 2 * most + 2 * least + 1) + 1);
 #endif
     if (!a) {
         T answer = 0;
         if (k)
-            LAPACK(gesdd)(job, &m, &n, NULL, &ld, NULL, NULL, &ld, NULL, &ldvt, &answer, &query RWORK(NULL), NULL, &info);
+            LAPACK(gesdd)(job, &m, &n, NULL, &ld, NULL, NULL, &ld, NULL, &ldvt, &answer, &query RWORK(NULL), NULL,
+                          &info);
         l->work[0] = FUNCTION(workspace)(answer);
     }
     int lwork = (int)l->work[0];
@@ -256,7 +261,8 @@ static int FUNCTION(svd)(tn__library *l, char *const *p, tn__carver *carver)
             if (i < columns)
                 memset(u + (int64_t)i * ld, 0, sizeof(T) * (size_t)m), u[i + (int64_t)i * ld] = 1;
             else
-                memset(vt + (int64_t)(i - columns) * ldvt, 0, sizeof(T) * (size_t)rows), vt[(int64_t)(i - columns) * (ldvt + 1)] = 1;
+                memset(vt + (int64_t)(i - columns) * ldvt, 0, sizeof(T) * (size_t)rows),
+                vt[(int64_t)(i - columns) * (ldvt + 1)] = 1;
     out = FUNCTION(store)(out, u, m, columns, ld);
     out = FUNCTION(store_real)(out, s, k);
     FUNCTION(store)(out, vt, rows, n, ldvt);
@@ -372,7 +378,8 @@ static int FUNCTION(lstsq)(tn__library *l, char *const *p, tn__carver *carver)
         int integers = 0;
         R reals = 0;
         (void)reals;
-        LAPACK(gelsd)(&m, &n, &nrhs, NULL, &lda, NULL, &ldb, NULL, &rcond, &rank, &answer, &query RWORK(&reals), &integers, &info);
+        LAPACK(gelsd)(&m, &n, &nrhs, NULL, &lda, NULL, &ldb, NULL, &rcond, &rank, &answer, &query RWORK(&reals),
+                      &integers, &info);
         l->work[0] = FUNCTION(workspace)(answer) + (int64_t)reals;
         l->work[1] = integers;
     }

@@ -40,8 +40,10 @@ static char *text_of(const tn__launch *l)
 {
     tn__text text = {0};
     tn__text_addf(&text, "#line 1 \"%s\"\n%s\n#line 1 \"the call of %s\"\n", l->name, l->source, l->name);
-    tn__text_addf(&text, "void " ENTRY "(void *const *tn_p, const long long *tn_n, const unsigned long long *tn_s, long long "
-                         "tn_begin, long long tn_end, long long *tn_fault)\n{\n    %s(", l->name);
+    tn__text_addf(&text,
+                  "void " ENTRY "(void *const *tn_p, const long long *tn_n, const unsigned long long *tn_s, long long "
+                  "tn_begin, long long tn_end, long long *tn_fault)\n{\n    %s(",
+                  l->name);
     for (int k = 0; k < l->count; k++) {
         static const char *const types[TN_DTYPE_COUNT] = {
             [TN_BOOL] = "_Bool",           [TN_INT8] = "signed char",      [TN_INT16] = "short",

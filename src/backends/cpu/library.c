@@ -58,11 +58,12 @@ static tn__matrix_layout layout_of(const tn__operand *o)
 {
     int64_t size = tn__dtypes[o->dtype].size;
     bool matrix = o->ndim > 1;
-    return (tn__matrix_layout){matrix ? o->dim[o->ndim - 2] : 1, o->dim[o->ndim - 1], matrix ? o->stride[o->ndim - 2] * size : 0,
-                               o->stride[o->ndim - 1] * size};
+    return (tn__matrix_layout){matrix ? o->dim[o->ndim - 2] : 1, o->dim[o->ndim - 1],
+                               matrix ? o->stride[o->ndim - 2] * size : 0, o->stride[o->ndim - 1] * size};
 }
 
-/* The table of an operation's functions; *rows: they are of the last axis alone, Fourier transforms. NULL: this build has none. */
+/* The table of an operation's functions; *rows: they are of the last axis alone, Fourier transforms. NULL: this build
+ * has none. */
 static const tn__library_functions *functions_of(int op, bool *rows)
 {
     const tn__library_functions *functions = tn__fft_functions(op);
@@ -120,9 +121,10 @@ tn_status tn__cpu_prepare_library(tn__cpu_step *step)
     bool rows;
     const tn__library_functions *functions = functions_of(s->op, &rows);
     if (!functions)
-        return tn__fail(TN_ERR_UNSUPPORTED, tn__cpu_ops[s->op].name,
-                        "needs LAPACK, which this build has not: install the package libopenblas-dev (or liblapack-dev) and "
-                        "build again");
+        return tn__fail(
+            TN_ERR_UNSUPPORTED, tn__cpu_ops[s->op].name,
+            "needs LAPACK, which this build has not: install the package libopenblas-dev (or liblapack-dev) and "
+            "build again");
     if (!functions->of[s->compute])
         return tn__cpu_no_such_operation(step);
     tn__library *library = library_new(s, rows);

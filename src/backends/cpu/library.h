@@ -2,8 +2,8 @@
 /*
  * Steps of libraries: a function of one matrix (or row) of each operand, called for each place of the leading axes.
  *
- * A function is called once without memory: then it only asks for the scratch memory it needs, workspaces included, with
- * tn__carve; later calls get memory, and the same requests give pointers into it.
+ * A function is called once without memory: then it only asks for the scratch memory it needs, workspaces included,
+ * with tn__carve; later calls get memory, and the same requests give pointers into it.
  */
 #ifndef TN_BACKENDS_CPU_LIBRARY_H
 #define TN_BACKENDS_CPU_LIBRARY_H

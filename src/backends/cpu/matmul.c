@@ -17,7 +17,8 @@ static tn__simd simd_here(void)
     if (wanted && strcmp(wanted, "off") == 0)
         return TN__SIMD_NONE;
     if (wanted && *wanted && strcmp(wanted, "avx2") != 0)
-        tn__log(TN__LOG_WARN, "cpu", "TANSO_SIMD: expected avx2 or off; got '%s': going on with the widest vectors", wanted);
+        tn__log(TN__LOG_WARN, "cpu", "TANSO_SIMD: expected avx2 or off; got '%s': going on with the widest vectors",
+                wanted);
     if (__builtin_cpu_supports("avx512f") && !(wanted && strcmp(wanted, "avx2") == 0))
         return TN__SIMD_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))

@@ -45,17 +45,19 @@ typedef struct tn__matmul_product {
 void tn__matmul_describe(const tn__cpu_step *step, tn__matmul *matmul);
 tn__matmul_factor tn__matmul_alpha(const tn__cpu_step *step, const uint64_t *scalars);
 
-/* The widest vectors that products, and networks that sort, use: those of the processor, or narrower ones by TANSO_SIMD (avx2, off). */
+/* The widest vectors that products, and networks that sort, use: those of the processor, or narrower ones by TANSO_SIMD
+ * (avx2, off). */
 typedef enum tn__simd { TN__SIMD_UNKNOWN, TN__SIMD_NONE, TN__SIMD_AVX2, TN__SIMD_AVX512 } tn__simd;
 tn__simd tn__matmul_simd(void);
 
 /* By oneDNN or CBLAS where one is built in and fits, else by plain loops. */
 tn_status tn__matmul_prepare_library(tn__cpu_step *step);
-/* float32 by register tiles: whether they are the fastest for such a product (its places and alpha are not looked at), and
- * doing it. */
+/* float32 by register tiles: whether they are the fastest for such a product (its places and alpha are not looked at),
+ * and doing it. */
 bool tn__matmul_tile_suits(const tn__matmul_product *p);
 bool tn__matmul_tile(const tn__matmul_product *p);
-/* float32 by tiles of packed operands, for large products: whether they are faster than oneDNN, or at least than plain loops. */
+/* float32 by tiles of packed operands, for large products: whether they are faster than oneDNN, or at least than plain
+ * loops. */
 bool tn__matmul_packed_suits(const tn__matmul_product *p);
 bool tn__matmul_packed_can(const tn__matmul_product *p);
 int tn__matmul_packed_team(const tn__matmul_product *p); /* threads that it is worth */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products by a library: float32 by oneDNN's sgemm, else CBLAS's; float64 by CBLAS's dgemm; float16 and bfloat16
- * converted to float32. float32 products that tiles of our own multiply faster, or that no library does, go the same way. An
- * operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else through scratch.
+ * converted to float32. float32 products that tiles of our own multiply faster, or that no library does, go the same
+ * way. An operand goes in where it lies if its strides are a row-major matrix's or a transpose's, else through scratch.
  *
- * oneDNN's sgemm and its matmul primitive run the same code; without a primitive to look up and arguments to set, sgemm is
- * the faster by 3-15 % on 100x784x1000, 784x100x1000 and 1024x1024x1024, and takes alpha, beta and leading dimensions.
+ * oneDNN's sgemm and its matmul primitive run the same code; without a primitive to look up and arguments to set, sgemm
+ * is the faster by 3-15 % on 100x784x1000, 784x100x1000 and 1024x1024x1024, and takes alpha, beta and leading
+ * dimensions.
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -46,9 +47,9 @@ static bool multiply_f64(const tn__matmul_product *p)
 
 #if defined(TN_HAVE_DNNL)
 /*
- * oneDNN multiplies blocks of the result, each in one thread. The cut depends on the extents alone, so that the number of
- * threads changes no bit. On 2 cores the threads share 100x784x1000 in 583 us so, and in 654 us by oneDNN's own cut; its
- * transpose's product, 784x100x1000, in 588 and 812 us, 100x1000x10 in 21 and 25 us.
+ * oneDNN multiplies blocks of the result, each in one thread. The cut depends on the extents alone, so that the number
+ * of threads changes no bit. On 2 cores the threads share 100x784x1000 in 583 us so, and in 654 us by oneDNN's own cut;
+ * its transpose's product, 784x100x1000, in 588 and 812 us, 100x1000x10 in 21 and 25 us.
  */
 #define BLOCKS          4    /* each way */
 #define LEAST_ROWS      24   /* of a block */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large float32 products by tiles of packed operands (after Goto and van de Geijn, Anatomy of high-performance matrix
- * multiplication, 2008): a is packed once, in blocks of a tile's rows; b in panels of two vectors, each by the thread that
- * multiplies it, into memory that stays in that thread's second-level cache.
+ * multiplication, 2008): a is packed once, in blocks of a tile's rows; b in panels of two vectors, each by the thread
+ * that multiplies it, into memory that stays in that thread's second-level cache.
  *
- * Each element is one sum in the order of k over each stretch of DEEPEST; stretches are added up in the result. Neither the
- * number of threads nor the height and width of tiles changes a bit, so both may follow the extents and the machine.
+ * Each element is one sum in the order of k over each stretch of DEEPEST; stretches are added up in the result. Neither
+ * the number of threads nor the height and width of tiles changes a bit, so both may follow the extents and the
+ * machine.
  */
 #include "backends/cpu/matmul.h"
 
@@ -102,7 +103,8 @@ static const float *element(const tn__matmul_matrix *matrix, int64_t row, int64_
 }
 
 /* `count` neighbouring rows of a, or columns of b, k elements of each; `apart`: those lie ld apart, not the rows. */
-static void pack(const stretch *s, const float *from, int64_t ld, bool apart, int64_t count, int64_t k, float *to, int64_t step)
+static void pack(const stretch *s, const float *from, int64_t ld, bool apart, int64_t count, int64_t k, float *to,
+                 int64_t step)
 {
     (apart ? s->isa->pack_columns : s->isa->pack_rows)(from, ld, count, k, to, step);
 }
@@ -120,7 +122,8 @@ static void pack_panel(const stretch *s, int64_t number, float *panel)
              least(columns - j, width), s->k, panel + j, step);
 }
 
-/* Blocks of rows of a. Of a transpose, some rows of all the blocks and then the next: as they lie one behind the other. */
+/* Blocks of rows of a. Of a transpose, some rows of all the blocks and then the next: as they lie one behind the
+ * other. */
 static void pack_part(void *context, int64_t begin, int64_t end)
 {
     const stretch *s = context;
@@ -153,14 +156,22 @@ static void ask_for(tn__packed_tile *t, int64_t rows, const float *next, int64_t
     ask(t, 4, t->out, 0, left, &left);
 }
 
-/* A group of blocks times a panel of columns, which is packed already, or will be. `next`: the panel after it, if known. */
-static void multiply_panel(const stretch *s, int64_t group, int64_t number, float *panel, bool packed, const float *next)
+/* A group of blocks times a panel of columns, which is packed already, or will be. `next`: the panel after it, if
+ * known. */
+static void multiply_panel(const stretch *s, int64_t group, int64_t number, float *panel, bool packed,
+                           const float *next)
 {
     const tn__matmul_product *p = s->p;
     int64_t columns = columns_of(s, number), left = number * 2 * s->isa->width;
     int vectors = columns > s->isa->width ? 2 : 1;
-    tn__packed_tile tile = {.b = packed ? panel : element(&p->b, s->depth, left), .panel = panel, .k = s->k, .ldb = p->b.ld,
-                            .ldo = p->out.ld, .columns = columns, .alpha = p->alpha.f32, .beta = p->beta || s->depth > 0};
+    tn__packed_tile tile = {.b = packed ? panel : element(&p->b, s->depth, left),
+                            .panel = panel,
+                            .k = s->k,
+                            .ldb = p->b.ld,
+                            .ldo = p->out.ld,
+                            .columns = columns,
+                            .alpha = p->alpha.f32,
+                            .beta = p->beta || s->depth > 0};
     int64_t first = part(s->blocks, group, s->groups), end = part(s->blocks, group + 1, s->groups);
     for (int64_t b = first; b < end; b++) {
         int64_t top = top_of(s, b), rows = top_of(s, b + 1) - top, line = b - first - 1;
@@ -183,8 +194,8 @@ static void panels_part(void *context, int64_t begin, int64_t end)
     for (; begin < end; begin++) {
         int64_t number = begin % s->panels, after = begin + s->team;
         bool packed = s->p->b.transposed;
-        const float *next = packed || after >= pieces ? NULL
-                                                      : element(&s->p->b, s->depth, after % s->panels * 2 * s->isa->width);
+        const float *next =
+            packed || after >= pieces ? NULL : element(&s->p->b, s->depth, after % s->panels * 2 * s->isa->width);
         if (packed)
             pack_panel(s, number, panel);
         multiply_panel(s, begin / s->panels, number, panel, packed, next);
@@ -202,11 +213,11 @@ static const tn__packed_isa *isa_here(void)
 
 /*
  * Against oneDNN's sgemm on one AVX-512 core (152 GFLOP/s at most), in GFLOP/s of these tiles and of the library:
- * 100x784x1000 131 / 113, its transpose's product 784x100x1000 131 / 116, 100x300x300 125 / 119, 1000x256x1000 119 / 110,
- * 100x1000x784 with b across 121 / 116; but where rows begin on cache lines 256x256x256 133 / 141, 512x512x512 124 / 138,
- * 128x1024x1024 98 / 121. Few rows, few columns or a short k do not pay for packing: 32x784x1000 95 / 114, 784x32x1000
- * 97 / 100. On an AVX2 core (Zen 3) the library is behind there, too: 512x512x512 95 / 66, 1024x1024x1024 86 / 46,
- * 256x512x512 93 / 64.
+ * 100x784x1000 131 / 113, its transpose's product 784x100x1000 131 / 116, 100x300x300 125 / 119, 1000x256x1000 119 /
+ * 110, 100x1000x784 with b across 121 / 116; but where rows begin on cache lines 256x256x256 133 / 141, 512x512x512 124
+ * / 138, 128x1024x1024 98 / 121. Few rows, few columns or a short k do not pay for packing: 32x784x1000 95 / 114,
+ * 784x32x1000 97 / 100. On an AVX2 core (Zen 3) the library is behind there, too: 512x512x512 95 / 66, 1024x1024x1024
+ * 86 / 46, 256x512x512 93 / 64.
  */
 bool tn__matmul_packed_suits(const tn__matmul_product *p)
 {
@@ -234,8 +245,8 @@ static void multiply_stretch(stretch *s)
 }
 
 /*
- * One workspace of the process, which stays in the caches from product to product; who finds it in use, or too small, takes
- * the step's own, which no run touches otherwise.
+ * One workspace of the process, which stays in the caches from product to product; who finds it in use, or too small,
+ * takes the step's own, which no run touches otherwise.
  */
 static struct {
     atomic_flag busy;

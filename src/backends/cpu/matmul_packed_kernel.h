@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inner loops of large float32 products for one instruction set; included once for each, behind isa_*.h. The includer
- * also defines TALLEST, the rows of a tile of two vectors: as many sums as registers hold beside two of b and one of a.
+ * The inner loops of large float32 products for one instruction set; included once for each, behind isa_*.h. The
+ * includer also defines TALLEST, the rows of a tile of two vectors: as many sums as registers hold beside two of b and
+ * one of a.
  */
 
 /*
- * A tile of the result: rows by vectors of sums in registers, over all of this stretch of k. Each row of a is spread from
- * the packed block, so that a step is 2 loads of b, `rows` of a and 2 `rows` multiply-adds: these are what it waits for. The
- * first tile of a panel reads b where it lies, and packs it for the others on the way. Each step asks for one line of what
- * will be needed: few at a time, since these requests share buffers with the loads that miss the nearest cache.
+ * A tile of the result: rows by vectors of sums in registers, over all of this stretch of k. Each row of a is spread
+ * from the packed block, so that a step is 2 loads of b, `rows` of a and 2 `rows` multiply-adds: these are what it
+ * waits for. The first tile of a panel reads b where it lies, and packs it for the others on the way. Each step asks
+ * for one line of what will be needed: few at a time, since these requests share buffers with the loads that miss the
+ * nearest cache.
  */
 static inline __attribute__((always_inline)) TARGET void ISA(packed_tile)(const tn__packed_tile *t, const int rows,
                                                                           const int vectors, const bool packs)
@@ -78,12 +80,13 @@ EACH_HEIGHT(TILE)
 #undef TILE
 
 /*
- * Packing stores whole vectors, whose ends the next ones overwrite, as long as they end inside of what is packed: a masked
- * store takes a dozen cycles on some processors. How many steps of k these are:
+ * Packing stores whole vectors, whose ends the next ones overwrite, as long as they end inside of what is packed: a
+ * masked store takes a dozen cycles on some processors. How many steps of k these are:
  */
 static inline int64_t ISA(unmasked)(int64_t k, int64_t step) { return k + 1 - (WIDTH + step - 1) / step; }
 
-/* to[p * step + r] = from[p * ld + r] for `rows` rows, at most a vector's, and zeros behind them, up to a vector or to `step`. */
+/* to[p * step + r] = from[p * ld + r] for `rows` rows, at most a vector's, and zeros behind them, up to a vector or to
+ * `step`. */
 static TARGET void ISA(pack_columns)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step)
 {
     const MASK mask = FIRST(rows), whole = FIRST(step);
@@ -96,8 +99,8 @@ static TARGET void ISA(pack_columns)(const float *from, int64_t ld, int64_t rows
         STORE(to + p * step, whole, LOAD(from + p * ld, mask));
 }
 
-/* to[p * step + r] = from[r * ld + p] for `rows` rows, at most a vector's, and each p below k. What lies behind them, up to a
- * vector or to `step`, gets some numbers. */
+/* to[p * step + r] = from[r * ld + p] for `rows` rows, at most a vector's, and each p below k. What lies behind them,
+ * up to a vector or to `step`, gets some numbers. */
 static TARGET void ISA(pack_rows)(const float *from, int64_t ld, int64_t rows, int64_t k, float *to, int64_t step)
 {
     const float *row[WIDTH];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small and thin float32 products by tiles of registers, with no packing: where a library spends most of its time getting
- * ready. Each element is one sum in the order of k, whatever the number of threads.
+ * Small and thin float32 products by tiles of registers, with no packing: where a library spends most of its time
+ * getting ready. Each element is one sum in the order of k, whatever the number of threads.
  */
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/parallel.h"
@@ -53,10 +53,11 @@ static rows_function rows_here(void)
 
 /*
  * Where tiles are faster than oneDNN's sgemm on one AVX-512 core, in its microseconds over theirs: 8x8x8 0.68 / 0.06,
- * 32x30x10 1.38 / 0.50, 32x10x30 1.02 / 0.45, 32x32x32 1.18 / 0.62, 32x64x30 1.65 / 1.1, 40x40x40 1.78 / 1.55; at 64x64x64
- * they are even. A narrow result leaves lanes of the vectors idle, and turning b has to pay. Higher products of a near b are
- * even, too, or a sixth slower at most: 64x64x100 9.1 / 8.0, its transpose's 13.3 / 17.3, 360x64x100 48 / 41. By tiles they
- * spare programs that multiply nothing larger the library's first call, in which it generates its code for 50 ms and more.
+ * 32x30x10 1.38 / 0.50, 32x10x30 1.02 / 0.45, 32x32x32 1.18 / 0.62, 32x64x30 1.65 / 1.1, 40x40x40 1.78 / 1.55; at
+ * 64x64x64 they are even. A narrow result leaves lanes of the vectors idle, and turning b has to pay. Higher products
+ * of a near b are even, too, or a sixth slower at most: 64x64x100 9.1 / 8.0, its transpose's 13.3 / 17.3, 360x64x100 48
+ * / 41. By tiles they spare programs that multiply nothing larger the library's first call, in which it generates its
+ * code for 50 ms and more.
  */
 bool tn__matmul_tile_suits(const tn__matmul_product *p)
 {

@@ -5,8 +5,8 @@
  */
 
 /* The sums of `rows` rows and `vectors` vectors; constants, so that every sum is a register. */
-static inline __attribute__((always_inline)) TARGET void ISA(tile)(const tn__tile *t, int64_t i, int64_t j, const int rows,
-                                                            const int vectors, const bool by_columns, MASK last)
+static inline __attribute__((always_inline)) TARGET void
+ISA(tile)(const tn__tile *t, int64_t i, int64_t j, const int rows, const int vectors, const bool by_columns, MASK last)
 {
     V sum[8][2];
     const float *a[8], *b = t->b + j;
@@ -35,8 +35,8 @@ static inline __attribute__((always_inline)) TARGET void ISA(tile)(const tn__til
 }
 
 /* Rows [i, end) at column j, in tiles as tall as fit. */
-static inline __attribute__((always_inline)) TARGET void ISA(column)(const tn__tile *t, int64_t i, int64_t end, int64_t j,
-                                                              const int vectors, const bool by_columns, MASK last)
+static inline __attribute__((always_inline)) TARGET void
+ISA(column)(const tn__tile *t, int64_t i, int64_t end, int64_t j, const int vectors, const bool by_columns, MASK last)
 {
     const int tallest = vectors == 2 ? TALLEST_2 : TALLEST_1;
     for (; i + tallest <= end; i += tallest)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Modules: a program's kernels, loaded once in a process whoever asks, from the cache if they are there. Compiling happens
- * outside the lock: two threads, or two processes, may compile the same text at once, and one result wins.
+ * Modules: a program's kernels, loaded once in a process whoever asks, from the cache if they are there. Compiling
+ * happens outside the lock: two threads, or two processes, may compile the same text at once, and one result wins.
  */
 #include "backends/cpu/module.h"
 
@@ -146,7 +146,8 @@ static tn_status compile(const tn__compiler *compiler, const char *source, const
     if (status == TN_OK)
         status = tn__kernel_seal(p->object);
     if (status == TN_OK && rename(p->object, p->final) != 0)
-        status = tn__fail(TN_ERR_COMPILE, "kernels", "cannot rename %s to %s: %s", p->object, p->final, strerror(errno));
+        status =
+            tn__fail(TN_ERR_COMPILE, "kernels", "cannot rename %s to %s: %s", p->object, p->final, strerror(errno));
     unlink(p->source);
     unlink(p->log);
     unlink(p->object);

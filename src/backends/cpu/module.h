@@ -10,8 +10,8 @@ typedef struct tn__cpu_module tn__cpu_module;
 typedef void (*tn__cpu_kernel)(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end,
                                int64_t *fault);
 
-/* The module of a source text, compiled if need be; released by tn__cpu_module_release. Every name in `kernel` must be an
- * entry point of it. TN_ERR_COMPILE without a compiler, or with the compiler's first lines. */
+/* The module of a source text, compiled if need be; released by tn__cpu_module_release. Every name in `kernel` must be
+ * an entry point of it. TN_ERR_COMPILE without a compiler, or with the compiler's first lines. */
 tn_status tn__cpu_module_load(const char *source, int count, const char *const *kernel, tn__cpu_module **module);
 tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *name);
 void tn__cpu_module_release(tn__cpu_module *module);

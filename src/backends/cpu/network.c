@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting networks: Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M), whose comparisons do not
- * depend on what is compared. So a vector has a word of each of eight rows, and a comparison is a least and a greatest of two vectors.
+ * Sorting networks: Batcher's merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M), whose
+ * comparisons do not depend on what is compared. So a vector has a word of each of eight rows, and a comparison is a
+ * least and a greatest of two vectors.
  */
 #include "backends/cpu/network.h"
 
@@ -102,6 +103,9 @@ void tn__network_sort(tn__radix_form form, void *words, int64_t n, void *room)
 
 bool tn__network_here(void) { return false; }
 
-void tn__network_sort(tn__radix_form form, void *words, int64_t n, void *room) { (void)form, (void)words, (void)n, (void)room; }
+void tn__network_sort(tn__radix_form form, void *words, int64_t n, void *room)
+{
+    (void)form, (void)words, (void)n, (void)room;
+}
 
 #endif

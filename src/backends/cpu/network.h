@@ -15,8 +15,9 @@ enum {
 
 /* Whether this processor has what it takes. */
 bool tn__network_here(void);
-/* Sorts each of TN__NETWORK_ROWS rows of n words, which lie one behind the other, as tn__radix_sort does; what is packed or paired by
- * places, too, which keeps the order of equal ones where they ascend. With room for as many words, aligned as vectors are. */
+/* Sorts each of TN__NETWORK_ROWS rows of n words, which lie one behind the other, as tn__radix_sort does; what is
+ * packed or paired by places, too, which keeps the order of equal ones where they ascend. With room for as many words,
+ * aligned as vectors are. */
 void tn__network_sort(tn__radix_form form, void *words, int64_t n, void *room);
 
 #endif

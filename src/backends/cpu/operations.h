@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations as this backend sees them: numbers and facts made from ops.def. The numbers equal those of array/ops.h,
- * whose room is out of a backend's sight; both enums list the same rows.
+ * The operations as this backend sees them: numbers and facts made from ops.def. The numbers equal those of
+ * array/ops.h, whose room is out of a backend's sight; both enums list the same rows.
  */
 #ifndef TN_BACKENDS_CPU_OPERATIONS_H
 #define TN_BACKENDS_CPU_OPERATIONS_H

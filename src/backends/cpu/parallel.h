@@ -8,8 +8,9 @@
 #include <tanso/base.h>
 
 /*
- * Elementary operations below which a loop stays in its thread: about 50 us of work. Sharing 5 us of it would pay on an idle
- * machine, but on a busy one every region waits until all its threads get a processor, tens of milliseconds at times.
+ * Elementary operations below which a loop stays in its thread: about 50 us of work. Sharing 5 us of it would pay on an
+ * idle machine, but on a busy one every region waits until all its threads get a processor, tens of milliseconds at
+ * times.
  */
 #define TN__CPU_PARALLEL_WORK (1 << 18)
 
@@ -17,7 +18,8 @@ typedef void (*tn__cpu_body)(void *context, int64_t begin, int64_t end);
 
 /* Threads that a loop of `items` pieces of `cost` element operations is worth. */
 int tn__cpu_team(int64_t items, int64_t cost);
-/* Calls body over [0, items), in pieces and from several threads where that is worth it and they are not busy otherwise. */
+/* Calls body over [0, items), in pieces and from several threads where that is worth it and they are not busy
+ * otherwise. */
 void tn__cpu_for(int64_t items, int64_t cost, tn__cpu_body body, void *context);
 /* The same by a team of that many, an item at a time, for few and costly ones. */
 void tn__cpu_share(int team, int64_t items, tn__cpu_body body, void *context);

@@ -2,10 +2,11 @@
 /*
  * Threads that wait for pieces of work, spinning briefly and then asleep.
  *
- * Why not OpenMP's: a region of it waits until each of its threads has had a processor, and its threads spin for milliseconds
- * before they sleep. Beside other programs that made an epoch of training ten times as long, and a library cannot choose
- * OpenMP's manner of waiting for the program it is in. oneDNN, which would use OpenMP, multiplies in one thread at a time
- * here, and its products are cut into pieces (matmul_library.c), which is faster than its own cuts, too.
+ * Why not OpenMP's: a region of it waits until each of its threads has had a processor, and its threads spin for
+ * milliseconds before they sleep. Beside other programs that made an epoch of training ten times as long, and a library
+ * cannot choose OpenMP's manner of waiting for the program it is in. oneDNN, which would use OpenMP, multiplies in one
+ * thread at a time here, and its products are cut into pieces (matmul_library.c), which is faster than its own cuts,
+ * too.
  */
 #include "backends/cpu/pool.h"
 
@@ -27,8 +28,8 @@
 #define SPIN 60000 /* nanoseconds: somewhat more than a step of training spends between two jobs */
 
 static struct {
-    /* The job's number and, in the low half, its pieces that nobody has taken yet: one word, so that whoever takes a piece
-     * takes it of the job whose other fields it has read. */
+    /* The job's number and, in the low half, its pieces that nobody has taken yet: one word, so that whoever takes a
+     * piece takes it of the job whose other fields it has read. */
     _Atomic uint64_t left;
     _Atomic uint32_t undone;       /* pieces not done yet; the caller sleeps on it */
     _Atomic uint32_t calls;        /* counts jobs; workers sleep on it */
@@ -52,7 +53,10 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
-static void wake(_Atomic uint32_t *word, int count) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0); }
+static void wake(_Atomic uint32_t *word, int count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
 
 static int64_t nanoseconds(void)
 {

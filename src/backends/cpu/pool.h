@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU backend's threads. A job is so many pieces, which the caller and the workers take one by one, so that it never waits
- * for a thread that has not begun: a worker that gets no processor, on a machine that does other work too, just takes no piece.
+ * The CPU backend's threads. A job is so many pieces, which the caller and the workers take one by one, so that it
+ * never waits for a thread that has not begun: a worker that gets no processor, on a machine that does other work too,
+ * just takes no piece.
  */
 #ifndef TN_BACKENDS_CPU_POOL_H
 #define TN_BACKENDS_CPU_POOL_H
@@ -12,8 +13,8 @@
 
 typedef void (*tn__pool_piece)(void *context, int piece);
 
-/* Does all pieces, with up to team - 1 workers, and returns when all are done. False, with nothing done, while another job is
- * under way: of another thread, or the very one that calls. */
+/* Does all pieces, with up to team - 1 workers, and returns when all are done. False, with nothing done, while another
+ * job is under way: of another thread, or the very one that calls. */
 bool tn__pool_run(int team, int pieces, tn__pool_piece piece, void *context);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix from the lowest digit (Knuth, The Art of Computer Programming 3, 5.2.5): words are dealt out by a digit of theirs at
- * a time. Each pass keeps the order of what it finds equal, so the whole does.
+ * Sorting by radix from the lowest digit (Knuth, The Art of Computer Programming 3, 5.2.5): words are dealt out by a
+ * digit of theirs at a time. Each pass keeps the order of what it finds equal, so the whole does.
  *
- * A pass reads four words before it deals them out: what one word does to the counters then does not hold up the next one's loads. Digits
- * have nine bits: so many places to write to fit into the first-level cache, by a line each.
+ * A pass reads four words before it deals them out: what one word does to the counters then does not hold up the next
+ * one's loads. Digits have nine bits: so many places to write to fit into the first-level cache, by a line each.
  *
- * Digits that all words share are left out. Where keys have more bits than their number needs, only the highest are dealt out: keys that
- * still are not in order share these and lie beside one another, and are inserted. That costs nothing where they are few; where they
- * turn out to be many, all digits are dealt out after all.
+ * Digits that all words share are left out. Where keys have more bits than their number needs, only the highest are
+ * dealt out: keys that still are not in order share these and lie beside one another, and are inserted. That costs
+ * nothing where they are few; where they turn out to be many, all digits are dealt out after all.
  */
 #include "backends/cpu/radix.h"
 
@@ -223,7 +223,9 @@ void *tn__radix_sort(const tn__radix *r)
     return (void *)p.from;
 }
 
-/* ---- selecting: only the words that share the highest digits with the one that goes to `place` are looked at again ---- */
+/* ---- selecting ---- */
+
+/* Only the words that share the highest digits with the one that goes to `place` are looked at again. */
 
 /* Where each chunk's words of the three kinds go; how many are of lower digits. */
 static int64_t place_kinds(pass *p)

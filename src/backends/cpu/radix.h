@@ -26,13 +26,14 @@ typedef struct tn__radix {
 enum { TN__RADIX_TEAM = 16 };
 
 size_t tn__radix_size(tn__radix_form form);
-/* The words in ascending order of keys, equal ones in the order in which they were: where they lie now, `words` or `room`. */
+/* The words in ascending order of keys, equal ones in the order in which they were: where they lie now, `words` or
+ * `room`. */
 void *tn__radix_sort(const tn__radix *r);
 
 /*
- * Only so far that the word at `place` is the one that sorting puts there, none before it is greater, none behind it less; equal
- * words keep their order about it. Calls `done` for stretches begin ... end - 1 of places as they become final; word 0 of a stretch is
- * at `words`.
+ * Only so far that the word at `place` is the one that sorting puts there, none before it is greater, none behind it
+ * less; equal words keep their order about it. Calls `done` for stretches begin ... end - 1 of places as they become
+ * final; word 0 of a stretch is at `words`.
  */
 typedef void (*tn__radix_done)(void *context, const void *words, int64_t begin, int64_t end);
 void tn__radix_select(const tn__radix *r, int64_t place, tn__radix_done done, void *context);

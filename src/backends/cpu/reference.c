@@ -44,7 +44,8 @@ tn_status tn__cpu_prepare_operation(tn__cpu_step *step)
                         1 + info->inputs);
     for (int k = 0; k < s->operand_count; k++)
         if (!tn__dtype_valid(s->operand[k].dtype) || s->operand[k].ndim != s->operand[0].ndim)
-            return tn__fail(TN_ERR_INTERNAL, info->name, "operand %d of a step has dtype %d and %d axes, the output %d axes",
-                            k, (int)s->operand[k].dtype, s->operand[k].ndim, s->operand[0].ndim);
+            return tn__fail(TN_ERR_INTERNAL, info->name,
+                            "operand %d of a step has dtype %d and %d axes, the output %d axes", k,
+                            (int)s->operand[k].dtype, s->operand[k].ndim, s->operand[0].ndim);
     return prepare[info->kind](step);
 }

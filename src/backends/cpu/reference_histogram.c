@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HISTOGRAM: how many elements lie between ascending edges. An element's bin is guessed as if the edges were equally far from one
- * another, and searched for where the guess is wrong. Elements and edges are compared by keys in their order, as in sorting. Each
- * thread counts for itself; whole numbers add up to the same in any order.
+ * HISTOGRAM: how many elements lie between ascending edges. An element's bin is guessed as if the edges were equally
+ * far from one another, and searched for where the guess is wrong. Elements and edges are compared by keys in their
+ * order, as in sorting. Each thread counts for itself; whole numbers add up to the same in any order.
  */
 #include <stdatomic.h>
 

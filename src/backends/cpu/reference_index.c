@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GATHER, SCATTER_ADD and SCATTER_SET. The index operand's shape is walked one axis at a time: the last axis that is not indexed is the
- * inner loop and what threads share out, so that every element of the output belongs to one thread and additions to it
- * come in C order of the index. Where there is no other axis, the indexed one is the inner loop: threads share out what they gather, and
- * one thread scatters.
+ * GATHER, SCATTER_ADD and SCATTER_SET. The index operand's shape is walked one axis at a time: the last axis that is
+ * not indexed is the inner loop and what threads share out, so that every element of the output belongs to one thread
+ * and additions to it come in C order of the index. Where there is no other axis, the indexed one is the inner loop:
+ * threads share out what they gather, and one thread scatters.
  *
- * Along the inner loop positions are the same, and strips of elements go the same way, or they vary, and elements are moved one by one
- * by a loop for their size.
+ * Along the inner loop positions are the same, and strips of elements go the same way, or they vary, and elements are
+ * moved one by one by a loop for their size.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -97,9 +97,10 @@ static const struct {
 } moved[] = {[1] = {gather_1, set_1}, [2] = {gather_2, set_2}, [4] = {gather_4, set_4}, [8] = {gather_8, set_8},
              [16] = {gather_16, set_16}};
 /* Of the others, strips of one are added. */
-static const one_by_one added[TN_DTYPE_COUNT] = {
-    [TN_INT8] = add_i8,   [TN_INT16] = add_i16,   [TN_INT32] = add_i32,   [TN_INT64] = add_i64,   [TN_UINT8] = add_i8,
-    [TN_UINT16] = add_i16, [TN_UINT32] = add_i32, [TN_UINT64] = add_i64, [TN_FLOAT32] = add_f32, [TN_FLOAT64] = add_f64};
+static const one_by_one added[TN_DTYPE_COUNT] =
+    {[TN_INT8] = add_i8,     [TN_INT16] = add_i16,  [TN_INT32] = add_i32,  [TN_INT64] = add_i64,
+     [TN_UINT8] = add_i8,    [TN_UINT16] = add_i16, [TN_UINT32] = add_i32, [TN_UINT64] = add_i64,
+     [TN_FLOAT32] = add_f32, [TN_FLOAT64] = add_f64};
 
 static void note_fault(index_run *run, int64_t index)
 {
@@ -111,8 +112,9 @@ static tn_status index_fault(const tn__cpu_step *step, const index_run *run)
 {
     const index_data *data = run->data;
     return tn__fail(TN_ERR_INDEX, tn__cpu_ops[step->step->op].name,
-                    "index %lld is out of range for axis %d with extent %lld: valid are %lld to %lld", (long long)run->bad,
-                    data->axis, (long long)data->extent, -(long long)data->extent, (long long)data->extent - 1);
+                    "index %lld is out of range for axis %d with extent %lld: valid are %lld to %lld",
+                    (long long)run->bad, data->axis, (long long)data->extent, -(long long)data->extent,
+                    (long long)data->extent - 1);
 }
 
 static void gather_strip(const index_data *data, char *indexed, char *other, int64_t n)
@@ -210,8 +212,9 @@ static tn_status prepare(tn__cpu_step *step, tn__cpu_runner run, const tn__opera
     const tn__step *s = step->step;
     const char *name = tn__cpu_ops[s->op].name;
     if (index->dtype != TN_INT64 || s->axes == 0 || s->axes >> indexed->ndim != 0)
-        return tn__fail(TN_ERR_INTERNAL, name, "a step needs int64 positions along one of %d axes, and has %s, axes 0x%x",
-                        indexed->ndim, tn_dtype_name(index->dtype), (unsigned)s->axes);
+        return tn__fail(TN_ERR_INTERNAL, name,
+                        "a step needs int64 positions along one of %d axes, and has %s, axes 0x%x", indexed->ndim,
+                        tn_dtype_name(index->dtype), (unsigned)s->axes);
     index_data *data = tn__calloc(1, sizeof(*data));
     if (data == NULL)
         return tn__fail_memory(name, sizeof(*data));
@@ -249,7 +252,8 @@ tn_status tn__cpu_prepare_gather(tn__cpu_step *step)
         return status;
     index_data *data = step->data;
     data->copy = tn__cpu_cast_of(operand[0].dtype, operand[1].dtype);
-    data->each = data->run == 1 && operand[0].dtype == operand[1].dtype ? moved[tn__dtypes[operand[0].dtype].size].gather : NULL;
+    data->each =
+        data->run == 1 && operand[0].dtype == operand[1].dtype ? moved[tn__dtypes[operand[0].dtype].size].gather : NULL;
     return TN_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Elementwise steps, strip by strip: operands stored in another dtype than the one computed in (float16, bfloat16) pass
- * through scratch. Moves (COPY, CAST, CONST) are one cast, those of short rows without a change of dtype loops over them;
- * GENERATE fills a strip by position.
+ * through scratch. Moves (COPY, CAST, CONST) are one cast, those of short rows without a change of dtype loops over
+ * them; GENERATE fills a strip by position.
  */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/functions.h"
@@ -106,7 +106,8 @@ tn_status tn__cpu_prepare_map(tn__cpu_step *step)
 enum { SHORT = 24 }; /* elements of rows for each of which a call is too much */
 
 /* m rows of n elements; steps from row to row and within a row. */
-typedef void (*move_rows)(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], int64_t m, int64_t n);
+typedef void (*move_rows)(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], int64_t m,
+                          int64_t n);
 
 #define MOVE_ROWS(size, T) \
     static void move_rows_##size(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], int64_t m, \
@@ -168,7 +169,8 @@ static void move_part(void *context, int64_t begin, int64_t end)
 
 void tn__cpu_move(const tn__cpu_space *space, tn__cpu_cast cast, int64_t size, char *const *base)
 {
-    move_run run = {space, cast, size && space->ndim > 1 && space->dim[space->ndim - 1] < SHORT ? movers[size] : NULL, base};
+    move_run run = {space, cast, size && space->ndim > 1 && space->dim[space->ndim - 1] < SHORT ? movers[size] : NULL,
+                    base};
     tn__cpu_for(space->size, 1, move_part, &run);
 }
 
@@ -204,7 +206,8 @@ tn_status tn__cpu_prepare_move(tn__cpu_step *step)
         return TN_ERR_MEMORY;
     data->space.count = 2; /* of CONST, the second is the scalar: all its strides are 0 */
     /* a constant complex number is real, and given as its part */
-    tn_dtype from = constant ? (tn_dtype)tn__dtypes[step->program->scalar_dtype[s->scalar[0]]].component : s->operand[1].dtype;
+    tn_dtype from =
+        constant ? (tn_dtype)tn__dtypes[step->program->scalar_dtype[s->scalar[0]]].component : s->operand[1].dtype;
     data->cast[0] = tn__cpu_cast_of(s->operand[0].dtype, from);
     data->size[0] = !constant && s->operand[0].dtype == from ? tn__dtypes[from].size : 0;
     return TN_OK;

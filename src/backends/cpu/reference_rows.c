@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on whole rows of the last axis: sorting (sort.c), scans, searching (search.c). Rows are shared out to threads.
+ * Operations on whole rows of the last axis: sorting (sort.c), scans, searching (search.c). Rows are shared out to
+ * threads.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -166,8 +167,10 @@ SCAN(c128, product, tn_c128, tn_c128, SAME, SAME)
 
 #define ENTRY(dtype, s) [dtype] = {{scan_sum_##s, scan_product_##s, scan_largest_##s, scan_smallest_##s}}
 static const scan_functions scans[TN_DTYPE_COUNT] = {
-    ENTRY(TN_BOOL, b8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),     ENTRY(TN_INT64, i64),
-    ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),    ENTRY(TN_FLOAT16, f16),
+    ENTRY(TN_BOOL, b8),   ENTRY(TN_INT8, i8),     ENTRY(TN_INT16, i16),   ENTRY(TN_INT32, i32),
+    ENTRY(TN_INT64, i64),
+    ENTRY(TN_UINT8, u8),  ENTRY(TN_UINT16, u16),  ENTRY(TN_UINT32, u32),  ENTRY(TN_UINT64, u64),
+    ENTRY(TN_FLOAT16, f16),
     ENTRY(TN_BFLOAT16, bf16), ENTRY(TN_FLOAT32, f32), ENTRY(TN_FLOAT64, f64),
     [TN_COMPLEX64] = {{scan_sum_c64, scan_c64_product}}, [TN_COMPLEX128] = {{scan_sum_c128, scan_c128_product}}};
 
@@ -241,7 +244,8 @@ static tn_status run_rows(const tn__cpu_step *step, void *const *buffers, const 
     rows_run run = {.data = step->data};
     tn__cpu_addresses(step, step->step->operand_count, buffers, run.base);
     const rows_data *data = run.data;
-    int64_t items = data->count[step->step->operand_count - 1], rows = data->rest.size, cost = data->searches ? SEARCH_COST : 16;
+    int64_t items = data->count[step->step->operand_count - 1], rows = data->rest.size,
+            cost = data->searches ? SEARCH_COST : 16;
     int team = (data->scratch || data->searches) && items > 0 ? tn__cpu_team(items, cost) : 1;
     if (rows > 0 && rows < team)
         by_all_threads(&run, team);
@@ -261,7 +265,8 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         row = operations[i].op == s->op ? (int)i : row;
     tn_dtype dtype = s->operand_count > 1 ? operand[1].dtype : TN_DTYPE_DEFAULT;
     bool scans_rows = row >= 0 && operations[row].scan >= 0;
-    if (row < 0 || ndim == 0 || (scans_rows ? scans[dtype].row[operations[row].scan] == NULL : tn__cpu_search_of(dtype) == NULL))
+    if (row < 0 || ndim == 0 ||
+        (scans_rows ? scans[dtype].row[operations[row].scan] == NULL : tn__cpu_search_of(dtype) == NULL))
         return tn__cpu_no_such_operation(step);
     rows_data *data = tn__calloc(1, sizeof *data);
     if (!data)

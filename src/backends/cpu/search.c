@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searching in sorted rows by halving, without branches: which half a value lies in is chance. A value's next element to look at depends on
- * the one before, so several values are searched for by turns, which wait for memory together. As all look at equally many elements,
- * they need no end of their own.
+ * Searching in sorted rows by halving, without branches: which half a value lies in is chance. A value's next element
+ * to look at depends on the one before, so several values are searched for by turns, which wait for memory together. As
+ * all look at equally many elements, they need no end of their own.
  *
- * Where the elements rise evenly, as the edges of a histogram do, and many values are searched for, a value's place is guessed from that,
- * and put right by what stands around it.
+ * Where the elements rise evenly, as the edges of a histogram do, and many values are searched for, a value's place is
+ * guessed from that, and put right by what stands around it.
  */
 #include "backends/cpu/search.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts, or network.c those of
- * several short rows.
+ * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts, or
+ * network.c those of several short rows.
  *
- * Sorted values are made of the sorted keys, which tell them but for zeros' signs and NaNs' bits: where a row has such, these come
- * from the row itself, in its order. Places travel with the keys, in one word if both fit.
+ * Sorted values are made of the sorted keys, which tell them but for zeros' signs and NaNs' bits: where a row has such,
+ * these come from the row itself, in its order. Places travel with the keys, in one word if both fit.
  */
 #include "backends/cpu/sort.h"
 
@@ -137,7 +137,9 @@ static const struct elements {
 static tn__radix_form form_of(tn_dtype dtype, bool positions, int64_t n)
 {
     bool wide = tn__dtypes[dtype].size > 4;
-    return positions ? (wide || n > UINT32_MAX ? TN__RADIX_PAIRS : TN__RADIX_PACKED) : wide ? TN__RADIX_KEYS64 : TN__RADIX_KEYS32;
+    return positions ? (wide || n > UINT32_MAX ? TN__RADIX_PAIRS : TN__RADIX_PACKED)
+           : wide    ? TN__RADIX_KEYS64
+                     : TN__RADIX_KEYS32;
 }
 
 /* Whether results lie so that words have room where they go. */
@@ -159,7 +161,8 @@ static void places(void *context, int64_t begin, int64_t end)
     const tn__cpu_sort_row *row = j->row;
     bool packed = j->form == TN__RADIX_PACKED;
     for (int64_t i = CHUNK_START(j, begin), stop = CHUNK_START(j, end); i < stop; i++) {
-        int64_t place = packed ? (int64_t)(((const uint64_t *)j->words)[i] & UINT32_MAX) : ((const tn__radix_pair *)j->words)[i].place;
+        int64_t place = packed ? (int64_t)(((const uint64_t *)j->words)[i] & UINT32_MAX)
+                               : ((const tn__radix_pair *)j->words)[i].place;
         memcpy(row->to + i * row->to_step, &place, sizeof place);
     }
 }
@@ -221,7 +224,8 @@ void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team)
 
 size_t tn__cpu_sort_scratch_together(tn_dtype dtype, bool positions, int64_t n)
 {
-    int64_t most = tn__dtypes[dtype].size == 1 ? TN__NETWORK_MOST / 2 : TN__NETWORK_MOST; /* bytes have a digit, or two */
+    /* bytes have a digit, or two */
+    int64_t most = tn__dtypes[dtype].size == 1 ? TN__NETWORK_MOST / 2 : TN__NETWORK_MOST;
     bool short_ones = n > 1 && n <= most && tn__network_here();
     return short_ones ? 2 * TN__NETWORK_ROWS * (size_t)n * tn__radix_size(form_of(dtype, positions, n)) : 0;
 }
@@ -253,7 +257,11 @@ static void write_out(void *context, const void *words, int64_t begin, int64_t e
     tn__cpu_sort_row part = *s->row;
     part.n = end - begin;
     part.to += begin * part.to_step;
-    job j = {.row = &part, .words = (void *)words, .n = part.n, .chunks = part.n < s->team ? 1 : s->team, .form = s->form};
+    job j = {.row = &part,
+             .words = (void *)words,
+             .n = part.n,
+             .chunks = part.n < s->team ? 1 : s->team,
+             .form = s->form};
     if (part.n > 0)
         by_team(&j, part.positions ? places : elements[part.dtype].values);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walking over strided operands of one shape: extents of 1 dropped, neighbouring axes merged where every operand allows,
- * then visited in C order as strips along the innermost axis.
+ * Walking over strided operands of one shape: extents of 1 dropped, neighbouring axes merged where every operand
+ * allows, then visited in C order as strips along the innermost axis.
  */
 #ifndef TN_BACKENDS_CPU_STRIDED_H
 #define TN_BACKENDS_CPU_STRIDED_H

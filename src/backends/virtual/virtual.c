@@ -3,8 +3,8 @@
  * Virtual devices: the CPU seen as several devices, each with its own memory and statistics, so that all that is about
  * many devices can be tested on any machine. Programs run on the CPU's backend.
  *
- * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one beyond a distance at
- * which no program has memory, so that who reads it all the same stops there and then.
+ * As on a GPU, the host cannot read the memory through its addresses: a virtual address is the real one beyond a
+ * distance at which no program has memory, so that who reads it all the same stops there and then.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,8 +27,9 @@ static int virtual_count(const char **why)
     if (end && (end == text || *end)) {
         static atomic_bool said; /* who asks for devices asks often */
         if (!atomic_exchange_explicit(&said, true, memory_order_relaxed))
-            tn__log(TN__LOG_WARN, "device", "TANSO_VIRTUAL_DEVICES: expected a number, 0 to %d; got '%s': going on with %d",
-                    MOST_COUNT, text, USUAL_COUNT);
+            tn__log(TN__LOG_WARN, "device",
+                    "TANSO_VIRTUAL_DEVICES: expected a number, 0 to %d; got '%s': going on with %d", MOST_COUNT, text,
+                    USUAL_COUNT);
         count = USUAL_COUNT;
     }
     if (count <= 0)
