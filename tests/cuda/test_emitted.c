@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels that the library emits for a GPU are compiled by NVRTC for three generations, which needs no GPU: cases of every
- * operation, random graphs, training steps. They are evaluated on a driver whose kernels do nothing; the texts are collected
- * and then compiled. A compilation takes seconds, so each run takes another share of the cases and of what has the longest
- * code, and another generation for each text; TANSO_TEST_EVERY=1 takes all.
+ * Kernels that the library emits for a GPU are compiled by NVRTC for three generations, as the library compiles them,
+ * which needs no GPU: cases of every operation, random graphs, training steps. They are evaluated on a driver whose
+ * kernels do nothing; the texts are collected and then compiled. Machine code takes 40 ms and more a kernel, so each run
+ * takes another share of the cases and of what has the longest code, and another generation for each text;
+ * TANSO_TEST_EVERY=1 takes all. That every text compiles, of these and of other tests, is shown by tests/kernel_texts,
+ * which runs this program on a driver of its own: there it compiles nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -374,6 +376,16 @@ static void test_all_compile(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* On tests/kernel_texts' driver. */
+static bool texts_are_kept(void) { return getenv("TANSO_TEXTS_FOLDER") != NULL; }
+
+static void start(void)
+{
+    chance = test_random_new();
+    seed = chance.state;
+    tn_seed(seed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +396,10 @@ int main(void)
         cmocka_unit_test(test_beside), cmocka_unit_test(test_training), cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_all_compile),
     };
+    if (texts_are_kept()) {
+        start();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+    }
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
     if (!tn__cuda_open_compiler(&compiler, CUDA_VERSION / 1000)) {
@@ -394,9 +410,7 @@ int main(void)
     if (mkdtemp(folder) == NULL)
         return 1;
     setenv("TANSO_CACHE_DIR", folder, 1); /* an empty cache: what it held would not be compiled */
-    chance = test_random_new();
-    seed = chance.state;
-    tn_seed(seed);
+    start();
     fake_use();
     fake.compiles = collect;
     if (tn_set_device(tn_cuda(0)) != TN_OK) {
