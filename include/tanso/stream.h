@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for devices, and their queues of work, for those who measure or who have work of their own on a GPU. Nobody
- * else needs any of this: reading a value waits for it, and Tanso orders its work by the data it shares, whatever its
- * stream.
+ * Waiting for devices, and their queues of work, for those who measure, who have work of their own on a GPU, or work
+ * that may go side by side. Nobody else needs any of this: reading a value waits for it, and Tanso orders its work by
+ * the data it shares, whatever its stream.
  *
  * Evaluation on a GPU returns when the work has been asked for; a stream is a queue of such work, done in the order of
- * asking. A device has one, on which all of Tanso's work goes, as results share memory in its order; streams made here
- * are that one under names of their own: work on two of them is ordered, not side by side (inside a program, kernels
- * that need not wait for one another run side by side anyway). CUDA streams of a program's own are ordered with it by
- * tn_stream_native and CUDA's events. An event is a mark in a stream. On the CPU work is done when its call returns, so
- * there a stream is empty at all times, and an event is a moment.
+ * asking. A device has one of its own. Work of two streams goes side by side as far as the GPU has room, and as far as
+ * neither uses what the other computes or overwrites: then it waits for the other on the GPU, not here, and nobody has
+ * to say so. A value may be used on any stream, whichever computed it, and freed at any time. What waits, too: runs of
+ * one program whose operations keep memory of their own (sorting, scans, products by a library, decompositions, Fourier
+ * transforms) for one another, and programs with indices that are checked on the GPU for what overwrites in place, so
+ * that a failure leaves the same behind as on one stream. Raw kernels (tn_launch) go side by side, though they share
+ * variables that their source declares. Each stream has memory that its results come from, so several of them take more
+ * than one.
+ *
+ * CUDA streams of a program's own are ordered with these by tn_stream_native and CUDA's events. An event is a mark in a
+ * stream. On the CPU work is done when its call returns, so there a stream is empty at all times, and an event is a
+ * moment.
  */
 #ifndef TANSO_STREAM_H
 #define TANSO_STREAM_H
@@ -23,22 +30,25 @@ extern "C" {
 typedef struct tn_stream tn_stream;
 typedef struct tn_event tn_event;
 
-/* Waits until all that was asked of the device is done; fails with what failed in it. */
+/* Waits until all that was asked of the device is done, on all its streams; fails with what failed in it. */
 TN_API tn_status tn_synchronize(tn_device device) TN_MUST_CHECK;
 
-/* A stream of a device. NULL with a latched error. Freeing waits for its work, which is the device's; NULL is
- * ignored. */
+/* A stream of a device, which has 31 at most at a time (TN_ERR_STATE). What it is asked waits for what the device's own
+ * was asked before it was made. NULL with a latched error. Freeing waits for its work, and is not for a block that it
+ * is used in; NULL is ignored. */
 TN_API tn_stream *tn_stream_new(tn_device device);
 TN_API void tn_stream_free(tn_stream *stream);
 /* Waits until the stream's work is done. */
 TN_API tn_status tn_stream_synchronize(tn_stream *stream) TN_MUST_CHECK;
-/* For CUDA's own calls: the CUstream that the device's work from this thread goes on; NULL on other devices. */
+/* For CUDA's own calls: the CUstream that the device's work from this thread goes on, in a block of TN_ON_STREAM that
+ * stream's; NULL on other devices. */
 TN_API void *tn_stream_native(tn_device device);
 
 /* TN_ON_STREAM(stream) { ... }: what this thread asks of the stream's device in the block goes on the stream, however
  * the block is left. A stream that is NULL leaves everything as it is. */
 typedef struct tn__stream_guard {
-    tn_stream *stream, *before;
+    tn_stream *stream;
+    int before;
 } tn__stream_guard;
 TN_API tn__stream_guard tn__stream_enter(tn_stream *stream);
 TN_API void tn__stream_leave(tn__stream_guard *guard);

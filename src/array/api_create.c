@@ -244,7 +244,7 @@ static tn__node *from_host(const char *operation, const void *data, tn_shape sha
     if (!storage)
         return tn__failed();
     tn__node *node;
-    if (bytes > 0 && t.device->ops->write(t.device, storage->memory, data, bytes) != TN_OK)
+    if (bytes > 0 && tn__storage_write(storage, data, bytes) != TN_OK)
         node = tn__failed();
     else
         node = tn__node_value(storage, dtype, t.shape, 0, NULL);

@@ -106,9 +106,8 @@ static int64_t smallest(tn__node *a)
     tn__node *least = tn__reduce(TN__OP_MIN, tn__cast(a, TN_INT64), (1u << a->shape->ndim) - 1);
     if (tn__node_is_error(least) || !tn__evaluate_hook || tn__evaluate_hook(least) != TN_OK)
         return 0;
-    const tn__device *device = least->device;
     const char *memory = (const char *)least->storage->memory + least->offset * (int64_t)sizeof value;
-    return device->ops->read(least->device, &value, memory, sizeof value) == TN_OK ? value : 0;
+    return tn__storage_read(least->storage, &value, memory, sizeof value) == TN_OK ? value : 0;
 }
 
 /*

@@ -70,7 +70,7 @@ static tn_status read_scalar(tn__node *node, double *value)
         return status;
     const char *memory =
         (const char *)node->storage->memory + node->offset * (int64_t)sizeof *value;
-    return node->device->ops->read(node->device, value, memory, sizeof *value);
+    return tn__storage_read(node->storage, value, memory, sizeof *value);
 }
 
 /* Points the first `count` inputs at base + step * direction, as fresh leaves. */

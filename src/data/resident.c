@@ -85,7 +85,7 @@ static tn__node *upload_order(tn__resident *r)
         tn__fail_memory("loader", bytes);
         return NULL;
     }
-    if (r->device->ops->write(r->device, (*place)->memory, r->batches.order, bytes) != TN_OK)
+    if (tn__storage_write(*place, r->batches.order, bytes) != TN_OK)
         return NULL;
     tn__node *node = tn__node_value(*place, TN_INT64, shape, 0, NULL);
     r->turn = !r->turn;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching allocator. A device's memory comes in segments; a segment is cut into blocks, and a block given back stays
- * cached for the next request.
+ * The caching allocator. A device's memory comes in segments; a segment is cut into blocks, and a block given back
+ * stays cached for the next request.
  *
- * Three pools, by the size asked for: small blocks share segments of 2 MiB, middle ones segments of 32 MiB, and each large
- * one is a segment of its own that is never cut, so that small requests cannot break up what the next evaluation of the
- * same program will ask for again. Free blocks hang in bins, eight to a power of two; a block given back joins its free
- * neighbours. When the device or the limit has no room, segments that are wholly free are given back, then compiled programs
- * that nobody runs (tn__pressure_hook), and then it fails.
+ * Three pools, by the size asked for: small blocks share segments of 2 MiB, middle ones segments of 32 MiB, and each
+ * large one is a segment of its own that is never cut, so that small requests cannot break up what the next evaluation
+ * of the same program will ask for again. Free blocks hang in bins, eight to a power of two; a block given back joins
+ * its free neighbours. Where work goes on several lanes, each gets what it had before, or new memory, as long as there
+ * is some: else two lanes would take the same memory by turns, and wait for each other. When the device or the limit
+ * has no room, segments that are wholly free are given back, then compiled programs that nobody runs
+ * (tn__pressure_hook), and then it fails.
  */
 #include "device/allocator.h"
 
@@ -122,6 +124,8 @@ static void cut(tn__allocator *a, tn__block *b, size_t size)
     rest->storage.memory = (char *)b->storage.memory + size;
     rest->size = b->size - size;
     rest->pool = b->pool;
+    rest->home = b->home;
+    tn__use_unite(&rest->storage.use, &b->storage.use);
     rest->left = b;
     rest->right = b->right;
     if (rest->right)
@@ -136,6 +140,8 @@ static void join(tn__allocator *a, tn__block *b)
 {
     tn__block *gone = b->right;
     b->size += gone->size;
+    b->home = b->home == gone->home ? b->home : 0;
+    tn__use_unite(&b->storage.use, &gone->storage.use);
     b->right = gone->right;
     if (b->right)
         b->right->left = b;
@@ -143,6 +149,28 @@ static void join(tn__allocator *a, tn__block *b)
 }
 
 /* ---- taking and giving back (under the lock) ------------------------------------------------------------------- */
+
+/* The lane that a block is for, as a home; 0: there are no others. */
+static uint8_t home_wanted(const tn__device *device)
+{
+    return tn__has_lanes(device) ? (uint8_t)(1 + tn__lane(device)) : 0;
+}
+
+/* All but those of other lanes. */
+static uint64_t homes_for(const tn__device *device, uint8_t home)
+{
+    uint64_t lanes = (uint64_t)atomic_load_explicit(&device->lanes, memory_order_relaxed) | 1;
+    return home ? ~(lanes << 1) | (uint64_t)1 << home : TN__ALL_HOMES;
+}
+
+/* For a lane among others. */
+static tn__block *find_at_home(tn__allocator *a, pool_kind kind, size_t size, size_t largest, uint8_t home)
+{
+    tn__block *b = tn__bins_find(&a->pools[kind], size, largest, homes_for(a->device, home));
+    if (b || !home || (b = segment_new(a, kind, pool_rules[kind].segment ? pool_rules[kind].segment : size)))
+        return b;
+    return tn__bins_find(&a->pools[kind], size, largest, TN__ALL_HOMES);
+}
 
 static tn__block *take(tn__allocator *a, size_t bytes)
 {
@@ -159,14 +187,19 @@ static tn__block *take(tn__allocator *a, size_t bytes)
     size_t largest = kind == POOL_LARGE ? size + size / 4 : SIZE_MAX;
     if (kind == POOL_LARGE && largest > most)
         largest = most;
-    tn__block *b = tn__bins_find(&a->pools[kind], size, largest);
+    uint8_t home = home_wanted(a->device);
+    tn__block *b = find_at_home(a, kind, size, largest, home);
     if (!b && !(b = grow(a, kind, size)))
-        b = tn__bins_find(&a->pools[POOL_MIDDLE], size, SIZE_MAX); /* what is left of a segment that is in use */
+        /* what is left of a segment that is in use */
+        b = tn__bins_find(&a->pools[POOL_MIDDLE], size, SIZE_MAX, TN__ALL_HOMES);
     if (!b)
         return NULL;
     if (b->free)
         tn__bins_remove(&a->pools[b->pool], b);
+    else
+        b->home = home; /* a new segment, as a whole */
     cut(a, b, size);
+    b->home = home;
     if (b->size > most) { /* what was too little to cut off is too much for the limit */
         tn__bins_insert(&a->pools[b->pool], b);
         return NULL;
@@ -217,6 +250,19 @@ static tn_memory_info info_of(const tn__allocator *a)
                             .total = a->device->capabilities.total_memory};
 }
 
+/* Puts this thread's lane behind those that used the memory before it was free; a failure gives it back. */
+static bool in_order(tn__allocator *a, tn__block *b)
+{
+    if (!tn__has_lanes(a->device))
+        return true;
+    bool done = tn__use_begin(a->device, &b->storage.use, true) == TN_OK;
+    if (done)
+        tn__use_end(a->device, &b->storage.use, true);
+    else
+        tn__allocator_give(a, &b->storage);
+    return done;
+}
+
 tn__storage *tn__allocator_take(tn__allocator *a, size_t bytes)
 {
     tn__device *device = a->device;
@@ -230,9 +276,11 @@ tn__storage *tn__allocator_take(tn__allocator *a, size_t bytes)
         if (b || again || !tn__pressure_hook || !tn__pressure_hook(device))
             break;
     }
-    if (!b)
+    if (!b) {
         exhausted(device, bytes, &info);
-    return b ? &b->storage : NULL;
+        return NULL;
+    }
+    return in_order(a, b) ? &b->storage : NULL;
 }
 
 void tn__allocator_give(tn__allocator *a, tn__storage *storage)
@@ -306,6 +354,7 @@ void tn__device_release(tn__device *device, void *memory, size_t bytes)
     tn__block *b = *link;
     if (b) {
         *link = b->next;
+        tn__use_end(device, &b->storage.use, false); /* by what this thread has asked for until now */
         give(a, b);
     }
     pthread_mutex_unlock(&a->lock);

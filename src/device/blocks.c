@@ -53,20 +53,23 @@ static int next_filled(const tn__bins *p, int bin)
     return bits ? word * 64 + __builtin_ctzll(bits) : TN__BINS;
 }
 
+static bool suits(const tn__block *b, uint64_t homes) { return homes >> b->home & 1; }
+
 /* The best of those looked at in the size's own bin, else any of the next bin that holds one. */
-tn__block *tn__bins_find(const tn__bins *p, size_t size, size_t most)
+tn__block *tn__bins_find(const tn__bins *p, size_t size, size_t most, uint64_t homes)
 {
     int bin = bin_of(size), looks = LOOKS;
     tn__block *best = NULL;
     for (tn__block *b = p->bin[bin]; b && looks > 0; b = b->next, looks--)
-        if (b->size >= size && (!best || b->size < best->size)) {
+        if (b->size >= size && suits(b, homes) && (!best || b->size < best->size)) {
             best = b;
             if (b->size == size)
                 break;
         }
-    if (!best) {
-        bin = next_filled(p, bin + 1);
-        best = bin < TN__BINS ? p->bin[bin] : NULL;
+    while (!best && (bin = next_filled(p, bin + 1)) < TN__BINS) {
+        best = p->bin[bin];
+        for (looks = LOOKS; best && !suits(best, homes); looks--)
+            best = looks > 0 ? best->next : NULL;
     }
     return best && best->size <= most ? best : NULL;
 }

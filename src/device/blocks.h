@@ -12,6 +12,7 @@ typedef struct tn__block {
     struct tn__block *previous, *next; /* in a bin; or, for memory that is no storage, in a list by address */
     size_t size;
     uint8_t pool;
+    uint8_t home; /* 1 + the lane that took it last, where lanes have memory of their own; 0: anybody's */
     bool free;
 } tn__block;
 
@@ -25,8 +26,9 @@ typedef struct tn__bins {
 
 void tn__bins_insert(tn__bins *bins, tn__block *block);
 void tn__bins_remove(tn__bins *bins, tn__block *block);
-/* A free block of at least `size` and at most `most` bytes, or NULL. */
-tn__block *tn__bins_find(const tn__bins *bins, size_t size, size_t most);
+/* A free block of at least `size` and at most `most` bytes whose home is in the set `homes`, or NULL. */
+tn__block *tn__bins_find(const tn__bins *bins, size_t size, size_t most, uint64_t homes);
+#define TN__ALL_HOMES UINT64_MAX
 
 /* Records of blocks come from slabs, which are given back all together. */
 typedef struct tn__block_records {

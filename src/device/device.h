@@ -13,6 +13,7 @@
 #include <tanso/device.h>
 #include "core/error.h"
 #include "core/plugin.h"
+#include "device/lanes.h"
 
 typedef struct tn__device tn__device;
 typedef struct tn__program tn__program;
@@ -63,13 +64,15 @@ typedef struct tn__device_ops {
     tn_status (*launch)(tn__device *device, const struct tn__launch *launch);
 } tn__device_ops;
 
-/* Those of a device; handles are the backend's own pointers, and NULL is the device's own stream. */
+/* Those of a device. Streams are lanes; lane 0, the device's own, is there without being made. What this thread asks
+ * for goes on tn__lane(device). Events are the backend's own pointers. */
 typedef struct tn__stream_ops {
-    void *(*stream_new)(tn__device *device); /* NULL with a latched error */
-    void (*stream_free)(tn__device *device, void *stream);
-    tn_status (*stream_enter)(tn__device *device, void *stream); /* for this thread's work from now on */
-    tn_status (*stream_wait)(tn__device *device, void *stream);  /* until its work is done */
-    void *(*stream_native)(tn__device *device);
+    int (*stream_new)(tn__device *device); /* a lane behind all that the own one was asked; -1 with a latched error */
+    void (*stream_free)(tn__device *device, int lane);
+    tn_status (*stream_wait)(tn__device *device, int lane); /* until its work is done */
+    void *(*stream_native)(tn__device *device);             /* of this thread's lane */
+    /* What this thread's lane is asked from now on waits, on the device, for what these had been asked by a tick. */
+    tn_status (*stream_order)(tn__device *device, uint32_t lanes, uint64_t tick);
     void *(*event_new)(tn__device *device); /* NULL with a latched error */
     void (*event_free)(tn__device *device, void *event);
     tn_status (*event_record)(tn__device *device, void *event); /* in this thread's stream */
@@ -86,11 +89,23 @@ struct tn__device {
     tn__capabilities capabilities;
     void *backend_data;
     struct tn__allocator *allocator;
-    _Atomic bool lent;     /* others have got hold of memory or of the stream, and may wait for what is in them by their own means */
+    /* Others have got hold of memory or of a stream, and may wait for what is in them by their own means. */
+    _Atomic bool lent;
     _Atomic size_t pinned; /* bytes of host memory that the backend holds for transfers */
     _Atomic uint64_t failures; /* of runs, that have been told of after they had returned */
     _Atomic uint64_t runs; /* programs started, on a device whose runs may fail after they have returned */
+    /* Lanes beside the own one: the backend sets it under its lock, which whoever asks for something takes. */
+    _Atomic uint32_t lanes;
+    _Atomic uint64_t tick; /* pieces of work that were asked for while there were some */
 };
+
+/* Whether work may go side by side, so that who used what matters. */
+static inline bool tn__has_lanes(const tn__device *device)
+{
+    return __builtin_expect(atomic_load_explicit(&device->lanes, memory_order_relaxed) != 0, 0);
+}
+/* The lane that this thread's work goes on. */
+static inline int tn__lane(const tn__device *device) { return tn__has_lanes(device) ? tn__lane_of_thread(device) : 0; }
 
 typedef struct tn__backend {
     const char *name;     /* "cpu" */
@@ -124,6 +139,7 @@ typedef struct tn__storage {
     /* The run of the device that computes it fresh, 0: none, TN__STARTING: one that is about to start. */
     _Atomic uint64_t run;
     tn__error *_Atomic spoilt; /* that run failed: whoever wants the contents gets this error */
+    tn__use use;
 } tn__storage;
 #define TN__STARTING UINT64_MAX
 
@@ -138,6 +154,11 @@ static inline tn__storage *tn__storage_retain(tn__storage *storage)
     return storage;
 }
 void tn__storage_release(tn__storage *storage);
+/* Copies to and from host memory, and between storages of a device, behind those that used them: `memory` is in the
+ * storage that is read; what is written is written from its beginning. */
+tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes);
+tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes);
+tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes);
 
 TN__PLUGIN_BEGIN
 /* Marks all storages in use that run `first` of the device or a later one computes. They get references to the error. */

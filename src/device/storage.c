@@ -33,6 +33,7 @@ tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, vo
     *storage = (tn__storage){.device = device, .memory = memory, .bytes = bytes,
                              .release = release ? release : release_nothing, .user = user};
     atomic_init(&storage->references, 1);
+    tn__use_end(device, &storage->use, true); /* its owner has put it behind this thread's lane, and no other */
     return storage;
 }
 
@@ -46,4 +47,42 @@ void tn__storage_release(tn__storage *storage)
         return;
     }
     tn__allocator_give(storage->device->allocator, storage);
+}
+
+/* What is read has been read when the call returns, so it is noted only where that went wrong half-way. */
+tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes)
+{
+    tn__device *device = storage->device;
+    tn_status status = tn__use_begin(device, &storage->use, false);
+    if (status != TN_OK)
+        return status;
+    status = device->ops->read(device, host, memory, bytes);
+    if (status != TN_OK)
+        tn__use_end(device, &storage->use, false);
+    return status;
+}
+
+tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes)
+{
+    tn__device *device = storage->device;
+    tn_status status = tn__use_begin(device, &storage->use, true);
+    if (status != TN_OK)
+        return status;
+    status = device->ops->write(device, storage->memory, host, bytes);
+    tn__use_end(device, &storage->use, true);
+    return status;
+}
+
+tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes)
+{
+    tn__device *device = to->device;
+    tn_status status = tn__use_begin(device, &to->use, true);
+    if (status == TN_OK)
+        status = tn__use_begin(device, &from->use, false);
+    if (status != TN_OK)
+        return status;
+    status = device->ops->copy(device, to->memory, memory, bytes);
+    tn__use_end(device, &to->use, true);
+    tn__use_end(device, &from->use, false);
+    return status;
 }

@@ -11,7 +11,7 @@
 
 struct tn_stream {
     tn__device *device;
-    void *handle; /* the backend's */
+    int lane; /* 0: on devices without streams */
 };
 
 struct tn_event {
@@ -20,8 +20,6 @@ struct tn_event {
     bool recorded;
     double moment; /* seconds, without a backend's event */
 };
-
-static _Thread_local tn_stream *current; /* NULL: each device's own */
 
 tn_status tn_synchronize(tn_device device)
 {
@@ -46,7 +44,7 @@ tn_stream *tn_stream_new(tn_device device)
     }
     stream->device = opened;
     const tn__stream_ops *ops = opened->ops->streams;
-    if (ops && !(stream->handle = ops->stream_new(opened))) {
+    if (ops && (stream->lane = ops->stream_new(opened)) < 0) {
         tn__free(stream);
         return NULL;
     }
@@ -59,7 +57,7 @@ void tn_stream_free(tn_stream *stream)
         return;
     const tn__stream_ops *ops = stream->device->ops->streams;
     if (ops)
-        ops->stream_free(stream->device, stream->handle);
+        ops->stream_free(stream->device, stream->lane);
     tn__free(stream);
 }
 
@@ -76,7 +74,7 @@ tn_status tn_stream_synchronize(tn_stream *stream)
     if (!stream)
         return tn__fail_null("stream_synchronize", "a stream");
     const tn__stream_ops *ops = stream->device->ops->streams;
-    return ops ? ops->stream_wait(stream->device, stream->handle) : TN_OK;
+    return ops ? ops->stream_wait(stream->device, stream->lane) : TN_OK;
 }
 
 void *tn_stream_native(tn_device device)
@@ -85,30 +83,15 @@ void *tn_stream_native(tn_device device)
     return opened && opened->ops->streams ? opened->ops->streams->stream_native(opened) : NULL;
 }
 
-/* A failure to enter is latched; the block's work goes on the stream of before. */
-static void enter(tn__device *device, void *handle)
-{
-    if (device->ops->streams)
-        (void)device->ops->streams->stream_enter(device, handle);
-}
-
 tn__stream_guard tn__stream_enter(tn_stream *stream)
 {
-    tn__stream_guard guard = {stream, current};
-    if (stream) {
-        enter(stream->device, stream->handle);
-        current = stream;
-    }
-    return guard;
+    return (tn__stream_guard){stream, stream ? tn__lane_enter(stream->device, stream->lane) : 0};
 }
 
 void tn__stream_leave(tn__stream_guard *guard)
 {
-    if (!guard->stream)
-        return;
-    tn_stream *before = guard->before && guard->before->device == guard->stream->device ? guard->before : NULL;
-    enter(guard->stream->device, before ? before->handle : NULL);
-    current = guard->before;
+    if (guard->stream)
+        (void)tn__lane_enter(guard->stream->device, guard->before);
 }
 
 /* ---- events ---- */

@@ -145,6 +145,35 @@ static tn__error *released_record(const tn__collection *c)
     return NULL;
 }
 
+/* What a run reads and overwrites, where work goes on several lanes; what is fresh is in order since it was taken. */
+static tn_status begin_uses(const tn__collection *c, const tn__program *p, const binding *bind)
+{
+    tn_status status = TN_OK;
+    for (int b = 0; b < p->buffer_count && status == TN_OK; b++)
+        if (p->buffer[b].kind == TN__BUFFER_INPUT || p->buffer[b].kind == TN__BUFFER_DONATED)
+            status = tn__use_begin(c->device, &bind->storage[b]->use, p->buffer[b].kind == TN__BUFFER_DONATED);
+    return status;
+}
+
+static void end_uses(const tn__collection *c, const tn__program *p, const binding *bind)
+{
+    for (int b = 0; b < p->buffer_count; b++)
+        if (bind->storage[b])
+            tn__use_end(c->device, &bind->storage[b]->use, p->buffer[b].kind != TN__BUFFER_INPUT);
+}
+
+static tn_status start(const tn__collection *c, const tn__loaded *loaded, const binding *bind)
+{
+    const tn__program *program = &loaded->plan->program;
+    tn_status status = tn__has_lanes(c->device) ? begin_uses(c, program, bind) : TN_OK;
+    if (status == TN_OK)
+        status = loaded->ops->run(loaded->executable, bind->address, c->scalar);
+    /* asked anew: in between lies the backend's lock, under which the first other lane is made */
+    if (tn__has_lanes(c->device))
+        end_uses(c, program, bind);
+    return status;
+}
+
 static tn_status run(tn__collection *c, bool step)
 {
     tn__cached *held;
@@ -156,7 +185,7 @@ static tn_status run(tn__collection *c, bool step)
     tn_status status = bind_all(c, program, &bind);
     if (status == TN_OK) {
         if (program->step_count)
-            status = loaded->ops->run(loaded->executable, bind.address, c->scalar);
+            status = start(c, loaded, &bind);
         if (status == TN_OK) {
             note_run(c, loaded->plan, &bind);
             tn__error *released = step ? released_record(c) : NULL;

@@ -42,8 +42,9 @@ static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node
     size_t itemsize = tn_dtype_size((tn_dtype)node->dtype);
     tn_status status = TN_OK;
     if (node->shape->size)
-        status = node->device->ops->copy(node->device, storage->memory,
-                                         (const char *)node->storage->memory + node->offset * (int64_t)itemsize, storage->bytes);
+        status =
+            tn__storage_copy(storage, node->storage,
+                             (const char *)node->storage->memory + node->offset * (int64_t)itemsize, storage->bytes);
     tn__storage_release(storage);
     if (status != TN_OK)
         return tn__failed();
@@ -53,9 +54,20 @@ static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node
     return x->node->storage ? x->node : tn__failed();
 }
 
-/* The argument's bytes; false with a latched failure. */
-static bool fill(const tn_kernel *kernel, const tn_arg *arg, tn__launch *launch, int k, tn__device **device)
+/* An array that is written gets other memory where somebody else holds its own: then only that counts. */
+static bool read_alone(const tn_args *args, const tn_arg *arg)
 {
+    for (int k = 0; k < args->count; k++)
+        if (args->arg[k].written && args->arg[k].array == arg->array)
+            return false;
+    return !arg->written;
+}
+
+/* The argument's bytes, and of an array where they are; false with a latched failure. */
+static bool fill(const tn_kernel *kernel, const tn_args *args, tn__launch *launch, int k, tn__device **device,
+                 tn__storage **storage)
+{
+    const tn_arg *arg = &args->arg[k];
     if (arg->dtype) {
         launch->dtype[k] = arg->dtype;
         launch->value[k] = tn_dtype_is_float(arg->dtype) ? tn__scalar_from_double(arg->number.real, arg->dtype)
@@ -69,6 +81,7 @@ static bool fill(const tn_kernel *kernel, const tn_arg *arg, tn__launch *launch,
         node = own_memory(kernel, (tn_array *)arg->array, node);
     if (tn__node_is_error(node))
         return tn__error_raise(node->error), false;
+    *storage = arg->written || read_alone(args, arg) ? node->storage : NULL;
     launch->value[k].bits = (uintptr_t)node->storage->memory + (uintptr_t)(node->offset * (int64_t)tn_dtype_size(node->dtype));
     return true;
 }
@@ -101,6 +114,23 @@ static tn_status explain(const tn_kernel *kernel)
     return status;
 }
 
+/* Behind the lanes that used the arrays, which are noted as used by this one. Handles hold them meanwhile, or the
+ * call's temporaries. */
+static tn_status start(tn__device *device, const tn__launch *l, const tn_args *args, tn__storage *const *storage)
+{
+    tn_status status = TN_OK;
+    for (int k = 0; k < args->count && status == TN_OK; k++)
+        if (storage[k])
+            status = tn__use_begin(device, &storage[k]->use, args->arg[k].written);
+    if (status != TN_OK)
+        return status;
+    status = device->ops->launch(device, l);
+    for (int k = 0; k < args->count; k++)
+        if (storage[k])
+            tn__use_end(device, &storage[k]->use, args->arg[k].written);
+    return status;
+}
+
 static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts)
 {
     tn_status status = tn__kernel_check(kernel, "tn_launch", true);
@@ -110,16 +140,17 @@ static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_o
         return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count, TN__LAUNCH_ARGS);
     tn__launch l = {.source = kernel->source, .name = kernel->name, .count = args.count};
     tn__device *device = NULL;
+    tn__storage *storage[TN__LAUNCH_ARGS] = {NULL};
     if (!geometry(kernel, opts, &l))
         return TN_ERR_VALUE;
     for (int k = 0; k < args.count; k++)
-        if (!fill(kernel, &args.arg[k], &l, k, &device))
+        if (!fill(kernel, &args, &l, k, &device, &storage[k]))
             return tn__error_status(tn__error_last());
     if (!device && !(device = tn__device_current()))
         return tn__error_status(tn__error_last());
     if (!device->ops->launch)
         return tn__fail(TN_ERR_UNSUPPORTED, kernel->name, "%s runs no raw kernels: use the CPU or a GPU", device->name);
-    status = device->ops->launch(device, &l);
+    status = start(device, &l, &args, storage);
     return status == TN_OK ? TN_OK : explain(kernel);
 }
 

@@ -32,7 +32,7 @@ static int64_t shown_of(int64_t extent, bool summary)
 
 static tn_status read_bytes(reader *r, const char *memory, size_t bytes)
 {
-    tn_status status = r->node->device->ops->read(r->node->device, r->next, memory, bytes);
+    tn_status status = tn__storage_read(r->node->storage, r->next, memory, bytes);
     r->next += bytes;
     return status;
 }

@@ -23,12 +23,11 @@ static tn__node *compact(tn__node *node)
 
 static tn_status read_span(const tn__node *node, void *host)
 {
-    const tn__device *device = node->device;
     tn_status status = tn__storage_check(node->storage);
     if (status != TN_OK)
         return status;
-    return device->ops->read(node->device, host, (char *)node->storage->memory + node->offset * (int64_t)itemsize(node),
-                             (size_t)node->shape->size * itemsize(node));
+    return tn__storage_read(node->storage, host, (char *)node->storage->memory + node->offset * (int64_t)itemsize(node),
+                            (size_t)node->shape->size * itemsize(node));
 }
 
 tn_status tn__read(tn__node *node, void *host)
@@ -44,7 +43,7 @@ tn__node *tn__value_from_host(const void *data, tn_dtype dtype, const tn__shape 
 {
     size_t bytes = (size_t)shape->size * tn_dtype_size(dtype);
     tn__storage *storage = tn__storage_new(device, bytes);
-    if (!storage || (bytes && device->ops->write(device, storage->memory, data, bytes) != TN_OK)) {
+    if (!storage || (bytes && tn__storage_write(storage, data, bytes) != TN_OK)) {
         if (storage)
             tn__storage_release(storage);
         return tn__node_error(tn__error_retain(tn__error_last()));
@@ -159,15 +158,15 @@ static tn_status copy_elements(tn__node *from, tn__storage *to)
         return TN_OK;
     const char *memory = (const char *)from->storage->memory + from->offset * (int64_t)itemsize(from);
     if (source->host_memory)
-        return to->device->ops->write(to->device, to->memory, memory, bytes);
+        return tn__storage_write(to, memory, bytes);
     if (to->device->capabilities.host_memory)
-        return from->device->ops->read(from->device, to->memory, memory, bytes);
+        return tn__storage_read(from->storage, to->memory, memory, bytes);
     void *staging = tn__alloc(bytes);
     if (!staging)
         return tn__fail_memory("to", bytes);
-    tn_status status = from->device->ops->read(from->device, staging, memory, bytes);
+    tn_status status = tn__storage_read(from->storage, staging, memory, bytes);
     if (status == TN_OK)
-        status = to->device->ops->write(to->device, to->memory, staging, bytes);
+        status = tn__storage_write(to, staging, bytes);
     tn__free(staging);
     return status;
 }

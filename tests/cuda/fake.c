@@ -9,23 +9,9 @@
 
 fake_driver fake;
 
-/* ---- the stream ---- */
+/* ---- work ---- */
 
-typedef enum work_kind { NOTHING, COPY, SET, LAUNCH } work_kind;
-
-typedef struct work {
-    work_kind kind;
-    void *to;
-    const void *from;
-    size_t bytes;
-    char name[64];
-    int64_t words[32];
-    tn__cuda_failure failure;
-} work;
-
-#define LONGEST 4096
-static work queue[LONGEST];
-static size_t first, last; /* of what waits, counted from the start of the test */
+typedef fake_work work;
 
 #define MOST_NODES 128
 typedef struct fake_graph {
@@ -36,7 +22,7 @@ typedef struct fake_graph {
 static fake_graph *capturing;
 static CUstream captured_stream;
 
-static CUresult put(CUstream stream, work w)
+CUresult fake_ask(CUstream stream, work w)
 {
     if (capturing && stream == captured_stream) {
         if (capturing->count == MOST_NODES)
@@ -44,23 +30,19 @@ static CUresult put(CUstream stream, work w)
         capturing->node[capturing->count++] = w;
         return CUDA_SUCCESS;
     }
-    if (last - first == LONGEST)
-        fake_flush(); /* as a GPU may at any time */
-    queue[last++ % LONGEST] = w;
-    return CUDA_SUCCESS;
+    return fake_put(stream, &w);
 }
 
-static void flush_until(size_t end)
+void fake_do(const fake_work *w)
 {
-    for (; first < end; first++) {
-        work *w = &queue[first % LONGEST];
-        if (w->kind == COPY)
-            memmove(w->to, w->from, w->bytes);
-        else if (w->kind == SET)
-            memset(w->to, 0, w->bytes);
-        else if (w->kind == LAUNCH && fake.kernel_runs)
-            fake.kernel_runs(w->name, w->words, (const uint64_t *)w->words + fake.words, &w->failure);
-    }
+    if (w->kind == FAKE_COPY)
+        memmove(w->to, w->from, w->bytes);
+    else if (w->kind == FAKE_SET)
+        memset(w->to, 0, w->bytes);
+    else if (w->kind == FAKE_CALL)
+        fake.calls(w->call);
+    else if (w->kind == FAKE_LAUNCH && fake.kernel_runs)
+        fake.kernel_runs(w->name, w->words, (const uint64_t *)w->words + fake.words, &w->failure);
 }
 
 void fake_fail(const tn__cuda_failure *failure, int64_t operand, int64_t index)
@@ -78,8 +60,6 @@ void fake_fail(const tn__cuda_failure *failure, int64_t operand, int64_t index)
 }
 
 bool fake_stopped(const tn__cuda_failure *failure) { return failure->guard && *(const uint64_t *)failure->guard; }
-
-void fake_flush(void) { flush_until(last); }
 
 /* ---- the driver ---- */
 
@@ -142,65 +122,6 @@ static CUresult fake_retain(CUcontext *context, CUdevice device)
 static CUresult fake_let_go(CUdevice device) { return (void)device, CUDA_SUCCESS; }
 static CUresult fake_current(CUcontext context) { return (void)context, CUDA_SUCCESS; }
 
-static CUresult fake_stream(CUstream *stream, unsigned flags)
-{
-    static int streams;
-    (void)flags;
-    *stream = (CUstream)&queue[streams++ % LONGEST];
-    return CUDA_SUCCESS;
-}
-
-static CUresult fake_stream_end(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
-
-static CUresult fake_wait(CUstream stream)
-{
-    (void)stream;
-    fake.count.waits++;
-    fake_flush();
-    return fake.next_wait;
-}
-
-static CUresult fake_stream_ask(CUstream stream) { return (void)stream, first < last ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; }
-
-/* An event is the end of the queue when it was recorded. */
-static CUresult fake_event(CUevent *event, unsigned flags)
-{
-    (void)flags;
-    *event = calloc(1, sizeof(size_t));
-    return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult fake_event_end(CUevent event)
-{
-    free(event);
-    return CUDA_SUCCESS;
-}
-
-static CUresult fake_record(CUevent event, CUstream stream)
-{
-    (void)stream;
-    *(size_t *)event = last;
-    return CUDA_SUCCESS;
-}
-
-static CUresult fake_event_wait(CUevent event)
-{
-    fake.count.event_waits++;
-    flush_until(*(size_t *)event > first ? *(size_t *)event : first);
-    return CUDA_SUCCESS;
-}
-
-static CUresult fake_event_ask(CUevent event)
-{
-    return *(size_t *)event > first ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-}
-
-static CUresult fake_elapsed(float *milliseconds, CUevent from, CUevent to)
-{
-    *milliseconds = (float)(*(size_t *)to - *(size_t *)from); /* a piece of work takes one */
-    return CUDA_SUCCESS;
-}
-
 static CUresult fake_memory(size_t *left, size_t *total)
 {
     *left = fake.memory_left;
@@ -257,26 +178,26 @@ static CUresult fake_unpin(void *memory)
 static CUresult fake_to_device(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     fake.count.host_to_device++;
-    return put(stream, (work){.kind = COPY, .to = (void *)to, .from = from, .bytes = bytes});
+    return fake_ask(stream, (work){.kind = FAKE_COPY, .to = (void *)to, .from = from, .bytes = bytes});
 }
 
 static CUresult fake_to_host(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     fake.count.device_to_host++;
-    return put(stream, (work){.kind = COPY, .to = to, .from = (void *)from, .bytes = bytes});
+    return fake_ask(stream, (work){.kind = FAKE_COPY, .to = to, .from = (void *)from, .bytes = bytes});
 }
 
 static CUresult fake_inside(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     fake.count.device_to_device++;
-    return put(stream, (work){.kind = COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
+    return fake_ask(stream, (work){.kind = FAKE_COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
 }
 
 static CUresult fake_set(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
 {
     (void)value; /* the backend only ever clears */
     fake.count.sets++;
-    return put(stream, (work){.kind = SET, .to = (void *)to, .bytes = bytes});
+    return fake_ask(stream, (work){.kind = FAKE_SET, .to = (void *)to, .bytes = bytes});
 }
 
 static CUresult fake_module(CUmodule *module, const void *image)
@@ -297,6 +218,8 @@ static CUresult fake_unload(CUmodule module)
 static CUresult fake_function(CUfunction *function, CUmodule module, const char *name)
 {
     *function = (CUfunction)strstr((const char *)module, name);
+    if (fake.finds)
+        fake.finds(*function, name);
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -317,11 +240,14 @@ static CUresult fake_function_set(CUfunction function, CUfunction_attribute attr
 /* The work of a launch; kernels that the test has no function for do nothing. */
 static work launched(CUfunction function, void **params)
 {
-    work w = {.kind = LAUNCH};
+    work w = {.kind = FAKE_LAUNCH};
     int number;
+    const void *call = fake.closes ? fake.closes(function, params) : NULL;
+    if (call)
+        return (work){.kind = FAKE_CALL, .call = call};
     sscanf((const char *)function, "%63[a-z_0-9]", w.name);
     if (sscanf(w.name, "k%d", &number) != 1)
-        return (work){.kind = NOTHING};
+        return (work){.kind = FAKE_NOTHING};
     memcpy(w.words, params[0], (fake.words + fake.scalars) * sizeof *w.words);
     w.failure = *(const tn__cuda_failure *)params[1];
     return w;
@@ -340,7 +266,7 @@ static CUresult fake_launch(CUfunction function, unsigned x, unsigned y, unsigne
     fake.threads = tx;
     fake.shared = shared;
     sscanf((const char *)function, "%63[a-z_0-9]", fake.kernel);
-    return put(stream, launched(function, params));
+    return fake_ask(stream, launched(function, params));
 }
 
 /* ---- graphs ---- */
@@ -470,7 +396,7 @@ static CUresult fake_graph_launch(CUgraphExec exec, CUstream stream)
     const fake_graph *graph = (fake_graph *)exec;
     fake.count.graph_launches++;
     for (int i = 0; i < graph->count; i++)
-        put(stream, graph->node[i]);
+        fake_ask(stream, graph->node[i]);
     return CUDA_SUCCESS;
 }
 
@@ -568,7 +494,8 @@ static tn__cuda_libraries libraries = {
                .cuDeviceGetName = fake_name, .cuDeviceGetAttribute = fake_attribute, .cuDeviceTotalMem = fake_total,
                .cuDevicePrimaryCtxRetain = fake_retain, .cuDevicePrimaryCtxRelease = fake_let_go,
                .cuCtxSetCurrent = fake_current, .cuStreamCreate = fake_stream, .cuStreamDestroy = fake_stream_end,
-               .cuStreamSynchronize = fake_wait, .cuStreamQuery = fake_stream_ask, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
+               .cuStreamSynchronize = fake_stream_wait, .cuStreamWaitEvent = fake_stream_follow,
+               .cuStreamQuery = fake_stream_ask, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
                .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait,
                .cuEventQuery = fake_event_ask, .cuEventElapsedTime = fake_elapsed,
                .cuMemGetInfo = fake_memory, .cuDeviceGetPCIBusId = fake_bus, .cuMemAlloc = fake_allocate,

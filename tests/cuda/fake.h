@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver, a compiler and no products library, for tests of the CUDA backend's host side without a GPU. Device memory is
- * host memory. What a stream is given waits in a queue until somebody waits for it, as it may on a GPU, so that memory
- * reused too early shows; so do graphs, which are lists of such work. Kernels named k<digits> are "run" by a function of the test; others are only counted.
+ * A driver, a compiler and no products library, for tests of the CUDA backend's host side without a GPU. Device memory
+ * is host memory. What a stream is given waits in a queue (queues.h) until somebody waits for it, as it may on a GPU,
+ * so that memory reused too early shows; so do graphs, which are lists of such work. Kernels named k<digits> are "run"
+ * by a function of the test; others are only counted.
  */
 #ifndef TN_TESTS_CUDA_FAKE_H
 #define TN_TESTS_CUDA_FAKE_H
 
-#include "backends/cuda/cuda.h"
+#include "cuda/queues.h"
 
 typedef struct fake_counts {
     int allocations, releases, pinned, unpinned, host_to_device, device_to_host, device_to_device, launches, waits,
-        event_waits, modules, unloads, compilations, sets, captures, graphs, graphs_gone, graph_launches, patches;
+        event_waits, modules, unloads, compilations, sets, captures, graphs, graphs_gone, graph_launches, patches,
+        records, follows;
 } fake_counts;
 
 typedef struct fake_driver {
@@ -19,6 +21,7 @@ typedef struct fake_driver {
     size_t memory_left;        /* bytes that cuMemAlloc still gives */
     CUresult next_launch;      /* what launches answer */
     CUresult next_wait;        /* what waiting answers */
+    CUresult next_follow;      /* what a stream answers that is to wait for an event */
     unsigned blocks, threads, shared; /* of the last launch */
     char kernel[64];           /* its name */
     char target[64];           /* what was compiled last was compiled for: "sm_90a" */
@@ -29,6 +32,14 @@ typedef struct fake_driver {
     int edges, early;          /* of the graph made last: what its nodes wait for, and how much of that while it runs */
     int roots, last_root;      /* nodes that wait for nothing; whether the last one does */
     void (*compiles)(const char *text); /* is shown each text; may be NULL */
+    bool lazy;                          /* see queues.h */
+    unsigned (*dice)(unsigned sides);   /* a number from 0 on, below `sides`; NULL: none are thrown */
+    void (*waits)(void); /* when the host begins to wait for an event; may be NULL */
+    /* Kernels of a test's own: what is found is told, a launch of it becomes what the test makes of it, NULL: what it
+     * is without, and that is called as often as it is run. */
+    void (*finds)(CUfunction function, const char *name);
+    const void *(*closes)(CUfunction function, void **params);
+    void (*calls)(const void *closure);
     void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
 } fake_driver;
 
@@ -45,7 +56,4 @@ tn__device *fake_open_without_graphs(void);
 void fake_fail(const tn__cuda_failure *failure, int64_t operand, int64_t index);
 /* True if the kernel must do nothing. */
 bool fake_stopped(const tn__cuda_failure *failure);
-/* Does what waits in the stream. */
-void fake_flush(void);
-
 #endif

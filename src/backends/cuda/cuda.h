@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the CUDA backend. A device has one stream, on which everything happens in the order it was asked for. A loaded
- * program is a list of steps, each with the function that starts it; what it starts is captured as a graph, so that
- * running the program again is one launch.
+ * Inside the CUDA backend. A device has a stream of its own, on which everything happens in the order it was asked for,
+ * and others that a program has made (lanes.c). A loaded program is a list of steps, each with the function that starts
+ * it; what it starts is captured as a graph, so that running the program again is one launch.
  */
 #ifndef TN_BACKENDS_CUDA_CUDA_H
 #define TN_BACKENDS_CUDA_CUDA_H
@@ -54,23 +54,34 @@ typedef struct tn__cuda_held {
 
 #define TN__CUDA_LABEL 256 /* bytes, at most, that a message of a fault tells of the work */
 
+/* A stream, its workspace, and what others have waited for of it, in ticks of the device; all but the stream under the
+ * lock. */
+typedef struct tn__cuda_lane {
+    CUstream stream;       /* NULL: never made; stays when the program frees it, for the next one */
+    CUdeviceptr workspace; /* of the library of products */
+    CUevent mark;          /* behind what was asked up to `marked` */
+    uint64_t asked, marked;
+    uint64_t done; /* the host has waited for what was asked up to then */
+    uint64_t behind[TN__LANES]; /* of each other lane: it has been told to wait for what that was asked up to then */
+} tn__cuda_lane;
+
 typedef struct tn__cuda_device {
     tn__device *owner;
     const tn__cuda_libraries *libraries;
     const tn__cuda_driver *driver;
     CUdevice device;
     CUcontext context;
-    CUstream stream;           /* where everything happens */
+    CUstream stream; /* of lane 0, the device's own */
+    tn__cuda_lane lane[TN__LANES];
     CUstream recorder;         /* where graphs are captured; 0: never yet */
     int architecture;          /* 90: compute capability 9.0 */
     char name[24], product[64];
-    /* Recursive; held while work is put on the stream, so that a program's launches stay together. Whoever holds it may take
-     * the allocator's lock, never the other way round. */
+    /* Recursive; held while work is put on a stream, so that a program's launches stay together. Whoever holds it may
+     * take the allocator's lock, never the other way round. */
     pthread_mutex_t lock;
     tn__cuda_module *modules;  /* loaded ones */
     pthread_mutex_t loading;   /* held while a text is looked for on the disk or compiled; taken before `lock` */
     cublasLtHandle_t blas;     /* made when first needed */
-    CUdeviceptr workspace;     /* of the library of products */
     tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
@@ -79,7 +90,7 @@ typedef struct tn__cuda_device {
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
     bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
     tn__cuda_waits waits;
-    unsigned long long wait_count; /* of waits for the GPU so far */
+    _Atomic unsigned long long wait_count; /* of waits for the GPU so far */
     /* A context that is lost: every call fails with `fault`. */
     _Atomic bool faulted;
     pthread_mutex_t fault_lock;
@@ -89,6 +100,8 @@ typedef struct tn__cuda_device {
     volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */
     bool doubtful;             /* some program may fail: what overwrites looks at the latch first */
     tn__error *failure;        /* one that nobody has been told of */
+    tn__use latched;           /* by lanes: programs that may fail write the latch, those that overwrite read it */
+    tn__use shared;            /* by programs that use memory or handles of the device, `packed` or `solver` */
     uint32_t executable_count; /* ever loaded */
     tn__executable *executables;
 } tn__cuda_device;
@@ -116,13 +129,35 @@ void tn__cuda_watch_forks(tn__cuda_device *device, int index);
 /* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has cached goes back to the
  * driver first, then programs that nobody runs. */
 tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what);
-/* Waits for the stream, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here, or asks first. */
+/* Waits for the streams, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here,
+ * or asks first. */
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
 /* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is all. */
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
+
+/* ---- lanes (lanes.c) ---- */
+
+/* The stream that this thread's work goes on. */
+static inline CUstream tn__cuda_stream(const tn__cuda_device *device)
+{
+    return device->lane[tn__lane(device->owner)].stream;
+}
+/* Notes that this thread's lane has been asked for something; under the lock that this was done under. */
+static inline void tn__cuda_asked(tn__cuda_device *device)
+{
+    if (tn__has_lanes(device->owner))
+        device->lane[tn__lane(device->owner)].asked = atomic_fetch_add(&device->owner->tick, 1) + 1;
+}
+/* As tn__stream_ops has them. */
+int tn__cuda_lane_new(tn__device *owner);
+void tn__cuda_lane_free(tn__device *owner, int lane);
+tn_status tn__cuda_lane_order(tn__device *owner, uint32_t lanes, uint64_t tick);
+/* Waits for all lanes, or for one, without telling anybody. */
+CUresult tn__cuda_finish(tn__cuda_device *device);
+CUresult tn__cuda_finish_lane(tn__cuda_device *device, int lane);
 
 /* ---- failures of runs (failure.c) ---- */
 
@@ -139,7 +174,7 @@ enum { TN__CUDA_REPORT_SET, TN__CUDA_REPORT_RUN, TN__CUDA_REPORT_WHO, TN__CUDA_R
 tn_status tn__cuda_failures_open(tn__cuda_device *device);
 /* Tells of a failure that nobody has been told of: costs a look at host memory if there is none. */
 tn_status tn__cuda_look(tn__cuda_device *device);
-/* The same, but leaves the telling to the next look; the stream must be idle. */
+/* The same, but leaves the telling to the next look; the streams must be idle. */
 void tn__cuda_settle(tn__cuda_device *device);
 /* What the step of an executable says of index `index` of operand number `operand` (from 1). */
 tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int64_t operand, int64_t index);
@@ -180,6 +215,8 @@ typedef struct tn__cuda_recording {
 struct tn__cuda_run {
     tn__cuda_device *device;
     CUstream stream;           /* where to put work: not always the device's */
+    int lane;
+    CUdeviceptr workspace;         /* of the library of products, for programs that need it, else 0 */
     tn__cuda_recording *recording; /* NULL: none */
     void *const *buffers;
     const uint64_t *scalars;
@@ -201,6 +238,8 @@ struct tn__cuda_step {
     bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
     bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
     bool waits;                /* a library's own way of waiting is in it: it is never part of a graph, and may allocate */
+    bool multiplies;           /* by the library, which wants a workspace */
+    bool shares; /* what all such steps of the device use: memory for packed operands, a library's handle */
     const char *failed;        /* what a failure means, NULL: an index out of range */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
     tn__cuda_module *module;   /* of an operation's own kernel */
@@ -221,6 +260,8 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
 tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device);
+/* The workspace of a lane for the library of products, made when it is first asked for; under the lock. */
+tn_status tn__cuda_workspace(tn__cuda_device *device, int lane, CUdeviceptr *workspace);
 /* The product by cuBLASLt, where it can: sets start, or leaves it NULL. So does the other one, by the kernels of
  * split_product.cuh, where they are asked for and gain something. */
 tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device);

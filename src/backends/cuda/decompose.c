@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * QR, singular values and eigenvalues of Hermitian matrices by cuSOLVER, matrix after matrix, with LAPACK's conventions: what is
- * packed is what the CPU packs. The library waits for the GPU by itself here and there, so that these steps are never part of a
- * graph; they take their memory when they start and give it back at once, which the stream's order allows. A matrix that has no
- * result is told of as an index out of range is: later, by the first call that reads.
+ * QR, singular values and eigenvalues of Hermitian matrices by cuSOLVER, matrix after matrix, with LAPACK's
+ * conventions: what is packed is what the CPU packs. The library waits for the GPU by itself here and there, so that
+ * these steps are never part of a graph; they take their memory when they start and give it back at once, which the
+ * order of lanes allows. A matrix that has no result is told of as an index out of range is: later, by the first call
+ * that reads.
  */
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
@@ -306,7 +307,7 @@ tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *devic
     step->data = d;
     step->free = free_decompose;
     step->start = start_decompose;
-    step->opaque = step->waits = true;
+    step->opaque = step->waits = step->shares = true;
     d->library = tn__cuda_solver_library(device);
     for (size_t i = 0; i < sizeof decompositions / sizeof *decompositions; i++)
         if (decompositions[i].op == s->op)

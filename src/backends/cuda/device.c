@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU's context and stream, its memory, and its faults. */
+/* A GPU's context, its memory, and its faults. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,14 +81,20 @@ tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why)
 
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why)
 {
-    if (device->driver->cuStreamQuery(device->stream) == CUDA_ERROR_NOT_READY)
-        (void)tn__cuda_may_wait(device, why);
+    for (uint32_t lanes = device->owner->lanes | 1; lanes; lanes &= lanes - 1)
+        if (device->driver->cuStreamQuery(device->lane[__builtin_ctz(lanes)].stream) == CUDA_ERROR_NOT_READY)
+            (void)tn__cuda_may_wait(device, why);
 }
 
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why)
 {
-    tn_status status = tn__cuda_may_wait(device, why);
-    return status == TN_OK ? tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), why) : status;
+    tn_status status = TN_OK;
+    for (uint32_t lanes = device->owner->lanes | 1; lanes && status == TN_OK; lanes &= lanes - 1) {
+        status = tn__cuda_may_wait(device, why);
+        if (status == TN_OK)
+            status = tn__cuda_check(device, tn__cuda_finish_lane(device, __builtin_ctz(lanes)), why);
+    }
+    return status;
 }
 
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why)
@@ -108,7 +114,7 @@ tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char 
     tn__cuda_device *device = run->device;
     tn__cuda_note(device, label);
     if (result == CUDA_SUCCESS && device->blocking && !run->recording)
-        return tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), label);
+        return tn__cuda_check(device, device->driver->cuStreamSynchronize(run->stream), label);
     return tn__cuda_check(device, result, label);
 }
 
@@ -155,8 +161,11 @@ tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t b
         status = tn__cuda_look(cuda);
     if (status != TN_OK || bytes == 0 || to == from)
         return status;
-    return tn__cuda_check(
-        cuda, cuda->driver->cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, cuda->stream), "copy");
+    pthread_mutex_lock(&cuda->lock);
+    CUresult result = cuda->driver->cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, tn__cuda_stream(cuda));
+    tn__cuda_asked(cuda);
+    pthread_mutex_unlock(&cuda->lock);
+    return tn__cuda_check(cuda, result, "copy");
 }
 
 tn_status tn__cuda_synchronize(tn__device *device)
@@ -188,6 +197,7 @@ static tn_status open_context(tn__cuda_device *device, int index)
     status = tn__cuda_check(device, driver->cuCtxSetCurrent(device->context), "open");
     if (status == TN_OK)
         status = tn__cuda_check(device, driver->cuStreamCreate(&device->stream, CU_STREAM_NON_BLOCKING), "open");
+    device->lane[0].stream = device->stream;
     if (status == TN_OK)
         status = tn__cuda_failures_open(device);
     if (status == TN_OK)

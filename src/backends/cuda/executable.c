@@ -19,8 +19,10 @@ struct tn__executable {
     const tn__program *program;
     tn__cuda_module *module;   /* NULL: no kernels */
     CUdeviceptr factors;       /* 0: no products */
-    bool may_fail;
+    bool may_fail, overwrites, multiplies, shares; /* one of its steps */
+    bool alone; /* its operations keep memory of their own: no two runs go side by side */
     bool has_run;
+    tn__use use; /* by lanes, if it is */
     tn__cuda_graph_cache graphs;
     int step_count;
     tn__cuda_step step[];
@@ -101,6 +103,17 @@ static bool overwrites(const tn__program *program, const tn__step *step)
     return false;
 }
 
+/* Operations may, beside their operands; kernels of the program do not, nor what only moves or looks. */
+static bool keeps_memory(const tn__step *step)
+{
+    static const int without[] = {TN__CUDA_OP_COPY, TN__CUDA_OP_CONST, TN__CUDA_OP_SEARCH_LEFT,
+                                  TN__CUDA_OP_SEARCH_RIGHT, TN__CUDA_OP_HISTOGRAM};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (step->op == without[i])
+            return false;
+    return step->kind == TN__STEP_OP;
+}
+
 static tn_status load_steps(tn__executable *executable)
 {
     const tn__program *program = executable->program;
@@ -117,6 +130,10 @@ static tn_status load_steps(tn__executable *executable)
         step->overwrites = overwrites(program, &program->step[i]);
         status = prepare_step(executable, step);
         executable->may_fail = executable->may_fail || step->may_fail;
+        executable->overwrites = executable->overwrites || step->overwrites;
+        executable->multiplies = executable->multiplies || step->multiplies;
+        executable->shares = executable->shares || step->shares;
+        executable->alone = executable->alone || keeps_memory(step->step);
         executable->graphs.refused = executable->graphs.refused || step->waits;
     }
     return status;
@@ -186,7 +203,7 @@ void tn__cuda_unload(tn__executable *executable)
     pthread_mutex_lock(&device->lock);
     if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS && tn__cuda_flush(device) == TN_OK) {
         tn__cuda_may_wait_if_busy(device, "a program that has run is let go");
-        if (driver->cuStreamSynchronize(device->stream) == CUDA_SUCCESS)
+        if (tn__cuda_finish(device) == CUDA_SUCCESS)
             tn__cuda_settle(device);
     }
     delist(executable);
@@ -232,6 +249,46 @@ static tn_status start_steps(const tn__executable *executable, const tn__cuda_ru
     return status;
 }
 
+/* What runs on several lanes have in common beside operands: what belongs to the device, and to the executable. */
+static tn_status begin_common(tn__executable *executable, const tn__cuda_run *run)
+{
+    tn__cuda_device *device = run->device;
+    tn_status status = run->lane ? tn__cuda_flush(device) : TN_OK;
+    if (status == TN_OK && executable->alone)
+        status = tn__use_begin(device->owner, &executable->use, true);
+    if (status == TN_OK && executable->shares)
+        status = tn__use_begin(device->owner, &device->shared, true);
+    if (status == TN_OK && (executable->may_fail || executable->overwrites))
+        status = tn__use_begin(device->owner, &device->latched, executable->may_fail);
+    return status;
+}
+
+static void end_common(tn__executable *executable, tn__cuda_device *device)
+{
+    tn__cuda_asked(device);
+    if (executable->alone)
+        tn__use_end(device->owner, &executable->use, true);
+    if (executable->shares)
+        tn__use_end(device->owner, &device->shared, true);
+    if (executable->may_fail || executable->overwrites)
+        tn__use_end(device->owner, &device->latched, executable->may_fail);
+}
+
+static tn_status start(tn__executable *executable, tn__cuda_run *run)
+{
+    tn__cuda_device *device = run->device;
+    bool done = false;
+    tn_status status = TN_OK;
+    if (executable->has_run && device->graphs)
+        status = tn__cuda_graph_run(&executable->graphs, executable->step, executable->step_count, run, &done);
+    if (!done && status == TN_OK)
+        status = tn__cuda_flush(device);
+    if (!done && status == TN_OK)
+        status = start_steps(executable, run);
+    executable->has_run = true;
+    return status;
+}
+
 tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers, const uint64_t *scalars)
 {
     tn__cuda_device *device = executable->device;
@@ -242,22 +299,27 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
         return status;
     pthread_mutex_lock(&device->lock);
     uint64_t number = atomic_fetch_add_explicit(&device->owner->runs, 1, memory_order_relaxed) + 1;
+    int lane = tn__lane(device->owner);
     tn__cuda_run run = {.device = device,
-                        .stream = device->stream,
+                        .stream = device->lane[lane].stream,
+                        .lane = lane,
                         .buffers = buffers,
                         .scalars = scalars,
                         .factors = executable->factors,
-                        .failure = {.guard = device->doubtful ? device->latch : 0, .latch = device->latch,
-                                    .report = (unsigned long long)(uintptr_t)device->report, .run = number,
+                        .failure = {.guard = device->doubtful ? device->latch : 0,
+                                    .latch = device->latch,
+                                    .report = (unsigned long long)(uintptr_t)device->report,
+                                    .run = number,
                                     .who = (unsigned long long)executable->number << 32}};
-    bool done = false;
-    if (executable->has_run && device->graphs)
-        status = tn__cuda_graph_run(&executable->graphs, executable->step, executable->step_count, &run, &done);
-    if (!done && status == TN_OK)
-        status = tn__cuda_flush(device);
-    if (!done && status == TN_OK)
-        status = start_steps(executable, &run);
-    executable->has_run = true;
+    bool beside = tn__has_lanes(device->owner);
+    if (executable->multiplies)
+        status = tn__cuda_workspace(device, lane, &run.workspace);
+    if (status == TN_OK && beside)
+        status = begin_common(executable, &run);
+    if (status == TN_OK)
+        status = start(executable, &run);
+    if (beside)
+        end_common(executable, device);
     pthread_mutex_unlock(&device->lock);
     return status;
 }

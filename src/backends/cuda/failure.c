@@ -2,11 +2,12 @@
 /*
  * Failures of runs that nobody waits for: an index out of range.
  *
- * A kernel that meets one sets the latch, a word on the device, and, if it is the first, describes it in the report, which
- * lies in host memory. From then on kernels that overwrite do nothing: all that was overwritten in place stays as the failing
- * run found it, however many runs the host has started in the meantime. The host looks at the report, which costs it nothing,
- * when it starts a run, and after it has waited; then it marks what the failing run and later ones have computed as spoilt,
- * lifts the latch and fails with the message.
+ * A kernel that meets one sets the latch, a word on the device, and, if it is the first, describes it in the report,
+ * which lies in host memory. From then on kernels that overwrite do nothing: all that was overwritten in place stays as
+ * the failing run found it, however many runs the host has started in the meantime. The host looks at the report, which
+ * costs it nothing, when it starts a run, and after it has waited; then it marks what the failing run and later ones
+ * have computed as spoilt, lifts the latch and fails with the message. Where runs go side by side, those that may fail
+ * do not: each is behind all that overwrites before it, and before all that overwrites behind it.
  */
 #include <string.h>
 
@@ -70,7 +71,9 @@ void tn__cuda_settle(tn__cuda_device *device)
     else
         device->failure = error;
     device->report[TN__CUDA_REPORT_SET] = 0;
-    device->driver->cuMemsetD8Async(device->latch, 0, sizeof(uint64_t), device->stream);
+    device->driver->cuMemsetD8Async(device->latch, 0, sizeof(uint64_t), tn__cuda_stream(device));
+    tn__cuda_asked(device);
+    tn__use_end(device->owner, &device->latched, true);
 }
 
 /* The failing run and those after it are done with before anything is told: what they did must not mix with what comes. */
@@ -83,7 +86,7 @@ tn_status tn__cuda_look(tn__cuda_device *device)
     if (reported(device)) {
         status = tn__cuda_flush(device); /* what is held back finds the latch as the failure left it */
         if (status == TN_OK)
-            status = tn__cuda_check(device, device->driver->cuStreamSynchronize(device->stream), "run");
+            status = tn__cuda_check(device, tn__cuda_finish(device), "run");
         if (status == TN_OK)
             tn__cuda_settle(device);
     }

@@ -176,6 +176,7 @@ static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cud
     if (program->scalar_count)
         memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
     graph->guard = run->failure.guard;
+    graph->workspace = run->workspace;
     name_steps(graph, step, count);
     return graph;
 }
@@ -234,7 +235,8 @@ static bool other_addresses(const tn__cuda_graph *graph, const tn__cuda_step *st
     for (int k = 0; k < s->operand_count; k++)
         if (graph->buffers[s->operand[k].buffer] != run->buffers[s->operand[k].buffer])
             return true;
-    return step->overwrites && graph->guard != run->failure.guard;
+    return (step->overwrites && graph->guard != run->failure.guard) ||
+           (step->multiplies && graph->workspace != run->workspace);
 }
 
 static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const uint64_t *scalars)
@@ -294,7 +296,7 @@ static int find(const tn__cuda_graph_cache *cache, const tn__cuda_run *run, int 
     int place = 0;
     for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
         const tn__cuda_graph *graph = cache->graph[i], *oldest = cache->graph[place];
-        *bound = graph && graph->guard == run->failure.guard &&
+        *bound = graph && graph->guard == run->failure.guard && graph->workspace == run->workspace &&
                  memcmp(graph->buffers, run->buffers, buffer_count * sizeof *graph->buffers) == 0;
         if (*bound)
             return i;
@@ -328,5 +330,7 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
         return TN_OK;
     *done = true;
     graph->used = ++cache->uses;
-    return tn__cuda_series_add(run->device, cache, graph, step->step->label ? step->step->label : "a graph");
+    const char *label = step->step->label ? step->step->label : "a graph";
+    return run->lane ? tn__cuda_graph_launch_beside(run, graph, label)
+                     : tn__cuda_series_add(run->device, cache, graph, label);
 }

@@ -11,6 +11,7 @@ struct tn__cuda_graph {
     tn__cuda_recording recording;
     uint64_t used;
     unsigned long long guard;
+    CUdeviceptr workspace;
     bool patched;        /* exec is no longer what was made */
     int steady;          /* runs since then that it was right for as it is */
     size_t *first;       /* by step: its first node */
@@ -35,6 +36,8 @@ bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, con
 /* Launches a graph of the cache, or holds it back for a moment, to be launched together with those that follow it. The device's
  * lock is held. */
 tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const char *label);
+/* Launches it at once, on the stream of a run that goes beside the device's own. */
+tn_status tn__cuda_graph_launch_beside(const tn__cuda_run *run, const tn__cuda_graph *graph, const char *label);
 /* A graph that is about to change or to go: launches what is held back, and forgets the series that it is a part of. */
 tn_status tn__cuda_series_leave(tn__cuda_device *device, tn__cuda_graph_cache *cache, const tn__cuda_graph *graph);
 /* All series of a cache. */

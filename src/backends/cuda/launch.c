@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Users' raw kernels on a GPU: CUDA C, launched as asked for, on the device's stream. */
+/* Users' raw kernels on a GPU: CUDA C, launched as asked for, on the thread's stream. */
 #include "device/launch.h"
 
 #include "backends/cuda/backend.h"
@@ -70,9 +70,12 @@ static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *e
     pthread_mutex_lock(&device->lock);
     tn_status status = allow_shared(device, l, entry);
     if (status == TN_OK) {
-        CUresult result = device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                                         l->block[1], l->block[2], l->shared, device->stream, params, NULL);
-        status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = device->stream}, result, l->name);
+        CUstream stream = tn__cuda_stream(device);
+        CUresult result =
+            device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                           l->block[1], l->block[2], l->shared, stream, params, NULL);
+        status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = stream}, result, l->name);
+        tn__cuda_asked(device);
     }
     pthread_mutex_unlock(&device->lock);
     return status;

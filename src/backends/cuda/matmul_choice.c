@@ -73,9 +73,10 @@ static double time_runs(const stopwatch *w, const tn__cuda_trial *t, const cubla
         done = w->device->libraries->blas.cublasLtMatmul(
                    w->device->blas, t->operation, t->wide ? (const void *)&wide_one : &one,
                    (const void *)w->memory[TN__CUDA_B], t->layout[TN__CUDA_B], (const void *)w->memory[TN__CUDA_A],
-                   t->layout[TN__CUDA_A], t->wide ? (const void *)&wide_some : &some, (const void *)w->memory[TN__CUDA_OUT],
-                   t->layout[TN__CUDA_OUT], (void *)w->memory[TN__CUDA_OUT], t->layout[TN__CUDA_OUT], algorithm,
-                   (void *)w->device->workspace, t->workspace, w->device->stream) == CUBLAS_STATUS_SUCCESS;
+                   t->layout[TN__CUDA_A], t->wide ? (const void *)&wide_some : &some,
+                   (const void *)w->memory[TN__CUDA_OUT], t->layout[TN__CUDA_OUT], (void *)w->memory[TN__CUDA_OUT],
+                   t->layout[TN__CUDA_OUT], algorithm, (void *)w->device->lane[0].workspace, t->workspace,
+                   w->device->stream) == CUBLAS_STATUS_SUCCESS;
     done = driver->cuEventRecord(w->stop, w->device->stream) == CUDA_SUCCESS && done;
     done = driver->cuEventSynchronize(w->stop) == CUDA_SUCCESS && done;
     return done && driver->cuEventElapsedTime(&elapsed, w->start, w->stop) == CUDA_SUCCESS ? elapsed : -1;

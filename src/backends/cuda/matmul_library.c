@@ -84,6 +84,14 @@ static void free_library(const tn__cuda_step *step, tn__cuda_device *device)
         blas->cublasLtMatmulDescDestroy(data->operation);
 }
 
+tn_status tn__cuda_workspace(tn__cuda_device *device, int lane, CUdeviceptr *workspace)
+{
+    CUdeviceptr *own = &device->lane[lane].workspace;
+    tn_status status = *own ? TN_OK : tn__cuda_own_memory(device, own, WORKSPACE, "matmul");
+    *workspace = *own;
+    return status;
+}
+
 /* The handle and the workspace of a device, made once. */
 static tn_status open_library(tn__cuda_device *device)
 {
@@ -91,8 +99,8 @@ static tn_status open_library(tn__cuda_device *device)
     pthread_mutex_lock(&device->lock);
     if (device->blas == NULL)
         status = library_check(device->libraries->blas.cublasLtCreate(&device->blas), "start");
-    if (status == TN_OK && device->workspace == 0)
-        status = tn__cuda_own_memory(device, &device->workspace, WORKSPACE, "matmul");
+    if (status == TN_OK)
+        status = tn__cuda_workspace(device, 0, &(CUdeviceptr){0});
     pthread_mutex_unlock(&device->lock);
     return status;
 }
@@ -271,7 +279,7 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
             device->blas, data->operation, alpha_at, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
             (const void *)place[TN__CUDA_A], data->layout[TN__CUDA_A], beta_at, (const void *)place[TN__CUDA_OUT],
             data->layout[TN__CUDA_OUT], (void *)place[TN__CUDA_OUT], data->layout[TN__CUDA_OUT],
-            &data->algorithm[which], (void *)device->workspace, WORKSPACE, run->stream);
+            &data->algorithm[which], (void *)run->workspace, WORKSPACE, run->stream);
         tn_status status = library_check(result, "product");
         if (status == TN_OK)
             status = tn__cuda_started(run, CUDA_SUCCESS, "matmul");
@@ -328,7 +336,7 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
     cublasStatus_t result = make_operation(device, data, step->step, shape);
     if (data->found[UNALIGNED] && result == CUBLAS_STATUS_SUCCESS) {
         step->start = start_library;
-        step->opaque = true;
+        step->opaque = step->multiplies = true;
         return factors_on_device(step, device, data);
     }
     free_library(step, device);

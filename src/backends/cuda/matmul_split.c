@@ -2,7 +2,7 @@
 /*
  * Large float32 products on tensor cores by the kernels of split_product.cuh, where TN_MATMUL_TF32X3 asks for them and
  * they gain something. Operands are packed into memory that all such products of a device share, as they come one after
- * another on its stream; one that needs more than a part of the device's is done in pieces of k.
+ * another; one that needs more than a part of the device's is done in pieces of k.
  */
 #include "backends/cuda/matmul.h"
 #include "core/dtype.h"
@@ -246,5 +246,6 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     *(split_data *)step->data = made;
     step->free = free_split;
     step->start = start_split;
+    step->shares = true;
     return find_kernels(step, device);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of one program that follow one another quickly, as the steps of a training loop do, launched several at a time. Between
- * two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a run whose graph
- * needs no patching is held back until there are several, and their graphs are launched as one. There each run's first kernel can
- * be started while the last one of the run before it still runs: what it does before it waits for that, such as fetching a
- * minibatch, costs no time then (see `late` in program.h). The more runs together the better, up to TN__CUDA_TOGETHER; but
- * where the GPU has no other launch to run behind the one that it is at, a few do. What is left when something else comes is
- * launched by powers of two, so that not many graphs are made.
+ * Runs of one program that follow one another quickly, as the steps of a training loop do, launched several at a time.
+ * Between two launches of graphs the GPU stands still for about two microseconds, and each costs the host as much; so a
+ * run whose graph needs no patching is held back until there are several, and their graphs are launched as one. There
+ * each run's first kernel can be started while the last one of the run before it still runs: what it does before it
+ * waits for that, such as fetching a minibatch, costs no time then (see `late` in program.h). The more runs together
+ * the better, up to TN__CUDA_TOGETHER; but where the GPU has no other launch to run behind the one that it is at, a few
+ * do. What is left when something else comes is launched by powers of two, so that not many graphs are made.
  *
- * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first what is
- * held back (tn__cuda_enter does). Where others have got hold of the stream or of memory, who may wait by CUDA's own means,
- * nothing is held back; nor where runs are more than QUICK apart, so that the GPU is not kept waiting by a program that does
- * something else in between.
+ * Nobody can tell: whatever else is asked of the device, a transfer, another program, an event, waiting, launches first
+ * what is held back (tn__cuda_enter does). Where others have got hold of a stream or of memory, who may wait by CUDA's
+ * own means, nothing is held back; nor where runs are more than QUICK apart, so that the GPU is not kept waiting by a
+ * program that does something else in between.
  */
 #include <string.h>
 #include <time.h>
@@ -111,6 +111,12 @@ static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn
 }
 
 /* ---- what is held back ---- */
+
+tn_status tn__cuda_graph_launch_beside(const tn__cuda_run *run, const tn__cuda_graph *graph, const char *label)
+{
+    tn__cuda_note(run->device, graph->name);
+    return tn__cuda_check(run->device, run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream), label);
+}
 
 static tn_status launch(tn__cuda_device *device, CUgraphExec exec, const tn__cuda_graph *graph)
 {

@@ -227,7 +227,8 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
     if (status != TN_OK || data->m.n == 0 || data->m.count == 0 || (solves && data->sides == 0))
         return status;
-    if (data->m.n > TN__CUDA_SMALL_MATRIX)
+    step->shares = data->m.n > TN__CUDA_SMALL_MATRIX;
+    if (step->shares)
         status = ask_for_sizes(data, device, s->op);
     else
         status = tn__cuda_module_function(device, step->module, factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",

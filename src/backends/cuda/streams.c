@@ -1,97 +1,107 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Streams and events of a GPU. All of Tanso's work on a device goes on the device's one stream, as results share memory in the
- * order of that stream; so a stream that a program asks for is that one, under another name.
- */
+/* Streams and events of a GPU, as programs have them. */
 #include "backends/cuda/backend.h"
 #include "core/memory.h"
 
-static void *stream_new(tn__device *owner)
+typedef struct event {
+    CUevent event;
+    _Atomic int lane; /* that it was recorded in */
+} event;
+
+static tn_status stream_wait(tn__device *owner, int lane)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
-    return tn__cuda_enter(device, "stream_new") == TN_OK ? device->stream : NULL;
-}
-
-static tn_status stream_wait(tn__device *owner, void *stream)
-{
-    (void)stream;
-    return tn__cuda_synchronize(owner);
-}
-
-static void stream_free(tn__device *owner, void *stream)
-{
-    (void)stream_wait(owner, stream); /* a failure is latched */
-}
-
-static tn_status stream_enter(tn__device *owner, void *stream)
-{
-    (void)stream;
-    return tn__cuda_enter(tn__cuda_of(owner), "on_stream");
+    tn_status status = tn__cuda_enter(device, "stream_synchronize");
+    if (status == TN_OK)
+        status = tn__cuda_may_wait(device, "stream_synchronize");
+    if (status == TN_OK)
+        status = tn__cuda_check(device, tn__cuda_finish_lane(device, lane), "stream_synchronize");
+    return status == TN_OK ? tn__cuda_look(device) : status;
 }
 
 static void *stream_native(tn__device *owner)
 {
     owner->lent = true;
-    return tn__cuda_enter(tn__cuda_of(owner), "stream_native") == TN_OK ? tn__cuda_of(owner)->stream : NULL;
+    return tn__cuda_enter(tn__cuda_of(owner), "stream_native") == TN_OK ? tn__cuda_stream(tn__cuda_of(owner)) : NULL;
 }
 
 static void *event_new(tn__device *owner)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
-    CUevent event = NULL;
+    event *made = tn__calloc(1, sizeof *made);
+    if (made == NULL) {
+        tn__fail_memory("event_new", sizeof *made);
+        return NULL;
+    }
     tn_status status = tn__cuda_enter(device, "event_new");
     if (status == TN_OK)
-        status = tn__cuda_check(device, device->driver->cuEventCreate(&event, CU_EVENT_DEFAULT), "event_new");
-    return status == TN_OK ? event : NULL;
+        status = tn__cuda_check(device, device->driver->cuEventCreate(&made->event, CU_EVENT_DEFAULT), "event_new");
+    if (status == TN_OK)
+        return made;
+    tn__free(made);
+    return NULL;
 }
 
-static void event_free(tn__device *owner, void *event)
+static void event_free(tn__device *owner, void *handle)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
+    event *gone = handle;
     if (device->driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS)
-        device->driver->cuEventDestroy(event);
+        device->driver->cuEventDestroy(gone->event);
+    tn__free(gone);
 }
 
-static tn_status event_record(tn__device *owner, void *event)
+static tn_status event_record(tn__device *owner, void *handle)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
+    event *recorded = handle;
     tn_status status = tn__cuda_enter(device, "event_record");
-    return status == TN_OK
-               ? tn__cuda_check(device, device->driver->cuEventRecord(event, device->stream), "event_record")
-               : status;
+    if (status != TN_OK)
+        return status;
+    recorded->lane = tn__lane(owner);
+    return tn__cuda_check(device, device->driver->cuEventRecord(recorded->event, tn__cuda_stream(device)),
+                          "event_record");
 }
 
-/* An event of the stream that waits for it is behind that stream already. */
-static tn_status event_follow(tn__device *owner, void *event)
-{
-    (void)event;
-    return tn__cuda_enter(tn__cuda_of(owner), "event_wait");
-}
-
-static tn_status event_wait(tn__device *owner, void *event)
+/* A lane that waits for an event of its own is behind it already. */
+static tn_status event_follow(tn__device *owner, void *handle)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
+    event *awaited = handle;
+    tn_status status = tn__cuda_enter(device, "event_wait");
+    if (status != TN_OK || awaited->lane == tn__lane(owner))
+        return status;
+    return tn__cuda_check(device, device->driver->cuStreamWaitEvent(tn__cuda_stream(device), awaited->event, 0),
+                          "event_wait");
+}
+
+static tn_status event_wait(tn__device *owner, void *handle)
+{
+    tn__cuda_device *device = tn__cuda_of(owner);
+    event *awaited = handle;
     tn_status status = tn__cuda_enter(device, "event_synchronize");
-    return status == TN_OK ? tn__cuda_wait_event(device, event, "event_synchronize") : status;
+    return status == TN_OK ? tn__cuda_wait_event(device, awaited->event, "event_synchronize") : status;
 }
 
 static tn_status event_elapsed(tn__device *owner, void *from, void *to, double *seconds)
 {
     tn__cuda_device *device = tn__cuda_of(owner);
     float milliseconds = 0;
+    CUevent first = ((event *)from)->event, last = ((event *)to)->event;
     tn_status status = tn__cuda_enter_held(device, "event_elapsed"); /* in a thread that has no context yet, too */
     if (status == TN_OK)
-        status = tn__cuda_check(device, device->driver->cuEventElapsedTime(&milliseconds, from, to), "event_elapsed");
+        status =
+            tn__cuda_check(device, device->driver->cuEventElapsedTime(&milliseconds, first, last), "event_elapsed");
     *seconds = (double)milliseconds / 1e3;
     return status;
 }
 
 const tn__stream_ops tn__cuda_streams = {
-    .stream_new = stream_new,
-    .stream_free = stream_free,
-    .stream_enter = stream_enter,
+    .stream_new = tn__cuda_lane_new,
+    .stream_free = tn__cuda_lane_free,
     .stream_wait = stream_wait,
     .stream_native = stream_native,
+    .stream_order = tn__cuda_lane_order,
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,
