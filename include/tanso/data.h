@@ -83,7 +83,8 @@ typedef struct tn_loader_opts {
 } tn_loader_opts;
 
 /* Takes ownership of the dataset unless keep_dataset. Never NULL. For a GPU that has room, a quarter of what is free at
- * most, the dataset is copied there now, and minibatches are gathered by what computes with them. */
+ * most, the dataset is copied there now, and minibatches are gathered by what computes with them; of larger ones
+ * each minibatch is copied, from 256 KiB on beside the work that is under way. */
 TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);
 /* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once
  * when the thread has a latched error. */

@@ -3,10 +3,12 @@
  * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and
  * minibatches are gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into
  * trays, ahead on a thread where that pays and is not turned off, and the batch's arrays are pointed at them.
- * Minibatches in order need no gathering: on the CPU they are views of the dataset.
+ * Minibatches in order need no gathering: on the CPU they are views of the dataset. What is copied to a device goes
+ * on a stream of the loader's own, beside the step that is under way.
  */
 #include <string.h>
 #include <tanso/device.h>
+#include <tanso/stream.h>
 #include "core/memory.h"
 #include "core/log.h"
 #include "data/batches.h"
@@ -15,6 +17,8 @@
 #include "engine/engine.h"
 
 #define DEFAULT_BATCH 32
+/* Copying less takes no longer than the calls that put it beside a step, and the next step behind it. */
+#define WORTH_A_STREAM ((size_t)256 << 10)
 /* The ring's, the one the caller has, and the one a recorded but unevaluated graph holds. */
 #define KEPT_TRAYS (TN__PREFETCH_SLOTS + 2)
 
@@ -25,7 +29,8 @@ struct tn_loader {
     tn__resident *resident;  /* NULL: the dataset is on the CPU */
     tn__trays *trays;
     tn__prefetch *prefetch;  /* NULL: not begun, or not wanted */
-    bool shuffle, no_prefetch;
+    bool shuffle, no_prefetch, no_stream;
+    tn_stream *stream; /* for copies to a device that has streams */
     tn__device *device;
     int64_t epoch, next;     /* the minibatch that comes next */
     tn_array *x_handle, *t_handle;
@@ -123,6 +128,7 @@ void tn_loader_free(tn_loader *loader)
     tn_free(loader->place_handle);
     tn__resident_free(loader->resident);
     tn__trays_close(loader->trays);
+    tn_stream_free(loader->stream);
     tn__free(loader->batches.order);
     tn__host_view_end(&loader->x);
     tn__host_view_end(&loader->t);
@@ -250,6 +256,32 @@ static bool shuffled_nodes(tn_loader *loader, const tn__shape *x_shape, const tn
     return true;
 }
 
+/* The stream for copies, made when it is first asked for; NULL: they go where everything else goes. */
+static tn_stream *stream_for_copies(tn_loader *loader)
+{
+    const tn__batches *batches = &loader->batches;
+    bool clean = tn_ok();
+    if (loader->stream || loader->no_stream)
+        return loader->stream;
+    if (loader->device->ops->streams && (size_t)batches->batch * (batches->x_row + batches->t_row) >= WORTH_A_STREAM)
+        loader->stream = tn_stream_new(loader->device->id);
+    loader->no_stream = loader->stream == NULL;
+    if (clean)
+        tn_clear_error();
+    return loader->stream;
+}
+
+/* The minibatch's samples and targets where they are gathered on the host. */
+static bool host_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
+{
+    if (loader->shuffle)
+        return shuffled_nodes(loader, x_shape, t_shape, node);
+    int64_t first = loader->next * loader->batches.batch;
+    node[0] = window_node(loader, &loader->x, first, x_shape);
+    node[1] = window_node(loader, &loader->t, first, t_shape);
+    return true;
+}
+
 /* Points a handle, made the first time, at a node. */
 static bool point(tn_array **handle, tn__node *node)
 {
@@ -294,12 +326,9 @@ static bool deliver(tn_loader *loader, int64_t size)
             tn__pending_leave(loader->x_handle);
             tn__pending_leave(loader->t_handle);
         }
-    } else if (loader->shuffle) {
-        done = shuffled_nodes(loader, x_shape, t_shape, node);
     } else {
-        int64_t first = loader->next * loader->batches.batch;
-        node[0] = window_node(loader, &loader->x, first, x_shape);
-        node[1] = window_node(loader, &loader->t, first, t_shape);
+        TN_ON_STREAM (stream_for_copies(loader))
+            done = host_nodes(loader, x_shape, t_shape, node);
     }
     if (!loader->resident)
         done = done && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);
