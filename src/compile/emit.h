@@ -32,6 +32,7 @@ typedef struct tn__printer {
     bool in_tile;      /* elements are at `row` and `column` of a product's tile */
     bool whole;        /* the care of divisions is the pass's, not each chunk's */
     int scope, scopes, depth, pass;
+    uint32_t walk;     /* of tn__emit_hoist: how many there were */
     char name[2][96];  /* of tn__function and tn__identity */
 } tn__printer;
 

@@ -126,7 +126,10 @@ static void store_pieces(tn__printer *p)
 /* Gives what is the same everywhere, and known before any pass, its variables at the top. */
 static void hoist_constants(tn__printer *p, int index)
 {
-    const tn__expr *e = &p->nest->expr[index];
+    tn__expr *e = &p->nest->expr[index];
+    if (e->seen)
+        return;
+    e->seen = true;
     if (e->level == 0 && !e->loops) {
         tn__emit_hoist(p, index, tn__nest_loops(p->nest));
         return;

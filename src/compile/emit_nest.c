@@ -247,11 +247,13 @@ static void check_ahead(tn__printer *p, int index)
     e->checked = true;
 }
 
-void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
+/* Each expression once: there are exponentially many ways down where values are used twice, and their users too. */
+static void hoist(tn__printer *p, int index, uint32_t inner)
 {
-    const tn__expr *e = &p->nest->expr[index];
-    if (e->printed == TN__SCOPE_ITEM)
+    tn__expr *e = &p->nest->expr[index];
+    if (e->printed == TN__SCOPE_ITEM || e->walk == p->walk)
         return;
+    e->walk = p->walk;
     if (!(e->loops & inner) && e->kind != TN__EXPR_REDUCED) {
         int scope = p->scope;
         p->scope = TN__SCOPE_ITEM;
@@ -260,8 +262,14 @@ void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
         return;
     }
     for (int i = 0; i < e->arity; i++)
-        tn__emit_hoist(p, e->arg[i], inner);
+        hoist(p, e->arg[i], inner);
     check_ahead(p, index);
+}
+
+void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)
+{
+    p->walk++;
+    hoist(p, index, inner);
 }
 
 static void print_store(tn__printer *p, const tn__store *s)
@@ -401,8 +409,8 @@ void tn__print_nest(tn__printer *p)
     p->literal = false;
     for (int e = 0; e < n->expr_count; e++) {
         n->expr[e].printed = TN__SCOPE_NONE;
-        n->expr[e].passes = 0;
-        n->expr[e].kept = n->expr[e].checked = n->expr[e].made = n->expr[e].loose = false;
+        n->expr[e].passes = n->expr[e].walk = 0;
+        n->expr[e].kept = n->expr[e].checked = n->expr[e].made = n->expr[e].loose = n->expr[e].seen = false;
     }
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = n->access[i].wide = false;

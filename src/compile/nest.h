@@ -74,6 +74,8 @@ typedef struct tn__expr {
     int printed;       /* scope in which the emitter has a variable for it, 0: none */
     uint32_t passes;   /* emitter: the passes that compute it */
     bool kept;         /* emitter: later ones find it in a variable */
+    bool seen;         /* a traversal that goes through each expression once has been here */
+    uint32_t walk;     /* emitter: the last walk of tn__emit_hoist that came here */
     bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
     bool reached;      /* emitter: computed in the loop that a strip is for */
     bool made;         /* emitter: a strip of these random numbers has been made */

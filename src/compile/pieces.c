@@ -19,7 +19,10 @@ bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 /* Marks what expression e is made of. */
 static void use(tn__nest *nest, int e)
 {
-    const tn__expr *x = &nest->expr[e];
+    tn__expr *x = &nest->expr[e];
+    if (x->seen)
+        return;
+    x->seen = true;
     if (x->kind == TN__EXPR_LOAD || x->kind == TN__EXPR_INDEX || x->kind == TN__EXPR_RAW)
         nest->access[x->access].idle = false;
     for (int i = 0; i < x->arity; i++)
@@ -30,6 +33,8 @@ static void use(tn__nest *nest, int e)
 static void choose_part(tn__nest *nest, tn__part part)
 {
     nest->part = part;
+    for (int e = 0; e < nest->expr_count; e++)
+        nest->expr[e].seen = false;
     for (int i = 0; i < nest->access_count; i++)
         nest->access[i].idle = true;
     for (int r = 0; r < nest->reduction_count && part == TN__PART_PIECES; r++)
