@@ -6,6 +6,9 @@
  * grows past a fixed depth. One evaluation compiles everything it needs into one plan; plans are cached by the shape
  * of the graph, so a loop compiles in its first rounds and then only looks its plan up.
  *
+ * Arrays that tn_assign, tn_add_assign and their kin, or `out`, wrote into are what a loop carries from round to round:
+ * those of the device that are pending are computed along with whatever is read, and where such a recording grows deep.
+ *
  * On a GPU evaluation only starts the work and returns; reading waits for it. What fails there, an index out of range,
  * is told of by the first call after it that evaluates, reads or synchronizes (tn_synchronize). Arrays that the failed
  * evaluation, or one started after it, would have computed give the error whenever they are used; what was to be

@@ -35,7 +35,7 @@ static tn_status assign(const char *operation, tn__op op, tn_array *x, const tn_
     if (tn__node_is_error(value))
         status = tn__error_raise(value->error);
     else
-        tn__array_set(x, value);
+        status = tn__array_write(x, value);
     tn__leave(call);
     return status;
 }

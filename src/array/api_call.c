@@ -64,8 +64,7 @@ static tn_status write_out(const tn_kernel *kernel, tn_array *out, tn__node *y)
     tn__node *value = tn__assignable(kernel->name, tn__strong(tn__node_of(out, kernel->name)), y);
     if (tn__node_is_error(value))
         return tn__error_raise(value->error);
-    tn__array_set(out, value);
-    return TN_OK;
+    return tn__array_write(out, value);
 }
 
 static tn__node *reduce(const tn_kernel *kernel, tn_args args, const tn_call_opts *opts)

@@ -63,7 +63,7 @@ tn_array *tn__deliver(tn__call call, tn__node *result, tn_array *out)
         return tn__leave_array(call, result);
     tn__node *old = tn__strong(tn__node_of(out, "out")), *value = fitting(old, result);
     if (!tn__node_is_error(value))
-        tn__array_set(out, value);
+        (void)tn__array_write(out, value); /* a failure is latched, and met again by who reads */
     return tn__leave_array(call, value);
 }
 
@@ -73,6 +73,6 @@ tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where)
     tn__node *value = written(tn__strong(tn__node_of(out, "out")), tn__node_of(x, "out"),
                               where ? tn__node_of(where, "where") : NULL);
     if (!tn__node_is_error(value))
-        tn__array_set(out, value);
+        (void)tn__array_write(out, value); /* a failure is latched, and met again by who reads */
     return tn__leave_array(call, value);
 }

@@ -44,6 +44,7 @@ static inline void tn__handle_begin(const tn__thread *self, tn_array *x, tn__nod
     x->pending = 0;
     x->owner = self->number;
     x->is_static = 0;
+    x->written = 0;
 }
 
 /* Another thread that frees the handle may read `pending` at any time: it posts it to us unless that is 0. */

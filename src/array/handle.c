@@ -264,6 +264,20 @@ void tn__array_set(tn_array *x, tn__node *node)
     tn__leave(call);
 }
 
+tn_status tn__array_write(tn_array *x, tn__node *node)
+{
+    tn__array_set(x, node);
+    if (x->is_static) return TN_OK;
+    x->written = 1;
+    tn__thread *self = tn__self();
+    if (x->node->depth < TN__MAX_WRITTEN_DEPTH || !tn__node_pending(x->node) || !tn__evaluate_hook || self->evaluating)
+        return TN_OK;
+    self->evaluating = true;
+    tn_status status = tn__evaluate_hook(x->node);
+    self->evaluating = false;
+    return status;
+}
+
 tn__var *tn__array_var(tn_array *x)
 {
     if (!x->var && !x->is_static) x->var = tn__calloc(1, sizeof *x->var);

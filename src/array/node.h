@@ -95,7 +95,8 @@ struct tn_array {
     tn_array *previous, *next;     /* in the scope's list */
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
-    uint16_t is_static;            /* the out-of-memory error array: never freed */
+    uint8_t is_static;             /* the out-of-memory error array: never freed */
+    uint8_t written;               /* by tn_assign and its kin: what a loop changes, see tn__array_write */
     tn_array *posted;              /* the next of those that other threads ask their owner to free */
 };
 
@@ -163,6 +164,15 @@ tn_array *tn__array_own_new(tn__node *node);
 tn__node *tn__node_of(const tn_array *x, const char *operation);
 /* Points a handle at another node (retains it; carries the gradient mark over when the handle is a leaf). */
 void tn__array_set(tn_array *x, tn__node *node);
+/*
+ * The same for a value that the program writes into an array of its own. Such arrays are what a loop carries from round
+ * to round: every evaluation computes those that are pending along with what it was asked for, since a loop that reads
+ * something else would compute all its rounds so far again each time, by a plan that is new each time. One whose
+ * recording has grown TN__MAX_WRITTEN_DEPTH deep is computed here, at the same place of every so many rounds, so that
+ * the plan comes again. TN_OK, or what that evaluation failed with.
+ */
+#define TN__MAX_WRITTEN_DEPTH 128
+tn_status tn__array_write(tn_array *x, tn__node *node);
 /* The gradient record of a handle, made on demand; NULL without memory. */
 tn__var *tn__array_var(tn_array *x);
 

@@ -70,7 +70,7 @@ char *tn_plan_describe(const tn_array *x)
     char *string = NULL;
     if (!c) {
         tn__fail_memory("plan_describe", sizeof *c);
-    } else if (tn__collect(c, 1, &node, false) == TN_OK) {
+    } else if (tn__collect(c, 1, &node, TN__COLLECT_ALONG) == TN_OK) {
         tn__plan *plan = c->root_count ? plan_for(c) : NULL;
         tn__text text = {0};
         if (plan)

@@ -323,14 +323,16 @@ static tn_status add_root(tn__collection *c, tn__node *node)
     return TN_OK;
 }
 
-/* Pending arrays of this thread that a step computes too. */
-static tn_status add_pending_handles(tn__collection *c)
+/* Pending arrays of this thread that are computed along with what was asked for: those that the program writes into,
+ * and more of them by a step. */
+static tn_status add_pending_handles(tn__collection *c, bool step)
 {
     tn_array *const *handle;
     int count = tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         tn__node *node = handle[i]->node;
-        bool wanted = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
+        bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
+        bool wanted = handle[i]->written || (step && small);
         if (!wanted || node->storage || node->error || node->device != c->device || node->flags & TN__NODE_WEAK)
             continue;
         tn_status status = add_root(c, node);
@@ -404,8 +406,9 @@ static bool finish_key(tn__collection *c)
     return true;
 }
 
-tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool step)
+static tn_status collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
+    bool step = mode == TN__COLLECT_STEP;
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
@@ -416,7 +419,7 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
     /* The loss before the updates: an index out of range is found before anything overwrites a parameter. */
     if (step && count > 0 && roots[0]->device) {
         c->device = roots[0]->device;
-        tn_status status = add_pending_handles(c);
+        tn_status status = add_pending_handles(c, true);
         if (status != TN_OK)
             return status;
     }
@@ -427,6 +430,23 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool
     }
     if (!c->root_count)
         return TN_OK;
+    c->asked = c->root_count;
+    if (mode == TN__COLLECT_ALONG) {
+        tn_status status = add_pending_handles(c, false);
+        if (status != TN_OK)
+            return status;
+    }
     mark_survivors(c, step);
     return finish_key(c) ? TN_OK : no_memory();
+}
+
+tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
+{
+    bool clean = tn_ok();
+    tn_status status = collect(c, count, roots, mode);
+    if (status == TN_OK || mode != TN__COLLECT_ALONG)
+        return status;
+    if (clean) /* what nobody asked for may be what failed */
+        tn_clear_error();
+    return collect(c, count, roots, TN__COLLECT_ONLY);
 }

@@ -29,6 +29,7 @@ typedef struct tn__collection {
     size_t leaf_count, leaf_capacity;
     int32_t *root;      /* entries to compute, no duplicates */
     size_t root_count, root_capacity;
+    size_t asked;       /* roots that were asked for; those behind them are computed along. Not of a step */
     uint64_t *scalar;
     size_t scalar_count, scalar_capacity;
     uint64_t *key;
@@ -52,8 +53,13 @@ typedef struct tn__collection {
 
 /* This thread's collection; NULL without memory. */
 tn__collection *tn__collection_get(void);
-/* Collects what `roots` need. step: an optimizer's step (see tn__evaluate_step). Roots that have values are skipped. */
-tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, bool step);
+typedef enum tn__collect_mode {
+    TN__COLLECT_ONLY,  /* the roots alone */
+    TN__COLLECT_ALONG, /* and pending arrays that the program writes into, unless one of them can't be computed */
+    TN__COLLECT_STEP   /* an optimizer's step, see tn__evaluate_step */
+} tn__collect_mode;
+/* Collects what `roots` need. Roots that have values are skipped. */
+tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
 /* Entry of an entry's input. */
 int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i);
 /* The number of a leaf's storage: that of the first leaf that shares it. */

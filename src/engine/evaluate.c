@@ -202,18 +202,28 @@ static tn_status run(tn__collection *c, bool step)
     return status;
 }
 
-static tn_status evaluate(int count, tn__node *const *roots, bool step)
+static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mode)
 {
     tn__collection *c = tn__collection_get();
     if (!c)
         return tn__fail_memory("eval", sizeof *c);
-    tn_status status = tn__collect(c, count, roots, step);
-    return status != TN_OK || !c->root_count ? status : run(c, step);
+    bool clean = tn_ok();
+    tn_status status = tn__collect(c, count, roots, mode);
+    if (status != TN_OK || !c->root_count)
+        return status;
+    bool more = mode == TN__COLLECT_ALONG && c->root_count > c->asked;
+    status = run(c, mode == TN__COLLECT_STEP);
+    if (status == TN_OK || !more)
+        return status;
+    if (clean) /* what nobody asked for may be what failed */
+        tn_clear_error();
+    status = tn__collect(c, count, roots, TN__COLLECT_ONLY);
+    return status != TN_OK || !c->root_count ? status : run(c, false);
 }
 
-tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(count, roots, false); }
+tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_ALONG); }
 
-tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, true); }
+tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_STEP); }
 
 /* ---- the public calls ---- */
 

@@ -38,7 +38,7 @@ static tn_status compile_for_gpu(const tn_array *x)
     tn__collection *c = tn__collection_get();
     tn__graph graph;
     assert_string_equal(tn_message_of(x), "");
-    assert_int_equal(tn__collect(c, 1, &node, false), TN_OK);
+    assert_int_equal(tn__collect(c, 1, &node, TN__COLLECT_ONLY), TN_OK);
     assert_true(tn__collection_graph(c, &graph));
     tn__plan *plan = tn__compile(&graph, &gpu, &options);
     assert_non_null(plan);

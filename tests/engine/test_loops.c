@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops: arrays carried from round to round by tn_assign and its kin need a plan that comes again, whatever is read
+ * when; values used twice in each round need no more than one operation each. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+#include "support/latched.h"
+
+#define ROUNDS 400
+#define FEW    24 /* plans of a loop: far fewer than rounds, whatever the scheduling of first and last rounds needs */
+
+static uint64_t plans(void) { return tn_engine_stats().plan_misses; }
+
+/* w -= lr g by hand, reading the loss every `every` rounds; never if that is 0. */
+static void descend(int every)
+{
+    static const float start[3] = {3, -1, 2};
+    tn_array *w = tn_own(tn_from_floats(start, 3));
+    tn_requires_grad(w);
+    uint64_t before = plans();
+    double expected[3] = {3, -1, 2}, loss_expected = 0;
+    for (int i = 0; i < ROUNDS; i++) TN_SCOPE {
+        tn_array *loss = tn_sum(tn_square(w));
+        assert_int_equal(tn_backward(loss), TN_OK);
+        TN_NO_GRAD {
+            assert_int_equal(tn_subtract_assign(w, tn_multiply(0.005, tn_grad(w))), TN_OK);
+        }
+        tn_clear_grad(w);
+        loss_expected = 0;
+        for (int k = 0; k < 3; k++) {
+            loss_expected += expected[k] * expected[k];
+            expected[k] *= 0.99;
+        }
+        if (every && i % every == 0)
+            assert_true(fabs(tn_item(loss) - loss_expected) <= 1e-4 * loss_expected);
+    }
+    TN_SCOPE {
+        const float *now = test_data(w);
+        for (int k = 0; k < 3; k++) assert_true(fabs(now[k] - expected[k]) <= 1e-4 * fabs(expected[k]));
+    }
+    assert_true(plans() - before <= FEW);
+    assert_true(tn_needs_grad(w));
+    tn_free(w);
+    assert_true(tn_ok());
+}
+
+static void test_descent(void **state)
+{
+    (void)state;
+    descend(1);
+    descend(7);
+    descend(0);
+}
+
+/* What was read was computed once: the array that a round wrote has its value then, and costs nothing. */
+static void test_written_is_computed_along(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *u = tn_ones(TN_SHAPE(1000)), *other = tn_zeros(TN_SHAPE(3));
+        assert_int_equal(tn_assign(u, tn_multiply(tn_cos(u), 0.5)), TN_OK);
+        assert_int_equal(tn_add_assign(other, 1), TN_OK);
+        assert_true(fabs(tn_item(tn_sum(u)) - 500 * cos(1)) < 1e-2);
+        uint64_t before = tn_engine_stats().evaluations;
+        assert_int_equal(tn_eval(u), TN_OK);
+        assert_int_equal(tn_eval(other), TN_OK);
+        assert_int_equal(tn_engine_stats().evaluations, before);
+        assert_true(tn_item(tn_sum(other)) == 3);
+    }
+}
+
+/* An array that cannot be computed fails nobody else's reading. */
+static void test_failures_stay_where_they_are(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("an index out of range is told of at once");
+    TN_SCOPE {
+        tn_array *x = tn_arange(0, 4, 1, .dtype = TN_FLOAT32);
+        tn_array *bad = tn_zeros(TN_SHAPE(2)), *good = tn_ones(TN_SHAPE(2));
+        assert_int_equal(tn_assign(bad, tn_take(x, tn_from_int64s((int64_t[]){1, 9}, 2), 0)), TN_OK);
+        assert_int_equal(tn_assign(good, tn_multiply(good, 3)), TN_OK);
+        assert_true(tn_item(tn_sum(x)) == 6);
+        assert_true(tn_item(tn_sum(good)) == 6);
+        assert_true(tn_ok());
+        assert_true(isnan(tn_item(tn_sum(bad))));
+        assert_failed(TN_ERR_INDEX, "9");
+    }
+}
+
+/* An average of weights, larger than what a step computes along by itself, follows the steps without a word. */
+static void test_average_of_weights(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    tn_layer *net = tn_linear(N, .in = N, .no_bias = true);
+    tn_optimizer *opt = tn_sgd(net, .lr = 0.1);
+    tn_array *w = tn_param(net, 0), *mean = tn_own(tn_detach(w));
+    double first = tn_item(tn_sum(w)), expected = first;
+    for (int i = 1; i <= 3; i++) TN_SCOPE {
+        tn_array *loss = tn_sum(tn_forward(net, tn_ones(TN_SHAPE(1, N))));
+        assert_int_equal(tn_backward(loss), TN_OK); /* ones everywhere */
+        assert_int_equal(tn_step(opt), TN_OK);
+        TN_NO_GRAD {
+            assert_int_equal(tn_assign(mean, tn_add(tn_multiply(mean, 0.5), tn_multiply(w, 0.5))), TN_OK);
+        }
+        expected = 0.5 * expected + 0.5 * (first - 0.1 * i * N * N);
+    }
+    assert_true(fabs(tn_item(tn_sum(tn_cast(mean, TN_FLOAT64))) - expected) < 1e-3 * fabs(expected));
+    assert_true(tn_ok());
+    tn_free(mean);
+    tn_optimizer_free(opt);
+    tn_layer_free(net);
+}
+
+/* Values that are used twice each, time and again: exponentially many ways lead through them. */
+static void test_used_twice(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {3, 100000};
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    for (int s = 0; s < 2; s++) TN_SCOPE {
+        tn_array *x = tn_linspace(0.3, 0.7, sizes[s]), *peak;
+        for (int i = 0; i < 40; i++) /* the logistic map, which settles at 0.6 */
+            x = tn_multiply(tn_multiply(x, 2.5), tn_subtract(1, x));
+        peak = tn_max(x);
+        x = tn_divide(x, peak); /* a row that is read twice */
+        assert_true(fabs(tn_item(tn_mean(x)) - 1) < 1e-5);
+        assert_true(fabs(tn_item(peak) - 0.6) < 1e-5);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    assert_true(tn_ok());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descent),
+        cmocka_unit_test(test_written_is_computed_along),
+        cmocka_unit_test(test_failures_stay_where_they_are),
+        cmocka_unit_test(test_average_of_weights),
+        cmocka_unit_test(test_used_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
