@@ -117,7 +117,9 @@ static tn_status take_field(const reader *r, size_t column, char *element)
         return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld, column %zu: '%.*s' is no %s%s", r->name, r->line,
                         column + 1, (int)(f->end - f->begin < 40 ? f->end - f->begin : 40), f->begin,
                         tn_dtype_name(r->dtype),
-                        f->begin == f->end ? "; .fill = true puts .missing in empty fields" : "");
+                        f->begin == f->end ? "; .fill = true puts .missing in empty fields"
+                        : r->line == 1     ? "; .skip = 1 leaves out a header"
+                                           : "");
     memcpy(element, value.bytes, tn_dtype_size(r->dtype));
     return TN_OK;
 }

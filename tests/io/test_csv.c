@@ -134,6 +134,8 @@ static void refused(void **state)
         assert_failed(TN_ERR_FORMAT, "line 2: the number of fields is 1, expected 2");
         assert_true(tn_is_error(tn_load_csv(file("1,2\n\n3,x4\n"))));
         assert_failed(TN_ERR_FORMAT, "line 3, column 2: 'x4' is no float32");
+        assert_true(tn_is_error(tn_load_csv(file("rooms,price\n1,2\n"))));
+        assert_failed(TN_ERR_FORMAT, "'rooms' is no float32; .skip = 1 leaves out a header");
         assert_true(tn_is_error(tn_load_csv(file("1,,2\n"))));
         assert_failed(TN_ERR_FORMAT, ".fill");
         assert_true(tn_is_error(tn_load_csv(file("0x10\n"))));
