@@ -36,9 +36,12 @@ def matrix(dtype, *shape):
 
 
 def square(dtype, batch, n):
-    """Well conditioned."""
-    a = matrix(dtype, *batch, n, n)
-    return laid_out((a + (4 + n) * np.eye(n)).astype(a.dtype))
+    """Well conditioned: of one that is not, the result is as its rounding happens to be."""
+    while True:
+        a = matrix(dtype, *batch, n, n)
+        a = laid_out((a + (4 + n) * np.eye(n)).astype(a.dtype))
+        if np.all(linalg.cond(a) < 1000):
+            return a
 
 
 def positive(dtype, batch, n):
