@@ -130,12 +130,12 @@ int tn__cli_main(int argc, char **argv)
         help(stderr);
         return TN__EXIT_USAGE;
     }
-    bool help_word = strcmp(argv[1], "help") == 0;
-    if (help_word && argc > 2) { /* help COMMAND */
-        char *words[] = {argv[0], argv[2], argc > 3 ? argv[3] : "--help", "--help", NULL};
+    bool asks = strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
+    if (asks && argc > 2 && argv[2][0] != '-') { /* help COMMAND, --help COMMAND */
+        char *words[] = {argv[0], argv[2], argc > 3 && argv[3][0] != '-' ? argv[3] : "--help", "--help", NULL};
         return tn__cli_main(4, words);
     }
-    if (help_word || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (asks) {
         help(stdout);
         return finish(TN__EXIT_DONE);
     }

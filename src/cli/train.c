@@ -47,17 +47,34 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number) { interrupted = signal_number; }
 
+static const int caught[] = {SIGINT, SIGTERM};
+
+/* What signals did before a run. */
+typedef struct signals {
+    struct sigaction action[TN__COUNT_OF(caught)];
+    stack_t stack;
+} signals;
+
 /* The first signal ends the run after its step; a second one ends the program as ever. The handler has a stack of its
  * own: oneDNN's products keep their workspace where the stack pointer is, and a signal's frame would be written into
  * it. */
-static void catch_signals(void)
+static void catch_signals(signals *before)
 {
     static char stack[1 << 16];
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    interrupted = 0;
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, &before->stack);
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int i = 0; i < TN__COUNT_OF(caught); i++)
+        sigaction(caught[i], &action, &before->action[i]);
+}
+
+/* Behind a run nothing looks at `interrupted`: a signal that comes while the program ends has to end it. */
+static void let_signals(const signals *before)
+{
+    for (int i = 0; i < TN__COUNT_OF(caught); i++)
+        sigaction(caught[i], &before->action[i], NULL);
+    sigaltstack(&before->stack, NULL);
 }
 
 /* runs/DATASET, a folder's own name for a folder. */
@@ -120,12 +137,14 @@ static int run(const tn__options *options)
         snprintf(out, sizeof out, "%s", options->out);
     else
         default_out(options->arguments[0], out, sizeof out);
-    catch_signals();
+    signals before;
+    catch_signals(&before);
     tn_epoch last = {0};
     tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
                                 .schedule = options->schedule, .epochs = (int)options->epochs, .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted);
+    let_signals(&before);
     if (status != TN_OK)
         return interrupted ? stopped(options->arguments[0], out, &last, interrupted) : tn__library_error("train");
     if (isfinite(last.test_accuracy))

@@ -67,6 +67,12 @@ static void test_help(void **state)
     expect("help train", 0, "--epochs N", "");
     expect("help data fetch", 0, "TANSO_DATA", "");
     expect("help trian", 2, "", "did you mean 'train'");
+    expect("--help train", 0, "usage: tanso train DATASET|--epochs N", "");
+    expect("-h data fetch", 0, "TANSO_DATA", "");
+    expect("--help train --epochs 3", 0, "usage: tanso train DATASET", "");
+    expect("--help trian", 2, "", "did you mean 'train'");
+    expect("--help --version", 0, "usage: tanso COMMAND", "");
+    expect("help help", 0, "usage: tanso COMMAND", "");
     expect("info", 0, "version|build|cpu|cuda|threads|kernels|mnist", "");
 }
 
@@ -313,6 +319,34 @@ static void test_interrupt_early(void **state)
     free(err);
 }
 
+static void others(int signal_number) { (void)signal_number; }
+
+/* Behind a run signals do what they did before it: what hangs while the program ends needs one Ctrl-C. */
+static void test_signals_afterwards(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = others}, now;
+    stack_t stack, stack_now;
+    char out[300];
+    snprintf(out, sizeof out, "--out=%s", test_path(folder, "run"));
+    char *words[][7] = {{"tanso", "train", "spiral", "--epochs=1", "--quiet", out},
+                        {"tanso", "train", "spiral", "--epochs=1", "--quiet", "--out=/proc/no"}};
+    sigaltstack(NULL, &stack);
+    assert_int_equal(sigaction(SIGINT, &action, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tn__cli_main(6, words[i]), i ? TN__EXIT_FAILED : TN__EXIT_DONE);
+        tn_clear_error();
+        assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+        assert_ptr_equal(now.sa_handler, others);
+        assert_int_equal(sigaction(SIGTERM, NULL, &now), 0);
+        assert_ptr_equal(now.sa_handler, SIG_DFL);
+        sigaltstack(NULL, &stack_now);
+        assert_ptr_equal(stack_now.ss_sp, stack.ss_sp);
+        assert_int_equal(stack_now.ss_flags, stack.ss_flags);
+    }
+    signal(SIGINT, SIG_DFL);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -321,6 +355,7 @@ int main(void)
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
+        CASE(test_signals_afterwards),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
