@@ -77,7 +77,12 @@ tn_status tn__history_restore(tn__history *history, const tn_archive *archive, c
     const double *table = tn_data(array);
     tn_status status = table ? TN_OK : tn_error_code();
     for (int64_t i = 0; i < tn_dim(array, 0) && status == TN_OK; i++) {
-        tn_epoch row = {.epoch = (int)table[i * WIDTH]};
+        tn_epoch row = {.epoch = (int)(i + 1)};
+        if (table[i * WIDTH] != (double)row.epoch)
+            return tn__fail(TN_ERR_FORMAT, "train",
+                            "'%s': expected row %d of \"" ARRAY_NAME "\" to be of that epoch, found %.17g: it is "
+                            "damaged; train without resuming",
+                            file, row.epoch, table[i * WIDTH]);
         for (int j = 0; j < COLUMNS; j++)
             *cell(&row, j) = table[i * WIDTH + 1 + j];
         status = tn__history_add(history, &row);

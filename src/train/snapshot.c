@@ -5,6 +5,7 @@
  */
 #include "train/snapshot.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,17 +84,25 @@ typedef struct numbers {
     double rate;
 } numbers;
 
+/* A number of steps or epochs, to which a run can go on adding. */
+static bool read_count(const char *text, int64_t *count)
+{
+    char *end;
+    errno = 0;
+    long long value = text ? strtoll(text, &end, 10) : -1;
+    *count = value;
+    return text && end != text && !*end && !errno && value >= 0 && value <= INT64_MAX / 2;
+}
+
 static tn_status read_numbers(const tn_archive *archive, const char *file, numbers *read)
 {
     char *rest;
     const char *text = tn_archive_text(archive, KEY_GENERATOR);
     if (!text || sscanf(text, "%" SCNu64 " %" SCNu64, &read->generator.key, &read->generator.counter) != 2)
         return missing(file, KEY_GENERATOR);
-    text = tn_archive_text(archive, KEY_STEPS);
-    if (!text || sscanf(text, "%" SCNd64, &read->steps) != 1 || read->steps < 0)
+    if (!read_count(tn_archive_text(archive, KEY_STEPS), &read->steps))
         return missing(file, KEY_STEPS);
-    text = tn_archive_text(archive, KEY_EPOCH);
-    if (!text || sscanf(text, "%" SCNd64, &read->epoch) != 1 || read->epoch < 0)
+    if (!read_count(tn_archive_text(archive, KEY_EPOCH), &read->epoch))
         return missing(file, KEY_EPOCH);
     text = tn_archive_text(archive, KEY_RATE);
     read->rate = text ? tn__read_double(text, &rest) : 0;

@@ -2,6 +2,7 @@
 /* tn_train_with: sets a run up, anew or from its snapshot, and goes through its epochs. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,11 +122,13 @@ static tn_status restore(tn__run *run, const tn_archive *snapshot)
         status = tn__history_restore(&run->history, snapshot, run->snapshot_path);
     if (status != TN_OK)
         return status;
-    run->snapshot_epoch = (int)tn_loader_epoch(run->train);
-    if ((size_t)run->snapshot_epoch != run->history.count)
+    int64_t epoch = tn_loader_epoch(run->train);
+    if (epoch > INT_MAX || (size_t)epoch != run->history.count)
         return tn__fail(TN_ERR_FORMAT, "train",
-                        "'%s' is of epoch %d and holds the figures of %zu: it is damaged; train without resuming",
-                        run->snapshot_path, run->snapshot_epoch, run->history.count);
+                        "'%s' is of epoch %" PRId64 " and holds the figures of %zu: it is damaged; train without "
+                        "resuming",
+                        run->snapshot_path, epoch, run->history.count);
+    run->snapshot_epoch = (int)epoch;
     return tn__output_resumed(run);
 }
 

@@ -2,6 +2,7 @@
 /* The words of a training run, from its caller, its snapshot and the recipe. */
 #include "train/words.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -15,15 +16,16 @@ static const struct {
     const char *key;  /* in the file */
     const char *name; /* in messages */
     bool must_agree;
+    uint64_t most; /* of a number; 0: a text */
 } rows[TN__WORD_COUNT] = {
     [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true},
-    [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true},
+    [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true, INT64_MAX},
     [TN__WORD_MODEL] = {"tanso.model", "model", true},
     [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true},
     [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true},
-    [TN__WORD_BATCH] = {"tanso.batch", "batch", true},
-    [TN__WORD_SEED] = {"tanso.seed", "seed", true},
-    [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false},
+    [TN__WORD_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
+    [TN__WORD_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
+    [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
     [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true},
 };
 
@@ -83,6 +85,13 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
     return status;
 }
 
+/* A whole number as tn__words_set writes them, of `most` at most. */
+static bool is_number(const char *text, uint64_t most)
+{
+    errno = 0;
+    return *text && strspn(text, "0123456789") == strlen(text) && strtoull(text, NULL, 10) <= most && !errno;
+}
+
 tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const char *path)
 {
     for (int i = 0; i < TN__WORD_COUNT; i++) {
@@ -92,6 +101,11 @@ tn_status tn__words_resume(tn__words *words, const tn_archive *snapshot, const c
                             "'%s' does not say its %s (\"%s\"): it is no snapshot of a training run; "
                             "train without resuming",
                             path, rows[i].name, rows[i].key);
+        if (rows[i].most && !is_number(stored, rows[i].most))
+            return tn__fail(TN_ERR_FORMAT, "train",
+                            "'%s': expected its %s (\"%s\") to be a number from 0 to %" PRIu64 ", found '%.64s': it is "
+                            "damaged; train without resuming",
+                            path, rows[i].name, rows[i].key, rows[i].most, stored);
         if (given && rows[i].must_agree && strcmp(given, stored) != 0)
             return tn__fail(TN_ERR_VALUE, "train",
                             "cannot resume with another %s: '%s' was made with '%s', and '%s' was asked "

@@ -240,6 +240,48 @@ static void test_resume_refused(void **state)
     assert_done(train("digits", NULL, .model = "linear:10", .epochs = 1, .out = out, .resume = true));
 }
 
+/* Numbers of a damaged snapshot are refused, each by its name, and none is cut to what an int holds. */
+static void test_resume_damaged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *text, *says;
+    } rows[] = {
+        {"tanso.epochs", "4294967298", "tanso.epochs"},
+        {"tanso.epochs", "-3", "tanso.epochs"},
+        {"tanso.batch", "9223372036854775808", "tanso.batch"},
+        {"tanso.batch", "", "tanso.batch"},
+        {"tanso.seed", "99999999999999999999999", "tanso.seed"},
+        {"tanso.steps", "9223372036854775807", "tanso.steps"},
+        {"tanso.steps", "1e3", "tanso.steps"},
+        {"tanso.epoch", "99999999999999999999999", "tanso.epoch"},
+        {"tanso.epoch", "4294967298", "is of epoch 4294967298 and holds the figures of 2"},
+        {"tanso.lr", "fast", "tanso.lr"},
+    };
+    const char *out = test_path(folder, "run"), *snapshot = test_path(out, "snapshot.safetensors");
+    assert_done(train("spiral", NULL, .model = "linear:3", .epochs = 2, .out = out));
+    tn_archive *archive = tn_archive_load(snapshot);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *kept = strdup(tn_archive_text(archive, rows[i].key));
+        assert_done(tn_archive_set_text(archive, rows[i].key, rows[i].text));
+        assert_done(tn_archive_save(archive, snapshot));
+        assert_says(train("spiral", NULL, .out = out, .resume = true), TN_ERR_FORMAT, rows[i].says);
+        assert_done(tn_archive_set_text(archive, rows[i].key, kept));
+        free(kept);
+    }
+    static const double epochs[] = {1e300, -1e300, NAN, INFINITY, 3, 1.5, 0};
+    double table[12];
+    memcpy(table, tn_data(tn_archive_find(archive, "history")), sizeof table);
+    for (size_t i = 0; i < sizeof epochs / sizeof *epochs; i++) TN_SCOPE {
+        table[6] = epochs[i]; /* the second row's first column */
+        assert_done(tn_archive_add(archive, "history", tn_from_host(table, TN_SHAPE(2, 6), TN_FLOAT64,
+                                                                    .device = tn_cpu())));
+        assert_done(tn_archive_save(archive, snapshot));
+        assert_says(train("spiral", NULL, .out = out, .resume = true), TN_ERR_FORMAT, "expected row 2 of \"history\"");
+    }
+    tn_archive_free(archive);
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_nan_keeps_the_last_good(void **state)
@@ -406,6 +448,7 @@ int main(void)
         CASE(test_outputs_that_fit),
         CASE(test_resume),
         CASE(test_resume_refused),
+        CASE(test_resume_damaged),
         CASE(test_nan_keeps_the_last_good),
         CASE(test_stop),
         CASE(test_left_overs),
