@@ -12,7 +12,7 @@ int main(void)
     tn_loader *batches = tn_loader_new(tn_mnist(TN_TRAIN), .batch = 100, .shuffle = true, .device = dev);
     tn_meter *mean = tn_meter_new(dev);                   /* accumulates on the device: no sync a step */
 
-    for (int epoch = 1; epoch <= 5; epoch++) {
+    for (int epoch = 1; epoch <= 5 && tn_ok(); epoch++) {
         for (tn_batch b; tn_loader_next(batches, &b); ) TN_SCOPE {
             tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, b.x), b.t);
             tn_backward(loss);

@@ -10,6 +10,7 @@
 #include <tanso/engine.h>
 #include <tanso/train.h>
 #include "array/build.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "engine/engine.h"
 
@@ -20,6 +21,7 @@ struct tn_meter {
     bool is_static;  /* the out-of-memory meter */
     bool failed;     /* an addition was refused: there is no mean */
     bool heavy;      /* the recording holds the computation of a value, not just additions */
+    bool told;       /* why there is no mean */
     int chain;
     tn_device device;
     tn_array *total; /* of what was recorded; NULL: nothing yet */
@@ -97,6 +99,7 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     if (x->storage && x->device->capabilities.host_memory) {
         meter->at_once += tn_item(value) * weight;
         meter->weight += weight;
+        meter->told = false;
         return TN_OK;
     }
     tn_status status = settle(meter);
@@ -115,6 +118,7 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     else
         meter->total = tn__array_own_new(total);
     meter->weight += weight;
+    meter->told = false;
     meter->chain++;
     return meter->total->is_static || tn__node_is_error(meter->total->node) ? TN_ERR_MEMORY : TN_OK;
 }
@@ -134,10 +138,21 @@ void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
     tn__leave(call);
 }
 
+/* A loop that an error keeps from its minibatches, as where a dataset is missing, prints a NaN an epoch, and what is
+ * wrong only when it looks: the reason comes before the first. */
+static void tell_why(tn_meter *meter)
+{
+    if (!meter->told)
+        tn__log(TN__LOG_WARN, "train", "a mean is NaN, as nothing was added to its meter: %s", tn_error());
+    meter->told = true;
+}
+
 double tn_meter_take(tn_meter *meter)
 {
     if (!meter || meter->is_static)
         return NAN;
+    if (meter->weight == 0 && !meter->failed && !tn_ok())
+        tell_why(meter);
     double mean = NAN;
     if (!meter->failed && meter->weight != 0)
         mean = ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;

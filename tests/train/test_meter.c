@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Meters: weighted means, what they keep and when they compute. */
+#include <stdio.h>
+#include <unistd.h>
 #include "nn/check.h"
 
 static void test_mean(void **state)
@@ -121,6 +123,34 @@ static void test_errors(void **state)
     tn_meter_free(meter);
 }
 
+/* What a loop over a dataset that is missing prints: why, once, before the first NaN. */
+static void test_tells_why(void **state)
+{
+    (void)state;
+    tn_meter *meter = tn_meter_new(test_device());
+    assert_true(isnan(tn_meter_take(meter))); /* nothing is wrong: nothing is said */
+    tn_loader *batches = tn_loader_new(tn_idx_folder("/nonexistent/digits", TN_TRAIN), .batch = 10);
+    FILE *said = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(said && before >= 0 && dup2(fileno(said), STDERR_FILENO) >= 0);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        tn_batch b;
+        assert_false(tn_loader_next(batches, &b));
+        assert_true(isnan(tn_meter_take(meter)));
+    }
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(said);
+    char line[1024] = "", more[16];
+    assert_non_null(fgets(line, sizeof line, said));
+    assert_non_null(strstr(line, "/nonexistent/digits"));
+    assert_null(fgets(more, sizeof more, said));
+    fclose(said);
+    tn_loader_free(batches);
+    tn_meter_free(meter);
+    check_latched(TN_ERR_IO, "/nonexistent/digits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_without_steps),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_tells_why),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
