@@ -2,8 +2,8 @@
 /*
  * Kernel dialect, part 3: arithmetic, comparison, bits and shifts, with NumPy's semantics. Integers wrap around
  * (computed unsigned, so nothing is undefined), x / 0 and x % 0 are 0, floor division and rem follow the divisor's
- * sign, fmod the dividend's. max and min pass NaN on, fmax and fmin skip it; of two equal operands they give b (on a GPU max
- * gives +0 of two zeros, min -0).
+ * sign, fmod the dividend's. max and min pass NaN on, fmax and fmin skip it; of two equal operands they give b (on a
+ * GPU max gives +0 of two zeros, min -0).
  * A kernel that computes in floats and bool only defines TNS_NO_INTEGERS before this text, and compiles sooner.
  */
 #ifndef TN_SCALAR_ARITH_H
@@ -43,8 +43,8 @@
     }
 
 /*
- * a / b and a % b, b not 0. On a CPU, which has no vectors of integer quotients, in floats F that are twice as wide: a quotient that is
- * not whole is farther from the next whole number than its rounding.
+ * a / b and a % b, b not 0. On a CPU, which has no vectors of integer quotients, in floats F that are twice as wide: a
+ * quotient that is not whole is farther from the next whole number than its rounding.
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TNS__QUOTIENT(s, T, W, F) TNS__WHOLE_QUOTIENT(s, T)
@@ -65,8 +65,8 @@ TNS__QUOTIENT(u16, tn_u16, tn_u32, tn_f32)
 TNS__WHOLE_QUOTIENT(u32, tn_u32)
 TNS__WHOLE_QUOTIENT(u64, tn_u64)
 
-/* A divisor of 0 or -1 is replaced by 1, then its result selected: neither 1 / 0 nor MIN / -1 is ever computed. (Choices by `?`, one
- * after the other, and `&` leave no branches.) */
+/* A divisor of 0 or -1 is replaced by 1, then its result selected: neither 1 / 0 nor MIN / -1 is ever computed.
+ * (Choices by `?`, one after the other, and `&` leave no branches.) */
 #define TNS__SIGNED(s, T, W, U, bits) \
     TNS__INTEGER(s, T, W) \
     TN_HOT T tns_abs_##s(T a) { return a < 0 ? tns_neg_##s(a) : a; } \
@@ -78,8 +78,16 @@ TNS__WHOLE_QUOTIENT(u64, tn_u64)
         q = (T)(q - ((tns__rest_##s(a, d) != 0) & ((a < 0) != (d < 0)))); \
         return b == 0 ? (T)0 : b == -1 ? tns_neg_##s(a) : q; \
     } \
-    TN_FN T tns_fmod_##s(T a, T b) { T d = (b == 0) | (b == -1) ? (T)1 : b; return tns__rest_##s(a, d); } \
-    TN_FN T tns_rem_##s(T a, T b) { T r = tns_fmod_##s(a, b); return (r != 0) & ((r < 0) != (b < 0)) ? (T)(r + b) : r; } \
+    TN_FN T tns_fmod_##s(T a, T b) \
+    { \
+        T d = (b == 0) | (b == -1) ? (T)1 : b; \
+        return tns__rest_##s(a, d); \
+    } \
+    TN_FN T tns_rem_##s(T a, T b) \
+    { \
+        T r = tns_fmod_##s(a, b); \
+        return (r != 0) & ((r < 0) != (b < 0)) ? (T)(r + b) : r; \
+    } \
     TN_HOT T tns_shl_##s(T a, T n) { return (U)n < bits ? (T)((W)a << n) : (T)0; } \
     TN_HOT T tns_shr_##s(T a, T n) { return (T)(a >> ((U)n < bits ? n : bits - 1)); }
 
@@ -150,8 +158,8 @@ TN_HOT tn_b8 tns_square_b8(tn_b8 a) { return a; }
 TN_HOT tn_b8 tns_relu_b8(tn_b8 a) { return a; }
 
 /*
- * fmod, which is always exact. C libraries take it bit by bit; where the quotient is no larger than its whole part times b is exact,
- * one step does. In float64 the quotient may have been rounded up to the next whole number.
+ * fmod, which is always exact. C libraries take it bit by bit; where the quotient is no larger than its whole part
+ * times b is exact, one step does. In float64 the quotient may have been rounded up to the next whole number.
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define tns__fmod_f32(a, b) fmodf(a, b)

@@ -37,7 +37,8 @@ TN_HOT tn_u32 tns_bits_f32(tn_f32 x) { union { tn_f32 f; tn_u32 u; } v = {.f = x
 TN_HOT tn_f32 tns_f32_bits(tn_u32 u) { union { tn_u32 u; tn_f32 f; } v = {.u = u}; return v.f; }
 TN_HOT tn_u64 tns_bits_f64(tn_f64 x) { union { tn_f64 f; tn_u64 u; } v = {.f = x}; return v.u; }
 TN_HOT tn_f64 tns_f64_bits(tn_u64 u) { union { tn_u64 u; tn_f64 f; } v = {.u = u}; return v.f; }
-/* A number that the compiler does not know: it computes functions of those it knows more exactly than libm does at run time. */
+/* A number that the compiler does not know: it computes functions of those it knows more exactly than libm does at run
+ * time. */
 TN_HOT tn_f64 tns_unknown(tn_f64 x)
 {
     __asm__("" : "+m"(x));
@@ -51,8 +52,8 @@ TN_HOT tn_f64 tns_unknown(tn_f64 x)
  *   tns__root_f32(x)       the square root of x >= 0
  *   tns__ratio_f32(a, b)   a / b, where neither b nor the quotient is near the ends of the range
  *   tns__above_f32(a, b)   the larger one, tns__below_f32 the smaller one; NaN wins. (Two choices
- *                          one after the other leave no branches, which loops of vectors cannot have; one by `||` does, and by `|`
- *                          where gcc moves half of it)
+ *                          one after the other leave no branches, which loops of vectors cannot have; one by `||` does,
+ *                          and by `|` where gcc moves half of it)
  *   tns__wide_u32(a, b)    the product in 64 bits
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -73,7 +74,12 @@ TN_HOT tn_f32 tns__ratio_f32(tn_f32 a, tn_f32 b)
 }
 /* of a normal number, to 20 bits */
 TN_HOT tn_f64 tns__inverse_f64(tn_f64 x) { tn_f64 y; asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
-TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { tn_u64 y; asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b)); return y; }
+TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b)
+{
+    tn_u64 y;
+    asm("mul.wide.u32 %0, %1, %2;" : "=l"(y) : "r"(a), "r"(b));
+    return y;
+}
 #else
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define TNS_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
@@ -86,7 +92,12 @@ TN_HOT tn_u64 tns__wide_u32(tn_u32 a, tn_u32 b) { return (tn_u64)a * b; }
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define TNS__PTX2(name, instruction) \
-    TN_HOT tn_f32 name(tn_f32 a, tn_f32 b) { tn_f32 y; asm(instruction " %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+    TN_HOT tn_f32 name(tn_f32 a, tn_f32 b) \
+    { \
+        tn_f32 y; \
+        asm(instruction " %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); \
+        return y; \
+    }
 TNS__PTX2(tns__above_f32, "max.NaN.f32")
 TNS__PTX2(tns__below_f32, "min.NaN.f32")
 #else

@@ -2,15 +2,16 @@
 /*
  * Kernel dialect, part 2: tns_cast_<to>_<from>(x) for every pair of the 13 dtypes. Integers wrap around; a float
  * becomes an integer by truncation toward zero, and beyond the range what NumPy gives on x86-64: C leaves that open,
- * here every device has the same. Anything becomes b8 by x != 0. To float16 and bfloat16 there is one rounding from every
- * type except 64-bit integers beyond 2^53.
+ * here every device has the same. Anything becomes b8 by x != 0. To float16 and bfloat16 there is one rounding from
+ * every type except 64-bit integers beyond 2^53.
  */
 #ifndef TN_SCALAR_CAST_H
 #define TN_SCALAR_CAST_H
 
 /* A plain C conversion between numbers: to T (suffix t) from F (suffix f). */
 #define TNS__CAST_C(t, T, f, F) TN_HOT T tns_cast_##t##_##f(F x) { return (T)x; }
-/* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has not. */
+/* Without the first branch gcc 12 turns (F)(T)x into a truncation, which keeps the sign of a zero that an integer has
+ * not. */
 #define TNS__WHOLE(T, x) ((((x) > -1) & ((x) < 1)) ? (T)0 : (T)(x))
 /* Float to integer of 32 or 64 bits, whose least is -end: itself what is beyond the range, and NaN. */
 #define TNS__CAST_TRUNCATE(t, T, f, F, end) \
@@ -33,7 +34,8 @@ TNS__CAST_TRUNCATE(i64, tn_i64, f64, tn_f64, 9223372036854775808.0)
 #define TNS__CAST_UPPER(f, F) \
     TN_HOT tn_u64 tns_cast_u64_##f(F x) \
     { \
-        return x >= (F)9223372036854775808.0 ? (tn_u64)tns_cast_i64_##f(x - (F)9223372036854775808.0) ^ 0x8000000000000000ull \
+        return x >= (F)9223372036854775808.0 ? (tn_u64)tns_cast_i64_##f(x - (F)9223372036854775808.0) ^ \
+               0x8000000000000000ull \
                                              : (tn_u64)tns_cast_i64_##f(x); \
     }
 

@@ -3,9 +3,9 @@
  * Kernel dialect, part 7: complex64 and complex128 (needs parts 1 to 4 and 6). Order, maximum and the like are NumPy's:
  * by the real part, then the imaginary one; a number with a NaN in it is NaN.
  *
- * Division is Smith's (CACM 1962, Algorithm 116), as NumPy's. In C the elementary functions are libm's; CUDA has none of
- * complex numbers: there they are made of real ones, inverse functions by W. Kahan's formulas ("Branch Cuts for Complex
- * Elementary Functions", 1987). Those of complex64 are computed in complex128 and rounded; on a GPU
+ * Division is Smith's (CACM 1962, Algorithm 116), as NumPy's. In C the elementary functions are libm's; CUDA has none
+ * of complex numbers: there they are made of real ones, inverse functions by W. Kahan's formulas ("Branch Cuts for
+ * Complex Elementary Functions", 1987). Those of complex64 are computed in complex128 and rounded; on a GPU
  * e^z in float64 as far as float32 asks.
  */
 #ifndef TN_SCALAR_COMPLEX_H
@@ -103,7 +103,10 @@ TN_HOT tn_c128 tns_cast_c128_c64(tn_c64 z) { return tns_make_c128(tns_re_c64(z),
     TN_HOT T tns_pack_##s(T a, T b) { return tns_make_##s(tns_re_##s(a), tns_re_##s(b)); } \
     TN_HOT T tns_rint_##s(T a) { return tns_make_##s(tns_rint_##r(tns_re_##s(a)), tns_rint_##r(tns_im_##s(a))); } \
     TN_HOT tn_b8 tns_isnan_##s(T a) { return tns_re_##s(a) != tns_re_##s(a) || tns_im_##s(a) != tns_im_##s(a); } \
-    TN_HOT tn_b8 tns_isinf_##s(T a) { return TNS_LIBM(fabs)(tns_re_##s(a)) == INF || TNS_LIBM(fabs)(tns_im_##s(a)) == INF; } \
+    TN_HOT tn_b8 tns_isinf_##s(T a) \
+    { \
+        return TNS_LIBM(fabs)(tns_re_##s(a)) == INF || TNS_LIBM(fabs)(tns_im_##s(a)) == INF; \
+    } \
     TN_HOT tn_b8 tns_isfinite_##s(T a) { return !tns_isnan_##s(a) && !tns_isinf_##s(a); } \
     TN_HOT tn_b8 tns_lt_##s(T a, T b) \
     { \
@@ -185,7 +188,8 @@ TN_FN tn_c128 tns_tanh_c128(tn_c128 z)
         tn_f64 e = tns_exp_f64(-2 * TNS_LIBM(fabs)(x));
         return tns_make_c128(TNS_LIBM(copysign)(1.0, x), 4 * tns_sin_f64(y) * tns_cos_f64(y) * e);
     }
-    tn_f64 t = tns_tan_f64(y), beta = 1 + t * t, s = tns_sinh_f64(x), rho = tns_sqrt_f64(1 + s * s), d = 1 + beta * s * s;
+    tn_f64 t = tns_tan_f64(y), beta = 1 + t * t, s = tns_sinh_f64(x), rho = tns_sqrt_f64(1 + s * s),
+           d = 1 + beta * s * s;
     return tns_make_c128(beta * rho * s / d, t / d);
 }
 TN_FN tn_c128 tns_tan_c128(tn_c128 z) { return tns__turn_back(tns_tanh_c128(tns__turn(z))); }
@@ -286,7 +290,8 @@ TN_HOT tn_c64 tns_exp_c64(tn_c64 z)
     tn_f64 e = tns__power_of_e(tns__above_f32(tns__below_f32(z.re, 700.0f), -700.0f));
     tn_f64 r = tns__reduce_near_f64(z.im, &q), w = r * r;
     tn_f64 s = fma(r * w, fma(w, fma(w, fma(w, 2.92176878e-6, -1.98612950e-4), 8.33339710e-3), -0.166666672), r);
-    tn_f64 c = fma(w, fma(w, fma(w, fma(w, fma(w, -3.21313764e-7, 2.48527704e-5), -1.38890487e-3), 4.16666679e-2), -0.5), 1.0);
+    tn_f64 c = fma(w, fma(w, fma(w, fma(w, fma(w, -3.21313764e-7, 2.48527704e-5), -1.38890487e-3), 4.16666679e-2),
+                          -0.5), 1.0);
     tn_f32 sine = (tn_f32)(e * ((q & 1u) ? c : s)), cosine = (tn_f32)(e * ((q & 1u) ? s : c));
     sine = tns_f32_bits(tns_bits_f32(sine) ^ ((tns_bits_f32(z.im) ^ q << 30) & 0x80000000u));
     cosine = tns_f32_bits(tns_bits_f32(cosine) ^ ((q + 1u) << 30 & 0x80000000u));

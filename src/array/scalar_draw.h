@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel dialect, part 8: distributions that take a changing number of uniform numbers (needs parts 1 to 5). An element has a
- * stream of its own, whose key are the bits of one uniform number, `seed`; parameters out of their range give NaN.
+ * Kernel dialect, part 8: distributions that take a changing number of uniform numbers (needs parts 1 to 5). An element
+ * has a stream of its own, whose key are the bits of one uniform number, `seed`; parameters out of their range give
+ * NaN.
  *
- * Gamma: G. Marsaglia, W. Tsang, "A Simple Method for Generating Gamma Variables" (2000). Poisson and binomial: W. Hörmann, "The
- * Transformed Rejection Method for Generating Poisson Random Variables" (1993), PTRS, and "The Generation of Binomial Random
- * Variates" (1993), BTRS; by multiplication and by inversion where the mean is below 10. Von Mises: D. Best, N. Fisher, "Efficient
- * Simulation of the von Mises Distribution" (1979). Hypergeometric: E. Stadlober, "The Ratio of Uniforms Approach for Generating
- * Discrete Random Variates" (1990), HRUA*; drawn one by one where there are at most 10.
+ * Gamma: G. Marsaglia, W. Tsang, "A Simple Method for Generating Gamma Variables" (2000). Poisson and binomial: W.
+ * Hörmann, "The Transformed Rejection Method for Generating Poisson Random Variables" (1993), PTRS, and "The Generation
+ * of Binomial Random Variates" (1993), BTRS; by multiplication and by inversion where the mean is below 10. Von Mises:
+ * D. Best, N. Fisher, "Efficient Simulation of the von Mises Distribution" (1979). Hypergeometric: E. Stadlober, "The
+ * Ratio of Uniforms Approach for Generating Discrete Random Variates" (1990), HRUA*; drawn one by one where there are
+ * at most 10.
  */
 #ifndef TN_SCALAR_DRAW_H
 #define TN_SCALAR_DRAW_H
@@ -30,7 +32,8 @@ TN_FN tn_f64 tns__log_factorial(tn_f64 n)
         return tns_log_f64(product);
     }
     tn_f64 r = 1 / (n + 1), r2 = r * r;
-    tn_f64 tail = r * (8.3333333333333333e-2 - r2 * (2.7777777777777778e-3 - r2 * (7.9365079365079365e-4 - r2 * 5.9523809523809524e-4)));
+    tn_f64 tail = r * (8.3333333333333333e-2 -
+                       r2 * (2.7777777777777778e-3 - r2 * (7.9365079365079365e-4 - r2 * 5.9523809523809524e-4)));
     return (n + 0.5) * tns_log_f64(n + 1) - (n + 1) + 0.91893853320467274178 + tail;
 }
 
@@ -40,7 +43,8 @@ TN_LONG tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
     if (!(shape >= 0)) return TNS_NAN_F64;
     if (shape == 0) return -TNS_INF_F64;
     if (shape == TNS_INF_F64) return shape;
-    tn_f64 u[2], d = (shape < 1 ? shape + 1 : shape) - 0.33333333333333333, c = 1 / tns_sqrt_f64(9 * d), result = tns_log_f64(d);
+    tn_f64 u[2], d = (shape < 1 ? shape + 1 : shape) - 0.33333333333333333, c = 1 / tns_sqrt_f64(9 * d),
+           result = tns_log_f64(d);
     for (tn_u64 j = 0; j < 2000; j += 2) { /* 95 of 100 are taken at once */
         tn_u32 v[4];
         tns_philox(tns_bits_f64(seed), j, 1, v);
@@ -104,8 +108,10 @@ TN_LONG tn_f64 tns__binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
         }
         return k;
     }
-    tn_f64 spread = tns_sqrt_f64(n * p * q), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p, centre = n * p + 0.5;
-    tn_f64 alpha = (2.83 + 5.1 / b) * spread, vr = 0.92 - 4.2 / b, mode = tns_floor_f64((n + 1) * p), log_ratio = tns_log_f64(ratio);
+    tn_f64 spread = tns_sqrt_f64(n * p * q), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p,
+           centre = n * p + 0.5;
+    tn_f64 alpha = (2.83 + 5.1 / b) * spread, vr = 0.92 - 4.2 / b, mode = tns_floor_f64((n + 1) * p),
+           log_ratio = tns_log_f64(ratio);
     tn_f64 peak = tns__log_factorial(mode) + tns__log_factorial(n - mode);
     for (tn_u64 j = 0; j < 2000; j++) {
         tns__two_open(seed, j, u);
@@ -155,8 +161,8 @@ TN_LONG tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
     return v[0] < 0.5 ? -tns_acos_f64(f) : tns_acos_f64(f);
 }
 
-/* How many of `taken` are good, of the two sizes. `taken` has the seed as its fraction, as an operation has three operands: the
- * bits of both are the stream's key. */
+/* How many of `taken` are good, of the two sizes. `taken` has the seed as its fraction, as an operation has three
+ * operands: the bits of both are the stream's key. */
 TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken)
 {
     tn_f64 seed = taken, u[2], all = good + bad;
@@ -173,7 +179,8 @@ TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken
             }
         }
     } else {
-        tn_f64 p = few / all, centre = m * p + 0.5, spread = tns_sqrt_f64((all - m) * m * p * (1 - p) / (all - 1) + 0.5);
+        tn_f64 p = few / all, centre = m * p + 0.5,
+               spread = tns_sqrt_f64((all - m) * m * p * (1 - p) / (all - 1) + 0.5);
         tn_f64 width = 1.7155277699214135 * spread + 0.8989161620588988; /* 2 sqrt(2 / e), 3 - 2 sqrt(3 / e) */
         tn_f64 mode = tns_floor_f64((m + 1) * (few + 1) / (all + 2)), end = (m < few ? m : few) + 1;
         tn_f64 peak = tns__log_factorial(mode) + tns__log_factorial(few - mode) + tns__log_factorial(m - mode) +
@@ -186,7 +193,8 @@ TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken
             if (x < 0 || x >= end) continue;
             tn_f64 n = tns_floor_f64(x), t;
             if (n > few || n > m || many - m + n < 0) continue;
-            t = peak - tns__log_factorial(n) - tns__log_factorial(few - n) - tns__log_factorial(m - n) - tns__log_factorial(many - m + n);
+            t = peak - tns__log_factorial(n) - tns__log_factorial(few - n) - tns__log_factorial(m - n) -
+                tns__log_factorial(many - m + n);
             if (u[0] * (4 - u[0]) - 3 <= t || 2 * tns_log_f64(u[0]) <= t) {
                 k = n;
                 break;
@@ -204,6 +212,9 @@ TN_FN tn_f32 tns_draw_hypergeometric_f32(tn_f32 good, tn_f32 bad, tn_f32 taken)
 }
 TN_FN tn_f32 tns_draw_log_gamma_f32(tn_f32 shape, tn_f32 seed) { return (tn_f32)tns_draw_log_gamma_f64(shape, seed); }
 TN_FN tn_f32 tns_draw_poisson_f32(tn_f32 mean, tn_f32 seed) { return (tn_f32)tns_draw_poisson_f64(mean, seed); }
-TN_FN tn_f32 tns_draw_binomial_f32(tn_f32 n, tn_f32 p, tn_f32 seed) { return (tn_f32)tns_draw_binomial_f64(n, p, seed); }
+TN_FN tn_f32 tns_draw_binomial_f32(tn_f32 n, tn_f32 p, tn_f32 seed)
+{
+    return (tn_f32)tns_draw_binomial_f64(n, p, seed);
+}
 
 #endif

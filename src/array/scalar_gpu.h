@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel dialect, part 4b: functions of real numbers as a GPU computes them (needs parts 1 to 4). They are so short that memory is
- * what takes the time. A GPU of data centres does a fused multiply-add of float64 in the time of two of float32, beside which
- * others convert and find inverses: what must be exact to more than 24 bits is computed in float64 to about 35 of them, without
- * float64's own divisions, logarithms and exponentials. Polynomials are minimax fits (Remez); rare arguments leave by a branch.
+ * Kernel dialect, part 4b: functions of real numbers as a GPU computes them (needs parts 1 to 4). They are so short
+ * that memory is what takes the time. A GPU of data centres does a fused multiply-add of float64 in the time of two of
+ * float32, beside which others convert and find inverses: what must be exact to more than 24 bits is computed in
+ * float64 to about 35 of them, without float64's own divisions, logarithms and exponentials. Polynomials are minimax
+ * fits (Remez); rare arguments leave by a branch.
  *
- * Largest errors seen on an H200, in ulps, of 3 million numbers of every magnitude: sin and cos 1.5, tan, sinh, cosh, pow 0.51,
- * both parts of a complex exponential 0.52, erf 1.3, erfc 3.2, gelu 3.7; by a model whose approximate instructions are off by an
- * ulp, 1.5, 3.8 and 4.2 for the last three.
+ * Largest errors seen on an H200, in ulps, of 3 million numbers of every magnitude: sin and cos 1.5, tan, sinh, cosh,
+ * pow 0.51, both parts of a complex exponential 0.52, erf 1.3, erfc 3.2, gelu 3.7; by a model whose approximate
+ * instructions are off by an ulp, 1.5, 3.8 and 4.2 for the last three.
  */
 #ifndef TN_SCALAR_GPU_H
 #define TN_SCALAR_GPU_H
@@ -29,16 +30,18 @@ TN_HOT tn_f64 tns__quotient_f64(tn_f64 a, tn_f64 b)
 /* ---- error function and normal distribution ---- */
 
 /*
- * As part 4's: factor Phi(-t) = factor e^(-t^2/2) / (sqrt(2 pi) t + S(t)), still to be scaled by 2^n; *n_out = n + TNS__ROUND,
- * sqrt(2 pi) t = line + line_low, t^2/2 = h + l, line and h exact.
+ * As part 4's: factor Phi(-t) = factor e^(-t^2/2) / (sqrt(2 pi) t + S(t)), still to be scaled by 2^n; *n_out = n +
+ * TNS__ROUND, sqrt(2 pi) t = line + line_low, t^2/2 = h + l, line and h exact.
  */
-TN_HOT tn_f32 tns__normal_tail_f32(tn_f32 t, tn_f32 line, tn_f32 line_low, tn_f32 h, tn_f32 l, tn_f32 factor, tn_f32 *n_out)
+TN_HOT tn_f32 tns__normal_tail_f32(tn_f32 t, tn_f32 line, tn_f32 line_low, tn_f32 h, tn_f32 l, tn_f32 factor,
+                                   tn_f32 *n_out)
 {
     tn_f32 num = fmaf(t, fmaf(t, fmaf(t, fmaf(t, 6.24040933e-3f, 7.47037679e-2f), 0.416096538f), 1.26009238f), 2.0f);
     tn_f32 den = fmaf(t, fmaf(t, fmaf(t, 2.48931767e-3f, 2.98148356e-2f), 0.170706958f), 0.565785706f);
     den = fmaf(t, fmaf(t, den, 1.08547580f), 1.0f);
     tn_f32 s = fmaf(h, -0x1.715476p+0f, TNS__ROUND_F32), n = s - TNS__ROUND_F32;
-    tn_f32 power = fmaf(l, -0x1.715476p+0f, fmaf(h, -0x1.4ae0cp-26f, fmaf(h, -0x1.715476p+0f, -n))); /* (h + l) / -ln 2 - n */
+    tn_f32 power = fmaf(l, -0x1.715476p+0f,
+                        fmaf(h, -0x1.4ae0cp-26f, fmaf(h, -0x1.715476p+0f, -n))); /* (h + l) / -ln 2 - n */
     *n_out = s;
     return tns__ratio_f32(factor * tns__power_of_2_f32(power), line + fmaf(num, tns__inverse_f32(den), line_low));
 }
@@ -82,7 +85,7 @@ TN_HOT tn_f32 tns_gelu_f32(tn_f32 x)
     return a < 0.6f ? x * fmaf(x, fmaf(z, p, 0.398942292f), 0.5f) : y;
 }
 
-/* ---- trigonometry: |x| = q pi/2 + r, |r| <= pi/4, by pi/2 in parts after W. Cody, W. Waite (1980), of huge x after part 4 ---- */
+/* ---- trigonometry: |x| = q pi/2 + r, |r| <= pi/4, by pi/2 in parts after Cody and Waite (1980), huge x as part 4 */
 
 /* Below 2^16 q is one of 16 bits, and x - q (pi/2's first 24 bits) is exact; so r is good to an ulp. */
 TN_HOT tn_f32 tns__reduce_near_f32(tn_f32 x, tn_u32 *q)
@@ -166,7 +169,8 @@ TN_HOT tn_f64 tns__power_of_e(tn_f32 x)
 {
     tn_f64 d = (tn_f64)x, t = fma(d, 1.4426950408889634, TNS__ROUND_F64);
     tn_f64 r = fma(t - TNS__ROUND_F64, -0.69314718055994531, d), z = r * r;
-    tn_f64 p = fma(r, fma(r, fma(r, 0.000199184373731552, 0.0013946119448421395), 0.008333264264191557), 0.04166626930199906);
+    tn_f64 p = fma(r, fma(r, fma(r, 0.000199184373731552, 0.0013946119448421395), 0.008333264264191557),
+                   0.04166626930199906);
     p = fma(z, fma(r, fma(r, p, 0.16666666861067556), 0.5000000078091714), r);
     tn_f64 y = tns__shifted_f64(p + 1.0, (tn_u32)tns_bits_f64(t));
     return x != x ? (tn_f64)x : y;
@@ -174,7 +178,8 @@ TN_HOT tn_f64 tns__power_of_e(tn_f32 x)
 
 /* ---- powers ---- */
 
-/* What C says of operands that are not finite or whose base is not above 0; p is |x|^y where both are finite and x is not 0. */
+/* What C says of operands that are not finite or whose base is not above 0; p is |x|^y where both are finite and x is
+ * not 0. */
 TN_FN tn_f32 tns__special_power_f32(tn_f32 x, tn_f32 y, tn_f32 p)
 {
     tn_f32 a = TNS__ABS_F32(x), half = 0.5f * y;

@@ -7,7 +7,8 @@
  * tanh 1.4, sigmoid 2.4, softplus 1.8, erf 1.1, erfc 3.1, gelu 3.4, sin and cos 1.6, asin 2.5, acos 1.3, atan 1.6,
  * rsqrt 1.5; those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
  * float64, random numbers: exp 1.1, exp2 1.1, expm1 2.0, log 0.9, log1p 0.9, tanh 2.6, sigmoid 2.4, softplus 1.8.
- * The other float64 functions are libm's. A GPU has some of float32 in ways of its own, with their errors: scalar_gpu.h.
+ * The other float64 functions are libm's. A GPU has some of float32 in ways of its own, with their errors:
+ * scalar_gpu.h.
  */
 #ifndef TN_SCALAR_MATH_H
 #define TN_SCALAR_MATH_H
@@ -55,7 +56,8 @@ TN_HOT tn_f64 tns__scale_f64(tn_f64 p, tn_f64 t)
 /* e^r - 1 on [-0.347, 0.347]: relative errors 1.5e-8 and 1e-17 */
 TN_HOT tn_f32 tns__expm1_poly_f32(tn_f32 r)
 {
-    tn_f32 r2 = r * r, a = TNS_FMA_F32(r, 0.166665420f, 0.499999970f), b = TNS_FMA_F32(r, 8.36669747e-3f, 4.16675098e-2f);
+    tn_f32 r2 = r * r, a = TNS_FMA_F32(r, 0.166665420f, 0.499999970f),
+           b = TNS_FMA_F32(r, 8.36669747e-3f, 4.16675098e-2f);
     return TNS_FMA_F32(r2, TNS_FMA_F32(r2, TNS_FMA_F32(r2, 1.38639414e-3f, b), a), r);
 }
 TN_HOT tn_f64 tns__expm1_poly_f64(tn_f64 r)
@@ -73,8 +75,8 @@ TN_HOT tn_f32 tns__rest_f32(tn_f32 x, tn_f32 n)
 { return TNS_FMA_F32(n, -TNS__LN2_LO_F32, TNS_FMA_F32(n, -TNS__LN2_HI_F32, x)); }
 
 /*
- * tns__decay: e^x of x <= 0. What lies beyond the range is put right at the end, and 0 by a mask: of a constant before or behind
- * it, the compiler would compute all that follows a second time.
+ * tns__decay: e^x of x <= 0. What lies beyond the range is put right at the end, and 0 by a mask: of a constant before
+ * or behind it, the compiler would compute all that follows a second time.
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 TN_HOT tn_f32 tns_exp_f32(tn_f32 x) { return expf(x); } /* 8 instructions, to 1 ulp */
@@ -229,7 +231,8 @@ TN_HOT tn_f32 tns_tanh_f32(tn_f32 x)
 {
     tn_f32 a = TNS__ABS_F32(x), b = a > 10.0f ? 20.0f : 2.0f * a, z = a * a;
     tn_f32 t = tns__exponent_f32(b), p = 1.0f + tns__expm1_poly_f32(tns__rest_f32(b, t - TNS__ROUND_F32));
-    tn_f32 big = 1.0f - tns__ratio_f32(2.0f, TNS_FMA_F32(p, tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23)), 1.0f));
+    tn_f32 big = 1.0f - tns__ratio_f32(2.0f, TNS_FMA_F32(p, tns_f32_bits((tns_bits_f32(t) << 23) + (127u << 23)),
+                                                         1.0f));
     tn_f32 q = TNS_FMA_F32(z, TNS_FMA_F32(z, -6.10243995e-3f, 2.10006870e-2f), -5.38513288e-2f);
     q = TNS_FMA_F32(a, z * TNS_FMA_F32(z, TNS_FMA_F32(z, q, 0.133327648f), -0.333333284f), a);
     return TNS_LIBM(copysignf)(a < 0.625f ? q : big, x);
@@ -396,7 +399,8 @@ TN_HOT tn_f32 tns_atan2_f32(tn_f32 y, tn_f32 x)
     t = tns_bits_f32(x) >> 31 ? 3.14159274f - (t + 8.74227766e-8f) : t;
     return x != x || y != y ? TNS_NAN_F32 : TNS_LIBM(copysignf)(t, y);
 }
-/* asin(t), z = t^2 <= 1/4: t + t^3 P(z), relative error 1.6e-8. Above 1/2, asin a = pi/2 - 2 asin(sqrt((1 - a) / 2)). */
+/* asin(t), z = t^2 <= 1/4: t + t^3 P(z), relative error 1.6e-8. Above 1/2, asin a = pi/2 - 2 asin(sqrt((1 - a) /
+ * 2)). */
 TN_HOT tn_f32 tns__asin_poly_f32(tn_f32 t, tn_f32 z)
 {
     tn_f32 p = 4.50201742e-2f + z * (2.64335368e-2f + z * 3.83280441e-2f);

@@ -44,7 +44,8 @@ TN_HOT tn_u64 tns_random_bits_u64(tn_u64 key, tn_u64 offset, tn_u64 i)
 TN_HOT tn_f32 tns__uniform_f32(tn_u32 bits) { return (tn_f32)(tn_i32)(bits >> 8) * 0x1p-24f; }
 TN_HOT tn_f64 tns__uniform_f64(tn_u64 bits)
 {
-    tn_f64 high = tns_f64_bits(bits >> 32 | 0x4130000000000000ull) - (0x1p20 + 0x1p-12); /* a last place of 2^-32, of 2^-64 */
+    tn_f64 high = tns_f64_bits(bits >> 32 | 0x4130000000000000ull) -
+                  (0x1p20 + 0x1p-12); /* a last place of 2^-32, of 2^-64 */
     return high + tns_f64_bits((bits & 0xfffff800u) | 0x3f30000000000000ull);
 }
 TN_HOT tn_f32 tns_random_uniform_f32(tn_u64 key, tn_u64 offset, tn_u64 i)
@@ -68,7 +69,8 @@ TN_HOT tn_u64 tns_random_below_u64(tn_u64 key, tn_u64 offset, tn_u64 i, tn_u64 n
  */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 /*
- * By the GPU's own logarithm, root, sine and cosine. The logarithm's error is absolute near 1, so there -2 log(1 - w) / w to 2e-6.
+ * By the GPU's own logarithm, root, sine and cosine. The logarithm's error is absolute near 1, so there -2 log(1 - w) /
+ * w to 2e-6.
  * The largest errors seen are 1.3e-6 r, 5e-7 where r < 1, and 2e-6.
  */
 TN_HOT tn_f32 tns__box_muller_f32(tn_u32 a, tn_u32 b, tn_u32 second)

@@ -3,7 +3,8 @@
  * Kernel dialect, part 6: what reductions start from and how positions are compared, and the operations whose meaning
  * differs between bool and integers (needs scalar_base.h and scalar_arith.h).
  *
- * tns_arg_above(a, b): a beats b strictly as a maximum. A NaN beats every number and no NaN, so that the first one wins.
+ * tns_arg_above(a, b): a beats b strictly as a maximum. A NaN beats every number and no NaN, so that the first one
+ * wins.
  */
 #ifndef TN_SCALAR_REDUCE_H
 #define TN_SCALAR_REDUCE_H

@@ -28,7 +28,10 @@ template <class X> TN_HOT X tnu_abs(X x) { return x < 0 ? -x : x; }
     TN_HOT tn_f64 tnu_##f(tn_f64 x, tn_f64 y) { return tns_##f##_f64(x, y); } \
     TN_HOT tn_f64 tnu_##f(tn_f32 x, tn_f64 y) { return tns_##f##_f64(x, y); } \
     TN_HOT tn_f64 tnu_##f(tn_f64 x, tn_f32 y) { return tns_##f##_f64(x, y); } \
-    template <class X, class Y> TN_HOT auto tnu_##f(X x, Y y) { return x compare y ? (decltype(x + y))x : (decltype(x + y))y; }
+    template <class X, class Y> TN_HOT auto tnu_##f(X x, Y y) \
+    { \
+        return x compare y ? (decltype(x + y))x : (decltype(x + y))y; \
+    }
 #define TNU_KEEP_2(f, compare, x, y) tnu_##f(x, y)
 #define TNU_ABS(x) tnu_abs(x)
 #ifdef TN_SCALAR_COMPLEX_H

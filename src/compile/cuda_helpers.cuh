@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kernels in CUDA C++ may use, behind the scalar prelude and in front of them: failures, waiting for the kernels before, shared
- * memory, chunks of neighbours, careless divisions, numbers of other threads.
+ * What kernels in CUDA C++ may use, behind the scalar prelude and in front of them: failures, waiting for the kernels
+ * before, shared memory, chunks of neighbours, careless divisions, numbers of other threads.
  */
 struct tn_failure { tn_u64 guard, latch, report, run, who; };
 #define TN_FAILED(f) (f.guard ? *(const volatile tn_u64 *)f.guard : 0)
 #define TN_STOP_IF_FAILED(f) if (TN_FAILED(f)) return
 
-/* A kernel whose threads have so many registers at most; and so many at least, as there is something that would need them
- * if it were ever done. Of one kernel only one bound can be said; a compiler that knows but the other leaves registers as may be. */
+/* A kernel whose threads have so many registers at most; and so many at least, as there is something that would need
+ * them if it were ever done. Of one kernel only one bound can be said; a compiler that knows but the other leaves
+ * registers as may be. */
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 #define TN_BOUNDS(threads, registers) __maxnreg__(registers)
 template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &f)
@@ -24,8 +25,8 @@ template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_fa
 template <int COUNT> static __device__ __forceinline__ void tn_claim(const tn_failure &) {}
 #endif
 
-/* A kernel may be started while those before it still run: the first of these lets the next one start, and everything behind
- * the second comes after those before; there at the latest the next one may start. */
+/* A kernel may be started while those before it still run: the first of these lets the next one start, and everything
+ * behind the second comes after those before; there at the latest the next one may start. */
 static __device__ __forceinline__ void tn_let_next_start(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -41,9 +42,15 @@ static __device__ __forceinline__ void tn_take_over(void)
     tn_let_next_start();
 }
 
-/* Blocks of a cluster: which one this is, where another one has what p points to, and a barrier for all their threads. */
+/* Blocks of a cluster: which one this is, where another one has what p points to, and a barrier for all their
+ * threads. */
 #if __CUDA_ARCH__ >= 900
-static __device__ __forceinline__ int tn_rank(void) { int y; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(y)); return y; }
+static __device__ __forceinline__ int tn_rank(void)
+{
+    int y;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(y));
+    return y;
+}
 template <class T> static __device__ __forceinline__ T *tn_of(int rank, T *p)
 {
     T *y;
@@ -71,8 +78,8 @@ static __device__ __noinline__ void tn_fail(const tn_failure *f, tn_i64 operand,
     report[0] = 1;
 }
 
-/* The same memory for all nests of a kernel, which run one after another or in other blocks: at most 8 KiB that the text
- * asks for (see RESERVED in product.c), and what the launch does, the most that one of the nests needs. */
+/* The same memory for all nests of a kernel, which run one after another or in other blocks: at most 8 KiB that the
+ * text asks for (see RESERVED in product.c), and what the launch does, the most that one of the nests needs. */
 __shared__ __align__(16) unsigned char tn_parts[2][1024]; /* of rows: two stretches, an element a warp */
 __shared__ tn_i64 tn_places[2][32];
 __shared__ tn_i64 tn_lines[128]; /* of a product's tile, where they are gathered */
@@ -122,14 +129,15 @@ template <class T, int V, class L> TN_HOT void tn_store(const tn_pack<T, V> &fro
     for (int u = 0; u < V; u++) if (u < live) p[u] = from.e[u];
 }
 
-template <class T, int V, class L, class I> TN_HOT void tn_store_apart(const tn_pack<T, V> &from, T *p, L live, I stride)
+template <class T, int V, class L, class I>
+TN_HOT void tn_store_apart(const tn_pack<T, V> &from, T *p, L live, I stride)
 {
 #pragma unroll
     for (int u = 0; u < V; u++) if (u < live) p[u * stride] = from.e[u];
 }
 
-/* Correctly rounded (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) while
- * nothing on the way is subnormal or infinite, else `sure` is cleared. */
+/* Correctly rounded (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990)
+ * while nothing on the way is subnormal or infinite, else `sure` is cleared. */
 TN_HOT tn_f32 tn_careless_sqrt(tn_f32 x, bool &sure)
 {
     const tn_f32 y = tns__inverse_root_f32(x), s = x * y, r = fmaf(fmaf(-s, s, x), 0.5f * fabsf(y), s);

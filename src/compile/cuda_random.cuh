@@ -2,9 +2,10 @@
 /*
  * Random numbers in chunks, in CUDA C++.
  *
- * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is for an i
- * that a block begins at, and counters that have their upper half in common, so that what the generator makes of it is the same
- * in all threads; tn_<name>_apart mends what it gave where one of these does not hold, out of line as that is rare.
+ * Elements i, i + 1, ... of a random stream: a block of the generator serves four of 32 bits, two of 64. tn_<name> is
+ * for an i that a block begins at, and counters that have their upper half in common, so that what the generator makes
+ * of it is the same in all threads; tn_<name>_apart mends what it gave where one of these does not hold, out of line as
+ * that is rare.
  */
 #define TN_WIDE(w, u) (w[2 * (u)] | (tn_u64)w[2 * (u) + 1] << 32)
 TN_HOT tn_u64 tn_near(tn_u64 o, tn_u64 block) { return o >> 32 << 32 | (tn_u32)((tn_u32)o + (tn_u32)block); }
@@ -17,7 +18,10 @@ TN_HOT tn_u64 tn_near(tn_u64 o, tn_u64 block) { return o >> 32 << 32 | (tn_u32)(
             to.e[u] = of; \
         } \
     } \
-    static __device__ __noinline__ __attribute__((unused)) T tn_##name##_at(tn_u64 k, tn_u64 o, tn_u64 i, T) { return tns_##name##_##suffix(k, o, i); } \
+    static __device__ __noinline__ __attribute__((unused)) T tn_##name##_at(tn_u64 k, tn_u64 o, tn_u64 i, T) \
+    { \
+        return tns_##name##_##suffix(k, o, i); \
+    } \
     template <int V> TN_HOT void tn_##name##_apart(tn_pack<T, V> &to, tn_u64 k, tn_u64 o, tn_u64 i, bool carries) \
     { \
         if (i % each == 0 && !carries) return; \

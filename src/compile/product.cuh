@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of a matrix product in CUDA C++, the text that emit_cuda_product.c puts in front of kernels that need it, behind
- * product_factors.cuh: what a block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its elements.
+ * The core of a matrix product in CUDA C++, the text that emit_cuda_product.c puts in front of kernels that need it,
+ * behind product_factors.cuh: what a block of threads does for one tile of the result c = a b, ROWS x COLUMNS of its
+ * elements.
  *
- *     stages    ROWS lines of a and COLUMNS lines of b come by STAGES stages of DEPTH positions of k. FEW: all of k fits into
- *               them, and no more are started.
+ *     stages    ROWS lines of a and COLUMNS lines of b come by STAGES stages of DEPTH positions of k. FEW: all of k
+ *               fits into them, and no more are started.
  *     slices    The warps are divided into SLICES groups. Each computes the whole tile, but for its own share of every
  *               stage: a result of few elements can so be spread over all warps of a multiprocessor.
  *     registers In a group, each thread accumulates ROWS_EACH x COLUMNS_EACH elements of the tile: it reads that many
- *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below one
- *               another: the even and the odd ones, so that neighbours read the same numbers of b and every other thread the
- *               same of a, which is what takes shared memory half the time.
- *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the tile is
- *               their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
- *               neighbouring columns. Where nothing but these elements is asked for, they need not go there: each thread
- *               keeps its sums, or, of several groups, its columns', in registers, where it also fetches and puts what belongs to
- *               them, 16 bytes at once.
+ *               numbers of a and of b and uses each of them several times. LANES_DOWN of a warp's 32 threads are below
+ *               one another: the even and the odd ones, so that neighbours read the same numbers of b and every other
+ *               thread the same of a, which is what takes shared memory half the time.
+ *     result    At the end the groups write their accumulators to shared memory, over the stages; an element of the
+ *               tile is their sum in the order of the groups. The epilogue reads it from there, neighbouring threads at
+ *               neighbouring columns. Where nothing but these elements is asked for, they need not go there: each
+ *               thread keeps its sums, or, of several groups, its columns', in registers, where it also fetches and
+ *               puts what belongs to them, 16 bytes at once.
  *
- * Nothing is atomic: the order of a sum depends on these constants and the extent of k alone. Each group adds its terms in
- * order of k, then the groups are added. Floating types use fused multiply-adds, as libraries do.
+ * Nothing is atomic: the order of a sum depends on these constants and the extent of k alone. Each group adds its terms
+ * in order of k, then the groups are added. Floating types use fused multiply-adds, as libraries do.
  */
-template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
-          bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false, bool A_BY_K = false, bool FEW = STAGES == 1>
+template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP,
+          int STAGES, bool A_ALONG_K, bool B_ALONG_K, bool A_GATHERED = false, bool A_BY_K = false,
+          bool FEW = STAGES == 1>
 struct tn_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
-    static constexpr int WARPS_DOWN = ROWS / (ROWS_EACH * LANES_DOWN), WARPS_ACROSS = COLUMNS / (COLUMNS_EACH * LANES_ACROSS);
+    static constexpr int WARPS_DOWN = ROWS / (ROWS_EACH * LANES_DOWN),
+                         WARPS_ACROSS = COLUMNS / (COLUMNS_EACH * LANES_ACROSS);
     static constexpr int GROUP = 32 * WARPS_DOWN * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
-    static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS, "");
+    static_assert(WARPS_DOWN * ROWS_EACH * LANES_DOWN == ROWS && WARPS_ACROSS * COLUMNS_EACH * LANES_ACROSS == COLUMNS,
+                  "");
     /* Where both factors lie by k, what one position of k needs is read while the one before it is multiplied. */
     static constexpr bool READS_AHEAD = !A_ALONG_K && !B_ALONG_K && STEP % 2 == 0;
-    /* Positions of k that are multiplied from one set of registers, or, where they are read ahead, in a turn of the loop: it is
-     * short, as a multiprocessor runs it few times, and its instructions come from far. */
+    /* Positions of k that are multiplied from one set of registers, or, where they are read ahead, in a turn of the
+     * loop: it is short, as a multiprocessor runs it few times, and its instructions come from far. */
     static constexpr int UNIT = A_ALONG_K || B_ALONG_K ? QUAD : tn_piece(STEP, READS_AHEAD ? 4 : QUAD);
     static_assert(STEP % UNIT == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, A_ALONG_K, A_GATHERED, false, A_BY_K> side_a;
@@ -55,7 +59,8 @@ struct tn_product {
                 lane / PAIR % LANES_ACROSS};
     }
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been called. */
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been
+     * called. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
     {
         T sum[ROWS_EACH][COLUMNS_EACH];
@@ -70,7 +75,8 @@ struct tn_product {
     }
 
     /* The sums of a thread, of its slice. */
-    TN_HOT void multiply(T (&sum)[ROWS_EACH][COLUMNS_EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
+    TN_HOT void multiply(T (&sum)[ROWS_EACH][COLUMNS_EACH], T *shared, const tn_factor<T> &a, const tn_factor<T> &b,
+                         tn_i64 extent)
     {
         side_a from_a = side_a::make(a, AHEAD);
         side_b from_b = side_b::make(b, AHEAD);
@@ -80,7 +86,8 @@ struct tn_product {
 #pragma unroll
             for (int j = 0; j < COLUMNS_EACH; j++)
                 sum[i][j] = 0;
-        /* A round multiplies a stage. From the second on, it also starts the copies of one where the round before has read. */
+        /* A round multiplies a stage. From the second on, it also starts the copies of one where the round before has
+         * read. */
         int use = 0, fill = 0;
         for (tn_i64 left = extent, coming = extent - (AHEAD - 1) * DEPTH; left > 0; left -= DEPTH, coming -= DEPTH) {
             if (left == extent)
@@ -101,12 +108,14 @@ struct tn_product {
             const int steps = tn_within(left - own.slice * STEP, STEP);
             if (steps)
                 accumulate(sum, side_a::lane_lines(stage, own.row, own.slice * STEP),
-                           side_b::lane_lines(stage + side_a::SIZE, own.column, own.slice * STEP), own.down, own.across, steps);
+                           side_b::lane_lines(stage + side_a::SIZE, own.column, own.slice * STEP), own.down, own.across,
+                           steps);
             use = use + 1 == STAGES ? 0 : use + 1;
         }
     }
 
-    /* Adds a slice's products of a stage, of which so many positions of k are left; where there are none, it has zeros. */
+    /* Adds a slice's products of a stage, of which so many positions of k are left; where there are none, it has
+     * zeros. */
     TN_HOT void accumulate(T (&sum)[ROWS_EACH][COLUMNS_EACH], const T *a, const T *b, int down, int across, int steps)
     {
         if constexpr (READS_AHEAD) {
@@ -147,8 +156,10 @@ struct tn_product {
         return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, ROWS * PITCH);
     }
 
-    /* Of the sums that the threads of all slices have in common, each may keep some columns' in its registers, u = 0, 1, ... < EACH. */
-    static constexpr int OWN_COLUMNS = COLUMNS_EACH % SLICES ? COLUMNS_EACH : COLUMNS_EACH / SLICES, EACH = ROWS_EACH * OWN_COLUMNS;
+    /* Of the sums that the threads of all slices have in common, each may keep some columns' in its registers, u = 0,
+     * 1, ... < EACH. */
+    static constexpr int OWN_COLUMNS = COLUMNS_EACH % SLICES ? COLUMNS_EACH : COLUMNS_EACH / SLICES,
+                         EACH = ROWS_EACH * OWN_COLUMNS;
     TN_HOT int own_row(int u) { return own_spot().row + side_a::line(u / OWN_COLUMNS, own_spot().down); }
     TN_HOT int own_column(int u)
     {
@@ -204,13 +215,15 @@ struct tn_product {
                (tn_u64)at % sizeof(tn_span<E, QUAD>) == 0;
     }
     /* What lies in memory where they do, from the tile's first element on; the nearest element where there is none. */
-    template <bool EARLY, typename E> TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
+    template <bool EARLY, typename E>
+    TN_HOT void fetch(E (&x)[EACH], const E *from, int down, int across, int rows, int columns)
     {
         typedef tn_span<E, QUAD> quad;
         if (together(from, down, across, columns)) {
 #pragma unroll
             for (int u = 0; u < EACH; u += QUAD) {
-                const quad *const at = (const quad *)(from + min(own_row(u), rows - 1) * down + min(own_column(u), columns - QUAD));
+                const quad *const at = (const quad *)(from + min(own_row(u), rows - 1) * down +
+                                                      min(own_column(u), columns - QUAD));
                 *(quad *)&x[u] = EARLY ? tn_fresh(at) : *at;
             }
         } else {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the cores of matrix products in CUDA C++ share, and stand behind: a product's two factors, and how they come into shared
- * memory. The text begins with it where a kernel has a product.
+ * What the cores of matrix products in CUDA C++ share, and stand behind: a product's two factors, and how they come
+ * into shared memory. The text begins with it where a kernel has a product.
  *
  *     lines     The tile of a block of threads needs some rows of a and some columns of b, here called lines.
- *     stages    They come DEPTH positions of k at a time, several stages ahead of their use (cp.async: no register waits for
- *               them). A line whose neighbours in memory lie along k stays so in shared memory; else the stage lies by k, so that
- *               both kinds are copied in pieces of 16 bytes where extents and addresses allow it.
+ *     stages    They come DEPTH positions of k at a time, several stages ahead of their use (cp.async: no register
+ *               waits for them). A line whose neighbours in memory lie along k stays so in shared memory; else the
+ *               stage lies by k, so that both kinds are copied in pieces of 16 bytes where extents and addresses allow
+ *               it.
  *     sides     A factor's part of the stages: its layout there, the copies into it, and what a thread reads from it.
  */
 template <typename T, int N> struct alignas(sizeof(T) * N) tn_span { T at[N]; };
@@ -67,8 +68,9 @@ TN_HOT int tn_kept(int n)
     return n;
 }
 
-/* What lies somewhere, read before this kernel has waited for those in front, which have been started before an earlier one wrote
- * there had ended: from the second-level cache, as the multiprocessor's own may have what was there before. */
+/* What lies somewhere, read before this kernel has waited for those in front, which have been started before an earlier
+ * one wrote there had ended: from the second-level cache, as the multiprocessor's own may have what was there
+ * before. */
 template <typename T> TN_HOT T tn_fresh(const T *p)
 {
     constexpr int PIECE = alignof(T) < 16 ? alignof(T) : 16;
@@ -79,7 +81,8 @@ template <typename T> TN_HOT T tn_fresh(const T *p)
     for (int i = 0; i < (int)sizeof(T); i += PIECE) {
         tn_u32 *const w = word + i / 4;
         if constexpr (PIECE == 16)
-            asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(at + i));
+            asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]),
+                         "=r"(w[3]) : "l"(at + i));
         else if constexpr (PIECE == 8)
             asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(at + i));
         else if constexpr (PIECE == 4)
@@ -102,7 +105,8 @@ template <typename T> struct tn_factor {
     const T *from;       /* the tile's first line, at k = 0 */
     tn_i64 step, k_step; /* in elements, from line to line and along k */
     int lines;           /* of the tile that there are */
-    const tn_i64 *places; /* of gathered lines, in shared memory: where each begins, instead of a step from the last; or, BY_K, where
+    const tn_i64 *places;
+        /* of gathered lines, in shared memory: where each begins, instead of a step from the last; or, BY_K, where
                            * they have what belongs to each k; else NULL */
     bool quads;          /* may be copied in pieces of 16 bytes: addresses and extents are multiples of them */
 };
@@ -116,22 +120,28 @@ TN_HOT tn_factor<T> tn_factor_of(const T *from, tn_i64 step, tn_i64 k_step, tn_i
     return {from, step, k_step, lines, nullptr, quads && (tn_u64)from % 16 == 0};
 }
 
-/* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and LANES say
- * how many lines a thread multiplies, and how many threads share the lines of a warp. */
-template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED, bool TENSOR = false,
-          bool BY_K = false>
+/* One factor's part of the stages. A thread copies the pieces number threadIdx.x, + THREADS, ... of each; EACH and
+ * LANES say how many lines a thread multiplies, and how many threads share the lines of a warp. */
+template <typename T, int LINES, int DEPTH, int THREADS, int EACH, int LANES, bool ALONG_K, bool GATHERED,
+          bool TENSOR = false, bool BY_K = false>
 struct tn_side {
     static constexpr int QUAD = 16 / sizeof(T);
-    static constexpr int INNER = ALONG_K ? DEPTH : LINES, OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
-    /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share banks. */
+    static constexpr int INNER = ALONG_K ? DEPTH : LINES,
+                         OUTER = ALONG_K ? LINES : DEPTH; /* extents in shared memory */
+    /* An odd number of pieces, or of pairs of them where four lines of eight numbers are read at once: no two share
+     * banks. */
     static constexpr int ODD = TENSOR && !ALONG_K ? 2 * QUAD : QUAD, PITCH = INNER + (INNER / ODD % 2 ? 0 : ODD);
     static constexpr int SIZE = PITCH * OUTER, SIZE_OF_ALL = INNER * OUTER; /* with and without gaps */
     /* Neighbouring lines that a thread reads at once: quads, then two, then one of what is left of EACH. */
     static constexpr int QUADS = ALONG_K ? 0 : EACH / QUAD * QUAD, PAIRS = ALONG_K ? 0 : QUADS + EACH % QUAD / 2 * 2;
     static __host__ __device__ constexpr int piece(int i) { return i < QUADS ? QUAD : i < PAIRS ? 2 : 1; }
-    static __host__ __device__ constexpr int piece_first(int i) { return i < QUADS ? i / QUAD * QUAD : i < PAIRS ? QUADS : i; }
+    static __host__ __device__ constexpr int piece_first(int i)
+    {
+        return i < QUADS ? i / QUAD * QUAD : i < PAIRS ? QUADS : i;
+    }
 
-    static constexpr bool KEEPS = GATHERED && ALONG_K && INNER % QUAD == 0; /* where the lines of a thread's quads begin */
+    /* where the lines of a thread's quads begin */
+    static constexpr bool KEEPS = GATHERED && ALONG_K && INNER % QUAD == 0;
     static constexpr int QUADS_EACH = (SIZE_OF_ALL / QUAD + THREADS - 1) / THREADS;
 
     const T *from;
@@ -142,14 +152,17 @@ struct tn_side {
     tn_i64 begin[KEEPS ? QUADS_EACH : 1];
 
     /* Is it copied in pieces of 16 bytes? */
-    TN_HOT bool in_quads(const tn_factor<T> &f) { return f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED); }
+    TN_HOT bool in_quads(const tn_factor<T> &f)
+    {
+        return f.quads && INNER % QUAD == 0 && (ALONG_K || BY_K || !GATHERED);
+    }
 
     /* The factor, of which so many stages have been started. */
     TN_HOT tn_side make(const tn_factor<T> &f, int started)
     {
         static_assert(!BY_K || (GATHERED && !ALONG_K), "");
-        tn_side side = {f.from + (BY_K ? 0 : started * DEPTH * f.k_step), ALONG_K ? f.step : f.k_step, BY_K ? 0 : DEPTH * f.k_step,
-                        f.lines, f.places + (BY_K ? started * DEPTH : 0), in_quads(f)};
+        tn_side side = {f.from + (BY_K ? 0 : started * DEPTH * f.k_step), ALONG_K ? f.step : f.k_step,
+                        BY_K ? 0 : DEPTH * f.k_step, f.lines, f.places + (BY_K ? started * DEPTH : 0), in_quads(f)};
         if constexpr (KEEPS)
 #pragma unroll
             for (int i = 0; i < QUADS_EACH; i++) {
@@ -175,7 +188,8 @@ struct tn_side {
 
     template <int WIDTH> __device__ __forceinline__ void copy_pieces(T *to, int depth, tn_i64 inner_step) const
     {
-        constexpr int PER = INNER / WIDTH, COUNT = PER * OUTER, HOP = THREADS / PER, AT_ONCE = KEEPS || WIDTH > 1 ? 32 : 8;
+        constexpr int PER = INNER / WIDTH, COUNT = PER * OUTER, HOP = THREADS / PER,
+                      AT_ONCE = KEEPS || WIDTH > 1 ? 32 : 8;
 #pragma unroll AT_ONCE
         for (int i = 0; i < (COUNT + THREADS - 1) / THREADS; i++) {
             const int at = i * THREADS + threadIdx.x;
@@ -251,8 +265,8 @@ struct tn_side {
     TN_HOT const T *lane_lines(const T *stage, int line, int k) { return stage + place(line, k); }
 };
 
-/* Starts the copies of the first stages of a core: of a, b, or both; LAST: after it all have been started. What was started before
- * the last ones is part of the first stage. */
+/* Starts the copies of the first stages of a core: of a, b, or both; LAST: after it all have been started. What was
+ * started before the last ones is part of the first stage. */
 template <typename CORE, bool A, bool B, bool LAST, typename T>
 TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn_i64 extent)
 {
@@ -270,9 +284,10 @@ TN_HOT void tn_start(T *shared, const tn_factor<T> &a, const tn_factor<T> &b, tn
     }
 }
 
-/* Ahead of copies that a kernel starts before it has waited for those in front (see tn_fresh): pieces of less than 16 bytes come by
- * way of the multiprocessor's cache, which a fence empties, whichever thread's it is. */
-template <typename CORE, bool A, bool B, typename T> TN_HOT void tn_read_anew(const tn_factor<T> &a, const tn_factor<T> &b)
+/* Ahead of copies that a kernel starts before it has waited for those in front (see tn_fresh): pieces of less than 16
+ * bytes come by way of the multiprocessor's cache, which a fence empties, whichever thread's it is. */
+template <typename CORE, bool A, bool B, typename T>
+TN_HOT void tn_read_anew(const tn_factor<T> &a, const tn_factor<T> &b)
 {
     if ((A && !CORE::side_a::in_quads(a)) || (B && !CORE::side_b::in_quads(b))) {
         if (threadIdx.x == 0)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core of a matrix product on tensor cores in CUDA C++: like product.cuh's, which stands before it, and with float32's accuracy.
+ * The core of a matrix product on tensor cores in CUDA C++: like product.cuh's, which stands before it, and with
+ * float32's accuracy.
  *
- *     parts      A float32 number is the sum of two TF32 numbers but for its last bit or so: the nearest one, and what is left. Of
- *                the four products of the parts of two numbers three count: small x great, great x small, great x great.
- *     sums       Tensor cores cut off what they add instead of rounding it. So they add few terms at a time, those of STEP
- *                positions of k, and float32 additions do the rest: the error is that of a sum in float32.
- *     infinities Parts of infinite numbers, and of the very largest, have no such sum. A tile with an element that is not finite
+ *     parts      A float32 number is the sum of two TF32 numbers but for its last bit or so: the nearest one, and what
+ *                is left. Of the four products of the parts of two numbers three count: small x great, great x small,
+ *                great x great.
+ *     sums       Tensor cores cut off what they add instead of rounding it. So they add few terms at a time, those of
+ *                STEP positions of k, and float32 additions do the rest: the error is that of a sum in float32.
+ *     infinities Parts of infinite numbers, and of the very largest, have no such sum. A tile with an element that is
+ *     not finite
  *                is computed again by multiply-adds of whole numbers, so infinities and NaN come out as anywhere else.
  *     warps      Each has ROWS_EACH x COLUMNS_EACH of the tile, in pieces of 16 x 8.
  */
@@ -14,7 +17,8 @@
 /* c += a b for the pieces of a warp, 16 x 8 x 8, whose numbers lie in the lanes as PTX's mma.m16n8k8 says. */
 TN_HOT void tn_multiply_pieces(tn_f32 (&c)[4], const tn_u32 (&a)[4], const tn_u32 (&b)[2])
 {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -24,7 +28,8 @@ template <int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int SLICES, 
 struct tn_tensor_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int WARPS_ACROSS = COLUMNS / COLUMNS_EACH, DOWN = ROWS_EACH / 16, ACROSS = COLUMNS_EACH / 8;
-    static constexpr int GROUP = 32 * (ROWS / ROWS_EACH) * WARPS_ACROSS, THREADS = GROUP * SLICES, DEPTH = STEP * SLICES;
+    static constexpr int GROUP = 32 * (ROWS / ROWS_EACH) * WARPS_ACROSS, THREADS = GROUP * SLICES,
+                         DEPTH = STEP * SLICES;
     static_assert(ROWS_EACH % 16 == 0 && COLUMNS_EACH % 8 == 0 && STEP % 8 == 0, "");
     static_assert(ROWS % ROWS_EACH == 0 && COLUMNS % COLUMNS_EACH == 0, "");
     typedef tn_side<tn_f32, ROWS, DEPTH, THREADS, 8, 1, A_ALONG_K, A_GATHERED, true> side_a;
@@ -33,7 +38,8 @@ struct tn_tensor_product {
     static constexpr int PITCH = COLUMNS + 8; /* of the result: no two rows of a piece share banks */
     static constexpr int AHEAD = STAGES - 1, STAGE = side_a::SIZE + side_b::SIZE;
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been called. */
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when tn_start has been
+     * called. */
     TN_HOT void run(tn_f32 *shared, const tn_factor<tn_f32> &a, const tn_factor<tn_f32> &b, tn_i64 extent)
     {
         side_a from_a = side_a::make(a, AHEAD);
@@ -81,7 +87,8 @@ struct tn_tensor_product {
                 for (int e = 0; e < 2; e++)
                     split(b[side_b::place(8 * j, k + e * 4)], great_b[j][e], small_b[j][e]);
 #pragma unroll
-            for (int product = 0; product < 3; product++) /* a piece comes again after all others: none waits for itself */
+            /* a piece comes again after all others: none waits for itself */
+            for (int product = 0; product < 3; product++)
 #pragma unroll
                 for (int i = 0; i < DOWN; i++)
 #pragma unroll
@@ -116,7 +123,8 @@ struct tn_tensor_product {
             for (int j = 0; j < ACROSS; j++)
 #pragma unroll
                 for (int e = 0; e < 4; e += 2) {
-                    tn_span<tn_f32, 2> *const to = (tn_span<tn_f32, 2> *)(tile + (row + 16 * i + 4 * e) * PITCH + column + 8 * j);
+                    tn_span<tn_f32, 2> *const to =
+                        (tn_span<tn_f32, 2> *)(tile + (row + 16 * i + 4 * e) * PITCH + column + 8 * j);
                     *to = {sum[i][j][e], sum[i][j][e + 1]};
                     check = tn_multiply_add(0, sum[i][j][e], tn_multiply_add(0, sum[i][j][e + 1], check));
                 }
@@ -124,7 +132,8 @@ struct tn_tensor_product {
     }
 
     /* The tile by multiply-adds of whole numbers, into the first slice. */
-    static __device__ __noinline__ void again(tn_f32 *shared, const tn_factor<tn_f32> a, const tn_factor<tn_f32> b, tn_i64 extent)
+    static __device__ __noinline__ void again(tn_f32 *shared, const tn_factor<tn_f32> a, const tn_factor<tn_f32> b,
+                                              tn_i64 extent)
     {
         for (int at = threadIdx.x; at < ROWS * COLUMNS; at += THREADS) {
             const int row = at / COLUMNS, column = at % COLUMNS;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cores of matrix products in CUDA C++ that keep their factors in registers, beside product.cuh's, which stands before them. A
- * factor b that the program is given is there before the kernel waits for those before it, so that only a has to come.
+ * Cores of matrix products in CUDA C++ that keep their factors in registers, beside product.cuh's, which stands before
+ * them. A factor b that the program is given is there before the kernel waits for those before it, so that only a has
+ * to come.
  *
- *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k, or as many in each round of all threads,
- *            and has their rows of b, all COLUMNS of them; it multiplies ROWS rows of a. The threads of a warp add their sums by
- *            halves, each half going on with half of the columns that are left; those of the warps are added in their order.
- *     short  A short k, DEPTH positions. Each thread has its column of b and computes elements of it one by one, a sum in the
- *            order of k.
- *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by the transpose
- *            of b, of which each thread has QUAD columns from before, beside what it has of a there. A sum in the order of k.
+ *     thin   Few columns and a long k. A thread takes QUAD neighbouring positions of k, or as many in each round of all
+ *            threads, and has their rows of b, all COLUMNS of them; it multiplies ROWS rows of a. The threads of a warp
+ *            add their sums by halves, each half going on with half of the columns that are left; those of the warps
+ *            are added in their order.
+ *     short  A short k, DEPTH positions. Each thread has its column of b and computes elements of it one by one, a sum
+ *            in the order of k.
+ *     back   Behind a thin one, in its blocks: ROWS rows of DEPTH numbers, in shared memory by then, are multiplied by
+ *            the transpose of b, of which each thread has QUAD columns from before, beside what it has of a there. A
+ *            sum in the order of k.
  */
 /* What is to be computed by the time that the program comes to this place, not where it is used. */
 template <typename T> TN_HOT T *tn_settled(T *p)
@@ -25,14 +28,18 @@ TN_HOT int tn_settled(int n)
 }
 
 /* B_WHOLE: all of b lies in one piece, by k; ONCE: a round is enough. */
-template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false> struct tn_thin_product {
-    static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T), ROUND = QUAD * THREADS;
-    static constexpr int MOST = 16, SUMS = SLICES * ROWS * MOST, PART = 32 * QUAD * COLUMNS; /* of b, a warp's in a round */
+template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ONCE, bool A_GATHERED = false>
+struct tn_thin_product {
+    static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, QUAD = 16 / sizeof(T),
+                         ROUND = QUAD * THREADS;
+    static constexpr int MOST = 16, SUMS = SLICES * ROWS * MOST,
+                         PART = 32 * QUAD * COLUMNS; /* of b, a warp's in a round */
     static constexpr int BYTES = (int)sizeof(T) * (SUMS + (B_WHOLE ? SLICES * PART : 0));
     static_assert(COLUMNS <= MOST, "");
     typedef tn_span<T, QUAD> quad;
 
-    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. Where that begins, if it can be read at once. */
+    /* A thread's part of b: rows of it at QUAD positions of k; and of a, there. Where that begins, if it can be read at
+     * once. */
     struct held {
         alignas(16) T at[QUAD * COLUMNS];
         alignas(16) T a[ROWS][QUAD];
@@ -45,12 +52,13 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            b.from[r] = tn_settled(a.from + (!A_GATHERED ? r * a.step : r < a.lines ? a.places[r] : 0) + threadIdx.x * QUAD);
+            b.from[r] = tn_settled(a.from + (!A_GATHERED ? r * a.step : r < a.lines ? a.places[r] : 0) +
+                                   threadIdx.x * QUAD);
         b.quads = tn_settled(a.quads && a.k_step == 1);
     }
 
-    /* Can b come in pieces of 16 bytes? By way of shared memory, so that a warp's lie beside one another: all blocks ask for all of b
-     * at once, and half a sector a request would keep the second-level cache from others. */
+    /* Can b come in pieces of 16 bytes? By way of shared memory, so that a warp's lie beside one another: all blocks
+     * ask for all of b at once, and half a sector a request would keep the second-level cache from others. */
     TN_HOT bool in_pieces(const tn_factor<T> &f, tn_i64 extent)
     {
         return B_WHOLE && (tn_u64)f.from % 16 == 0 && extent * COLUMNS % QUAD == 0;
@@ -91,7 +99,8 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
         __syncwarp();
     }
 
-    /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b, and the last of both then. */
+    /* The tile into shared memory: afterwards at() reads it. `b` holds the thread's first part of b, and the last of
+     * both then. */
     TN_HOT void run(T *shared, const tn_factor<T> &a, const tn_factor<T> &f, tn_i64 extent, held &b)
     {
         T sum[ROWS][COLUMNS] = {};
@@ -143,7 +152,8 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
     /* A number that lies somewhere: one after the other, so that no registers hold the addresses of many. */
     TN_HOT T one(const T *at) { return *(const volatile T *)at; }
 
-    /* Adds the sums of lanes, two by two, LANES apart: each goes on with half of the N columns, or all with the only one. */
+    /* Adds the sums of lanes, two by two, LANES apart: each goes on with half of the N columns, or all with the only
+     * one. */
     template <int N, int LANES = 16> TN_HOT void fold(T (&sum)[COLUMNS], int lane)
     {
         if constexpr (LANES > 0) {
@@ -176,7 +186,8 @@ template <typename T, int ROWS_, int COLUMNS_, int SLICES, bool B_WHOLE, bool ON
     }
 };
 
-template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_GATHERED = false> struct tn_short_product {
+template <typename T, int ROWS_, int COLUMNS_, int THREADS_, int DEPTH, bool A_GATHERED = false>
+struct tn_short_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = THREADS_, BYTES = 0;
 
     /* A column of b. */

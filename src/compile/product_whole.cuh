@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core of matrix products in CUDA C++ for a first factor that is there long before the second: rows of a dataset, say, which a
- * kernel copies while those before it still run. It stands behind product.cuh, whose tiles, slices and order of sums it has.
+ * A core of matrix products in CUDA C++ for a first factor that is there long before the second: rows of a dataset,
+ * say, which a kernel copies while those before it still run. It stands behind product.cuh, whose tiles, slices and
+ * order of sums it has.
  *
  *     a    Lies whole in shared memory, all of k: as many of product.cuh's stages as there are, one behind the other.
- *     b    Each slice is a single warp, so its share of b is read by nobody else. The warp copies it by pieces, QUAD positions of k
- *          each, into a ring of its own of STAGES rounds, and copies the next piece to where it has just read one. So from a's
- *          arrival to the last term no warp waits for another, and copies are under way all the time.
+ *     b    Each slice is a single warp, so its share of b is read by nobody else. The warp copies it by pieces, QUAD
+ *          positions of k each, into a ring of its own of STAGES rounds, and copies the next piece to where it has just
+ *          read one. So from a's arrival to the last term no warp waits for another, and copies are under way all the
+ *          time.
  *
  * a's copies have to be started (bring_a) before b's (bring_b).
  */
-template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP, int STAGES,
-          bool A_GATHERED = false>
+template <typename T, int ROWS_, int COLUMNS_, int ROWS_EACH, int COLUMNS_EACH, int LANES_DOWN, int SLICES, int STEP,
+          int STAGES, bool A_GATHERED = false>
 struct tn_whole_product {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, THREADS = 32 * SLICES, DEPTH = STEP * SLICES;
     static constexpr int LANES_ACROSS = 32 / LANES_DOWN, QUAD = 16 / sizeof(T);
@@ -19,8 +21,10 @@ struct tn_whole_product {
     static_assert(COLUMNS == 32 && STEP % QUAD == 0, "");
     typedef tn_side<T, ROWS, DEPTH, THREADS, ROWS_EACH, LANES_DOWN, true, A_GATHERED> side_a;
     typedef tn_side<T, COLUMNS, QUAD, 32, COLUMNS_EACH, LANES_ACROSS, false, false> side_b; /* of a piece */
-    static constexpr int PIECES = STEP / QUAD, IN_RING = STAGES * PIECES; /* of a round; all of which are started ahead of their use */
-    static constexpr int PITCH = COLUMNS + QUAD;                          /* of the result, which each warp leaves in its ring */
+    /* of a round; all of which are started ahead of their use */
+    static constexpr int PIECES = STEP / QUAD, IN_RING = STAGES * PIECES;
+    /* of the result, which each warp leaves in its ring */
+    static constexpr int PITCH = COLUMNS + QUAD;
     static constexpr int OWN = IN_RING * side_b::SIZE > ROWS * PITCH ? IN_RING * side_b::SIZE : ROWS * PITCH;
 
     /* Starts the copies of a, behind the rings. */
@@ -81,8 +85,8 @@ struct tn_whole_product {
                 from.bring(piece);
     }
 
-    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when all copies have been started
-     * that can be. */
+    /* The tile into shared memory: afterwards at() reads it. All threads of the block come here, when all copies have
+     * been started that can be. */
     TN_HOT void run(T *shared, const tn_factor<T> &, const tn_factor<T> &b, tn_i64 extent)
     {
         tn_copies_wait<IN_RING - 1>();
@@ -133,5 +137,8 @@ struct tn_whole_product {
             side_b::write_pieces(ring + side_a::line(r, down) * PITCH, sum[r], across);
     }
 
-    TN_HOT T at(const T *shared, int row, int column) { return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, OWN); }
+    TN_HOT T at(const T *shared, int row, int column)
+    {
+        return tn_sum_of_slices<SLICES>(shared + row * PITCH + column, OWN);
+    }
 };

@@ -290,7 +290,7 @@ void tn__allocator_give(tn__allocator *a, tn__storage *storage)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* ---- failed runs -------------------------------------------------------------------------------------------------- */
+/* ---- failed runs ------------------------------------------------------------------------------------------------- */
 
 typedef struct failed_runs {
     uint64_t first;
@@ -378,7 +378,8 @@ tn__allocator *tn__allocator_new(tn__device *device)
     }
     a->device = device;
     size_t total = device->capabilities.total_memory;
-    /* An operating system lends out more memory than it has, so host memory never runs out in time to empty the cache. */
+    /* An operating system lends out more memory than it has, so host memory never runs out in time to empty the
+     * cache. */
     a->cache_most = device->capabilities.host_memory && total ? total / 4 : SIZE_MAX;
     a->limit = tn__limit_given(device);
     return a;

@@ -92,7 +92,8 @@ tn_device tn_device_parse(const char *name, tn_status *status)
         device.index = (short)(index > TN__MAX_DEVICES ? TN__MAX_DEVICES : index);
     }
     if (!good) {
-        const char *near = strncmp(name, "gpu", 3) == 0 ? "cuda" : tn__nearest_name(name, known, sizeof known / sizeof *known);
+        const char *near = strncmp(name, "gpu", 3) == 0 ? "cuda"
+                                                          : tn__nearest_name(name, known, sizeof known / sizeof *known);
         tn__fail(TN_ERR_NAME, "tn_device_parse",
                  "'%s' is no device; expected auto, cpu, cuda, cuda:1, null or virtual:0%s%s%s", name,
                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -31,7 +31,8 @@ typedef struct tn__capabilities {
     bool clusters;        /* of a GPU: blocks of a cluster may write to one another's shared memory */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
-    int small_matrix;     /* rows of matrices of which any number is factored, or solved, at once; 0: one after another */
+    int small_matrix;     /* rows of matrices of which any number is factored, or solved, at once; 0: one after
+                             another */
     int threads;          /* parallel workers, for estimates */
     int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
     size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */
@@ -48,8 +49,8 @@ typedef struct tn__device_ops {
     tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
     tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
-    /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done, and then
-     * fail later (an index out of range): a later call tells of that, after tn__device_spoil. */
+    /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done, and
+     * then fail later (an index out of range): a later call tells of that, after tn__device_spoil. */
     tn_status (*run)(tn__executable *executable, void *const *buffers, const uint64_t *scalars);
     void (*unload)(tn__executable *executable);
     /* (optional) Waits for everything started; reports faults. */
@@ -143,11 +144,12 @@ typedef struct tn__storage {
 } tn__storage;
 #define TN__STARTING UINT64_MAX
 
-/* Uninitialised memory from the device's cache; NULL with a latched TN_ERR_MEMORY that tells requested, used, cached, limit
- * and total. Zero bytes give a storage with a valid pointer. */
+/* Uninitialised memory from the device's cache; NULL with a latched TN_ERR_MEMORY that tells requested, used, cached,
+ * limit and total. Zero bytes give a storage with a valid pointer. */
 tn__storage *tn__storage_new(tn__device *device, size_t bytes);
 /* Memory that someone else owns; `release` (may be NULL) is called once at the end. */
-tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *), void *user);
+tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *),
+                              void *user);
 static inline tn__storage *tn__storage_retain(tn__storage *storage)
 {
     atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
@@ -161,7 +163,8 @@ tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes
 tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes);
 
 TN__PLUGIN_BEGIN
-/* Marks all storages in use that run `first` of the device or a later one computes. They get references to the error. */
+/* Marks all storages in use that run `first` of the device or a later one computes. They get references to the
+ * error. */
 void tn__device_spoil(tn__device *device, uint64_t first, tn__error *error);
 TN__PLUGIN_END
 /* TN_OK, or the error of a storage that is spoilt, latched. */
@@ -175,8 +178,8 @@ TN__PLUGIN_BEGIN
 /* The allocator itself, for arenas: memory that is not a storage. */
 void *tn__device_allocate(tn__device *device, size_t bytes);
 void tn__device_release(tn__device *device, void *memory, size_t bytes);
-/* For a backend whose driver has no memory left for something of its own: gives back what the allocator has cached, or, if that is
- * nothing, lets programs go that nobody runs. True if asking again may help. */
+/* For a backend whose driver has no memory left for something of its own: gives back what the allocator has cached, or,
+ * if that is nothing, lets programs go that nobody runs. True if asking again may help. */
 bool tn__device_relieve(tn__device *device);
 /* Latches the TN_ERR_MEMORY that tells requested, used, cached, limit and total. */
 tn_status tn__device_exhausted(tn__device *device, size_t bytes);

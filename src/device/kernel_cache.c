@@ -96,7 +96,8 @@ tn_status tn__kernel_folder_private(tn__kernel_folder *folder)
     snprintf(folder->path, sizeof(folder->path), "%.2048s/tanso-XXXXXX", place);
     folder->temporary = mkdtemp(folder->path) != NULL;
     if (!folder->temporary)
-        return tn__fail(TN_ERR_COMPILE, "kernels", "cannot make a folder %s to compile in: %s; set TMPDIR or TANSO_CACHE_DIR",
+        return tn__fail(TN_ERR_COMPILE, "kernels",
+                        "cannot make a folder %s to compile in: %s; set TMPDIR or TANSO_CACHE_DIR",
                         folder->path, strerror(errno));
     return TN_OK;
 }
@@ -185,7 +186,8 @@ static tn_status read_whole(const char *path, char **data, size_t *length)
     return TN_ERR_IO;
 }
 
-/* Once a process, when a kernel is added: looking through thousands of files takes milliseconds, compiling takes longer. */
+/* Once a process, when a kernel is added: looking through thousands of files takes milliseconds, compiling takes
+ * longer. */
 static void prune_around(const char *path)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
@@ -260,7 +262,8 @@ tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, co
     static _Atomic unsigned counter;
     char path[PATH_MAX], final[PATH_MAX];
     snprintf(final, sizeof(final), "%s/%.64s", folder->path, name);
-    snprintf(path, sizeof(path), "%s/%.64s-%d-%u.tmp", folder->path, name, (int)getpid(), atomic_fetch_add(&counter, 1));
+    snprintf(path, sizeof(path), "%s/%.64s-%d-%u.tmp", folder->path, name, (int)getpid(),
+             atomic_fetch_add(&counter, 1));
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), failed = errno;
     bool good = file >= 0;
     for (size_t done = 0; good && done < length;) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of compiled kernels, which every backend that compiles shares: $TANSO_CACHE_DIR, else $XDG_CACHE_HOME/tanso,
- * else ~/.cache/tanso, and in it kernels/<32 hexadecimal digits>.so (of the CPU) or .cubin (of a GPU). Each file ends in a
- * seal (length and hash of what precedes it), so that a truncated or damaged one is noticed before it is loaded.
+ * The folder of compiled kernels, which every backend that compiles shares: $TANSO_CACHE_DIR, else
+ * $XDG_CACHE_HOME/tanso, else ~/.cache/tanso, and in it kernels/<32 hexadecimal digits>.so (of the CPU) or .cubin (of a
+ * GPU). Each file ends in a seal (length and hash of what precedes it), so that a truncated or damaged one is noticed
+ * before it is loaded.
  */
 #ifndef TN_DEVICE_KERNEL_CACHE_H
 #define TN_DEVICE_KERNEL_CACHE_H
@@ -15,8 +16,8 @@
 #include "core/plugin.h"
 
 TN__PLUGIN_BEGIN
-/* Texts of kernels, of all backends, since the process began: that went to a compiler, and that were found in the folder or loaded
- * already. */
+/* Texts of kernels, of all backends, since the process began: that went to a compiler, and that were found in the
+ * folder or loaded already. */
 extern _Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
 
 /* A place to compile in. */
@@ -35,8 +36,9 @@ tn_status tn__kernel_folder_with_room(tn__kernel_folder *folder);
 void tn__kernel_folder_close(tn__kernel_folder *folder);
 
 /*
- * Where a folder's files take more than `most` bytes, removes those not used for longest until half of that is left; and
- * what processes that were killed left behind. A kernel that is loaded stays so; one that is missed is compiled anew.
+ * Where a folder's files take more than `most` bytes, removes those not used for longest until half of that is left;
+ * and what processes that were killed left behind. A kernel that is loaded stays so; one that is missed is compiled
+ * anew.
  */
 void tn__kernel_prune(const char *path, uint64_t most);
 
@@ -49,8 +51,8 @@ bool tn__kernel_intact(const char *path);
 char *tn__kernel_read(const char *path, size_t *length);
 /* Puts contents under a name in the folder, sealed, all at once for whoever else looks. */
 tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
-/* The same for whoever can do without: nothing is put into a temporary folder, and a failure (a full disk) is told once, as a
- * warning, and not latched. */
+/* The same for whoever can do without: nothing is put into a temporary folder, and a failure (a full disk) is told
+ * once, as a warning, and not latched. */
 void tn__kernel_keep(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
 TN__PLUGIN_END
 

@@ -34,7 +34,8 @@ size_t tn__parse_bytes(const char *text, size_t total)
 static void complain(const char *text)
 {
     tn__log(TN__LOG_WARN, "device",
-            "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, a percentage, or these by kind as cuda=80%%,cpu=4G; got "
+            "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, a percentage, or these by kind as "
+            "cuda=80%%,cpu=4G; got "
             "'%s': no limit is set by it",
             text);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one order in which reductions combine, on every path (reference evaluator, fused, unfused), so that all give the same
- * bits. It depends on the logical shape alone.
+ * The one order in which reductions combine, on every path (reference evaluator, fused, unfused), so that all give the
+ * same bits. It depends on the logical shape alone.
  *
- * A reduction over a set of axes of a shape: for each kept index, the reduced elements are numbered r = 0..R-1 in C order of
- * the reduced axes, and combined in blocks.
+ * A reduction over a set of axes of a shape: for each kept index, the reduced elements are numbered r = 0..R-1 in C
+ * order of the reduced axes, and combined in blocks.
  *
  *     Inner order, when the last axis with extent > 1 is reduced (or no axis has an extent > 1): block k holds r in
- *     [k B, (k+1) B), B = TN__REDUCE_BLOCK. In a block, lane j of L = TN__REDUCE_LANES starts from the identity and combines
- *     r = kB + j, kB + j + L, ... in turn; then lanes combine pairwise: lane j with lane j + L/2 for j < L/2, and so on by
- *     halves, leaving the block's result in lane 0. Block results combine the same way: k in lane k mod L, in turn from the
- *     identity, lanes pairwise at the end. With a single block, its result is the answer.
+ *     [k B, (k+1) B), B = TN__REDUCE_BLOCK. In a block, lane j of L = TN__REDUCE_LANES starts from the identity and
+ *     combines r = kB + j, kB + j + L, ... in turn; then lanes combine pairwise: lane j with lane j + L/2 for j < L/2,
+ *     and so on by halves, leaving the block's result in lane 0. Block results combine the same way: k in lane k mod L,
+ *     in turn from the identity, lanes pairwise at the end. With a single block, its result is the answer.
  *
- *     Outer order, otherwise: block k holds r in [k C, (k+1) C), C = TN__REDUCE_OUTER_BLOCK, and combines them in turn from
- *     the identity; block results combine in turn from the identity. With a single block, its result is the answer.
+ *     Outer order, otherwise: block k holds r in [k C, (k+1) C), C = TN__REDUCE_OUTER_BLOCK, and combines them in turn
+ *     from the identity; block results combine in turn from the identity. With a single block, its result is the
+ *     answer.
  *
- * Accumulation is in the compute dtype (float32 for float16 and bfloat16, rounded once at the end). Positions (ARGMAX, ARGMIN)
- * do not depend on the order: the first position wins.
+ * Accumulation is in the compute dtype (float32 for float16 and bfloat16, rounded once at the end). Positions (ARGMAX,
+ * ARGMIN) do not depend on the order: the first position wins.
  */
 #ifndef TN_DEVICE_ORDER_H
 #define TN_DEVICE_ORDER_H

@@ -38,16 +38,16 @@ typedef enum tn__step_kind { TN__STEP_KERNEL, TN__STEP_OP } tn__step_kind;
 /* The entry point of a kernel in C:
  *     void name(void *const *p, const int64_t *n, const uint64_t *s, int64_t begin, int64_t end, int64_t *fault)
  * p: one pointer an operand (its buffer; the offset is in n), n: `param`, s: the run-time scalars of the whole program,
- * [begin, end): the part of `items` to do; of an index out of range, fault[0] is set to 1 + the number of the operand it is
- * for (whose last dimension is the one indexed) and fault[1] to the index.
+ * [begin, end): the part of `items` to do; of an index out of range, fault[0] is set to 1 + the number of the operand
+ * it is for (whose last dimension is the one indexed) and fault[1] to the index.
  * In CUDA:
  *     extern "C" __global__ void name(const __grid_constant__ struct { void *p[]; long long n[]; u64 s[]; } a,
  *                                     const __grid_constant__ struct { u64 guard, latch, report, run, who; } f)
- * launched on `blocks` of `threads`, maybe before those it depends on are done, for which it waits itself (griddepcontrol.wait);
- * before that, the program's first step reads nothing that a run writes, and any other one what no step before it has written.
- * s: the step's own scalars. f is for failures: nothing is done where the word at `guard`, if there is one, is not 0; of an index
- * out of range, the word at `latch` is set to 1, and whoever did so writes run, who, the number of the operand and the index to
- * report[1..4], and then 1 to report[0]. */
+ * launched on `blocks` of `threads`, maybe before those it depends on are done, for which it waits itself
+ * (griddepcontrol.wait); before that, the program's first step reads nothing that a run writes, and any other one what
+ * no step before it has written. s: the step's own scalars. f is for failures: nothing is done where the word at
+ * `guard`, if there is one, is not 0; of an index out of range, the word at `latch` is set to 1, and whoever did so
+ * writes run, who, the number of the operand and the index to report[1..4], and then 1 to report[0]. */
 typedef struct tn__step {
     tn__step_kind kind;
     int op;                   /* OP: the operation, a tn__op of array/ops.h */
@@ -71,10 +71,12 @@ typedef struct tn__step {
     int most_threads;         /* KERNEL in CUDA: that its text allows a block */
     int resident;             /* KERNEL in CUDA: blocks that are to fit on a multiprocessor together, 0: as may be */
     int registers;            /* KERNEL in CUDA: that a thread may have, 0: as may be */
-    int spread;               /* KERNEL in CUDA: blocks that a multiprocessor takes at most, so that all have some; 0: as may be */
+    int spread;               /* KERNEL in CUDA: blocks that a multiprocessor takes at most, so that all have some; 0:
+                                 as may be */
     int cluster;              /* KERNEL in CUDA: blocks that work together, 0: none do; the grid is a multiple of it */
     bool may_fail;            /* KERNEL: has indices that may be out of range */
-    bool late;                /* KERNEL in CUDA: lets others start early only when all before it is done; the first and the last step */
+    bool late;                /* KERNEL in CUDA: lets others start early only when all before it is done; the first and
+                                 the last step */
     int64_t bytes, operations; /* estimates, for descriptions and scheduling */
     char *label;              /* what was fused, for people: "exp multiply -> sum" */
 } tn__step;

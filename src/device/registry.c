@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The backends that are there, their devices, opened when first asked for and kept, and each thread's current device. */
+/* The backends that are there, their devices, opened when first asked for and kept, and each thread's current
+ * device. */
 #include "device/registry.h"
 
 #include <pthread.h>

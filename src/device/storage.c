@@ -23,7 +23,8 @@ tn__storage *tn__storage_new(tn__device *device, size_t bytes)
     return storage;
 }
 
-tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *), void *user)
+tn__storage *tn__storage_wrap(tn__device *device, void *memory, size_t bytes, void (*release)(void *, void *),
+                              void *user)
 {
     tn__storage *storage = tn__alloc(sizeof *storage);
     if (!storage) {

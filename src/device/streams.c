@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams and events: the backend's where it has some; else work is done when its call returns, and an event is a moment. */
+/* Streams and events: the backend's where it has some; else work is done when its call returns, and an event is a
+ * moment. */
 #include <math.h>
 #include <tanso/device.h>
 #include <tanso/stream.h>
@@ -180,7 +181,8 @@ double tn_event_elapsed(tn_event *from, tn_event *to)
     if (tn_event_synchronize(from) != TN_OK || tn_event_synchronize(to) != TN_OK)
         return NAN;
     if (from->device != to->device) {
-        tn__fail(TN_ERR_DEVICE, "event_elapsed", "expected events of one device, got %s and %s, which have no common clock",
+        tn__fail(TN_ERR_DEVICE, "event_elapsed",
+                 "expected events of one device, got %s and %s, which have no common clock",
                  from->device->name, to->device->name);
         return NAN;
     }

@@ -19,8 +19,8 @@ static int from_environment(const char *name, bool ours)
     char *end = NULL;
     long count = text ? strtol(text, &end, 10) : 0;
     if (ours && text && *text && (*end || count < 1))
-        tn__log(TN__LOG_WARN, "device", "%s: expected a number of threads, 1 to %d; got '%s': going on without it", name,
-                MOST_THREADS, text);
+        tn__log(TN__LOG_WARN, "device", "%s: expected a number of threads, 1 to %d; got '%s': going on without it",
+                name, MOST_THREADS, text);
     return count < 0 ? 0 : count > MOST_THREADS ? MOST_THREADS : (int)count;
 }
 

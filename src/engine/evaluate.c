@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Running plans: binding a collection's leaves and fresh storages to a plan's buffers, and giving nodes their values. */
+/* Running plans: binding a collection's leaves and fresh storages to a plan's buffers, and giving nodes their
+ * values. */
 #include "engine/engine.h"
 
 #include "core/memory.h"
@@ -139,9 +140,10 @@ static tn__error *released_record(const tn__collection *c)
 {
     for (size_t i = 0; i < c->count; i++)
         if (c->entry[i].released)
-            return tn__error_record(TN_ERR_STATE, "step",
-                                    "this array was not computed before tn_step changed the parameters it depends on; call "
-                                    "tn_eval on it before the step to keep it");
+            return tn__error_record(
+                TN_ERR_STATE, "step",
+                "this array was not computed before tn_step changed the parameters it depends on; call "
+                "tn_eval on it before the step to keep it");
     return NULL;
 }
 

@@ -35,7 +35,8 @@ static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node
     if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
         atomic_load(&node->storage->references) == 1 && !node->storage->release)
         return node;
-    tn__storage *storage = tn__storage_new(node->device, (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype));
+    tn__storage *storage = tn__storage_new(node->device,
+                                           (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype));
     if (!storage)
         return tn__failed();
     tn__node *fresh = tn__node_value(storage, (tn_dtype)node->dtype, node->shape, 0, NULL);
@@ -82,17 +83,21 @@ static bool fill(const tn_kernel *kernel, const tn_args *args, tn__launch *launc
     if (tn__node_is_error(node))
         return tn__error_raise(node->error), false;
     *storage = arg->written || read_alone(args, arg) ? node->storage : NULL;
-    launch->value[k].bits = (uintptr_t)node->storage->memory + (uintptr_t)(node->offset * (int64_t)tn_dtype_size(node->dtype));
+    launch->value[k].bits = (uintptr_t)node->storage->memory +
+                            (uintptr_t)(node->offset * (int64_t)tn_dtype_size(node->dtype));
     return true;
 }
 
 static bool geometry(const tn_kernel *kernel, const tn_launch_opts *opts, tn__launch *launch)
 {
     for (int d = 0; d < 3; d++) {
-        if (opts->grid[d] < 0 || opts->block[d] < 0 || opts->shared < 0)
-            return tn__fail(TN_ERR_VALUE, kernel->name, "a grid of (%d, %d, %d), blocks of (%d, %d, %d) and %d bytes: expected no "
-                            "negative number", opts->grid[0], opts->grid[1], opts->grid[2], opts->block[0], opts->block[1],
-                            opts->block[2], opts->shared), false;
+        if (opts->grid[d] < 0 || opts->block[d] < 0 || opts->shared < 0) {
+            tn__fail(TN_ERR_VALUE, kernel->name,
+                     "a grid of (%d, %d, %d), blocks of (%d, %d, %d) and %d bytes: expected no negative number",
+                     opts->grid[0], opts->grid[1], opts->grid[2], opts->block[0], opts->block[1], opts->block[2],
+                     opts->shared);
+            return false;
+        }
         launch->grid[d] = opts->grid[d] ? (unsigned)opts->grid[d] : 1;
         launch->block[d] = opts->block[d] ? (unsigned)opts->block[d] : 1;
     }
@@ -137,7 +142,8 @@ static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_o
     if (status != TN_OK)
         return status;
     if (args.count < 0 || args.count > TN__LAUNCH_ARGS)
-        return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count, TN__LAUNCH_ARGS);
+        return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count,
+                        TN__LAUNCH_ARGS);
     tn__launch l = {.source = kernel->source, .name = kernel->name, .count = args.count};
     tn__device *device = NULL;
     tn__storage *storage[TN__LAUNCH_ARGS] = {NULL};

@@ -12,12 +12,14 @@
 
 static size_t itemsize(const tn__node *node) { return tn_dtype_size((tn_dtype)node->dtype); }
 
-/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order). NULL with a latched error. */
+/* A C-order copy of an evaluated node, evaluated too (the node itself if it is in C order). NULL with a latched
+ * error. */
 static tn__node *compact(tn__node *node)
 {
     if (!node->strides)
         return node;
-    tn__node *copy = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
+    tn__node *copy = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node,
+                                  (tn__attr){0});
     return tn__evaluate(1, &copy) == TN_OK ? copy : NULL;
 }
 
@@ -80,7 +82,8 @@ static tn_status read_item(const tn_array *x, const char *operation, tn__scalar 
     scalar[0].bits = scalar[1].bits = 0;
     if (status == TN_OK && node->shape->size != 1) {
         char shape[TN__SHAPE_TEXT];
-        status = tn__fail(TN_ERR_SHAPE, operation, "expected an array of one element, got shape %s: index or reduce it first",
+        status = tn__fail(TN_ERR_SHAPE, operation,
+                          "expected an array of one element, got shape %s: index or reduce it first",
                           tn__shape_text(node->shape->ndim, node->shape->dim, shape));
     }
     if (status == TN_OK) {
@@ -117,7 +120,9 @@ tn_status tn_item_parts(const tn_array *x, double parts[2])
     tn_dtype dtype;
     tn_status status = read_item(x, "item_parts", scalar, &dtype);
     for (int i = 0; i < 2; i++)
-        parts[i] = status != TN_OK ? (double)NAN : i && !tn_dtype_is_complex(dtype) ? 0 : tn__scalar_to_double(scalar[i], dtype);
+        parts[i] = status != TN_OK                        ? (double)NAN
+                   : i > 0 && !tn_dtype_is_complex(dtype) ? 0
+                                                          : tn__scalar_to_double(scalar[i], dtype);
     return status;
 }
 
@@ -128,7 +133,8 @@ static tn_status make_readable(tn_array *x)
     if (!plain)
         return tn__error_status(tn__error_last());
     if (!plain->device->capabilities.host_memory)
-        return tn__fail(TN_ERR_DEVICE, "data", "the array is on %s, whose memory the host can't read: use tn_to_host, or "
+        return tn__fail(TN_ERR_DEVICE, "data",
+                        "the array is on %s, whose memory the host can't read: use tn_to_host, or "
                         "tn_to(x, tn_cpu()) first", plain->device->name);
     if (plain != node)
         tn__node_set_value(node, plain->storage, plain->offset, NULL, false);

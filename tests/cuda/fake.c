@@ -253,8 +253,8 @@ static work launched(CUfunction function, void **params)
     return w;
 }
 
-static CUresult fake_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
-                            unsigned shared, CUstream stream, void **params, void **extra)
+static CUresult fake_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty,
+                            unsigned tz, unsigned shared, CUstream stream, void **params, void **extra)
 {
     (void)extra;
     if (y != 1 || z != 1 || ty != 1 || tz != 1)
@@ -338,7 +338,8 @@ static CUresult fake_add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < waits; i++) /* for nodes of this graph, each once */
         for (size_t k = 0; k <= i; k++)
-            if ((work *)wait[i] < graph->node || (work *)wait[i] >= graph->node + graph->count || (k < i && wait[k] == wait[i]))
+            if ((work *)wait[i] < graph->node || (work *)wait[i] >= graph->node + graph->count ||
+                (k < i && wait[k] == wait[i]))
                 return CUDA_ERROR_INVALID_VALUE;
     fake.count.launches++;
     fake.edges += (int)waits;
@@ -364,11 +365,12 @@ static CUresult fake_add_child(CUgraphNode *node, CUgraph to, const CUgraphNode 
     return CUDA_SUCCESS;
 }
 
-static CUresult fake_add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
-                               size_t count)
+static CUresult fake_add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                               const CUgraphEdgeData *data, size_t count)
 {
     (void)graph, (void)from, (void)to;
-    if (data->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC || data->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+    if (data->from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+        data->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
         return CUDA_ERROR_INVALID_VALUE;
     fake.roots -= fake.last_root;
     fake.last_root = 0;
@@ -489,34 +491,70 @@ static nvrtcResult fake_log(nvrtcProgram program, char *log)
 /* ---- together ---- */
 
 static tn__cuda_libraries libraries = {
-    .driver = {.cuInit = fake_init, .cuDriverGetVersion = fake_version, .cuGetErrorName = fake_error,
-               .cuGetErrorString = fake_error, .cuDeviceGetCount = fake_device_count, .cuDeviceGet = fake_device_get,
-               .cuDeviceGetName = fake_name, .cuDeviceGetAttribute = fake_attribute, .cuDeviceTotalMem = fake_total,
-               .cuDevicePrimaryCtxRetain = fake_retain, .cuDevicePrimaryCtxRelease = fake_let_go,
-               .cuCtxSetCurrent = fake_current, .cuStreamCreate = fake_stream, .cuStreamDestroy = fake_stream_end,
-               .cuStreamSynchronize = fake_stream_wait, .cuStreamWaitEvent = fake_stream_follow,
-               .cuStreamQuery = fake_stream_ask, .cuEventCreate = fake_event, .cuEventDestroy = fake_event_end,
-               .cuEventRecord = fake_record, .cuEventSynchronize = fake_event_wait,
-               .cuEventQuery = fake_event_ask, .cuEventElapsedTime = fake_elapsed,
-               .cuMemGetInfo = fake_memory, .cuDeviceGetPCIBusId = fake_bus, .cuMemAlloc = fake_allocate,
-               .cuMemFree = fake_free, .cuMemAllocHost = fake_pin, .cuMemFreeHost = fake_unpin,
-               .cuMemcpyHtoDAsync = fake_to_device, .cuMemcpyDtoHAsync = fake_to_host, .cuMemcpyDtoDAsync = fake_inside,
-               .cuMemsetD8Async = fake_set, .cuModuleLoadData = fake_module, .cuModuleUnload = fake_unload,
-               .cuModuleGetFunction = fake_function, .cuFuncGetAttribute = fake_function_get,
+    .driver = {.cuInit = fake_init,
+               .cuDriverGetVersion = fake_version,
+               .cuGetErrorName = fake_error,
+               .cuGetErrorString = fake_error,
+               .cuDeviceGetCount = fake_device_count,
+               .cuDeviceGet = fake_device_get,
+               .cuDeviceGetName = fake_name,
+               .cuDeviceGetAttribute = fake_attribute,
+               .cuDeviceTotalMem = fake_total,
+               .cuDevicePrimaryCtxRetain = fake_retain,
+               .cuDevicePrimaryCtxRelease = fake_let_go,
+               .cuCtxSetCurrent = fake_current,
+               .cuStreamCreate = fake_stream,
+               .cuStreamDestroy = fake_stream_end,
+               .cuStreamSynchronize = fake_stream_wait,
+               .cuStreamWaitEvent = fake_stream_follow,
+               .cuStreamQuery = fake_stream_ask,
+               .cuEventCreate = fake_event,
+               .cuEventDestroy = fake_event_end,
+               .cuEventRecord = fake_record,
+               .cuEventSynchronize = fake_event_wait,
+               .cuEventQuery = fake_event_ask,
+               .cuEventElapsedTime = fake_elapsed,
+               .cuMemGetInfo = fake_memory,
+               .cuDeviceGetPCIBusId = fake_bus,
+               .cuMemAlloc = fake_allocate,
+               .cuMemFree = fake_free,
+               .cuMemAllocHost = fake_pin,
+               .cuMemFreeHost = fake_unpin,
+               .cuMemcpyHtoDAsync = fake_to_device,
+               .cuMemcpyDtoHAsync = fake_to_host,
+               .cuMemcpyDtoDAsync = fake_inside,
+               .cuMemsetD8Async = fake_set,
+               .cuModuleLoadData = fake_module,
+               .cuModuleUnload = fake_unload,
+               .cuModuleGetFunction = fake_function,
+               .cuFuncGetAttribute = fake_function_get,
                .cuFuncSetAttribute = fake_function_set,
                .cuLaunchKernel = fake_launch},
-    .graphs = {.cuStreamBeginCapture = fake_capture, .cuStreamEndCapture = fake_captured,
-               .cuStreamGetCaptureInfo = fake_capture_info, .cuGraphCreate = fake_create_graph,
-               .cuGraphAddKernelNode = fake_add_node, .cuGraphAddChildGraphNode = fake_add_child,
-               .cuGraphAddDependencies = fake_add_edges, .cuGraphInstantiate = fake_instantiate,
-               .cuGraphDestroy = fake_graph_end, .cuGraphExecDestroy = fake_exec_end, .cuGraphLaunch = fake_graph_launch,
+    .graphs = {.cuStreamBeginCapture = fake_capture,
+               .cuStreamEndCapture = fake_captured,
+               .cuStreamGetCaptureInfo = fake_capture_info,
+               .cuGraphCreate = fake_create_graph,
+               .cuGraphAddKernelNode = fake_add_node,
+               .cuGraphAddChildGraphNode = fake_add_child,
+               .cuGraphAddDependencies = fake_add_edges,
+               .cuGraphInstantiate = fake_instantiate,
+               .cuGraphDestroy = fake_graph_end,
+               .cuGraphExecDestroy = fake_exec_end,
+               .cuGraphLaunch = fake_graph_launch,
                .cuGraphExecKernelNodeSetParams = fake_patch},
-    .compiler = {.nvrtcVersion = fake_compiler_version, .nvrtcGetErrorString = fake_compiler_error,
-                 .nvrtcGetNumSupportedArchs = fake_arch_count, .nvrtcGetSupportedArchs = fake_archs,
-                 .nvrtcCreateProgram = fake_create, .nvrtcDestroyProgram = fake_destroy,
-                 .nvrtcCompileProgram = fake_compile, .nvrtcGetProgramLogSize = fake_log_size,
-                 .nvrtcGetProgramLog = fake_log, .nvrtcGetCUBINSize = fake_size, .nvrtcGetCUBIN = fake_code,
-                 .nvrtcGetPTXSize = fake_size, .nvrtcGetPTX = fake_code},
+    .compiler = {.nvrtcVersion = fake_compiler_version,
+                 .nvrtcGetErrorString = fake_compiler_error,
+                 .nvrtcGetNumSupportedArchs = fake_arch_count,
+                 .nvrtcGetSupportedArchs = fake_archs,
+                 .nvrtcCreateProgram = fake_create,
+                 .nvrtcDestroyProgram = fake_destroy,
+                 .nvrtcCompileProgram = fake_compile,
+                 .nvrtcGetProgramLogSize = fake_log_size,
+                 .nvrtcGetProgramLog = fake_log,
+                 .nvrtcGetCUBINSize = fake_size,
+                 .nvrtcGetCUBIN = fake_code,
+                 .nvrtcGetPTXSize = fake_size,
+                 .nvrtcGetPTX = fake_code},
     .driver_version = 13000,
     .compiler_version = 99990, /* no real one: what it leaves in the cache is not for a GPU */
     .device_count = 1,

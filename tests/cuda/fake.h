@@ -40,13 +40,14 @@ typedef struct fake_driver {
     void (*finds)(CUfunction function, const char *name);
     const void *(*closes)(CUfunction function, void **params);
     void (*calls)(const void *closure);
-    void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure);
+    void (*kernel_runs)(const char *name, const int64_t *words, const uint64_t *scalars,
+                        const tn__cuda_failure *failure);
 } fake_driver;
 
 extern fake_driver fake;
 
-/* Makes this driver the one that cuda:0 is found on, for tests of the whole library: kernels are compiled by nobody, do nothing,
- * and memory holds what it holds. */
+/* Makes this driver the one that cuda:0 is found on, for tests of the whole library: kernels are compiled by nobody, do
+ * nothing, and memory holds what it holds. */
 void fake_use(void);
 
 /* A device of the backend on this driver, fresh counts; with a driver that has graphs, or not. */

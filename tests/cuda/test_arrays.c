@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Expressions written once, evaluated on the CPU and on a GPU: within float32's rounding the same. Skipped without a GPU. */
+/* Expressions written once, evaluated on the CPU and on a GPU: within float32's rounding the same. Skipped without a
+ * GPU. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,10 @@ typedef struct inputs {
     tn_array *x, *y, *row, *index;
 } inputs;
 
-static tn_array *chain(const inputs *in) { return tn_add(tn_multiply(in->x, in->y), tn_tanh(tn_subtract(in->x, in->row))); }
+static tn_array *chain(const inputs *in)
+{
+    return tn_add(tn_multiply(in->x, in->y), tn_tanh(tn_subtract(in->x, in->row)));
+}
 static tn_array *sum_all(const inputs *in) { return tn_sum(in->x); }
 static tn_array *sum_rows(const inputs *in) { return tn_sum(tn_exp(in->x), .axis = TN_AXES(1)); }
 static tn_array *sum_columns(const inputs *in) { return tn_sum(in->x, .axis = TN_AXES(0), .keepdims = true); }
@@ -93,7 +97,8 @@ static int64_t evaluate(tn_device device, int which, double *to)
     TN_SCOPE TN_ON_DEVICE(device)
     {
         tn_seed(seed);
-        inputs in = {tn_from_host(x, TN_SHAPE(ROWS, COLUMNS), TN_FLOAT32), tn_from_host(y, TN_SHAPE(ROWS, COLUMNS), TN_FLOAT32),
+        inputs in = {tn_from_host(x, TN_SHAPE(ROWS, COLUMNS), TN_FLOAT32),
+                     tn_from_host(y, TN_SHAPE(ROWS, COLUMNS), TN_FLOAT32),
                      tn_from_host(row, TN_SHAPE(COLUMNS), TN_FLOAT32), tn_from_host(index, TN_SHAPE(ROWS), TN_INT64)};
         tn_array *z = tn_cast(expressions[which].of(&in), TN_FLOAT64);
         count = tn_size(z);
@@ -108,7 +113,8 @@ static void check(int which)
 {
     int64_t here = evaluate(tn_cpu(), which, results[0]), there = evaluate(tn_cuda(0), which, results[1]);
     if (here < 0 || here != there) {
-        print_error("%s: %lld and %lld elements: %s\n", expressions[which].name, (long long)here, (long long)there, tn_error());
+        print_error("%s: %lld and %lld elements: %s\n", expressions[which].name, (long long)here, (long long)there,
+                    tn_error());
         tn_clear_error();
         fail();
     }

@@ -45,8 +45,8 @@ static void make(one_kernel *one, const char *kernel)
                               .shared = 512, .label = "add -> sum", .alpha = -1};
     /* a text of its own in each process, so that caches hold it only if this test put it there */
     snprintf(one->source, sizeof one->source, "%s text of %ld %ld", kernel, (long)time(NULL), (long)getpid());
-    one->program = (tn__program){.buffer_count = 2, .buffer = one->buffer, .scalar_count = 2, .scalar_dtype = one->dtype,
-                                 .step_count = 1, .step = one->step, .source = one->source};
+    one->program = (tn__program){.buffer_count = 2, .buffer = one->buffer, .scalar_count = 2,
+                                 .scalar_dtype = one->dtype, .step_count = 1, .step = one->step, .source = one->source};
 }
 
 /* ---- memory ---- */
@@ -188,7 +188,8 @@ static void test_index_fault(void **state)
 
 static int runs;
 
-static void spoil_first(const char *name, const int64_t *words, const uint64_t *scalars, const tn__cuda_failure *failure)
+static void spoil_first(const char *name, const int64_t *words, const uint64_t *scalars,
+                        const tn__cuda_failure *failure)
 {
     (void)words;
     runs += !fake_stopped(failure);
@@ -304,15 +305,16 @@ static void test_cache(void **state)
     device->ops->unload(executable);
 }
 
-/* Machine code for a GPU that the compiler knows (the fake one knows 8.0 and 9.0), else PTX for the newest before it, which is kept
- * apart from the code of that one. */
+/* Machine code for a GPU that the compiler knows (the fake one knows 8.0 and 9.0), else PTX for the newest before it,
+ * which is kept apart from the code of that one. */
 static void test_target(void **state)
 {
     (void)state;
     static const struct {
         int architecture;
         const char *target;
-    } rows[] = {{80, "sm_80"}, {86, "compute_80"}, {90, "sm_90a"}, {91, "compute_90"}, {100, "compute_90"}, {130, "compute_90"}};
+    } rows[] = {{80, "sm_80"}, {86, "compute_80"}, {90, "sm_90a"}, {91, "compute_90"}, {100, "compute_90"},
+                {130, "compute_90"}};
     tn__device *device = fake_open();
     one_kernel one;
     make(&one, "k13");
@@ -327,7 +329,8 @@ static void test_target(void **state)
         }
 }
 
-/* While a text is compiled, which takes seconds, other threads run what is loaded, and who wants the same text waits for it. */
+/* While a text is compiled, which takes seconds, other threads run what is loaded, and who wants the same text waits
+ * for it. */
 static struct {
     tn__device *device;
     tn__executable *ready, *same;

@@ -2,8 +2,8 @@
 /*
  * Kernels that the library emits for a GPU are compiled by NVRTC for three generations, as the library compiles them,
  * which needs no GPU: cases of every operation, random graphs, training steps. They are evaluated on a driver whose
- * kernels do nothing; the texts are collected and then compiled. Machine code takes 40 ms and more a kernel, so each run
- * takes another share of the cases and of what has the longest code, and another generation for each text;
+ * kernels do nothing; the texts are collected and then compiled. Machine code takes 40 ms and more a kernel, so each
+ * run takes another share of the cases and of what has the longest code, and another generation for each text;
  * TANSO_TEST_EVERY=1 takes all. That every text compiles, of these and of other tests, is shown by tests/kernel_texts,
  * which runs this program on a driver of its own: there it compiles nothing.
  */
@@ -128,21 +128,25 @@ static void test_complex(void **state)
 {
     (void)state;
     static tn_array *(*const functions[])(const tn_array *) = {
-        (tn_negative), (tn_abs), (tn_sign), (tn_square), (tn_reciprocal), (tn_exp), (tn_exp2), (tn_expm1), (tn_log), (tn_log2),
-        (tn_log10), (tn_log1p), (tn_sqrt), (tn_rsqrt), (tn_sin), (tn_cos), (tn_tan), (tn_arcsin), (tn_arccos), (tn_arctan), (tn_sinh),
-        (tn_cosh), (tn_tanh), (tn_arcsinh), (tn_arccosh), (tn_arctanh), (tn_rint), (tn_isnan), (tn_isinf), (tn_isfinite),
-        (tn_conjugate), (tn_real), (tn_imag), (tn_angle), (tn_logical_not)};
+        (tn_negative), (tn_abs),      (tn_sign),      (tn_square),  (tn_reciprocal), (tn_exp),    (tn_exp2),
+        (tn_expm1),    (tn_log),      (tn_log2),      (tn_log10),   (tn_log1p),      (tn_sqrt),   (tn_rsqrt),
+        (tn_sin),      (tn_cos),      (tn_tan),       (tn_arcsin),  (tn_arccos),     (tn_arctan), (tn_sinh),
+        (tn_cosh),     (tn_tanh),     (tn_arcsinh),   (tn_arccosh), (tn_arctanh),    (tn_rint),   (tn_isnan),
+        (tn_isinf),    (tn_isfinite), (tn_conjugate), (tn_real),    (tn_imag),       (tn_angle),  (tn_logical_not)};
     static tn_array *(*const pairs[])(const tn_array *, const tn_array *) = {
-        (tn_add), (tn_subtract), (tn_multiply), (tn_divide), (tn_power), (tn_maximum), (tn_minimum), (tn_fmax), (tn_fmin), (tn_equal),
-        (tn_less), (tn_greater_equal), (tn_matmul)};
+        (tn_add),  (tn_subtract), (tn_multiply), (tn_divide), (tn_power),         (tn_maximum), (tn_minimum),
+        (tn_fmax), (tn_fmin),     (tn_equal),    (tn_less),   (tn_greater_equal), (tn_matmul)};
     static tn_array *(*const reductions[])(const tn_array *, const tn_reduce_opts *) = {
-        (tn_sum_with), (tn_prod_with), (tn_mean_with), (tn_var_with), (tn_max_with), (tn_min_with), (tn_argmax_with), (tn_any_with)};
+        (tn_sum_with), (tn_prod_with), (tn_mean_with),   (tn_var_with),
+        (tn_max_with), (tn_min_with),  (tn_argmax_with), (tn_any_with)};
     int before = count;
     for (int wide = 0; wide < 2; wide++)
         TN_SCOPE {
             tn_dtype part = wide ? TN_FLOAT64 : TN_FLOAT32;
-            tn_array *a = tn_complex(tn_random_normal(TN_SHAPE(8, 8), .dtype = part), tn_random_normal(TN_SHAPE(8, 8), .dtype = part));
-            tn_array *b = tn_multiply(tn_complex(tn_random_uniform(TN_SHAPE(8, 1), .dtype = part), 2), tn_weak_complex_parts(1, -1));
+            tn_array *a = tn_complex(tn_random_normal(TN_SHAPE(8, 8), .dtype = part),
+                                     tn_random_normal(TN_SHAPE(8, 8), .dtype = part));
+            tn_array *b = tn_multiply(tn_complex(tn_random_uniform(TN_SHAPE(8, 1), .dtype = part), 2),
+                                      tn_weak_complex_parts(1, -1));
             const tn_array *roots[128];
             int n = 0;
             for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -154,7 +158,8 @@ static void test_complex(void **state)
                     roots[n++] = reductions[i](a, &(tn_reduce_opts){.axis = TN_AXES(axis)});
             for (int dtype = TN_BOOL; dtype < TN_DTYPE_COUNT; dtype++) {
                 roots[n++] = tn_cast(a, (tn_dtype)dtype);
-                roots[n++] = tn_cast(tn_cast(tn_random_uniform(TN_SHAPE(8, 8)), (tn_dtype)dtype), wide ? TN_COMPLEX128 : TN_COMPLEX64);
+                roots[n++] = tn_cast(tn_cast(tn_random_uniform(TN_SHAPE(8, 8)), (tn_dtype)dtype),
+                                     wide ? TN_COMPLEX128 : TN_COMPLEX64);
             }
             roots[n++] = tn_where(tn_greater(tn_abs(a), 1), a, 0);
             roots[n++] = tn_transpose(a, (tn_axes){0});
@@ -163,9 +168,12 @@ static void test_complex(void **state)
                     fail_msg("root %d: %s", i, tn_message_of(roots[i]));
             emit(keep_share(n, roots, COMPLEX), roots);
             /* sums of complex numbers made of a product's elements: of its columns, of its rows */
-            tn_array *tall = tn_matmul(tn_random_normal(TN_SHAPE(100, 10), .dtype = part), tn_random_normal(TN_SHAPE(10, 64), .dtype = part));
-            tn_array *thin = tn_matmul(tn_random_normal(TN_SHAPE(64, 100), .dtype = part), tn_random_normal(TN_SHAPE(100, 10), .dtype = part));
-            const tn_array *sums[] = {tn_sum(tn_exp(tn_complex(tall, 1)), .axis = TN_AXES(0)), tn_sum(tn_exp(tn_complex(thin, 1)), .axis = TN_AXES(1))};
+            tn_array *tall = tn_matmul(tn_random_normal(TN_SHAPE(100, 10), .dtype = part),
+                                       tn_random_normal(TN_SHAPE(10, 64), .dtype = part));
+            tn_array *thin = tn_matmul(tn_random_normal(TN_SHAPE(64, 100), .dtype = part),
+                                       tn_random_normal(TN_SHAPE(100, 10), .dtype = part));
+            const tn_array *sums[] = {tn_sum(tn_exp(tn_complex(tall, 1)), .axis = TN_AXES(0)),
+                                      tn_sum(tn_exp(tn_complex(thin, 1)), .axis = TN_AXES(1))};
             emit(2, sums);
         }
     assert_true(count > before);
@@ -177,9 +185,14 @@ static void test_draws(void **state)
     int before = count;
     TN_SCOPE {
         tn_shape shape = TN_SHAPE(100);
-        const tn_array *roots[] = {tn_random_gamma(0.5, 1, shape), tn_random_beta(2, 3, shape), tn_random_poisson(20, shape),
-                                   tn_random_binomial(50, 0.4, shape), tn_random_standard_t(3, shape), tn_random_wald(1, 2, shape),
-                                   tn_random_laplace(0, 1, shape), tn_random_geometric(0.2, shape),
+        const tn_array *roots[] = {tn_random_gamma(0.5, 1, shape),
+                                   tn_random_beta(2, 3, shape),
+                                   tn_random_poisson(20, shape),
+                                   tn_random_binomial(50, 0.4, shape),
+                                   tn_random_standard_t(3, shape),
+                                   tn_random_wald(1, 2, shape),
+                                   tn_random_laplace(0, 1, shape),
+                                   tn_random_geometric(0.2, shape),
                                    tn_random_gamma(3, 1, shape, .dtype = TN_FLOAT16)};
         emit(keep_share((int)(sizeof roots / sizeof *roots), roots, DRAWS), roots);
     }
@@ -194,17 +207,19 @@ static void test_windows(void **state)
     static const tn_dtype dtypes[] = {TN_FLOAT64, TN_COMPLEX64};
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
         TN_SCOPE {
-            tn_array *x = tn_cast(tn_random_uniform(TN_SHAPE(3000)), dtypes[k]), *y = tn_cast(tn_random_uniform(TN_SHAPE(70)), dtypes[k]);
+            tn_array *x = tn_cast(tn_random_uniform(TN_SHAPE(3000)), dtypes[k]),
+                     *y = tn_cast(tn_random_uniform(TN_SHAPE(70)), dtypes[k]);
             tn_array *windows = tn_sliding_window_view(tn_reshape(x, TN_SHAPE(50, 60)), TN_SHAPE(3, 3), (tn_axes){0});
-            const tn_array *roots[] = {tn_convolve(x, y, "full"), tn_correlate(x, y, "valid"), tn_sum(windows, .axis = TN_AXES(-2, -1)),
+            const tn_array *roots[] = {tn_convolve(x, y, "full"), tn_correlate(x, y, "valid"),
+                                       tn_sum(windows, .axis = TN_AXES(-2, -1)),
                                        tn_interp(tn_random_uniform(TN_SHAPE(40)), tn_arange(0, 70, 1), y, NULL, NULL)};
             emit(4, roots);
         }
     assert_true(count > before);
 }
 
-/* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows, columns,
- * pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
+/* Every form of loops (compile/emit_cuda_form.c), of what is read through several dtypes: short, middle and long rows,
+ * columns, pieces, tiles, and positions beyond 32 bits, of one element that is repeated and so takes no memory. */
 static void test_forms(void **state)
 {
     (void)state;
@@ -225,13 +240,15 @@ static void test_forms(void **state)
                 emit(4, others);
             }
             tn_array *huge = tn_broadcast_to(tn_zeros(TN_SHAPE(1, 1), .dtype = dtypes[d]), TN_SHAPE(70000, 70001));
-            const tn_array *wide[] = {tn_sum(huge, .axis = TN_AXES(0)), tn_max(tn_multiply(huge, huge), .axis = TN_AXES(1))};
+            const tn_array *wide[] = {tn_sum(huge, .axis = TN_AXES(0)),
+                                      tn_max(tn_multiply(huge, huge), .axis = TN_AXES(1))};
             emit(2, wide);
         }
     assert_true(count > before);
 }
 
-/* Rows that stay in the registers of a cluster's blocks, or of one block: in passes that wait for one another, of each width. */
+/* Rows that stay in the registers of a cluster's blocks, or of one block: in passes that wait for one another, of each
+ * width. */
 static void test_long_rows(void **state)
 {
     (void)state;
@@ -247,7 +264,8 @@ static void test_long_rows(void **state)
             tn_array *x = tn_zeros(TN_SHAPE(270 + i, m), .dtype = dtype), *row = tn_zeros(TN_SHAPE(m), .dtype = dtype);
             emit(2, (const tn_array *[]){x, row});
             tn_array *e = tn_exp(tn_subtract(x, tn_max(x, .axis = TN_AXES(1), .keepdims = true)));
-            const tn_array *roots[] = {tn_log_softmax(x, 1), tn_layer_norm_function(x, row, row, 1e-3), tn_softmax(tn_multiply(x, row), 1),
+            const tn_array *roots[] = {tn_log_softmax(x, 1), tn_layer_norm_function(x, row, row, 1e-3),
+                                       tn_softmax(tn_multiply(x, row), 1),
                                        tn_divide(e, tn_sum(e, .axis = TN_AXES(1), .keepdims = true))};
             emit(1, (const tn_array *[]){roots[(i + (int64_t)(seed >> 24)) % 4]});
         }
@@ -257,14 +275,14 @@ static void test_long_rows(void **state)
     assert_true(clusters > 0 && clusters < count - before);
 }
 
-/* Nests that share a launch: a block is of one of them, and the kernel's shared memory is what the largest asks for, not the sum
- * (of static shared memory there are 48 KiB, whatever a multiprocessor has). */
+/* Nests that share a launch: a block is of one of them, and the kernel's shared memory is what the largest asks for,
+ * not the sum (of static shared memory there are 48 KiB, whatever a multiprocessor has). */
 static void test_beside(void **state)
 {
     (void)state;
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_INT16, TN_FLOAT64};
-    static tn_array *(*const pairs[])(const tn_array *, const tn_array *) = {(tn_add), (tn_subtract), (tn_multiply), (tn_maximum),
-                                                                             (tn_minimum)};
+    static tn_array *(*const pairs[])(const tn_array *, const tn_array *) = {(tn_add), (tn_subtract), (tn_multiply),
+                                                                             (tn_maximum), (tn_minimum)};
     int before = count;
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         TN_SCOPE {
@@ -273,7 +291,8 @@ static void test_beside(void **state)
             const tn_array *roots[8];
             emit(2, (const tn_array *[]){x, y});
             for (int i = 0; i < 5; i++)
-                roots[i] = pairs[i](tn_transpose(tn_slice_axis(x, 0, i, 290, 1), (tn_axes){0}), tn_slice_axis(y, 1, i, 290, 1));
+                roots[i] = pairs[i](tn_transpose(tn_slice_axis(x, 0, i, 290, 1), (tn_axes){0}),
+                                    tn_slice_axis(y, 1, i, 290, 1));
             roots[5] = tn_sum(x, .axis = TN_AXES(0));
             roots[6] = tn_argmax(y, .axis = TN_AXES(0));
             roots[7] = tn_argmax(x, .axis = TN_AXES(1));
@@ -323,14 +342,16 @@ static void test_vectors(void **state)
     (void)state;
     for (int kind = 0; kind < 5; kind++) {
         TN_SCOPE {
-            const tn_array *m = tn_ones(TN_SHAPE(kind == 4 ? 47 : 2047, 1051), TN_FLOAT32), *wide = tn_ones(TN_SHAPE(1051), TN_FLOAT32);
+            const tn_array *m = tn_ones(TN_SHAPE(kind == 4 ? 47 : 2047, 1051), TN_FLOAT32),
+                           *wide = tn_ones(TN_SHAPE(1051), TN_FLOAT32);
             const tn_array *tall = tn_ones(TN_SHAPE(2047), TN_FLOAT32);
             emit(3, (const tn_array *[]){m, wide, tall});
             int before = count;
             const tn_array *z = kind == 0   ? tn_matmul(tall, m)
                                 : kind == 1 ? tn_matmul(m, tn_reshape(wide, TN_SHAPE(-1, 1)))
                                 : kind == 2 ? tn_matmul(tn_square(m), wide)
-                                : kind == 3 ? tn_matmul(tn_reshape(wide, TN_SHAPE(1, -1)), tn_swapaxes(tn_square(m), 0, 1))
+                                : kind == 3 ? tn_matmul(tn_reshape(wide, TN_SHAPE(1, -1)),
+                                                        tn_swapaxes(tn_square(m), 0, 1))
                                             : tn_matmul(m, wide);
             emit(1, &z);
             for (int i = before; i < count; i++)
@@ -389,12 +410,10 @@ static void start(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_complex), cmocka_unit_test(test_draws), cmocka_unit_test(test_windows), cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_beside), cmocka_unit_test(test_training), cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_all_compile),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_graphs),      cmocka_unit_test(test_complex),
+        cmocka_unit_test(test_draws),      cmocka_unit_test(test_windows),     cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_long_rows),  cmocka_unit_test(test_beside),      cmocka_unit_test(test_training),
+        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_all_compile),
     };
     if (texts_are_kept()) {
         start();

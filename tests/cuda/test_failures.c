@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indices out of range on a GPU, which nobody waits for: the error comes with a later call, never a value of the failed run, and
- * what was overwritten in place is as the failing run found it. Skipped where there is no GPU.
+ * Indices out of range on a GPU, which nobody waits for: the error comes with a later call, never a value of the failed
+ * run, and what was overwritten in place is as the failing run found it. Skipped where there is no GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -60,7 +60,8 @@ static model make(tn_device device)
 {
     model m;
     tn_seed(3);
-    TN_ON_DEVICE(tn_cpu()) m.net = tn_sequential(tn_linear(7, .in = FEATURES), tn_tanh_layer(), tn_linear(CLASSES, .in = 7));
+    TN_ON_DEVICE(tn_cpu()) m.net = tn_sequential(tn_linear(7, .in = FEATURES), tn_tanh_layer(),
+                                                 tn_linear(CLASSES, .in = 7));
     tn_layer_to(m.net, device);
     m.optimizer = tn_momentum_sgd(m.net, .lr = 0.1);
     return m;
@@ -84,8 +85,8 @@ static tn_status step(model *m, tn_device device, int64_t label, bool look)
     return status;
 }
 
-/* Steps that succeed, one with a label that is no class and others behind it before anybody looks: parameters and momenta are
- * those of the steps before the failing one, as on the CPU, where it fails at once. */
+/* Steps that succeed, one with a label that is no class and others behind it before anybody looks: parameters and
+ * momenta are those of the steps before the failing one, as on the CPU, where it fails at once. */
 static void test_training(void **state)
 {
     (void)state;

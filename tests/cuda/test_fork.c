@@ -14,7 +14,8 @@
 
 static bool refused(tn__device *device, bool done)
 {
-    bool told = !done && tn_error_code() == TN_ERR_DEVICE && strstr(tn_error(), "child by fork") && strstr(tn_error(), "cuda:0");
+    bool told = !done && tn_error_code() == TN_ERR_DEVICE && strstr(tn_error(), "child by fork") &&
+                strstr(tn_error(), "cuda:0");
     tn_clear_error();
     return told && device;
 }

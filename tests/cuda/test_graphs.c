@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as graphs on a fake driver: which runs find their graph, patch one or capture one, that each run's kernels get that
- * run's addresses and scalars, and which runs are launched together; transfers through pinned memory; telling of waits.
+ * Programs as graphs on a fake driver: which runs find their graph, patch one or capture one, that each run's kernels
+ * get that run's addresses and scalars, and which runs are launched together; transfers through pinned memory; telling
+ * of waits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,10 +42,12 @@ static void load(two_steps *t, bool copies, bool overwrites)
     memset(t, 0, sizeof *t);
     for (int i = 0; i < STEPS; i++) {
         for (int k = 0; k < 2; k++)
-            t->operand[i][k] = (tn__operand){.buffer = i + 1 - k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+            t->operand[i][k] = (tn__operand){.buffer = i + 1 - k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {4},
+                                             .stride = {1}};
         t->slot[i] = i;
         t->dtype[i] = TN_UINT64;
-        t->step[i] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = i ? "k1" : "k0", .operand_count = 2, .output_count = 1,
+        t->step[i] = (tn__step){.kind = TN__STEP_KERNEL, .kernel = i ? "k1" : "k0", .operand_count = 2,
+                                .output_count = 1,
                                 .operand = t->operand[i], .param_count = 1, .param = &t->param, .scalar_count = 1,
                                 .scalar = &t->slot[i], .blocks = 1, .threads = 32, .label = "work", .alpha = -1};
     }
@@ -54,8 +57,8 @@ static void load(two_steps *t, bool copies, bool overwrites)
     if (overwrites)
         t->buffer[2].kind = TN__BUFFER_DONATED;
     snprintf(t->source, sizeof t->source, "k0 k1 %ld %d %ld", (long)getpid(), texts++, (long)time(NULL));
-    t->program = (tn__program){.buffer_count = BUFFERS, .buffer = t->buffer, .scalar_count = STEPS, .scalar_dtype = t->dtype,
-                               .step_count = STEPS, .step = t->step, .source = t->source};
+    t->program = (tn__program){.buffer_count = BUFFERS, .buffer = t->buffer, .scalar_count = STEPS,
+                               .scalar_dtype = t->dtype, .step_count = STEPS, .step = t->step, .source = t->source};
     assert_int_equal(device->ops->load(device, &t->program, &t->executable), TN_OK);
 }
 
@@ -400,7 +403,8 @@ static void test_overlap(void **state)
         {true, true, false, {0, 4}, {2, 6}, TN__CUDA_TOGETHER - 1},
         {false, true, false, {0, 0}, {2, 2}, 0},
         {true, false, false, {0, 0}, {2, 2}, 0},
-        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2}, /* every other one reads the result of the one before */
+        {true, true, false, {0, 4}, {4, 6}, TN__CUDA_TOGETHER / 2}, /* every other one reads the result of the one
+                                                                       before */
         {true, true, false, {0, 0}, {0, 0}, 0},
         {true, true, true, {0, 0}, {0, 0}, TN__CUDA_TOGETHER - 1}, /* its kernel knows */
     };
@@ -455,8 +459,8 @@ static void test_order(void **state)
     print_message("TANSO_TEST_SEED=%u\n", seed);
     srand(seed);
     for (int round = 0; round < 300; round++) {
-        tn__buffer buffer[PLACES] = {{.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_OUTPUT},
-                                     {.kind = TN__BUFFER_DONATED, .donor = 1}};
+        tn__buffer buffer[PLACES] = {{.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_INPUT},
+                                     {.kind = TN__BUFFER_OUTPUT}, {.kind = TN__BUFFER_DONATED, .donor = 1}};
         tn__operand operand[LONG][3];
         tn__step part[LONG];
         tn__program program = {.buffer_count = PLACES, .buffer = buffer, .step_count = LONG, .step = part};
@@ -469,8 +473,8 @@ static void test_order(void **state)
         for (int i = 0; i < count; i++) {
             for (int k = 0; k < 3; k++)
                 operand[i][k] = (tn__operand){.buffer = k ? rand() % PLACES : 2 + rand() % (PLACES - 2)};
-            part[i] = (tn__step){.kind = rand() % 6 ? TN__STEP_KERNEL : TN__STEP_OP, .operand_count = 3, .output_count = 1,
-                                 .operand = operand[i]};
+            part[i] = (tn__step){.kind = rand() % 6 ? TN__STEP_KERNEL : TN__STEP_OP, .operand_count = 3,
+                                 .output_count = 1, .operand = operand[i]};
             step[i] = (tn__cuda_step){.step = &part[i], .program = &program, .may_fail = rand() % 9 == 0,
                                       .overwrites = operand[i][0].buffer == 3};
         }
@@ -498,7 +502,8 @@ static void test_transfers(void **state)
     (void)state;
     size_t sizes[] = {1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (5 << 20) + 77, (19 << 20) + 3};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        unsigned char *from = malloc(sizes[s]), *back = malloc(sizes[s]), *there = device->ops->allocate(device, sizes[s]);
+        unsigned char *from = malloc(sizes[s]), *back = malloc(sizes[s]),
+                      *there = device->ops->allocate(device, sizes[s]);
         assert_true(from && back && there);
         for (size_t i = 0; i < sizes[s]; i++)
             from[i] = (unsigned char)(i * 31 + i / 1000 + s);
@@ -558,7 +563,8 @@ static void test_waits(void **state)
     finish(&t);
 }
 
-/* What CUDA waits for by itself where memory and programs go, which no call can leave out: told of where the GPU is at work. */
+/* What CUDA waits for by itself where memory and programs go, which no call can leave out: told of where the GPU is at
+ * work. */
 static void test_waits_at_the_end(void **state)
 {
     (void)state;
@@ -599,7 +605,8 @@ static void test_lost(void **state)
     fake.next_wait = CUDA_ERROR_ILLEGAL_ADDRESS;
     assert_int_equal(device->ops->synchronize(device), TN_ERR_DEVICE);
     fake.next_wait = CUDA_SUCCESS;
-    assert_non_null(strstr(tn_error(), "the last work started was 2 steps: work, more work, TANSO_CUDA_BLOCKING=1 tells"));
+    assert_non_null(strstr(tn_error(),
+                           "the last work started was 2 steps: work, more work, TANSO_CUDA_BLOCKING=1 tells"));
     tn_clear_error();
     char byte;
     assert_int_equal(device->ops->read(device, &byte, memory[0], 1), TN_ERR_DEVICE);
@@ -612,15 +619,23 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_steady_loop, setup),  cmocka_unit_test_setup(test_many_places, setup),
+        cmocka_unit_test_setup(test_steady_loop, setup),
+        cmocka_unit_test_setup(test_many_places, setup),
         cmocka_unit_test_setup(test_each_buffer_counts, setup),
-        cmocka_unit_test_setup(test_opaque_steps, setup), cmocka_unit_test_setup(test_no_capture, setup),
-        cmocka_unit_test_setup(test_guards, setup),       cmocka_unit_test(test_order),
-        cmocka_unit_test_setup(test_together, setup),     cmocka_unit_test_setup(test_held_back, setup),
-        cmocka_unit_test_setup(test_not_held_back, setup), cmocka_unit_test_setup(test_series_end, setup), cmocka_unit_test_setup(test_overlap, setup),
+        cmocka_unit_test_setup(test_opaque_steps, setup),
+        cmocka_unit_test_setup(test_no_capture, setup),
+        cmocka_unit_test_setup(test_guards, setup),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test_setup(test_together, setup),
+        cmocka_unit_test_setup(test_held_back, setup),
+        cmocka_unit_test_setup(test_not_held_back, setup),
+        cmocka_unit_test_setup(test_series_end, setup),
+        cmocka_unit_test_setup(test_overlap, setup),
         cmocka_unit_test_setup(test_transfers, setup),
-        cmocka_unit_test_setup(test_writes_in_a_row, setup), cmocka_unit_test_setup(test_waits, setup),
-        cmocka_unit_test_setup(test_waits_at_the_end, setup), cmocka_unit_test_setup(test_lost, setup),
+        cmocka_unit_test_setup(test_writes_in_a_row, setup),
+        cmocka_unit_test_setup(test_waits, setup),
+        cmocka_unit_test_setup(test_waits_at_the_end, setup),
+        cmocka_unit_test_setup(test_lost, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

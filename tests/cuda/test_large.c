@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays of more than 2^31 elements on a GPU: positions need 64 bits. Elements far behind the 32nd bit are looked at one by one,
- * sums of whole numbers are exact. Skipped without a GPU, or where it has too little memory.
+ * Arrays of more than 2^31 elements on a GPU: positions need 64 bits. Elements far behind the 32nd bit are looked at
+ * one by one, sums of whole numbers are exact. Skipped without a GPU, or where it has too little memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,8 @@ static void test_transposed(void **state)
     TN_SCOPE {
         tn_array *t = tn_negative(tn_transpose(pattern(), (tn_axes){0}));
         assert_int_equal(tn_eval(t), TN_OK);
-        assert_int_equal((int64_t)number(element(t, COLUMNS - 1, ROWS - 1)), -((ROWS - 1 + 3 * (int64_t)(COLUMNS - 1)) % 7));
+        assert_int_equal((int64_t)number(element(t, COLUMNS - 1, ROWS - 1)),
+                         -((ROWS - 1 + 3 * (int64_t)(COLUMNS - 1)) % 7));
         assert_int_equal((int64_t)number(element(t, 44000, 20)), -((20 + 3 * (int64_t)44000) % 7));
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What cuFFT and cuSOLVER compute agrees with the CPU, and matrices that have no result are told of. Skipped without a GPU; and, having
- * run, said to be skipped where a library of CUDA's is not there, as others have computed its part. */
+/* What cuFFT and cuSOLVER compute agrees with the CPU, and matrices that have no result are told of. Skipped without a
+ * GPU; and, having run, said to be skipped where a library of CUDA's is not there, as others have computed its part. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,8 @@ static void test_cholesky(void **state)
             agree(tn_linalg_cholesky(there(a), .upper = true), tn_linalg_cholesky(a, .upper = true));
             tn_array *turned = tn_multiply(tn_subtract(x, tn_swapaxes(x, 1, 2)), 0.2), *c = tn_complex(a, turned);
             for (int upper = 0; upper < 2; upper++) {
-                tn_array *gpu = tn_linalg_cholesky(there(c), .upper = upper), *cpu = tn_linalg_cholesky(c, .upper = upper);
+                tn_array *gpu = tn_linalg_cholesky(there(c), .upper = upper),
+                         *cpu = tn_linalg_cholesky(c, .upper = upper);
                 agree(tn_real(gpu), tn_real(cpu));
                 agree(tn_imag(gpu), tn_imag(cpu));
             }
@@ -103,7 +104,10 @@ static void unitary(tn_array *v)
 }
 
 /* Columns times values. */
-static tn_array *scaled(tn_array *v, tn_array *values) { return tn_multiply(v, tn_cast(tn_expand_dims(values, -2), tn_dtype_of(v))); }
+static tn_array *scaled(tn_array *v, tn_array *values)
+{
+    return tn_multiply(v, tn_cast(tn_expand_dims(values, -2), tn_dtype_of(v)));
+}
 
 /* Vectors are the same up to a phase: what they are for is compared, on the CPU, and the values. */
 static void check_qr(tn_array *a)
@@ -209,7 +213,8 @@ static void test_no_result(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_array *a = draw(TN_SHAPE(130, 130)), *ones = tn_ones(TN_SHAPE(130, 130), .dtype = TN_FLOAT64, .device = tn_cuda(0));
+        tn_array *a = draw(TN_SHAPE(130, 130));
+        tn_array *ones = tn_ones(TN_SHAPE(130, 130), .dtype = TN_FLOAT64, .device = tn_cuda(0));
         assert_int_equal(tn_eval(tn_to(tn_linalg_inv(ones), tn_cpu())), TN_ERR_VALUE);
         assert_non_null(strstr(tn_error(), "singular matrix"));
         tn_clear_error();
@@ -233,7 +238,8 @@ static void test_no_result_of_one(void **state)
 {
     (void)state;
     TN_SCOPE {
-        tn_array *first = draw(TN_SHAPE(40, 6, 6)), *zero = tn_zeros(TN_SHAPE(1, 6, 6), .dtype = TN_FLOAT64, .device = tn_cpu());
+        tn_array *first = draw(TN_SHAPE(40, 6, 6));
+        tn_array *zero = tn_zeros(TN_SHAPE(1, 6, 6), .dtype = TN_FLOAT64, .device = tn_cpu());
         tn_array *a = tn_concatenate(3, (const tn_array *[]){first, zero, first}, 0), *sign[2], *size[2];
         assert_int_equal(tn_eval(tn_to(tn_linalg_inv(there(a)), tn_cpu())), TN_ERR_VALUE);
         assert_non_null(strstr(tn_error(), "singular matrix"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a training loop asks of the driver once it is under way, on a fake one: a launch of a graph a step, or of several steps in one,
- * scalars that have changed put in its place, and nothing else; no copy, no wait, no allocation, no new graph.
+ * What a training loop asks of the driver once it is under way, on a fake one: a launch of a graph a step, or of
+ * several steps in one, scalars that have changed put in its place, and nothing else; no copy, no wait, no allocation,
+ * no new graph.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,8 @@ static tn_dataset *samples(void)
     for (int i = 0; i < SAMPLES; i++)
         t[i] = i % 4;
     tn_dataset *dataset = NULL;
-    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(SAMPLES, FEATURES), TN_FLOAT32), tn_from_int64s(t, SAMPLES));
+    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(SAMPLES, FEATURES), TN_FLOAT32),
+                                         tn_from_int64s(t, SAMPLES));
     return dataset;
 }
 
@@ -62,7 +64,8 @@ static void steady(tn_optimizer *(*make)(tn_layer *net), int patches, int launch
             assert_int_equal(fake.count.launches, before.launches);
             assert_int_equal(fake.count.graphs, before.graphs);
             assert_int_equal(fake.count.allocations, before.allocations);
-            assert_int_equal(fake.count.host_to_device - before.host_to_device, 2); /* the next order, the mean's zero */
+            /* the next order, the mean's zero */
+            assert_int_equal(fake.count.host_to_device - before.host_to_device, 2);
             assert_int_equal(fake.count.device_to_host, before.device_to_host);
             assert_int_equal(cuda->wait_count, waits);
             assert_true(fake.count.patches - before.patches <= patches * STEPS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* On a GPU: what one newer than the compiler gets is run by this one; and a kernel that writes where it must not: the first error names
- * it and stays, and the process goes on. */
+/* On a GPU: what one newer than the compiler gets is run by this one; and a kernel that writes where it must not: the
+ * first error names it and stays, and the process goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,8 @@ static tn_status run_once(tn__device *device, int64_t stride, void *memory, floa
 {
     tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
     int slot = 0;
-    tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1, .operand = &operand,
+    tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1,
+                     .operand = &operand,
                      .param_count = 1, .param = &stride, .scalar_count = 1, .scalar = &slot, .blocks = 1, .threads = 4,
                      .label = "scatter-brained", .alpha = -1};
     tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
@@ -41,7 +42,8 @@ static tn_status run_once(tn__device *device, int64_t stride, void *memory, floa
     return status;
 }
 
-/* Told to be of a generation that the compiler does not know, the GPU gets PTX of its own, which its driver compiles. */
+/* Told to be of a generation that the compiler does not know, the GPU gets PTX of its own, which its driver
+ * compiles. */
 static void test_newer(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products with their neighbours on a GPU against the same expressions in float64 on the CPU: odd extents, extents of one and
- * none, transposed and strided factors, batches, and what is computed around a product in one kernel. Skipped without a GPU.
+ * Products with their neighbours on a GPU against the same expressions in float64 on the CPU: odd extents, extents of
+ * one and none, transposed and strided factors, batches, and what is computed around a product in one kernel. Skipped
+ * without a GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -49,7 +50,8 @@ static factors make(const shape *s)
 {
     int64_t stretch = s->a_every_other ? 2 : 1;
     int64_t a[3] = {s->batch, s->a_across ? s->depth : s->rows, (s->a_across ? s->rows : s->depth) * stretch};
-    int64_t b[3] = {s->b_shared ? 1 : s->batch, s->b_across ? s->columns : s->depth, s->b_across ? s->depth : s->columns};
+    int64_t b[3] = {s->b_shared ? 1 : s->batch, s->b_across ? s->columns : s->depth,
+                    s->b_across ? s->depth : s->columns};
     int64_t c[3] = {s->batch, s->rows, s->columns};
     return (factors){numbers_of(3, a, s->wide), numbers_of(3, b, s->wide), numbers_of(1, c + 2, s->wide),
                      numbers_of(3, c, s->wide), numbers_of(3, c, s->wide)};
@@ -77,7 +79,8 @@ static tn_array *expression(const shape *s, const factors *f)
     case 6:
         return tn_sum(tn_square(tn_subtract(c, tn_max(c, .axis = TN_AXES(2), .keepdims = true))), .axis = TN_AXES(2));
     case 7:
-        return tn_add(tn_cast(tn_argmax(c, .axis = TN_AXES(2), .keepdims = true), s->wide ? TN_FLOAT64 : TN_FLOAT32), f->bias);
+        return tn_add(tn_cast(tn_argmax(c, .axis = TN_AXES(2), .keepdims = true), s->wide ? TN_FLOAT64 : TN_FLOAT32),
+                      f->bias);
     case 8: { /* a last layer's gradient: on a GPU the blocks of one product may go on with the other */
         tn_array *back = tn_multiply(tn_matmul(tn_softmax(c, 2), tn_swapaxes(b, 1, 2)), a);
         return tn_concatenate(1, (const tn_array *[]){back, tn_sum(back, .axis = TN_AXES(1), .keepdims = true)}, 0);
@@ -102,15 +105,17 @@ static int64_t evaluate(const shape *s, const factors *from, tn_device device, b
 static void check(const shape *s)
 {
     char text[200];
-    snprintf(text, sizeof text, "batch %lld, %lld x %lld x %lld%s%s%s%s%s%s, kind %d", (long long)s->batch, (long long)s->rows,
-             (long long)s->depth, (long long)s->columns, s->a_across ? ", a across" : "", s->b_across ? ", b across" : "",
-             s->a_every_other ? ", every other of a" : "", s->b_shared ? ", b shared" : "", s->wide ? ", float64" : "",
-             s->tensor ? ", on tensor cores" : "", s->kind);
+    snprintf(text, sizeof text, "batch %lld, %lld x %lld x %lld%s%s%s%s%s%s, kind %d", (long long)s->batch,
+             (long long)s->rows, (long long)s->depth, (long long)s->columns, s->a_across ? ", a across" : "",
+             s->b_across ? ", b across" : "", s->a_every_other ? ", every other of a" : "",
+             s->b_shared ? ", b shared" : "", s->wide ? ", float64" : "", s->tensor ? ", on tensor cores" : "",
+             s->kind);
     tn_set_matmul_precision(s->tensor ? TN_MATMUL_TF32X3 : TN_MATMUL_FLOAT32);
     TN_SCOPE
     {
         factors f = make(s);
-        int64_t here = evaluate(s, &f, tn_cpu(), true, results[0]), there = evaluate(s, &f, tn_cuda(0), false, results[1]);
+        int64_t here = evaluate(s, &f, tn_cpu(), true, results[0]);
+        int64_t there = evaluate(s, &f, tn_cuda(0), false, results[1]);
         if (here < 0 || here != there)
             fail_msg("%s: %lld and %lld elements: %s", text, (long long)here, (long long)there, tn_error());
         double most = 0, error = 0;
@@ -118,7 +123,8 @@ static void check(const shape *s)
             most = fmax(most, fabs(results[0][i]));
             error = fmax(error, isnan(results[1][i]) ? INFINITY : fabs(results[0][i] - results[1][i]));
         }
-        double tolerance = (s->wide ? 1e-15 : 4e-7) * (8 + sqrt((double)s->depth)) * (s->kind == 4 || s->kind == 6 || s->kind == 8 ? 8 : 1);
+        double tolerance = (s->wide ? 1e-15 : 4e-7) * (8 + sqrt((double)s->depth)) *
+                           (s->kind == 4 || s->kind == 6 || s->kind == 8 ? 8 : 1);
         if (!(error <= tolerance * fmax(most, 1)))
             fail_msg("%s: largest %g, error %g", text, most, error);
     }
@@ -136,10 +142,16 @@ static void test_random_products(void **state)
     (void)state;
     for (int i = 0; i < 150; i++) {
         shape s = {.batch = test_random_int(&numbers, 0, 3) ? 1 : test_random_int(&numbers, 1, 5),
-                   .rows = extent(150), .columns = extent(test_random_int(&numbers, 0, 1) ? 150 : 32), .depth = extent(300),
-                   .a_across = test_random_int(&numbers, 0, 1), .b_across = test_random_int(&numbers, 0, 1),
-                   .a_every_other = test_random_int(&numbers, 0, 7) == 0, .b_shared = test_random_int(&numbers, 0, 1),
-                   .wide = test_random_int(&numbers, 0, 5) == 0, .tensor = test_random_int(&numbers, 0, 2) == 0, .kind = (int)test_random_int(&numbers, 0, KINDS - 1)};
+                   .rows = extent(150),
+                   .columns = extent(test_random_int(&numbers, 0, 1) ? 150 : 32),
+                   .depth = extent(300),
+                   .a_across = test_random_int(&numbers, 0, 1),
+                   .b_across = test_random_int(&numbers, 0, 1),
+                   .a_every_other = test_random_int(&numbers, 0, 7) == 0,
+                   .b_shared = test_random_int(&numbers, 0, 1),
+                   .wide = test_random_int(&numbers, 0, 5) == 0,
+                   .tensor = test_random_int(&numbers, 0, 2) == 0,
+                   .kind = (int)test_random_int(&numbers, 0, KINDS - 1)};
         check(&s);
     }
 }
@@ -162,7 +174,8 @@ static void test_every_kind_of_a_network(void **state)
         {.batch = 2, .rows = 5, .depth = 1003, .columns = 13, .b_across = true, .kind = 7},
         {.batch = 1, .rows = 9, .depth = 600, .columns = 16, .a_every_other = true, .wide = true, .kind = 6},
         {.batch = 3, .rows = 101, .depth = 16, .columns = 65, .kind = 4},
-        {.batch = 1, .rows = 128, .depth = 7, .columns = 30, .a_across = true, .b_across = true, .wide = true, .kind = 4},
+        {.batch = 1, .rows = 128, .depth = 7, .columns = 30, .a_across = true, .b_across = true, .wide = true,
+         .kind = 4},
         {.batch = 1, .rows = 512, .depth = 512, .columns = 512, .kind = 0},
         {.batch = 1, .rows = 255, .depth = 257, .columns = 259, .kind = 5},
         {.batch = 12, .rows = 64, .depth = 48, .columns = 64, .b_across = true, .kind = 0},
@@ -228,7 +241,8 @@ static void test_not_finite(void **state)
     }
 }
 
-/* Minibatches of a dataset on the GPU, whose rows are read where they lie: times a matrix, and their transpose times one. */
+/* Minibatches of a dataset on the GPU, whose rows are read where they lie: times a matrix, and their transpose times
+ * one. */
 static void test_minibatches(void **state)
 {
     (void)state;
@@ -239,7 +253,8 @@ static void test_minibatches(void **state)
         TN_ON_DEVICE(tn_cpu()) TN_SCOPE
         {
             int64_t features = of[i][0], batch = of[i][1], columns = of[i][2], rows = 3 * batch - batch / 2, done = 0;
-            tn_array *x = numbers_of(2, (int64_t[]){rows, features}, false), *w = numbers_of(2, (int64_t[]){features, columns}, false);
+            tn_array *x = numbers_of(2, (int64_t[]){rows, features}, false),
+                     *w = numbers_of(2, (int64_t[]){features, columns}, false);
             tn_array *g = numbers_of(2, (int64_t[]){batch, columns}, false);
             tn_array *on_gpu = tn_to(w, tn_cuda(0)), *g_on_gpu = tn_to(g, tn_cuda(0));
             tn_dataset *data = tn_dataset_arrays(x, tn_zeros(TN_SHAPE(rows), TN_INT64)); /* the loader frees it */
@@ -247,17 +262,21 @@ static void test_minibatches(void **state)
             for (tn_batch b; tn_loader_next(loader, &b); done += b.size)
                 TN_SCOPE
                 {
-                    tn_array *rows_of = tn_slice_axis(x, 0, done, done + b.size, 1), *part = tn_slice_axis(g, 0, 0, b.size, 1);
-                    tn_array *y = tn_matmul(b.x, on_gpu), *t = tn_matmul(tn_swapaxes(b.x, 0, 1), tn_slice_axis(g_on_gpu, 0, 0, b.size, 1));
+                    tn_array *rows_of = tn_slice_axis(x, 0, done, done + b.size, 1),
+                             *part = tn_slice_axis(g, 0, 0, b.size, 1);
+                    tn_array *y = tn_matmul(b.x, on_gpu),
+                             *t = tn_matmul(tn_swapaxes(b.x, 0, 1), tn_slice_axis(g_on_gpu, 0, 0, b.size, 1));
                     assert_int_equal(tn_eval_all(2, (const tn_array *[]){y, t}), TN_OK);
-                    rows_of = tn_cast(rows_of, TN_FLOAT64); /* sums of float32 would be as far from those of the GPU as these may be */
+                    /* sums of float32 would be as far from those of the GPU as these may be */
+                    rows_of = tn_cast(rows_of, TN_FLOAT64);
                     part = tn_cast(part, TN_FLOAT64);
-                    tn_array *there = tn_matmul(rows_of, tn_cast(w, TN_FLOAT64)), *across = tn_matmul(tn_swapaxes(rows_of, 0, 1), part);
+                    tn_array *there = tn_matmul(rows_of, tn_cast(w, TN_FLOAT64)),
+                             *across = tn_matmul(tn_swapaxes(rows_of, 0, 1), part);
                     double here = tn_item(tn_max(tn_abs(tn_subtract(tn_to(y, tn_cpu()), there))));
                     double back = tn_item(tn_max(tn_abs(tn_subtract(tn_to(t, tn_cpu()), across))));
                     if (!(here <= 2e-6 * sqrt((double)features) && back <= 2e-6 * sqrt((double)batch)))
-                        fail_msg("%lld features, minibatches of %lld: errors %g, %g: %s", (long long)features, (long long)batch, here,
-                                 back, tn_error());
+                        fail_msg("%lld features, minibatches of %lld: errors %g, %g: %s", (long long)features,
+                                 (long long)batch, here, back, tn_error());
                 }
             assert_int_equal(done, rows);
             tn_loader_free(loader);
@@ -279,7 +298,8 @@ static tn_array *vector_product(int kind, tn_array *m, tn_array *v, tn_array *u)
     case 4:
         return tn_matmul(tn_reshape(m, TN_SHAPE(3, -1, tn_dim(m, 1))), v);
     case 5:
-        return tn_matmul(tn_concatenate(2, (const tn_array *[]){every_other, every_other}, 0), tn_slice_axis(v, 0, 0, tn_dim(v, 0), 2));
+        return tn_matmul(tn_concatenate(2, (const tn_array *[]){every_other, every_other}, 0),
+                         tn_slice_axis(v, 0, 0, tn_dim(v, 0), 2));
     default: /* of terms that are not negative, as a sum near zero has any error */
         return tn_matmul(tn_reshape(m, TN_SHAPE(-1)), tn_reshape(tn_multiply(m, tn_square(v)), TN_SHAPE(-1)));
     }
@@ -329,7 +349,8 @@ static void test_repeatable(void **state)
     TN_SCOPE
     {
         factors f = make(&s);
-        int64_t first = evaluate(&s, &f, tn_cuda(0), false, results[0]), second = evaluate(&s, &f, tn_cuda(0), false, results[1]);
+        int64_t first = evaluate(&s, &f, tn_cuda(0), false, results[0]);
+        int64_t second = evaluate(&s, &f, tn_cuda(0), false, results[1]);
         assert_true(first > 0 && first == second);
         assert_memory_equal(results[0], results[1], (size_t)first * sizeof **results);
     }
@@ -337,7 +358,8 @@ static void test_repeatable(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network), cmocka_unit_test(test_extents_of_none),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_kind_of_a_network),
+                                       cmocka_unit_test(test_extents_of_none),
                                        cmocka_unit_test(test_random_products), cmocka_unit_test(test_minibatches),
                                        cmocka_unit_test(test_not_finite),
                                        cmocka_unit_test(test_vectors), cmocka_unit_test(test_repeatable)};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU without memory left, on a fake driver: what the backend takes for itself, beside arrays, is found by giving back what is
- * cached and by letting programs go; where that is not enough, the error tells all figures, and the program goes on.
+ * A GPU without memory left, on a fake driver: what the backend takes for itself, beside arrays, is found by giving
+ * back what is cached and by letting programs go; where that is not enough, the error tells all figures, and the
+ * program goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +74,8 @@ static void test_graph(void **state)
         assert_int_equal(tn_eval(x), TN_OK);
         for (int i = 0; i < 3; i++)
             TN_SCOPE {
-                assert_int_equal(tn_eval(tn_ones(TN_SHAPE(16, 1 << 20), .dtype = TN_INT8)), TN_OK); /* 16 MiB for a moment */
+                assert_int_equal(tn_eval(tn_ones(TN_SHAPE(16, 1 << 20), .dtype = TN_INT8)),
+                                 TN_OK); /* 16 MiB for a moment */
                 assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
                 int graphs = fake.count.graph_launches;
                 fake.no_room = i == 1; /* when the graph is made */
@@ -118,8 +120,8 @@ static void test_training(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cached), cmocka_unit_test(test_none), cmocka_unit_test(test_graph),
-                                       cmocka_unit_test(test_training)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cached), cmocka_unit_test(test_none),
+                                       cmocka_unit_test(test_graph), cmocka_unit_test(test_training)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
     fake_use();

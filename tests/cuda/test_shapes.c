@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every form of loop that kernels for GPUs have, at its edges: what a thread takes at once and what is left over, rows of a few
- * elements and of too many for registers, columns of any number, reductions in pieces, tiles. A GPU gives what the CPU gives,
- * sums within rounding. Skipped without a GPU.
+ * Every form of loop that kernels for GPUs have, at its edges: what a thread takes at once and what is left over, rows
+ * of a few elements and of too many for registers, columns of any number, reductions in pieces, tiles. A GPU gives what
+ * the CPU gives, sums within rounding. Skipped without a GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -65,13 +65,14 @@ static int by_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST
     result[3] = tn_argmax(x, .axis = TN_AXES(1));
     result[4] = tn_max(tn_cast(x, TN_FLOAT16), .axis = TN_AXES(1));
     result[5] = tn_sum(tn_cast(x, TN_INT32), .axis = TN_AXES(1));
-    result[6] = tn_layer_norm_function(x, drawn(device, TN_SHAPE(m), TN_FLOAT32), drawn(device, TN_SHAPE(m), TN_FLOAT32), 1e-3);
+    result[6] = tn_layer_norm_function(x, drawn(device, TN_SHAPE(m), TN_FLOAT32),
+                                       drawn(device, TN_SHAPE(m), TN_FLOAT32), 1e-3);
     result[7] = tn_sum(tn_square(x));
     return 8;
 }
 
-/* What a kernel computes of rows in several passes, where there are enough rows for one kernel: with what lies before a row's
- * first element, so that no row begins on 16 bytes, or not. */
+/* What a kernel computes of rows in several passes, where there are enough rows for one kernel: with what lies before a
+ * row's first element, so that no row begins on 16 bytes, or not. */
 static int by_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
 {
     tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *apart = drawn(device, TN_SHAPE(n, m + 1), TN_FLOAT32);
@@ -83,7 +84,8 @@ static int by_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result
     return 4;
 }
 
-/* The same of other dtypes, whose elements take half and twice the registers, and gradients, one of which reads two operands. */
+/* The same of other dtypes, whose elements take half and twice the registers, and gradients, one of which reads two
+ * operands. */
 static int by_other_long_rows(tn_device device, int64_t n, int64_t m, tn_array *result[MOST_RESULTS])
 {
     tn_array *x = drawn(device, TN_SHAPE(n, m), TN_FLOAT32), *z = drawn(device, TN_SHAPE(n, m), TN_FLOAT32);
@@ -119,7 +121,8 @@ static int random_numbers(tn_device device, int64_t n, int64_t m, tn_array *resu
     assert_int_equal(tn_set_device(device), TN_OK);
     result[0] = tn_random_normal(TN_SHAPE(n, m));
     result[1] = tn_random_uniform(TN_SHAPE(n * m), .dtype = TN_FLOAT64);
-    result[2] = tn_multiply(tn_random_normal(TN_SHAPE(n, m), .dtype = TN_FLOAT16), tn_cast(tn_arange(0, m, 1), TN_FLOAT16));
+    result[2] = tn_multiply(tn_random_normal(TN_SHAPE(n, m), .dtype = TN_FLOAT16),
+                            tn_cast(tn_arange(0, m, 1), TN_FLOAT16));
     tn_generator carries = {.key = seed, .counter = 0xfffffffe}; /* into the upper half, from the third block on */
     result[3] = tn_random_normal(TN_SHAPE(n, m), .generator = &carries);
     carries.counter = 0xfffffff0;
@@ -161,14 +164,15 @@ static void check(results_fn results, int64_t n, int64_t m)
             fail_msg("%s", tn_error());
         for (int i = 0; i < count; i++) {
             double *expected = values(here[i]), *got = values(there[i]);
-            double largest = results == random_numbers; /* a normal number may be next to 0, and no nearer than others are */
+            /* a normal number may be next to 0, and no nearer than others are */
+            double largest = results == random_numbers;
             double bound = tn_dtype_of(here[i]) == TN_FLOAT16 ? 1e-3 : 2e-5; /* a last bit may round the other way */
             for (int64_t k = 0; k < tn_size(here[i]); k++)
                 largest = fmax(largest, fabs(expected[k]));
             for (int64_t k = 0; k < tn_size(here[i]); k++)
                 if (!(fabs(expected[k] - got[k]) <= bound * largest) && !(isnan(expected[k]) && isnan(got[k])))
-                    fail_msg("result %d of %lld x %lld, element %lld: %.9g, the CPU gives %.9g", i, (long long)n, (long long)m,
-                             (long long)k, got[k], expected[k]);
+                    fail_msg("result %d of %lld x %lld, element %lld: %.9g, the CPU gives %.9g", i, (long long)n,
+                             (long long)m, (long long)k, got[k], expected[k]);
             free(expected);
             free(got);
         }
@@ -201,8 +205,8 @@ static void test_tiles(void **state)
 static void test_rows(void **state)
 {
     (void)state;
-    CHECK(by_rows, {1, 1}, {9, 2}, {100, 10}, {33, 31}, {5, 127}, {70, 128}, {3, 1000}, {40, 2051}, {3, 8192}, {2, 17000}, {2, 50257},
-          {1, 150001}, {6, 60000}, {0, 7});
+    CHECK(by_rows, {1, 1}, {9, 2}, {100, 10}, {33, 31}, {5, 127}, {70, 128}, {3, 1000}, {40, 2051}, {3, 8192},
+          {2, 17000}, {2, 50257}, {1, 150001}, {6, 60000}, {0, 7});
 }
 
 /* In registers of a block, of a cluster, and read again: one less, as many and one more than each has room for. */
@@ -216,8 +220,8 @@ static void test_long_rows(void **state)
 static void test_columns(void **state)
 {
     (void)state;
-    CHECK(by_columns, {1, 1}, {2, 9}, {10, 100}, {31, 33}, {127, 5}, {100, 1000}, {3, 8200}, {70000, 1}, {40000, 3}, {5000, 40},
-          {900, 258}, {7, 0});
+    CHECK(by_columns, {1, 1}, {2, 9}, {10, 100}, {31, 33}, {127, 5}, {100, 1000}, {3, 8200}, {70000, 1}, {40000, 3},
+          {5000, 40}, {900, 258}, {7, 0});
 }
 
 static void test_random_numbers(void **state)
@@ -260,7 +264,8 @@ static void check_divisions(int64_t n, int64_t m)
             {
                 tn_array *result[MOST_RESULTS];
                 size_t bytes = (size_t)(n * m) * sizeof **got;
-                divided(tn_from_host(x, TN_SHAPE(n, m), TN_FLOAT32), tn_from_host(row, TN_SHAPE(m), TN_FLOAT32), result);
+                divided(tn_from_host(x, TN_SHAPE(n, m), TN_FLOAT32), tn_from_host(row, TN_SHAPE(m), TN_FLOAT32),
+                        result);
                 got[there] = malloc(bytes);
                 assert_non_null(got[there]);
                 if (tn_to_host(result[which], got[there], bytes) != TN_OK)
@@ -268,8 +273,8 @@ static void check_divisions(int64_t n, int64_t m)
             }
         for (int64_t i = 0; i < n * m; i++)
             if (memcmp(&got[0][i], &got[1][i], sizeof **got) != 0 && !(isnan(got[0][i]) && isnan(got[1][i])))
-                fail_msg("result %d of %lld x %lld, element %lld of %a and %a: %a, the CPU gives %a", which, (long long)n,
-                         (long long)m, (long long)i, x[i], row[i % m], got[1][i], got[0][i]);
+                fail_msg("result %d of %lld x %lld, element %lld of %a and %a: %a, the CPU gives %a", which,
+                         (long long)n, (long long)m, (long long)i, x[i], row[i % m], got[1][i], got[0][i]);
         free(got[0]);
         free(got[1]);
     }
@@ -288,8 +293,8 @@ static void test_divisions(void **state)
     check_divisions(2, 50257);
 }
 
-/* Conversions to and from 16 bits give the CPU's bits: of every number of 16 bits, and of float32 in the middle between two of
- * them, next to that, and next to them. A NaN may have others. */
+/* Conversions to and from 16 bits give the CPU's bits: of every number of 16 bits, and of float32 in the middle between
+ * two of them, next to that, and next to them. A NaN may have others. */
 static void check_conversion(const void *data, int64_t count, tn_dtype from, tn_dtype to)
 {
     double *got[2];
@@ -298,8 +303,8 @@ static void check_conversion(const void *data, int64_t count, tn_dtype from, tn_
             got[there] = values(tn_cast(tn_from_host(data, TN_SHAPE(count), from), to));
     for (int64_t i = 0; i < count; i++)
         if (memcmp(&got[0][i], &got[1][i], sizeof **got) != 0 && !(isnan(got[0][i]) && isnan(got[1][i])))
-            fail_msg("%s to %s, element %lld: %a, the CPU gives %a", tn_dtype_name(from), tn_dtype_name(to), (long long)i, got[1][i],
-                     got[0][i]);
+            fail_msg("%s to %s, element %lld: %a, the CPU gives %a", tn_dtype_name(from), tn_dtype_name(to),
+                     (long long)i, got[1][i], got[0][i]);
     free(got[0]);
     free(got[1]);
 }
@@ -337,9 +342,9 @@ int main(void)
     printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
     tn_set_compile(TN_COMPILE_ALWAYS);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles), cmocka_unit_test(test_rows), cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_divisions),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_columns), cmocka_unit_test(test_random_numbers),
+        cmocka_unit_test(test_divisions),   cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run has computed that fails after it has returned, on a fake driver: an error each time that somebody wants it, and so is what
- * runs behind it computed; what was there before stays.
+ * What a run has computed that fails after it has returned, on a fake driver: an error each time that somebody wants
+ * it, and so is what runs behind it computed; what was there before stays.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps on a GPU against the same steps on the CPU. Values are small whole numbers, exact in every dtype and order, so that
- * results must be equal, not near. Skipped where there is no GPU.
+ * Steps on a GPU against the same steps on the CPU. Values are small whole numbers, exact in every dtype and order, so
+ * that results must be equal, not near. Skipped where there is no GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -352,7 +352,8 @@ static void test_histogram(void **state)
     (void)state;
     for (int i = 0; i < 60; i++) {
         one_step one;
-        int64_t bins[] = {i % 6 ? between(1, 40) : between(2049, 3000)}, edges[] = {bins[0] + 1}, values[] = {any_length()};
+        int64_t bins[] = {i % 6 ? between(1, 40) : between(2049, 3000)}, edges[] = {bins[0] + 1},
+                values[] = {any_length()};
         tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
         bool plain = between(0, 1);
         begin(&one, TN__OP_HISTOGRAM, dtype);
@@ -404,7 +405,8 @@ static void test_matmul(void **state)
     for (int i = 0; i < 300; i++) {
         int64_t batch[2] = {between(1, 4), between(1, 3)};
         int most = i % 3 == 0 ? 30 : 9;
-        multiply(any_dtype(), (int)between(0, 2), batch, between(1, most), between(0, most), between(1, most), between(0, 1));
+        multiply(any_dtype(), (int)between(0, 2), batch, between(1, most), between(0, most), between(1, most),
+                 between(0, 1));
     }
     for (int dtype = TN_DTYPE_DEFAULT + 1; dtype < TN_DTYPE_COUNT; dtype++) {
         int64_t batch[1] = {2};

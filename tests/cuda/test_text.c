@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The backend's own kernels compile for every generation of GPUs that is served, which needs the compiler but no GPU. */
+/* The backend's own kernels compile for every generation of GPUs that is served, which needs the compiler but no
+ * GPU. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -96,36 +97,46 @@ static char *text_of_tiles(const char *type, int first, int count, int step)
         tn__product_tile t = tn__product_tile_of(i);
         if (t.core == TN__CORE_TENSOR && strcmp(type, "tn_f32"))
             continue;
-        bool quads = t.step % 4 == 0, whole = quads && t.core == TN__CORE_PLAIN && t.columns == 32 && t.threads == 32 * t.slices;
+        bool quads = t.step % 4 == 0;
+        bool whole = quads && t.core == TN__CORE_PLAIN && t.columns == 32 && t.threads == 32 * t.slices;
         bool a_along = quads && (i % 2 || whole), b_along = quads && i / 2 % 2 && !whole;
-        tn__text_addf(&text,
-                      "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
-                      "    %s *const tile = (%s *)tn_shared;\n    typedef ", i, type, type, type, type, type);
+        tn__text_addf(
+            &text,
+            "extern \"C\" __global__ void tile%d(const %s *a, const %s *b, %s *c, tn_i64 m, tn_i64 n, tn_i64 k)\n{\n"
+            "    %s *const tile = (%s *)tn_shared;\n    typedef ",
+            i, type, type, type, type, type);
         if (t.core == TN__CORE_TENSOR)
-            tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns, t.rows_each,
-                          t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
+            tn__text_addf(&text, "tn_tensor_product<%d, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", t.rows, t.columns,
+                          t.rows_each, t.columns_each, t.slices, t.step, t.stages, a_along, b_along);
         else if (t.core == TN__CORE_THIN)
-            tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16, t.slices, i / 2 % 2, i % 2);
+            tn__text_addf(&text, "tn_thin_product<%s, %d, %d, %d, %d, %d> core;\n", type, t.rows, i % 2 ? 10 : 16,
+                          t.slices, i / 2 % 2, i % 2);
         else if (t.core == TN__CORE_SHORT)
-            tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads, i % 2 ? 10 : 7);
+            tn__text_addf(&text, "tn_short_product<%s, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.threads,
+                          i % 2 ? 10 : 7);
         else if (whole)
-            tn__text_addf(&text, "tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows, t.columns, t.rows_each,
-                          t.columns_each, t.lanes_down, t.slices, t.step, t.stages);
+            tn__text_addf(&text, "tn_whole_product<%s, %d, %d, %d, %d, %d, %d, %d, %d> core;\n", type, t.rows,
+                          t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages);
         else
-            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n", type, t.rows,
-                          t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step, t.stages, a_along, b_along, i % 3 == 0);
+            tn__text_addf(&text, "tn_product<%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, false, false, %d> core;\n",
+                          type, t.rows, t.columns, t.rows_each, t.columns_each, t.lanes_down, t.slices, t.step,
+                          t.stages, a_along, b_along, i % 3 == 0);
         tn__text_addf(&text,
                       "    const auto x = tn_factor_of<%s, %d>(a, k, 1, k, tn_within(m, core::ROWS), m);\n"
-                      "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n", type, a_along, type,
-                      b_along);
-        tn__text_add(&text, whole ? "    core::bring_a(tile, x, k);\n    core::bring_b(tile, y, k);\n    core::run(tile, x, y, k);\n"
-                            : t.core == TN__CORE_THIN    ? "    core::held held;\n    core::hold(held, tile, y, k);\n    core::take(held, tile, y, k);\n    core::aim(held, x);\n"
-                                                         "    core::run(tile, x, y, k, held);\n"
-                            : t.core == TN__CORE_SHORT ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
-                                                       : "    tn_start<core, true, true, true>(tile, x, y, k);\n"
-                                                         "    core::run(tile, x, y, k);\n");
+                      "    const auto y = tn_factor_of<%s, %d>(b, 1, n, k, tn_within(n, core::COLUMNS), n);\n",
+                      type, a_along, type, b_along);
+        tn__text_add(
+            &text,
+            whole ? "    core::bring_a(tile, x, k);\n    core::bring_b(tile, y, k);\n    core::run(tile, x, y, k);\n"
+            : t.core == TN__CORE_THIN
+                ? "    core::held held;\n    core::hold(held, tile, y, k);\n    core::take(held, tile, y, k);\n"
+                  "    core::aim(held, x);\n    core::run(tile, x, y, k, held);\n"
+            : t.core == TN__CORE_SHORT
+                ? "    core::held held;\n    core::hold(held, y, threadIdx.x % core::COLUMNS);\n"
+                : "    tn_start<core, true, true, true>(tile, x, y, k);\n    core::run(tile, x, y, k);\n");
         tn__text_addf(&text, "    c[threadIdx.x] = core::at(%s);\n",
-                      t.core == TN__CORE_SHORT ? "x, held, threadIdx.x % core::ROWS" : "tile, threadIdx.x % core::ROWS, 0");
+                      t.core == TN__CORE_SHORT ? "x, held, threadIdx.x % core::ROWS"
+                                               : "tile, threadIdx.x % core::ROWS, 0");
         int own = t.columns_each * (strcmp(type, "tn_f32") ? 8 : 4);
         if (t.core == TN__CORE_PLAIN && own % (16 * t.slices) == 0) /* the same by way of registers */
             tn__text_addf(&text,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may fail and what overwrites are different steps on a device whose runs fail late: a training step with labels that nobody
- * has looked at overwrites all parameters and states in place. On a fake driver; the programs are caught as they are loaded.
+ * What may fail and what overwrites are different steps on a device whose runs fail late: a training step with labels
+ * that nobody has looked at overwrites all parameters and states in place. On a fake driver; the programs are caught as
+ * they are loaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Users' kernels compile for GPUs, which needs NVRTC but no GPU: every function of the dialect, positions, raw arguments,
- * reductions, all dtypes. */
+/* Users' kernels compile for GPUs, which needs NVRTC but no GPU: every function of the dialect, positions, raw
+ * arguments, reductions, all dtypes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,14 +60,17 @@ static void functions(void **state)
 {
     (void)state;
     static const char text[] =
-        "z = abs(x) + sqrt(x) + cbrt(x) + rsqrt(x) + exp(x) + exp2(x) + expm1(x) + log(x) + log2(x) + log10(x) + log1p(x)"
+        "z = abs(x) + sqrt(x) + cbrt(x) + rsqrt(x) + exp(x) + exp2(x) + expm1(x) + log(x) + log2(x) + log10(x) + "
+        "log1p(x)"
         " + sin(x) + cos(x) + tan(x) + asin(x) + acos(x) + atan(x) + sinh(x) + cosh(x) + tanh(x) + asinh(x) + acosh(x)"
-        " + atanh(x) + erf(x) + erfc(x) + sigmoid(x) + floor(x) + ceil(x) + trunc(x) + rint(x) + pow(x, 2) + atan2(x, y)"
-        " + hypot(x, y) + fmod(x, y) + copysign(x, y) + min(x, y) + max(x, 1) + fmin(x, y) + fmax(x, y) + isnan(x) + isinf(x)"
+        " + atanh(x) + erf(x) + erfc(x) + sigmoid(x) + floor(x) + ceil(x) + trunc(x) + rint(x) + pow(x, 2) + atan2(x, "
+        "y)"
+        " + hypot(x, y) + fmod(x, y) + copysign(x, y) + min(x, y) + max(x, 1) + fmin(x, y) + fmax(x, y) + isnan(x) + "
+        "isinf(x)"
         " + isfinite(x) + min(3, 4) + fabs(x)";
     tn_kernel *f = tn_elementwise("T x, T y", "T z", text, "everything");
-    static const tn_dtype dtypes[] = {TN_BOOL, TN_INT8, TN_UINT16, TN_INT32, TN_INT64, TN_UINT64, TN_FLOAT16, TN_BFLOAT16,
-                                      TN_FLOAT32, TN_FLOAT64};
+    static const tn_dtype dtypes[] = {TN_BOOL, TN_INT8, TN_UINT16, TN_INT32, TN_INT64, TN_UINT64, TN_FLOAT16,
+                                      TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
         tn_array *x = tn_ones(TN_SHAPE(4, 5), .dtype = dtypes[k]);
         assert_compiles(tn_call(f, TN_ARGS(tn_add(x, x), x)));
@@ -79,9 +82,10 @@ static void functions(void **state)
 static void positions(void **state)
 {
     (void)state;
-    tn_kernel *f = tn_elementwise("T x, raw T r", "T z, int64 n",
-                                  "z = r[(i + 1) % r_size] * x + r_shape[0] * r_ndim; n = _ind[0] * _shape[1] + _ind[1] + size + _ndim",
-                                  "positions");
+    tn_kernel *f = tn_elementwise(
+        "T x, raw T r", "T z, int64 n",
+        "z = r[(i + 1) % r_size] * x + r_shape[0] * r_ndim; n = _ind[0] * _shape[1] + _ind[1] + size + _ndim",
+        "positions");
     const tn_shape shapes[] = {TN_SHAPE(4, 5), TN_SHAPE(512, 4096), TN_SHAPE(3, 1)};
     for (int k = 0; k < 3; k++) {
         tn_array *x = tn_ones(shapes[k]), *results[2] = {NULL, NULL};
@@ -145,7 +149,8 @@ static void errors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(functions), cmocka_unit_test(positions), cmocka_unit_test(reductions),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(functions), cmocka_unit_test(positions),
+                                       cmocka_unit_test(reductions),
                                        cmocka_unit_test(vectorized), cmocka_unit_test(errors)};
     if (!tn__cuda_open_compiler(&libraries, CUDA_VERSION / 1000)) {
         printf("libnvrtc is not here\n");

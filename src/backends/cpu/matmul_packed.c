@@ -29,7 +29,8 @@
 #define GROUP_BYTES (448 << 10) /* of packed rows that a piece goes through, which stay in the second-level cache */
 #define ROWS_BYTES  (4 << 20)   /* of packed rows at a time */
 #define AHEAD       12       /* rows of b that are asked for while one is packed */
-#define LEAST       4096     /* multiplications of a product that is worth packing where plain loops are the other way */
+#define LEAST       4096     /* multiplications of a product that is worth packing where plain loops are the other
+                                way */
 #define HIGHEST     16       /* rows of any tile, and one */
 #define LINE        16       /* elements of a cache line */
 #define PACKING     4        /* cost of an element, which may lie in another core's cache */

@@ -56,7 +56,8 @@ static int64_t chunk_start(const pass *p, int64_t c) { return p->n * c / p->chun
             int64_t *restrict count = p->count[c], i = chunk_start(p, c), stop = chunk_start(p, c + 1); \
             memset(count, 0, sizeof *p->count); \
             for (; i + 4 <= stop; i += 4) { \
-                K d0 = DIGIT(KEY, from[i]), d1 = DIGIT(KEY, from[i + 1]), d2 = DIGIT(KEY, from[i + 2]), d3 = DIGIT(KEY, from[i + 3]); \
+                K d0 = DIGIT(KEY, from[i]), d1 = DIGIT(KEY, from[i + 1]), d2 = DIGIT(KEY, from[i + 2]), \
+                  d3 = DIGIT(KEY, from[i + 3]); \
                 count[d0]++, count[d1]++, count[d2]++, count[d3]++; \
             } \
             for (; i < stop; i++) \
@@ -139,7 +140,10 @@ WORDS(u64, uint64_t, uint64_t, ITSELF)
 WORDS(packed, uint64_t, uint32_t, HIGH_HALF)
 WORDS(pair, tn__radix_pair, uint64_t, KEY_OF)
 
-#define FORM(name, W) {count_##name, deal_##name, split_##name, finish_##name, insert_##name, boundary_##name, sizeof(W)}
+#define FORM(name, W) \
+    { \
+        count_##name, deal_##name, split_##name, finish_##name, insert_##name, boundary_##name, sizeof(W) \
+    }
 static const word_functions forms[] = {[TN__RADIX_KEYS32] = FORM(u32, uint32_t),
                                        [TN__RADIX_KEYS64] = FORM(u64, uint64_t),
                                        [TN__RADIX_PACKED] = FORM(packed, uint64_t),

@@ -110,8 +110,8 @@ typedef void (*move_rows)(char *to, const int64_t to_step[2], const char *from, 
                           int64_t n);
 
 #define MOVE_ROWS(size, T) \
-    static void move_rows_##size(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], int64_t m, \
-                                 int64_t n) \
+    static void move_rows_##size(char *to, const int64_t to_step[2], const char *from, const int64_t from_step[2], \
+                                 int64_t m, int64_t n) \
     { \
         const int64_t to_next = to_step[1], from_next = from_step[1]; \
         for (int64_t i = 0; i < m; i++, to += to_step[0], from += from_step[0]) \

@@ -64,9 +64,11 @@ enum {
             const U wanted = key_##name(at); \
             const double place = (number_##name(at) - first) * rate; \
             int64_t below = place < 0 ? 0 : place < (double)(n - 1) ? (int64_t)place + 1 : n; /* n: of NaN, too */ \
-            for (U key; below < n && ((key = key_##name(sorted + below * step)) < wanted || (right && key == wanted));) \
+            for (U key; below < n && ((key = key_##name(sorted + below * step)) < wanted || \
+                                      (right && key == wanted));) \
                 below++; \
-            for (U key; below > 0 && ((key = key_##name(sorted + (below - 1) * step)) > wanted || (!right && key == wanted));) \
+            for (U key; below > 0 && ((key = key_##name(sorted + (below - 1) * step)) > wanted || \
+                                      (!right && key == wanted));) \
                 below--; \
             *(int64_t *)(row->to + i * row->to_step) = below; \
         } \

@@ -33,7 +33,11 @@ typedef struct tn__cuda_staging tn__cuda_staging;
 typedef struct tn__cuda_packed tn__cuda_packed;
 
 /* What waiting for the GPU means to whoever looks for hidden waits: TANSO_CUDA_SYNC. */
-typedef enum tn__cuda_waits { TN__CUDA_WAITS_ALLOWED, TN__CUDA_WAITS_REPORTED, TN__CUDA_WAITS_FORBIDDEN } tn__cuda_waits;
+typedef enum tn__cuda_waits {
+    TN__CUDA_WAITS_ALLOWED,
+    TN__CUDA_WAITS_REPORTED,
+    TN__CUDA_WAITS_FORBIDDEN
+} tn__cuda_waits;
 
 typedef struct tn__cuda_graph tn__cuda_graph;
 typedef struct tn__cuda_graph_cache tn__cuda_graph_cache;
@@ -87,7 +91,8 @@ typedef struct tn__cuda_device {
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     tn__cuda_held held;
     char last_label[TN__CUDA_LABEL]; /* of the work started most recently */
-    bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its own */
+    bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its
+                                  own */
     bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
     tn__cuda_waits waits;
     _Atomic unsigned long long wait_count; /* of waits for the GPU so far */
@@ -111,8 +116,8 @@ static inline tn__cuda_device *tn__cuda_of(const tn__device *device)
     return device->backend_data;
 }
 
-/* Makes the device's context this thread's, for work other than a graph's, and launches what is held back before it; fails if the
- * device has faulted. */
+/* Makes the device's context this thread's, for work other than a graph's, and launches what is held back before it;
+ * fails if the device has faulted. */
 tn_status tn__cuda_enter(tn__cuda_device *device, const char *what);
 /* The same without launching anything: for a program's run, and under the allocator's lock. */
 tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what);
@@ -126,14 +131,15 @@ void tn__cuda_note(tn__cuda_device *device, const char *label);
 tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label);
 /* Device `index` is open: in children by fork it will be lost. */
 void tn__cuda_watch_forks(tn__cuda_device *device, int index);
-/* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has cached goes back to the
- * driver first, then programs that nobody runs. */
+/* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has
+ * cached goes back to the driver first, then programs that nobody runs. */
 tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what);
 /* Waits for the streams, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here,
  * or asks first. */
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
-/* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is all. */
+/* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is
+ * all. */
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
@@ -199,7 +205,8 @@ tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture
 
 #define TN__CUDA_ORDERED 64 /* steps of a program that may run beside each other; longer ones run one after another */
 
-/* The launches of a run when they are not just put on the stream: made nodes of a graph, captured, or put in the place of nodes. */
+/* The launches of a run when they are not just put on the stream: made nodes of a graph, captured, or put in the place
+ * of nodes. */
 typedef struct tn__cuda_recording {
     CUgraphNode *node;         /* of each launch by tn__cuda_launch, in order */
     size_t count, capacity;
@@ -237,7 +244,8 @@ struct tn__cuda_step {
     bool may_fail;
     bool overwrites;           /* writes into a donated buffer, whose old contents are lost then */
     bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
-    bool waits;                /* a library's own way of waiting is in it: it is never part of a graph, and may allocate */
+    bool waits;                /* a library's own way of waiting is in it: it is never part of a graph, and may
+                                  allocate */
     bool multiplies;           /* by the library, which wants a workspace */
     bool shares; /* what all such steps of the device use: memory for packed operands, a library's handle */
     const char *failed;        /* what a failure means, NULL: an index out of range */
@@ -272,8 +280,8 @@ CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand
 
 /* ---- kernels of the backend's own ---- */
 
-/* A walk over strided operands of one shape, as its kernels take it: extents of 1 dropped, neighbouring axes merged where
- * every operand allows. Strides in elements. */
+/* A walk over strided operands of one shape, as its kernels take it: extents of 1 dropped, neighbouring axes merged
+ * where every operand allows. Strides in elements. */
 #define TN__CUDA_WALK_OPERANDS 3
 typedef struct tn__cuda_walk {
     long long size;
@@ -311,7 +319,8 @@ tn_status tn__cuda_start(const tn__cuda_run *run, CUfunction function, int64_t s
 tn_status tn__cuda_factors(const tn__cuda_step *step, const tn__cuda_run *run, const void *alpha, const void *beta,
                            size_t bytes, CUdeviceptr *factors);
 
-/* For each of TN__CUDA_ORDERED steps at most: the set of those before it that it waits for itself, not through others. */
+/* For each of TN__CUDA_ORDERED steps at most: the set of those before it that it waits for itself, not through
+ * others. */
 void tn__cuda_order(const tn__cuda_step *step, int count, uint64_t *waits);
 
 /* ---- graphs of programs (graph.c) ---- */

@@ -48,14 +48,14 @@ struct decompose_data {
 
 char *tn__cuda_text_decompose(tn_dtype dtype)
 {
-    return tn__format("#define PARTS %d\n%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text, tn__cuda_failure_text,
-                      (const char *)tn__embed_cuda_decompose);
+    return tn__format("#define PARTS %d\n%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text,
+                      tn__cuda_failure_text, (const char *)tn__embed_cuda_decompose);
 }
 
 #define check tn__cuda_solver_check
 
-/* The library may notice numbers that are not finite before the GPU tells: its states 3 and 6, of a wrong value and an execution that
- * failed. */
+/* The library may notice numbers that are not finite before the GPU tells: its states 3 and 6, of a wrong value and an
+ * execution that failed. */
 static tn_status check_values(const decompose_data *d, int result, const char *what)
 {
     if (result == 3 || result == 6)
@@ -94,7 +94,8 @@ static tn_status measure_qr(decompose_data *d, void *handle, void *params)
 {
     const tn__cusolver *library = d->library;
     int columns = (int)d->mode[0], own = 0;
-    tn_status status = check(library->cusolverDnXgeqrf_bufferSize(handle, params, d->m, d->n, d->type, NULL, d->m, d->type, NULL,
+    tn_status status = check(library->cusolverDnXgeqrf_bufferSize(handle, params, d->m, d->n, d->type, NULL, d->m,
+                                                                  d->type, NULL,
                                                                   d->type, &d->work, &d->host_bytes), "preparation");
     if (status == TN_OK && columns)
         status = check((d->complex ? library->cusolverDnZungqr_bufferSize : library->cusolverDnDorgqr_bufferSize)(
@@ -118,7 +119,8 @@ static tn_status compute_qr(const place *given)
     copy.out = a;
     tn_status status = lay_flat(&copy, p.a, d->m * d->n);
     if (status == TN_OK)
-        status = check(library->cusolverDnXgeqrf(p.handle, p.params, d->m, d->n, d->type, (void *)a, d->m, d->type, tau, d->type,
+        status = check(library->cusolverDnXgeqrf(p.handle, p.params, d->m, d->n, d->type, (void *)a, d->m, d->type, tau,
+                                                 d->type,
                                                  (void *)work, d->work, d->host_memory, d->host_bytes, info), "geqrf");
     if (status == TN_OK && d->mode[1]) {
         status = lay(&p, a, d->m, d->n, d->m, 0);
@@ -136,7 +138,8 @@ static tn_status compute_qr(const place *given)
     return status == TN_OK ? lay(&p, a, d->m, columns, d->m, 0) : status;
 }
 
-/* ---- singular values: mode[0] 0 without vectors, 1 reduced, 2 full. The library takes no matrix that is wider than high ---- */
+/* ---- singular values: mode[0] 0 without vectors, 1 reduced, 2 full. The library takes no matrix that is wider than
+ * high */
 
 static signed char job_of(const decompose_data *d) { return "NSA"[d->mode[0]]; }
 
@@ -147,8 +150,9 @@ static tn_status measure_svd(decompose_data *d, void *handle, void *params)
     d->area[SECOND] = job == 'N' ? 0 : (size_t)(d->n * d->n) * d->itemsize;
     d->area[VALUES] = (size_t)d->n * sizeof(double);
     return check(d->library->cusolverDnXgesvd_bufferSize(handle, params, job, job, d->m, d->n, d->type, NULL, d->m,
-                                                         TN__CUSOLVER_REAL, NULL, d->type, NULL, d->m, d->type, NULL, d->n, d->type,
-                                                         &d->work, &d->host_bytes), "preparation");
+                                                         TN__CUSOLVER_REAL, NULL, d->type, NULL, d->m, d->type, NULL,
+                                                         d->n, d->type, &d->work, &d->host_bytes),
+                 "preparation");
 }
 
 static tn_status compute_svd(const place *given)
@@ -158,9 +162,9 @@ static tn_status compute_svd(const place *given)
     signed char job = job_of(d);
     CUdeviceptr u = p.area[FIRST], vt = p.area[SECOND];
     int result = d->library->cusolverDnXgesvd(p.handle, p.params, job, job, d->m, d->n, d->type, (void *)p.a, d->m,
-                                              TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)u, d->m, d->type,
-                                              (void *)vt, d->n, d->type, (void *)p.area[WORK], d->work, d->host_memory,
-                                              d->host_bytes, (int *)p.area[INFO]);
+                                              TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)u, d->m,
+                                              d->type, (void *)vt, d->n, d->type, (void *)p.area[WORK], d->work,
+                                              d->host_memory, d->host_bytes, (int *)p.area[INFO]);
     tn_status status = check_values(d, result, "gesvd");
     if (status != TN_OK || job == 'N')
         return status == TN_OK ? lay_values(&p) : status;
@@ -179,7 +183,8 @@ static tn_status compute_svd(const place *given)
 static tn_status measure_eigh(decompose_data *d, void *handle, void *params)
 {
     d->area[VALUES] = (size_t)d->n * sizeof(double);
-    return check(d->library->cusolverDnXsyevd_bufferSize(handle, params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type, NULL, d->n,
+    return check(d->library->cusolverDnXsyevd_bufferSize(handle, params, d->mode[0] != 0, d->mode[1] != 0, d->n,
+                                                         d->type, NULL, d->n,
                                                          TN__CUSOLVER_REAL, NULL, d->type, &d->work, &d->host_bytes),
                  "preparation");
 }
@@ -188,9 +193,10 @@ static tn_status compute_eigh(const place *given)
 {
     place p = *given;
     const decompose_data *d = p.data;
-    int result = d->library->cusolverDnXsyevd(p.handle, p.params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type, (void *)p.a,
-                                              d->n, TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)p.area[WORK],
-                                              d->work, d->host_memory, d->host_bytes, (int *)p.area[INFO]);
+    int result =
+        d->library->cusolverDnXsyevd(p.handle, p.params, d->mode[0] != 0, d->mode[1] != 0, d->n, d->type, (void *)p.a,
+                                     d->n, TN__CUSOLVER_REAL, (void *)p.area[VALUES], d->type, (void *)p.area[WORK],
+                                     d->work, d->host_memory, d->host_bytes, (int *)p.area[INFO]);
     tn_status status = check_values(d, result, "syevd");
     if (status == TN_OK)
         status = lay_values(&p);
@@ -215,7 +221,8 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
         p.area[i] = at;
         at += d->area[i];
     }
-    tn_status status = tn__cuda_moving_start(&d->load, run, p.area[MATRICES], (CUdeviceptr)run->buffers[operand[1].buffer]);
+    tn_status status = tn__cuda_moving_start(&d->load, run, p.area[MATRICES],
+                                             (CUdeviceptr)run->buffers[operand[1].buffer]);
     if (status == TN_OK)
         status = check(d->library->cusolverDnSetStream(p.handle, run->stream), "choice of a stream");
     tn__cuda_failure failure = tn__cuda_failure_of(step, run);
@@ -231,7 +238,8 @@ static tn_status run_places(const tn__cuda_step *step, const tn__cuda_run *run, 
     if (step->overwrites && step->may_fail)
         guarded.failure.guard = failure.latch;
     if (status == TN_OK)
-        status = tn__cuda_moving_start(&d->store, &guarded, (CUdeviceptr)run->buffers[operand[0].buffer], p.area[PACKED]);
+        status = tn__cuda_moving_start(&d->store, &guarded, (CUdeviceptr)run->buffers[operand[0].buffer],
+                                       p.area[PACKED]);
     return status;
 }
 
@@ -275,13 +283,15 @@ static tn_status measure(decompose_data *d, tn__cuda_device *device)
     for (int i = 0; i < AREAS; i++)
         d->bytes += d->area[i] = (d->area[i] + 255) / 256 * 256;
     d->host_memory = status == TN_OK && d->host_bytes ? tn__alloc(d->host_bytes) : NULL;
-    return status == TN_OK && d->host_bytes && d->host_memory == NULL ? tn__fail_memory("linalg", d->host_bytes) : status;
+    bool lacking = status == TN_OK && d->host_bytes && d->host_memory == NULL;
+    return lacking ? tn__fail_memory("linalg", d->host_bytes) : status;
 }
 
 static tn_status make_moves(decompose_data *d, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
-    tn__operand a = d->turned ? tn__cuda_dense(&operand[1]) : tn__cuda_by_columns(&operand[1]), packed = tn__cuda_dense(&operand[0]);
+    tn__operand a = d->turned ? tn__cuda_dense(&operand[1]) : tn__cuda_by_columns(&operand[1]),
+                packed = tn__cuda_dense(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
     tn_status status = tn__cuda_moving_make(&d->load, &reading, device, &a, &operand[1]);

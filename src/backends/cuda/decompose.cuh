@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What surrounds cuSOLVER's decompositions: its results, which lie in Fortran's order, packed one behind the other in C order. In
- * front of it: PARTS, 1 for float64 and 2 for complex128; i64, EACH, tn_failure and tn_fail.
+ * What surrounds cuSOLVER's decompositions: its results, which lie in Fortran's order, packed one behind the other in C
+ * order. In front of it: PARTS, 1 for float64 and 2 for complex128; i64, EACH, tn_failure and tn_fail.
  */
 struct number {
     double part[PARTS];

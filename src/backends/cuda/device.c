@@ -21,8 +21,8 @@ static bool ruinous(CUresult result)
         CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
         CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
         CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
-        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process of a
-         * shared GPU, another device */
+        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process
+         * of a shared GPU, another device */
         (CUresult)220, (CUresult)226, (CUresult)721, (CUresult)810, (CUresult)911};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == result)
@@ -47,7 +47,8 @@ tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *w
                  device->name, name, text, device->last_label,
                  device->blocking ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
     else if (!device->faulted)
-        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s), before any work", device->name, name, text);
+        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s), before any work", device->name, name,
+                 text);
     device->faulted = true;
     pthread_mutex_unlock(&device->fault_lock);
     return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
@@ -138,7 +139,8 @@ tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size
     do
         result = device->driver->cuMemAlloc(memory, bytes);
     while (result == CUDA_ERROR_OUT_OF_MEMORY && tn__device_relieve(device->owner));
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? tn__device_exhausted(device->owner, bytes) : tn__cuda_check(device, result, what);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? tn__device_exhausted(device->owner, bytes)
+                                              : tn__cuda_check(device, result, what);
 }
 
 void tn__cuda_release(tn__device *device, void *memory, size_t bytes)

@@ -141,8 +141,8 @@ bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
     int found = 0, minor = 0;
     void *handle = tn__cuda_open_versioned("libnvrtc.so", major, OLDEST_DRIVER / 1000);
     if (handle == NULL && tn__cuda_open_versioned("libnvrtc.so", major + 1, major + 1))
-        return absent("the driver is too old: it serves CUDA %d, and the toolkit here (libnvrtc.so.%d) needs %d.0", major,
-                      major + 1, major + 1);
+        return absent("the driver is too old: it serves CUDA %d, and the toolkit here (libnvrtc.so.%d) needs %d.0",
+                      major, major + 1, major + 1);
     if (handle == NULL)
         return absent("libnvrtc.so.%d not found: install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is", major);
     const char *lacks = tn__cuda_find_functions(handle, compiler_entries, COUNT(compiler_entries), to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of CUDA's libraries that the backend calls, in tables filled by dlopen, so that the plug-in loads where there
- * is no CUDA and says what is missing. Types come from CUDA's headers. Tests put tables of their own in place.
+ * The functions of CUDA's libraries that the backend calls, in tables filled by dlopen, so that the plug-in loads where
+ * there is no CUDA and says what is missing. Types come from CUDA's headers. Tests put tables of their own in place.
  */
 #ifndef TN_BACKENDS_CUDA_DRIVER_H
 #define TN_BACKENDS_CUDA_DRIVER_H
@@ -57,7 +57,8 @@ typedef struct tn__cuda_libraries {
     tn__cuda_compiler compiler;
     tn__cuda_blas blas;
     bool has_graphs;            /* else every step is a launch of its own */
-    bool has_others;            /* more libraries may be looked for (tn__cuda_open_versioned): not beside a test's own driver */
+    bool has_others;            /* more libraries may be looked for (tn__cuda_open_versioned): not beside a test's own
+                                   driver */
     bool has_blas;              /* else products are the backend's own kernel's */
     int driver_version;         /* the newest CUDA that the driver serves: 13000 is 13.0 */
     int compiler_version;

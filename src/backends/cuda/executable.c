@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded programs: their kernels, and running them. The first run starts step after step, as what libraries load when first
- * used cannot be captured; the next ones are graphs (graph.c). No run waits for the GPU.
+ * Loaded programs: their kernels, and running them. The first run starts step after step, as what libraries load when
+ * first used cannot be captured; the next ones are graphs (graph.c). No run waits for the GPU.
  */
 #include <string.h>
 
@@ -201,7 +201,8 @@ void tn__cuda_unload(tn__executable *executable)
     const tn__cuda_driver *driver = device->driver;
     /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
     pthread_mutex_lock(&device->lock);
-    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS && tn__cuda_flush(device) == TN_OK) {
+    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
+        tn__cuda_flush(device) == TN_OK) {
         tn__cuda_may_wait_if_busy(device, "a program that has run is let go");
         if (tn__cuda_finish(device) == CUDA_SUCCESS)
             tn__cuda_settle(device);

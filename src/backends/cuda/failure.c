@@ -29,7 +29,8 @@ tn_status tn__cuda_failures_open(tn__cuda_device *device)
     void *report = NULL;
     tn_status status = tn__cuda_check(device, driver->cuMemAlloc(&device->latch, sizeof(uint64_t)), "open");
     if (status == TN_OK)
-        status = tn__cuda_check(device, driver->cuMemAllocHost(&report, TN__CUDA_REPORT_WORDS * sizeof(int64_t)), "open");
+        status = tn__cuda_check(device, driver->cuMemAllocHost(&report, TN__CUDA_REPORT_WORDS * sizeof(int64_t)),
+                                "open");
     if (status == TN_OK) {
         memset(report, 0, TN__CUDA_REPORT_WORDS * sizeof(int64_t));
         device->report = report;
@@ -76,7 +77,8 @@ void tn__cuda_settle(tn__cuda_device *device)
     tn__use_end(device->owner, &device->latched, true);
 }
 
-/* The failing run and those after it are done with before anything is told: what they did must not mix with what comes. */
+/* The failing run and those after it are done with before anything is told: what they did must not mix with what
+ * comes. */
 tn_status tn__cuda_look(tn__cuda_device *device)
 {
     if (!reported(device) && !__atomic_load_n(&device->failure, __ATOMIC_RELAXED))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row to the next;
- * others are gathered first, and so are those of transforms to real numbers, which overwrite them; what cannot be of a real signal's
- * transform, imaginary parts of numbers that are their own conjugates, is made 0 there. What must survive a failure of the run is
- * written by a copy that looks for one.
+ * Fourier transforms of the last axis by cuFFT. It takes an operand where it lies if one distance leads from each row
+ * to the next; others are gathered first, and so are those of transforms to real numbers, which overwrite them; what
+ * cannot be of a real signal's transform, imaginary parts of numbers that are their own conjugates, is made 0 there.
+ * What must survive a failure of the run is written by a copy that looks for one.
  */
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
@@ -128,7 +128,8 @@ static tn_status place_side(tn__cuda_step *step, tn__cuda_device *device, fft_da
     return tn__cuda_moving_make(&at->copy, step, device, i ? &own : operand, i ? operand : &own);
 }
 
-static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__operand *operand, long long n, long long rows)
+static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__operand *operand, long long n,
+                           long long rows)
 {
     const tn__cufft *library = data->library;
     const side *out = &data->side[0], *in = &data->side[1];
@@ -139,8 +140,8 @@ static tn_status make_plan(fft_data *data, tn__cuda_device *device, const tn__op
         status = check(library->cufftSetAutoAllocation(data->plan, 0), "preparation");
     long long extent[1] = {n};
     if (status == TN_OK)
-        status = check(library->cufftMakePlanMany64(data->plan, 1, extent, extent, in->step, in->distance, extent, out->step,
-                                                    out->distance, data->type, rows, &own), "plan");
+        status = check(library->cufftMakePlanMany64(data->plan, 1, extent, extent, in->step, in->distance, extent,
+                                                    out->step, out->distance, data->type, rows, &own), "plan");
     if (status != TN_OK)
         return status;
     for (int i = 0; i < 2; i++) {
@@ -193,7 +194,8 @@ tn_status tn__cuda_prepare_fft(tn__cuda_step *step, tn__cuda_device *device)
         return tn__fail(TN_ERR_INTERNAL, "fft", "a step of %d operands that cuFFT cannot do", s->operand_count);
     data->rows = rows;
     data->last = n % 2 ? 0 : n / 2;
-    tn_status status = s->op == TN__CUDA_OP_IRFFT ? tn__cuda_own_kernel(step, device, tn__cuda_text_fft(wide), "ends") : TN_OK;
+    tn_status status = s->op == TN__CUDA_OP_IRFFT ? tn__cuda_own_kernel(step, device, tn__cuda_text_fft(wide), "ends")
+                                                  : TN_OK;
     for (int i = 0; i < 2 && status == TN_OK; i++)
         status = place_side(step, device, data, i);
     return status == TN_OK ? make_plan(data, device, s->operand, n, rows) : status;

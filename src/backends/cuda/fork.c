@@ -14,10 +14,11 @@ static void lose_all(void)
         tn__cuda_device *device = opened[i];
         if (device == NULL || device->faulted)
             continue;
-        snprintf(device->fault, sizeof device->fault,
-                 "%s is the parent's: CUDA serves no child by fork of a process that has used it; fork before the first use "
-                 "of a GPU, or use the CPU in the child",
-                 device->name);
+        snprintf(
+            device->fault, sizeof device->fault,
+            "%s is the parent's: CUDA serves no child by fork of a process that has used it; fork before the first use "
+            "of a GPU, or use the CPU in the child",
+            device->name);
         device->faulted = true;
     }
 }

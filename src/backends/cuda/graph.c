@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch. Kernels become
- * nodes that wait for those whose memory they touch, so that others may run beside them; where the chip can, they are started
- * while those still run, and wait themselves. Where a step does something else, all that the steps start is captured on a stream
- * of its own instead.
+ * Programs as CUDA graphs, made with the addresses of one run; a later run with the same addresses is one launch.
+ * Kernels become nodes that wait for those whose memory they touch, so that others may run beside them; where the chip
+ * can, they are started while those still run, and wait themselves. Where a step does something else, all that the
+ * steps start is captured on a stream of its own instead.
  *
- * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the kernels that use
- * them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the device before each launch would
- * cost the GPU two microseconds.
+ * Scalars lie by value in the parameters of kernels: those that have changed since are put into the nodes of the
+ * kernels that use them, which costs the host one to two microseconds each and the GPU nothing, where a copy to the
+ * device before each launch would cost the GPU two microseconds.
  *
- * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one that
- * was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not possible. One that
- * has been patched and then is right many times is made again, so that it can be a part of a series (series.c).
+ * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one
+ * that was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not
+ * possible. One that has been patched and then is right many times is made again, so that it can be a part of a series
+ * (series.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,8 +63,9 @@ static bool open_recorder(tn__cuda_device *device)
            device->driver->cuStreamCreate(&device->recorder, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
-/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. first: by step, its first node; waits: what
- * each waits for, NULL if that does not matter, either; what waits for no step does for the nodes behind which all are put. */
+/* Starts the steps of a recorded run, whose stream does not matter where nodes are made. first: by step, its first
+ * node; waits: what each waits for, NULL if that does not matter, either; what waits for no step does for the nodes
+ * behind which all are put. */
 static bool record(size_t *first, const tn__cuda_step *step, int count, const tn__cuda_run *run, uint64_t *waits,
                    const tn__cuda_end *behind)
 {
@@ -75,7 +77,8 @@ static bool record(size_t *first, const tn__cuda_step *step, int count, const tn
         first[i] = recording->count;
         recording->waits = 0;
         recording->early = run->device->architecture >= 90 && step[i].step->kind == TN__STEP_KERNEL;
-        for (int k = i - 1; k >= 0 && waits; k--) { /* for the last node of a step; for what it waits for if it has none */
+        /* for the last node of a step; for what it waits for if it has none */
+        for (int k = i - 1; k >= 0 && waits; k--) {
             bool empty = first[k + 1] == first[k];
             if (waits[i] >> k & 1 && empty)
                 waits[i] |= waits[k];
@@ -164,7 +167,8 @@ static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cud
     bool clean = tn_ok();
     tn__cuda_graph *graph = graph_new(program, count);
     bool done = graph && graph->first && graph->scalars &&
-                (only_kernels(step, count) ? assemble : capture)(graph, step, count, run) && instantiate(graph, run->device);
+                (only_kernels(step, count) ? assemble : capture)(graph, step, count, run) &&
+                    instantiate(graph, run->device);
     if (!done) {
         graph_free(graph, run->device);
         if (clean)
@@ -191,8 +195,8 @@ static bool is_overwritten(const tn__program *program, int buffer)
     return false;
 }
 
-/* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run overwrites; that
- * must not be what the last step writes. */
+/* May a run be started when all of the run before it is done but its last step? Its first one then reads what no run
+ * overwrites; that must not be what the last step writes. */
 static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, const uint64_t *waits)
 {
     const tn__step *first = graph->step[0].step, *last = graph->step[graph->step_count - 1].step;
@@ -201,12 +205,14 @@ static bool overlap(const tn__cuda_graph *before, const tn__cuda_graph *graph, c
         overlap = overlap && waits[i] >> (i - 1) & 1;
     for (int i = first->output_count; i < first->operand_count && overlap; i++)
         for (int k = 0; k < last->output_count; k++)
-            overlap = overlap && (graph->buffers[first->operand[i].buffer] != before->buffers[last->operand[k].buffer] ||
-                                  is_overwritten(graph->step->program, first->operand[i].buffer));
+            overlap =
+                overlap && (graph->buffers[first->operand[i].buffer] != before->buffers[last->operand[k].buffer] ||
+                            is_overwritten(graph->step->program, first->operand[i].buffer));
     return overlap;
 }
 
-bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph, const tn__cuda_graph *before)
+bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph,
+                           const tn__cuda_graph *before)
 {
     int count = graph->step_count;
     tn__cuda_run run = graph->run;
@@ -306,7 +312,8 @@ static int find(const tn__cuda_graph_cache *cache, const tn__cuda_run *run, int 
     return place;
 }
 
-tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run, bool *done)
+tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run,
+                             bool *done)
 {
     bool bound;
     tn_status status = TN_OK;

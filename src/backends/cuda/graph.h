@@ -23,19 +23,23 @@ struct tn__cuda_graph {
     void *buffers[];
 };
 
-/* The last nodes of a graph that is being made: what comes behind waits for them, or is started early (see program.h). */
+/* The last nodes of a graph that is being made: what comes behind waits for them, or is started early (see
+ * program.h). */
 typedef struct tn__cuda_end {
     CUgraphNode node[TN__CUDA_ORDERED];
     size_t count;
     bool early;
 } tn__cuda_end;
 
-/* Adds the kernels of `graph` to recording->made, where those of `before` are last, a graph of the same program (NULL: it is empty). */
-bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph, const tn__cuda_graph *before);
+/* Adds the kernels of `graph` to recording->made, where those of `before` are last, a graph of the same program (NULL:
+ * it is empty). */
+bool tn__cuda_graph_append(tn__cuda_recording *recording, tn__cuda_end *end, const tn__cuda_graph *graph,
+                           const tn__cuda_graph *before);
 
-/* Launches a graph of the cache, or holds it back for a moment, to be launched together with those that follow it. The device's
- * lock is held. */
-tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const char *label);
+/* Launches a graph of the cache, or holds it back for a moment, to be launched together with those that follow it. The
+ * device's lock is held. */
+tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph,
+                              const char *label);
 /* Launches it at once, on the stream of a run that goes beside the device's own. */
 tn_status tn__cuda_graph_launch_beside(const tn__cuda_run *run, const tn__cuda_graph *graph, const char *label);
 /* A graph that is about to change or to go: launches what is held back, and forgets the series that it is a part of. */

@@ -31,14 +31,16 @@ static tn_status start_histogram(const tn__cuda_step *step, const tn__cuda_run *
     int64_t blocks = (work.n + THREADS * OF_A_THREAD - 1) / (THREADS * OF_A_THREAD);
     if (status != TN_OK || blocks == 0 || work.bins == 0)
         return status;
-    return tn__cuda_launch(run, step->function, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, THREADS, 0, params, "histogram");
+    return tn__cuda_launch(run, step->function, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, THREADS, 0, params,
+                           "histogram");
 }
 
 tn_status tn__cuda_prepare_histogram(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
     if (step->step->operand_count != 3 || operand[0].ndim != 1 || operand[2].ndim != 1)
-        return tn__fail(TN_ERR_INTERNAL, "histogram", "a step of %d operands and %d axes", step->step->operand_count, operand[0].ndim);
+        return tn__fail(TN_ERR_INTERNAL, "histogram", "a step of %d operands and %d axes", step->step->operand_count,
+                        operand[0].ndim);
     histogram_data *data = tn__calloc(1, sizeof *data);
     if (data == NULL)
         return tn__fail_memory("histogram", sizeof *data);

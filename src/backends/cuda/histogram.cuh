@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting between ascending edges. An element's bin is guessed as if the edges were equally far from one another, and searched
- * for where the guess and its neighbours are wrong. Elements and edges are compared by their keys, as in sorting.
+ * Counting between ascending edges. An element's bin is guessed as if the edges were equally far from one another, and
+ * searched for where the guess and its neighbours are wrong. Elements and edges are compared by their keys, as in
+ * sorting.
  *
  *     histogram         edges and a block's own counters lie in shared memory; its counts are added at the end
  *     histogram_many    more bins than have room there
  *
- * In front of it: what rows.cuh needs, i64, and LOAD for elements of 16 bits that are floats. Counts are whole numbers, so that the
- * order in which they are added makes no difference.
+ * In front of it: what rows.cuh needs, i64, and LOAD for elements of 16 bits that are floats. Counts are whole numbers,
+ * so that the order in which they are added makes no difference.
  */
 #define FEW 2048
 #define FOUR 4

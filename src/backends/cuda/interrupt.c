@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's handlers of SIGINT and SIGTERM, kept while NVRTC compiles a process's first text. For some ten milliseconds of that
- * NVRTC puts its own in their place, which end the program with status 4, or by a fault in another thread than the compiling one;
- * and it puts the program's back without their flags. It says so nowhere and has no switch for it. So the compiling thread holds
- * signals back, and for those that other threads of the program let through (OpenBLAS has some), one more thread waits for the
- * exchange and undoes it.
+ * The program's handlers of SIGINT and SIGTERM, kept while NVRTC compiles a process's first text. For some ten
+ * milliseconds of that NVRTC puts its own in their place, which end the program with status 4, or by a fault in another
+ * thread than the compiling one; and it puts the program's back without their flags. It says so nowhere and has no
+ * switch for it. So the compiling thread holds signals back, and for those that other threads of the program let
+ * through (OpenBLAS has some), one more thread waits for the exchange and undoes it.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -42,7 +42,8 @@ static void *keep(void *context)
     return NULL;
 }
 
-nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count, const char *const *options)
+nvrtcResult tn__cuda_compile_program(const tn__cuda_compiler *compiler, nvrtcProgram program, int count,
+                                     const char *const *options)
 {
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&begun))

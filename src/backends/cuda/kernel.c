@@ -8,7 +8,8 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs memory half done */
+#define FEW 512 /* words of parameters that fit on the stack: all that a kernel takes by value, so that no run needs
+                   memory half done */
 #define OWN_SHARED   (8 << 10)               /* of a kernel's text, at most: see compile/cuda_helpers.cuh */
 #define USUAL_SHARED ((48 << 10) - OWN_SHARED) /* that need not be asked for */
 #define REGISTERS    (64 << 10)              /* of a multiprocessor */
@@ -23,7 +24,8 @@
 
 CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand)
 {
-    return (CUdeviceptr)run->buffers[operand->buffer] + (CUdeviceptr)(operand->offset * tn__dtypes[operand->dtype].size);
+    return (CUdeviceptr)run->buffers[operand->buffer] +
+           (CUdeviceptr)(operand->offset * tn__dtypes[operand->dtype].size);
 }
 
 /* ---- launching ---- */
@@ -143,7 +145,8 @@ static tn_status start_kernel(const tn__cuda_step *step, const tn__cuda_run *run
     return status;
 }
 
-/* Where registers would let a multiprocessor take more than s->spread blocks, these ask for so much shared memory that it cannot. */
+/* Where registers would let a multiprocessor take more than s->spread blocks, these ask for so much shared memory that
+ * it cannot. */
 static tn_status spread(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
@@ -162,7 +165,8 @@ static tn_status share_alike(const tn__cuda_step *step, tn__cuda_device *device)
         any = any || step->program->step[i].spread;
     return !any ? TN_OK
                 : tn__cuda_check(device,
-                                 device->driver->cuFuncSetAttribute(step->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                 device->driver->cuFuncSetAttribute(step->function,
+                                                                    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                                                                     CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
                                  step->step->kernel);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts of the backend's own kernels. Each is made for one storage dtype by a few definitions before a common text: S as
- * stored, W as computed in, LOAD and STORE between them.
+ * Texts of the backend's own kernels. Each is made for one storage dtype by a few definitions before a common text: S
+ * as stored, W as computed in, LOAD and STORE between them.
  */
 #include <stdio.h>
 
@@ -19,7 +19,8 @@ const char *const tn__cuda_failure_text = (const char *)tn__embed_cuda_failure;
 
 #define HALF "typedef unsigned short S;\ntypedef float W;\n" ARITHMETIC
 #define FLOAT16_CONVERSIONS \
-    "__device__ inline float LOAD(unsigned short x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n" \
+    "__device__ inline float LOAD(unsigned short x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); " \
+    "return y; }\n" \
     "__device__ inline unsigned short STORE(float x)\n" \
     "{\n" \
     "    unsigned short y;\n" \
@@ -42,9 +43,9 @@ const char *tn__cuda_conversions(tn_dtype dtype)
 
 /* Two parts; matmul.cuh, which alone multiplies, is not for them. */
 #define PARTS(R, bytes) \
-    "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R " y = 0) : re(x), im(y) {} };\n" \
-    "typedef S W;\n" PLAIN \
-    "__device__ inline S PLUS(S a, S b) { return S(a.re + b.re, a.im + b.im); }\n"
+    "struct __align__(" bytes ") S { " R " re, im; S() = default; __device__ S(" R " x, " R \
+    " y = 0) : re(x), im(y) {} };\n" \
+    "typedef S W;\n" PLAIN "__device__ inline S PLUS(S a, S b) { return S(a.re + b.re, a.im + b.im); }\n"
 
 static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_BOOL] = WHOLE("unsigned char") "#define PLUS(a, b) ((a) | (b))\n#define TIMES(a, b) ((a) & (b))\n",

@@ -33,7 +33,8 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
 {
     launched *fresh = tn__calloc(1, sizeof *fresh);
     char *text = fresh ? tn__format("#line 1 \"%s\"\n%s\n", l->name, l->source) : NULL;
-    tn_status status = text ? tn__cuda_module_load(device, text, &fresh->module) : tn__fail_memory(l->name, sizeof *fresh);
+    tn_status status = text ? tn__cuda_module_load(device, text, &fresh->module)
+                            : tn__fail_memory(l->name, sizeof *fresh);
     tn__free(text);
     if (status == TN_OK)
         status = tn__cuda_module_function(device, fresh->module, l->name, &fresh->function);
@@ -55,7 +56,8 @@ static tn_status allow_shared(tn__cuda_device *device, const tn__launch *l, laun
 {
     if (l->shared <= USUAL_SHARED || (int)l->shared <= entry->shared)
         return TN_OK;
-    CUresult result = device->driver->cuFuncSetAttribute(entry->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    CUresult result = device->driver->cuFuncSetAttribute(entry->function,
+                                                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                          (int)l->shared);
     if (result == CUDA_SUCCESS)
         entry->shared = (int)l->shared;

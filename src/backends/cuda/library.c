@@ -3,7 +3,8 @@
 #include "backends/cuda/library.h"
 #include "core/memory.h"
 
-tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device, const tn__operand *to,
+tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device,
+                               const tn__operand *to,
                              const tn__operand *from)
 {
     tn__step *step = &copy->step;

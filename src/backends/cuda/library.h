@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations of libraries on a GPU: cuFFT's and cuSOLVER's functions, found by dlopen when an operation is first asked for, so that
- * neither the build nor the plug-in needs them; where one is absent the operation is computed on the CPU. Their types and numbers
- * are declared here as NVIDIA's manuals of version 13.0 have them.
+ * Operations of libraries on a GPU: cuFFT's and cuSOLVER's functions, found by dlopen when an operation is first asked
+ * for, so that neither the build nor the plug-in needs them; where one is absent the operation is computed on the CPU.
+ * Their types and numbers are declared here as NVIDIA's manuals of version 13.0 have them.
  */
 #ifndef TN_BACKENDS_CUDA_LIBRARY_H
 #define TN_BACKENDS_CUDA_LIBRARY_H
@@ -18,9 +18,9 @@ typedef struct tn__cufft {
     int (*cufftCreate)(int *plan);
     int (*cufftDestroy)(int plan);
     int (*cufftSetAutoAllocation)(int plan, int allocates);
-    int (*cufftMakePlanMany64)(int plan, int rank, long long *n, long long *in_extent, long long in_stride, long long in_distance,
-                               long long *out_extent, long long out_stride, long long out_distance, int type, long long batch,
-                               size_t *bytes);
+    int (*cufftMakePlanMany64)(int plan, int rank, long long *n, long long *in_extent, long long in_stride,
+                               long long in_distance, long long *out_extent, long long out_stride,
+                               long long out_distance, int type, long long batch, size_t *bytes);
     int (*cufftSetWorkArea)(int plan, void *memory);
     int (*cufftSetStream)(int plan, CUstream stream);
     int (*cufftExecC2C)(int plan, void *from, void *to, int direction);
@@ -46,40 +46,56 @@ typedef struct tn__cusolver {
     int (*cusolverDnCreate)(void **handle);
     int (*cusolverDnSetStream)(void *handle, CUstream stream);
     int (*cusolverDnCreateParams)(void **params);
-    int (*cusolverDnXpotrf_bufferSize)(void *handle, void *params, int upper, int64_t n, int type, const void *a, int64_t lda,
-                                       int compute, size_t *device_bytes, size_t *host_bytes);
-    int (*cusolverDnXpotrf)(void *handle, void *params, int upper, int64_t n, int type, void *a, int64_t lda, int compute,
+    int (*cusolverDnXpotrf_bufferSize)(void *handle, void *params, int upper, int64_t n, int type, const void *a,
+                                       int64_t lda, int compute, size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXpotrf)(void *handle, void *params, int upper, int64_t n, int type, void *a, int64_t lda,
+                            int compute,
                             void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes, int *info);
-    int (*cusolverDnXgetrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a, int64_t lda,
-                                       int compute, size_t *device_bytes, size_t *host_bytes);
-    int (*cusolverDnXgetrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda, int64_t *pivot,
-                            int compute, void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes, int *info);
-    int (*cusolverDnXgetrs)(void *handle, void *params, int transposed, int64_t n, int64_t sides, int type, const void *a,
+    int (*cusolverDnXgetrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a,
+                                       int64_t lda, int compute, size_t *device_bytes, size_t *host_bytes);
+    int (*cusolverDnXgetrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda,
+                            int64_t *pivot,
+                            int compute, void *device_memory, size_t device_bytes, void *host_memory, size_t host_bytes,
+                                int *info);
+    int (*cusolverDnXgetrs)(void *handle, void *params, int transposed, int64_t n, int64_t sides, int type,
+                            const void *a,
                             int64_t lda, const int64_t *pivot, int type_b, void *b, int64_t ldb, int *info);
-    int (*cusolverDnXgeqrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a, int64_t lda,
-                                       int type_tau, const void *tau, int compute, size_t *device_bytes, size_t *host_bytes);
-    int (*cusolverDnXgeqrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda, int type_tau,
+    int (*cusolverDnXgeqrf_bufferSize)(void *handle, void *params, int64_t m, int64_t n, int type, const void *a,
+                                       int64_t lda,
+                                       int type_tau, const void *tau, int compute, size_t *device_bytes,
+                                           size_t *host_bytes);
+    int (*cusolverDnXgeqrf)(void *handle, void *params, int64_t m, int64_t n, int type, void *a, int64_t lda,
+                            int type_tau,
                             void *tau, int compute, void *device_memory, size_t device_bytes, void *host_memory,
                             size_t host_bytes, int *info);
-    int (*cusolverDnDorgqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau, int *elements);
-    int (*cusolverDnDorgqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory, int elements,
-                            int *info);
-    int (*cusolverDnZungqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau, int *elements);
-    int (*cusolverDnZungqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory, int elements,
-                            int *info);
-    int (*cusolverDnXgesvd_bufferSize)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m, int64_t n,
+    int (*cusolverDnDorgqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau,
+                                       int *elements);
+    int (*cusolverDnDorgqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory,
+                            int elements, int *info);
+    int (*cusolverDnZungqr_bufferSize)(void *handle, int m, int n, int k, const void *a, int lda, const void *tau,
+                                       int *elements);
+    int (*cusolverDnZungqr)(void *handle, int m, int n, int k, void *a, int lda, const void *tau, void *memory,
+                            int elements, int *info);
+    int (*cusolverDnXgesvd_bufferSize)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m,
+                                       int64_t n,
                                        int type, const void *a, int64_t lda, int type_s, const void *s, int type_u,
-                                       const void *u, int64_t ldu, int type_vt, const void *vt, int64_t ldvt, int compute,
+                                       const void *u, int64_t ldu, int type_vt, const void *vt, int64_t ldvt,
+                                                  int compute,
                                        size_t *device_bytes, size_t *host_bytes);
-    int (*cusolverDnXgesvd)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m, int64_t n, int type,
-                            void *a, int64_t lda, int type_s, void *s, int type_u, void *u, int64_t ldu, int type_vt, void *vt,
+    int (*cusolverDnXgesvd)(void *handle, void *params, signed char job_u, signed char job_vt, int64_t m, int64_t n,
+                            int type,
+                            void *a, int64_t lda, int type_s, void *s, int type_u, void *u, int64_t ldu, int type_vt,
+                                 void *vt,
                             int64_t ldvt, int compute, void *device_memory, size_t device_bytes, void *host_memory,
                             size_t host_bytes, int *info);
-    int (*cusolverDnXsyevd_bufferSize)(void *handle, void *params, int vectors, int upper, int64_t n, int type, const void *a,
+    int (*cusolverDnXsyevd_bufferSize)(void *handle, void *params, int vectors, int upper, int64_t n, int type,
+                                       const void *a,
                                        int64_t lda, int type_w, const void *w, int compute, size_t *device_bytes,
                                        size_t *host_bytes);
-    int (*cusolverDnXsyevd)(void *handle, void *params, int vectors, int upper, int64_t n, int type, void *a, int64_t lda,
-                            int type_w, void *w, int compute, void *device_memory, size_t device_bytes, void *host_memory,
+    int (*cusolverDnXsyevd)(void *handle, void *params, int vectors, int upper, int64_t n, int type, void *a,
+                            int64_t lda,
+                            int type_w, void *w, int compute, void *device_memory, size_t device_bytes,
+                                void *host_memory,
                             size_t host_bytes, int *info);
 } tn__cusolver;
 
@@ -105,7 +121,8 @@ typedef struct tn__cuda_moving {
 } tn__cuda_moving;
 
 /* Their buffers do not matter, as addresses are given when it starts. */
-tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device, const tn__operand *to,
+tn_status tn__cuda_moving_make(tn__cuda_moving *copy, tn__cuda_step *parent, tn__cuda_device *device,
+                               const tn__operand *to,
                              const tn__operand *from);
 /* `to` and `from`: of the buffers that the operands' offsets count from. */
 tn_status tn__cuda_moving_start(const tn__cuda_moving *copy, const tn__cuda_run *run, CUdeviceptr to, CUdeviceptr from);

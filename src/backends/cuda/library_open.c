@@ -10,7 +10,8 @@
 
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
-/* Fills in the functions of a table; false if the library is not there, or one of them. Libraries' numbers are one below CUDA's. */
+/* Fills in the functions of a table; false if the library is not there, or one of them. Libraries' numbers are one
+ * below CUDA's. */
 static bool open_table(const char *stem, const tn__cuda_entry *entries, int count, void *table)
 {
     int newest = tn__cuda_open(NULL)->driver_version / 1000 - 1;
@@ -25,9 +26,9 @@ static bool open_table(const char *stem, const tn__cuda_entry *entries, int coun
 
 #define FFT(name) {#name, offsetof(tn__cufft, name)}
 static const tn__cuda_entry fft_entries[] = {
-    FFT(cufftCreate),      FFT(cufftDestroy), FFT(cufftSetAutoAllocation), FFT(cufftMakePlanMany64), FFT(cufftSetWorkArea),
-    FFT(cufftSetStream),   FFT(cufftExecC2C), FFT(cufftExecZ2Z),           FFT(cufftExecR2C),        FFT(cufftExecD2Z),
-    FFT(cufftExecC2R),     FFT(cufftExecZ2D)};
+    FFT(cufftCreate),      FFT(cufftDestroy),   FFT(cufftSetAutoAllocation), FFT(cufftMakePlanMany64),
+    FFT(cufftSetWorkArea), FFT(cufftSetStream), FFT(cufftExecC2C),           FFT(cufftExecZ2Z),
+    FFT(cufftExecR2C),     FFT(cufftExecD2Z),   FFT(cufftExecC2R),           FFT(cufftExecZ2D)};
 static tn__cufft fft;
 static bool fft_there;
 
@@ -80,5 +81,6 @@ tn_status tn__cuda_solver_open(tn__cuda_device *device, const tn__cusolver *libr
     if (device->solver)
         return TN_OK;
     tn_status status = tn__cuda_solver_check(library->cusolverDnCreate(&device->solver), "start");
-    return status == TN_OK ? tn__cuda_solver_check(library->cusolverDnCreateParams(&device->solver_params), "start") : status;
+    return status == TN_OK ? tn__cuda_solver_check(library->cusolverDnCreateParams(&device->solver_params), "start")
+                           : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products with one thread an element: for dtypes and layouts that no library takes. Terms are added in order, each
- * rounded. */
+/* Matrix products with one thread an element: for dtypes and layouts that no library takes. Terms are added in order,
+ * each rounded. */
 extern "C" __global__ void matmul(const __grid_constant__ walk w, S *out, const S *a, const S *b,
     i64 m, i64 n, i64 k, i64 out_row, i64 out_column, i64 a_row, i64 a_column, i64 b_row, i64 b_column,
     W alpha, int beta, const unsigned long long *guard)

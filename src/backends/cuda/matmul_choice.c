@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Choosing an algorithm of cuBLASLt by timing. The library proposes algorithms in the order it thinks best, which is now and
- * then wrong by a factor. Each is timed on scratch memory when a program is loaded, and the fastest is remembered in the
- * folder of compiled kernels, so that the next process takes the same one and its sums have the same order.
+ * Choosing an algorithm of cuBLASLt by timing. The library proposes algorithms in the order it thinks best, which is
+ * now and then wrong by a factor. Each is timed on scratch memory when a program is loaded, and the fastest is
+ * remembered in the folder of compiled kernels, so that the next process takes the same one and its sums have the same
+ * order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,8 @@ static const struct {
     [TN_FLOAT64] = {0x800fffffffffffffu, 0x3fe0000000000000u},
 };
 
-/* Random numbers: where all are alike a GPU needs less power, so that it is faster, and another algorithm the fastest. */
+/* Random numbers: where all are alike a GPU needs less power, so that it is faster, and another algorithm the
+ * fastest. */
 static bool fill(const stopwatch *w, CUdeviceptr memory, size_t bytes, tn_dtype dtype)
 {
     const tn__cuda_driver *driver = w->device->driver;
@@ -176,8 +178,10 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
     *algorithm = trial->result[0].algo;
     if (trial->count < 2 || trial->operations < WORTH_OPERATIONS || !find_place(key, &p))
         return;
-    /* What cannot be remembered is not chosen by timing: the next run might choose another, and sums would have other bits. */
-    if (!p.folder.temporary && !recall(&p, algorithm) && tn__cuda_may_wait(device, "algorithms of a product are timed") == TN_OK) {
+    /* What cannot be remembered is not chosen by timing: the next run might choose another, and sums would have other
+     * bits. */
+    if (!p.folder.temporary && !recall(&p, algorithm) &&
+        tn__cuda_may_wait(device, "algorithms of a product are timed") == TN_OK) {
         stopwatch w = {.device = device};
         double least = -1;
         pthread_mutex_lock(&device->lock);
@@ -187,8 +191,8 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
         *algorithm = trial->result[best].algo;
         if (least > 0) {
             tn__kernel_keep(&p.folder, p.file, (const char *)algorithm, sizeof *algorithm);
-            tn__log(TN__LOG_INFO, "cuda", "cuBLASLt's proposal %d of %d is fastest, %.1f us: %s", best + 1, trial->count,
-                    1e3 * least, key);
+            tn__log(TN__LOG_INFO, "cuda", "cuBLASLt's proposal %d of %d is fastest, %.1f us: %s", best + 1,
+                    trial->count, 1e3 * least, key);
         }
     }
     tn__kernel_folder_close(&p.folder);

@@ -21,9 +21,9 @@ typedef struct tn__cuda_trial {
     const cublasLtMatmulHeuristicResult_t *result;
 } tn__cuda_trial;
 
-/* Puts the algorithm for a product into *algorithm: what the folder of kernels remembers for `key` (all that the product, the
- * library and the GPU are), else the fastest, which is then remembered; the library's first proposal where the product is
- * small, or there is no memory to try it in. Never while a stream is captured. */
+/* Puts the algorithm for a product into *algorithm: what the folder of kernels remembers for `key` (all that the
+ * product, the library and the GPU are), else the fastest, which is then remembered; the library's first proposal where
+ * the product is small, or there is no memory to try it in. Never while a stream is captured. */
 void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
                                cublasLtMatmulAlgo_t *algorithm);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by cuBLASLt. It counts matrices by columns, so a product of rows is handed over as out' = b' a': what lies
- * in memory as a matrix of rows is the transpose of a matrix of columns. float32 is computed in float32 unless TF32 is asked
- * for.
+ * Matrix products by cuBLASLt. It counts matrices by columns, so a product of rows is handed over as out' = b' a': what
+ * lies in memory as a matrix of rows is the transpose of a matrix of columns. float32 is computed in float32 unless
+ * TF32 is asked for.
  */
 #include <limits.h>
 #include <string.h>
@@ -125,7 +125,8 @@ static cublasStatus_t make_layout(const tn__cuda_blas *blas, library_data *data,
 }
 
 /* Bytes from the first to behind the last element of a matrix, and of the last axis of its batch. */
-static size_t span(const library_data *data, int which, const shape_of *shape, long long rows, long long columns, size_t itemsize)
+static size_t span(const library_data *data, int which, const shape_of *shape, long long rows, long long columns,
+                   size_t itemsize)
 {
     const tn__cuda_walk *batch = &data->product.batch;
     long long lines = shape->by_columns ? columns : rows, last = batch->ndim - 1;
@@ -151,8 +152,8 @@ static char *key_of(tn__cuda_device *device, const library_data *data, const tn_
     return tn__text_take(&key);
 }
 
-/* Proposals of the library for matrices that lie at multiples of `alignment`; those in which every product spends its time are
- * chosen by timing. */
+/* Proposals of the library for matrices that lie at multiples of `alignment`; those in which every product spends its
+ * time are chosen by timing. */
 static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape,
                              uint32_t alignment, int which)
 {
@@ -172,10 +173,9 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
     for (size_t i = 0; i < sizeof sides / sizeof *sides && status == CUBLAS_STATUS_SUCCESS; i++)
         status = blas->cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment, sizeof alignment);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas->cublasLtMatmulAlgoGetHeuristic(device->blas, data->operation, data->layout[TN__CUDA_B],
-                                                      data->layout[TN__CUDA_A], data->layout[TN__CUDA_OUT],
-                                                      data->layout[TN__CUDA_OUT], preference, TN__CUDA_ALGORITHMS, result,
-                                                      &count);
+        status = blas->cublasLtMatmulAlgoGetHeuristic(
+            device->blas, data->operation, data->layout[TN__CUDA_B], data->layout[TN__CUDA_A],
+            data->layout[TN__CUDA_OUT], data->layout[TN__CUDA_OUT], preference, TN__CUDA_ALGORITHMS, result, &count);
     if (preference)
         blas->cublasLtMatmulPreferenceDestroy(preference);
     data->found[which] = status == CUBLAS_STATUS_SUCCESS && count > 0;
@@ -183,10 +183,15 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
         return status;
     const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
     long long batches = p->batch.ndim ? p->batch.dim[p->batch.ndim - 1] : 1;
-    tn__cuda_trial trial = {.operation = data->operation, .layout = data->layout, .dtype = step->operand[0].dtype,
-                            .beta = step->beta, .workspace = WORKSPACE,
+    tn__cuda_trial trial = {.operation = data->operation,
+                            .layout = data->layout,
+                            .dtype = step->operand[0].dtype,
+                            .beta = step->beta,
+                            .workspace = WORKSPACE,
                             .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
-                            .wide = types[step->operand[0].dtype].scale == CUDA_R_64F, .count = count, .result = result};
+                            .wide = types[step->operand[0].dtype].scale == CUDA_R_64F,
+                            .count = count,
+                            .result = result};
     for (int i = 0; i < TN__CUDA_FACTORS; i++)
         trial.bytes[i] = span(data, i, &shape[i], rows[i], columns[i], itemsize);
     char *key = which == ALIGNED ? key_of(device, data, step, shape, alignment) : NULL;
@@ -203,7 +208,8 @@ static cublasComputeType_t compute_type(tn_dtype dtype, int precision)
     return dtype == TN_FLOAT32 && precision == TN_MATMUL_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[dtype].compute;
 }
 
-static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape)
+static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, const tn__step *step,
+                                     const shape_of *shape)
 {
     const tn__cuda_blas *blas = &device->libraries->blas;
     const tn__cuda_product *p = &data->product;
@@ -214,7 +220,8 @@ static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data
     cublasStatus_t status =
         blas->cublasLtMatmulDescCreate(&data->operation, compute_type(dtype, step->precision), types[dtype].scale);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+                                                      sizeof first);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSB, &second,
                                                       sizeof second);
@@ -302,7 +309,8 @@ static bool suits(const tn__step *step, const tn__cuda_product *p, shape_of *sha
     return !shape[TN__CUDA_OUT].by_columns && (batch->ndim == 0 || batch->dim[batch->ndim - 1] <= INT32_MAX);
 }
 
-/* A product that scales by a run-time scalar, or overwrites what must survive a failure, finds its factors in memory. */
+/* A product that scales by a run-time scalar, or overwrites what must survive a failure, finds its factors in
+ * memory. */
 static tn_status factors_on_device(tn__cuda_step *step, tn__cuda_device *device, library_data *data)
 {
     const tn__cuda_blas *blas = &device->libraries->blas;
@@ -345,7 +353,7 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
     step->free = NULL;
     if (result != CUBLAS_STATUS_SUCCESS && result != CUBLAS_STATUS_NOT_SUPPORTED)
         return library_check(result, "preparation");
-    tn__log(TN__LOG_DEBUG, "cuda", "cuBLASLt has no algorithm for a product of %lld x %lld x %lld", product.m, product.k,
-            product.n);
+    tn__log(TN__LOG_DEBUG, "cuda", "cuBLASLt has no algorithm for a product of %lld x %lld x %lld", product.m,
+            product.k, product.n);
     return TN_OK;
 }

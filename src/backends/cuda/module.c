@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels from text: NVRTC's machine code for the GPU that is there, from the folder of compiled kernels if it has been made
- * before, loaded once a device.
+ * Kernels from text: NVRTC's machine code for the GPU that is there, from the folder of compiled kernels if it has been
+ * made before, loaded once a device.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,8 @@ struct tn__cuda_module {
     tn__cuda_module *next;
 };
 
-/* No fused multiply-add, so that the CPU computes the same bits; division, square roots and small numbers are IEEE's. */
+/* No fused multiply-add, so that the CPU computes the same bits; division, square roots and small numbers are
+ * IEEE's. */
 static const char *const options[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true",
                                       "--std=c++17",  "-default-device"};
 enum { OPTIONS = sizeof options / sizeof *options };
@@ -34,7 +35,8 @@ static tn_status compiler_failed(const tn__cuda_compiler *compiler, nvrtcResult 
                     compiler->nvrtcGetErrorString(result));
 }
 
-/* Machine code is for the GPU that is there: from compute capability 9.0 on, with the instructions that only its like have. */
+/* Machine code is for the GPU that is there: from compute capability 9.0 on, with the instructions that only its like
+ * have. */
 static const char *features(int architecture) { return architecture >= 90 ? "a" : ""; }
 
 /* The architecture to compile for: the GPU's own, or the newest one before it that the compiler knows. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NONZERO: the positions of the true elements of a vector, in one pass. Behind scan.cuh, of sums of 64 bits: how many a tile has is
- * its total, and where its positions go what comes before it. They are gathered in shared memory first, so that they are
- * written beside one another.
+ * NONZERO: the positions of the true elements of a vector, in one pass. Behind scan.cuh, of sums of 64 bits: how many a
+ * tile has is its total, and where its positions go what comes before it. They are gathered in shared memory first, so
+ * that they are written beside one another.
  */
 #define OWN 32 /* neighbours that a thread looks at, one bit each */
 static_assert(OWN * THREADS == TILE, "a tile is as large as that of a scan");
 
 /* Four bools as four bits. */
-static __device__ __forceinline__ unsigned four_bits(unsigned bytes) { return (bytes & 0x01010101u) * 0x10204080u >> 28; }
+static __device__ __forceinline__ unsigned four_bits(unsigned bytes)
+{
+    return (bytes & 0x01010101u) * 0x10204080u >> 28;
+}
 
 static __device__ __forceinline__ unsigned bits_of(const unsigned char *from, i64 step, i64 begin, i64 n)
 {
@@ -17,7 +20,8 @@ static __device__ __forceinline__ unsigned bits_of(const unsigned char *from, i6
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const uint4 given = ((const uint4 *)(from + begin))[half];
-            bits |= (four_bits(given.x) | four_bits(given.y) << 4 | four_bits(given.z) << 8 | four_bits(given.w) << 12) << 16 * half;
+            bits |= (four_bits(given.x) | four_bits(given.y) << 4 | four_bits(given.z) << 8 |
+                     four_bits(given.w) << 12) << 16 * half;
         }
         return bits;
     }
@@ -26,8 +30,8 @@ static __device__ __forceinline__ unsigned bits_of(const unsigned char *from, i6
     return bits;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) nonzero(const __grid_constant__ walk w, const __grid_constant__ scan_work work,
-                                                              const i64 count)
+extern "C" __global__ void __launch_bounds__(THREADS) nonzero(const __grid_constant__ walk w,
+                                                              const __grid_constant__ scan_work work, const i64 count)
 {
     __shared__ unsigned total[WARPS];
     __shared__ unsigned short found[TILE];

@@ -16,8 +16,8 @@ static bool same_memory(const tn__program *program, int a, int b)
     return memory_of(program, a) == memory_of(program, b);
 }
 
-/* Operations may have memory of their own that others of their kind use too, so they keep their order. So do steps that may fail
- * and those that overwrite unless none has. */
+/* Operations may have memory of their own that others of their kind use too, so they keep their order. So do steps that
+ * may fail and those that overwrite unless none has. */
 static bool conflict(const tn__cuda_step *a, const tn__cuda_step *b)
 {
     const tn__step *s = a->step, *t = b->step;

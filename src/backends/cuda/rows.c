@@ -65,14 +65,17 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     work.to = tn__cuda_address(run, &step->step->operand[0]);
     work.from = tn__cuda_address(run, &step->step->operand[1]);
     work.guard = tn__cuda_guard(step, run);
-    void *params[] = {(void *)&data->rows.walk, &work, (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
+    void *params[] = {(void *)&data->rows.walk, &work,
+                      (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
     if (data->state == NULL) {
         int64_t blocks = (rows + SCAN_THREADS / 32 - 1) / (SCAN_THREADS / 32);
-        return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SCAN_THREADS, 0, params, "scan");
+        return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SCAN_THREADS, 0, params,
+                               "scan");
     }
     void *clear[] = {&work, &rows};
     tn_status status = tn__cuda_start(run, data->clear, rows * (work.tiles + work.groups), clear, "scan");
-    return status == TN_OK ? tn__cuda_launch(run, step->function, rows * work.tiles, SCAN_THREADS, 0, params, "scan") : status;
+    return status == TN_OK ? tn__cuda_launch(run, step->function, rows * work.tiles, SCAN_THREADS, 0, params, "scan")
+                           : status;
 }
 
 tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
@@ -97,7 +100,8 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     work->tiles = (work->n + SCAN_TILE - 1) / SCAN_TILE;
     work->groups = (work->tiles + SCAN_GROUP - 1) / SCAN_GROUP;
     if (rows.walk.size > INT_MAX / work->tiles)
-        return tn__fail(TN_ERR_VALUE, "scan", "%lld rows of %lld elements are more than one scan on a GPU takes; do them in parts",
+        return tn__fail(TN_ERR_VALUE, "scan",
+                        "%lld rows of %lld elements are more than one scan on a GPU takes; do them in parts",
                         rows.walk.size, work->n);
     long long totals = rows.walk.size * work->tiles;
     data->bytes = SCAN_STATE * (size_t)(1 + totals + rows.walk.size * work->groups);
@@ -145,5 +149,6 @@ tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device)
     if (step->step->operand_count != 3 || !tn__cuda_rows_of(step->step, rows))
         return no_such_step(step->step);
     return tn__cuda_own_kernel(
-        step, device, tn__cuda_text_search(step->step->operand[1].dtype, step->step->op == TN__CUDA_OP_SEARCH_RIGHT), "search");
+        step, device, tn__cuda_text_search(step->step->operand[1].dtype, step->step->op == TN__CUDA_OP_SEARCH_RIGHT),
+        "search");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, scan.cuh, nonzero.cuh, search.cuh,
- * histogram.cuh. */
+/* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, scan.cuh, nonzero.cuh,
+ * search.cuh, histogram.cuh. */
 #ifndef TN_BACKENDS_CUDA_ROWS_H
 #define TN_BACKENDS_CUDA_ROWS_H
 

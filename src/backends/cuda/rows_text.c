@@ -43,7 +43,8 @@ char *tn__cuda_text_search(tn_dtype dtype, bool right)
 char *tn__cuda_text_histogram(tn_dtype dtype)
 {
     bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16;
-    return tn__format(WORDS "typedef long long i64;\n%s%s%s%s", order_text[dtype], half ? tn__cuda_conversions(dtype) : "",
+    return tn__format(WORDS "typedef long long i64;\n%s%s%s%s", order_text[dtype],
+                      half ? tn__cuda_conversions(dtype) : "",
                       (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_histogram);
 }
 
@@ -96,7 +97,8 @@ char *tn__cuda_text_scan(tn_dtype dtype, int op)
     size_t i = 0;
     while (scans[i].op != op)
         i++;
-    bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16, adds = op == TN__CUDA_OP_CUMSUM || op == TN__CUDA_OP_CUMPROD;
+    bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16,
+         adds = op == TN__CUDA_OP_CUMSUM || op == TN__CUDA_OP_CUMPROD;
     return tn__format(WORDS "typedef %s S;\ntypedef %s W;\n%s%s#define IDENTITY %s\n#define COMBINE(a, b) %s\n%s%s",
                       scan_types[dtype].stored, adds || half ? scan_types[dtype].added : scan_types[dtype].stored,
                       half ? tn__cuda_conversions(dtype) : "#define LOAD(x) (x)\n#define STORE(x) (x)\n",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans of rows in one pass: each element is read once and written once, and sums are always made of the same parts in the same
- * order, so that the bits do not depend on what ran when.
+ * Scans of rows in one pass: each element is read once and written once, and sums are always made of the same parts in
+ * the same order, so that the bits do not depend on what ran when.
  *
- * A warp takes SPAN elements at a time, each lane FOUR neighbours. A tile is what a block's warps take together. Each tile
- * publishes its total, waits for those of the tiles before it in its group of GROUP tiles and for the total of the groups before,
- * and the last tile of a group publishes the latter for the next group. Tiles are numbered in the order in which blocks
- * begin, so that whoever is waited for is running or done.
+ * A warp takes SPAN elements at a time, each lane FOUR neighbours. A tile is what a block's warps take together. Each
+ * tile publishes its total, waits for those of the tiles before it in its group of GROUP tiles and for the total of the
+ * groups before, and the last tile of a group publishes the latter for the next group. Tiles are numbered in the order
+ * in which blocks begin, so that whoever is waited for is running or done.
  *
  * In front of it: S stored, W computed in, LOAD, STORE, IDENTITY and COMBINE(a, b), and struct walk of the rows.
  */
@@ -141,7 +141,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) scan_short(const __grid
     }
 }
 
-/* What comes before a tile: the groups before its own, then the tiles before it in the group; by the block's first warp. */
+/* What comes before a tile: the groups before its own, then the tiles before it in the group; by the block's first
+ * warp. */
 static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
 {
     const int lane = threadIdx.x & 31, in_group = (int)(tile % GROUP);
@@ -156,7 +157,8 @@ static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
     return tile < GROUP ? sum : combine(wait_for(&work.before[row * work.groups + tile / GROUP]), sum);
 }
 
-/* Publishes a tile's total, and what later groups need of it; returns what comes before it. By the block's first warp. */
+/* Publishes a tile's total, and what later groups need of it; returns what comes before it. By the block's first
+ * warp. */
 static __device__ W in_turn(const scan_work &work, i64 row, i64 tile, W all)
 {
     const int lane = threadIdx.x & 31;
@@ -179,7 +181,8 @@ static __device__ __forceinline__ bool take_ticket(const scan_work &work, u64 &n
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w, const __grid_constant__ scan_work work)
+extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w,
+                                                           const __grid_constant__ scan_work work)
 {
     __shared__ W total[WARPS];
     __shared__ W before_block;

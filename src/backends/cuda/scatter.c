@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SCATTER_ADD and SCATTER_SET: the base is copied to the output, then terms go to their positions, by the kernels of
- * scatter.cuh. Few terms are added in their order, those of whole numbers in any order, which is the same, and many others in an
- * order that follows from their positions (scatter_sorted.c).
+ * scatter.cuh. Few terms are added in their order, those of whole numbers in any order, which is the same, and many
+ * others in an order that follows from their positions (scatter_sorted.c).
  */
 #include <limits.h>
 #include <string.h>
@@ -136,7 +136,8 @@ static tn_status load_kernels(tn__cuda_step *step, tn__cuda_device *device)
     tn_status status =
         tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(step->step->operand[0].dtype), name[data->way]);
     if (status == TN_OK)
-        status = tn__cuda_module_function(device, step->module, data->way == LAST_WINS ? "clear" : "check", &data->check);
+        status = tn__cuda_module_function(device, step->module, data->way == LAST_WINS ? "clear" : "check",
+                                          &data->check);
     if (status == TN_OK && data->way == SORTED)
         return tn__cuda_sorted_sums_make(step, device, &data->walk, &data->args, &data->sums);
     if (status != TN_OK || data->way != LAST_WINS)
@@ -154,7 +155,8 @@ tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device)
     const tn__step *s = step->step;
     const tn__operand *out = &s->operand[0], *index = &s->operand[2], *from = &s->operand[3];
     if (index->dtype != TN_INT64 || s->axes == 0 || s->axes >> out->ndim != 0 || from->dtype != out->dtype)
-        return tn__fail(TN_ERR_INTERNAL, "scatter", "a step needs int64 positions along one of %d axes, and has %s, axes 0x%x",
+        return tn__fail(TN_ERR_INTERNAL, "scatter",
+                        "a step needs int64 positions along one of %d axes, and has %s, axes 0x%x",
                         out->ndim, tn_dtype_name(index->dtype), (unsigned)s->axes);
     scatter_data *data = tn__calloc(1, sizeof *data);
     if (data == NULL)

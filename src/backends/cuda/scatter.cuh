@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SCATTER_ADD and SCATTER_SET: terms at positions along one axis. `w` walks all other axes, its places are of the output, the
- * positions and the terms; along the axis there are `count` positions. Which kernels run, scatter.c decides:
+ * SCATTER_ADD and SCATTER_SET: terms at positions along one axis. `w` walks all other axes, its places are of the
+ * output, the positions and the terms; along the axis there are `count` positions. Which kernels run, scatter.c
+ * decides:
  *
  *     check                   positions are looked at before anything is overwritten that could not be had again
  *     in_order                a thread a place of the walk, term after term: any dtype, few terms
- *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for few
- *                             positions in shared memory first
- *     sorted_keys, fold       sums of any dtype, many terms: positions are sorted, and equal ones added up (scatter_sorted.c)
+ *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for
+ *                             few positions in shared memory first
+ *     sorted_keys, fold       sums of any dtype, many terms: positions are sorted, and equal ones added up
+ *                             (scatter_sorted.c)
  *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written; clear checks, too
  *
  * Rows of positions that all places of the walk share are looked at once.
  *
- * In front of it: S, W, LOAD, STORE and PLUS of the dtype, struct walk, tn_failure; ATOMIC where S can be added atomically.
+ * In front of it: S, W, LOAD, STORE and PLUS of the dtype, struct walk, tn_failure; ATOMIC where S can be added
+ * atomically.
  */
 struct scatter {
     S *to;
@@ -170,10 +173,10 @@ extern "C" __global__ void in_block(const __grid_constant__ walk w, const __grid
 #define READ 8          /* of these at once, so that they come beside one another */
 #define NOWHERE (~0u)   /* the position of nothing */
 
-/* Terms in the order of their positions, in `lanes` sequences beside one another. A thread adds up the terms of each position in
- * a piece of FOLDED terms of one sequence. What lies whole within the piece goes to the output; sums of its first and its last
- * position, which may go on in other pieces, are two terms of the next, shorter sequence. So the order of additions follows from
- * the positions alone. */
+/* Terms in the order of their positions, in `lanes` sequences beside one another. A thread adds up the terms of each
+ * position in a piece of FOLDED terms of one sequence. What lies whole within the piece goes to the output; sums of its
+ * first and its last position, which may go on in other pieces, are two terms of the next, shorter sequence. So the
+ * order of additions follows from the positions alone. */
 struct fold {
     unsigned *keys;         /* of the terms: by sorted row, or with `values` by term and lane */
     const i64 *order;       /* the sorted order of the terms, by row; NULL: they are in order */
@@ -206,7 +209,8 @@ extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_con
         places(w, lane, at);
         const i64 row = f.rows == 1 ? 0 : lane * f.terms;
         unsigned now = NOWHERE, first = NOWHERE;
-        W sum = W(), first_sum = W(), base = W(); /* base: what the output has at `now`, where nobody else writes at this level */
+        /* base: what the output has at `now`, where nobody else writes at this level */
+        W sum = W(), first_sum = W(), base = W();
         const auto add = [&]() { s.to[at[0] + (i64)now * s.to_step] = STORE((W)PLUS(base, sum)); };
         for (i64 i = begin; i < end; i += READ) {
             unsigned key[READ];

@@ -7,7 +7,8 @@
 
 typedef struct tn__cuda_scatter_args {
     CUdeviceptr to, index, from, last;
-    long long count, extent, rows, to_step, index_step, from_step, add; /* rows of positions, which places of the walk may share */
+    /* rows of positions, which places of the walk may share */
+    long long count, extent, rows, to_step, index_step, from_step, add;
 } tn__cuda_scatter_args;
 
 /* Sums of terms in an order that follows from their positions alone (scatter_sorted.c). */
@@ -18,8 +19,8 @@ bool tn__cuda_sorted_sums_take(const tn__cuda_scatter_args *args);
 /* Of a step whose module holds scatter.cuh's kernels; *sums is there to be freed also after a failure. */
 tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device, const tn__cuda_walk *walk,
                                     const tn__cuda_scatter_args *args, tn__cuda_sorted_sums **sums);
-tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn__cuda_run *run, const tn__cuda_walk *walk,
-                                     tn__cuda_scatter_args *args, tn__cuda_failure *failure);
+tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn__cuda_run *run,
+                                     const tn__cuda_walk *walk, tn__cuda_scatter_args *args, tn__cuda_failure *failure);
 void tn__cuda_sorted_sums_free(tn__cuda_sorted_sums *sums, tn__cuda_device *device);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SCATTER_ADD of many terms that no atomics may add, as their order would be left to chance: the positions are sorted, and the
- * terms of each added up piece by piece, by the kernels sorted_keys and fold of scatter.cuh.
+ * SCATTER_ADD of many terms that no atomics may add, as their order would be left to chance: the positions are sorted,
+ * and the terms of each added up piece by piece, by the kernels sorted_keys and fold of scatter.cuh.
  */
 #include "backends/cuda/rows.h"
 #include "backends/cuda/scatter.h"
@@ -41,7 +41,8 @@ static CUdeviceptr carve(CUdeviceptr *at, long long count, size_t size)
 }
 
 /* The keys, the order, and each level's keys and sums; with `base` 0, only how large they are. */
-static void lay_out(tn__cuda_sorted_sums *sums, CUdeviceptr base, long long terms, long long lanes, long long rows, size_t itemsize)
+static void lay_out(tn__cuda_sorted_sums *sums, CUdeviceptr base, long long terms, long long lanes, long long rows,
+                    size_t itemsize)
 {
     CUdeviceptr at = base, keys = carve(&at, rows * terms, sizeof(uint32_t)), values = 0;
     sums->order = carve(&at, rows * terms, sizeof(int64_t));
@@ -51,7 +52,8 @@ static void lay_out(tn__cuda_sorted_sums *sums, CUdeviceptr base, long long term
         fold *f = &sums->level[sums->levels++];
         long long pieces = (terms + FOLDED - 1) / FOLDED;
         last = pieces == 1;
-        *f = (fold){.keys = keys, .order = order, .values = values, .terms = terms, .pieces = pieces, .lanes = lanes, .rows = rows};
+        *f = (fold){.keys = keys, .order = order, .values = values, .terms = terms, .pieces = pieces, .lanes = lanes,
+                    .rows = rows};
         terms = 2 * pieces;
         order = 0;
         f->next_keys = keys = last ? 0 : carve(&at, terms * lanes, sizeof(uint32_t));
@@ -63,8 +65,8 @@ static void lay_out(tn__cuda_sorted_sums *sums, CUdeviceptr base, long long term
 static void describe_sort(tn__cuda_sorted_sums *sums, const tn__cuda_step *step, long long rows, long long terms)
 {
     for (int i = 0; i < 2; i++)
-        sums->operand[i] = (tn__operand){.buffer = i, .dtype = i ? TN_UINT32 : TN_INT64, .ndim = 2, .dim = {rows, terms},
-                                         .stride = {terms, 1}};
+        sums->operand[i] = (tn__operand){.buffer = i, .dtype = i ? TN_UINT32 : TN_INT64, .ndim = 2,
+                                         .dim = {rows, terms}, .stride = {terms, 1}};
     sums->argsort = (tn__step){.kind = TN__STEP_OP, .op = TN__CUDA_OP_ARGSORT, .compute = TN_UINT32, .operand_count = 2,
                                .output_count = 1, .operand = sums->operand, .label = step->step->label};
     sums->sort = (tn__cuda_step){.step = &sums->argsort, .program = step->program, .number = step->number};
@@ -94,8 +96,8 @@ tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device
     return TN_OK;
 }
 
-tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn__cuda_run *run, const tn__cuda_walk *walk,
-                                     tn__cuda_scatter_args *args, tn__cuda_failure *failure)
+tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn__cuda_run *run,
+                                     const tn__cuda_walk *walk, tn__cuda_scatter_args *args, tn__cuda_failure *failure)
 {
     fold first = sums->level[0];
     void *params[] = {(void *)walk, args, &first, failure};

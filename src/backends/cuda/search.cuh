@@ -8,7 +8,8 @@ struct search_work {
     const u64 *guard;
 };
 
-extern "C" __global__ void __launch_bounds__(256) search(const __grid_constant__ walk w, const __grid_constant__ search_work work)
+extern "C" __global__ void __launch_bounds__(256) search(const __grid_constant__ walk w,
+                                                         const __grid_constant__ search_work work)
 {
     if (work.guard && *(const volatile u64 *)work.guard)
         return;

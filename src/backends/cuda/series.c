@@ -64,7 +64,8 @@ static bool add_all(const tn__cuda_graphs *api, tn__cuda_series *series, CUgraph
     CUgraphNode node[TN__CUDA_TOGETHER];
     bool done = true;
     for (int i = 0; i < series->count && done; i++)
-        done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0, series->part[i]->made) == CUDA_SUCCESS;
+        done = api->cuGraphAddChildGraphNode(&node[i], made, i ? &node[i - 1] : NULL, i > 0,
+                                             series->part[i]->made) == CUDA_SUCCESS;
     return done;
 }
 
@@ -175,7 +176,8 @@ tn_status tn__cuda_flush(tn__cuda_device *device)
     return status;
 }
 
-tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const char *label)
+tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn__cuda_graph *graph,
+                              const char *label)
 {
     tn__cuda_held *held = &device->held;
     uint64_t now = nanoseconds();
@@ -187,7 +189,8 @@ tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cac
     held->label = label;
     held->graph[held->count] = graph;
     int count = status == TN_OK ? ++held->count : 0;
-    bool enough = count == TN__CUDA_TOGETHER || (count >= TN__CUDA_FEW && (count & (count - 1)) == 0 && wants_more(device));
+    bool enough = count == TN__CUDA_TOGETHER || (count >= TN__CUDA_FEW && (count & (count - 1)) == 0 &&
+                                                 wants_more(device));
     if (status == TN_OK && (enough || !hold))
         status = launch_held(device);
     if (enough)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Factors of many small matrices: a warp takes one, a lane a row of it, in shared memory. Behind solver.cuh, and with its layout and
- * LAPACK's meaning: partial pivoting by |re| + |im|, the first of equals; info the place of the first pivot that is zero, or not positive.
+ * Factors of many small matrices: a warp takes one, a lane a row of it, in shared memory. Behind solver.cuh, and with
+ * its layout and LAPACK's meaning: partial pivoting by |re| + |im|, the first of equals; info the place of the first
+ * pivot that is zero, or not positive.
  * The algorithms: Golub and Van Loan, Matrix Computations, 4th edition, 3.4.1 and 4.2.5 (right-looking).
  */
 #define LANES 32                /* a matrix has as many rows at most */
@@ -76,7 +77,8 @@ __device__ int largest_from(int k, double size, int lane)
     return place;
 }
 
-/* P a = L U in place. `row`: the row of a that is the lane's in P a; `pivot`: what the lane's row was exchanged with, from 1. */
+/* P a = L U in place. `row`: the row of a that is the lane's in P a; `pivot`: what the lane's row was exchanged with,
+ * from 1. */
 __device__ int factor(number *a, int n, int lane, int *row, i64 *pivot)
 {
     int info = 0;
@@ -168,7 +170,8 @@ __device__ void put(number *a, const number *tile, int n, int lane, bool upper)
 __device__ i64 warp_of_all() { return (i64)blockIdx.x * WARPS + threadIdx.x / LANES; }
 __device__ i64 all_warps() { return (i64)gridDim.x * WARPS; }
 
-extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_cholesky(const __grid_constant__ matrices m, int upper)
+extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_cholesky(const __grid_constant__ matrices m,
+                                                                           int upper)
 {
     __shared__ number tiles[WARPS][LANES * LANES];
     number *tile = tiles[threadIdx.x / LANES];
@@ -203,7 +206,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_lu(const __gri
     }
 }
 
-/* Solutions in place of right sides. A warp has LANES sides of a matrix, whose factors others compute again for theirs. */
+/* Solutions in place of right sides. A warp has LANES sides of a matrix, whose factors others compute again for
+ * theirs. */
 extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_solve(const __grid_constant__ matrices m, i64 sides)
 {
     __shared__ number tiles[WARPS][LANES * LANES];
@@ -211,7 +215,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) small_solve(const __
     const int lane = threadIdx.x % LANES, n = (int)m.n;
     const i64 groups = (sides + LANES - 1) / LANES;
     for (i64 k = warp_of_all(); k < m.count * groups; k += all_warps()) {
-        const i64 i = k / groups, first = (k - i * groups) * LANES, last = first + LANES < sides ? first + LANES : sides;
+        const i64 i = k / groups, first = (k - i * groups) * LANES,
+                  last = first + LANES < sides ? first + LANES : sides;
         fetch(tile, m.a + i * n * n, n, lane, false);
         int row;
         i64 pivot;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cholesky factors, systems of equations and determinants: of small matrices by a kernel for all of them (small_matrices.cuh), of larger
- * ones by cuSOLVER, matrix after matrix. Operands are copied into Fortran's order first, as both work in place, and results from
- * there. A matrix that has none is told of as an index out of range is: later, by the first call that reads, so that nothing waits.
+ * Cholesky factors, systems of equations and determinants: of small matrices by a kernel for all of them
+ * (small_matrices.cuh), of larger ones by cuSOLVER, matrix after matrix. Operands are copied into Fortran's order
+ * first, as both work in place, and results from there. A matrix that has none is told of as an index out of range is:
+ * later, by the first call that reads, so that nothing waits.
  */
 #include <limits.h>
 
@@ -33,7 +34,8 @@ typedef struct solver_data {
 
 char *tn__cuda_text_solver(tn_dtype dtype)
 {
-    return tn__format("#define PARTS %d\n%s%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text, tn__cuda_failure_text,
+    return tn__format("#define PARTS %d\n%s%s%s%s", dtype == TN_COMPLEX128 ? 2 : 1, tn__cuda_walk_text,
+                      tn__cuda_failure_text,
                       (const char *)tn__embed_cuda_solver, (const char *)tn__embed_cuda_small_matrices);
 }
 
@@ -59,7 +61,8 @@ static tn_status factorize_small(const tn__cuda_step *step, const tn__cuda_run *
     long long sides = data->sides, groups = solves ? (sides + TN__CUDA_SMALL_MATRIX - 1) / TN__CUDA_SMALL_MATRIX : 1;
     long long blocks = (m.count * groups + warps - 1) / warps;
     void *params[] = {&m, solves ? (void *)&sides : &upper};
-    return tn__cuda_launch(run, data->small, blocks < INT_MAX ? blocks : INT_MAX, warps * TN__CUDA_SMALL_MATRIX, 0, params, "linalg");
+    return tn__cuda_launch(run, data->small, blocks < INT_MAX ? blocks : INT_MAX, warps * TN__CUDA_SMALL_MATRIX, 0,
+                           params, "linalg");
 }
 
 static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *run, long long i)
@@ -74,13 +77,16 @@ static tn_status factorize_one(const tn__cuda_step *step, const tn__cuda_run *ru
     if (step->step->op == TN__CUDA_OP_CHOLESKY)
         return check(library->cusolverDnXpotrf(handle, params, data->mode, n, data->type, a, n, data->type, memory,
                                                data->device_bytes, data->host_memory, data->host_bytes, info), "potrf");
-    tn_status status = check(library->cusolverDnXgetrf(handle, params, n, n, data->type, a, n, pivot, data->type, memory,
-                                                       data->device_bytes, data->host_memory, data->host_bytes, info), "getrf");
+    tn_status status =
+        check(library->cusolverDnXgetrf(handle, params, n, n, data->type, a, n, pivot, data->type, memory,
+                                        data->device_bytes, data->host_memory, data->host_bytes, info),
+              "getrf");
     if (status != TN_OK || step->step->op != TN__CUDA_OP_SOLVE)
         return status;
     void *b = (void *)(data->m.b + (CUdeviceptr)(i * data->m.each) * data->itemsize);
     int *unused = (int *)data->m.info + data->m.count; /* of wrong arguments */
-    return check(library->cusolverDnXgetrs(handle, params, 0, n, data->sides, data->type, a, n, pivot, data->type, b, n, unused),
+    return check(library->cusolverDnXgetrs(handle, params, 0, n, data->sides, data->type, a, n, pivot, data->type, b, n,
+                                           unused),
                  "getrs");
 }
 
@@ -91,7 +97,8 @@ static tn_status factorize(const tn__cuda_step *step, const tn__cuda_run *run)
         return factorize_small(step, run);
     if (tn__cuda_patching(run))
         return TN_OK;
-    tn_status status = check(data->library->cusolverDnSetStream(run->device->solver, run->stream), "choice of a stream");
+    tn_status status = check(data->library->cusolverDnSetStream(run->device->solver, run->stream),
+                             "choice of a stream");
     for (long long i = 0; i < data->m.count && status == TN_OK; i++)
         status = factorize_one(step, run, i);
     return status;
@@ -141,7 +148,8 @@ static tn_status make_memory(solver_data *data, tn__cuda_device *device)
 {
     matrices *m = &data->m;
     size_t part[5] = {(size_t)(m->count * m->n * m->n) * data->itemsize, (size_t)(m->count * m->each) * data->itemsize,
-                      (size_t)(m->count * m->n) * sizeof(int64_t), (size_t)(m->count + 1) * sizeof(int), data->device_bytes};
+                      (size_t)(m->count * m->n) * sizeof(int64_t), (size_t)(m->count + 1) * sizeof(int),
+                      data->device_bytes};
     for (int i = 0; i < 5; i++)
         data->bytes += part[i] = (part[i] + 255) / 256 * 256;
     data->memory = tn__device_allocate(device->owner, data->bytes);
@@ -166,7 +174,8 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
     tn_status status = tn__cuda_solver_open(device, library);
     void *handle = device->solver, *params = device->solver_params;
     if (status == TN_OK && op == TN__CUDA_OP_CHOLESKY)
-        status = check(library->cusolverDnXpotrf_bufferSize(handle, params, data->mode, n, data->type, NULL, n, data->type,
+        status = check(library->cusolverDnXpotrf_bufferSize(handle, params, data->mode, n, data->type, NULL, n,
+                                                            data->type,
                                                             &data->device_bytes, &data->host_bytes), "preparation");
     else if (status == TN_OK)
         status = check(library->cusolverDnXgetrf_bufferSize(handle, params, n, n, data->type, NULL, n, data->type,
@@ -178,8 +187,9 @@ static tn_status ask_for_sizes(solver_data *data, tn__cuda_device *device, int o
 static tn_status make_moves(solver_data *data, tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__operand *operand = step->step->operand;
-    tn__operand a = tn__cuda_by_columns(&operand[1]), result = step->step->op == TN__CUDA_OP_SLOGDET ? tn__cuda_dense(&operand[0])
-                                                                                            : tn__cuda_by_columns(&operand[0]);
+    tn__operand a = tn__cuda_by_columns(&operand[1]);
+    tn__operand result = step->step->op == TN__CUDA_OP_SLOGDET ? tn__cuda_dense(&operand[0])
+                                                               : tn__cuda_by_columns(&operand[0]);
     tn__cuda_step reading = *step;
     reading.overwrites = false;
     tn_status status = tn__cuda_moving_make(&data->load[0], &reading, device, &a, &operand[1]);
@@ -231,7 +241,8 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     if (step->shares)
         status = ask_for_sizes(data, device, s->op);
     else
-        status = tn__cuda_module_function(device, step->module, factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
+        status = tn__cuda_module_function(device, step->module,
+                                          factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",
                                           &data->small);
     if (status == TN_OK)
         status = make_moves(data, step, device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What surrounds cuSOLVER's functions: matrices lie one behind the other, each in Fortran's order. In front of it: PARTS, 1 for
- * float64 and 2 for complex128; i64, EACH, STOP_IF_FAILED, tn_failure and tn_fail.
+ * What surrounds cuSOLVER's functions: matrices lie one behind the other, each in Fortran's order. In front of it:
+ * PARTS, 1 for float64 and 2 for complex128; i64, EACH, STOP_IF_FAILED, tn_failure and tn_fail.
  */
 struct number {
     double part[PARTS];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting rows on a GPU: the passes of sort.cuh and the memory between them. Passes go from one buffer to the other by turns; an
- * output that lies as a whole is one of the two. Which passes a row takes, the GPU finds out: the others return at once.
+ * Sorting rows on a GPU: the passes of sort.cuh and the memory between them. Passes go from one buffer to the other by
+ * turns; an output that lies as a whole is one of the two. Which passes a row takes, the GPU finds out: the others
+ * return at once.
  */
 #include <limits.h>
 
@@ -10,7 +11,8 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_SHORT = 32, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8, SORT_ROWS_AT_ONCE = 1 << 15 };
+enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_SHORT = 32, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
+       SORT_ROWS_AT_ONCE = 1 << 15 };
 #define SORT_WIDE ((int64_t)1 << 30) /* elements of a row from which on words are of 64 bits */
 
 typedef struct sort_pass {
@@ -72,10 +74,11 @@ static tn_status start_sort(const tn__cuda_step *step, const tn__cuda_run *run)
     if (status == TN_OK)
         status = tn__cuda_launch(run, data->count, pass.rows * shares, SORT_THREADS, 0, params, "sort");
     if (status == TN_OK)
-        status = tn__cuda_launch(run, data->plan, pass.rows < SORT_ROWS_AT_ONCE ? pass.rows : SORT_ROWS_AT_ONCE, SORT_DIGITS, 0,
-                                 alone, "sort");
+        status = tn__cuda_launch(run, data->plan, pass.rows < SORT_ROWS_AT_ONCE ? pass.rows : SORT_ROWS_AT_ONCE,
+                                 SORT_DIGITS, 0, alone, "sort");
     for (; pass.number < pass.passes && status == TN_OK; pass.number++)
-        status = tn__cuda_launch(run, step->function, pass.rows * pass.tiles, SORT_THREADS, data->shared, params, "sort");
+        status = tn__cuda_launch(run, step->function, pass.rows * pass.tiles, SORT_THREADS, data->shared, params,
+                                 "sort");
     return status;
 }
 
@@ -124,8 +127,9 @@ static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device)
         status = tn__cuda_module_function(device, step->module, "sort_plan", &data->plan);
     if (status != TN_OK)
         return status;
-    return tn__cuda_check(device, device->driver->cuFuncSetAttribute(
-                                      step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, data->shared), "sort");
+    int result = device->driver->cuFuncSetAttribute(step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    data->shared);
+    return tn__cuda_check(device, result, "sort");
 }
 
 static bool without_gaps(const tn__operand *operand)
@@ -155,16 +159,19 @@ tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
     int64_t tile = SORT_THREADS * each, tiles = (n + tile - 1) / tile;
     data->shared = (int)(SORT_THREADS / 32 * SORT_DIGITS * 4 + tile * (itemsize < 4 ? 4 : itemsize));
     data->whole = !data->positions && without_gaps(&s->operand[0]);
-    data->pass = (sort_pass){.n = n, .tiles = tiles, .rows = rows, .from_step = data->rows.step[1], .to_step = data->rows.step[0],
+    data->pass = (sort_pass){.n = n, .tiles = tiles, .rows = rows, .from_step = data->rows.step[1],
+                             .to_step = data->rows.step[0],
                              .passes = itemsize == 1 && step->overwrites ? 2 : (int)itemsize, .even = step->overwrites};
     bool brief = n <= SORT_SHORT;
-    tn_status status = tn__cuda_own_kernel(step, device, tn__cuda_text_sort(s->operand[1].dtype, data->positions, n >= SORT_WIDE),
+    tn_status status = tn__cuda_own_kernel(step, device,
+                                           tn__cuda_text_sort(s->operand[1].dtype, data->positions, n >= SORT_WIDE),
                                            brief ? "sort_short" : "sort_move");
     step->start = brief ? start_short : start_sort;
     if (status != TN_OK || brief || rows == 0)
         return status;
     if (n > UINT32_MAX || rows > INT_MAX / tiles)
-        return tn__fail(TN_ERR_VALUE, "sort", "%lld rows of %lld elements are more than one sort on a GPU takes; do them in parts",
+        return tn__fail(TN_ERR_VALUE, "sort",
+                        "%lld rows of %lld elements are more than one sort on a GPU takes; do them in parts",
                         (long long)rows, (long long)n);
     status = make_scratch(data, device, (size_t)itemsize);
     return status == TN_OK ? find_kernels(step, device) : status;

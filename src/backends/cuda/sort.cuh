@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix, a byte of the keys at a time from the lowest, so that equal elements keep their order (Knuth, The Art of
- * Computer Programming, volume 3, 5.2.5), in one reading and one writing a pass (Adinets and Merrill, "Onesweep", 2022):
+ * Sorting by radix, a byte of the keys at a time from the lowest, so that equal elements keep their order (Knuth, The
+ * Art of Computer Programming, volume 3, 5.2.5), in one reading and one writing a pass (Adinets and Merrill,
+ * "Onesweep", 2022):
  *
  *     sort_clear   before everything: no tile has published anything
  *     sort_count   how often each value of each byte occurs in each row
  *     sort_plan    where each value's elements begin, and which bytes differ within a row: only those take a pass
- *     sort_move    a pass: ranks a tile's elements, puts them in order in shared memory, learns from the tiles before it where
- *                  each digit's elements go, and writes them as one piece a digit
+ *     sort_move    a pass: ranks a tile's elements, puts them in order in shared memory, learns from the tiles before
+ *                  it where each digit's elements go, and writes them as one piece a digit
  *
- * A tile publishes for each digit how many elements it has, then how many it and all tiles before it have; whoever comes after
- * adds up the former until it meets the latter. Tiles are numbered in the order in which blocks begin, so that whoever is waited
- * for is running or done.
+ * A tile publishes for each digit how many elements it has, then how many it and all tiles before it have; whoever
+ * comes after adds up the former until it meets the latter. Tiles are numbered in the order in which blocks begin, so
+ * that whoever is waited for is running or done.
  *
- * The first pass makes keys of the elements, the last one elements of the keys: a pass costs instructions more than memory, so
- * that each one counts. With POSITIONS, the positions that sort are wanted: each key has a 32-bit position beside it, and the last
- * pass writes only those.
+ * The first pass makes keys of the elements, the last one elements of the keys: a pass costs instructions more than
+ * memory, so that each one counts. With POSITIONS, the positions that sort are wanted: each key has a 32-bit position
+ * beside it, and the last pass writes only those.
  *
  * WIDE is for rows of 2^30 elements and more.
  */
@@ -45,7 +46,8 @@ typedef u32 word;
 struct sort_pass {
     const E *in;
     E *out;
-    E *between[2];          /* elements between passes: the last pass but one writes the first, the one before it the second */
+    E *between[2];          /* elements between passes: the last pass but one writes the first, the one before it the
+                               second */
     u32 *positions[2];      /* likewise beside them */
     word *published[2];     /* by row, tile and digit; passes take them by turns and clear the other one's */
     u32 *starts;            /* by row, byte and digit: how many; then how many of lower digits */
@@ -59,7 +61,8 @@ struct sort_pass {
     const u64 *guard;       /* NULL, or not 0 after a failure */
 };
 
-/* What moves: for SORT a number in the order of the elements that they can be had back from; NaN is positive, -0 before 0. */
+/* What moves: for SORT a number in the order of the elements that they can be had back from; NaN is positive, -0 before
+ * 0. */
 static __device__ __forceinline__ E moved(E x)
 {
 #if defined(KEY_FLOAT) && !defined(POSITIONS)
@@ -92,16 +95,18 @@ static __device__ __forceinline__ u32 digit_of(E key, int byte)
 #endif
 }
 
-/* The lanes of the warp that have this digit, by a vote on each of its bits: faster than __match_any_sync. In PTX, as the compiler
- * makes four instructions a bit of it, and nearly twice as many of the same in C. */
+/* The lanes of the warp that have this digit, by a vote on each of its bits: faster than __match_any_sync. In PTX, as
+ * the compiler makes four instructions a bit of it, and nearly twice as many of the same in C. */
 static __device__ __forceinline__ u32 lanes_of(u32 digit)
 {
     u32 lanes = ~0u;
 #pragma unroll
     for (int bit = 0; bit < 8; bit++) {
         u32 votes;
-        asm("{ .reg .pred p; .reg .b32 b; and.b32 b, %1, %2; setp.ne.u32 p, b, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; "
-            "@!p not.b32 %0, %0; }" : "=r"(votes) : "r"(digit), "r"(1u << bit));
+        asm("{ .reg .pred p; .reg .b32 b; and.b32 b, %1, %2; setp.ne.u32 p, b, 0; "
+            "vote.sync.ballot.b32 %0, p, 0xffffffff; @!p not.b32 %0, %0; }"
+            : "=r"(votes)
+            : "r"(digit), "r"(1u << bit));
         lanes &= votes;
     }
     return lanes;
@@ -216,9 +221,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_
                                                                    const __grid_constant__ sort_pass pass)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    u32 (*count)[DIGITS] = (u32 (*)[DIGITS])memory; /* of the digits in each warp; then where the next one of it goes in the tile */
+    /* of the digits in each warp; then where the next one of it goes in the tile */
+    u32 (*count)[DIGITS] = (u32 (*)[DIGITS])memory;
     unsigned char *moving = memory + sizeof(u32) * WARPS * DIGITS;
-    __shared__ u32 target[DIGITS];                  /* where a digit's elements go in the row, less their place in the tile */
+    /* where a digit's elements go in the row, less their place in the tile */
+    __shared__ u32 target[DIGITS];
     __shared__ u32 sums[WARPS];
     __shared__ u64 number;
     if (pass.guard && *(const volatile u64 *)pass.guard)

@@ -5,12 +5,12 @@
  *     parts      A number is the sum of two TF32 numbers but for its last bit or so: great, the nearest one, and small,
  *                what is left. Of the four products of the parts of two numbers three count: small x great, great x
  *                small, great x great.
- *     sums       Tensor cores cut off what they add instead of rounding it. So they add the terms of 2 DEPTH positions of
- *                k, and float32 additions in registers do the rest.
+ *     sums       Tensor cores cut off what they add instead of rounding it. So they add the terms of 2 DEPTH positions
+ *                of k, and float32 additions in registers do the rest.
  *     packing    Kernels before the product put the operands, however they lie, where it reads them in pieces without
- *                gaps, each by one bulk copy, zeros around what is there: a as it is, in the order of the fragments that
- *                registers hold, so that a thread reads 16 bytes of its own; b in its parts, a row of 128 bytes a column
- *                (16 great ones, 16 small ones), swizzled as wgmma wants it.
+ *                gaps, each by one bulk copy, zeros around what is there: a as it is, in the order of the fragments
+ *                that registers hold, so that a thread reads 16 bytes of its own; b in its parts, a row of 128 bytes a
+ *                column (16 great ones, 16 small ones), swizzled as wgmma wants it.
  *     blocks     One a multiprocessor, taking tiles of ROWS x COLUMNS in turn. A thread of the third warp group copies
  *                stages of DEPTH positions, ahead by STAGES; the first two multiply, 64 rows each, PIECE columns at a
  *                time in two sets of registers by turns, so that the sums are brought up to date while the tensor cores
@@ -57,8 +57,8 @@ HOT float element(const operand &x, int line, int k)
     return line < x.lines && k < x.depth ? x.from[line * x.line + k * x.step] : 0;
 }
 
-/* Two stages of a tile of a: [stage][strip of 16 rows][half of the stage][lane] four numbers, those of wgmma's fragment of
- * 64 x 8. */
+/* Two stages of a tile of a: [stage][strip of 16 rows][half of the stage][lane] four numbers, those of wgmma's fragment
+ * of 64 x 8. */
 extern "C" __global__ void __launch_bounds__(PACKERS) pack_a(const __grid_constant__ operand x, float4 *to, int stages)
 {
     const int pairs = stages / 2, tile = blockIdx.x / pairs, pair = blockIdx.x % pairs;
@@ -138,8 +138,9 @@ HOT void copy(u32 to, const char *from, u32 bytes, u32 barrier)
 HOT void multiply(float (&d)[PIECE / 2], const u32 (&a)[4], u64 b, bool add)
 {
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
-                 "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+                 "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, "
+                 "%10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+                 "%30, %31}, "
                  "{%32, %33, %34, %35}, %36, add, 1, 1;\n}"
                  : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));

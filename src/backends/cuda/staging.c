@@ -43,7 +43,8 @@ static tn_status staging_open(tn__cuda_device *device)
     if (staging == NULL)
         return tn__fail_memory("staging", sizeof *staging);
     pthread_cond_init(&staging->let_go, NULL);
-    tn_status status = tn__cuda_check(device, driver->cuMemAllocHost((void **)&staging->memory, PIECES * PIECE), "staging");
+    tn_status status = tn__cuda_check(device, driver->cuMemAllocHost((void **)&staging->memory, PIECES * PIECE),
+                                      "staging");
     for (int i = 0; i < PIECES && status == TN_OK; i++)
         status = tn__cuda_check(device, driver->cuEventCreate(&staging->done[i], CU_EVENT_DISABLE_TIMING), "staging");
     if (status != TN_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Places of one index space, as tn__cuda_walk describes it, and the loop over them; in front of most of the backend's own
- * kernels. */
+/* Places of one index space, as tn__cuda_walk describes it, and the loop over them; in front of most of the backend's
+ * own kernels. */
 typedef long long i64;
 struct walk { i64 size; int ndim, unused; i64 dim[8]; i64 stride[3][8]; };
 __device__ inline void places(const walk &w, i64 i, i64 *at)
