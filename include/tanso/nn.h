@@ -111,6 +111,9 @@ TN_API tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *use
 /* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another
  * layer. */
 TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
+/* The layer at a path of children's names, "norm" or "2.norm", which stays its parent's; NULL, with TN_ERR_NAME
+ * latched, if there is none. */
+TN_API tn_layer *tn_layer_child(const tn_layer *layer, const char *path);
 /* Makes `value` (floating, evaluated here) a parameter: a leaf that requires its gradient. Returns it, owned by the
  * layer; or an error array, and then `value` stays the caller's. */
 TN_API tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value);
@@ -174,6 +177,7 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_parse(...) TN_HERE(tn_layer_parse(__VA_ARGS__))
 #define tn_layer_new(...) TN_HERE(tn_layer_new(__VA_ARGS__))
 #define tn_layer_add(...) TN_HERE(tn_layer_add(__VA_ARGS__))
+#define tn_layer_child(...) TN_HERE(tn_layer_child(__VA_ARGS__))
 #define tn_layer_param(...) TN_HERE(tn_layer_param(__VA_ARGS__))
 #define tn_param(...) TN_HERE(tn_param(__VA_ARGS__))
 #define tn_param_name(...) TN_HERE(tn_param_name(__VA_ARGS__))

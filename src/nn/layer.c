@@ -231,6 +231,56 @@ tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child)
     return status;
 }
 
+/* The child whose name is the first `length` characters of `name`. */
+static tn_layer *child_named(const tn_layer *layer, const char *name, size_t length)
+{
+    for (size_t i = 0; i < layer->child_count; i++) {
+        const tn__child *child = &layer->children[i];
+        if (strlen(child->name) == length && memcmp(child->name, name, length) == 0)
+            return child->layer;
+    }
+    return NULL;
+}
+
+static tn_layer *no_such_child(const tn_layer *layer, const char *name, int length)
+{
+    char *word = tn__format("%.*s", length, name);
+    const char **names = layer->child_count ? tn__alloc(layer->child_count * sizeof *names) : NULL;
+    for (size_t i = 0; names && i < layer->child_count; i++)
+        names[i] = layer->children[i].name;
+    const char *near = word && names ? tn__nearest_name(word, names, (int)layer->child_count) : NULL;
+    if (near)
+        tn__fail(TN_ERR_NAME, "layer_child", "the %s has no child '%.*s': did you mean '%s'?", tn__layer_name(layer),
+                 length, name, near);
+    else
+        tn__fail(TN_ERR_NAME, "layer_child", "the %s has no child '%.*s' among its %zu", tn__layer_name(layer), length,
+                 name, layer->child_count);
+    tn__free(names);
+    tn__free(word);
+    return NULL;
+}
+
+tn_layer *tn_layer_child(const tn_layer *layer, const char *path)
+{
+    if (!layer || !path) {
+        tn__fail(TN_ERR_VALUE, "layer_child", "expected a layer and a path, got NULL for the %s",
+                 layer ? "path" : "layer");
+        return NULL;
+    }
+    if (tn__layer_raise(layer) != TN_OK)
+        return NULL;
+    for (;;) {
+        size_t length = strcspn(path, ".");
+        tn_layer *child = child_named(layer, path, length);
+        if (!child)
+            return no_such_child(layer, path, (int)length);
+        if (!path[length])
+            return child;
+        layer = child;
+        path += length + 1;
+    }
+}
+
 /* ---- calling ---- */
 
 tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)

@@ -215,6 +215,55 @@ static void test_own_layer(void **state)
     check_latched(TN_ERR_VALUE, "NULL");
 }
 
+/* A layer's function reaches its children by name; so does anyone, by path. */
+static tn_array *child_forward(tn_layer *layer, const tn_array *x, void *user)
+{
+    (void)user;
+    return tn_add(x, tn_forward(tn_layer_child(layer, "inner"), x));
+}
+
+static void test_children(void **state)
+{
+    (void)state;
+    size_t arrays = tn_live_arrays();
+    tn_layer *own = tn_layer_new("own", child_forward, NULL, NULL), *inner = tn_linear(2, .in = 2);
+    assert_int_equal(tn_layer_add(own, "inner", inner), TN_OK);
+    tn_layer *net = tn_sequential(tn_relu_layer(), own);
+    assert_ptr_equal(tn_layer_child(own, "inner"), inner);
+    assert_ptr_equal(tn_layer_child(net, "1"), own);
+    assert_ptr_equal(tn_layer_child(net, "1.inner"), inner);
+    TN_SCOPE {
+        const double x[] = {1, 2, 3, 4};
+        double w[4], y[4];
+        check_read(tn_param_named(net, "1.inner.W"), w, 4);
+        for (int i = 0; i < 4; i++)
+            y[i] = x[i] + x[i & 2] * w[i & 1] + x[(i & 2) + 1] * w[2 + (i & 1)];
+        check_near(tn_forward(net, check_array(x, TN_SHAPE(2, 2), TN_FLOAT32)), y, 4, 1e-5);
+        check_fine();
+
+        assert_null(tn_layer_child(net, "1.iner"));
+        check_latched(TN_ERR_NAME, "the own has no child 'iner': did you mean 'inner'?");
+        const char *wrong[] = {"", ".", "1.", "1..inner", "2", "1.inner.W", "1.inner.x.y"};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            assert_null(tn_layer_child(net, wrong[i]));
+            check_latched(TN_ERR_NAME, "layer_child");
+        }
+        assert_true(tn_is_error(tn_forward(tn_layer_child(net, "0.x"), tn_ones(TN_SHAPE(2)))));
+        check_latched(TN_ERR_NAME, "the relu has no child 'x' among its 0");
+        assert_null(tn_layer_child(NULL, "x"));
+        check_latched(TN_ERR_VALUE, "layer");
+        assert_null(tn_layer_child(net, NULL));
+        check_latched(TN_ERR_VALUE, "path");
+    }
+    tn_layer_free(net);
+    net = tn_linear(-1);
+    tn_clear_error();
+    assert_null(tn_layer_child(net, "0"));
+    check_latched(TN_ERR_VALUE, "linear");
+    tn_layer_free(net);
+    assert_int_equal(tn_live_arrays(), arrays);
+}
+
 static tn_array *nothing_forward(const tn_array *x, void *user)
 {
     (void)x, (void)user;
@@ -406,7 +455,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),         cmocka_unit_test(test_modes_and_gradients),
         cmocka_unit_test(test_forward_makes_one_array), cmocka_unit_test(test_ownership),
-        cmocka_unit_test(test_own_layer),     cmocka_unit_test(test_param_errors),
+        cmocka_unit_test(test_own_layer), cmocka_unit_test(test_children),      cmocka_unit_test(test_param_errors),
         cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_errors),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_move),          cmocka_unit_test(test_inferred_beside_input),
