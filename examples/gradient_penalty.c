@@ -20,7 +20,7 @@ int main(void)
     for (int step = 0; step < STEPS; step++)
         TN_SCOPE {
             tn_array *y = tn_matmul(tn_tanh(tn_matmul(x, w)), v), *gx;
-            if (tn_gradients(y, 1, (const tn_array *[]){x}, true, &gx) != TN_OK)
+            if (tn_gradients(y, TN_ARRAYS(x), true, &gx) != TN_OK)
                 break;
             tn_array *norm = tn_sqrt(tn_sum(tn_square(gx), .axis = TN_AXES(1)));
             tn_array *loss = tn_mean(tn_square(tn_subtract(norm, 1)));
@@ -30,7 +30,7 @@ int main(void)
                 tn_subtract_assign(w, tn_multiply(0.2, tn_grad(w)));
                 tn_subtract_assign(v, tn_multiply(0.2, tn_grad(v)));
             }
-            if (tn_eval_all(3, (const tn_array *[]){loss, w, v}) != TN_OK)
+            if (tn_eval_all(TN_ARRAYS(loss, w, v)) != TN_OK)
                 break;
             tn_clear_grad(w);
             tn_clear_grad(v);

@@ -19,7 +19,7 @@ int main(void)
             tn_array *x = tn_requires_grad(tn_scalar(at, .dtype = TN_FLOAT64));
             tn_backward(f(x), .create_graph = true);
             tn_array *slope = tn_grad(x), *curvature;
-            if (tn_gradients(slope, 1, (const tn_array *[]){x}, false, &curvature) != TN_OK)
+            if (tn_gradients(slope, TN_ARRAYS(x), false, &curvature) != TN_OK)
                 break;
             at -= tn_item(slope) / tn_item(curvature);
         }

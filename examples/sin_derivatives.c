@@ -15,7 +15,7 @@ int main(void)
         return fprintf(stderr, "%s\n", tn_error()), 1;
     for (int order = 0; order < ORDERS; order++) {
         if (order > 0)
-            tn_gradients(y, 1, (const tn_array *[]){x}, true, &y);
+            tn_gradients(y, TN_ARRAYS(x), true, &y);
         if (tn_to_host(y, value[order], sizeof value[order]) != TN_OK)
             return fprintf(stderr, "%s\n", tn_error()), 1;
     }

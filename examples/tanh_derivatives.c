@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     tn_array *x = tn_set_name(tn_requires_grad(tn_scalar(at, .dtype = TN_FLOAT64)), "x"),
              *y = tn_tanh(x);
     for (int order = 1; order <= 8; order++) {
-        if (tn_gradients(y, 1, (const tn_array *[]){x}, true, &y) != TN_OK)
+        if (tn_gradients(y, TN_ARRAYS(x), true, &y) != TN_OK)
             break;
         double got = tn_item(y), right = expected(at, order);
         printf("derivative %d of tanh at %g: %.12g\n", order, at, got);

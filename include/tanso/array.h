@@ -46,6 +46,7 @@ TN_API tn_array *tn_weak_bool(bool value);
 }
 inline const tn_array *TN_ARG(const tn_array *x) { return x; }
 inline const tn_array *TN_ARG(double x) { return tn_weak_float(x); }
+inline const tn_array *TN_ARG(long double x) { return tn_weak_float(static_cast<double>(x)); }
 inline const tn_array *TN_ARG(float x) { return tn_weak_float(x); }
 inline const tn_array *TN_ARG(int x) { return tn_weak_int(x); }
 inline const tn_array *TN_ARG(long x) { return tn_weak_int(x); }
@@ -60,7 +61,7 @@ static inline const tn_array *tn__same(const tn_array *x) { return x; }
 /* An operand: an array, or a C number of any arithmetic type. */
 #define TN_ARG(x) \
     _Generic((x), tn_array *: tn__same, const tn_array *: tn__same, bool: tn_weak_bool, float: tn_weak_float, \
-             double: tn_weak_float, default: tn_weak_int)(x)
+             double: tn_weak_float, long double: tn_weak_float, default: tn_weak_int)(x)
 #endif
 
 /* ---- creation ---- */

@@ -106,13 +106,9 @@ TN_API tn_status tn_graph_dot(const tn_array *y, FILE *stream) TN_MUST_CHECK;
 #define tn_requires_grad(x) TN_AT(tn_requires_grad)(x)
 #define tn_grad(x) TN_AT(tn_grad)(x)
 #define tn_detach(x) TN_AT(tn_detach)(x)
-#ifndef __cplusplus
-#define tn_backward(y, ...) TN_AT(tn_backward_with)(y, TN_OPTS(tn_backward_opts, __VA_ARGS__))
-#define tn_check_backward(f, user, count, xs, ...) \
-    TN_AT(tn_check_backward_with)(f, user, count, xs, TN_OPTS(tn_check_opts, __VA_ARGS__))
-#define tn_check_double_backward(f, user, count, xs, ...) \
-    TN_AT(tn_check_double_backward_with)(f, user, count, xs, TN_OPTS(tn_check_opts, __VA_ARGS__))
-#endif
+#define tn_backward(...) TN__CALL_V(tn_backward_with, tn_backward_opts, __VA_ARGS__, )
+#define tn_check_backward(...) TN__CALL_VVVV(tn_check_backward_with, tn_check_opts, __VA_ARGS__, )
+#define tn_check_double_backward(...) TN__CALL_VVVV(tn_check_double_backward_with, tn_check_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

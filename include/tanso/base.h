@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tanso/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,9 +80,29 @@ TN_API void tn__at(const char *file, int line);
 #define TN_AT(function) (tn__at(__FILE__, __LINE__), function)
 #define TN_HERE(call) (tn__at(__FILE__, __LINE__), call)
 
-/* Keyword arguments: f(x, .axis = TN_AXES(1)) becomes f_with(x, &(opts){...}). Every option struct starts with an
- * unused field `_`, so that the list may be empty; an option left out is zero, which means its default. */
-#define TN_OPTS(type, ...) (&(type){._ = 0, __VA_ARGS__})
+/* f(x, .axis = TN_AXES(1)) calls f_with(x, TN_OPTS(f_opts, .axis = TN_AXES(1))): the macros of functions with keyword
+ * arguments go through one of these, named by what stands before the keywords, A an operand (an array or a number), V
+ * any other value. They are given an empty last argument, which makes calls without keywords standard C and C++. */
+#define TN__CALL_V(f, opts, a, ...) TN_AT(f)(a, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VV(f, opts, a, b, ...) TN_AT(f)(a, b, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VVV(f, opts, a, b, c, ...) TN_AT(f)(a, b, c, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VVVV(f, opts, a, b, c, d, ...) TN_AT(f)(a, b, c, d, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VVVVVV(f, opts, a, b, c, d, e, g, ...) TN_AT(f)(a, b, c, d, e, g, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VVVVVVV(f, opts, a, b, c, d, e, g, h, ...) TN_AT(f)(a, b, c, d, e, g, h, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VA(f, opts, a, b, ...) TN_AT(f)(a, TN_ARG(b), TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VAA(f, opts, a, b, c, ...) TN_AT(f)(a, TN_ARG(b), TN_ARG(c), TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_A(f, opts, a, ...) TN_AT(f)(TN_ARG(a), TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_AV(f, opts, a, b, ...) TN_AT(f)(TN_ARG(a), b, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_AVV(f, opts, a, b, c, ...) TN_AT(f)(TN_ARG(a), b, c, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_AA(f, opts, a, b, ...) TN_AT(f)(TN_ARG(a), TN_ARG(b), TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_AAV(f, opts, a, b, c, ...) TN_AT(f)(TN_ARG(a), TN_ARG(b), c, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_AAAV(f, opts, a, b, c, d, ...) \
+    TN_AT(f)(TN_ARG(a), TN_ARG(b), TN_ARG(c), d, TN_OPTS(opts, __VA_ARGS__))
+
+/* Lists as the two arguments that functions take them by, their count and their elements, which live as the options of
+ * a call do: tn_concatenate(TN_ARRAYS(a, b), 0), tn_insert(x, TN_INTS(1, 3), 0, TN_AXES(0)). */
+#define TN_ARRAYS(...) TN__LIST(const tn_array *, __VA_ARGS__)
+#define TN_INTS(...) TN__LIST(int64_t, __VA_ARGS__)
 
 /* ---- dtypes ---- */
 
@@ -138,7 +159,6 @@ typedef struct tn_axes {
 /* TN_SHAPE(100, 784) and TN_AXES(0, -1) build such values; both count their arguments (at least one, at most
  * 8 are used; more are reported as an error by the function that receives the value). */
 #ifndef __cplusplus
-#define TN__COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
 #define TN__AT_MOST_8(a, b, c, d, e, f, g, h, ...) a, b, c, d, e, f, g, h
 #define TN_SHAPE(...) \
     ((tn_shape){.ndim = TN__COUNT(int64_t, __VA_ARGS__), \

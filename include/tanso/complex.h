@@ -56,7 +56,7 @@ static inline double _Complex tn_item_complex(const tn_array *x)
 #define TN_COMPLEX(z) tn_weak_complex(z)
 #endif
 
-#if !defined(TN_NO_MACROS)
+#ifndef TN_NO_MACROS
 #define tn_from_complex_parts(...) TN_HERE(tn_from_complex_parts(__VA_ARGS__))
 #define tn_item_parts(...) TN_HERE(tn_item_parts(__VA_ARGS__))
 #define tn_complex(re, im) TN_AT(tn_complex)(TN_ARG(re), TN_ARG(im))

@@ -110,9 +110,7 @@ TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
 #define tn_dataset_x(...) TN_HERE(tn_dataset_x(__VA_ARGS__))
 #define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))
 #define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))
-#ifndef __cplusplus
-#define tn_loader_new(dataset, ...) TN_AT(tn_loader_new_with)(dataset, TN_OPTS(tn_loader_opts, __VA_ARGS__))
-#endif
+#define tn_loader_new(...) TN__CALL_V(tn_loader_new_with, tn_loader_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -76,8 +76,8 @@ typedef struct tn_dlpack_versioned {
     tn_dl_tensor tensor;
 } tn_dlpack_versioned;
 
-#define TN_DLPACK_READ_ONLY ((uint64_t)1)
-#define TN_DLPACK_COPIED    ((uint64_t)2)
+#define TN_DLPACK_READ_ONLY UINT64_C(1)
+#define TN_DLPACK_COPIED    UINT64_C(2)
 
 /* x's memory, computed, as a tensor that lives until its deleter is called (in any thread), whatever becomes of x. NULL
  * with a latched error: x can't be computed, is on a device that DLPack has no name for, or there is no memory. The
@@ -116,10 +116,7 @@ TN_API char *tn_array_interface_json(const tn_array *x);
 #define tn_from_dlpack_versioned(tensor) TN_AT(tn_from_dlpack_versioned)(tensor)
 #define tn_array_interface_of(x, description) TN_AT(tn_array_interface_of)(x, description)
 #define tn_array_interface_json(x) TN_AT(tn_array_interface_json)(x)
-#ifndef __cplusplus
-#define tn_wrap(memory, shape, dtype, ...) \
-    TN_AT(tn_wrap_with)(memory, shape, dtype, TN_OPTS(tn_wrap_opts, __VA_ARGS__))
-#endif
+#define tn_wrap(...) TN__CALL_VVV(tn_wrap_with, tn_wrap_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ typedef enum tn_fft_norm {
 typedef struct tn_fft_opts {
     char _;
     int64_t n;        /* length; default: the axis's (irfft, hfft: 2 (m - 1)) */
-    const int *axis;  /* of fft, ifft and so on; default: the last. &(int){0} */
+    tn_axes axis;     /* of fft, ifft and so on, one; default: the last */
     tn_shape s;       /* of fftn and so on: lengths, as many as axes, -1 for an axis as it is; default: as they are */
     tn_axes axes;     /* of those; default: all, or the last s.ndim ones (fft2 and so on: the last two) */
     tn_fft_norm norm;
@@ -61,23 +61,23 @@ TN_API tn_array *tn_fft_rfftfreq_with(int64_t n, double d, const tn_create_opts 
 TN_API tn_array *tn_fft_fftshift(const tn_array *x, tn_axes axes);
 TN_API tn_array *tn_fft_ifftshift(const tn_array *x, tn_axes axes);
 
-#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
-#define tn_fft_fft(x, ...) TN_AT(tn_fft_fft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_ifft(x, ...) TN_AT(tn_fft_ifft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_rfft(x, ...) TN_AT(tn_fft_rfft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_irfft(x, ...) TN_AT(tn_fft_irfft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_hfft(x, ...) TN_AT(tn_fft_hfft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_ihfft(x, ...) TN_AT(tn_fft_ihfft_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_fftn(x, ...) TN_AT(tn_fft_fftn_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_ifftn(x, ...) TN_AT(tn_fft_ifftn_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_rfftn(x, ...) TN_AT(tn_fft_rfftn_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_irfftn(x, ...) TN_AT(tn_fft_irfftn_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_fft2(x, ...) TN_AT(tn_fft_fft2_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_ifft2(x, ...) TN_AT(tn_fft_ifft2_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_rfft2(x, ...) TN_AT(tn_fft_rfft2_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_irfft2(x, ...) TN_AT(tn_fft_irfft2_with)(x, TN_OPTS(tn_fft_opts, __VA_ARGS__))
-#define tn_fft_fftfreq(n, d, ...) TN_AT(tn_fft_fftfreq_with)(n, d, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_fft_rfftfreq(n, d, ...) TN_AT(tn_fft_rfftfreq_with)(n, d, TN_OPTS(tn_create_opts, __VA_ARGS__))
+#ifndef TN_NO_MACROS
+#define tn_fft_fft(...) TN__CALL_V(tn_fft_fft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_ifft(...) TN__CALL_V(tn_fft_ifft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_rfft(...) TN__CALL_V(tn_fft_rfft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_irfft(...) TN__CALL_V(tn_fft_irfft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_hfft(...) TN__CALL_V(tn_fft_hfft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_ihfft(...) TN__CALL_V(tn_fft_ihfft_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_fftn(...) TN__CALL_V(tn_fft_fftn_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_ifftn(...) TN__CALL_V(tn_fft_ifftn_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_rfftn(...) TN__CALL_V(tn_fft_rfftn_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_irfftn(...) TN__CALL_V(tn_fft_irfftn_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_fft2(...) TN__CALL_V(tn_fft_fft2_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_ifft2(...) TN__CALL_V(tn_fft_ifft2_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_rfft2(...) TN__CALL_V(tn_fft_rfft2_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_irfft2(...) TN__CALL_V(tn_fft_irfft2_with, tn_fft_opts, __VA_ARGS__, )
+#define tn_fft_fftfreq(...) TN__CALL_VV(tn_fft_fftfreq_with, tn_create_opts, __VA_ARGS__, )
+#define tn_fft_rfftfreq(...) TN__CALL_VV(tn_fft_rfftfreq_with, tn_create_opts, __VA_ARGS__, )
 #define tn_fft_fftshift(x, axes) TN_AT(tn_fft_fftshift)(x, axes)
 #define tn_fft_ifftshift(x, axes) TN_AT(tn_fft_ifftshift)(x, axes)
 #endif

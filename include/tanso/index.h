@@ -50,6 +50,8 @@ inline tn_key TN_PICK(const tn_array *x) { return tn_key{TN_KEY_ARRAY, {TN_NONE,
 #define TN_NEWAXIS (tn_key{TN_KEY_NEWAXIS, {TN_NONE, TN_NONE, TN_NONE}, nullptr})
 extern "C" {
 #endif
+/* Keys as the two arguments `count, keys`: tn_index_add(x, y, TN_KEYS(TN_I(0), TN_DOTS)). */
+#define TN_KEYS(...) TN__LIST(tn_key, __VA_ARGS__)
 
 /* x[keys]. Axes that integer arrays give stand where the arrays do, or first if something else stands between them. */
 TN_API tn_array *tn_getitem(const tn_array *x, int count, const tn_key *keys);
@@ -152,30 +154,12 @@ TN_API tn_status tn_triu_indices(int64_t n, int k, int64_t m, tn_array *out[2]);
 #define tn_compress_with(condition, x, ...) TN_AT(tn_compress_with)(TN_ARG(condition), TN_ARG(x), __VA_ARGS__)
 #define tn_choose(which, ...) TN_AT(tn_choose)(TN_ARG(which), __VA_ARGS__)
 #define tn_unravel_index(indices, shape, out) TN_AT(tn_unravel_index)(TN_ARG(indices), shape, out)
-#ifndef __cplusplus
-#define tn_take_any(x, indices, ...) TN_AT(tn_take_with)(TN_ARG(x), TN_ARG(indices), TN_OPTS(tn_take_opts, __VA_ARGS__))
-#define TN__KEYS(...) (int)(sizeof((tn_key[]){__VA_ARGS__}) / sizeof(tn_key)), (tn_key[]){__VA_ARGS__}
-#define tn_get(x, ...) TN_AT(tn_getitem)(TN_ARG(x), TN__KEYS(__VA_ARGS__))
-#define tn_set(x, value, ...) TN_AT(tn_setitem)(x, TN_ARG(value), TN__KEYS(__VA_ARGS__))
-#endif
+#define tn_take_any(...) TN__CALL_AA(tn_take_with, tn_take_opts, __VA_ARGS__, )
+#define tn_get(x, ...) TN_AT(tn_getitem)(TN_ARG(x), TN_KEYS(__VA_ARGS__))
+#define tn_set(x, value, ...) TN_AT(tn_setitem)(x, TN_ARG(value), TN_KEYS(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus
 }
-
-template <class... K> inline tn_array *tn__get(const tn_array *x, K... keys)
-{
-    const tn_key list[] = {keys...};
-    return (tn_getitem)(x, static_cast<int>(sizeof...(K)), list);
-}
-template <class... K> inline tn_status tn__set(tn_array *x, const tn_array *value, K... keys)
-{
-    const tn_key list[] = {keys...};
-    return (tn_setitem)(x, value, static_cast<int>(sizeof...(K)), list);
-}
-#ifndef TN_NO_MACROS
-#define tn_get(x, ...) TN_HERE(tn__get(TN_ARG(x), __VA_ARGS__))
-#define tn_set(x, value, ...) TN_HERE(tn__set(x, TN_ARG(value), __VA_ARGS__))
-#endif
 #endif
 #endif

@@ -95,13 +95,10 @@ TN_API tn_array *tn_load_idx(const char *path);
 #define tn_load_npy(...) TN_HERE(tn_load_npy(__VA_ARGS__))
 #define tn_map_npy(...) TN_HERE(tn_map_npy(__VA_ARGS__))
 #define tn_load_idx(...) TN_HERE(tn_load_idx(__VA_ARGS__))
-#ifndef __cplusplus
-#define tn_archive_save(archive, path, ...) \
-    TN_AT(tn_archive_save_with)(archive, path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
-#define tn_archive_load(path, ...) TN_AT(tn_archive_load_with)(path, TN_OPTS(tn_archive_opts, __VA_ARGS__))
-#define tn_load_csv(path, ...) TN_AT(tn_load_csv_with)(path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
-#define tn_save_csv(x, path, ...) TN_AT(tn_save_csv_with)(x, path, TN_OPTS(tn_csv_opts, __VA_ARGS__))
-#endif
+#define tn_archive_save(...) TN__CALL_VV(tn_archive_save_with, tn_archive_opts, __VA_ARGS__, )
+#define tn_archive_load(...) TN__CALL_V(tn_archive_load_with, tn_archive_opts, __VA_ARGS__, )
+#define tn_load_csv(...) TN__CALL_V(tn_load_csv_with, tn_csv_opts, __VA_ARGS__, )
+#define tn_save_csv(...) TN__CALL_VV(tn_save_csv_with, tn_csv_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -80,15 +80,15 @@ static inline tn_arg tn__arg_same(tn_arg arg) { return arg; }
 #define TN__ARG_REAL(name, type, dtype) \
     static inline tn_arg tn__arg_##name(type x) \
     { \
-        tn_arg arg = {0, dtype, false, {0}}; \
-        arg.number.real = (double)x; \
+        tn_arg arg = {NULL, dtype, false, {0}}; \
+        arg.number.real = TN__CAST(double, x); \
         return arg; \
     }
 #define TN__ARG_WHOLE(name, type, dtype) \
     static inline tn_arg tn__arg_##name(type x) \
     { \
-        tn_arg arg = {0, dtype, false, {0}}; \
-        arg.number.whole = (int64_t)x; \
+        tn_arg arg = {NULL, dtype, false, {0}}; \
+        arg.number.whole = TN__CAST(int64_t, x); \
         return arg; \
     }
 #define TN__SIGNED_DTYPE(type) \
@@ -230,29 +230,30 @@ TN_API tn_status tn_launch_with(const tn_kernel *kernel, tn_args args, const tn_
 
 #ifndef TN_NO_MACROS
 #define tn_raw_kernel(...) TN_AT(tn_raw_kernel)(__VA_ARGS__)
-#ifndef __cplusplus
-#define tn_elementwise(inputs, outputs, text, name, ...) \
-    TN_AT(tn_elementwise_with)(inputs, outputs, text, name, TN_OPTS(tn_kernel_opts, __VA_ARGS__))
-#define tn_reduction(inputs, output, map, reduce, post, identity, name, ...) \
-    TN_AT(tn_reduction_with)(inputs, output, map, reduce, post, identity, name, TN_OPTS(tn_kernel_opts, __VA_ARGS__))
-#define tn_call(kernel, args, ...) TN_AT(tn_call_with)(kernel, args, TN_OPTS(tn_call_opts, __VA_ARGS__))
-#define tn_call_into(kernel, args, count, results, ...) \
-    TN_AT(tn_call_into_with)(kernel, args, count, results, TN_OPTS(tn_call_opts, __VA_ARGS__))
-#define tn_launch(kernel, args, ...) TN_AT(tn_launch_with)(kernel, args, TN_OPTS(tn_launch_opts, __VA_ARGS__))
-#endif
+#define tn_elementwise(...) TN__CALL_VVVV(tn_elementwise_with, tn_kernel_opts, __VA_ARGS__, )
+#define tn_reduction(...) TN__CALL_VVVVVVV(tn_reduction_with, tn_kernel_opts, __VA_ARGS__, )
+#define tn_call(...) TN__CALL_VV(tn_call_with, tn_call_opts, __VA_ARGS__, )
+#define tn_call_into(...) TN__CALL_VVVV(tn_call_into_with, tn_call_opts, __VA_ARGS__, )
+#define tn_launch(...) TN__CALL_VV(tn_launch_with, tn_launch_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus
 }
 
+#define TN_NO_ARGS (tn_args{0, nullptr})
 inline tn_arg tn__arg_of(const tn_array *x) { return tn__arg_array(x); }
 inline tn_arg tn__arg_of(tn_arg x) { return x; }
 inline tn_arg tn__arg_of(bool x) { return tn__arg_b8(x); }
 inline tn_arg tn__arg_of(float x) { return tn__arg_f32(x); }
 inline tn_arg tn__arg_of(double x) { return tn__arg_f64(x); }
+inline tn_arg tn__arg_of(signed char x) { return tn__arg_i8(x); }
+inline tn_arg tn__arg_of(char x) { return tn__arg_i8(static_cast<signed char>(x)); }
+inline tn_arg tn__arg_of(short x) { return tn__arg_i16(x); }
 inline tn_arg tn__arg_of(int x) { return tn__arg_i32(x); }
 inline tn_arg tn__arg_of(long x) { return tn__arg_long(x); }
 inline tn_arg tn__arg_of(long long x) { return tn__arg_i64(x); }
+inline tn_arg tn__arg_of(unsigned char x) { return tn__arg_u8(x); }
+inline tn_arg tn__arg_of(unsigned short x) { return tn__arg_u16(x); }
 inline tn_arg tn__arg_of(unsigned int x) { return tn__arg_u32(x); }
 inline tn_arg tn__arg_of(unsigned long x) { return tn__arg_ulong(x); }
 inline tn_arg tn__arg_of(unsigned long long x) { return tn__arg_u64(x); }

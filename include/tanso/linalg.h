@@ -144,21 +144,20 @@ TN_API tn_array *tn_linalg_norm_with(const tn_array *x, const tn_norm_opts *opts
 /* |a| |a^-1| in a norm of matrices; the default is TN_ORD(2), by singular values, for any matrix. */
 TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);
 
-#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
+#ifndef TN_NO_MACROS
 #define tn_linalg_solve(a, b) TN_AT(tn_linalg_solve)(TN_ARG(a), TN_ARG(b))
 #define tn_linalg_inv(a) TN_AT(tn_linalg_inv)(a)
 #define tn_linalg_det(a) TN_AT(tn_linalg_det)(a)
 #define tn_linalg_slogdet(a, sign, logdet) TN_AT(tn_linalg_slogdet)(a, sign, logdet)
-#define tn_linalg_pinv(a, ...) TN_AT(tn_linalg_pinv_with)(a, TN_OPTS(tn_pinv_opts, __VA_ARGS__))
-#define tn_linalg_matrix_rank(a, ...) TN_AT(tn_linalg_matrix_rank_with)(a, TN_OPTS(tn_pinv_opts, __VA_ARGS__))
-#define tn_linalg_lstsq(a, b, x, residuals, rank, s, ...) \
-    TN_AT(tn_linalg_lstsq_with)(a, b, x, residuals, rank, s, TN_OPTS(tn_pinv_opts, __VA_ARGS__))
-#define tn_linalg_cholesky(a, ...) TN_AT(tn_linalg_cholesky_with)(a, TN_OPTS(tn_linalg_opts, __VA_ARGS__))
-#define tn_linalg_qr(a, q, r, ...) TN_AT(tn_linalg_qr_with)(a, q, r, TN_OPTS(tn_qr_opts, __VA_ARGS__))
-#define tn_linalg_svd(a, u, s, vh, ...) TN_AT(tn_linalg_svd_with)(a, u, s, vh, TN_OPTS(tn_svd_opts, __VA_ARGS__))
+#define tn_linalg_pinv(...) TN__CALL_V(tn_linalg_pinv_with, tn_pinv_opts, __VA_ARGS__, )
+#define tn_linalg_matrix_rank(...) TN__CALL_V(tn_linalg_matrix_rank_with, tn_pinv_opts, __VA_ARGS__, )
+#define tn_linalg_lstsq(...) TN__CALL_VVVVVV(tn_linalg_lstsq_with, tn_pinv_opts, __VA_ARGS__, )
+#define tn_linalg_cholesky(...) TN__CALL_V(tn_linalg_cholesky_with, tn_linalg_opts, __VA_ARGS__, )
+#define tn_linalg_qr(...) TN__CALL_VVV(tn_linalg_qr_with, tn_qr_opts, __VA_ARGS__, )
+#define tn_linalg_svd(...) TN__CALL_VVVV(tn_linalg_svd_with, tn_svd_opts, __VA_ARGS__, )
 #define tn_linalg_svdvals(a) TN_AT(tn_linalg_svdvals)(a)
-#define tn_linalg_eigh(a, w, v, ...) TN_AT(tn_linalg_eigh_with)(a, w, v, TN_OPTS(tn_linalg_opts, __VA_ARGS__))
-#define tn_linalg_eigvalsh(a, ...) TN_AT(tn_linalg_eigvalsh_with)(a, TN_OPTS(tn_linalg_opts, __VA_ARGS__))
+#define tn_linalg_eigh(...) TN__CALL_VVV(tn_linalg_eigh_with, tn_linalg_opts, __VA_ARGS__, )
+#define tn_linalg_eigvalsh(...) TN__CALL_V(tn_linalg_eigvalsh_with, tn_linalg_opts, __VA_ARGS__, )
 #define tn_linalg_eig(a, w, v) TN_AT(tn_linalg_eig)(a, w, v)
 #define tn_linalg_eigvals(a) TN_AT(tn_linalg_eigvals)(a)
 #define tn_linalg_matrix_power(a, n) TN_AT(tn_linalg_matrix_power)(a, n)
@@ -166,7 +165,7 @@ TN_API tn_array *tn_linalg_cond(const tn_array *a, tn_norm_order ord);
 #define tn_linalg_tensorinv(a, ind) TN_AT(tn_linalg_tensorinv)(a, ind)
 #define tn_linalg_multi_dot(...) TN_AT(tn_linalg_multi_dot)(__VA_ARGS__)
 #define tn_linalg_multi_dot_with(...) TN_AT(tn_linalg_multi_dot_with)(__VA_ARGS__)
-#define tn_linalg_norm(x, ...) TN_AT(tn_linalg_norm_with)(TN_ARG(x), TN_OPTS(tn_norm_opts, __VA_ARGS__))
+#define tn_linalg_norm(...) TN__CALL_A(tn_linalg_norm_with, tn_norm_opts, __VA_ARGS__, )
 #define tn_linalg_cond(...) TN_AT(tn_linalg_cond)(__VA_ARGS__)
 #endif
 

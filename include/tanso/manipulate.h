@@ -188,7 +188,8 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
 #define tn_column_stack(...) TN_AT(tn_column_stack)(__VA_ARGS__)
 #define tn_block(...) TN_AT(tn_block)(__VA_ARGS__)
 #define tn_append(x, values, axis) TN_AT(tn_append)(TN_ARG(x), TN_ARG(values), axis)
-#define tn_insert(x, count, positions, values, axis) \
+#define tn_insert(...) TN__INSERT(__VA_ARGS__)
+#define TN__INSERT(x, count, positions, values, axis) \
     TN_AT(tn_insert)(TN_ARG(x), count, positions, TN_ARG(values), axis)
 #define tn_delete(x, ...) TN_AT(tn_delete)(TN_ARG(x), __VA_ARGS__)
 #define tn_array_split(x, sections, axis, out) TN_AT(tn_array_split)(TN_ARG(x), sections, axis, out)
@@ -197,26 +198,18 @@ TN_API tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, t
 #define tn_sliding_window_view(x, window, axes) TN_AT(tn_sliding_window_view)(TN_ARG(x), window, axes)
 #define tn_trim_zeros(x, front, back) TN_AT(tn_trim_zeros)(TN_ARG(x), front, back)
 #define tn_trim_zeros_along(x, front, back, axes) TN_AT(tn_trim_zeros_along)(TN_ARG(x), front, back, axes)
-#ifndef __cplusplus
-#define tn_empty(shape, ...) TN_AT(tn_empty_with)(shape, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_empty_like(x, ...) TN_AT(tn_empty_like_with)(TN_ARG(x), TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_full_like(x, value, ...) \
-    TN_AT(tn_full_like_with)(TN_ARG(x), value, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_arange_int64(start, stop, step, ...) \
-    TN_AT(tn_arange_int64_with)(start, stop, step, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_identity(n, ...) TN_AT(tn_identity_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_tri(n, m, k, ...) TN_AT(tn_tri_with)(n, m, k, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_linspace_arrays(start, stop, count, ...) \
-    TN_AT(tn_linspace_arrays_with)(TN_ARG(start), TN_ARG(stop), count, TN_OPTS(tn_space_opts, __VA_ARGS__))
-#define tn_logspace(start, stop, count, ...) \
-    TN_AT(tn_logspace_with)(TN_ARG(start), TN_ARG(stop), count, TN_OPTS(tn_space_opts, __VA_ARGS__))
-#define tn_geomspace(start, stop, count, ...) \
-    TN_AT(tn_geomspace_with)(TN_ARG(start), TN_ARG(stop), count, TN_OPTS(tn_space_opts, __VA_ARGS__))
-#define tn_meshgrid(count, vectors, out, ...) \
-    TN_AT(tn_meshgrid_with)(count, vectors, out, TN_OPTS(tn_grid_opts, __VA_ARGS__))
-#define tn_indices(shape, ...) TN_AT(tn_indices_with)(shape, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_pad(x, width, ...) TN_AT(tn_pad_with)(TN_ARG(x), width, TN_OPTS(tn_pad_opts, __VA_ARGS__))
-#endif
+#define tn_empty(...) TN__CALL_V(tn_empty_with, tn_create_opts, __VA_ARGS__, )
+#define tn_empty_like(...) TN__CALL_A(tn_empty_like_with, tn_create_opts, __VA_ARGS__, )
+#define tn_full_like(...) TN__CALL_AV(tn_full_like_with, tn_create_opts, __VA_ARGS__, )
+#define tn_arange_int64(...) TN__CALL_VVV(tn_arange_int64_with, tn_create_opts, __VA_ARGS__, )
+#define tn_identity(...) TN__CALL_V(tn_identity_with, tn_create_opts, __VA_ARGS__, )
+#define tn_tri(...) TN__CALL_VVV(tn_tri_with, tn_create_opts, __VA_ARGS__, )
+#define tn_linspace_arrays(...) TN__CALL_AAV(tn_linspace_arrays_with, tn_space_opts, __VA_ARGS__, )
+#define tn_logspace(...) TN__CALL_AAV(tn_logspace_with, tn_space_opts, __VA_ARGS__, )
+#define tn_geomspace(...) TN__CALL_AAV(tn_geomspace_with, tn_space_opts, __VA_ARGS__, )
+#define tn_meshgrid(...) TN__CALL_VVV(tn_meshgrid_with, tn_grid_opts, __VA_ARGS__, )
+#define tn_indices(...) TN__CALL_V(tn_indices_with, tn_create_opts, __VA_ARGS__, )
+#define tn_pad(...) TN__CALL_AV(tn_pad_with, tn_pad_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -165,7 +165,7 @@ TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generat
 TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
 TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 
-#if !defined(TN_NO_MACROS)
+#ifndef TN_NO_MACROS
 #define tn_initialize(...) TN_HERE(tn_initialize(__VA_ARGS__))
 #define tn_function_layer(...) TN_HERE(tn_function_layer(__VA_ARGS__))
 #define tn_leaky_relu_layer(...) TN_HERE(tn_leaky_relu_layer(__VA_ARGS__))
@@ -193,13 +193,9 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)
 #define tn_mean_squared_error(a, b) TN_AT(tn_mean_squared_error)(a, b)
 #define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)
-#ifndef __cplusplus
-#define tn_linear(out, ...) TN_AT(tn_linear_with)(out, TN_OPTS(tn_linear_opts, __VA_ARGS__))
+#define tn_linear(...) TN__CALL_V(tn_linear_with, tn_linear_opts, __VA_ARGS__, )
 /* tn_sequential(layer, layer, ...) */
-#define tn_sequential(...) \
-    TN_AT(tn_sequential_of)((int)(sizeof((tn_layer *[]){__VA_ARGS__}) / sizeof(tn_layer *)), \
-                            (tn_layer *[]){__VA_ARGS__})
-#endif
+#define tn_sequential(...) TN_AT(tn_sequential_of)(TN__LIST(tn_layer *, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

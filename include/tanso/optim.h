@@ -78,13 +78,11 @@ TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *nam
 #define tn_optimizer_state_name(...) TN_HERE(tn_optimizer_state_name(__VA_ARGS__))
 #define tn_optimizer_set_state(...) TN_HERE(tn_optimizer_set_state(__VA_ARGS__))
 #define tn_step(optimizer) TN_HERE(tn_step(optimizer))
-#ifndef __cplusplus
-#define tn_sgd(layer, ...) TN_AT(tn_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
-#define tn_momentum_sgd(layer, ...) TN_AT(tn_momentum_sgd_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
-#define tn_nesterov(layer, ...) TN_AT(tn_nesterov_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
-#define tn_adam(layer, ...) TN_AT(tn_adam_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
-#define tn_adamw(layer, ...) TN_AT(tn_adamw_with)(layer, TN_OPTS(tn_optimizer_opts, __VA_ARGS__))
-#endif
+#define tn_sgd(...) TN__CALL_V(tn_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_momentum_sgd(...) TN__CALL_V(tn_momentum_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_nesterov(...) TN__CALL_V(tn_nesterov_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adam(...) TN__CALL_V(tn_adam_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adamw(...) TN__CALL_V(tn_adamw_with, tn_optimizer_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -55,10 +55,7 @@ TN_API tn_array *tn_polyfit_with(const tn_array *x, const tn_array *y, int degre
 #define tn_polyint(p, m, constants) TN_AT(tn_polyint)(TN_ARG(p), m, constants)
 #define tn_poly(roots) TN_AT(tn_poly)(TN_ARG(roots))
 #define tn_roots(p) TN_AT(tn_roots)(TN_ARG(p))
-#ifndef __cplusplus
-#define tn_polyfit(x, y, degree, ...) \
-    TN_AT(tn_polyfit_with)(TN_ARG(x), TN_ARG(y), degree, TN_OPTS(tn_polyfit_opts, __VA_ARGS__))
-#endif
+#define tn_polyfit(...) TN__CALL_AAV(tn_polyfit_with, tn_polyfit_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -61,9 +61,7 @@ TN_API tn_array *tn_einsum_with(const char *subscripts, int count, const tn_arra
 #define tn_vecdot_with(a, b, ...) TN_AT(tn_vecdot_with)(TN_ARG(a), TN_ARG(b), __VA_ARGS__)
 #define tn_einsum_with(...) TN_AT(tn_einsum_with)(__VA_ARGS__)
 #define tn_einsum(...) TN_AT(tn_einsum)(__VA_ARGS__)
-#ifndef __cplusplus
-#define tn_cross(a, b, ...) TN_AT(tn_cross_with)(TN_ARG(a), TN_ARG(b), TN_OPTS(tn_cross_opts, __VA_ARGS__))
-#endif
+#define tn_cross(...) TN__CALL_AA(tn_cross_with, tn_cross_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -28,12 +28,12 @@ TN_API tn_generator *tn_default_generator(void);
 
 typedef struct tn_random_opts {
     char _; /* unused: lets the macros take no options */
-    tn_dtype dtype;          /* default float32 (integers: int64) */
-    tn_device device;        /* default: current */
-    tn_generator *generator; /* default: the thread's; advanced by the call */
     double low, high;        /* uniform: [low, high), default [0, 1) */
     double loc, scale;       /* normal: mean loc and deviation scale, default 0 and 1 (scale 0 means 1) */
     int axis;                /* permuted, shuffle: whose order is random, negative from the end; default: the first */
+    tn_dtype dtype;          /* default float32 (integers: int64) */
+    tn_device device;        /* default: current */
+    tn_generator *generator; /* default: the thread's; advanced by the call */
 } tn_random_opts;
 
 /* Uniform floats in [low, high); low must not be above high. */
@@ -55,7 +55,11 @@ TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_ran
  * element is out of range, the result is NaN (0 for integers). Floats are float32 by default, whole numbers int64.
  * opts: dtype, device, generator.
  */
+#ifdef __cplusplus
+#define TN_FIT (tn_shape{-1, {}})
+#else
 #define TN_FIT ((tn_shape){.ndim = -1})
+#endif
 
 /* Density exp(-x / scale) / scale. */
 TN_API tn_array *tn_random_exponential_with(const tn_array *scale, tn_shape shape, const tn_random_opts *opts);
@@ -132,71 +136,42 @@ TN_API tn_array *tn_random_choice_with(int64_t n, tn_shape shape, const tn_choic
 TN_API tn_array *tn_random_permuted_with(const tn_array *x, const tn_random_opts *opts);
 TN_API tn_status tn_random_shuffle_with(tn_array *x, const tn_random_opts *opts);
 
-#if !defined(__cplusplus) && !defined(TN_NO_MACROS)
-#define tn_random_uniform(shape, ...) TN_AT(tn_random_uniform_with)(shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_normal(shape, ...) TN_AT(tn_random_normal_with)(shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_integers(low, high, shape, ...) \
-    TN_AT(tn_random_integers_with)(low, high, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_permutation(n, ...) TN_AT(tn_random_permutation_with)(n, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_bernoulli(p, shape, ...) \
-    TN_AT(tn_random_bernoulli_with)(p, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_exponential(a, shape, ...) \
-    TN_AT(tn_random_exponential_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_chisquare(a, shape, ...) \
-    TN_AT(tn_random_chisquare_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_standard_t(a, shape, ...) \
-    TN_AT(tn_random_standard_t_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_rayleigh(a, shape, ...) \
-    TN_AT(tn_random_rayleigh_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_weibull(a, shape, ...) \
-    TN_AT(tn_random_weibull_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_pareto(a, shape, ...) \
-    TN_AT(tn_random_pareto_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_power(a, shape, ...) \
-    TN_AT(tn_random_power_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_geometric(a, shape, ...) \
-    TN_AT(tn_random_geometric_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_poisson(a, shape, ...) \
-    TN_AT(tn_random_poisson_with)(TN_ARG(a), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_gamma(a, b, shape, ...) \
-    TN_AT(tn_random_gamma_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_beta(a, b, shape, ...) \
-    TN_AT(tn_random_beta_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_f(a, b, shape, ...) \
-    TN_AT(tn_random_f_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_lognormal(a, b, shape, ...) \
-    TN_AT(tn_random_lognormal_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_laplace(a, b, shape, ...) \
-    TN_AT(tn_random_laplace_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_logistic(a, b, shape, ...) \
-    TN_AT(tn_random_logistic_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_gumbel(a, b, shape, ...) \
-    TN_AT(tn_random_gumbel_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_cauchy(a, b, shape, ...) \
-    TN_AT(tn_random_cauchy_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_wald(a, b, shape, ...) \
-    TN_AT(tn_random_wald_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_vonmises(a, b, shape, ...) \
-    TN_AT(tn_random_vonmises_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_binomial(a, b, shape, ...) \
-    TN_AT(tn_random_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_negative_binomial(a, b, shape, ...) \
-    TN_AT(tn_random_negative_binomial_with)(TN_ARG(a), TN_ARG(b), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_triangular(left, mode, right, shape, ...) \
-    TN_AT(tn_random_triangular_with) \
-    (TN_ARG(left), TN_ARG(mode), TN_ARG(right), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_hypergeometric(good, bad, taken, shape, ...) \
-    TN_AT(tn_random_hypergeometric_with) \
-    (TN_ARG(good), TN_ARG(bad), TN_ARG(taken), shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_multivariate_normal(mean, covariance, shape, ...) \
-    TN_AT(tn_random_multivariate_normal_with)(mean, covariance, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_multinomial(n, p, shape, ...) \
-    TN_AT(tn_random_multinomial_with)(n, p, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_dirichlet(alpha, shape, ...) \
-    TN_AT(tn_random_dirichlet_with)(alpha, shape, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_choice(n, shape, ...) TN_AT(tn_random_choice_with)(n, shape, TN_OPTS(tn_choice_opts, __VA_ARGS__))
-#define tn_random_permuted(x, ...) TN_AT(tn_random_permuted_with)(x, TN_OPTS(tn_random_opts, __VA_ARGS__))
-#define tn_random_shuffle(x, ...) TN_AT(tn_random_shuffle_with)(x, TN_OPTS(tn_random_opts, __VA_ARGS__))
+#ifndef TN_NO_MACROS
+#define tn_random_uniform(...) TN__CALL_V(tn_random_uniform_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_normal(...) TN__CALL_V(tn_random_normal_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_integers(...) TN__CALL_VVV(tn_random_integers_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_permutation(...) TN__CALL_V(tn_random_permutation_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_bernoulli(...) TN__CALL_VV(tn_random_bernoulli_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_exponential(...) TN__CALL_AV(tn_random_exponential_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_chisquare(...) TN__CALL_AV(tn_random_chisquare_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_standard_t(...) TN__CALL_AV(tn_random_standard_t_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_rayleigh(...) TN__CALL_AV(tn_random_rayleigh_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_weibull(...) TN__CALL_AV(tn_random_weibull_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_pareto(...) TN__CALL_AV(tn_random_pareto_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_power(...) TN__CALL_AV(tn_random_power_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_geometric(...) TN__CALL_AV(tn_random_geometric_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_poisson(...) TN__CALL_AV(tn_random_poisson_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_gamma(...) TN__CALL_AAV(tn_random_gamma_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_beta(...) TN__CALL_AAV(tn_random_beta_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_f(...) TN__CALL_AAV(tn_random_f_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_lognormal(...) TN__CALL_AAV(tn_random_lognormal_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_laplace(...) TN__CALL_AAV(tn_random_laplace_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_logistic(...) TN__CALL_AAV(tn_random_logistic_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_gumbel(...) TN__CALL_AAV(tn_random_gumbel_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_cauchy(...) TN__CALL_AAV(tn_random_cauchy_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_wald(...) TN__CALL_AAV(tn_random_wald_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_vonmises(...) TN__CALL_AAV(tn_random_vonmises_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_binomial(...) TN__CALL_AAV(tn_random_binomial_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_negative_binomial(...) TN__CALL_AAV(tn_random_negative_binomial_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_triangular(...) TN__CALL_AAAV(tn_random_triangular_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_hypergeometric(...) TN__CALL_AAAV(tn_random_hypergeometric_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_multivariate_normal(...) \
+    TN__CALL_VVV(tn_random_multivariate_normal_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_multinomial(...) TN__CALL_VVV(tn_random_multinomial_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_dirichlet(...) TN__CALL_VV(tn_random_dirichlet_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_choice(...) TN__CALL_VV(tn_random_choice_with, tn_choice_opts, __VA_ARGS__, )
+#define tn_random_permuted(...) TN__CALL_V(tn_random_permuted_with, tn_random_opts, __VA_ARGS__, )
+#define tn_random_shuffle(...) TN__CALL_V(tn_random_shuffle_with, tn_random_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

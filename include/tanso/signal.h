@@ -45,13 +45,11 @@ TN_API tn_array *tn_unpackbits(const tn_array *x, tn_axes axis, int64_t count, b
 #define tn_unwrap(x, period, jump, axis) TN_AT(tn_unwrap)(TN_ARG(x), period, jump, axis)
 #define tn_packbits(x, axis, little) TN_AT(tn_packbits)(TN_ARG(x), axis, little)
 #define tn_unpackbits(x, axis, count, little) TN_AT(tn_unpackbits)(TN_ARG(x), axis, count, little)
-#ifndef __cplusplus
-#define tn_bartlett(n, ...) TN_AT(tn_bartlett_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_blackman(n, ...) TN_AT(tn_blackman_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_hamming(n, ...) TN_AT(tn_hamming_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_hanning(n, ...) TN_AT(tn_hanning_with)(n, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#define tn_kaiser(n, beta, ...) TN_AT(tn_kaiser_with)(n, beta, TN_OPTS(tn_create_opts, __VA_ARGS__))
-#endif
+#define tn_bartlett(...) TN__CALL_V(tn_bartlett_with, tn_create_opts, __VA_ARGS__, )
+#define tn_blackman(...) TN__CALL_V(tn_blackman_with, tn_create_opts, __VA_ARGS__, )
+#define tn_hamming(...) TN__CALL_V(tn_hamming_with, tn_create_opts, __VA_ARGS__, )
+#define tn_hanning(...) TN__CALL_V(tn_hanning_with, tn_create_opts, __VA_ARGS__, )
+#define tn_kaiser(...) TN__CALL_VV(tn_kaiser_with, tn_create_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -99,27 +99,21 @@ TN_API tn_array *tn_setxor1d(const tn_array *a, const tn_array *b);
 #define tn_union1d(a, b) TN_AT(tn_union1d)(TN_ARG(a), TN_ARG(b))
 #define tn_setdiff1d(a, b) TN_AT(tn_setdiff1d)(TN_ARG(a), TN_ARG(b))
 #define tn_setxor1d(a, b) TN_AT(tn_setxor1d)(TN_ARG(a), TN_ARG(b))
-#ifndef __cplusplus
-#define tn_sort(x, ...) TN_AT(tn_sort_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_argsort(x, ...) TN_AT(tn_argsort_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_partition(x, count, kth, ...) \
-    TN_AT(tn_partition_with)(TN_ARG(x), count, kth, TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_argpartition(x, count, kth, ...) \
-    TN_AT(tn_argpartition_with)(TN_ARG(x), count, kth, TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_topk(x, k, positions, ...) TN_AT(tn_topk_with)(TN_ARG(x), k, positions, TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_lexsort(count, keys, ...) TN_AT(tn_lexsort_with)(count, keys, TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_cumsum(x, ...) TN_AT(tn_cumsum_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_cumprod(x, ...) TN_AT(tn_cumprod_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_cummax(x, ...) TN_AT(tn_cummax_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_cummin(x, ...) TN_AT(tn_cummin_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_nancumsum(x, ...) TN_AT(tn_nancumsum_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_nancumprod(x, ...) TN_AT(tn_nancumprod_with)(TN_ARG(x), TN_OPTS(tn_axis_opts, __VA_ARGS__))
-#define tn_searchsorted(sorted, values, ...) \
-    TN_AT(tn_searchsorted_with)(TN_ARG(sorted), TN_ARG(values), TN_OPTS(tn_search_opts, __VA_ARGS__))
-#define tn_digitize(x, bins, ...) \
-    TN_AT(tn_digitize_with)(TN_ARG(x), TN_ARG(bins), TN_OPTS(tn_search_opts, __VA_ARGS__))
-#define tn_unique(x, ...) TN_AT(tn_unique_with)(TN_ARG(x), TN_OPTS(tn_unique_opts, __VA_ARGS__))
-#endif
+#define tn_sort(...) TN__CALL_A(tn_sort_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_argsort(...) TN__CALL_A(tn_argsort_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_partition(...) TN__CALL_AVV(tn_partition_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_argpartition(...) TN__CALL_AVV(tn_argpartition_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_topk(...) TN__CALL_AVV(tn_topk_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_lexsort(...) TN__CALL_VV(tn_lexsort_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_cumsum(...) TN__CALL_A(tn_cumsum_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_cumprod(...) TN__CALL_A(tn_cumprod_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_cummax(...) TN__CALL_A(tn_cummax_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_cummin(...) TN__CALL_A(tn_cummin_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_nancumsum(...) TN__CALL_A(tn_nancumsum_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_nancumprod(...) TN__CALL_A(tn_nancumprod_with, tn_axis_opts, __VA_ARGS__, )
+#define tn_searchsorted(...) TN__CALL_AA(tn_searchsorted_with, tn_search_opts, __VA_ARGS__, )
+#define tn_digitize(...) TN__CALL_AA(tn_digitize_with, tn_search_opts, __VA_ARGS__, )
+#define tn_unique(...) TN__CALL_A(tn_unique_with, tn_unique_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

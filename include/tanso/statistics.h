@@ -154,36 +154,28 @@ TN_API tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_ar
 #define tn_interp(x, xp, fp, left, right) TN_AT(tn_interp)(TN_ARG(x), TN_ARG(xp), TN_ARG(fp), left, right)
 #define tn_interp_periodic(x, xp, fp, period) TN_AT(tn_interp_periodic)(TN_ARG(x), TN_ARG(xp), TN_ARG(fp), period)
 #define tn_bincount(x, weights, minlength) TN_AT(tn_bincount)(TN_ARG(x), weights, minlength)
-#ifndef __cplusplus
-#define tn_median(x, ...) TN_AT(tn_median_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_ptp(x, ...) TN_AT(tn_ptp_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_quantile(x, q, ...) TN_AT(tn_quantile_with)(TN_ARG(x), TN_ARG(q), TN_OPTS(tn_quantile_opts, __VA_ARGS__))
-#define tn_percentile(x, q, ...) TN_AT(tn_percentile_with)(TN_ARG(x), TN_ARG(q), TN_OPTS(tn_quantile_opts, __VA_ARGS__))
-#define tn_nanquantile(x, q, ...) \
-    TN_AT(tn_nanquantile_with)(TN_ARG(x), TN_ARG(q), TN_OPTS(tn_quantile_opts, __VA_ARGS__))
-#define tn_nanpercentile(x, q, ...) \
-    TN_AT(tn_nanpercentile_with)(TN_ARG(x), TN_ARG(q), TN_OPTS(tn_quantile_opts, __VA_ARGS__))
-#define tn_average(x, weights, total, ...) \
-    TN_AT(tn_average_with)(TN_ARG(x), weights, total, TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nansum(x, ...) TN_AT(tn_nansum_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanprod(x, ...) TN_AT(tn_nanprod_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanmean(x, ...) TN_AT(tn_nanmean_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanvar(x, ...) TN_AT(tn_nanvar_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanstd(x, ...) TN_AT(tn_nanstd_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanmax(x, ...) TN_AT(tn_nanmax_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanmin(x, ...) TN_AT(tn_nanmin_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanmedian(x, ...) TN_AT(tn_nanmedian_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanargmax(x, ...) TN_AT(tn_nanargmax_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_nanargmin(x, ...) TN_AT(tn_nanargmin_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_count_nonzero(x, ...) TN_AT(tn_count_nonzero_with)(TN_ARG(x), TN_OPTS(tn_reduce_opts, __VA_ARGS__))
-#define tn_histogramdd(points, edges, ...) \
-    TN_AT(tn_histogramdd_with)(TN_ARG(points), edges, TN_OPTS(tn_histogramdd_opts, __VA_ARGS__))
-#define tn_histogram2d(x, y, edges, ...) \
-    TN_AT(tn_histogram2d_with)(TN_ARG(x), TN_ARG(y), edges, TN_OPTS(tn_histogramdd_opts, __VA_ARGS__))
-#define tn_histogram(x, edges, ...) TN_AT(tn_histogram_with)(TN_ARG(x), edges, TN_OPTS(tn_histogram_opts, __VA_ARGS__))
-#define tn_histogram_bin_edges(x, ...) \
-    TN_AT(tn_histogram_bin_edges_with)(TN_ARG(x), TN_OPTS(tn_histogram_opts, __VA_ARGS__))
-#endif
+#define tn_median(...) TN__CALL_A(tn_median_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_ptp(...) TN__CALL_A(tn_ptp_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_quantile(...) TN__CALL_AA(tn_quantile_with, tn_quantile_opts, __VA_ARGS__, )
+#define tn_percentile(...) TN__CALL_AA(tn_percentile_with, tn_quantile_opts, __VA_ARGS__, )
+#define tn_nanquantile(...) TN__CALL_AA(tn_nanquantile_with, tn_quantile_opts, __VA_ARGS__, )
+#define tn_nanpercentile(...) TN__CALL_AA(tn_nanpercentile_with, tn_quantile_opts, __VA_ARGS__, )
+#define tn_average(...) TN__CALL_AVV(tn_average_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nansum(...) TN__CALL_A(tn_nansum_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanprod(...) TN__CALL_A(tn_nanprod_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanmean(...) TN__CALL_A(tn_nanmean_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanvar(...) TN__CALL_A(tn_nanvar_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanstd(...) TN__CALL_A(tn_nanstd_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanmax(...) TN__CALL_A(tn_nanmax_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanmin(...) TN__CALL_A(tn_nanmin_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanmedian(...) TN__CALL_A(tn_nanmedian_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanargmax(...) TN__CALL_A(tn_nanargmax_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_nanargmin(...) TN__CALL_A(tn_nanargmin_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_count_nonzero(...) TN__CALL_A(tn_count_nonzero_with, tn_reduce_opts, __VA_ARGS__, )
+#define tn_histogramdd(...) TN__CALL_AV(tn_histogramdd_with, tn_histogramdd_opts, __VA_ARGS__, )
+#define tn_histogram2d(...) TN__CALL_AAV(tn_histogram2d_with, tn_histogramdd_opts, __VA_ARGS__, )
+#define tn_histogram(...) TN__CALL_AV(tn_histogram_with, tn_histogram_opts, __VA_ARGS__, )
+#define tn_histogram_bin_edges(...) TN__CALL_A(tn_histogram_bin_edges_with, tn_histogram_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

@@ -97,9 +97,8 @@ TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer 
 #define tn_meter_new(...) TN_HERE(tn_meter_new(__VA_ARGS__))
 #define tn_meter_add(...) TN_HERE(tn_meter_add(__VA_ARGS__))
 #define tn_meter_take(...) TN_HERE(tn_meter_take(__VA_ARGS__))
-#ifndef __cplusplus
-#define tn_train(dataset, last, ...) TN_AT(tn_train_with)(dataset, TN_OPTS(tn_train_opts, __VA_ARGS__), last)
-#endif
+#define tn_train(...) TN__TRAIN(__VA_ARGS__, )
+#define TN__TRAIN(dataset, last, ...) TN_AT(tn_train_with)(dataset, TN_OPTS(tn_train_opts, __VA_ARGS__), last)
 #endif
 
 #ifdef __cplusplus

@@ -143,12 +143,10 @@ TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
 #define tn_array_equiv(a, b) TN_AT(tn_array_equiv)(TN_ARG(a), TN_ARG(b))
 #define tn_write(out, x, where) TN_AT(tn_write)(out, TN_ARG(x), where)
 #define tn_outer_with(f, a, b, ...) TN_AT(tn_outer_with)(f, TN_ARG(a), TN_ARG(b), __VA_ARGS__)
-#ifndef __cplusplus
-#define tn_unary(f, x, ...) TN_AT(tn_unary_with)(f, TN_ARG(x), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))
-#define tn_binary(f, a, b, ...) TN_AT(tn_binary_with)(f, TN_ARG(a), TN_ARG(b), TN_OPTS(tn_ufunc_opts, __VA_ARGS__))
-#define tn_isclose(a, b, ...) TN_AT(tn_isclose_with)(TN_ARG(a), TN_ARG(b), TN_OPTS(tn_close_opts, __VA_ARGS__))
-#define tn_allclose(a, b, ...) TN_AT(tn_allclose_with)(TN_ARG(a), TN_ARG(b), TN_OPTS(tn_close_opts, __VA_ARGS__))
-#endif
+#define tn_unary(...) TN__CALL_VA(tn_unary_with, tn_ufunc_opts, __VA_ARGS__, )
+#define tn_binary(...) TN__CALL_VAA(tn_binary_with, tn_ufunc_opts, __VA_ARGS__, )
+#define tn_isclose(...) TN__CALL_AA(tn_isclose_with, tn_close_opts, __VA_ARGS__, )
+#define tn_allclose(...) TN__CALL_AA(tn_allclose_with, tn_close_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

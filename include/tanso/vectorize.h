@@ -63,14 +63,16 @@ TN_API tn_array *tn_ufunc_outer(const tn_kernel *f, const tn_array *a, const tn_
 
 #ifndef TN_NO_MACROS
 #define tn_ufunc_outer(f, a, b) TN_AT(tn_ufunc_outer)(f, a, b)
-#ifndef __cplusplus
-#define tn_vectorize(name, ...) \
-    TN_AT(tn_vectorize_with)((tn_scalar_function)name, tn__text_of_##name, TN_OPTS(tn_vectorize_opts, __VA_ARGS__))
-#define tn_ufunc_reduce(f, x, ...) \
-    TN_AT(tn_ufunc_reduce_with)(f, x, TN_OPTS(tn_ufunc_reduce_opts, __VA_ARGS__))
-#define tn_ufunc_accumulate(f, x, ...) \
-    TN_AT(tn_ufunc_accumulate_with)(f, x, TN_OPTS(tn_ufunc_reduce_opts, __VA_ARGS__))
+#define tn_vectorize(...) TN__VECTORIZE(__VA_ARGS__, )
+#define TN__VECTORIZE(name, ...) \
+    TN_AT(tn_vectorize_with)(TN__SCALAR_FUNCTION(name), tn__text_of_##name, TN_OPTS(tn_vectorize_opts, __VA_ARGS__))
+#ifdef __cplusplus
+#define TN__SCALAR_FUNCTION(name) reinterpret_cast<tn_scalar_function>(name)
+#else
+#define TN__SCALAR_FUNCTION(name) ((tn_scalar_function)name)
 #endif
+#define tn_ufunc_reduce(...) TN__CALL_VV(tn_ufunc_reduce_with, tn_ufunc_reduce_opts, __VA_ARGS__, )
+#define tn_ufunc_accumulate(...) TN__CALL_VV(tn_ufunc_accumulate_with, tn_ufunc_reduce_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

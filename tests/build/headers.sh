@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# headers.sh INCLUDE CC [CXX]: each public header compiles alone, as strict C11 and as C++17.
+# headers.sh INCLUDE CC [CXX]: each public header compiles alone, as strict C11 and as C++17, 20 and 23.
 include=$1 cc=$2 cxx=$3 failed=0 count=0
 
 check() { # language, command ...
@@ -15,7 +15,7 @@ for path in "$include"/*.h "$include"/tanso/*.h; do
     count=$((count + 1))
     check c "$cc" -std=c11
     if [ -n "$cxx" ]; then
-        check c++ "$cxx" -std=c++17
+        for standard in 17 20 2b; do check c++ "$cxx" -std=c++$standard; done
     fi
 done
 echo "$count headers"

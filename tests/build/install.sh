@@ -26,13 +26,29 @@ flags=$(pkg-config --cflags --libs tanso)
 "$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Werror "$here/consumer/main.c" -o "$work/by-pkg-config" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
 
-both() { # compiler flags ...: one program for C and C++
+both() { # program, compiler flags ...: one program for C and C++; what it prints goes into a file of its name
+    program=$1
+    shift
     # shellcheck disable=SC2086
-    "$@" -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror "$here/consumer/device_of.c" -o "$work/device_of" $flags
-    LD_LIBRARY_PATH=$libdir "$work/device_of"
+    "$@" -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror "$here/consumer/$program.c" -o "$work/$program" $flags
+    LD_LIBRARY_PATH=$libdir "$work/$program" "$work" >"$work/$program.printed"
 }
-both "$cc" -std=c11
-[ -z "$cxx" ] || both "$cxx" -std=c++17 -x c++
+both device_of "$cc" -std=c11
+[ -z "$cxx" ] || both device_of "$cxx" -std=c++17 -x c++
+
+# Keyword arguments are the same in both; the program has every function that takes some.
+grep -hoE '^#define tn_[a-z0-9_]+\(\.\.\.\) +(TN__CALL|TN__TRAIN|TN__VECTORIZE|\\)' "$source"/include/tanso/*.h |
+    sed 's/^#define //; s/(.*//' >"$work/with-keywords"
+[ "$(wc -l <"$work/with-keywords")" -gt 150 ]
+while read -r name; do
+    grep -q "$name(" "$here/consumer/keywords.c" || { echo "keywords.c has no call of $name" && exit 1; }
+done <"$work/with-keywords"
+both keywords "$cc" -std=c11
+if [ -n "$cxx" ]; then
+    mv "$work/keywords.printed" "$work/keywords.c.printed"
+    both keywords "$cxx" -std=c++20 -x c++
+    cmp "$work/keywords.c.printed" "$work/keywords.printed"
+fi
 
 "$cmake" -S "$here/consumer" -B "$work/consumer" -G "$generator" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_PREFIX_PATH="$prefix" >"$work/consumer.log"

@@ -30,7 +30,7 @@ awk -v work="$work" '
 
 compile() { # file program
     case $1 in
-    *.cpp) "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$checkout/include" "$1" -o "$2" -L"$libdir" -ltanso ;;
+    *.cpp) "$cxx" -std=c++20 -Wall -Wextra -pedantic -Werror -I"$checkout/include" "$1" -o "$2" -L"$libdir" -ltanso ;;
     *) "$cc" -std=gnu11 -Wall -Werror -I"$checkout/include" "$1" -o "$2" -L"$libdir" -ltanso -lm ;;
     esac
 }

@@ -265,14 +265,14 @@ static void test_fft(void **state)
                 int64_t dim[3] = {4, 3, 5};
                 dim[axis] = extent[i];
                 tn_array *x = draw(TN_SHAPE(dim[0], dim[1], dim[2])), *z = tn_complex(x, tn_flip(x, (tn_axes){0}));
-                tn_array *gpu = tn_fft_fft(there(z), .axis = &axis), *cpu = tn_fft_fft(z, .axis = &axis);
+                tn_array *gpu = tn_fft_fft(there(z), .axis = TN_AXES(axis)), *cpu = tn_fft_fft(z, .axis = TN_AXES(axis));
                 agree(here(gpu), cpu);
-                agree(tn_real(here(tn_fft_ifft(gpu, .axis = &axis))), x);
-                gpu = tn_fft_rfft(there(x), .axis = &axis);
-                cpu = tn_fft_rfft(x, .axis = &axis);
+                agree(tn_real(here(tn_fft_ifft(gpu, .axis = TN_AXES(axis)))), x);
+                gpu = tn_fft_rfft(there(x), .axis = TN_AXES(axis));
+                cpu = tn_fft_rfft(x, .axis = TN_AXES(axis));
                 agree(here(gpu), cpu);
                 tn_array *half = tn_multiply(gpu, 2); /* which the way back must leave as it is */
-                agree(tn_divide(tn_fft_irfft(half, .axis = &axis, .n = extent[i]), 2), x);
+                agree(tn_divide(tn_fft_irfft(half, .axis = TN_AXES(axis), .n = extent[i]), 2), x);
                 agree(tn_divide(here(half), 2), cpu);
             }
     TN_SCOPE {

@@ -123,10 +123,10 @@ static void test_back(void **state)
         TN_SCOPE {
             tn_array *x = tn_transpose(tn_random_normal(TN_SHAPE(5, 6, 9), .dtype = TN_FLOAT64), TN_AXES(2, 0, 1));
             int64_t n = tn_dim(x, axis);
-            tn_array *whole[] = {tn_real(tn_fft_ifft(tn_fft_fft(x, .axis = &axis), .axis = &axis)),
-                                 tn_fft_irfft(tn_fft_rfft(x, .axis = &axis, .norm = TN_FFT_ORTHO), .axis = &axis,
+            tn_array *whole[] = {tn_real(tn_fft_ifft(tn_fft_fft(x, .axis = TN_AXES(axis)), .axis = TN_AXES(axis))),
+                                 tn_fft_irfft(tn_fft_rfft(x, .axis = TN_AXES(axis), .norm = TN_FFT_ORTHO), .axis = TN_AXES(axis),
                                               .n = n, .norm = TN_FFT_ORTHO),
-                                 tn_fft_hfft(tn_fft_ihfft(x, .axis = &axis), .axis = &axis, .n = n),
+                                 tn_fft_hfft(tn_fft_ihfft(x, .axis = TN_AXES(axis)), .axis = TN_AXES(axis), .n = n),
                                  tn_real(tn_fft_ifftn(tn_fft_fftn(x))),
                                  tn_fft_irfftn(tn_fft_rfftn(x), .s = tn_shape_of(x)),
                                  tn_fft_ifftshift(tn_fft_fftshift(x, TN_AXES(axis)), TN_AXES(axis))};
@@ -150,7 +150,9 @@ static void test_refusals(void **state)
         tn_clear_error();
         assert_int_equal(tn_status_of(tn_fft_fft(tn_scalar(1))), TN_ERR_SHAPE);
         tn_clear_error();
-        assert_int_equal(tn_status_of(tn_fft_fft(z, .axis = &(int){1})), TN_ERR_INDEX);
+        assert_int_equal(tn_status_of(tn_fft_fft(z, .axis = TN_AXES(1))), TN_ERR_INDEX);
+        tn_clear_error();
+        assert_int_equal(tn_status_of(tn_fft_fft(z, .axis = TN_AXES(0, 0))), TN_ERR_VALUE);
         tn_clear_error();
         assert_int_equal(tn_status_of(tn_fft_fftn(z, .s = TN_SHAPE(2, 2))), TN_ERR_VALUE);
         tn_clear_error();

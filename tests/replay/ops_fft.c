@@ -31,7 +31,7 @@ static void one(call *c, const row *r)
 {
     int axis = (int)integer(c, 2, -1);
     tn_fft_opts opts = {.n = integer(c, 1, 0),
-                        .axis = &axis,
+                        .axis = TN_AXES(axis),
                         .norm = norm(c, 3),
                         .out = given(c, 4) ? array(c, 4) : NULL};
     if (given(c, 1) && opts.n < 1)

@@ -17,7 +17,7 @@
 #include "support/random.h"
 
 /* tn_train takes the best device there is unless one is given. */
-#define train(dataset, last, ...) tn_train(dataset, last, .device = test_device(), __VA_ARGS__)
+#define train(...) tn_train(__VA_ARGS__, .device = test_device())
 
 static test_random chance;
 static char folder[256];

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every function with keyword arguments, once without and once with some, and every kind of list: one program, as
+ * strict C11 and as C++20, that prints the same in both. Keywords stand in the order of their struct's fields, as C++
+ * asks.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <tanso.h>
+
+TN_UFUNC(double, twice_and, (double a, double b), { return 2 * a + b; })
+
+static int failed;
+
+/* What both languages must print. */
+static void show(const char *name, const tn_array *x)
+{
+    printf("%s ", name);
+    tn_print(x);
+}
+
+static void check(const char *name, bool holds)
+{
+    printf("%s %d\n", name, holds);
+    failed |= !holds;
+}
+
+static void done(const char *name, tn_status status)
+{
+    printf("%s %s\n", name, tn_status_name(status));
+    failed |= status != TN_OK;
+}
+
+#define SHOW(x)  show(#x, x)
+#define CHECK(x) check(#x, x)
+#define DONE(x)  done(#x, x)
+
+static void creation(void)
+{
+    static const float values[] = {1, 2, 3};
+    SHOW(tn_zeros(TN_SHAPE(2)));
+    SHOW(tn_zeros(TN_SHAPE(2), .dtype = TN_INT64, .device = tn_cpu()));
+    SHOW(tn_ones(TN_SHAPE(2, 2), .dtype = TN_BOOL));
+    SHOW(tn_full(TN_SHAPE(2), 0.5));
+    SHOW(tn_full(TN_SHAPE(2), 0.5, .dtype = TN_FLOAT64));
+    SHOW(tn_arange(0, 6, 2, .dtype = TN_FLOAT16));
+    SHOW(tn_arange_int64(5, 0, -2));
+    SHOW(tn_linspace(0, 1, 3, .dtype = TN_FLOAT64));
+    SHOW(tn_linspace_arrays(0, tn_ones(TN_SHAPE(2)), 2, .open = true));
+    SHOW(tn_logspace(0, 2, 3, .base = 2));
+    SHOW(tn_geomspace(1, 4, 3, .dtype = TN_FLOAT32));
+    SHOW(tn_eye(2, -1, .dtype = TN_INT8));
+    SHOW(tn_identity(2));
+    SHOW(tn_tri(2, 3, 0, .dtype = TN_INT32));
+    SHOW(tn_scalar(3));
+    SHOW(tn_from_host(values, TN_SHAPE(3), TN_FLOAT32, .device = tn_cpu()));
+    SHOW(tn_empty(TN_SHAPE(1)));
+    SHOW(tn_empty_like(tn_ones(TN_SHAPE(2)), .dtype = TN_INT64));
+    SHOW(tn_full_like(tn_ones(TN_SHAPE(2)), 7));
+    SHOW(tn_indices(TN_SHAPE(2, 2), .dtype = TN_INT32));
+    SHOW(tn_bartlett(3)), SHOW(tn_blackman(3)), SHOW(tn_hamming(3)), SHOW(tn_hanning(3, .dtype = TN_FLOAT64));
+    SHOW(tn_kaiser(3, 2));
+    SHOW(tn_fft_fftfreq(4, 0.5)), SHOW(tn_fft_rfftfreq(4, 0.5, .dtype = TN_FLOAT32));
+    tn_array *grid[2];
+    DONE(tn_meshgrid(TN_ARRAYS(tn_arange(0, 2, 1), tn_arange(0, 3, 1)), grid, .ij = true, .sparse = true));
+    SHOW(grid[0]);
+}
+
+static void reductions(void)
+{
+    tn_array *x = tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT64), TN_SHAPE(2, 3)), *m = tn_greater(x, 1);
+    tn_array *hole = tn_where(m, x, tn_scalar(0.0 / tn_item(tn_scalar(0)))), *total = NULL, *edges[2] = {NULL, NULL};
+    SHOW(tn_sum(x)), SHOW(tn_sum(x, .axis = TN_AXES(1), .keepdims = true, .dtype = TN_FLOAT32, .where = m));
+    SHOW(tn_sum(tn_sum(x, .axis = TN_AXES(1))));
+    SHOW(tn_prod(x, .axis = TN_AXES(0), .initial = tn_scalar(2)));
+    SHOW(tn_mean(x, .axis = TN_AXES(-1))), SHOW(tn_var(x, .ddof = 1)), SHOW(tn_std(x, .axis = TN_AXES(0, 1)));
+    SHOW(tn_max(x)), SHOW(tn_min(x, .keepdims = true)), SHOW(tn_any(x)), SHOW(tn_all(x, .axis = TN_AXES(0)));
+    SHOW(tn_argmax(x)), SHOW(tn_argmin(x, .axis = TN_AXES(1))), SHOW(tn_logsumexp(x, .axis = TN_AXES(0)));
+    SHOW(tn_median(x)), SHOW(tn_ptp(x, .axis = TN_AXES(1))), SHOW(tn_count_nonzero(x, .axis = TN_AXES(0)));
+    SHOW(tn_quantile(x, 0.5)), SHOW(tn_percentile(x, 25, .axis = TN_AXES(1), .keepdims = true, .method = "lower"));
+    SHOW(tn_nanquantile(hole, 0.5)), SHOW(tn_nanpercentile(hole, 50, .method = "higher"));
+    SHOW(tn_average(x, NULL, NULL)), SHOW(tn_average(x, x, &total, .axis = TN_AXES(1))), SHOW(total);
+    SHOW(tn_nansum(hole)), SHOW(tn_nanprod(hole, .dtype = TN_FLOAT32)), SHOW(tn_nanmean(hole)), SHOW(tn_nanvar(hole));
+    SHOW(tn_nanstd(hole, .ddof = 1)), SHOW(tn_nanmax(hole)), SHOW(tn_nanmin(hole)), SHOW(tn_nanmedian(hole));
+    SHOW(tn_nanargmax(hole)), SHOW(tn_nanargmin(hole)), SHOW(tn_nancumsum(hole)), SHOW(tn_nancumprod(hole));
+    SHOW(tn_histogram(x, &edges[0], .bins = 3, .density = true)), SHOW(edges[0]);
+    SHOW(tn_histogram_bin_edges(x, .bins = 2, .low = 0, .high = 4));
+    SHOW(tn_histogramdd(x, NULL)), SHOW(tn_histogram2d(tn_index(x, 0), tn_index(x, 1), edges, .density = true));
+    SHOW(tn_cumsum(x, .axis = TN_AXES(1))), SHOW(tn_cumprod(x)), SHOW(tn_cummax(x, .axis = TN_AXES(0)));
+    SHOW(tn_cummin(x)), SHOW(tn_linalg_norm(x, .ord = TN_FRO, .axis = TN_AXES(0, 1), .keepdims = true));
+}
+
+static void order(void)
+{
+    const double values[] = {3, 1, 2, 3};
+    tn_array *x = tn_from_doubles(values, 4), *positions = NULL, *counts = NULL, *inverse = NULL;
+    SHOW(tn_sort(x)), SHOW(tn_argsort(x, .axis = TN_AXES(0)));
+    SHOW(tn_partition(x, TN_INTS(1))), SHOW(tn_argpartition(x, TN_INTS(0, -1), .axis = TN_AXES(-1)));
+    SHOW(tn_topk(x, 2, &positions)), SHOW(positions);
+    SHOW(tn_lexsort(TN_ARRAYS(tn_arange(4, 0, -1), x)));
+    SHOW(tn_searchsorted(tn_sort(x), 2)), SHOW(tn_searchsorted(tn_sort(x), 3.0, .right = true));
+    SHOW(tn_digitize(x, tn_arange(0, 4, 1), .right = true));
+    SHOW(tn_unique(x)), SHOW(tn_unique(x, .inverse = &inverse, .counts = &counts)), SHOW(inverse), SHOW(counts);
+    SHOW(tn_take_any(x, -1)), SHOW(tn_take_any(x, 9, .axis = TN_AXES(0), .mode = "clip"));
+}
+
+static void arithmetic(void)
+{
+    tn_array *x = tn_arange(1, 4, 1, .dtype = TN_FLOAT64), *y = tn_zeros(TN_SHAPE(3), .dtype = TN_FLOAT64);
+    const int64_t width[1][2] = {{1, 2}};
+    const double ends[1][2] = {{7, 8}};
+    SHOW(tn_unary(tn_exp, x)), SHOW(tn_binary(tn_add, x, 1, .out = y, .where = tn_greater(x, 1))), SHOW(y);
+    SHOW(tn_isclose(x, y)), CHECK(!tn_allclose(x, 1, .rtol = 0.1, .atol = 0.1)), CHECK(tn_allclose(x, x));
+    SHOW(tn_cross(x, x)), SHOW(tn_cross(x, y, .a = TN_AXES(0)));
+    SHOW(tn_pad(x, width)), SHOW(tn_pad(x, width, .mode = "constant", .values = ends));
+    SHOW(tn_polyfit(x, x, 1)), SHOW(tn_round(tn_polyfit(x, y, 1, .weights = x), 3));
+    SHOW(tn_add(x, 2.5L)), SHOW(tn_multiply(2, x)), SHOW(tn_subtract(true, x));
+}
+
+static void lists(void)
+{
+    tn_array *a = tn_arange(0, 3, 1), *b = tn_arange(3, 6, 1), *parts[2], *out = tn_zeros(TN_SHAPE(6));
+    SHOW(tn_concatenate(TN_ARRAYS(a, b), 0)), SHOW(tn_stack(TN_ARRAYS(a, b, tn_add(a, b)), 1));
+    SHOW(tn_concatenate_with(TN_ARRAYS(a, b), 0, TN_OPTS(tn_out_opts, .out = out))), SHOW(out);
+    SHOW(tn_vstack(TN_ARRAYS(a, b))), SHOW(tn_hstack(TN_ARRAYS(a, b))), SHOW(tn_dstack(TN_ARRAYS(a)));
+    SHOW(tn_column_stack(TN_ARRAYS(a, b))), SHOW(tn_einsum("i,i->", TN_ARRAYS(a, b)));
+    SHOW(tn_linalg_multi_dot(TN_ARRAYS(tn_eye(2, -1), tn_ones(TN_SHAPE(2, 2)), tn_eye(2, -1))));
+    SHOW(tn_choose(tn_greater(a, 1), TN_ARRAYS(a, b), "raise"));
+    SHOW(tn_ravel_multi_index(TN_ARRAYS(tn_arange(0, 2, 1), tn_arange(0, 2, 1)), TN_SHAPE(2, 3), "raise"));
+    DONE(tn_broadcast_arrays(TN_ARRAYS(a, tn_ones(TN_SHAPE(2, 1))), parts)), SHOW(parts[0]);
+    DONE(tn_eval_all(TN_ARRAYS(a, b)));
+    CHECK(tn_result_type(TN_ARRAYS(a, tn_ones(TN_SHAPE(1)))) == TN_FLOAT64);
+    SHOW(tn_insert(a, TN_INTS(1, 2), 9, TN_AXES(0))), SHOW(tn_delete(a, TN_INTS(-1), TN_AXES(0)));
+    SHOW(tn_roll(a, TN_INTS(1), TN_AXES(0)));
+    DONE(tn_split_at(b, TN_INTS(1), 0, parts)), SHOW(parts[1]);
+    SHOW(tn_index_add(a, b, TN_KEYS(TN_DOTS))), SHOW(tn_get(b, TN_RANGE(1, TN_NONE, 1))), SHOW(tn_get(b, TN_WHOLE));
+    SHOW(tn_get(b, TN_NEWAXIS, TN_PICK(tn_greater(b, 3))));
+    DONE(tn_set(b, 7, TN_I(0))), DONE(tn_add_at(b, a, TN_KEYS(TN_PICK(a)))), SHOW(b);
+}
+
+static void matrices(void)
+{
+    const double values[] = {4, 1, 1, 3};
+    tn_array *a = tn_from_host(values, TN_SHAPE(2, 2), TN_FLOAT64), *b = tn_index(a, 0), *p, *q, *r, *s;
+    SHOW(tn_linalg_solve(a, b)), SHOW(tn_linalg_inv(a)), SHOW(tn_linalg_pinv(a, .rcond = 1e-10));
+    SHOW(tn_linalg_matrix_rank(a, .tol = 1)), SHOW(tn_linalg_cholesky(a)), SHOW(tn_linalg_cholesky(a, .upper = true));
+    DONE(tn_linalg_qr(a, &q, &r, .mode = TN_QR_COMPLETE)), SHOW(r);
+    DONE(tn_linalg_svd(a, &p, &s, &q, .reduced = true)), SHOW(s);
+    DONE(tn_linalg_eigh(a, &p, NULL)), SHOW(p), SHOW(tn_linalg_eigvalsh(a, .upper = true));
+    DONE(tn_linalg_lstsq(a, b, &p, NULL, NULL, NULL, .rcond = 1e-10)), SHOW(p);
+    SHOW(tn_linalg_norm(a)), SHOW(tn_linalg_norm(a, .ord = TN_ORD(1))), SHOW(tn_linalg_cond(a, TN_ORD(2)));
+}
+
+static void transforms(void)
+{
+    tn_array *x = tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT64), TN_SHAPE(2, 3));
+    SHOW(tn_fft_fft(x, .n = 2, .axis = TN_AXES(0), .norm = TN_FFT_ORTHO)), SHOW(tn_fft_ifft(x)), SHOW(tn_fft_rfft(x));
+    SHOW(tn_fft_irfft(x, .n = 4)), SHOW(tn_fft_hfft(x)), SHOW(tn_fft_ihfft(x)), SHOW(tn_fft_fftshift(x, TN_AXES(1)));
+    SHOW(tn_fft_fftn(x, .s = TN_SHAPE(2, 2), .axes = TN_AXES(0, 1))), SHOW(tn_fft_ifftn(x)), SHOW(tn_fft_rfftn(x));
+    SHOW(tn_fft_irfftn(x)), SHOW(tn_fft_fft2(x)), SHOW(tn_fft_ifft2(x)), SHOW(tn_fft_rfft2(x)), SHOW(tn_fft_irfft2(x));
+}
+
+static void draws(void)
+{
+    const double thirds[] = {0.25, 0.75};
+    tn_generator own = {42, 0};
+    tn_array *p = tn_from_doubles(thirds, 2), *x = tn_arange(0, 5, 1);
+    const tn_shape two = TN_SHAPE(2);
+    tn_seed(7);
+    SHOW(tn_random_uniform(two)), SHOW(tn_random_uniform(two, .low = -1, .high = 1, .generator = &own));
+    SHOW(tn_random_normal(two, .loc = 1, .scale = 2, .dtype = TN_FLOAT64)), SHOW(tn_random_integers(0, 9, two));
+    SHOW(tn_random_permutation(4, .generator = &own)), SHOW(tn_random_bernoulli(0.5, two, .dtype = TN_INT8));
+    SHOW(tn_random_exponential(2, two)), SHOW(tn_random_exponential(p, TN_FIT)), SHOW(tn_random_chisquare(2.0, two));
+    SHOW(tn_random_standard_t(3, two)), SHOW(tn_random_rayleigh(1, two)), SHOW(tn_random_weibull(1, two));
+    SHOW(tn_random_pareto(1, two)), SHOW(tn_random_power(2, two)), SHOW(tn_random_geometric(0.5, two));
+    SHOW(tn_random_poisson(3, two, .dtype = TN_INT32)), SHOW(tn_random_gamma(2, 0.5, two)),
+        SHOW(tn_random_beta(1, 2, two));
+    SHOW(tn_random_f(2, 3, two)), SHOW(tn_random_lognormal(0, 1, two)), SHOW(tn_random_laplace(0, 1, two));
+    SHOW(tn_random_logistic(0, 1, two)), SHOW(tn_random_gumbel(0, 1, two)), SHOW(tn_random_cauchy(0, 1, two));
+    SHOW(tn_random_wald(1, 1, two)), SHOW(tn_random_vonmises(0, 1, two)), SHOW(tn_random_binomial(9, 0.5, two));
+    SHOW(tn_random_negative_binomial(2, 0.5, two)), SHOW(tn_random_triangular(0, 1, 2, two));
+    SHOW(tn_random_hypergeometric(5, 5, 3, two)), SHOW(tn_random_multinomial(9, p, two)),
+        SHOW(tn_random_dirichlet(p, two));
+    SHOW(tn_random_multivariate_normal(p, tn_eye(2, -1), two));
+    SHOW(tn_random_choice(2, two, .p = p)), SHOW(tn_random_choice(9, two, .once = true, .generator = &own));
+    SHOW(tn_random_permuted(x)), DONE(tn_random_shuffle(x, .axis = 0)), SHOW(x);
+}
+
+static void kernels(void)
+{
+    const short k = 3;
+    tn_array *x = tn_arange(1, 4, 1, .dtype = TN_FLOAT64), *out[1] = {NULL};
+    const tn_kernel *add = tn_elementwise("T x, T y", "T z", "z = x + y", "add");
+    const tn_kernel *sine = tn_elementwise("T x", "T z", "z = sin(x)", "sine", .gradient = "gx = gz * cos(x)");
+    const tn_kernel *sum = tn_reduction("T x", "T y", "x", "a + b", "y = a", "0", "sum_of", .accumulate = "T");
+    const tn_kernel *fold = tn_vectorize(twice_and), *scan = tn_vectorize(twice_and, .identity = "0");
+    SHOW(tn_call(add, TN_ARGS(x, 2))), SHOW(tn_call(sine, TN_ARGS(x))),
+        SHOW(tn_call(sum, TN_ARGS(x), .keepdims = true));
+    DONE(tn_call_into(add, TN_ARGS(x, x), 1, out)), SHOW(out[0]);
+    SHOW(tn_ufunc_reduce(fold, x)), SHOW(tn_ufunc_accumulate(scan, x, .axis = 0)), SHOW(tn_ufunc_outer(fold, x, x));
+    tn_kernel *raw = tn_raw_kernel("void fill(double *y, short k, unsigned char m) { y[0] = k + m; }", "fill");
+    DONE(tn_launch(raw, TN_ARGS(TN_WRITES(x), k, (unsigned char)4), .grid = {1}, .block = {64})), SHOW(x);
+    raw = tn_raw_kernel("void nothing(void) { }", "nothing");
+    DONE(tn_launch(raw, TN_NO_ARGS));
+}
+
+static tn_array *product(int count, tn_array *const *xs, void *user)
+{
+    (void)count, (void)user;
+    return tn_tanh(tn_matmul(xs[0], xs[1]));
+}
+
+static void training(void)
+{
+    tn_array *x = tn_requires_grad(tn_full(TN_SHAPE(2), 3)), *y = tn_sum(tn_multiply(x, tn_square(x))), *two[2];
+    DONE(tn_backward(y, .create_graph = true)), SHOW(tn_grad(x));
+    DONE(tn_gradients(y, TN_ARRAYS(x), false, two)), SHOW(two[0]);
+    DONE(tn_check_backward(product, NULL, TN_ARRAYS(tn_eye(2, -1), tn_ones(TN_SHAPE(2, 2)))));
+    DONE(tn_check_double_backward(product, NULL, TN_ARRAYS(tn_eye(2, -1), x), .eps = 1e-3, .rtol = 1e-3));
+
+    tn_seed(3);
+    tn_layer *net = tn_sequential(tn_linear(4, .in = 2, .weight = {.kind = TN_INIT_HE_NORMAL, .gain = 1}),
+                                  tn_relu_layer(), tn_linear(3, .no_bias = true));
+    tn_optimizer *opts[] = {tn_sgd(net, .lr = 0.1), tn_momentum_sgd(net, .momentum = 0.8), tn_nesterov(net),
+                            tn_adam(net, .lr = 0.01, .beta1 = 0.8), tn_adamw(net, .weight_decay = 0.1, .clip_norm = 1)};
+    tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .drop_last = true, .seed = 2);
+    tn_batch b;
+    for (int i = 0; i < 5; i++) {
+        CHECK(tn_loader_next(loader, &b) || tn_loader_next(loader, &b));
+        DONE(tn_backward(tn_softmax_cross_entropy(tn_forward(net, b.x), b.t)));
+        DONE(tn_step(opts[i]));
+        tn_optimizer_free(opts[i]);
+    }
+    SHOW(tn_param_named(net, "0.W"));
+    tn_loader_free(loader);
+    tn_layer_free(net);
+    tn_epoch last = {0, 0, 0, 0, 0, 0};
+    DONE(tn_train("spiral", NULL, .model = "linear:3", .epochs = 1, .batch = 100, .device = tn_cpu()));
+    DONE(tn_train("spiral", &last, .model = "linear:3", .epochs = 2, .seed = 1, .device = tn_cpu()));
+    printf("%d %.6f\n", last.epoch, last.train_loss);
+}
+
+static void files(const char *folder)
+{
+    char path[4096];
+    static double memory[2] = {1, 2};
+    const int64_t backwards[] = {-8};
+    SHOW(tn_wrap(memory, TN_SHAPE(2), TN_FLOAT64)),
+        SHOW(tn_wrap(memory + 1, TN_SHAPE(2), TN_FLOAT64, .strides = backwards));
+    tn_archive *archive = tn_archive_new();
+    DONE(tn_archive_add(archive, "x", tn_ones(TN_SHAPE(2))));
+    snprintf(path, sizeof path, "%s/keywords.npz", folder);
+    DONE(tn_archive_save(archive, path, .compressed = true)), DONE(tn_archive_save(archive, path));
+    tn_archive_free(archive);
+    archive = tn_archive_load(path, .limit = 1 << 20);
+    SHOW(tn_archive_array(archive, 0));
+    tn_archive_free(archive);
+    archive = tn_archive_load(path);
+    CHECK(tn_archive_count(archive) == 1);
+    tn_archive_free(archive);
+    snprintf(path, sizeof path, "%s/keywords.csv", folder);
+    DONE(tn_save_csv(tn_eye(2, -1), path, .header = "a,b", .digits = 3));
+    SHOW(tn_load_csv(path, .skip = 1, .dtype = TN_INT64)), DONE(tn_save_csv(tn_eye(2, -1), path)),
+        SHOW(tn_load_csv(path));
+}
+
+int main(int argc, char **argv)
+{
+    TN_SCOPE {
+        creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
+            training();
+        files(argc > 1 ? argv[1] : ".");
+    }
+    if (!tn_ok())
+        fprintf(stderr, "%s\n", tn_error()), failed = 1;
+    TN_SCOPE {
+        const char *here = tn_message_of(tn_sum(tn_ones(TN_SHAPE(2)), .axis = TN_AXES(3)));
+        CHECK(strstr(here, "keywords.c:") != NULL); /* the caller's place */
+        tn_clear_error();
+    }
+    return failed;
+}
