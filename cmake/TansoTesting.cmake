@@ -7,8 +7,8 @@ set(TANSO_TEST_KERNEL_CACHE ${TANSO_TEST_DIR}/kernel-cache CACHE PATH
     "Where tests keep compiled kernels; builds that differ in sanitizers may share a folder")
 file(MAKE_DIRECTORY ${TANSO_TEST_DIR}/home ${TANSO_TEST_KERNEL_CACHE} ${TANSO_TEST_DATA_DIR})
 
-# Rooms whose tests are about no device, or about one that they name: the others compute on whichever is to be tested, and
-# have the label "device" (see tests/on_device).
+# Rooms whose tests are about no device, or about one that they name: the others compute on whichever is to be tested,
+# and have the label "device" (see tests/on_device).
 set(TANSO_TEST_NO_DEVICE build core device backends compile fuzz)
 
 # A python3 that can import the modules named, or "" (a first python3 in PATH may lack what the system's has).
@@ -43,8 +43,15 @@ function(tanso_test_figure result name rows)
     endforeach()
 endfunction()
 
-# A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each with
-# threads for all cores: those that wait sleep, or they would take the processors from those that work.
+# A test's surroundings: an empty home, a kernel cache of this build, no user's folders. Tests run side by side, each
+# with threads for all cores: those that wait sleep, or they would take the processors from those that work.
+set(TANSO_TEST_ENVIRONMENT
+    HOME=${TANSO_TEST_DIR}/home
+    TANSO_CACHE_DIR=${TANSO_TEST_KERNEL_CACHE}
+    TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR}
+    TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso
+    OMP_WAIT_POLICY=passive)
+
 function(tanso_test_properties name)
     string(REGEX REPLACE "\\.[0-9]+$" "" whole ${name}) # a slice is allowed what the whole is
     tanso_test_figure(seconds ${whole} "${TANSO_TEST_TIMEOUTS}")
@@ -61,20 +68,28 @@ function(tanso_test_properties name)
     set_tests_properties(${name} PROPERTIES
         SKIP_RETURN_CODE 77
         WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-        ENVIRONMENT "HOME=${TANSO_TEST_DIR}/home;TANSO_CACHE_DIR=${TANSO_TEST_KERNEL_CACHE};TANSO_TEST_DATA=${TANSO_TEST_DATA_DIR};TANSO_COMMAND=${CMAKE_BINARY_DIR}/tanso;OMP_WAIT_POLICY=passive"
+        ENVIRONMENT "${TANSO_TEST_ENVIRONMENT}"
         ENVIRONMENT_MODIFICATION "XDG_CACHE_HOME=unset:;XDG_CONFIG_HOME=unset:;XDG_DATA_HOME=unset:")
 endfunction()
 
-function(tanso_add_unit_test source)
-    get_filename_component(folder ${source} DIRECTORY)
-    get_filename_component(room ${folder} NAME)
-    get_filename_component(program ${source} NAME_WE)
-    string(REGEX REPLACE "^test_" "" subject ${program})
-    set(target test_${room}_${subject})
+# The program of a room's tests, test_<room>, of all sources named; and a ctest entry for each, room.subject. The files'
+# main() are compiled under other names, which tests/runner.c knows from a list.
+function(tanso_add_room_tests room)
+    set(target test_${room})
+    set(list "")
+    set(subjects "")
+    foreach(source IN LISTS ARGN)
+        get_filename_component(program ${source} NAME_WE)
+        string(REGEX REPLACE "^test_" "" subject ${program})
+        set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS main=tanso_main_${subject})
+        string(APPEND list "TEST(${subject})\n")
+        list(APPEND subjects ${subject})
+    endforeach()
+    file(CONFIGURE OUTPUT ${TANSO_TEST_DIR}/${target}.def CONTENT "${list}")
 
-    file(GLOB helpers CONFIGURE_DEPENDS ${folder}/*.c)
+    file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*.c)
     list(FILTER helpers EXCLUDE REGEX "/test_[^/]*$")
-    if(helpers AND NOT TARGET tanso_test_${room})
+    if(helpers)
         add_library(tanso_test_${room} OBJECT ${helpers})
         tanso_test_target(tanso_test_${room})
         if(room STREQUAL "cuda")
@@ -82,8 +97,9 @@ function(tanso_add_unit_test source)
         endif()
     endif()
 
-    add_executable(${target} ${source})
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/runner.c ${ARGN})
     tanso_test_target(${target})
+    target_compile_definitions(${target} PRIVATE TANSO_TESTS="${TANSO_TEST_DIR}/${target}.def")
     target_link_libraries(${target} PRIVATE ${CMOCKA_LIBRARY})
     foreach(part tanso_test_support tanso_test_${room})
         if(TARGET ${part})
@@ -101,7 +117,14 @@ function(tanso_add_unit_test source)
     if(TARGET tanso_cuda_objects AND NOT room IN_LIST TANSO_TEST_NO_DEVICE)
         target_link_libraries(${target} PRIVATE tanso_cuda_objects) # the plug-in needs libtanso.so
     endif()
-    set(command ${PROJECT_SOURCE_DIR}/tests/launch $<TARGET_FILE:${target}>)
+    foreach(subject IN LISTS subjects)
+        tanso_add_room_test(${room} ${subject})
+    endforeach()
+endfunction()
+
+# The ctest entry of a subject, or those of its slices.
+function(tanso_add_room_test room subject)
+    set(command ${PROJECT_SOURCE_DIR}/tests/launch $<TARGET_FILE:test_${room}> ${subject})
     tanso_test_figure(slices ${room}.${subject} "${TANSO_TEST_SLICES}")
     if(NOT slices)
         add_test(NAME ${room}.${subject} COMMAND ${command})
@@ -179,7 +202,8 @@ function(tanso_add_replay)
     add_test(NAME replay.generate
              COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/replay/generate.py ${cases} --share ${share})
     add_test(NAME replay.cases COMMAND replay ${cases})
-    add_test(NAME replay.tool COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/replay/check_tool.py $<TARGET_FILE:replay>)
+    add_test(NAME replay.tool
+             COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/replay/check_tool.py $<TARGET_FILE:replay>)
     foreach(name replay.generate replay.cases replay.tool)
         tanso_test_properties(${name})
     endforeach()

@@ -297,15 +297,12 @@ static void a_copied_window_is_read_later(void **state)
         }
 }
 
-/* An argument picks tests by name. */
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_agrees_with_itself), cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(folded_update_is_near),        cmocka_unit_test(whole_numbers_have_no_negative_zero),
         cmocka_unit_test(a_window_keeps_its_values),    cmocka_unit_test(a_copied_window_is_read_later),
     };
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
