@@ -34,7 +34,8 @@ typedef struct visit {
 /* The steps from y down: inputs come before their consumers, y is the last. */
 typedef struct tape {
     const char *operation;
-    bool leaves; /* the targets are the leaves, found through marks; else nodes marked TARGET */
+    bool leaves; /* the targets are the leaves; else nodes marked TARGET */
+    bool marks;  /* only what was recorded for backward is gone through */
     bool create_graph;
     uint32_t stamp;
     step *steps;
@@ -77,7 +78,7 @@ static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
     if (is_marked(t, node))
         return (uint32_t)node->mark == TARGET;
-    if (t->leaves)
+    if (t->marks)
         return node->flags & TN__NODE_NEEDS_GRAD;
     return flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
 }
@@ -308,6 +309,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
 {
     tape t = {.operation = "tn_backward",
               .leaves = true,
+              .marks = true,
               .create_graph = opts->create_graph,
               .stamp = tn__stamp()};
     tn_status status = check_output(t.operation, y, &gy);
@@ -342,29 +344,58 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
     return status;
 }
 
+/* Lists the steps from y down to xs, and where each of these is; *all: every one was reached. */
+static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found, bool *all)
+{
+    t->stamp = tn__stamp();
+    t->count = t->input_count = t->depth = 0;
+    for (int i = 0; i < count; i++)
+        mark(t, xs[i], TARGET);
+    tn_status status = list_steps(t, y);
+    *all = true;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        found[i] = step_of(t, xs[i]);
+        *all = *all && found[i] != ELSEWHERE;
+    }
+    return status;
+}
+
+/*
+ * Where all xs are marked, first through marks, so that what was recorded without gradients is constant; else, or where
+ * one is not reached so, through everything.
+ */
+static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found)
+{
+    bool all = false;
+    tn_status status = TN_OK;
+    t->marks = true;
+    for (int i = 0; i < count; i++)
+        t->marks = t->marks && xs[i]->flags & TN__NODE_NEEDS_GRAD;
+    if (t->marks)
+        status = list_to(t, y, count, xs, found, &all);
+    t->marks = false;
+    return status != TN_OK || all ? status : list_to(t, y, count, xs, found, &all);
+}
+
 tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
                         tn__node *const *xs, bool create_graph, tn__node **out)
 {
-    tape t = {.operation = operation, .create_graph = create_graph, .stamp = tn__stamp()};
+    tape t = {.operation = operation, .create_graph = create_graph};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;
         if (tn__node_is_error(xs[i]))
             return tn__error_raise(xs[i]->error);
-        mark(&t, xs[i], TARGET);
     }
-    if (status == TN_OK)
-        status = list_steps(&t, y);
-    if (status != TN_OK || t.count == 0)
-        return end(&t, status);
-
+    if (status != TN_OK || !count)
+        return status;
     uint32_t *found = tn__alloc((size_t)count * sizeof *found);
     if (!found)
-        return end(&t, tn__fail_memory(operation, (size_t)count * sizeof *found));
-    for (int i = 0; i < count; i++)
-        found[i] = step_of(&t, xs[i]);
-    status = with_recording(&t, apply_rules, gy);
-    for (int i = 0; i < count && status == TN_OK; i++)
+        return tn__fail_memory(operation, (size_t)count * sizeof *found);
+    status = list_paths(&t, y, count, xs, found);
+    if (status == TN_OK && t.count)
+        status = with_recording(&t, apply_rules, gy);
+    for (int i = 0; i < count && status == TN_OK && t.count; i++)
         if (found[i] != ELSEWHERE)
             out[i] = t.steps[found[i]].gradient;
     tn__free(found);
