@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `tanso train digits` does, as a PyTorch script: the same samples, network, optimizer, schedule and epochs, an evaluation
-after each, and the parameters in a file. bench/run times the whole command, from its start to its end."""
+"""What `tanso train digits` does, as a PyTorch script: the same samples, network, optimizer, schedule and epochs, an
+evaluation after each, and the parameters in a file. bench/run times the whole command, from its start to its end."""
 import argparse
 import gzip
 import os
@@ -22,7 +22,8 @@ torch.manual_seed(0)
 rows = rows[torch.randperm(len(rows))].to(options.device)
 x, t = rows[:, :64].float() / 16, rows[:, 64]
 train = len(rows) * 4 // 5
-net = nn.Sequential(nn.LayerNorm(64), nn.Dropout(0.2), nn.Linear(64, 100), nn.ReLU(), nn.Linear(100, 10)).to(options.device)
+net = nn.Sequential(nn.LayerNorm(64), nn.Dropout(0.2), nn.Linear(64, 100), nn.ReLU(),
+                    nn.Linear(100, 10)).to(options.device)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, EPOCHS)
 for epoch in range(EPOCHS):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The peers of bench/peers.py on a GPU, and the further ways in which their users write the rows: PyTorch compiled and captured as
-a CUDA graph by hand, CuPy fused, JAX jitted a step and scanned an epoch."""
+"""The peers of bench/peers.py on a GPU, and the further ways in which their users write the rows: PyTorch compiled and
+captured as a CUDA graph by hand, CuPy fused, JAX jitted a step and scanned an epoch."""
 import importlib
 import os
 
@@ -99,7 +99,8 @@ def torch_rows(peer):
     for kind in ("tf32", "bf16"):
         make, call = peer.precise(kind)
         yield f"matmul-4096-{kind}", make, call, 1
-    yield "relu3-adam", lambda: (peer.epoch(peer.step_of(*peer.relu3()), RELU3["samples"], RELU3["batch"]),), lambda run: run(), 1
+    yield "relu3-adam", lambda: (peer.epoch(peer.step_of(*peer.relu3()), RELU3["samples"],
+                                            RELU3["batch"]),), lambda run: run(), 1
 
 
 def torch_compiled(peer):
@@ -109,12 +110,14 @@ def torch_compiled(peer):
             peer.torch._dynamo.reset()
             yield row, make, peer.torch.compile(call), 1
     peer.torch._dynamo.reset()
-    yield ("relu3-adam", lambda: (peer.epoch(peer.torch.compile(peer.step_of(*peer.relu3(True))), RELU3["samples"], RELU3["batch"]),),
+    yield ("relu3-adam", lambda: (peer.epoch(peer.torch.compile(peer.step_of(*peer.relu3(True))), RELU3["samples"],
+                                             RELU3["batch"]),),
            lambda run: run(), 1)
 
 
 def torch_graphs(peer):
-    yield ("mnist-epoch", lambda: (peer.epoch(peer.captured(*peer.mnist(), MNIST["batch"]), MNIST["samples"], MNIST["batch"]),),
+    yield ("mnist-epoch", lambda: (peer.epoch(peer.captured(*peer.mnist(), MNIST["batch"]), MNIST["samples"],
+                                              MNIST["batch"]),),
            lambda run: run(), 1)
     yield ("relu3-adam",
            lambda: (peer.epoch(peer.captured(*peer.relu3(True), RELU3["batch"]), RELU3["samples"], RELU3["batch"]),),
@@ -183,7 +186,8 @@ class Jax:
         x, t = self.normal(samples, 784), np.asarray(numpy.random.randint(0, 10, samples))
         state = [self.normal(784, 1000) / 28, np.zeros(1000), self.normal(1000, 10) / 31, np.zeros(10)]
         one = jax.jit(lambda params, part: self.step(params, x[part], t[part]), donate_argnums=0)
-        all_ = jax.jit(lambda params, order: jax.lax.scan(lambda p, part: self.step(p, x[part], t[part]), params, order),
+        all_ = jax.jit(lambda params, order: jax.lax.scan(lambda p, part: self.step(p, x[part], t[part]), params,
+                                                          order),
                        donate_argnums=0)
 
         def epoch():
@@ -210,7 +214,8 @@ def jax_rows(peer):
         ("layer-norm", lambda: square() + (peer.normal(8192), peer.normal(8192)), peer.layer_norm),
         ("sum-axis-0", square, lambda x: x.sum(0)),
         ("sum-axis-1", square, lambda x: x.sum(1)),
-        ("chain-20", lambda: square() + (peer.normal(8192), peer.normal(8192, 1)), lambda x, y, z: peers.chain_20(np, x, y, z)),
+        ("chain-20", lambda: square() + (peer.normal(8192), peer.normal(8192, 1)), lambda x, y,
+         z: peers.chain_20(np, x, y, z)),
     )
     for row, make, call in rows:
         yield row, make, peer.noting(jit(call)), 1

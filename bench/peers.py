@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Times NumPy, PyTorch and, on a GPU, CuPy and JAX, where they are installed, on the rows of bench/run: a line of JSON each,
-as the programs in C print them. The same shapes, dtypes and repetitions; times are of calls that return new arrays. A library's
-users may write a row in several ways (compiled, as a graph): each is a line of its own."""
+"""Times NumPy, PyTorch and, on a GPU, CuPy and JAX, where they are installed, on the rows of bench/run: a line of JSON
+each, as the programs in C print them. The same shapes, dtypes and repetitions; times are of calls that return new
+arrays. A library's users may write a row in several ways (compiled, as a graph): each is a line of its own."""
 import argparse
 import importlib
 import json
@@ -61,7 +61,8 @@ def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
         yield "sum-long", lambda: (normal(16, 5000000),), lambda x: x.sum(1)
         yield "sum-tall", lambda: (normal(5000000, 16),), lambda x: x.sum(0)
         yield "argmax", lambda: (normal(10**8),), lambda x: x.argmax()
-        yield "chain-20", lambda: (normal(square, square), normal(square), normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
+        yield "chain-20", lambda: (normal(square, square), normal(square),
+                                   normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
     if xp.__name__ != "torch": # whose functions have other names and results
         many = 10**8 if gpu else 10**7
         yield "sort", lambda: (normal(many),), xp.sort
@@ -108,8 +109,10 @@ class NumPy:
 
     def arrays(self):
         yield from array_rows(self.np, self.normal, self.softmax, self.layer_norm,
-                              lambda x: self.np.ascontiguousarray(x) if not x.flags.c_contiguous else x.copy(), self.gpu)
-        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, self.np.multiply, self.np.exp, x, y)
+                              lambda x: self.np.ascontiguousarray(x) if not x.flags.c_contiguous else x.copy(),
+                              self.gpu)
+        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, self.np.multiply,
+                                                                                                  self.np.exp, x, y)
 
         if not self.gpu:
             yield from self.files()
@@ -133,7 +136,8 @@ class NumPy:
     def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
         np = self.np
         x, t = self.normal(samples, inputs), np.asarray(self.generator.integers(0, 10, samples))
-        w1, w2 = self.normal(inputs, hidden) / np.float32(inputs**0.5), self.normal(hidden, 10) / np.float32(hidden**0.5)
+        w1, w2 = self.normal(inputs, hidden) / np.float32(inputs**0.5), self.normal(hidden,
+                                                                                    10) / np.float32(hidden**0.5)
         b1, b2 = np.zeros(hidden, np.float32), np.zeros(10, np.float32)
         rows = np.arange(batch)
 
@@ -177,14 +181,16 @@ class Torch:
         yield from array_rows(torch, self.normal, lambda x: torch.softmax(x, -1),
                               lambda x, g, b: functional.layer_norm(x, (x.shape[-1],), g, b),
                               lambda x: x.contiguous() if not x.is_contiguous() else x.clone(), self.gpu)
-        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, torch.mul, torch.exp, x, y)
+        yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, torch.mul,
+                                                                                                  torch.exp, x, y)
 
     def train(self, samples, inputs, hidden, relu, batch, rate, epochs, drop_last):
         torch, nn = self.torch, self.torch.nn
         torch.set_grad_enabled(True)
         x = torch.randn(samples, inputs, device=self.device)
         t = torch.randint(0, 10, (samples,), device=self.device)
-        net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU() if relu else nn.Sigmoid(), nn.Linear(hidden, 10)).to(self.device)
+        net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU() if relu else nn.Sigmoid(),
+                            nn.Linear(hidden, 10)).to(self.device)
         optimizer = torch.optim.SGD(net.parameters(), lr=rate)
 
         def epoch():
@@ -200,7 +206,8 @@ class Torch:
 
 
 TRAINING = {
-    "mnist-epoch": dict(samples=60000, inputs=784, hidden=1000, relu=False, batch=100, rate=0.01, epochs=1, drop_last=False),
+    "mnist-epoch": dict(samples=60000, inputs=784, hidden=1000, relu=False, batch=100, rate=0.01, epochs=1,
+                        drop_last=False),
     "digits": dict(samples=1438, inputs=64, hidden=30, relu=True, batch=32, rate=0.03, epochs=30, drop_last=False),
 }
 
@@ -210,7 +217,8 @@ def emit(by, version, row, way="", **more):
 
 
 def plain_rows(peer):
-    """A library's rows as its users would write them first: name, what makes the operands, the call, calls in a call."""
+    """A library's rows as its users would write them first: name, what makes the operands, the call, calls in a
+    call."""
     for row, make, call in peer.arrays():
         yield row, make, call, 100 if row == "record-node" else 1
     for row, shape in TRAINING.items():

@@ -63,8 +63,8 @@ if(TANSO_WITH_CBLAS)
             target_include_directories(tanso_deps SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
             tanso_feature(CBLAS ${cblas})
             if(NOT CBLAS_LIBRARY)
-                set(TANSO_FEATURE_CBLAS_TEXT "CBLAS, matrix products of float64, by ${cblas}: if that is the reference BLAS, \
-OpenBLAS is nine times as fast (package libopenblas-dev)")
+                set(TANSO_FEATURE_CBLAS_TEXT "CBLAS, matrix products of float64, by ${cblas}: \
+if that is the reference BLAS, OpenBLAS is nine times as fast (package libopenblas-dev)")
             endif()
         endif()
     endif()

@@ -46,8 +46,8 @@ target_include_directories(tanso_objects PUBLIC
 target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public functions are plain functions inside
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
-set(loops functions functions_float functions_fma functions_integer functions_complex lapack matmul_dot matmul_plain reference_histogram reference_index
-    reference_map reference_reduce reference_rows radix search sort fft)
+set(loops functions functions_float functions_fma functions_integer functions_complex lapack matmul_dot matmul_plain
+    reference_histogram reference_index reference_map reference_reduce reference_rows radix search sort fft)
 list(TRANSFORM loops REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/backends/cpu/\\1.c")
 set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 # As kernels are compiled on processors that have them.
@@ -56,14 +56,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
 endif()
 # Fuzzers read files and multiply nothing, and clang takes minutes for these unrolled loops under sanitizers.
 if(TANSO_FUZZ)
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_packed.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_tile.c
-        PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_packed.c
+        ${PROJECT_SOURCE_DIR}/src/backends/cpu/matmul_tile.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
-# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and in CUDA C++. And the
-# digits for training without a network.
-file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h ${PROJECT_SOURCE_DIR}/src/compile/*.cuh
-    ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
+# Text for the kernel compilers: the scalar functions of every operation, and what stands in front of kernels in C and
+# in CUDA C++. And the digits for training without a network.
+file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/array/scalar*.h
+    ${PROJECT_SOURCE_DIR}/src/compile/*.cuh ${PROJECT_SOURCE_DIR}/src/compile/c_*.h)
 foreach(text IN LISTS kernel_texts)
     get_filename_component(symbol ${text} NAME_WE)
     tanso_embed(tanso_objects ${text} ${symbol})

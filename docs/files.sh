@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# files.sh CHECKOUT: prints docs/files.md, a line a file of src/: the first sentence of the comment that each begins with.
+# files.sh CHECKOUT: prints docs/files.md, a line a file of src/: the first sentence of the comment that each begins
+# with.
 set -eu
 cd "$1/src"
 cat <<'END'
 # Files
 
-What each source file holds, by the first sentence of the comment it begins with. Printed by [`files.sh`](files.sh); `ninja -C build
-docs` writes it anew. [architecture.md](architecture.md) says how they work together.
+What each source file holds, by the first sentence of the comment it begins with. Printed by [`files.sh`](files.sh);
+`ninja -C build docs` writes it anew. [architecture.md](architecture.md) says how they work together.
 END
 find . -name '*.[ch]' -o -name '*.cuh' -o -name '*.def' | sed 's|^\./||' | LC_ALL=C sort | while read -r file; do
     awk -v file="$file" '

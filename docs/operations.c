@@ -4,7 +4,15 @@
 #include <string.h>
 
 /* The words of the columns, as flags or as text. */
-enum { TN_COMMUTATIVE = 1, TN_EXPENSIVE = 2, TN_CONDITION = 4, TN_ARG = 8, TN_ORDERED = 16, TN_REAL = 32, TN_PARTS = 64 };
+enum {
+    TN_COMMUTATIVE = 1,
+    TN_EXPENSIVE = 2,
+    TN_CONDITION = 4,
+    TN_ARG = 8,
+    TN_ORDERED = 16,
+    TN_REAL = 32,
+    TN_PARTS = 64
+};
 
 typedef struct row {
     const char *name, *types, *result, *grad, *expression, *doc;
@@ -69,7 +77,8 @@ static const char *const recorded_by[][2] = {
 
 static const char *const composites[][2] = {
     {"tn_mean(x)", "`sum(x) / count`; of integers in float64, of float16 and bfloat16 in float32"},
-    {"tn_var(x), tn_std(x)", "mean of `(x - mean(x))²` with the divisor `count - ddof`, in two passes; its square root"},
+    {"tn_var(x), tn_std(x)",
+     "mean of `(x - mean(x))²` with the divisor `count - ddof`, in two passes; its square root"},
     {"tn_softmax(x, axis)", "`exp(x - m) / sum(exp(x - m))`, `m` the largest along the axis, a constant for backward"},
     {"tn_logsumexp(x)", "`log(sum(exp(x - m))) + m`, `m` the largest, or 0 where that is infinite"},
     {"tn_log_softmax(x, axis)", "`(x - m) - log(sum(exp(x - m)))`"},
@@ -81,19 +90,20 @@ static const char intro[] =
     "# Operations\n"
     "\n"
     "Everything that Tanso computes is a graph of the operations below. This page is printed from their one table,\n"
-    "[`src/array/ops.def`](../src/array/ops.def), by [`operations.c`](operations.c); `ninja -C build docs` writes it anew, and a\n"
-    "test fails when the page and the table differ. [architecture.md](architecture.md) says how to add a row.\n"
+    "[`src/array/ops.def`](../src/array/ops.def), by [`operations.c`](operations.c); `ninja -C build docs` writes it\n"
+    "anew, and a test fails when the page and the table differ. [architecture.md](architecture.md) says how to add a\n"
+    "row.\n"
     "\n"
     "The columns:\n"
     "\n"
-    "- **dtypes**: what the operation computes in. *all*: every dtype. *numbers*: integers and floats; bool is treated as NumPy\n"
-    "  does it (`+` is or, `*` is and, other arithmetic is of int8 or refused). *floats*: floats; integers and bool become\n"
-    "  floats first, as in NumPy (int8 → float16, int16 → float32, wider → float64; true division: always float64). *integers*:\n"
-    "  integers and bool, floats are refused. *bools*: operands are cast to bool. float16 and bfloat16 are computed in float32\n"
-    "  and rounded once at the end.\n"
+    "- **dtypes**: what the operation computes in. *all*: every dtype. *numbers*: integers and floats; bool is\n"
+    "  treated as NumPy does it (`+` is or, `*` is and, other arithmetic is of int8 or refused). *floats*: floats;\n"
+    "  integers and bool become floats first, as in NumPy (int8 → float16, int16 → float32, wider → float64; true\n"
+    "  division: always float64). *integers*: integers and bool, floats are refused. *bools*: operands are cast to\n"
+    "  bool. float16 and bfloat16 are computed in float32 and rounded once at the end.\n"
     "- **result**: the dtype of the result: the one computed in, or bool, or int64.\n"
-    "- **gradient**: *yes*: has a gradient rule, which is made of these operations again, so that every order works. *stops*: a\n"
-    "  constant as far as differentiation goes.\n";
+    "- **gradient**: *yes*: has a gradient rule, which is made of these operations again, so that every order works.\n"
+    "  *stops*: a constant as far as differentiation goes.\n";
 
 static const char *lower(const char *word)
 {
@@ -147,7 +157,8 @@ static void print_notes(const row *r)
 
 static void print_maps(int arity, const char *title)
 {
-    printf("\n## %s\n\n| function | value | dtypes | result | gradient | notes |\n| --- | --- | --- | --- | --- | --- |\n",
+    printf("\n## %s\n\n"
+           "| function | value | dtypes | result | gradient | notes |\n| --- | --- | --- | --- | --- | --- |\n",
            title);
     for (int i = 0; i < COUNT(maps); i++) {
         if (maps[i].arity != arity)
@@ -165,13 +176,14 @@ static void print_maps(int arity, const char *title)
 static void print_reductions(void)
 {
     printf("\n## Reductions\n\n"
-           "Over any set of axes (`.axis`, default all; `.keepdims`); positions over one axis or the flat array. The order in\n"
-           "which elements combine depends on the shape alone, see `src/device/order.h`.\n\n"
+           "Over any set of axes (`.axis`, default all; `.keepdims`); positions over one axis or the flat array. The\n"
+           "order in which elements combine depends on the shape alone, see `src/device/order.h`.\n\n"
            "| function | value | dtypes | result | gradient | notes |\n| --- | --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < COUNT(reductions); i++) {
         printf("| `tn_%s` | ", reductions[i].name);
         print_text(reductions[i].doc);
-        printf(" | %s | %s | %s | ", lower(reductions[i].types), result_of(&reductions[i]), gradient_of(&reductions[i]));
+        printf(" | %s | %s | %s | ", lower(reductions[i].types), result_of(&reductions[i]),
+               gradient_of(&reductions[i]));
         print_notes(&reductions[i]);
         printf(" |\n");
     }

@@ -16,11 +16,11 @@ if np.__version__ < "2":
 
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 WEAK = {"bool?": True, "int?": 3, "float?": 2.5}
-UNARY = """negative abs sign square exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh
-tanh arcsinh arccosh arctanh isnan isinf isfinite signbit logical_not invert""".split()
-BINARY = """add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2 hypot copysign
-logaddexp equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
-bitwise_xor left_shift right_shift""".split()
+UNARY = """negative abs sign square exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan
+sinh cosh tanh arcsinh arccosh arctanh isnan isinf isfinite signbit logical_not invert""".split()
+BINARY = """add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2 hypot
+copysign logaddexp equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and
+bitwise_or bitwise_xor left_shift right_shift""".split()
 
 
 def result(function, *operands):

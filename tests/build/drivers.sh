@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# drivers.sh TANSO CC FOLDER: what `tanso info` says of drivers that are too old, broken or without a GPU, each made here as a
-# libcuda.so.1 that is looked into first; and that a program that asks for cuda:0 is told the same.
+# drivers.sh TANSO CC FOLDER: what `tanso info` says of drivers that are too old, broken or without a GPU, each made
+# here as a libcuda.so.1 that is looked into first; and that a program that asks for cuda:0 is told the same.
 set -eu
 tanso=$1 cc=$2 folder=$3
 rm -rf "$folder"
@@ -16,12 +16,13 @@ driver() {
         echo "int cuInit(unsigned flags) { return flags ? 1 : $3; }"
         echo "int cuDeviceGetCount(int *count) { *count = $4; return 0; }"
         echo "int cuGetErrorString(int result, const char **text) { *text = \"its own words\"; return result; }"
-        for name in cuGetErrorName cuDeviceGet cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain \
-            cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize cuStreamQuery \
-            cuStreamWaitEvent cuEventCreate cuEventDestroy_v2 cuEventRecord cuEventSynchronize cuEventQuery cuEventElapsedTime cuEventElapsedTime_v2 \
-            cuMemGetInfo_v2 cuDeviceGetPCIBusId cuMemAlloc_v2 cuMemFree_v2 cuMemAllocHost_v2 cuMemFreeHost cuMemcpyHtoDAsync_v2 \
-            cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuModuleLoadData cuModuleUnload cuModuleGetFunction \
-            cuFuncGetAttribute cuFuncSetAttribute cuLaunchKernel; do
+        for name in cuGetErrorName cuDeviceGet cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 \
+            cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamCreate cuStreamDestroy_v2 \
+            cuStreamSynchronize cuStreamQuery cuStreamWaitEvent cuEventCreate cuEventDestroy_v2 cuEventRecord \
+            cuEventSynchronize cuEventQuery cuEventElapsedTime cuEventElapsedTime_v2 cuMemGetInfo_v2 \
+            cuDeviceGetPCIBusId cuMemAlloc_v2 cuMemFree_v2 cuMemAllocHost_v2 cuMemFreeHost cuMemcpyHtoDAsync_v2 \
+            cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuModuleLoadData cuModuleUnload \
+            cuModuleGetFunction cuFuncGetAttribute cuFuncSetAttribute cuLaunchKernel; do
             [ "$name" = "$5" ] || echo "int $name(void) { return 999; }"
         done
     } >"$folder/$1/driver.c"

@@ -6,8 +6,8 @@ include=$1 cc=$2 cxx=$3 failed=0 count=0
 check() { # language, command ...
     language=$1
     shift
-    printf '#include <%s>\ntypedef int not_empty;\n' "$header" | "$@" -x "$language" -I"$include" -Wall -Wextra -Werror -pedantic-errors \
-        -fsyntax-only - || { echo "FAILED: $header as $language"; failed=1; }
+    printf '#include <%s>\ntypedef int not_empty;\n' "$header" | "$@" -x "$language" -I"$include" -Wall -Wextra \
+        -Werror -pedantic-errors -fsyntax-only - || { echo "FAILED: $header as $language"; failed=1; }
 }
 
 for path in "$include"/*.h "$include"/tanso/*.h; do

@@ -23,7 +23,8 @@ PKG_CONFIG_PATH=$libdir/pkgconfig
 export PKG_CONFIG_PATH
 flags=$(pkg-config --cflags --libs tanso)
 # shellcheck disable=SC2086 # flags are words
-"$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Werror "$here/consumer/main.c" -o "$work/by-pkg-config" $flags
+"$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Werror "$here/consumer/main.c" \
+    -o "$work/by-pkg-config" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
 
 both() { # program, compiler flags ...: one program for C and C++; what it prints goes into a file of its name

@@ -29,7 +29,8 @@ class Layering(unittest.TestCase):
 
     def test_up_is_reported_with_its_line(self):
         for name, line in [("core/a.c", '#include "array/node.h"'), ("array/a.h", "  # include <tanso/nn.h>"),
-                           ("backends/cpu/a.c", '#include "array/node.h"'), ("compile/a.c", '#include "backends/cpu.h"'),
+                           ("backends/cpu/a.c", '#include "array/node.h"'), ("compile/a.c",
+                                                                             '#include "backends/cpu.h"'),
                            ("nn/a.c", "#include <tanso.h>"), ("train/a.c", '#include "cli/options.h"')]:
             messages = self.check(name, line)
             self.assertEqual(len(messages), 1, (name, line))

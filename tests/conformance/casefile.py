@@ -54,8 +54,8 @@ def raw(x, dtype):
 
 def special_floats(dtype):
     info = np.finfo(numpy_dtype(dtype))
-    return [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, np.nan, np.inf, -np.inf, float(info.max), -float(info.max),
-            float(info.tiny), -float(info.tiny), float(info.tiny) / 4, 100.0, -100.0, np.pi]
+    return [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, np.nan, np.inf, -np.inf, float(info.max),
+            -float(info.max), float(info.tiny), -float(info.tiny), float(info.tiny) / 4, 100.0, -100.0, np.pi]
 
 
 def values(dtype, shape, kind=None):

@@ -81,9 +81,10 @@ def of_floats(function):
 
 
 UNARY = dict(
-    negative=np.negative, abs=np.abs, square=np.square, sqrt=np.sqrt, floor=of_floats(np.floor), ceil=of_floats(np.ceil),
-    trunc=of_floats(np.trunc), rint=np.rint, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite, signbit=np.signbit, logical_not=np.logical_not,
-    invert=np.invert, sign=np.sign, zeros_like=np.zeros_like, ones_like=np.ones_like)
+    negative=np.negative, abs=np.abs, square=np.square, sqrt=np.sqrt, floor=of_floats(np.floor),
+    ceil=of_floats(np.ceil),
+    trunc=of_floats(np.trunc), rint=np.rint, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite, signbit=np.signbit,
+    logical_not=np.logical_not, invert=np.invert, sign=np.sign, zeros_like=np.zeros_like, ones_like=np.ones_like)
 # Bounds in units of the last place: what tests of the scalar functions state, and the C library's own error.
 UNARY_NEAR = dict(
     exp=(np.exp, 4), exp2=(np.exp2, 4), expm1=(np.expm1, 4), log=(np.log, 4), log2=(np.log2, 4), log10=(np.log10, 4),
@@ -139,7 +140,8 @@ def two_shapes():
 def dtype_pairs(mixed):
     pairs = [(d, d) for d in DTYPES for _ in range(3)]
     usual = [d for d in DTYPES if d != "bfloat16"]
-    return pairs + [(pick(usual), pick(usual)) for _ in range(mixed)] + [("bfloat16", "float32"), ("float32", "bfloat16")]
+    return pairs + [(pick(usual), pick(usual)) for _ in range(mixed)] + [("bfloat16", "float32"),
+                                                                         ("float32", "bfloat16")]
 
 
 def binary():
@@ -192,7 +194,8 @@ def three():
 
 
 def truncated(x, dtype):
-    """x as dtype; a float beyond an integer's range is what x86-64 gives: the low bits of 32 or 64, or the least of these."""
+    """x as dtype; a float beyond an integer's range is what x86-64 gives: the low bits of 32 or 64, or the least of
+    these."""
     if dtype == "bool" or dtype in FLOATS or x.dtype.kind != "f":
         return x.astype(numpy_dtype(dtype))
 
@@ -202,7 +205,8 @@ def truncated(x, dtype):
     size = 8 * np.dtype(dtype).itemsize
     bits = 64 if size == 64 or dtype == "uint32" else 32
     upper = dtype == "uint64"
-    whole = [one(v - 2.0**63, 64) + 2**63 if upper and v >= 2.0**63 else one(v, bits) for v in x.astype("float64").ravel().tolist()]
+    whole = [one(v - 2.0**63, 64) + 2**63 if upper and v >= 2.0**63 else one(v, bits)
+             for v in x.astype("float64").ravel().tolist()]
     whole = [v % 2**size for v in whole]
     return np.array(whole, f"uint{size}").reshape(x.shape).view(dtype)
 
@@ -320,8 +324,10 @@ def float_totals(dtype, shape):
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
-PRODUCTS = [((3,), (3,)), ((2, 3), (3, 4)), ((5, 7), (7,)), ((7,), (7, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (3, 4, 2)),
-            ((3, 4), (2, 4, 5)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((1, 1), (1, 1)), ((17, 33), (33, 9)), ((3, 1), (1, 3))]
+PRODUCTS = [((3,), (3,)), ((2, 3), (3, 4)), ((5, 7), (7,)), ((7,), (7, 5)), ((2, 3, 4), (2, 4, 5)),
+            ((2, 1, 3, 4), (3, 4, 2)),
+            ((3, 4), (2, 4, 5)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((1, 1), (1, 1)), ((17, 33), (33, 9)), ((3, 1), (1,
+            3))]
 
 
 def products():

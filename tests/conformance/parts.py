@@ -2,7 +2,8 @@
 """The cases of gen_conformance.py that move elements: views, joins, indexing, creation, assignment."""
 import numpy as np
 
-from casefile import DTYPES, FLOATS, INTEGERS, SHAPES, numpy_dtype, operand, pick, rng, stored, to_bfloat16, values, weak
+from casefile import (DTYPES, FLOATS, INTEGERS, SHAPES, numpy_dtype, operand, pick, rng, stored, to_bfloat16, values,
+                      weak)
 
 NONE = -(2**63)
 FULL = [s for s in SHAPES if s and all(s)] + [(4, 6), (3, 2, 5)]
@@ -68,7 +69,8 @@ def slices(out, dtype):
     rows = ranges(x.x.shape, rng.integers(1, ndim + 1))
     y = x.x.copy()
     window = y[as_slices(rows)]
-    value = operand(dtype, tuple(n if rng.random() < 0.6 else 1 for n in window.shape)[rng.integers(0, window.ndim + 1):])
+    value = operand(dtype,
+                    tuple(n if rng.random() < 0.6 else 1 for n in window.shape)[rng.integers(0, window.ndim + 1):])
     window[...] = value.x
     out.exact("slice_update", [x, value], y, dtype, sum(rows, []))
     out.refused("index", [x], [x.x.shape[0]])
@@ -148,7 +150,8 @@ def creation(out, dtype):
     if dtype in ("bool", "bfloat16"):
         return
     start, count, step = int(rng.integers(0, 20)), int(rng.integers(0, 20)), int(rng.integers(1, 5))
-    out.exact("arange", [], np.arange(start, start + count, step, dtype=kind), dtype, [number, start, start + count, step])
+    out.exact("arange", [], np.arange(start, start + count, step, dtype=kind), dtype,
+              [number, start, start + count, step])
     stop = start + int(rng.integers(0, 40))
     out.exact("linspace", [], np.linspace(start, stop, count + 1, dtype=kind), dtype, [number, start, stop, count + 1])
 

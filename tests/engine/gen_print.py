@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """gen_print.py FOLDER: NumPy's str() and repr() of some thousand arrays, for test_print.c.
 
-Writes print.bin: a line "seed N"; then for each case a line "dtype view length-of-str length-of-repr extent..." with the
-bytes of the elements, the str and the repr behind it. view says how the array printed comes from the one stored:
+Writes print.bin: a line "seed N"; then for each case a line "dtype view length-of-str length-of-repr extent..." with
+the bytes of the elements, the str and the repr behind it. view says how the array printed comes from the one stored:
 plain, transposed (all axes reversed) or flipped (along every axis). bfloat16 is stored as float32.
 """
 import os
@@ -22,11 +22,14 @@ if hasattr(np, "_set_promotion_state"):
 
 INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 FLOATS = "float16 bfloat16 float32 float64".split()
-SHAPES = [(), (1,), (0,), (0, 3), (2, 0, 4), (5,), (17,), (40,), (3, 4), (2, 3, 4), (1, 1, 1), (2, 1, 3, 2), (6, 7), (3, 30),
-          (2, 2, 2, 2, 2), (1, 1, 1, 1, 1, 1, 1, 2), (101,)]
-LARGE = [(1000,), (1001,), (40, 30), (7, 200), (3, 400), (2, 3, 400), (1200, 1), (11, 11, 11), (6, 6, 6, 6), (500, 2), (1, 5000)]
-SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.1, 1e-4, 9.999e-5, 1e8, 99999999.0, 1e16, 1e-5, 5e-324, 1e-45, 6e-8,
-           65504.0, 3.4e38, 1.7e308, 2.0**-44, 2.0**-9, 1 / 3, 2 / 3, 123456.789, 0.5, 1000.0, 1001.0, 9.5, 99.95, 16777216.0]
+SHAPES = [(), (1,), (0,), (0, 3), (2, 0, 4), (5,), (17,), (40,), (3, 4), (2, 3, 4), (1, 1, 1), (2, 1, 3, 2), (6, 7),
+          (3, 30), (2, 2, 2, 2, 2), (1, 1, 1, 1, 1, 1, 1, 2), (101,)]
+LARGE = [(1000,), (1001,), (40, 30), (7, 200), (3, 400), (2, 3, 400), (1200, 1), (11, 11, 11), (6, 6, 6, 6), (500, 2),
+         (1, 5000)]
+SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.1, 1e-4, 9.999e-5, 1e8, 99999999.0, 1e16, 1e-5, 5e-324,
+           1e-45, 6e-8,
+           65504.0, 3.4e38, 1.7e308, 2.0**-44, 2.0**-9, 1 / 3, 2 / 3, 123456.789, 0.5, 1000.0, 1001.0, 9.5, 99.95,
+           16777216.0]
 
 
 def floats(shape):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A shim over libtanso.so by ctypes: as much as passing arrays to and fro needs.
 
-An Array holds a tn_array. It speaks DLPack (__dlpack__, __dlpack_device__) and the array interfaces of NumPy and CUDA, so
-that numpy.asarray(x), numpy.from_dlpack(x), torch.from_dlpack(x) and cupy.asarray(x) take it as it is.
+An Array holds a tn_array. It speaks DLPack (__dlpack__, __dlpack_device__) and the array interfaces of NumPy and CUDA,
+so that numpy.asarray(x), numpy.from_dlpack(x), torch.from_dlpack(x) and cupy.asarray(x) take it as it is.
 """
 import ctypes
 import json

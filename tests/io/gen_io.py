@@ -19,7 +19,8 @@ def arrays():
     for dtype in DTYPES:
         for i, shape in enumerate(SHAPES):
             values = random.standard_normal(shape) * 100
-            array = np.asarray(values > 0 if dtype == "bool" else abs(values) if dtype[0] == "u" else values).astype(dtype)
+            array = np.asarray(values > 0 if dtype == "bool" else abs(values) if dtype[0] == "u"
+                               else values).astype(dtype)
             yield f"{dtype}_{i}", array, array
             yield f"{dtype}_{i}_fortran", array, np.array(array, order="F")
             yield f"{dtype}_{i}_swapped", array, array.astype(array.dtype.newbyteorder("S"))

@@ -124,8 +124,8 @@ static void test_back(void **state)
             tn_array *x = tn_transpose(tn_random_normal(TN_SHAPE(5, 6, 9), .dtype = TN_FLOAT64), TN_AXES(2, 0, 1));
             int64_t n = tn_dim(x, axis);
             tn_array *whole[] = {tn_real(tn_fft_ifft(tn_fft_fft(x, .axis = TN_AXES(axis)), .axis = TN_AXES(axis))),
-                                 tn_fft_irfft(tn_fft_rfft(x, .axis = TN_AXES(axis), .norm = TN_FFT_ORTHO), .axis = TN_AXES(axis),
-                                              .n = n, .norm = TN_FFT_ORTHO),
+                                 tn_fft_irfft(tn_fft_rfft(x, .axis = TN_AXES(axis), .norm = TN_FFT_ORTHO),
+                                              .axis = TN_AXES(axis), .n = n, .norm = TN_FFT_ORTHO),
                                  tn_fft_hfft(tn_fft_ihfft(x, .axis = TN_AXES(axis)), .axis = TN_AXES(axis), .n = n),
                                  tn_real(tn_fft_ifftn(tn_fft_fftn(x))),
                                  tn_fft_irfftn(tn_fft_rfftn(x), .s = tn_shape_of(x)),

@@ -11,7 +11,8 @@ NEAR = dict(rtol=2e-5, atol=2e-5)
 
 def elsewhere(w):
     """The other files' cases, with complex dtypes in the place of theirs."""
-    for module, parts in ((cases_index, "reading writing taking choosing"), (cases_manipulate, "diagonals axes joining")):
+    for module, parts in ((cases_index, "reading writing taking choosing"),
+                          (cases_manipulate, "diagonals axes joining")):
         reals, module.REALS = module.REALS, COMPLEXES
         for part in parts.split():
             getattr(module, part)(w)
@@ -19,7 +20,8 @@ def elsewhere(w):
 
 
 def reductions(w, x):
-    for name in "sum prod mean var std cumsum cumprod diff ptp max min argmax nansum nanmean count_nonzero any all".split():
+    for name in ("sum prod mean var std cumsum cumprod diff ptp max min argmax nansum nanmean count_nonzero any "
+                 "all").split():
         w.case(name, getattr(np, name), [x / 2 if "prod" in name else x], dict(axis=-1), **NEAR)
     w.case("gradient", np.gradient, [x], **NEAR)
     w.case("average", np.average, [x], dict(axis=-1, weights=np.arange(1.0, x.shape[-1] + 1)), **NEAR)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What NumPy 1 answers otherwise than NumPy 2, where NumPy 1 is running: promotion by values above all. With NumPy 2, its own answers."""
+"""What NumPy 1 answers otherwise than NumPy 2, where NumPy 1 is running: promotion by values above all. With NumPy 2,
+its own answers."""
 import numpy as np
 
 import casewriter

@@ -4,7 +4,8 @@ import numpy as np
 
 from casewriter import chance, laid_out, pick, rng
 
-LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 20, 27, 30, 31, 32, 45, 61, 64, 67, 97, 100, 101, 128, 210, 360, 509]
+LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 20, 27, 30, 31, 32, 45, 61, 64, 67, 97, 100, 101, 128, 210,
+           360, 509]
 NORMS = [None, "backward", "ortho", "forward"]
 REAL = ["rfft", "ihfft", "rfft2", "rfftn"]
 LOW = {"float16": 2, "float32": 2, "complex64": 2}
@@ -37,12 +38,14 @@ def case(w, name, x, args, kwargs):
     single = x.dtype.name in SINGLE
     # from version 2 on, NumPy's factors for float16 are float16, too
     tolerance = 2e-3 if x.dtype == np.float16 else 2e-5 if single else 1e-11
-    w.case("fft." + name, narrowed(name, single), [x, *args], kwargs, rtol=tolerance, atol=tolerance * max(1, x.size) ** 0.5)
+    w.case("fft." + name, narrowed(name, single), [x, *args], kwargs, rtol=tolerance,
+           atol=tolerance * max(1, x.size) ** 0.5)
 
 
 def write(w):
     for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]:
-        dtypes = ["bool", "int16", "int64", "float16", "float32", "float64"] + (["complex64", "complex128"] if name not in REAL else [])
+        dtypes = ["bool", "int16", "int64", "float16", "float32", "float64"] + (["complex64", "complex128"]
+                                                                                if name not in REAL else [])
         for n in LENGTHS:
             for dtype in (["float32", "float64"] if name in REAL else ["complex64", "complex128", "float64"]):
                 if n == 1 and name in ("irfft", "hfft"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Calls at the ends of what is defined: infinities that meet zeros, whole numbers without an inverse, results in wider dtypes, forms of
-arguments that a generator may choose."""
+"""Calls at the ends of what is defined: infinities that meet zeros, whole numbers without an inverse, results in wider
+dtypes, forms of arguments that a generator may choose."""
 import numpy as np
 
 from casewriter import INTEGERS, NEW, array, pick, rng, values
@@ -9,8 +9,10 @@ INF, NAN = np.inf, np.nan
 
 
 def infinities(w):
-    """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity; nor do products of infinities find a sign."""
-    z = np.array([complex(INF, INF), complex(0, INF)])  # two: of more the order of products, a device's own, would decide
+    """What lies beyond the ends of a convolution counts for nothing, not 0 times infinity; nor do products of
+    infinities find a sign."""
+    z = np.array([complex(INF, INF),
+                  complex(0, INF)])  # two: of more the order of products, a device's own, would decide
     w.case("cumprod", np.cumprod, [z])
     w.case("cumprod", np.cumprod, [z.astype("complex64")])
     for dtype in ("float32", "float64"):
@@ -49,7 +51,8 @@ def wider(w):
         for method in ("linear", "hazen", "weibull", "median_unbiased", "interpolated_inverted_cdf"):
             for op, scale in (("quantile", 1), ("percentile", 100), ("nanquantile", 1)):
                 q = rng.random(3) * scale
-                w.case(op, getattr(np, op), [x, pick([q, list(map(float, q))])], {"axis": pick([0, 1, None]), "method": method}, rtol=1e-12)
+                w.case(op, getattr(np, op), [x, pick([q, list(map(float, q))])],
+                       {"axis": pick([0, 1, None]), "method": method}, rtol=1e-12)
     for op in ("quantile", "percentile"):
         q = np.float32(0.3 if op == "quantile" else 30)
         w.case(op, getattr(np, op), [values("float64", (2, 9), False), q], {"axis": 1}, rtol=1e-12)
@@ -70,14 +73,16 @@ def wider(w):
             w.case(op, getattr(np, op), [values("float64", (17,), False)], {"dtype": np.dtype(into)})
     for dtype in ("float32", "float16", "bool", "complex64"):
         counted = values(dtype, (40,), False)
-        w.case("histogram", np.histogram, [values("float64", (40,), False)], {"weights": counted, "bins": 5}, rtol=2e-7 if dtype != "float16" else 1e-3)
-        w.case("histogram", np.histogram, [np.arange(40)], {"weights": counted, "bins": [0, 5, 30, 39]}, rtol=1e-4 if dtype != "float16" else 5e-2,
-               atol=1e-4 if dtype != "float16" else 5e-2)
+        w.case("histogram", np.histogram, [values("float64", (40,), False)], {"weights": counted, "bins": 5},
+               rtol=2e-7 if dtype != "float16" else 1e-3)
+        w.case("histogram", np.histogram, [np.arange(40)], {"weights": counted, "bins": [0, 5, 30, 39]},
+               rtol=1e-4 if dtype != "float16" else 5e-2, atol=1e-4 if dtype != "float16" else 5e-2)
     x = values("complex128", (3, 5), False)
     w.case("corrcoef", np.corrcoef, [x], rtol=1e-10, atol=1e-10)
     for into in ("float32", "complex64"):
         for weights in ({"aweights": np.arange(1.0, 6)}, {"fweights": [1, 2, 3, 2, 1]}):
-            w.case("cov", np.cov, [values("float32", (3, 5), False)], {"dtype": np.dtype(into), **weights}, rtol=1e-5, atol=1e-5)
+            w.case("cov", np.cov, [values("float32", (3, 5), False)], {"dtype": np.dtype(into), **weights}, rtol=1e-5,
+                   atol=1e-5)
     for op in ("modf", "frexp"):
         for dtype in ("int8", "float16", "float32"):
             w.case(op, getattr(np, op), [values(dtype, (4,), False)], {"dtype": np.dtype("float64")})
@@ -86,8 +91,10 @@ def wider(w):
             if op == "var" and dtype == "complex64":
                 continue
             x = values(dtype, (3, 9), False)
-            out = np.zeros(np.asarray(getattr(np, op)(x, axis=1)).shape, "float64" if dtype == "float32" else "complex128")
-            w.case(op, getattr(np, op), [x], {"axis": 1, "out": out}, rtol=1e-5 if op == "var" else 1e-11, atol=1e-11)  # in out's dtype
+            out = np.zeros(np.asarray(getattr(np, op)(x, axis=1)).shape, "float64" if dtype == "float32"
+                           else "complex128")
+            w.case(op, getattr(np, op), [x], {"axis": 1, "out": out}, rtol=1e-5 if op == "var" else 1e-11,
+                   atol=1e-11)  # in out's dtype
     for method in ("reduce", "accumulate"):
         x = values("float32", (3, 9), False)
         out = np.zeros((3,) if method == "reduce" else (3, 9))
@@ -119,7 +126,8 @@ def places(w):
             return x
 
         for dtype in ("float16", "float64", "int32"):
-            w.case(f"{method}.at", at, [values(dtype, (5,), False), np.array([0, 3, 3]), np.array([5, 6, 200], "uint8")], mutable=True)
+            w.case(f"{method}.at", at, [values(dtype, (5,), False), np.array([0, 3, 3]),
+                                        np.array([5, 6, 200], "uint8")], mutable=True)
     for method in ("reduce", "accumulate"):
         for x in ([-3], [2, 3], [[-2, 4]]):
             w.case(f"power.{method}", getattr(np.power, method), [np.array(x)])
@@ -129,7 +137,8 @@ def places(w):
         w.case("concatenate", np.concatenate, [parts[1:]], {"casting": rule})
         w.case("concatenate", np.concatenate, [parts[:1]], {"casting": rule})
     for axes in ([(-2, -1), (-2, -1), (-2, -1)], [(0, 1), (1, 0), (0, 1)], [(1, 2), (0, 1), (0, 2)], [(0, 1)]):
-        w.case("matmul", np.matmul, [values("float64", (3, 3, 3), False), values("float64", (3, 3, 3), False)], {"axes": axes}, rtol=1e-12, atol=1e-12)
+        w.case("matmul", np.matmul, [values("float64", (3, 3, 3), False), values("float64", (3, 3, 3), False)],
+               {"axes": axes}, rtol=1e-12, atol=1e-12)
     w.case("minimum.accumulate", np.minimum.accumulate, [values("float32", (2, 3))], {"axis": None})
     w.case("add.reduce", np.add.reduce, [values("float32", (2, 3))], {"initial": 1 + 2j})
     x = array("float64", (3, 4))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Calls as NumPy's users and its manual write them: orders that ties leave open, lists where arrays are expected, infinities between."""
+"""Calls as NumPy's users and its manual write them: orders that ties leave open, lists where arrays are expected,
+infinities between."""
 import numpy as np
 
 from casewriter import NEW, chance, pick, rng, values
@@ -12,7 +13,8 @@ def orders(w):
             x = np.asarray(rng.integers(0, 5, (size,))).astype(dtype)
             y = np.asarray(rng.integers(0, 5, (3, size))).astype(dtype)
             w.case("argsort", np.argsort, [x])
-            w.case("argsort", np.argsort, [y], {"axis": pick([0, 1, -1]), "kind": pick(["quicksort", "heapsort", "stable", "mergesort"])})
+            w.case("argsort", np.argsort, [y],
+                   {"axis": pick([0, 1, -1]), "kind": pick(["quicksort", "heapsort", "stable", "mergesort"])})
             w.case("argsort", np.argsort, [y], {"axis": None})
             for op in ("partition", "argpartition"):
                 k = int(rng.integers(0, size))
@@ -51,7 +53,8 @@ def places(w):
     w.case("array", np.array, [[1]], {"ndmin": 65})
     w.case("array", np.array, [[2**64 - 1]], {"dtype": np.dtype("uint64")})
     w.case("arange", np.arange, [10], {"dtype": "p"})
-    for ends in ((2**60, 2**60 + 3), (17 * 10**17 + 1, 17 * 10**17 + 901, 100), (-(2**60), -(2**60) - 5, -2), (2**62, 2**62), (5 - 2**63, -(2**63), -2)):
+    for ends in ((2**60, 2**60 + 3), (17 * 10**17 + 1, 17 * 10**17 + 901, 100), (-(2**60), -(2**60) - 5, -2),
+                 (2**62, 2**62), (5 - 2**63, -(2**63), -2)):
         w.case("arange", np.arange, ends)
 
 
@@ -66,7 +69,8 @@ def windows(w):
         w.case("lib.stride_tricks.sliding_window_view", view, [x, 8])
         w.case("lib.stride_tricks.sliding_window_view", view, [y, 2])
         if NEW:
-            for op, shapes in (("matvec", ((4, 5), (5,))), ("matvec", ((3, 4, 5), (3, 5))), ("vecmat", ((4,), (4, 5))), ("matvec", ((4, 5), (4,))),
+            for op, shapes in (("matvec", ((4, 5), (5,))), ("matvec", ((3, 4, 5), (3, 5))), ("vecmat", ((4,), (4, 5))),
+                               ("matvec", ((4, 5), (4,))),
                                ("vecmat", ((2, 1, 4), (3, 4, 2))), ("matvec", ((5,), (5,)))):
                 w.case(op, getattr(np, op), [values(dtype, s, False) for s in shapes], rtol=1e-5, atol=1e-5)
             w.case("matrix_transpose", np.matrix_transpose, [pick([x, y])])
@@ -98,25 +102,30 @@ def numbers(w):
     for op in ("frexp", "modf"):
         w.case(op, getattr(np, op), [np.array([1.5, -7.25])], {"out": (np.zeros(2), None)})
     w.case("divmod", np.divmod, [np.array([7, -7]), 3], {"out": (np.zeros(2, "int64"), np.zeros(2))})
-    w.case("divmod", np.divmod, [np.array([7, -7]), 3], {"out": (np.zeros(2, "int64"), np.ones(2)), "where": np.array([True, False])})
+    w.case("divmod", np.divmod, [np.array([7, -7]), 3], {"out": (np.zeros(2, "int64"), np.ones(2)),
+                                                         "where": np.array([True, False])})
     for rule in ("no", "safe", "same_kind", "unsafe"):
         for to in ("int32", "float32", "float64", "complex64"):
-            w.case("astype", lambda v, d, casting: v.astype(d, casting=casting), [values("float32", (3,), False), np.dtype(to)], {"casting": rule})
+            w.case("astype", lambda v, d, casting: v.astype(d, casting=casting),
+                   [values("float32", (3,), False), np.dtype(to)], {"casting": rule})
     w.case("corrcoef", np.corrcoef, [rng.standard_normal((2, 6))], {"dtype": np.dtype("float32")}, rtol=1e-4, atol=1e-5)
     w.case("cov", np.cov, [rng.standard_normal((2, 3))], {"fweights": np.array([1.5, 2.0, 1.0])})
 
 
 def matrices(w):
-    w.case("linalg.lstsq", np.linalg.lstsq, [rng.standard_normal((4, 2)), np.zeros((4, 0))], {"rcond": None}, rtol=1e-9, atol=1e-12)
+    w.case("linalg.lstsq", np.linalg.lstsq, [rng.standard_normal((4, 2)), np.zeros((4, 0))], {"rcond": None}, rtol=1e-9,
+           atol=1e-12)
     w.case("linalg.svd", np.linalg.svd, [np.diag([2.0, -1.0])], {"hermitian": True}, rtol=1e-12, atol=1e-12)
     flat = rng.standard_normal((5, 2)) @ rng.standard_normal((2, 4))  # vectors of 0 and of equal values are anybody's
-    for x in (flat, flat.astype("float32"), np.ones((4, 4)), np.eye(3), flat @ flat.T, np.kron(np.eye(2), [[2.0, 1], [1, 2]]), 1j * np.eye(3)):
+    for x in (flat, flat.astype("float32"), np.ones((4, 4)), np.eye(3), flat @ flat.T,
+              np.kron(np.eye(2), [[2.0, 1], [1, 2]]), 1j * np.eye(3)):
         for full in (True, False):
             w.case("linalg.svd", np.linalg.svd, [x], {"full_matrices": full}, rtol=1e-4, atol=1e-4)
         w.case("linalg.qr", np.linalg.qr, [x], rtol=1e-4, atol=1e-4)
         if x.shape[0] == x.shape[1]:
             w.case("linalg.eigh", np.linalg.eigh, [x], {"UPLO": pick(["L", "U"])}, rtol=1e-4, atol=1e-4)
-    for x in (np.eye(3), np.kron(np.eye(2), [[2.0, 1], [1, 2]]), np.diag([1.0, 2, 2])):  # whose eigenvalues no rounding makes complex
+    for x in (np.eye(3), np.kron(np.eye(2), [[2.0, 1], [1, 2]]),
+              np.diag([1.0, 2, 2])):  # whose eigenvalues no rounding makes complex
         w.case("linalg.eig", np.linalg.eig, [x], rtol=1e-9, atol=1e-9)
     a = rng.standard_normal((2, 4, 3))
     if NEW:
@@ -125,7 +134,8 @@ def matrices(w):
         w.case("linalg.pinv", np.linalg.pinv, [a[0]], {"rcond": 0.1, "rtol": 0.1})
         for axis in ((0, 1), (1, 0), (2, 0), 1):
             many = [axis] if isinstance(axis, int) else axis
-            w.case("average", np.average, [a], {"axis": axis, "weights": rng.uniform(1, 2, [a.shape[d] for d in many])}, rtol=1e-12)
+            w.case("average", np.average, [a], {"axis": axis, "weights": rng.uniform(1, 2, [a.shape[d] for d in many])},
+                   rtol=1e-12)
         w.case("trim_zeros", np.trim_zeros, [np.pad(np.ones((2, 3)), 2)], {"axis": pick([0, -1])})
         w.case("trim_zeros", np.trim_zeros, [np.pad(np.ones((2, 3)), 2), "f"], {"axis": (0, 1)})
         w.case("logspace", np.logspace, [1, 3], {"num": 5, "base": np.array([2.0, 3.0])}, rtol=1e-12)

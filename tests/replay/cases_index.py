@@ -36,7 +36,8 @@ def basic_keys(x):
 
 
 def positions(n, shape):
-    return rng.integers(-n, n, shape).astype(pick(["int64", "int32", "uint8"]) if n < 100 else "int64") if chance(0.5) else rng.integers(0, n, shape)
+    return rng.integers(-n, n, shape).astype(pick(["int64", "int32", "uint8"]) if n < 100
+                                             else "int64") if chance(0.5) else rng.integers(0, n, shape)
 
 
 def fancy_keys(x):
@@ -82,7 +83,8 @@ def writing(w):
             x = array(dtype, pick(SHAPES))
             keys = basic_keys(x)
             part = get(x, *keys)
-            value = values(dtype, part.shape, False) if chance(0.5) else pick([1, values(dtype, part.shape[-1:], False)])
+            value = values(dtype, part.shape,
+                           False) if chance(0.5) else pick([1, values(dtype, part.shape[-1:], False)])
             w.case("setitem", set_, [x, *keys, value], mutable=True)
         for _ in range(12):
             x = array(dtype, pick([(7,), (3, 5), (2, 3, 4), (2, 1, 2, 3)]))
@@ -95,7 +97,8 @@ def writing(w):
             w.case("setitem", set_, [x, mask, values(dtype, (int(mask.sum()),), False)], mutable=True)
             w.case("setitem", set_, [x, mask, 0], mutable=True)
             if x.ndim > 1:
-                w.case("setitem", set_, [x, slice(None), order % x.shape[1] if x.shape[1] > 1 else [0], 1], mutable=True)
+                w.case("setitem", set_, [x, slice(None), order % x.shape[1] if x.shape[1] > 1 else [0], 1],
+                       mutable=True)
     for dtype in REALS[1:]:
         for _ in range(10):
             x = array(dtype, pick([(7,), (3, 5), (2, 3, 4)]), False)
@@ -135,7 +138,8 @@ def taking(w):
             def fill(a, v, **kw):
                 np.fill_diagonal(a, v, **kw)
                 return a
-            w.case("fill_diagonal", fill, [array(dtype, pick([(3, 3), (5, 3), (3, 5), (3, 3, 3)])), 1], pick([{}, dict(wrap=True)]), mutable=True)
+            w.case("fill_diagonal", fill, [array(dtype, pick([(3, 3), (5, 3), (3, 5), (3, 3, 3)])), 1],
+                   pick([{}, dict(wrap=True)]), mutable=True)
 
             def place(a, m, v):
                 np.place(a, m, v)
@@ -159,13 +163,16 @@ def choosing(w):
         dtype = pick(REALS)
         which = rng.integers(0, 3, pick([(4,), (3, 4), ()]))
         w.case("choose", np.choose, [which, [array(dtype, (4,)), array(dtype, (1,)), array(dtype, ())]])
-        w.case("choose", np.choose, [which - 1, [array(dtype, (4,)), array(dtype, (1,))]], dict(mode=pick(["wrap", "clip"])))
+        w.case("choose", np.choose, [which - 1, [array(dtype, (4,)), array(dtype, (1,))]],
+               dict(mode=pick(["wrap", "clip"])))
         x = array(dtype, (3, 4))
-        w.case("select", np.select, [[values("bool", (3, 4)), values("bool", (4,))], [x, array(dtype, (4,))]], dict(default=np.dtype(dtype).type(1)))
+        w.case("select", np.select, [[values("bool", (3, 4)), values("bool", (4,))], [x, array(dtype, (4,))]],
+               dict(default=np.dtype(dtype).type(1)))
         shape = pick([(3, 4), (2, 3, 4), (7,)])
         flat = rng.integers(0, int(np.prod(shape)), pick([(5,), (2, 2), ()]))
         w.case("unravel_index", np.unravel_index, [flat, shape])
-        w.case("ravel_multi_index", np.ravel_multi_index, [tuple(np.asarray(a) for a in np.unravel_index(flat, shape)), shape])
+        w.case("ravel_multi_index", np.ravel_multi_index, [tuple(np.asarray(a) for a in np.unravel_index(flat, shape)),
+                                                           shape])
         n, k = int(rng.integers(0, 5)), int(rng.integers(-2, 3))
         for name in ("tril_indices", "triu_indices"):
             w.case(name, getattr(np, name), [n], pick([{}, dict(k=k), dict(k=k, m=3)]))
@@ -174,8 +181,10 @@ def choosing(w):
 
 def refused(w):
     x = values("float64", (3, 4))
-    for keys in ([3], [-4], [0, 4], [0, 0, 0], [np.array([0, 3])], [np.array([0, 1]), np.array([0, 1, 2])], [np.array([0.5])],
-                 [Ellipsis, Ellipsis], [np.ones((2, 4), bool)], [np.array([0, 1]), np.array([1, 4])], [slice(None), np.array([-5])]):
+    for keys in ([3], [-4], [0, 4], [0, 0, 0], [np.array([0, 3])], [np.array([0, 1]), np.array([0, 1, 2])],
+                 [np.array([0.5])],
+                 [Ellipsis, Ellipsis], [np.ones((2, 4), bool)], [np.array([0, 1]), np.array([1, 4])], [slice(None),
+                 np.array([-5])]):
         w.case("getitem", get, [x, *keys])
         w.case("setitem", set_, [x, *keys, 1.0], mutable=True)
     w.case("setitem", set_, [x, 0, np.ones(3)], mutable=True)

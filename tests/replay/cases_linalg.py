@@ -134,10 +134,12 @@ def write(w):
         for sizes in [(2, 3, 4), (5, 1, 6, 2), (3, 7, 2, 5, 4)]:
             parts = [matrix(dtype, a, b) for a, b in zip(sizes, sizes[1:])]
             w.case("linalg.multi_dot", linalg.multi_dot, [parts], **tolerance(parts[0]))
-            w.case("linalg.multi_dot", linalg.multi_dot, [[parts[0][0], *parts[1:-1], parts[-1][:, 0]] if len(parts) > 2 else parts],
+            w.case("linalg.multi_dot", linalg.multi_dot, [[parts[0][0], *parts[1:-1], parts[-1][:, 0]] if len(parts) > 2
+                                                          else parts],
                    **tolerance(parts[0]))
             whole = linalg.multi_dot(parts)
-            for out in [np.zeros(whole.shape, whole.dtype), np.zeros(whole.shape, np.complex128), np.zeros(whole.shape[::-1], whole.dtype)]:
+            for out in [np.zeros(whole.shape, whole.dtype), np.zeros(whole.shape, np.complex128),
+                        np.zeros(whole.shape[::-1], whole.dtype)]:
                 w.case("linalg.multi_dot", linalg.multi_dot, [parts], {"out": out}, **tolerance(parts[0]))
     for name in ["inv", "det", "solve", "cholesky", "eigh", "eigvals", "slogdet"]:
         second = [np.ones(2)] if name == "solve" else []

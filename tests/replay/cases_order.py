@@ -21,9 +21,11 @@ def sorting(w):
             w.case("getitem", lambda v, *i: v[i], [np.sort(y), Ellipsis, k])
             s = np.sort(values(dtype, (int(rng.integers(0, 9)),), False))
             for side in ("left", "right"):
-                w.case("searchsorted", np.searchsorted, [s, array(dtype, pick(SHAPES), False)], dict(side=side) if side == "right" else {})
+                w.case("searchsorted", np.searchsorted, [s, array(dtype, pick(SHAPES), False)],
+                       dict(side=side) if side == "right" else {})
             bins = np.unique(values(dtype, (5,), False)) if dtype != "bool" else np.array([False, True])
-            w.case("digitize", np.digitize, [array(dtype, pick(SHAPES), False), bins if chance(0.7) or dtype == "bool" else bins[::-1].copy()],
+            w.case("digitize", np.digitize, [array(dtype, pick(SHAPES), False), bins if chance(0.7) or dtype == "bool"
+                                             else bins[::-1].copy()],
                    pick([{}, dict(right=True)]))
     for _ in range(20):
         keys = [rng.integers(0, 3, (8,)), rng.integers(0, 3, (8,)).astype("float64")]
@@ -37,9 +39,11 @@ def sets(w):
             w.case("unique", np.unique, [x])
             y = values(dtype, pick([(9,), (30,), (0,)]), False)
             y = y if dtype not in FLOATS else np.round(y)
-            w.case("unique", np.unique, [y], pick([dict(return_index=True), dict(return_inverse=True), dict(return_counts=True),
+            w.case("unique", np.unique, [y],
+                   pick([dict(return_index=True), dict(return_inverse=True), dict(return_counts=True),
                                                    dict(return_index=True, return_inverse=True, return_counts=True)]))
-            a, b = np.round(values(dtype, (8,), False)) if dtype in FLOATS else values(dtype, (8,), False), values(dtype, (6,), False)
+            a, b = values(dtype, (8,), False), values(dtype, (6,), False)
+            a = np.round(a) if dtype in FLOATS else a
             b = np.round(b) if dtype in FLOATS else b
             w.case("isin", np.isin, [a.reshape(2, 4), b], pick([{}, dict(invert=True)]))
             for name in ("intersect1d", "union1d", "setdiff1d", "setxor1d"):
@@ -55,8 +59,8 @@ def products(w):
         near = dict(rtol=NEAR.get(dtype, 0), atol=10 * NEAR.get(dtype, 0))
         other = dtype if chance(0.7) else "float64"
         for _ in range(5):
-            for a, b in [((3, 4), (4, 5)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 1, 3, 4), (5, 4, 2)),
-                         ((3, 0), (0, 2)), ((0, 3), (3, 2))]:
+            for a, b in [((3, 4), (4, 5)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)),
+                         ((2, 1, 3, 4), (5, 4, 2)), ((3, 0), (0, 2)), ((0, 3), (3, 2))]:
                 if chance(0.4):
                     w.case("matmul", np.matmul, [small(dtype, a), small(dtype, b)], **near)
             for a, b in [((3, 4), (4, 5)), ((), (3,)), ((2, 3, 4), (4,)), ((2, 3), (2, 3, 4)), ((4,), (4,))]:
@@ -64,16 +68,23 @@ def products(w):
             w.case("inner", np.inner, [small(dtype, (2, 4)), small(dtype, (3, 4))], **near)
             w.case("vdot", np.vdot, [small(dtype, (2, 3)), small(dtype, (2, 3))], **near)
             w.case("outer", np.outer, [small(dtype, (3,)), small(dtype, (2, 2))], **near)
-            w.case("kron", np.kron, [small(dtype, pick([(2, 3), (3,), (2, 1, 2)])), small(dtype, pick([(2, 2), (2,)]))], **near)
+            w.case("kron", np.kron, [small(dtype, pick([(2, 3), (3,), (2, 1, 2)])), small(dtype, pick([(2, 2), (2,)]))],
+                   **near)
             w.case("tensordot", np.tensordot, [small(dtype, (2, 3, 4)), small(dtype, (3, 4, 2))],
-                   dict(axes=pick([0 if dtype == "x" else 2 if False else ((1, 2), (0, 1)), ((0,), (2,)), ((2, 1), (1, 0))])), **near)
-            w.case("tensordot", np.tensordot, [small(dtype, (2, 3)), small(dtype, (3, 4))], dict(axes=pick([0, 1])), **near)
+                   dict(axes=pick([((1, 2), (0, 1)), ((0,), (2,)), ((2, 1), (1, 0))])), **near)
+            w.case("tensordot", np.tensordot, [small(dtype, (2, 3)), small(dtype, (3, 4))], dict(axes=pick([0, 1])),
+                   **near)
             if dtype != "bool":
-                w.case("cross", np.cross, [small(dtype, pick([(3,), (2, 3)])), small(dtype, pick([(3,), (2, 3)]))], **near)
-            for text, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]), ("ii", [(3, 3)]),
-                                 ("ij,ij->", [(2, 3), (2, 3)]), ("i,j->ij", [(2,), (3,)]), ("bij,bjk->bik", [(2, 2, 3), (2, 3, 2)]),
-                                 ("...ij,...jk->...ik", [(2, 2, 3), (3, 2)]), ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 4)]),
-                                 ("ijk->", [(2, 3, 2)]), ("ij,kj->ik", [(2, 3), (4, 3)]), ("a,ab,abc->abc", [(2,), (2, 3), (2, 3, 2)]),
+                w.case("cross", np.cross, [small(dtype, pick([(3,), (2, 3)])), small(dtype, pick([(3,), (2, 3)]))],
+                       **near)
+            for text, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]),
+                                 ("ii", [(3, 3)]),
+                                 ("ij,ij->", [(2, 3), (2, 3)]), ("i,j->ij", [(2,), (3,)]), ("bij,bjk->bik",
+                                                                                            [(2, 2, 3), (2, 3, 2)]),
+                                 ("...ij,...jk->...ik", [(2, 2, 3), (3, 2)]), ("ij,jk,kl->il",
+                                                                               [(2, 3), (3, 2), (2, 4)]),
+                                 ("ijk->", [(2, 3, 2)]), ("ij,kj->ik", [(2, 3), (4, 3)]), ("a,ab,abc->abc",
+                                                                                           [(2,), (2, 3), (2, 3, 2)]),
                                  ("ij,j", [(2, 3), (3,)]), ("ijij->ij", [(2, 3, 2, 3)]), ("i...->...", [(3, 2)])]:
                 if chance(0.5):
                     w.case("einsum", np.einsum, [text, *(small(dtype, s) for s in shapes)], **near)

@@ -58,7 +58,8 @@ def sums(w):
                 kwargs = options(x.ndim)
                 if chance(0.4):
                     kwargs["ddof"] = 1
-                w.case(name, getattr(np, name), [x], kwargs, rtol=2 * NEAR.get(dtype, 1e-11), atol=4 * NEAR.get(dtype, 1e-11))
+                w.case(name, getattr(np, name), [x], kwargs, rtol=2 * NEAR.get(dtype, 1e-11),
+                       atol=4 * NEAR.get(dtype, 1e-11))
     for _ in range(40):
         x = array(pick(REALS), pick([(3, 4), (2, 3, 4)]), False)
         mask = values("bool", x.shape)
@@ -114,7 +115,8 @@ def order_statistics(w):
             for dtype in ("float64", "int32", "float64"):
                 for _ in range(3):
                     x = array(dtype, pick(FULL), False)
-                    q = pick([0.5 * unit, 0.0, np.round(rng.random(3), 2) * unit, np.array([[0.1, 1], [0.35, 0]]) * unit])
+                    q = pick([0.5 * unit, 0.0, np.round(rng.random(3), 2) * unit,
+                              np.array([[0.1, 1], [0.35, 0]]) * unit])
                     kwargs = options(x.ndim)
                     if method != "linear" or chance(0.5):
                         kwargs["method"] = method
@@ -145,20 +147,22 @@ def scans(w):
     for dtype in REALS:
         for _ in range(8):
             x = array(dtype, pick([(5,), (3, 5), (2, 3, 4), (1,), (0,)]), False)
-            w.case("diff", np.diff, [x], dict(n=int(rng.integers(0, 3)), axis=int(rng.integers(-x.ndim, x.ndim))), rtol=1e-6, atol=1e-6)
+            w.case("diff", np.diff, [x], dict(n=int(rng.integers(0, 3)), axis=int(rng.integers(-x.ndim, x.ndim))),
+                   rtol=1e-6, atol=1e-6)
         if dtype != "bool":
             x = array(dtype, (4, 3), False)
             w.case("diff", np.diff, [x], dict(prepend=x[:1], axis=0), rtol=1e-6)
             w.case("ediff1d", np.ediff1d, [array(dtype, pick(SHAPES), False)])
-            w.case("ediff1d", np.ediff1d, [array(dtype, (5,), False)], dict(to_begin=np.array([1, 2], dtype), to_end=np.array([3], dtype)))
+            w.case("ediff1d", np.ediff1d, [array(dtype, (5,), False)],
+                   dict(to_begin=np.array([1, 2], dtype), to_end=np.array([3], dtype)))
     for _ in range(30):
         x = array(pick(["float64", "float32", "int32"]), pick([(5,), (4, 5), (3, 4, 3)]), False)
         kwargs = dict(edge_order=int(rng.integers(1, 3)))
         if chance(0.6):
             kwargs["axis"] = int(rng.integers(-x.ndim, x.ndim))
         w.case("gradient", np.gradient, [x, *pick([[], [2.0], [0.5]])], kwargs, rtol=1e-5, atol=1e-5)
-        w.case("gradient", np.gradient, [values("float64", (6,), False), np.cumsum(rng.random(6) + 0.2)], dict(edge_order=kwargs["edge_order"]),
-               rtol=1e-10, atol=1e-10)
+        w.case("gradient", np.gradient, [values("float64", (6,), False), np.cumsum(rng.random(6) + 0.2)],
+               dict(edge_order=kwargs["edge_order"]), rtol=1e-10, atol=1e-10)
         y = array(pick(["float64", "float32", "int32"]), pick([(5,), (4, 5), (1, 2)]), False)
         w.case("trapz", np.trapz if hasattr(np, "trapz") else np.trapezoid, [y],
                pick([{}, dict(dx=0.5), dict(axis=0), dict(x=np.cumsum(rng.random(y.shape[-1])))]), rtol=1e-5, atol=1e-5)
@@ -170,19 +174,23 @@ def scans(w):
 def counts(w):
     for _ in range(60):
         x = rng.integers(0, 9, pick([(0,), (1,), (30,), (7,)])).astype(pick(["int64", "uint8", "int32"]))
-        w.case("bincount", np.bincount, [x], pick([{}, dict(minlength=12), dict(weights=rng.random(x.shape))]), rtol=1e-12)
+        w.case("bincount", np.bincount, [x], pick([{}, dict(minlength=12), dict(weights=rng.random(x.shape))]),
+               rtol=1e-12)
         y = array(pick(["float64", "float32", "int32", "uint8"]), pick([(50,), (6, 7), (1,)]), False)
-        kwargs = pick([{}, dict(bins=5), dict(bins=7, range=(0, 4)), dict(bins=np.array([-2.0, 0, 0.5, 3])), dict(density=True),
-                       dict(bins=4, weights=np.round(rng.random(y.shape), 3))])
+        kwargs = pick([{}, dict(bins=5), dict(bins=7, range=(0, 4)), dict(bins=np.array([-2.0, 0, 0.5, 3])),
+                       dict(density=True), dict(bins=4, weights=np.round(rng.random(y.shape), 3))])
         w.case("histogram", np.histogram, [y], kwargs, rtol=1e-5, atol=1e-6)
-        w.case("histogram_bin_edges", np.histogram_bin_edges, [y], pick([{}, dict(bins=3), dict(bins=6, range=(0, 5))]), rtol=1e-5, atol=1e-6)
+        w.case("histogram_bin_edges", np.histogram_bin_edges, [y], pick([{}, dict(bins=3), dict(bins=6, range=(0, 5))]),
+               rtol=1e-5, atol=1e-6)
     for _ in range(30):
         x = array(pick(["float64", "float32", "int32"]), pick([(3, 6), (1, 5), (4, 4)]), False)
         w.case("cov", np.cov, [x], pick([{}, dict(ddof=0), dict(bias=True), dict(rowvar=False)]), rtol=1e-5, atol=1e-5)
-        w.case("corrcoef", np.corrcoef, [values("float64", (3, 6), False)], pick([{}, dict(rowvar=False)]), rtol=1e-9, atol=1e-9)
+        w.case("corrcoef", np.corrcoef, [values("float64", (3, 6), False)], pick([{}, dict(rowvar=False)]), rtol=1e-9,
+               atol=1e-9)
         a, b = (array(pick(["float64", "int32"]), (int(rng.integers(1, 9)),), False) for _ in range(2))
         for name in ("convolve", "correlate"):
-            w.case(name, getattr(np, name), [a, b], pick([{}, dict(mode="same"), dict(mode="valid"), dict(mode="full")]), rtol=1e-9, atol=1e-9)
+            w.case(name, getattr(np, name), [a, b],
+                   pick([{}, dict(mode="same"), dict(mode="valid"), dict(mode="full")]), rtol=1e-9, atol=1e-9)
 
 
 def outs(w):

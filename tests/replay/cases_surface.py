@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What people write beside the plain call: results into arrays, rules of casting, numbers for arrays, methods' names, wrong options."""
+"""What people write beside the plain call: results into arrays, rules of casting, numbers for arrays, methods' names,
+wrong options."""
 import numpy as np
 
 from casewriter import COMPLEXES, FLOATS, INTEGERS, NEW, REALS, array, chance, integers, pick, rng, values
@@ -11,12 +12,16 @@ def into(w):
     """out, dtype and casting of joins, products and choices."""
     for dtype in DTYPES:
         a, b = values(dtype, (2, 3), False), values(pick(DTYPES), (2, 3), False)
-        kwargs = pick([{"dtype": np.dtype(pick(FLOATS + COMPLEXES))}, {"out": np.zeros((4, 3), pick(DTYPES))}, {"axis": None}])
+        kwargs = pick([{"dtype": np.dtype(pick(FLOATS + COMPLEXES))}, {"out": np.zeros((4, 3), pick(DTYPES))},
+                       {"axis": None}])
         w.case("concatenate", np.concatenate, [[a, b]], kwargs)
-        w.case("stack", np.stack, [[a, b]], pick([{"axis": 1}, {"out": np.zeros((2, 2, 3), pick(DTYPES))}, {"dtype": np.dtype("complex128"), "casting": "safe"}]))
+        kwargs = pick([{"axis": 1}, {"out": np.zeros((2, 2, 3), pick(DTYPES))},
+                       {"dtype": np.dtype("complex128"), "casting": "safe"}])
+        w.case("stack", np.stack, [[a, b]], kwargs)
         for name in ("vstack", "hstack"):
             w.case(name, getattr(np, name), [[a, b]], {"dtype": np.dtype(pick(FLOATS + COMPLEXES))})
-        near = dict(rtol=1e-2 if "float16" in (a.dtype, b.dtype) else 1e-4, atol=1e-1 if "float16" in (a.dtype, b.dtype) else 1e-4)
+        half = "float16" in (a.dtype, b.dtype)
+        near = dict(rtol=1e-2 if half else 1e-4, atol=1e-1 if half else 1e-4)
         c = np.ascontiguousarray(b.T)
         kwargs = pick([{"out": np.zeros((2, 2), pick(DTYPES))}, {"dtype": np.dtype(pick(FLOATS[1:] + COMPLEXES))}])
         w.case("matmul", np.matmul, [a, c], kwargs, **near)
@@ -24,7 +29,9 @@ def into(w):
         w.case("outer", np.outer, [a, b], {"out": np.zeros((6, 6), np.result_type(a, b))}, **near)
         for text in ("ij,jk", "ij,jk->", "ij,jk->ki"):
             result = np.einsum(text, a, c)
-            kwargs = pick([{}, {"out": np.zeros(result.shape, pick(DTYPES))}, {"dtype": np.dtype(pick(FLOATS[1:] + COMPLEXES))}, {"optimize": "bool" not in (a.dtype, b.dtype)}])
+            kwargs = pick([{}, {"out": np.zeros(result.shape, pick(DTYPES))},
+                           {"dtype": np.dtype(pick(FLOATS[1:] + COMPLEXES))},
+                           {"optimize": "bool" not in (a.dtype, b.dtype)}])
             w.case("einsum", np.einsum, [text, a, c], kwargs, **near)
         w.case("trace", np.trace, [a], {"out": np.zeros((), np.trace(a).dtype)}, **near)
         places = [values(dtype, (3,), False) for _ in range(3)]
@@ -34,12 +41,17 @@ def into(w):
         w.case("round", np.round, [a], {"decimals": 1, "out": np.zeros((2, 3), dtype)}, rtol=1e-2, atol=1e-2)
     for _ in range(20):
         a = values("float64", (3, 4), False)
-        w.case("clip", np.clip, [a, -1, 1], pick([{"out": np.zeros((3, 4))}, {"where": values("bool", (3, 4)), "out": np.zeros((3, 4))}, {"dtype": np.dtype("float32")}]), rtol=1e-6)
+        kwargs = pick([{"out": np.zeros((3, 4))}, {"where": values("bool", (3, 4)), "out": np.zeros((3, 4))},
+                       {"dtype": np.dtype("float32")}])
+        w.case("clip", np.clip, [a, -1, 1], kwargs, rtol=1e-6)
         for op in ("add", "maximum", "subtract", "multiply", "hypot"):
             ufunc = getattr(np, op)
-            w.case(f"{op}.outer", ufunc.outer, [a[0], a[1]], pick([{"out": np.zeros((4, 4))}, {"dtype": np.dtype("float32")}]), rtol=1e-5, atol=1e-6)
-            w.case(f"{op}.reduceat", ufunc.reduceat, [a, [0, 2]], {"axis": 1, "out": np.zeros((3, 2))}, rtol=1e-10, atol=1e-10)
-            w.case(f"{op}.reduce", ufunc.reduce, [a], {"axis": pick([0, 1]), "out": np.zeros(pick([(4,), (3,), (3, 4)]))}, rtol=1e-10, atol=1e-10)
+            w.case(f"{op}.outer", ufunc.outer, [a[0], a[1]],
+                   pick([{"out": np.zeros((4, 4))}, {"dtype": np.dtype("float32")}]), rtol=1e-5, atol=1e-6)
+            w.case(f"{op}.reduceat", ufunc.reduceat, [a, [0, 2]], {"axis": 1, "out": np.zeros((3, 2))}, rtol=1e-10,
+                   atol=1e-10)
+            w.case(f"{op}.reduce", ufunc.reduce, [a],
+                   {"axis": pick([0, 1]), "out": np.zeros(pick([(4,), (3,), (3, 4)]))}, rtol=1e-10, atol=1e-10)
 
 
 def rules(w):
@@ -50,8 +62,10 @@ def rules(w):
             b = np.abs(values(pick(REALS), (3,), False))
             if {a.dtype.kind, b.dtype.kind} == {"i", "u"}:
                 b = b.astype(a.dtype)  # of those NumPy 2 compares all as they are
-            w.case(op, getattr(np, op), [a, b], {"casting": pick(["no", "equiv", "safe", "same_kind"])}, rtol=2e-3, atol=1e-3)
-            w.case(op, getattr(np, op), [a, pick([2, 1.5])], {"casting": pick(["safe", "same_kind"])}, rtol=2e-3, atol=1e-3)
+            w.case(op, getattr(np, op), [a, b], {"casting": pick(["no", "equiv", "safe", "same_kind"])}, rtol=2e-3,
+                   atol=1e-3)
+            w.case(op, getattr(np, op), [a, pick([2, 1.5])], {"casting": pick(["safe", "same_kind"])}, rtol=2e-3,
+                   atol=1e-3)
     for op in ("sqrt", "tanh", "isfinite", "absolute", "logical_not", "deg2rad"):
         for _ in range(12):
             x = np.abs(array(pick(REALS), (3,), False))
@@ -95,7 +109,8 @@ def fractions(w):
             if dtype not in ("bool", "float16"):
                 for q in (0.5, [0.1, 0.9, 1.0, 0.0]):
                     w.case("quantile", np.quantile, [x, q], {"weights": weights, "axis": 1, "method": "inverted_cdf"})
-            w.case("percentile", np.percentile, [values("float64", (6,)), 30], {"weights": rng.random(6), "method": pick(["inverted_cdf", "linear"])})
+            w.case("percentile", np.percentile, [values("float64", (6,)), 30],
+                   {"weights": rng.random(6), "method": pick(["inverted_cdf", "linear"])})
 
 
 def complex_order(w):
@@ -123,15 +138,21 @@ def names(w):
         w.case("isscalar", np.isscalar, [pick([x, 1, 2.5, [1]])])
         other = np.dtype(pick(DTYPES))
         w.case("can_cast", np.can_cast, [np.dtype(dtype), other, pick(["no", "equiv", "safe", "same_kind", "unsafe"])])
-        for op, types in (("promote_types", [np.dtype(dtype), other]), ("result_type", [x, values(other.name, (2,), False)])):
+        for op, types in (("promote_types", [np.dtype(dtype), other]),
+                          ("result_type", [x, values(other.name, (2,), False)])):
             w.case(op, lambda *a, op=op: np.zeros(0, getattr(np, op)(*a)), types)
         w.case("getitem", lambda a, i: a[tuple(i)], [x, [np.array([1, 0]), slice(None)]])
         w.case("getitem", lambda a, i: a[tuple(i)], [x, [values("bool", (2, 3))]])
-        w.case("setitem", lambda a, i, v: (a.__setitem__(i, v), a)[1], [x, 0, pick([[1], [[1]], [1, 0, 1], 1])], mutable=True)
-    for op, args, kwargs in (("zeros", [3], {"order": "Z"}), ("ravel", [np.ones(2)], {"order": "z"}), ("trim_zeros", [np.ones(2)], {"trim": "x" if NEW else "fb"}),
-                             ("indices", [3], {}), ("tri", [-1], {}), ("vander", [np.ones(2)], {"N": -1}), ("correlate", [2.0, np.ones(2)], {}),
-                             ("pad", [np.ones(2), 1], {"mode": "edge", "end_values": 1}), ("bitwise_count" if NEW else "invert", [np.ones(2, "complex64")], {}),
-                             ("histogram", [np.ones(4)], {"weights": np.ones((2, 2))}), ("linspace", [1, np.float32(9) if NEW else 9.5], {}), ("arange", [], {})):
+        w.case("setitem", lambda a, i, v: (a.__setitem__(i, v), a)[1], [x, 0, pick([[1], [[1]], [1, 0, 1], 1])],
+               mutable=True)
+    for op, args, kwargs in (("zeros", [3], {"order": "Z"}), ("ravel", [np.ones(2)], {"order": "z"}),
+                             ("trim_zeros", [np.ones(2)], {"trim": "x" if NEW else "fb"}),
+                             ("indices", [3], {}), ("tri", [-1], {}), ("vander", [np.ones(2)], {"N": -1}),
+                             ("correlate", [2.0, np.ones(2)], {}),
+                             ("pad", [np.ones(2), 1], {"mode": "edge", "end_values": 1}),
+                             ("bitwise_count" if NEW else "invert", [np.ones(2, "complex64")], {}),
+                             ("histogram", [np.ones(4)], {"weights": np.ones((2, 2))}), ("linspace", [1, np.float32(9)
+                             if NEW else 9.5], {}), ("arange", [], {})):
         w.case(op, getattr(np, op), args, kwargs)
     for x in ([2**63], [2**63, 1], [-1, 2**63], [[True], [2]], [1, 1j]):
         w.case("array", np.array, [x])
@@ -160,4 +181,5 @@ def write(w):
     for text in ("ij,jk->ik", "ij->", "ij,ij->i"):
         for _ in range(6):
             a = [values(pick(["bool", "uint8", "int16", "float32"]), (3, 3), False) for _ in range(text.count(",") + 1)]
-            w.case("einsum", np.einsum, [text, *a], {} if chance(0.7) else {"dtype": np.dtype("float64")}, rtol=1e-4, atol=1e-4)
+            w.case("einsum", np.einsum, [text, *a], {} if chance(0.7) else {"dtype": np.dtype("float64")}, rtol=1e-4,
+                   atol=1e-4)

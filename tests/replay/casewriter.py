@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Writing cases for tests/conformance/replay: cases.jsonl and the .npy files that it names.
 
-NumPy's promotion is that of NEP 50, by this NumPy's own means where it is older than 2.0. Inputs are random, of a seed that is
-printed; TANSO_TEST_SEED repeats it.
+NumPy's promotion is that of NEP 50, by this NumPy's own means where it is older than 2.0. Inputs are random, of a seed
+that is printed; TANSO_TEST_SEED repeats it.
 """
 import hashlib
 import json
@@ -59,7 +59,8 @@ def values(dtype, shape, specials=True):
         return (values(part, shape, specials) + 1j * values(part, shape, False)).astype(dtype)
     x = rng.standard_normal(shape) * 3
     if specials and chance(0.3):
-        x = np.where(rng.random(shape) < 0.3, rng.choice([0.0, -0.0, 1, -1, 0.5, 2.5, np.nan, np.inf, -np.inf], shape), x)
+        x = np.where(rng.random(shape) < 0.3, rng.choice([0.0, -0.0, 1, -1, 0.5, 2.5, np.nan, np.inf, -np.inf], shape),
+                     x)
     return np.asarray(x).astype(dtype)
 
 
@@ -92,7 +93,8 @@ def answered_anew(op, args, kwargs):
     if op == "unique":
         return bool(kwargs.get("return_inverse")) and (x.ndim != 1 or "axis" in kwargs)  # its shape
     if op == "histogram":
-        return kwargs.get("bins") == "auto" or (isinstance(kwargs.get("bins"), str) and x.dtype.kind in "biu")  # at least 1 wide
+        return kwargs.get("bins") == "auto" or (isinstance(kwargs.get("bins"), str)
+                                                and x.dtype.kind in "biu")  # at least 1 wide
     return op == "trim_zeros" and x.ndim != 1
 
 

@@ -36,17 +36,20 @@ LINES = [
     (case("no.such.function", [ONE]), (0, 0, 1)),
     (case("argsort", [{"list": [ONE, ONE, TWO]}], [{"list": [ONE, {"scalar": 0}, TWO]}]), (1, 0, 0)),  # a tie
     (case("argsort", [{"list": [ONE, ONE, TWO]}], [{"list": [ONE, ONE, TWO]}]), (0, 1, 0)),  # no order at all
-    (case("argsort", [{"list": [ONE, ONE, TWO]}], [{"list": [ONE, {"scalar": 0}, TWO]}], kwargs={"kind": "stable"}), (0, 1, 0)),
+    (case("argsort", [{"list": [ONE, ONE, TWO]}], [{"list": [ONE, {"scalar": 0}, TWO]}], kwargs={"kind": "stable"}),
+     (0, 1, 0)),
     (case("partition", [{"list": [TWO, ONE, ONE]}, ONE], [{"list": [ONE, ONE, TWO]}]), (1, 0, 0)),
     (case("partition", [{"list": [TWO, ONE, ONE]}, ONE], [{"list": [ONE, TWO, ONE]}]), (0, 1, 0)),
     (case("linalg.qr", [EYE], [EYE, EYE]), (1, 0, 0)),
     (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, TURNED], rtol=1e-9, atol=1e-9), (1, 0, 0)),  # of equal values
     (case("linalg.eigh", [EYE], [{"list": [1.0, 1.0]}, WRONG], rtol=1e-9, atol=1e-9), (0, 1, 0)),
-    (case("getitem", [EYE, {"list": [ONE, ONE]}], [{"scalar": 1.0}]), (1, 0, 0)),  # a tuple of numbers, written as a list
+    (case("getitem", [EYE, {"list": [ONE, ONE]}], [{"scalar": 1.0}]),
+     (1, 0, 0)),  # a tuple of numbers, written as a list
     (case("getitem", [EYE, {"list": [ONE, ONE]}], [TURNED]), (0, 1, 0)),
     (case("tolist", [EYE], [[1.0, 0.0], [0.0, 1.0]]), (1, 0, 0)),
     (case("tolist", [EYE], [[1.0, 0.0], [0.0, 2.0]]), (0, 1, 0)),
-    (case("conjugate", [{"complex": ["nan", 1]}], [{"complex": ["nan", "nan"]}]), (1, 0, 0)),  # NaN, whatever its other part is
+    (case("conjugate", [{"complex": ["nan", 1]}], [{"complex": ["nan", "nan"]}]),
+     (1, 0, 0)),  # NaN, whatever its other part is
     (case("conjugate", [{"complex": [1, 1]}], [{"complex": ["nan", "nan"]}]), (0, 1, 0)),
     (case("zeros", [ONE], [[0.0]], kwargs={"dtype": {"dtype": "<class 'numpy.float64'>"}}), (1, 0, 0)),
     (case("zeros", [ONE], kwargs={"dtype": "numpy.float63"}), (1, 0, 0)),
@@ -93,7 +96,8 @@ def main(tool):
         cases.write_text("\n".join(line for line, _ in LINES))
         status, said = run(tool, folder)
         expect("all", (status, said[-1]), (1, "{} passed, {} failed, {} unknown".format(*total)))
-        expect("all, of one operation", run(tool, folder, "--op", "no.such.function")[1][-1], "0 passed, 0 failed, 1 unknown")
+        expect("all, of one operation", run(tool, folder, "--op", "no.such.function")[1][-1],
+               "0 passed, 0 failed, 1 unknown")
         expect("no device", run(tool, folder, "--device", "abacus")[0], 2)
         cases.unlink()
         expect("no file", run(tool, folder)[0], 2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""generate.py FOLDER [--share N] [SUBJECT...]: cases for tests/conformance/replay, computed by NumPy. Each cases_<subject>.py beside this
-file writes those of its subject: write(writer). With --share one in N of them."""
+"""generate.py FOLDER [--share N] [SUBJECT...]: cases for tests/conformance/replay, computed by NumPy. Each
+cases_<subject>.py beside this file writes those of its subject: write(writer). With --share one in N of them."""
 import importlib
 import pathlib
 import sys
