@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kernels in C may use, behind the scalar prelude and in front of them: words about loops, rounding to 16 bits,
- * strips of 16 bits.
+ * strips of 16 bits, tiles turned.
  */
 #define TN_INDEPENDENT _Pragma("GCC ivdep")
 /* over a block's accumulators, in pieces of FEW_COLUMNS: a constant number needs no remainder loop */
@@ -54,3 +54,71 @@ TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
     TN_INDEPENDENT
     for (tn_i64 i = 0; i < n; i++) to[i] = tn_f32_to_bf16(from[i]);
 }
+
+/*
+ * tn_turn_N: a tile of elements of N bits turned. The elements of a column are neighbours in `from`, columns `step`
+ * apart; those of a row are in `to`, rows `pitch` apart. By registers, as many columns at a time as one has elements: of
+ * halves interleaved again and again come rows.
+ */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define TN__SHUFFLES
+#endif
+#endif
+#ifdef TN__SHUFFLES
+#define TN__LOW_8(a, b)   __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define TN__HIGH_8(a, b)  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define TN__LOW_16(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define TN__HIGH_16(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define TN__LOW_32(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define TN__HIGH_32(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define TN__LOW_64(a, b)  __builtin_shufflevector(a, b, 0, 2)
+#define TN__HIGH_64(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define TN__UNROLL _Pragma("GCC unroll 16")
+#define TN__SQUARE(bits, N) \
+    typedef tn_u##bits tn__line_##bits __attribute__((vector_size(16), aligned(bits / 8), may_alias)); \
+    TN_HOT void tn__square_##bits(tn_u##bits *to, tn_i64 pitch, const tn_u##bits *from, tn_i64 step) \
+    { \
+        tn__line_##bits a[N], b[N]; \
+        TN__UNROLL \
+        for (int i = 0; i < N; i++) a[i] = *(const tn__line_##bits *)(from + i * step); \
+        TN__UNROLL \
+        for (int turn = 1; turn < N; turn *= 2) { \
+            TN__UNROLL \
+            for (int i = 0; i < N / 2; i++) { \
+                b[2 * i] = TN__LOW_##bits(a[i], a[i + N / 2]); \
+                b[2 * i + 1] = TN__HIGH_##bits(a[i], a[i + N / 2]); \
+            } \
+            TN__UNROLL \
+            for (int i = 0; i < N; i++) a[i] = b[i]; \
+        } \
+        TN__UNROLL \
+        for (int i = 0; i < N; i++) *(tn__line_##bits *)(to + i * pitch) = a[i]; \
+    }
+#else
+#define TN__SQUARE(bits, N) \
+    TN_HOT void tn__square_##bits(tn_u##bits *to, tn_i64 pitch, const tn_u##bits *from, tn_i64 step) \
+    { \
+        for (int j = 0; j < N; j++) \
+            for (int i = 0; i < N; i++) to[i * pitch + j] = from[j * step + i]; \
+    }
+#endif
+#define TN__TURN(bits, N) \
+    TN__SQUARE(bits, N) \
+    TN_FN void tn_turn_##bits(void *to, tn_i64 pitch, const void *from, tn_i64 step, tn_i64 rows, tn_i64 columns) \
+    { \
+        tn_u##bits *const t = (tn_u##bits *)to; \
+        const tn_u##bits *const f = (const tn_u##bits *)from; \
+        const tn_i64 high = rows / N * N, wide = columns / N * N; \
+        for (tn_i64 c = 0; c < wide; c += N) { \
+            for (tn_i64 r = 0; r < high; r += N) tn__square_##bits(t + r * pitch + c, pitch, f + c * step + r, step); \
+            for (tn_i64 r = high; r < rows; r++) \
+                for (int j = 0; j < N; j++) t[r * pitch + c + j] = f[(c + j) * step + r]; \
+        } \
+        for (tn_i64 c = wide; c < columns; c++) \
+            for (tn_i64 r = 0; r < rows; r++) t[r * pitch + c] = f[c * step + r]; \
+    }
+TN__TURN(8, 16)
+TN__TURN(16, 8)
+TN__TURN(32, 4)
+TN__TURN(64, 2)

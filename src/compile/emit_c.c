@@ -68,16 +68,28 @@ static void open_tiles(tn__printer *p, int tiled, int last)
 void tn__c_stage(tn__printer *p, int access, int row, int column, char from, int rows, int columns)
 {
     tn__access *a = &p->nest->access[access];
+    int bits = 8 * tn__dtypes[a->dtype].size;
     tn__line(p, "struct { %s e[%d]; } c%d[%d];", tn__dtypes[a->dtype].ctype, columns, access, rows);
+    a->staged = true;
+    p->vector_loop = row;
+    if (a->stride[row] == 1 && bits <= 64) {
+        tn__line(p, "{");
+        tn__line(p, "const tn_i64 x%d = r0, x%d = %c0;", row, column, from);
+        tn__emit_indent(p);
+        tn__text_addf(p->text, "tn_turn_%d(c%d[0].e, %d, &p%d[", bits, access, columns, access);
+        tn__print_position(p, a);
+        tn__text_addf(p->text, "], n[%d], r1 - r0, %c1 - %c0);\n", tn__stride_param(a, column), from, from);
+        tn__line(p, "}");
+        p->vector_loop = column;
+        return;
+    }
     tn__line(p, "for (tn_i64 x%d = %c0; x%d < %c1; x%d++)", column, from, column, from, column);
     tn__line(p, "    for (tn_i64 x%d = r0; x%d < r1; x%d++)", row, row, row);
     tn__emit_indent(p);
     tn__text_addf(p->text, "        c%d[x%d - r0].e[x%d - %c0] = p%d[", access, row, column, from, access);
-    p->vector_loop = row;
     tn__print_position(p, a);
     p->vector_loop = column;
     tn__text_add(p->text, "];\n");
-    a->staged = true;
 }
 
 static void open_tile(tn__printer *p, int tiled, int last)

@@ -20,6 +20,9 @@ int tn__c_short_extras(const tn__nest *n, int64_t *extra);
 /* Of reductions of short rows, whose elements are written out; whether it is one. */
 void tn__c_emit_few(tn__printer *p);
 bool tn__c_is_few(const tn__nest *n);
+/* Of columns of few elements: the columns from l0 up to l1. */
+void tn__c_emit_few_columns(tn__printer *p);
+bool tn__c_is_few_columns(const tn__nest *n);
 
 /* A strip of a loop (emit_c_strip.c): the elements from `first` up to `end` of what a pass computes, at most `size`. */
 #define TN__C_STRIP 512

@@ -21,18 +21,6 @@
 #define MOST_EXPRESSIONS 24 /* of one of these */
 #define MOST_ACCUMULATED 4 /* reductions of a nest with blocks of many */
 
-static int most_columns(const tn__nest *n)
-{
-    return n->reduction_count <= MOST_ACCUMULATED ? MANY_COLUMNS : FEW_COLUMNS;
-}
-
-int64_t tn__c_column_blocks(const tn__nest *n)
-{
-    int64_t columns = n->extent[n->loop_count - 1];
-    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
-    return (columns + block - 1) / block;
-}
-
 /*
  * Operands that lie across: neighbours down the rows, whole lines of which are copied before their rows are needed one
  * after the other. The last columns of a copy's row are nobody's: rows a power of two apart would push one another out
@@ -54,6 +42,18 @@ static bool any_across(const tn__nest *n)
         if (lies_across(n, &n->access[i]))
             return true;
     return false;
+}
+
+static int most_columns(const tn__nest *n)
+{
+    return n->reduction_count <= MOST_ACCUMULATED && !any_across(n) ? MANY_COLUMNS : FEW_COLUMNS;
+}
+
+int64_t tn__c_column_blocks(const tn__nest *n)
+{
+    int64_t columns = n->extent[n->loop_count - 1];
+    int64_t block = columns >= WIDE ? most_columns(n) : FEW_COLUMNS;
+    return (columns + block - 1) / block;
 }
 
 /* The rows from `first` up to `end`: r, and where it is. */
@@ -274,6 +274,10 @@ static void whole_columns(tn__printer *p)
     tn__nest *n = p->nest;
     tn__line(p, "const tn_i64 row = item / blocks;");
     tn__emit_decode(p, outer_loops(p), "row");
+    if (tn__c_is_few_columns(n)) {
+        tn__c_emit_few_columns(p);
+        return;
+    }
     declare_results(p);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced | 1u << p->vector_loop);

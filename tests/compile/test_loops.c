@@ -80,6 +80,29 @@ static int transposed(const int64_t dim[3], tn_array *result[MOST_RESULTS])
     return 6;
 }
 
+/* Elements of all sizes, whose tiles are turned in registers. */
+static int turned(const int64_t dim[3], tn_array *result[MOST_RESULTS])
+{
+    static const tn_dtype dtypes[] = {TN_INT8, TN_INT16, TN_FLOAT16, TN_INT64, TN_COMPLEX64, TN_COMPLEX128};
+    for (int i = 0; i < MOST_RESULTS; i++) {
+        tn_array *x = drawn(TN_SHAPE(dim[0] + 1, dim[1] + 2), TN_FLOAT64);
+        x = tn_cast(tn_multiply(x, dtypes[i] == TN_INT8 ? 20 : 100), dtypes[i]);
+        assert_int_equal(tn_eval(x), TN_OK);
+        tn_array *part = tn_slice_axis(tn_slice_axis(x, 0, 1, TN_NONE, 1), 1, 2, TN_NONE, dim[2] ? 2 : 1);
+        tn_array *t = tn_transpose(part, TN_AXES(1, 0));
+        result[i] = tn_add(tn_negative(t), tn_sum(t, .axis = TN_AXES(0), .dtype = dtypes[i]));
+    }
+    return MOST_RESULTS;
+}
+
+static void test_turned_tiles(void **state)
+{
+    (void)state;
+    static const int64_t dims[][3] = {{1, 1, 0}, {15, 33, 0}, {64, 64, 0}, {67, 301, 0}, {130, 17, 0}, {33, 70, 1}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        check(turned, dims[i]);
+}
+
 static int over_rows(const int64_t dim[3], tn_array *result[MOST_RESULTS])
 {
     tn_array *x = drawn(TN_SHAPE(dim[0], dim[1]), dim[2] ? TN_FLOAT64 : TN_FLOAT32);
@@ -192,7 +215,7 @@ static int few_elements(const int64_t dim[3], tn_array *result[MOST_RESULTS])
 static void test_few_elements(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{65, 3}, {700, 8}, {1030, 10}, {7, 600}};
+    static const int64_t shapes[][2] = {{65, 3}, {700, 8}, {1030, 10}, {7, 600}, {2, 64}, {16, 1027}};
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check(few_elements, (int64_t[]){shapes[i][0], shapes[i][1], dtypes[i % 3]});
@@ -205,7 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_transposed_operands),      cmocka_unit_test(test_wide_columns),
         cmocka_unit_test(test_strips_of_halves),         cmocka_unit_test(test_few_elements),
-        cmocka_unit_test(test_strips_of_random_numbers),
+        cmocka_unit_test(test_strips_of_random_numbers), cmocka_unit_test(test_turned_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
