@@ -46,5 +46,7 @@ if(NOT TANSO_CUDA)
     endif()
     set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/plugin.c PROPERTIES
         COMPILE_DEFINITIONS TN_CUDA_PLUGIN_BUILT)
-    install(TARGETS tanso_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    if(TANSO_INSTALL)
+        install(TARGETS tanso_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
 endif()

@@ -5,7 +5,7 @@
 # An assembler's .incbin does it: no size limit, and a change of the file rebuilds that one object.
 # The generated header tn_embed.h declares every embedded file.
 
-set(TANSO_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
+set(TANSO_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 set_property(GLOBAL PROPERTY TANSO_EMBEDDED "")
 
 function(tanso_embed target file symbol)

@@ -84,3 +84,8 @@ add_library(tanso::tanso ALIAS tanso_shared)
 add_library(tanso_static STATIC)
 set_target_properties(tanso_static PROPERTIES OUTPUT_NAME tanso)
 target_link_libraries(tanso_static PUBLIC tanso_objects tanso_flags tanso_deps)
+# For programs that carry the library: what to include and to link, and none of the flags that Tanso is built with.
+add_library(tanso_carried INTERFACE)
+target_include_directories(tanso_carried INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(tanso_carried INTERFACE $<LINK_ONLY:tanso_static>)
+add_library(tanso::static ALIAS tanso_carried)

@@ -5,6 +5,7 @@
 option(TANSO_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
 option(TANSO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(TANSO_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(TANSO_INSTALL "Make install also installs Tanso: for a project that only carries it, OFF" ON)
 option(TANSO_WERROR "Treat compiler warnings as errors" OFF)
 option(TANSO_FUZZ "Build the fuzzers of tests/fuzz with clang's libFuzzer" OFF)
 set(TANSO_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined")
@@ -44,6 +45,7 @@ endif()
 add_library(tanso_flags INTERFACE)
 target_compile_options(tanso_flags INTERFACE
     $<$<COMPILE_LANGUAGE:C>:${TANSO_NUMERIC_FLAGS};-Wall;-Wextra>
+    $<$<AND:$<C_COMPILER_ID:Clang>,$<COMPILE_LANGUAGE:C>>:-Wno-bitwise-conditional-parentheses>
     $<$<AND:$<BOOL:${TANSO_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>
     ${TANSO_SANITIZE_FLAGS})
 target_compile_definitions(tanso_flags INTERFACE _GNU_SOURCE)

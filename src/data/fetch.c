@@ -146,7 +146,7 @@ static int list_mirrors(const tn__set *set, char *mirrors[MOST_MIRRORS])
         mirrors[count++] = tn__format("%s%s%s/", own, slash, set->name);
         mirrors[count++] = tn__format("%s%s", own, slash);
     } else {
-        for (; set->mirrors[count] && count < MOST_MIRRORS; count++)
+        for (; count < MOST_MIRRORS && set->mirrors[count]; count++)
             mirrors[count] = tn__strdup(set->mirrors[count]);
     }
     return count;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # install.sh CMAKE BUILD CC SOURCE GENERATOR [CXX]: installs into a fresh folder and builds programs against
-# that copy, by pkg-config and by find_package; then moves the copy and runs the command from its new place.
+# that copy, shared and carried, by pkg-config and by find_package; then moves the copy and runs the command from its
+# new place.
 set -eu
 cmake=$1 build=$2 cc=$3 source=$4 generator=$5 cxx=${6-}
 here=$(dirname "$0")
@@ -26,6 +27,9 @@ flags=$(pkg-config --cflags --libs tanso)
 "$cc" -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wcast-qual -Werror "$here/consumer/main.c" \
     -o "$work/by-pkg-config" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
+# shellcheck disable=SC2046
+"$cc" -std=c11 "$here/consumer/main.c" -o "$work/carries" $(pkg-config --cflags --libs tanso-static)
+"$work/carries"
 
 both() { # program, compiler flags ...: one program for C and C++; what it prints goes into a file of its name
     program=$1
@@ -55,13 +59,14 @@ fi
     -DCMAKE_PREFIX_PATH="$prefix" >"$work/consumer.log"
 "$cmake" --build "$work/consumer" >>"$work/consumer.log"
 "$work/consumer/consumer"
+"$work/consumer/carries"
 
 # As a part of another project: the library and the command, nothing else, and no settings of the project's changed.
 "$cmake" -S "$here/consumer" -B "$work/part" -G "$generator" -DCMAKE_C_COMPILER="$cc" -DTANSO_SOURCE="$source" \
     >"$work/part.log"
-for folder in tests examples bench docs; do
-    if [ -d "$work/part/tanso/$folder" ]; then
-        echo "$folder is built in a project that Tanso is a part of" && exit 1
+for folder in tanso/tests tanso/examples tanso/bench tanso/docs generated; do
+    if [ -d "$work/part/$folder" ]; then
+        echo "$folder is made in a project that Tanso is a part of" && exit 1
     fi
 done
 if ! grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=$' "$work/part/CMakeCache.txt"; then
