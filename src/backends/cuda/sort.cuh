@@ -217,6 +217,55 @@ static __device__ __forceinline__ word elements_before(const word *published, i6
     return sum;
 }
 
+/* Where a row begins in what a pass writes, at[0], and in what it reads, at[1], if that is the program's memory. */
+static __device__ __forceinline__ void find_row(const walk &w, i64 row, int passed, int left, i64 *at)
+{
+    if (passed == 0 || left == 0) {
+        i64 outside[3];
+        places(w, row, outside);
+        if (passed == 0)
+            at[1] = outside[1];
+        if (left == 0)
+            at[0] = outside[0];
+    }
+}
+
+/* The thread's elements, as keys. What lies behind the row's end counts as the highest key, and so comes after all. */
+static __device__ __forceinline__ void read(E (&x)[EACH_THREAD], const sort_pass &pass, i64 at, i64 tile, int passed,
+                                            int left, int begin, int rest)
+{
+    if (passed == 0) {
+        const E *from = pass.in + at + (tile * TILE + begin) * pass.from_step;
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++)
+            x[i] = begin + i * 32 < rest ? moved(from[i * 32 * pass.from_step]) : (E)~(E)0;
+    } else {
+        const E *from = pass.between[left & 1] + at + tile * TILE + begin;
+#pragma unroll
+        for (int i = 0; i < EACH_THREAD; i++)
+            x[i] = begin + i * 32 < rest ? from[i * 32] : (E)~(E)0;
+    }
+}
+
+/* Puts the thread's elements in order into shared memory, each behind those of its digit in the lanes below. next: by
+ * digit, where the warp's next one goes; place: where the thread's own went. */
+static __device__ __forceinline__ void put_in_order(const E (&x)[EACH_THREAD], int byte, u32 *next, E *ordered,
+                                                    unsigned short (&place)[EACH_THREAD])
+{
+    const u32 below = (1u << (threadIdx.x & 31)) - 1;
+#pragma unroll
+    for (int i = 0; i < EACH_THREAD; i++) {
+        u32 *at = &next[digit_of(x[i], byte)];
+        const u32 same = lanes_of(digit_of(x[i], byte)), lower = __popc(same & below), first = *at;
+        __syncwarp();
+        if (lower == 0)
+            *at = first + __popc(same);
+        __syncwarp();
+        ordered[first + lower] = x[i];
+        place[i] = (unsigned short)(first + lower);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_constant__ walk w,
                                                                    const __grid_constant__ sort_pass pass)
 {
@@ -247,28 +296,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_
     const int begin = warp * (32 * EACH_THREAD) + lane; /* within the tile */
     const int rest = pass.n - tile * TILE < TILE ? (int)(pass.n - tile * TILE) : TILE;
     i64 at[3] = {row * pass.n, row * pass.n, 0};
-    if (passed == 0 || left == 0) {
-        i64 outside[3];
-        places(w, row, outside);
-        if (passed == 0)
-            at[1] = outside[1];
-        if (left == 0)
-            at[0] = outside[0];
-    }
+    find_row(w, row, passed, left, at);
 
-    /* What lies behind the row's end counts as the highest key, and so comes after everything. */
     E x[EACH_THREAD];
-    if (passed == 0) {
-        const E *from = pass.in + at[1] + (tile * TILE + begin) * pass.from_step;
-#pragma unroll
-        for (int i = 0; i < EACH_THREAD; i++)
-            x[i] = begin + i * 32 < rest ? moved(from[i * 32 * pass.from_step]) : (E)~(E)0;
-    } else {
-        const E *from = pass.between[left & 1] + at[1] + tile * TILE + begin;
-#pragma unroll
-        for (int i = 0; i < EACH_THREAD; i++)
-            x[i] = begin + i * 32 < rest ? from[i * 32] : (E)~(E)0;
-    }
+    read(x, pass, at[1], tile, passed, left, begin, rest);
 #pragma unroll
     for (int i = 0; i < EACH_THREAD; i++)
         atomicAdd(&count[warp][digit_of(x[i], byte)], 1u);
@@ -303,25 +334,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_
     }
     __syncthreads();
 
-    /* An element comes after those of its digit in the lanes below. */
     E *ordered = (E *)moving;
-    const u32 below = (1u << lane) - 1;
-#ifdef POSITIONS
     unsigned short place[EACH_THREAD];
-#endif
-#pragma unroll
-    for (int i = 0; i < EACH_THREAD; i++) {
-        u32 *next = &count[warp][digit_of(x[i], byte)];
-        const u32 same = lanes_of(digit_of(x[i], byte)), lower = __popc(same & below), first = *next;
-        __syncwarp();
-        if (lower == 0)
-            *next = first + __popc(same);
-        __syncwarp();
-        ordered[first + lower] = x[i];
-#ifdef POSITIONS
-        place[i] = (unsigned short)(first + lower);
-#endif
-    }
+    put_in_order(x, byte, count[warp], ordered, place);
     if (d < DIGITS) {
         const word before = elements_before(published, tile, d);
         if (tile)
