@@ -18,15 +18,15 @@ static const struct {
     bool must_agree;
     uint64_t most; /* of a number; 0: a text */
 } rows[TN__WORD_COUNT] = {
-    [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true},
+    [TN__WORD_DATASET] = {"tanso.dataset", "dataset", true, 0},
     [TN__WORD_SAMPLES] = {"tanso.samples", "number of training samples", true, INT64_MAX},
-    [TN__WORD_MODEL] = {"tanso.model", "model", true},
-    [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true},
-    [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true},
+    [TN__WORD_MODEL] = {"tanso.model", "model", true, 0},
+    [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true, 0},
+    [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true, 0},
     [TN__WORD_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
     [TN__WORD_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
     [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
-    [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true},
+    [TN__WORD_INPUT] = {"tanso.input", "shape of a sample", true, 0},
 };
 
 void tn__words_free(tn__words *words)
