@@ -4,8 +4,8 @@
 #include <math.h>
 #include <tanso/device.h>
 #include <tanso/stream.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "device/device.h"
@@ -97,13 +97,6 @@ void tn__stream_leave(tn__stream_guard *guard)
 
 /* ---- events ---- */
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 tn_event *tn_event_new(tn_device device)
 {
     tn__device *opened = tn__device_get(device);
@@ -145,7 +138,7 @@ tn_status tn_event_record(tn_event *event)
     if (!event)
         return tn__fail_null("event_record", "an event");
     tn_status status = event->handle ? event->device->ops->streams->event_record(event->device, event->handle) : TN_OK;
-    event->moment = now();
+    event->moment = tn__seconds();
     event->recorded = event->recorded || status == TN_OK;
     return status;
 }

@@ -213,6 +213,20 @@ tn_status tn__file_write_atomic(const char *operation, const char *path,
     return status;
 }
 
+static tn_status fill_text(tn__writer *writer, void *user)
+{
+    const tn__text *text = user;
+    return tn__write(writer, text->data, text->length);
+}
+
+tn_status tn__file_write_text(const char *operation, const char *path, tn__text *text)
+{
+    tn_status status = text->failed ? tn__fail_memory(operation, text->capacity)
+                                    : tn__file_write_atomic(operation, path, fill_text, text);
+    tn__free(text->data);
+    return status;
+}
+
 tn_status tn__folder_make(const char *operation, const char *path)
 {
     char *partial = tn__strdup(path);

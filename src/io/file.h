@@ -8,6 +8,7 @@
 #define TN_IO_FILE_H
 
 #include <tanso/base.h>
+#include "core/memory.h"
 
 typedef struct tn__writer tn__writer;
 /* Appends. Once it has failed, further calls do nothing and the whole write fails. */
@@ -16,6 +17,8 @@ tn_status tn__write(tn__writer *writer, const void *data, size_t bytes);
 /* Writes `path` with what `fill` writes; if it gives anything but TN_OK, the file stays as it was. */
 tn_status tn__file_write_atomic(const char *operation, const char *path,
                                 tn_status (*fill)(tn__writer *writer, void *user), void *user);
+/* The same of a text, which is freed; one that there was no memory for is TN_ERR_MEMORY. */
+tn_status tn__file_write_text(const char *operation, const char *path, tn__text *text);
 /* The same for a libzip or the like that writes files by itself: makes an empty temporary file, named in *temporary
  * (owned by the caller); then tn__file_commit syncs and renames it, or tn__file_discard removes it. Both free the
  * name. */

@@ -48,17 +48,13 @@ static tn_array *fill_uniform(double scale, tn_shape shape, const tn_random_opts
     return tn_random_uniform_with(shape, &uniform);
 }
 
-static tn_array *failed(tn__error *error)
-{
-    return tn__leave_array(tn__enter(), tn__node_error(error));
-}
-
 static tn_array *fill_identity(double scale, tn_shape shape, const tn_random_opts *opts)
 {
     char text[TN__SHAPE_TEXT];
     if (shape.ndim != 2 || shape.dim[0] != shape.dim[1])
-        return failed(tn__error_new(TN_ERR_SHAPE, "initialize", "identity: expected a square matrix, got shape %s",
-                                    tn__shape_text(shape.ndim, shape.dim, text)));
+        return tn__error_array(tn__error_new(TN_ERR_SHAPE, "initialize",
+                                             "identity: expected a square matrix, got shape %s",
+                                             tn__shape_text(shape.ndim, shape.dim, text)));
     tn_array *eye = tn_eye_with(shape.dim[0], -1, &(tn_create_opts){.dtype = opts->dtype, .device = opts->device});
     return scale == 1 ? eye : tn_multiply(eye, tn_weak_float(scale));
 }
@@ -97,22 +93,23 @@ tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts
     if (filled.dtype == TN_DTYPE_DEFAULT)
         filled.dtype = TN_FLOAT32;
     if ((int)init.kind < 0 || init.kind >= TN_INIT_COUNT)
-        return failed(
+        return tn__error_array(
             tn__error_new(TN_ERR_VALUE, operation, "expected a kind below TN_INIT_COUNT, got %d", (int)init.kind));
     if (!tn_dtype_is_float(filled.dtype))
-        return failed(tn__error_new(TN_ERR_DTYPE, operation, "expected a floating dtype, got %s",
-                                    tn_dtype_name(filled.dtype)));
+        return tn__error_array(
+            tn__error_new(TN_ERR_DTYPE, operation, "expected a floating dtype, got %s", tn_dtype_name(filled.dtype)));
     if (tn__shape_check(operation, shape, tn_dtype_size(filled.dtype)) != TN_OK)
-        return failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     const initializer *row = &initializers[init.kind];
     double scale = init.gain == 0 ? 1 : init.gain;
     if (row->fans != FANS_NONE) {
         char text[TN__SHAPE_TEXT];
         if (shape.ndim < 2)
-            return failed(tn__error_new(TN_ERR_SHAPE, operation,
-                                        "%s: expected at least two axes, fan_in and fan_out; got shape %s: use zeros, "
-                                        "constant, normal or uniform",
-                                        row->name, tn__shape_text(shape.ndim, shape.dim, text)));
+            return tn__error_array(
+                tn__error_new(TN_ERR_SHAPE, operation,
+                              "%s: expected at least two axes, fan_in and fan_out; got shape %s: use zeros, "
+                              "constant, normal or uniform",
+                              row->name, tn__shape_text(shape.ndim, shape.dim, text)));
         scale *= sqrt(row->factor / fan_sum(row->fans, shape));
     }
     tn__scope_guard scope = tn__scope_enter();

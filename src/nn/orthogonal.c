@@ -47,17 +47,13 @@ static void transpose(const double *from, int64_t rows, int64_t columns, double 
     }
 }
 
-static tn_array *failed(tn__error *error)
-{
-    return tn__leave_array(tn__enter(), tn__node_error(error));
-}
-
 tn_array *tn__fill_orthogonal(double gain, tn_shape shape, const tn_random_opts *opts)
 {
     char text[TN__SHAPE_TEXT];
     if (shape.ndim < 2)
-        return failed(tn__error_new(TN_ERR_SHAPE, "initialize", "orthogonal: expected at least two axes, got shape %s",
-                                    tn__shape_text(shape.ndim, shape.dim, text)));
+        return tn__error_array(tn__error_new(TN_ERR_SHAPE, "initialize",
+                                             "orthogonal: expected at least two axes, got shape %s",
+                                             tn__shape_text(shape.ndim, shape.dim, text)));
     /* A matrix (product of all extents but the last, last extent), its shorter side as rows. */
     int64_t columns = shape.dim[shape.ndim - 1], rows = 1;
     for (int i = 0; i < shape.ndim - 1; i++)
@@ -70,11 +66,11 @@ tn_array *tn__fill_orthogonal(double gain, tn_shape shape, const tn_random_opts 
     double *vectors = tn__alloc(2 * bytes + 1);
     if (!vectors) {
         tn__fail_memory("initialize", 2 * bytes);
-        return failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     }
     if (tn_to_host(random, vectors, bytes) != TN_OK) {
         tn__free(vectors);
-        return failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     }
     orthonormalize(vectors, count, length);
     for (int64_t i = 0; i < rows * columns; i++)

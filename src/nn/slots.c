@@ -6,6 +6,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/engine.h>
+#include "nn/init.h"
 
 tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name)
 {
@@ -80,10 +81,7 @@ static tn__slot *new_slot(tn_layer *layer, const char *operation, const char *na
     return &layer->slots[layer->slot_count++];
 }
 
-static void drop_last_slot(tn_layer *layer)
-{
-    tn__free(layer->slots[--layer->slot_count].name);
-}
+static void drop_last_slot(tn_layer *layer) { tn__free(layer->slots[--layer->slot_count].name); }
 
 tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init)
 {
@@ -126,38 +124,33 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
     return status;
 }
 
-static tn_array *param_failed(tn__error *error)
-{
-    return tn__leave_array(tn__enter(), tn__node_error(error));
-}
-
 /* The arrays made inside stay the caller's until all has worked. */
 tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value)
 {
     static const char operation[] = "layer_param";
     if (!layer || !value)
-        return param_failed(tn__error_new(TN_ERR_VALUE, operation, "expected a layer and an array, got NULL"));
+        return tn__error_array(tn__error_new(TN_ERR_VALUE, operation, "expected a layer and an array, got NULL"));
     if (tn_is_error(value))
         return value;
     if (tn__layer_raise(layer) != TN_OK || tn__layer_check_name(layer, operation, name) != TN_OK)
-        return param_failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     for (size_t i = 0; i < layer->slot_count; i++) {
         if (layer->slots[i].value == value)
-            return param_failed(tn__error_new(TN_ERR_STATE, operation, "the array is the parameter '%s' already",
-                                              layer->slots[i].name));
+            return tn__error_array(tn__error_new(TN_ERR_STATE, operation, "the array is the parameter '%s' already",
+                                                 layer->slots[i].name));
     }
     if (!tn_dtype_is_float(tn_dtype_of(value)))
-        return param_failed(tn__error_new(TN_ERR_DTYPE, operation,
-                                          "a parameter is floating, '%s' is %s: cast it with tn_cast", name,
-                                          tn_dtype_name(tn_dtype_of(value))));
+        return tn__error_array(tn__error_new(TN_ERR_DTYPE, operation,
+                                             "a parameter is floating, '%s' is %s: cast it with tn_cast", name,
+                                             tn_dtype_name(tn_dtype_of(value))));
     tn__slot *slot = new_slot(layer, operation, name);
     if (!slot)
-        return param_failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     slot->shape = tn_shape_of(value);
     slot->dtype = tn_dtype_of(value);
     if (make_parameter(value) != TN_OK) {
         drop_last_slot(layer);
-        return param_failed(tn__error_retain(tn__error_last()));
+        return tn__error_array(tn__error_retain(tn__error_last()));
     }
     slot->value = value;
     tn__layer_changed(layer);

@@ -101,7 +101,7 @@ static tn_array *pack(const tn_array *x, tn_axes axes, bool little)
                            tn_dtype_name(tn_dtype_of(x)));
     int axis = tn_is_error(x) ? 0 : flat_axis("packbits", &x, axes);
     if (tn_is_error(x) || axis < 0)
-        return tn_is_error(x) ? tn__again(x) : tn__failed_array();
+        return tn__failure(x);
     tn_array *truth = tn_moveaxis(tn_cast(x, TN_BOOL), only(axis), only(-1)), *bits = tn_cast(truth, TN_UINT8);
     int64_t width[TN_MAX_NDIM][2] = {{0}};
     int last = tn_ndim(bits) - 1;
@@ -131,7 +131,7 @@ static tn_array *unpack(const tn_array *x, tn_axes axes, int64_t count, bool lit
                            tn_dtype_name(tn_dtype_of(x)));
     int axis = tn_is_error(x) ? 0 : flat_axis("unpackbits", &x, axes);
     if (tn_is_error(x) || axis < 0)
-        return tn_is_error(x) ? tn__again(x) : tn__failed_array();
+        return tn__failure(x);
     tn_array *bytes = tn_moveaxis(x, only(axis), only(-1)), *bits;
     tn_shape shape = tn_shape_of(bytes);
     int64_t all = shape.dim[shape.ndim - 1] * 8;

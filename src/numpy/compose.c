@@ -82,6 +82,11 @@ tn_array *tn__again(const tn_array *x)
     TN__RETURN(tn__node_of(x, "copy"));
 }
 
+tn_array *tn__failure(const tn_array *x)
+{
+    return tn_is_error(x) ? tn__again(x) : tn__failed_array();
+}
+
 tn_array *tn__array_of(const tn_array *x)
 {
     tn__call call = tn__enter();

@@ -37,6 +37,8 @@ tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_op
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* Another handle to x's value. */
 tn_array *tn__again(const tn_array *x);
+/* What a call of x returns that has failed: x if that is an error, else the latched failure. */
+tn_array *tn__failure(const tn_array *x);
 /* A weak scalar as an ordinary array, anything else as it is. */
 tn_array *tn__array_of(const tn_array *x);
 /* Is it a C number given as an operand? */

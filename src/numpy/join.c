@@ -200,11 +200,6 @@ static int one_axis(const char *operation, tn_array **x, tn_axes axis)
     return tn__axis_of(operation, *x, axis.axis[0]);
 }
 
-static tn_array *failure(const tn_array *x)
-{
-    return tn_is_error(x) ? tn__again(x) : tn__failed_array();
-}
-
 static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -234,7 +229,7 @@ static tn_array *without(const tn_array *x, int count, const int64_t *positions,
     tn_array *y = tn__again(x);
     int along = one_axis("delete", &y, axis);
     if (along < 0)
-        return failure(y);
+        return tn__failure(y);
     int64_t extent = tn_dim(y, along), *gone = tn__alloc(sizeof *gone * (size_t)(count > 0 ? count : 0));
     tn_array *result = gone ? NULL : tn__refused(TN_ERR_MEMORY, "delete", "no memory for %d positions", count);
     for (int i = 0; i < count && !result; i++) {
@@ -322,7 +317,7 @@ static tn_array *inserted(const tn_array *x, int count, const int64_t *positions
     tn_array *y = tn__again(x);
     int along = one_axis("insert", &y, axis);
     if (along < 0)
-        return failure(y);
+        return tn__failure(y);
     tn_array *v = insertable(values, y, along, count);
     if (tn_is_error(v))
         return v;

@@ -126,11 +126,6 @@ static bool make_slices(const char *operation, const tn_array *x, tn_axes axes, 
     return true;
 }
 
-static tn_array *failure(const tn_array *x)
-{
-    return tn_is_error(x) ? tn__again(x) : tn__failed_array();
-}
-
 /* a + (b - a) t in `dtype`, exact at both ends; the difference of floats is rounded as such, as NumPy's is. */
 static tn_array *between(const tn_array *a, const tn_array *b, const tn_array *t, tn_dtype dtype)
 {
@@ -282,7 +277,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
         m = find_method("nearest");
     slices s;
     if (!make_slices(operation, x, opts->axis, &s))
-        return failure(x);
+        return tn__failure(x);
     bool boolean = tn_dtype_of(x) == TN_BOOL;
     int axis = tn_ndim(s.rows) - 1;
     int64_t n = tn_dim(s.rows, axis);
@@ -339,7 +334,7 @@ static tn_array *median(const tn_array *x, bool skip_nan, const tn_reduce_opts *
 {
     slices s;
     if (!make_slices("median", x, opts ? opts->axis : (tn_axes){0}, &s))
-        return failure(x);
+        return tn__failure(x);
     bool floating = tn__dtype_inexact(tn_dtype_of(x));
     tn_dtype dtype = floating ? tn_dtype_of(x) : TN_FLOAT64;
     int axis = tn_ndim(s.rows) - 1;

@@ -116,7 +116,7 @@ static tn_array *unwrap(const tn_array *x, const tn_array *period, double jump, 
 {
     axis = tn__axis_of("unwrap", x, axis);
     if (tn_is_error(x) || axis < 0)
-        return tn_is_error(x) ? tn__again(x) : tn__failed_array();
+        return tn__failure(x);
     tn_array *turn = period ? tn__again(period) : tn_weak_float(2 * M_PI);
     tn_array *step = tn_diff(x, 1, axis);
     tn_dtype dtype = tn_dtype_of(tn_add(step, turn));

@@ -213,17 +213,9 @@ static void draw(tn__text *svg, const tn__history *history, int panel_count, con
     tn__text_add(svg, "</svg>\n");
 }
 
-static tn_status write_text(tn__writer *writer, void *text)
-{
-    return tn__write(writer, ((tn__text *)text)->data, ((tn__text *)text)->length);
-}
-
 tn_status tn__curve_write(const tn__history *history, bool classifies, const char *title, const char *path)
 {
     tn__text svg = {0};
     draw(&svg, history, classifies ? 2 : 1, title);
-    tn_status status =
-        svg.failed ? tn__fail_memory("train", svg.capacity) : tn__file_write_atomic("train", path, write_text, &svg);
-    tn__free(svg.data);
-    return status;
+    return tn__file_write_text("train", path, &svg);
 }

@@ -106,20 +106,12 @@ static void put_row(tn__text *text, const tn_epoch *row)
     tn__text_add(text, "}\n");
 }
 
-static tn_status write_text(tn__writer *writer, void *text)
-{
-    return tn__write(writer, ((tn__text *)text)->data, ((tn__text *)text)->length);
-}
-
 tn_status tn__history_write_log(const tn__history *history, const char *path)
 {
     tn__text text = {0};
     for (size_t i = 0; i < history->count; i++)
         put_row(&text, &history->rows[i]);
-    tn_status status =
-        text.failed ? tn__fail_memory("train", text.capacity) : tn__file_write_atomic("train", path, write_text, &text);
-    tn__free(text.data);
-    return status;
+    return tn__file_write_text("train", path, &text);
 }
 
 /* One write of one line: a log cut off in the middle of a line is mended when the run is resumed. */

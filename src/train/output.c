@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory.h"
@@ -148,13 +149,13 @@ static tn_status save_log(const tn__run *run, bool anew)
  * anew from it. */
 static tn_status checkpoint(tn__run *run)
 {
-    double began = tn__clock();
+    double began = tn__seconds();
     tn_status status = run->saves ? save_snapshot(run) : TN_OK;
     if (status == TN_OK && run->saves)
         status = save_model(run);
     if (status == TN_OK)
         status = save_curve(run);
-    run->checkpoint_ended = tn__clock();
+    run->checkpoint_ended = tn__seconds();
     run->checkpoint_cost = run->checkpoint_ended - began;
     return status;
 }
@@ -164,7 +165,7 @@ tn_status tn__output_epoch(tn__run *run, bool last)
     if (!run->out)
         return TN_OK;
     bool first = run->checkpoint_ended == 0;
-    bool due = last || first || tn__clock() - run->checkpoint_ended > TIME_FOR_EACH_COST * run->checkpoint_cost;
+    bool due = last || first || tn__seconds() - run->checkpoint_ended > TIME_FOR_EACH_COST * run->checkpoint_cost;
     tn_status status = due ? checkpoint(run) : TN_OK;
     return status == TN_OK ? save_log(run, run->history.count == 1) : status;
 }

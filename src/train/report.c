@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "core/clock.h"
 #include "core/number.h"
 #include "train/run.h"
 
@@ -72,7 +73,7 @@ void tn__report_line(tn__report *report, const char *format, ...)
 void tn__report_epoch_begins(tn__report *report)
 {
     report->done = 0;
-    report->epoch_began = tn__clock();
+    report->epoch_began = tn__seconds();
     report->next_draw = report->epoch_began + (report->terminal ? REDRAW_SECONDS : PLAIN_SECONDS);
 }
 
@@ -103,7 +104,7 @@ void tn__report_step(tn__report *report, int epoch, int64_t step, int64_t size)
     report->done += size;
     if (!report->stream)
         return;
-    double now = tn__clock();
+    double now = tn__seconds();
     if (now < report->next_draw)
         return;
     report->next_draw = now + (report->terminal ? REDRAW_SECONDS : PLAIN_SECONDS);

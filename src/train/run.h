@@ -27,11 +27,9 @@ typedef struct tn__run {
     char *snapshot_path;                      /* NULL without `out` */
     bool saves;                               /* whether this build can write archives */
     int snapshot_epoch;                       /* the epoch after which the snapshot was made, 0: none */
-    double checkpoint_ended, checkpoint_cost; /* seconds of tn__clock */
+    double checkpoint_ended, checkpoint_cost; /* of tn__seconds */
 } tn__run;
 
-/* Seconds of a clock that only goes on. */
-double tn__clock(void);
 
 /* ---- updates.c ---- */
 /* One epoch of updates; the mean loss into *loss. */

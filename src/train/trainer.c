@@ -4,24 +4,17 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/device.h>
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "train/run.h"
 #include "train/snapshot.h"
 
 #define TEST_BATCH 1000
-
-double tn__clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- setting up ---- */
 
@@ -201,17 +194,17 @@ static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *tra
 static tn_status one_epoch(tn__run *run, int epoch)
 {
     tn_epoch row = {.epoch = epoch};
-    double began = tn__clock();
+    double began = tn__seconds();
     tn__report_epoch_begins(&run->report);
     tn_optimizer_set_lr(run->optimizer, run->first_rate * run->schedule->factor((epoch - 1.0) / run->epochs));
     tn_status status = tn__run_updates(run, epoch, &row.train_loss);
-    double trained = tn__clock();
+    double trained = tn__seconds();
     if (status == TN_OK)
         status =
             tn__evaluate_loader(run->net, run->test, run->classifies, run->device, &row.test_loss, &row.test_accuracy);
     if (status != TN_OK)
         return status;
-    row.seconds = tn__clock() - began;
+    row.seconds = tn__seconds() - began;
     row.samples_per_second = (double)run->report.done / (trained - began);
     status = tn__history_add(&run->history, &row);
     if (status != TN_OK)

@@ -11,11 +11,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/cpu/compiler.h"
 #include "device/kernel_cache.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -100,13 +100,6 @@ typedef struct paths {
     char source[PATH_MAX], object[PATH_MAX], log[PATH_MAX], final[PATH_MAX];
 } paths;
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void name_paths(paths *p, const tn__kernel_folder *folder, const char *name)
 {
     static _Atomic unsigned counter;
@@ -139,7 +132,7 @@ static tn_status write_source(const char *path, const char *source)
 /* Leaves the compiled text at p->final. */
 static tn_status compile(const tn__compiler *compiler, const char *source, const paths *p)
 {
-    double start = seconds();
+    double start = tn__seconds();
     tn_status status = write_source(p->source, source);
     if (status == TN_OK)
         status = tn__compiler_run(compiler, p->source, p->object, p->log);
@@ -153,8 +146,8 @@ static tn_status compile(const tn__compiler *compiler, const char *source, const
     unlink(p->object);
     if (status == TN_OK) {
         atomic_fetch_add(&tn__kernels_compiled, 1);
-        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
-                p->final);
+        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source),
+                1e3 * (tn__seconds() - start), p->final);
     }
     return status;
 }

@@ -16,9 +16,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/signals.h"
 
 #ifdef _OPENMP
@@ -58,13 +58,6 @@ static void wake(_Atomic uint32_t *word, int count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-static int64_t nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void pause_briefly(void)
 {
 #if defined(__x86_64__)
@@ -80,7 +73,7 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t value)
 {
     int64_t end = 0;
     while (atomic_load_explicit(word, memory_order_acquire) == value) {
-        int64_t now = nanoseconds();
+        int64_t now = tn__nanoseconds();
         end = end ? end : now + SPIN;
         if (now >= end)
             return false;

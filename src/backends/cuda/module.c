@@ -5,9 +5,9 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "backends/cuda/cuda.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -105,13 +105,6 @@ tn_status tn__cuda_compile(const tn__cuda_libraries *libraries, int architecture
     return status;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* ---- the folder ---- */
 
 /* Hash of all that the code depends on. */
@@ -151,12 +144,12 @@ static void find_folder(tn__kernel_folder *folder)
 static tn_status make(const tn__cuda_device *device, const place *p, const char *source, char **image)
 {
     size_t length;
-    double start = seconds();
+    double start = tn__seconds();
     tn_status status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
     if (status != TN_OK)
         return status;
     atomic_fetch_add(&tn__kernels_compiled, 1);
-    tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (seconds() - start),
+    tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source), 1e3 * (tn__seconds() - start),
             p->folder.temporary ? "not kept" : p->path);
     tn__kernel_keep(&p->folder, p->file, *image, length);
     return TN_OK;

@@ -14,20 +14,13 @@
  * program that does something else in between.
  */
 #include <string.h>
-#include <time.h>
 
 #include "backends/cuda/graph.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/memory.h"
 
 #define QUICK 100000 /* nanoseconds */
-
-static uint64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- series ---- */
 
@@ -180,7 +173,7 @@ tn_status tn__cuda_series_add(tn__cuda_device *device, tn__cuda_graph_cache *cac
                               const char *label)
 {
     tn__cuda_held *held = &device->held;
-    uint64_t now = nanoseconds();
+    uint64_t now = (uint64_t)tn__nanoseconds();
     bool hold = now < held->last + QUICK && !graph->patched && !cache->apart && !device->owner->lent;
     held->last = now;
     pthread_mutex_lock(&held->lock);
