@@ -11,25 +11,10 @@
 #include "cli/command.h"
 #include "cli/command_runner.h"
 #include "support/device.h"
-#include "support/folder.h"
+#include "support/fresh_folder.h"
 #include "support/random.h"
 
 static test_random chance;
-static char folder[256];
-
-static int set_up(void **state)
-{
-    (void)state;
-    test_folder_make(folder);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_folder_remove(folder);
-    return 0;
-}
 
 /* Every text of `parts` ("a|b") is in what it printed. */
 static void expect(const char *words, int code, const char *out_parts, const char *err_parts)

@@ -26,6 +26,13 @@ typedef struct gradient_case {
 #define ONE(name) {#name, f_##name, 1}
 #define TWO(name) {#name, f_##name, 2}
 
+/* Positions along the first axis, and a mask of every third element. */
+static inline tn_array *rows(void) { return tn_from_int64s((int64_t[]){2, 0, 2, -1}, 4); }
+static inline tn_array *mask(void)
+{
+    return tn_equal(tn_reshape(tn_remainder(tn_arange(0, 12, 1), 3), TN_SHAPE(3, 4)), 0);
+}
+
 /* A test's whole program: checks each at distinct (3, 4) float64 operands drawn anew (TANSO_TEST_SEED draws them
  * again), and names all that fail. */
 int gradients_main(const gradient_case *cases, size_t count);

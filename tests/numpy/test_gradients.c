@@ -5,7 +5,6 @@
 static const int64_t widths[][2] = {{1, 2}, {2, 0}};
 static const int64_t places[] = {0, 2};
 static const int64_t shifts[] = {2};
-static tn_array *rows(void) { return tn_from_int64s((int64_t[]){2, 0, 2, -1}, 4); }
 static tn_array *parts_of_split(tn_array *x)
 {
     tn_array *part[3];

@@ -3,8 +3,6 @@
  * transforms. */
 #include "numpy/gradients.h"
 
-static tn_array *rows(void) { return tn_from_int64s((int64_t[]){2, 0, 2, -1}, 4); }
-static tn_array *mask(void) { return tn_equal(tn_reshape(tn_remainder(tn_arange(0, 12, 1), 3), TN_SHAPE(3, 4)), 0); }
 static tn_array *corner(const tn_array *x) { return tn_slice_axis(x, 1, 0, 3, 1); }
 /* Columns' sums, singular values and the diagonal of R far from each other and from 0, where there are kinks and
  * poles. */

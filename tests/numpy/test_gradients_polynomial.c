@@ -5,7 +5,6 @@
 #define F64 TN_OPTS(tn_out_opts, .dtype = TN_FLOAT64)
 
 static tn_array *row(const tn_array *x, int i) { return tn_index(x, i); }
-static tn_array *mask(void) { return tn_equal(tn_reshape(tn_remainder(tn_arange(0, 12, 1), 3), TN_SHAPE(3, 4)), 0); }
 static tn_array *parts_of_quotient(const tn_array *p, const tn_array *q)
 {
     tn_array *quotient, *remainder;

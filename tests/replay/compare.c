@@ -15,6 +15,13 @@ void give(call *c, tn_array *result)
         refuse(c, "more than %d results", MAX_RESULTS);
 }
 
+void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
+
+void of_two(call *c, const row *r)
+{
+    give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(array(c, 0), array(c, 1)));
+}
+
 void give_vectors(call *c, tn_array *result, int rows)
 {
     c->vectors[c->result_count].columns = true;

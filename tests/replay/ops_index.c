@@ -220,8 +220,6 @@ static void nonzero(call *c, const row *r)
     for EACH(d, tn_ndim(x)) give(c, out[d]);
 }
 
-static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
-
 static void compress(call *c, const row *r)
 {
     (void)r;

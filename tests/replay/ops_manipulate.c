@@ -295,8 +295,6 @@ static void transpose(call *c, const row *r)
     give(c, tn_transpose(x, list));
 }
 
-static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
-
 static void of_each(call *c, const row *r)
 {
     for EACH(i, c->rest_count) give(c, ((tn_array * (*)(const tn_array *)) r->function)(array_of(c, c->rest[i])));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replaying sorting, searching, sets, and products. */
+/* Replaying sorting, searching, of_two, and products. */
 #include "replay.h"
 
 #include <stdio.h>
@@ -172,11 +172,6 @@ static void union1d(call *c, const row *r)
     tn_array *a = operand(c, 0, 0, 1), *b = operand(c, 1, 0, 1);
     tn_dtype dtype = tn_result_type(2, (const tn_array *const[]){a, b});
     give(c, tn_union1d(tn_cast(a, dtype), tn_cast(b, dtype)));
-}
-
-static void sets(call *c, const row *r)
-{
-    give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(array(c, 0), array(c, 1)));
 }
 
 /* ---- products ---- */
@@ -363,7 +358,7 @@ static const row rows[] = {
     {"intersect1d", "ar1 ar2 assume_unique return_indices", intersect1d, NAME(tn_intersect1d)},
     {"union1d", "ar1 ar2", union1d},
     {"setdiff1d", "ar1 ar2 assume_unique", setdiff1d, NULL},
-    {"setxor1d", "ar1 ar2 assume_unique", sets, NAME(tn_setxor1d)},
+    {"setxor1d", "ar1 ar2 assume_unique", of_two, NAME(tn_setxor1d)},
     {"matmul", "x1 x2 out | dtype casting order subok axes", product, NAME(tn_matmul)},
     {"linalg.matmul", "x1 x2", product, NAME(tn_matmul)},
     {"linalg.outer", "x1 x2", product, NAME(tn_outer)},

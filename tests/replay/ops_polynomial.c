@@ -17,13 +17,6 @@ static void roots(call *c, const row *r)
     give(c, tn_roots(array(c, 0)));
 }
 
-static void of_one(call *c, const row *r) { give(c, ((tn_array * (*)(const tn_array *)) r->function)(array(c, 0))); }
-
-static void of_two(call *c, const row *r)
-{
-    give(c, ((tn_array * (*)(const tn_array *, const tn_array *)) r->function)(array(c, 0), array(c, 1)));
-}
-
 static void polydiv(call *c, const row *r)
 {
     (void)r;

@@ -154,6 +154,11 @@ void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
 /* The same of a case that is not in the format: it fails, even if it says that NumPy raised. */
 void TN_PRINTF(2, 3) malformed(call *c, const char *format, ...);
 
+/* ---- adapters of functions that take arrays alone: row.function of argument 0, or of 0 and 1 ---- */
+
+void of_one(call *c, const row *r);
+void of_two(call *c, const row *r);
+
 /* ---- the table ---- */
 
 void replay_add(const row *rows, size_t count);

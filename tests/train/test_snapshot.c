@@ -6,11 +6,10 @@
 #include <cmocka.h>
 #include <tanso.h>
 #include "support/device.h"
-#include "support/folder.h"
+#include "support/fresh_folder.h"
 #include "support/random.h"
 
 static test_random chance;
-static char folder[256];
 
 typedef struct loop {
     tn_layer *net;
@@ -133,20 +132,6 @@ static void test_misfits(void **state)
         tn_archive_free(archive);
     }
     loop_free(&l);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    test_folder_make(folder);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    test_folder_remove(folder);
-    return 0;
 }
 
 int main(void)

@@ -13,29 +13,13 @@
 #include <tanso.h>
 #include "core/memory.h"
 #include "support/device.h"
-#include "support/folder.h"
+#include "support/fresh_folder.h"
 #include "support/random.h"
 
 /* tn_train takes the best device there is unless one is given. */
 #define train(...) tn_train(__VA_ARGS__, .device = test_device())
 
 static test_random chance;
-static char folder[256];
-
-static int set_up(void **state)
-{
-    (void)state;
-    test_folder_make(folder);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tn_clear_error();
-    test_folder_remove(folder);
-    return 0;
-}
 
 static void assert_says(tn_status got, tn_status wanted, const char *text)
 {
