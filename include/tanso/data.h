@@ -75,10 +75,10 @@ typedef struct tn_loader_opts {
     char _;
     int64_t batch;     /* default 32 */
     bool shuffle;      /* a new order each epoch, from the seed and the epoch's number alone */
+    uint64_t seed;
     bool drop_last;    /* drop the short last minibatch */
     bool no_prefetch;  /* prepare minibatches in the caller's thread, even where a thread of their own would pay */
     bool keep_dataset; /* do not free the dataset with the loader */
-    uint64_t seed;
     tn_device device;  /* default: current */
 } tn_loader_opts;
 

@@ -200,9 +200,9 @@ TN_API const char *tn_kernel_name(const tn_kernel *kernel);
 
 typedef struct tn_call_opts {
     char _;
-    tn_array *out;    /* written: keeps its shape and dtype, and is returned. Default: a new array */
     tn_axes axis;     /* reduction: over these axes; default: all */
     bool keepdims;    /* reduction: keep reduced axes with extent 1 */
+    tn_array *out;    /* written: keeps its shape and dtype, and is returned. Default: a new array */
     tn_shape shape;   /* of the outputs, where every input is raw or a number */
     tn_dtype dtype;   /* of outputs whose letter no array has; default: as the numbers', float32 or int64 */
     tn_device device; /* where no argument is an array */
