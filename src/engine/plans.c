@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define CAPACITY 1024  /* plans kept */
+#define MOST_STEPS (1 << 17) /* of all that are kept: one takes about 2 KiB of host memory */
 #define BUCKETS 4096
 /* A first evaluation of at most this many element operations goes to the reference evaluator: compiling would take
  * longer. */
@@ -36,6 +37,7 @@ struct tn__cached {
     tn__device *device;
     int holds;                     /* evaluations that run it */
     bool forgotten;                /* out of the table: freed when let go */
+    int64_t steps;                 /* of its loaded plans */
     pthread_mutex_t build;
     uint64_t last;                 /* evaluation that ran it last, counting all */
     int64_t work;                  /* element operations of its evaluations so far */
@@ -48,6 +50,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tn__cached *bucket[BUCKETS];
 static tn__cached *newest, *oldest;
 static int plan_count;
+static int64_t step_count;
 static uint64_t acquisitions;
 
 tn__switches tn__engine_switches = {TN_COMPILE_AUTO, true, true, TN_MATMUL_FLOAT32};
@@ -94,6 +97,7 @@ static void forget(tn__cached *e)
     *at = e->chain;
     unlink_use(e);
     plan_count--;
+    step_count -= e->steps;
     e->forgotten = true;
     if (!e->holds)
         destroy(e);
@@ -135,6 +139,20 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash)
     return e;
 }
 
+/* A plan has come to the entry, which is in use: where all are too many steps now, those go that were used longest
+ * ago. */
+static void count_steps(tn__cached *e, int64_t steps)
+{
+    pthread_mutex_lock(&lock);
+    if (!e->forgotten) {
+        e->steps += steps;
+        step_count += steps;
+    }
+    while (step_count > MOST_STEPS && oldest != newest && oldest != e)
+        forget(oldest);
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- building ---- */
 
 tn__compile_options tn__engine_options(bool kernels)
@@ -145,7 +163,7 @@ tn__compile_options tn__engine_options(bool kernels)
                                  .precision = tn__engine_switches.precision};
 }
 
-static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
+static bool build(const tn__collection *c, tn__cached *e, bool kernels, tn__loaded *loaded)
 {
     tn__graph graph;
     if (!tn__collection_graph(c, &graph)) {
@@ -167,6 +185,7 @@ static bool build(const tn__collection *c, bool kernels, tn__loaded *loaded)
     loaded->plan = plan;
     loaded->executable = executable;
     __atomic_store_n(&loaded->ops, c->device->ops, __ATOMIC_RELEASE);
+    count_steps(e, plan->program.step_count);
     return true;
 }
 
@@ -208,13 +227,13 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
     pthread_mutex_lock(&e->build);
     if (wants_kernels(c, e, recurs)) {
         bool clean = tn_ok();
-        if (e->kernels.plan || build(c, true, &e->kernels))
+        if (e->kernels.plan || build(c, e, true, &e->kernels))
             loaded = &e->kernels;
         else if (fall_back(c, e) && clean)
             tn_clear_error();
     }
     if (!loaded && (e->kernels_failed || !wants_kernels(c, e, recurs)) &&
-        (e->operations.plan || build(c, false, &e->operations)))
+        (e->operations.plan || build(c, e, false, &e->operations)))
         loaded = &e->operations;
     pthread_mutex_unlock(&e->build);
     return loaded;

@@ -138,6 +138,32 @@ static void test_used_twice(void **state)
     assert_true(tn_ok());
 }
 
+/* A loop whose graph is another one each round, as one over sequences of any length: plans are kept by their size, not
+ * their number alone, and the latest of them. */
+static void chain(int length)
+{
+    TN_SCOPE {
+        tn_array *x = tn_from_floats((const float[]){1, 2}, 2);
+        for (int i = 0; i < length; i++) x = tn_add(x, 1.0);
+        assert_true(tn_item(tn_index(x, 1)) == 2 + length);
+    }
+}
+
+static void test_many_large_plans(void **state)
+{
+    (void)state;
+    if (test_device().kind == TN_DEVICE_CUDA) skip(); /* one kernel each there */
+    tn_set_compile(TN_COMPILE_NEVER);
+    for (int i = 0; i < 140; i++) chain(500 + i);
+    uint64_t before = plans();
+    chain(639);
+    chain(600);
+    assert_true(plans() == before);
+    chain(500);
+    assert_true(plans() == before + 1);
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +172,7 @@ int main(void)
         cmocka_unit_test(test_failures_stay_where_they_are),
         cmocka_unit_test(test_average_of_weights),
         cmocka_unit_test(test_used_twice),
+        cmocka_unit_test(test_many_large_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
