@@ -8,6 +8,7 @@
 #include "array/fresh.h"
 
 tn_status (*tn__evaluate_hook)(tn__node *node);
+tn_status (*tn__evaluate_all_hook)(int count, tn__node *const *nodes);
 
 /* ---- exhausted memory ---- */
 

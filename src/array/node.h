@@ -192,5 +192,7 @@ uint32_t tn__stamp(void);
 /* Called by the builders when a recording has grown to TN__MAX_DEPTH; set by the engine. */
 #define TN__MAX_DEPTH 2000
 extern tn_status (*tn__evaluate_hook)(tn__node *node);
+/* Computes nodes of one device in one evaluation; set by the engine. */
+extern tn_status (*tn__evaluate_all_hook)(int count, tn__node *const *nodes);
 
 #endif

@@ -9,42 +9,20 @@
 
 #include "array/build.h"
 #include "autograd/rules.h"
+#include "autograd/tape.h"
 #include "core/memory.h"
 
 #include <tanso/autograd.h>
 
 /* The low halves of marks: a step's number, or one of these. */
 #define TARGET    UINT32_MAX       /* a target not yet visited */
-#define ELSEWHERE (UINT32_MAX - 1) /* visited; leads to no target */
+#define ELSEWHERE TN__ELSEWHERE    /* visited; leads to no target */
+
+typedef tn__tape tape;
+typedef tn__tape_step step;
+typedef tn__tape_visit visit;
 
 #define AT_FIRST 64 /* items of each list to begin with: enough for most graphs, and little beside them */
-
-typedef struct step {
-    tn__node *node;
-    tn__node *gradient; /* summed so far; NULL: none yet */
-    size_t first;       /* of the tape's inputs: its own, as many as it has */
-    int inputs;
-} step;
-
-typedef struct visit {
-    tn__node *node;
-    int next; /* input to look at */
-} visit;
-
-/* The steps from y down: inputs come before their consumers, y is the last. */
-typedef struct tape {
-    const char *operation;
-    bool leaves; /* the targets are the leaves; else nodes marked TARGET */
-    bool marks;  /* only what was recorded for backward is gone through */
-    bool create_graph;
-    uint32_t stamp;
-    step *steps;
-    size_t count, capacity;
-    uint32_t *inputs; /* of all steps: the inputs' steps, or ELSEWHERE */
-    size_t input_count, input_capacity;
-    visit *stack;
-    size_t depth, stack_capacity;
-} tape;
 
 static void mark(const tape *t, tn__node *node, uint32_t low)
 {
@@ -96,8 +74,8 @@ static tn_status finish(tape *t, tn__node *node)
 {
     if (node->flags & TN__NODE_RELEASED)
         return tn__error_raise(node->error);
-    step s = {.node = node, .first = t->input_count, .inputs = flows_to(node)};
-    bool leads = is_target(t, node);
+    step s = {.node = node, .first = t->input_count, .inputs = flows_to(node), .target = is_target(t, node)};
+    bool leads = s.target;
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
         return tn__fail_memory(t->operation, (t->input_count + (size_t)s.inputs) * sizeof *t->inputs);
     for (int i = 0; i < s.inputs; i++) {
@@ -191,6 +169,8 @@ static tn_status apply_rules(tape *t, tn__node *gy)
             s->gradient = tn__const_like(s->node, 0);
         if (tn__node_is_error(s->gradient))
             return tn__error_raise(s->gradient->error);
+        if (tn__tape_is_deep(s) && (status = tn__tape_compute(t, i)) != TN_OK)
+            return status;
         tn__chain c = {.node = s->node, .g = s->gradient};
         const uint32_t *in = t->inputs + s->first;
         for (int k = 0; k < s->inputs; k++)

@@ -323,16 +323,21 @@ static tn_status add_root(tn__collection *c, tn__node *node)
     return TN_OK;
 }
 
+/* Where a recording is as deep as may be, arrays of the last so many levels are computed along: what a loop goes on
+ * from, which would get there next, and be computed alone and from the beginning again. */
+#define LAST_LEVELS 24
+
 /* Pending arrays of this thread that are computed along with what was asked for: those that the program writes into,
- * and more of them by a step. */
-static tn_status add_pending_handles(tn__collection *c, bool step)
+ * and more of them by a step, or of a deep recording. */
+static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
 {
     tn_array *const *handle;
     int count = tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         tn__node *node = handle[i]->node;
         bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
-        bool wanted = handle[i]->written || (step && small);
+        bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > TN__MAX_DEPTH;
+        bool wanted = handle[i]->written || (mode == TN__COLLECT_STEP && small) || last;
         if (!wanted || node->storage || node->error || node->device != c->device || node->flags & TN__NODE_WEAK)
             continue;
         tn_status status = add_root(c, node);
@@ -419,7 +424,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     /* The loss before the updates: an index out of range is found before anything overwrites a parameter. */
     if (step && count > 0 && roots[0]->device) {
         c->device = roots[0]->device;
-        tn_status status = add_pending_handles(c, true);
+        tn_status status = add_pending_handles(c, mode);
         if (status != TN_OK)
             return status;
     }
@@ -431,8 +436,8 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     if (!c->root_count)
         return TN_OK;
     c->asked = c->root_count;
-    if (mode == TN__COLLECT_ALONG) {
-        tn_status status = add_pending_handles(c, false);
+    if (mode == TN__COLLECT_ALONG || mode == TN__COLLECT_DEEP) {
+        tn_status status = add_pending_handles(c, mode);
         if (status != TN_OK)
             return status;
     }
@@ -444,7 +449,7 @@ tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__
 {
     bool clean = tn_ok();
     tn_status status = collect(c, count, roots, mode);
-    if (status == TN_OK || mode != TN__COLLECT_ALONG)
+    if (status == TN_OK || mode == TN__COLLECT_ONLY || mode == TN__COLLECT_STEP)
         return status;
     if (clean) /* what nobody asked for may be what failed */
         tn_clear_error();

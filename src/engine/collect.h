@@ -56,6 +56,7 @@ tn__collection *tn__collection_get(void);
 typedef enum tn__collect_mode {
     TN__COLLECT_ONLY,  /* the roots alone */
     TN__COLLECT_ALONG, /* and pending arrays that the program writes into, unless one of them can't be computed */
+    TN__COLLECT_DEEP,  /* the same where a recording is as deep as may be: and arrays that are almost as deep */
     TN__COLLECT_STEP   /* an optimizer's step, see tn__evaluate_step */
 } tn__collect_mode;
 /* Collects what `roots` need. Roots that have values are skipped. */

@@ -213,7 +213,7 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
     tn_status status = tn__collect(c, count, roots, mode);
     if (status != TN_OK || !c->root_count)
         return status;
-    bool more = mode == TN__COLLECT_ALONG && c->root_count > c->asked;
+    bool more = mode != TN__COLLECT_STEP && c->root_count > c->asked;
     status = run(c, mode == TN__COLLECT_STEP);
     if (status == TN_OK || !more)
         return status;
@@ -258,6 +258,13 @@ tn_status tn_eval_all(int count, const tn_array *const *arrays)
 
 /* ---- hooks of the rooms below ---- */
 
-static tn_status evaluate_one(tn__node *node) { return tn__evaluate(1, &node); }
+static tn_status evaluate_one(tn__node *node)
+{
+    return evaluate(1, &node, node->depth < TN__MAX_DEPTH ? TN__COLLECT_ALONG : TN__COLLECT_DEEP);
+}
 
-__attribute__((constructor)) static void set_hooks(void) { tn__evaluate_hook = evaluate_one; }
+__attribute__((constructor)) static void set_hooks(void)
+{
+    tn__evaluate_hook = evaluate_one;
+    tn__evaluate_all_hook = tn__evaluate;
+}
