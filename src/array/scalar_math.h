@@ -4,7 +4,7 @@
  * with Sollya's fpminimax, the rational by reweighted least squares; comments name interval and relative error.
  *
  * Largest errors seen, in ulps. float32, every 13th of all numbers: exp 1.0, exp2 1.0, expm1 1.7, log 0.9, log1p 1.0,
- * tanh 1.4, sigmoid 2.4, softplus 1.8, erf 1.1, erfc 3.1, gelu 3.4, sin and cos 1.6, asin 2.5, acos 1.3, atan 1.6,
+ * tanh 1.4, sigmoid 2.4, softplus 1.8, erf 1.1, erfc 3.8, gelu 4.1, sin and cos 1.6, asin 2.5, acos 1.3, atan 1.6,
  * rsqrt 1.5; those computed in float64 (log2, log10, sinh, cosh, asinh, acosh, atanh, cbrt, tan, pow, hypot) 0.52.
  * float64, random numbers: exp 1.1, exp2 1.1, expm1 2.0, log 0.9, log1p 0.9, tanh 2.6, sigmoid 2.4, softplus 1.8.
  * The other float64 functions are libm's. A GPU has some of float32 in ways of its own, with their errors:
@@ -254,54 +254,58 @@ TN_HOT tn_f64 tns_tanh_f64(tn_f64 x)
 TN_HOT tn_f32 tns__normal_tail_f32(tn_f32 t, tn_f32 line, tn_f32 line_low, tn_f32 h, tn_f32 l, tn_f32 factor,
                                    tn_f32 *n_out)
 {
-    tn_f32 num = 2.0f + t * (1.26009238f + t * (0.416096538f + t * (7.47037679e-2f + t * 6.24040933e-3f)));
-    tn_f32 den = 0.170706958f + t * (2.98148356e-2f + t * 2.48931767e-3f);
-    den = 1.0f + t * (1.08547580f + t * (0.565785706f + t * den));
-    tn_f32 s = (h + l) * -0x1.715476p+0f + TNS__ROUND_F32, n = s - TNS__ROUND_F32;
-    tn_f32 r = -h - n * TNS__LN2_HI_F32 - (n * TNS__LN2_LO_F32 + l);
+    tn_f32 t2 = t * t, num = TNS_FMA_F32(t, 7.47037679e-2f, 0.416096538f);
+    num = TNS_FMA_F32(t2, TNS_FMA_F32(t2, 6.24040933e-3f, num), TNS_FMA_F32(t, 1.26009238f, 2.0f));
+    tn_f32 den = TNS_FMA_F32(t, 0.170706958f, 0.565785706f), last = TNS_FMA_F32(t, 2.48931767e-3f, 2.98148356e-2f);
+    den = TNS_FMA_F32(t2, TNS_FMA_F32(t2, last, den), TNS_FMA_F32(t, 1.08547580f, 1.0f));
+    tn_f32 s = TNS_FMA_F32(h, -0x1.715476p+0f, TNS__ROUND_F32), n = s - TNS__ROUND_F32;
+    tn_f32 r = TNS_FMA_F32(n, -TNS__LN2_LO_F32, TNS_FMA_F32(n, -TNS__LN2_HI_F32, -h) - l);
     *n_out = s;
-    return (factor + factor * tns__expm1_poly_f32(r)) / (line + (line_low + num / den));
+    tn_f32 sum = TNS_FMA_F32(line, den, TNS_FMA_F32(line_low, den, num));
+    return tns__ratio_f32(TNS_FMA_F32(factor, tns__expm1_poly_f32(r), factor) * den, sum);
 }
 TN_HOT tn_f32 tns__upper_half_f32(tn_f32 x) { return tns_f32_bits(tns_bits_f32(x) & 0xfffff000u); } /* 12 bits */
 
-/* erfc(a) = 2 Phi(-sqrt(2) a) before scaling, a in [0, 10.3] */
+/* erfc(a) = 2 Phi(-sqrt(2) a) before scaling, a in [0, 10.3]; clamped before it, all of it would be computed twice */
 TN_HOT tn_f32 tns__erfc_f32(tn_f32 a, tn_f32 *n)
 {
     tn_f32 b = tns__upper_half_f32(a), c = a - b; /* 2 sqrt(pi) in 11 bits and the rest */
-    return tns__normal_tail_f32(a * 1.41421356f, b * 0x1.c5cp+1f, c * 3.54490770f - b * 1.41731889e-5f, b * b,
-                                c * (a + b), 2.0f, n);
+    return tns__normal_tail_f32(a * 1.41421356f, b * 0x1.c5cp+1f, TNS_FMA_F32(c, 3.54490770f, b * -1.41731889e-5f),
+                                b * b, c * (a + b), 2.0f, n);
 }
 /* erf(x) / x - 1 for z = x^2, |x| < 0.9: relative error 1e-9 */
 TN_HOT tn_f32 tns__erf_poly_f32(tn_f32 z)
 {
-    tn_f32 p = 5.20073110e-3f + z * (-8.14430823e-4f + z * 8.39305431e-5f);
-    return 0.128379166f + z * (-0.376126319f + z * (0.112836815f + z * (-2.68590245e-2f + z * p)));
+    tn_f32 p = TNS_FMA_F32(z, TNS_FMA_F32(z, 8.39305431e-5f, -8.14430823e-4f), 5.20073110e-3f);
+    p = TNS_FMA_F32(z, TNS_FMA_F32(z, TNS_FMA_F32(z, p, -2.68590245e-2f), 0.112836815f), -0.376126319f);
+    return TNS_FMA_F32(z, p, 0.128379166f);
 }
 TN_HOT tn_f32 tns_erf_f32(tn_f32 x)
 {
-    tn_f32 a = TNS__ABS_F32(x), n, y = tns__erfc_f32(a > 4.0f ? 4.0f : a, &n);
-    y = 1.0f - y * tns_f32_bits((tns_bits_f32(n) << 23) + (127u << 23));
-    y = TNS_LIBM(copysignf)(y, x);
-    return a < 0.9f ? x + x * tns__erf_poly_f32(x * x) : y;
+    tn_f32 a = TNS__ABS_F32(x), n, y = tns__erfc_f32(a, &n);
+    y = TNS_FMA_F32(-y, tns_f32_bits((tns_bits_f32(n) << 23) + (127u << 23)), 1.0f);
+    y = TNS_LIBM(copysignf)(a > 4.0f ? 1.0f : y, x);
+    return a < 0.9f ? TNS_FMA_F32(x, tns__erf_poly_f32(x * x), x) : y;
 }
 TN_HOT tn_f32 tns_erfc_f32(tn_f32 x)
 {
-    tn_f32 a = TNS__ABS_F32(x), n, y = tns__erfc_f32(a > 10.3f ? 10.3f : a, &n);
+    tn_f32 a = TNS__ABS_F32(x), n, y = tns__erfc_f32(a, &n);
     y = tns__scale_f32(y, n);
+    y = tns_f32_bits(tns_bits_f32(y) & (0u - (tn_u32)!(a > 10.3f)));
     y = x < 0.0f ? 2.0f - y : y;
-    return a < 0.5f ? 1.0f - (x + x * tns__erf_poly_f32(x * x)) : y;
+    return a < 0.5f ? 1.0f - TNS_FMA_F32(x, tns__erf_poly_f32(x * x), x) : y;
 }
 /* x Phi(x), accurate in the tail too; gelu(-inf) is its limit, -0. Near 0: x (1/2 + x P(x^2)), to 3e-8 on [0, 0.7]. */
 TN_HOT tn_f32 tns_gelu_f32(tn_f32 x)
 {
-    tn_f32 v = x < -15.0f ? -15.0f : x > 14.6f ? 14.6f : x, n;
-    tn_f32 a = TNS__ABS_F32(v), b = tns__upper_half_f32(a), c = a - b; /* sqrt(2 pi) in 11 bits and the rest */
-    tn_f32 y = tns__normal_tail_f32(a, b * 0x1.40ep+1f, c * 2.50662827f - b * 2.07662873e-4f, 0.5f * (b * b),
-                                    0.5f * (c * (a + b)), v, &n);
+    tn_f32 a = TNS__ABS_F32(x), b = tns__upper_half_f32(a), c = a - b, n; /* sqrt(2 pi) in 11 bits and the rest */
+    tn_f32 line_low = TNS_FMA_F32(c, 2.50662827f, b * -2.07662873e-4f);
+    tn_f32 y = tns__normal_tail_f32(a, b * 0x1.40ep+1f, line_low, 0.5f * (b * b), 0.5f * (c * (a + b)), a, &n);
     y = tns__scale_f32(y, n);
-    y = x > 0.0f ? x - y : y;
-    tn_f32 z = v * v, p = -6.64904416e-2f + z * (9.97259747e-3f + z * (-1.18063448e-3f + z * 1.01680242e-4f));
-    return a < 0.6f ? x * (0.5f + x * (0.398942292f + z * p)) : y;
+    y = (x > 0.0f ? x : -0.0f) - tns_f32_bits(tns_bits_f32(y) & (0u - (tn_u32)!(a > 15.0f)));
+    tn_f32 z = x * x, p = TNS_FMA_F32(z, TNS_FMA_F32(z, 1.01680242e-4f, -1.18063448e-3f), 9.97259747e-3f);
+    p = TNS_FMA_F32(z, TNS_FMA_F32(z, p, -6.64904416e-2f), 0.398942292f);
+    return a < 0.6f ? x * TNS_FMA_F32(x, p, 0.5f) : y;
 }
 #endif
 TN_FN tn_f64 tns_gelu_f64(tn_f64 x)

@@ -57,8 +57,8 @@ TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
 
 /*
  * tn_turn_N: a tile of elements of N bits turned. The elements of a column are neighbours in `from`, columns `step`
- * apart; those of a row are in `to`, rows `pitch` apart. By registers, as many columns at a time as one has elements: of
- * halves interleaved again and again come rows.
+ * apart; those of a row are in `to`, rows `pitch` apart. By registers, as many columns at a time as one has elements:
+ * halves interleaved again and again become rows.
  */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
