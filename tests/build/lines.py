@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lines of sources fit into 120 columns, have no tabs and nothing behind their last character.
+"""Lines of sources fit into 120 columns, have no tabs and nothing behind their last character; so do pages' sentences.
 
     lines.py CHECKOUT           prints each offending line and exits 1, if there is one
 """
@@ -31,11 +31,22 @@ def faults(line):
         yield "white space at the end"
 
 
+def sentences(page):
+    """The lines of a page in Markdown, with their numbers, but for tables, programs and what they print."""
+    program = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
+        program ^= line.lstrip().startswith("```")
+        if not program and not line.startswith("|"):
+            yield number, line
+
+
 def check(checkout):
     """Messages for every offending line of the checkout's sources."""
     root = pathlib.Path(checkout)
     files = [path for folder in FOLDERS for path in (root / folder).rglob("*")] + list(root.glob("*"))
-    messages = []
+    messages = [f"{page.relative_to(root)}:{number}: {len(line)} columns, {COLUMNS} at most"
+                for page in [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("bench/*.md")]
+                for number, line in sentences(page) if len(line) > COLUMNS]
     for file in sorted(path for path in files if is_source(path)):
         for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
             messages += [f"{file.relative_to(root)}:{number}: {why}" for why in faults(line)]
