@@ -38,6 +38,8 @@ static bool operands(const tn_kernel *kernel, tn_args args, const tn_call_opts *
         return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count,
                         TN__USER_PARAMS),
                false;
+    if (args.count && !args.arg)
+        return tn__fail(TN_ERR_VALUE, kernel->name, "expected %d arguments, got NULL", args.count), false;
     *wish = (tn__user_wish){.shape = out ? out->shape : NULL, .dtype = opts->dtype,
                             .device = out ? out->device : tn__device_get(opts->device)};
     if (out && tn__node_is_error(out))

@@ -74,6 +74,9 @@ tn__node *tn__histogram(tn__node *edges, tn__node *values)
     tn__node *in[] = {edges, values};
     bool weak;
     tn_dtype dtype = tn__common_dtype(2, in, &weak);
+    if (tn_dtype_is_complex(dtype))
+        TN__REFUSE(TN_ERR_DTYPE, "histogram",
+                   "complex numbers lie in no bins; pass tn_abs, tn_real or tn_imag of them");
     tn__device *device = tn__common_device("histogram", 2, in);
     if (!device)
         return tn__failed();

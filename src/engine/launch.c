@@ -144,6 +144,8 @@ static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_o
     if (args.count < 0 || args.count > TN__LAUNCH_ARGS)
         return tn__fail(TN_ERR_VALUE, kernel->name, "got %d arguments, expected at most %d", args.count,
                         TN__LAUNCH_ARGS);
+    if (args.count && !args.arg)
+        return tn__fail(TN_ERR_VALUE, kernel->name, "expected %d arguments, got NULL", args.count);
     tn__launch l = {.source = kernel->source, .name = kernel->name, .count = args.count};
     tn__device *device = NULL;
     tn__storage *storage[TN__LAUNCH_ARGS] = {NULL};

@@ -12,6 +12,8 @@
 
 tn_status tn_array_interface_of(const tn_array *x, tn_array_interface *description)
 {
+    if (!description)
+        return tn__fail_null("array_interface", "a tn_array_interface to fill in");
     tn__lending lending;
     tn_status status = tn__lend("array_interface", x, &lending);
     if (status != TN_OK)

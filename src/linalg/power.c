@@ -71,6 +71,8 @@ static tn__node *multi_dot(int count, const tn_array *const *arrays)
 {
     if (count < 2 || count > MOST)
         TN__REFUSE(TN_ERR_VALUE, "multi_dot", "expected 2 to %d arrays, got %d", MOST, count);
+    if (!arrays)
+        TN__REFUSE(TN_ERR_VALUE, "multi_dot", "expected %d arrays, got NULL", count);
     tn__node *a[MOST];
     int64_t extent[MOST + 1];
     unsigned char split[MOST][MOST] = {{0}};

@@ -102,6 +102,9 @@ tn_status tn_broadcast_shapes(int count, const tn_shape *shapes, tn_shape *out)
         return tn__fail_null("broadcast_shapes", "shapes, and room for one");
     tn_shape shape = {0};
     for (int i = 0; i < count; i++) {
+        tn_status status = tn__shape_check("broadcast_shapes", shapes[i], 1);
+        if (status != TN_OK)
+            return status;
         tn_shape next = shapes[i], both = shape.ndim > next.ndim ? shape : next;
         for (int d = 1; d <= both.ndim; d++) {
             int64_t a = d <= shape.ndim ? shape.dim[shape.ndim - d] : 1,
@@ -235,6 +238,8 @@ static tn_array *copies(tn_array *x, int axis, int64_t run, int64_t count)
 
 static tn_array *tile(const tn_array *x, tn_shape reps)
 {
+    if (reps.ndim < 0 || reps.ndim > TN_MAX_NDIM)
+        return tn__refused(TN_ERR_SHAPE, "tile", "expected copies along 0 to %d axes, got %d", TN_MAX_NDIM, reps.ndim);
     tn_array *y = at_least(x, reps.ndim, 0);
     for (int i = 0; i < reps.ndim && !tn_is_error(y); i++) {
         int axis = tn_ndim(y) - reps.ndim + i;

@@ -51,7 +51,7 @@ static tn_array *in_host_memory(const tn_array *x, tn_shape shape, bool bytes, b
 {
     const unsigned char *from = tn_data(x);
     if (!from)
-        return tn__again(x);
+        return tn__failed_array();
     const char *operation = bytes ? "unpackbits" : "packbits";
     int last = shape.ndim - 1;
     int64_t n = tn_dim(x, last), rows = n ? tn_size(x) / n : 0;

@@ -8,15 +8,15 @@
 
 static tn_array *diff(const tn_array *x, int n, int axis)
 {
-    int along = tn__axis_of("diff", x, axis);
     if (tn_is_error(x))
         return tn__again(x);
     if (n < 0)
         return tn__refused(TN_ERR_VALUE, "diff", "expected an order of 0 or more, got %d", n);
-    if (n > 0 && along < 0)
+    int along = n > 0 ? tn__axis_of("diff", x, axis) : 0;
+    if (along < 0)
         return tn__failed_array();
     tn_array *y = tn__again(x);
-    for (; n > 0 && !tn_is_error(y); n--) {
+    for (; n > 0 && !tn_is_error(y) && tn_dim(y, along) > 0; n--) { /* of nothing there are none */
         tn_array *high = tn_slice_axis(y, along, 1, TN_NONE, 1), *low = tn_slice_axis(y, along, 0, -1, 1);
         y = tn_dtype_of(x) == TN_BOOL ? tn_not_equal(high, low) : tn_subtract(high, low);
     }

@@ -6,7 +6,8 @@
 #include "core/memory.h"
 #include "numpy/bins.h"
 
-#define FEW_BINS 2048 /* whose counters have room near each processor */
+#define FEW_BINS      2048 /* whose counters have room near each processor */
+#define MOST_COUNTERS (INT64_MAX / 64)
 
 static tn_array *counts_between(const tn_array *edges, const tn_array *x)
 {
@@ -21,7 +22,7 @@ static tn_array *counted(const tn_array *x, int64_t count)
     tn_array *wide = tn_cast(x, TN_INT64);
     const int64_t *value = tn_data(wide);
     if (!value)
-        return tn__again(wide);
+        return tn__failed_array();
     int64_t n = tn_size(wide), i = 0;
     int64_t *table = tn__calloc((size_t)count, (count <= FEW_BINS ? TABLES : 1) * sizeof *table);
     if (!table)
@@ -79,10 +80,13 @@ static tn_array *bincount(const tn_array *x, const tn_array *weights, int64_t mi
         tn_array *whole = dtype == TN_BOOL ? tn_cast(x, TN_UINT8) : tn__again(x);
         tn_array *ends[] = {tn_min_with(whole, NULL), tn_max_with(whole, NULL)};
         if (tn_eval_all(2, (const tn_array *const *)ends) != TN_OK)
-            return tn__again(ends[0]);
+            return tn__failed_array();
+        int64_t largest = tn_item_int(ends[1]);
         if (tn_item_int(ends[0]) < 0)
             return tn__refused(TN_ERR_VALUE, "bincount", "an element is negative");
-        count = tn_item_int(ends[1]) + 1 > minlength ? tn_item_int(ends[1]) + 1 : minlength;
+        if (largest > MOST_COUNTERS)
+            return tn__refused(TN_ERR_MEMORY, "bincount", "no memory for counters up to %lld", (long long)largest);
+        count = largest + 1 > minlength ? largest + 1 : minlength;
         if (!weights)
             return counts_of(whole, count);
         return sums_of(tn_cast(whole, TN_INT64), tn_cast(tn_ravel(weights), TN_FLOAT64), count);
@@ -110,7 +114,7 @@ static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
         if (own) {
             tn_array *ends[] = {tn_min_with(x, NULL), tn_max_with(x, NULL)};
             if (tn_eval_all(2, (const tn_array *const *)ends) != TN_OK)
-                return tn__again(ends[0]);
+                return tn__failed_array();
             low = tn_item(ends[0]);
             high = tn_item(ends[1]);
         }

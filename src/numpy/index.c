@@ -158,7 +158,7 @@ static tn_array *fitted(const tn_array *value, const tn_array *x, tn_shape shape
 static const tn_array *only_mask(const tn_array *value, int count, const tn_key *keys)
 {
     const tn_array *mask = NULL;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && keys; i++) {
         if (keys[i].kind == TN_KEY_NUMBER && tn_size(value) != 1)
             return NULL;
         if (keys[i].kind != TN_KEY_ARRAY)

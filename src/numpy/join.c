@@ -14,7 +14,8 @@ static tn_array *stacked(const char *operation, int count, const tn_array *const
                          tn_array *(*form)(const tn_array *), int axis, int vector_axis)
 {
     if (count < 1 || !arrays)
-        return tn__refused(TN_ERR_VALUE, operation, "expected 1 or more arrays, got %d", count);
+        return tn__refused(TN_ERR_VALUE, operation, "expected 1 or more arrays, got %d%s", count,
+                           arrays ? "" : ", and NULL for them");
     tn_array **formed = tn__alloc(sizeof *formed * (size_t)count);
     if (!formed)
         return tn__refused(TN_ERR_MEMORY, operation, "no memory for %d arrays", count);
@@ -63,7 +64,7 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
         as_out.dtype = tn_dtype_of(as_out.out);
         opts = &as_out;
     }
-    if (count < 1 || !opts || !opts->dtype) {
+    if (count < 1 || !arrays || !opts || !opts->dtype) {
         tn_array *result = join_by(how, count, arrays, axis);
         for (int i = 0; opts && opts->casting && i < count && !tn_is_error(result); i++)
             if (!tn_can_cast_by(tn_dtype_of(arrays[i]), tn_dtype_of(result), opts->casting))
@@ -226,11 +227,14 @@ static tn_array *places_but(const tn_array *like, int64_t extent, const int64_t 
 
 static tn_array *without(const tn_array *x, int count, const int64_t *positions, tn_axes axis)
 {
+    if (count < 0 || (count > 0 && !positions))
+        return tn__refused(TN_ERR_VALUE, "delete", "expected positions, got %d of them%s", count,
+                           positions ? "" : ", NULL");
     tn_array *y = tn__again(x);
     int along = one_axis("delete", &y, axis);
     if (along < 0)
         return tn__failure(y);
-    int64_t extent = tn_dim(y, along), *gone = tn__alloc(sizeof *gone * (size_t)(count > 0 ? count : 0));
+    int64_t extent = tn_dim(y, along), *gone = tn__alloc(sizeof *gone * (size_t)count);
     tn_array *result = gone ? NULL : tn__refused(TN_ERR_MEMORY, "delete", "no memory for %d positions", count);
     for (int i = 0; i < count && !result; i++) {
         gone[i] = positions[i] < 0 ? positions[i] + extent : positions[i];
@@ -314,6 +318,9 @@ static void stretches_of(const placed *order, int64_t n, const tn_array *y, int6
 
 static tn_array *inserted(const tn_array *x, int count, const int64_t *positions, const tn_array *values, tn_axes axis)
 {
+    if (count < 0 || (count > 0 && !positions))
+        return tn__refused(TN_ERR_VALUE, "insert", "expected positions, got %d of them%s", count,
+                           positions ? "" : ", NULL");
     tn_array *y = tn__again(x);
     int along = one_axis("insert", &y, axis);
     if (along < 0)

@@ -65,6 +65,8 @@ static tn_array *add_truth(tn__index_plan *p, int *axis, const tn_array *mask)
 {
     if (tn_ndim(p->x) == TN_MAX_NDIM)
         return too_many(p);
+    if (tn_eval(mask) != TN_OK)
+        return tn__failed_array();
     p->x = tn_expand_dims(p->x, *axis);
     p->array[*axis] = tn__count_up(p->x, tn_item_int(mask));
     add_item(p, (*axis)++);
@@ -153,6 +155,8 @@ tn_array *tn__index_plan_make(tn__index_plan *p, const tn_array *x, int count, c
     *p = (tn__index_plan){.x = x, .mask_chooses = mask_chooses};
     if (tn_is_error(x))
         return tn__again(x);
+    if (count < 0 || (count > 0 && !keys))
+        return tn__refused(TN_ERR_VALUE, "indexing", "expected keys, got %d of them%s", count, keys ? "" : ", NULL");
     int taken = 0, axis = 0, ellipses = 0, arrays = 0, ndim = tn_ndim(x);
     for (int i = 0; i < count; i++) {
         taken += axes_of(&keys[i]);

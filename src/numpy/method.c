@@ -99,10 +99,10 @@ static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
     return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
 }
 
-/* A call of f with one operand or two, b NULL for one. */
+/* A call of f with one operand or two. */
 static tn_array *call(tn_unary_function *one, tn_binary_function *two, const tn_array *a, const tn_array *b)
 {
-    return b ? two(a, b) : one(a);
+    return two ? two(a, b) : one(a);
 }
 
 /* With .dtype: operands of that dtype, if they may be cast and the result is of it; else a result that is of it anyway
@@ -366,7 +366,10 @@ static tn_array *at(tn_binary_function *f, const tn_array *x, const tn_array *va
     tn_array *start = tn_where(fresh, tn__cut(up, 0, 1, n - 1), tn_weak_int(0));
     start = tn_cummax_with(tn_concatenate(2, (const tn_array *const[]){tn__cut(up, 0, 0, 1), start}, 0), NULL);
     tn_array *round = tn_subtract(up, start), *flat = tn_ravel(x);
-    int64_t rounds = tn_item_int(tn_max_with(round, NULL)) + 1;
+    tn_array *last = tn_max_with(round, NULL);
+    if (tn_eval(last) != TN_OK)
+        return tn__failed_array();
+    int64_t rounds = tn_item_int(last) + 1;
     for (int64_t r = 0; r < rounds && !tn_is_error(flat); r++) {
         tn_array *those = tn_flatnonzero(tn_equal(round, tn_weak_int(r))), *here = tn_take(sorted, those, 0);
         const tn_array *add = weak ? value : tn_take(v, tn_take(order, those, 0), 0);

@@ -238,5 +238,7 @@ tn_array *tn_pad_with(const tn_array *x, const int64_t (*width)[2], const tn_pad
 {
     if (tn_is_error(x))
         return tn__again(x);
+    if (!width && tn_ndim(x))
+        return tn__refused(TN_ERR_VALUE, "pad", "expected a pair of widths for each of %d axes, got NULL", tn_ndim(x));
     TN__COMPOSE(padded(x, width, opts));
 }

@@ -147,7 +147,7 @@ static tn_array *listed(const tn_array *mask)
 {
     const unsigned char *set = tn_data(mask);
     if (!set)
-        return tn__again(mask);
+        return tn__failed_array();
     int64_t size = tn_size(mask), count = 0, found = 0;
     for (int64_t i = 0; i < size; i++)
         count += set[i] != 0;
@@ -168,7 +168,7 @@ static tn_array *counted(const tn_array *mask)
 {
     tn_array *count = tn_count_nonzero_with(mask, NULL);
     if (tn_eval_all(2, (const tn_array *const[]){mask, count}) != TN_OK)
-        return tn__again(count);
+        return tn__failed_array();
     TN__RETURN(tn__nonzero(tn__node_of(mask, "nonzero"), tn_item_int(count)));
 }
 
@@ -306,8 +306,10 @@ tn_array *tn_choose_with(const tn_array *which, int count, const tn_array *const
 static tn_array *choose_first(int count, const tn_array *const *conditions, const tn_array *const *choices,
                               const tn_array *otherwise)
 {
-    if (count < 1 || !conditions || !choices)
+    if (count < 1)
         return tn__refused(TN_ERR_VALUE, "select", "expected 1 or more conditions, got %d", count);
+    if (!conditions || !choices)
+        return tn__refused(TN_ERR_VALUE, "select", "expected conditions and as many choices, got NULL");
     tn_dtype dtype = dtype_of_choices(count, choices, otherwise);
     tn_array *y = dtype ? tn_cast(otherwise, dtype) : tn__again(otherwise);
     for (int k = count - 1; k >= 0; k--) {
@@ -325,6 +327,8 @@ static tn_array *piecewise(const tn_array *x, int count, const tn_array *const *
     x = tn__array_of(x);
     if (tn_is_error(x))
         return tn__again(x);
+    if (count > 0 && (!conditions || !values))
+        return tn__refused(TN_ERR_VALUE, "piecewise", "expected conditions and as many values, got NULL");
     tn_dtype dtype = tn_dtype_of(x);
     tn_array *y = tn_zeros_like(x);
     if (otherwise)
@@ -365,8 +369,11 @@ tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **o
 {
     if (!out)
         return tn__fail_null("unravel_index", "room for an array an axis");
+    tn_status status = tn__shape_check("unravel_index", shape, 1);
+    if (status != TN_OK)
+        return status;
     int64_t size = 1;
-    for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++)
+    for (int d = 0; d < shape.ndim; d++)
         size *= shape.dim[d];
     tn_scope_push();
     tn_array *flat = tn_cast(indices, TN_INT64);
@@ -375,16 +382,20 @@ tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **o
         flat = tn__refused(TN_ERR_INDEX, "unravel_index", "expected integers from 0 to %lld", (long long)size - 1);
         for (int d = 0; d < shape.ndim; d++)
             out[d] = tn__again(flat);
+        status = tn_status_of(flat);
     } else {
         unravel(flat, shape, out);
     }
-    return tn__composed_all(shape.ndim, out);
+    tn_status composed = tn__composed_all(shape.ndim, out);
+    return status == TN_OK ? composed : status;
 }
 
 static tn_array *ravel_multi_index(int count, const tn_array *const *indices, tn_shape shape, const char *mode)
 {
     if (!indices || count != shape.ndim || count < 1)
         return tn__refused(TN_ERR_VALUE, "ravel_multi_index", "%d arrays of positions for %d axes", count, shape.ndim);
+    if (tn__shape_check("ravel_multi_index", shape, 1) != TN_OK)
+        return tn__leave_error(tn__enter());
     bool raises = !mode || strcmp(mode, "raise") == 0;
     tn_array *flat = NULL;
     for (int d = 0; d < count; d++) {

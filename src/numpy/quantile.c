@@ -227,7 +227,7 @@ static tn_array *weighted_quantiles(const tn_array *rows, const tn_array *weight
 static bool within(const tn_array *q, double high)
 {
     tn_array *inside = tn_logical_and(tn_greater_equal(q, tn_weak_int(0)), tn_less_equal(q, tn_weak_float(high)));
-    return tn_size(q) == 0 || tn_item(tn_all_with(inside, NULL)) != 0; /* NaN is not */
+    return tn_size(q) == 0 || tn_item(tn_all_with(inside, NULL)) == 1; /* NaN is not */
 }
 
 /* What speaks against it, as an error array, or NULL. */

@@ -48,7 +48,7 @@ static tn_array *distinct(const tn_array *flat, tn_shape inverse, const tn_uniqu
     /* several evaluations read them */
     const tn_array *const read[] = {sorted, order};
     if (tn_eval_all(order ? 2 : 1, read) != TN_OK)
-        return tn__again(sorted);
+        return tn__failed_array();
     tn_array *starts = run_starts(sorted, distinct_nan), *places = tn_flatnonzero(starts);
     if (opts && opts->index)
         *opts->index = tn_keep(tn_take(order, places, 0));
@@ -116,7 +116,7 @@ static tn_array *isin_table(const tn_array *x, const tn_array *set)
 {
     const tn_array *const ends[] = {tn_min_with(set, NULL), tn_max_with(set, NULL)};
     if (tn_eval_all(2, ends) != TN_OK)
-        return tn__again(ends[0]);
+        return tn__failed_array();
     tn_dtype dtype = tn_dtype_of(x);
     int64_t size = tn_size(x) + tn_size(set), least = tn_item_int(ends[0]), range = tn_item_int(ends[1]) - least;
     if (dtype == TN_UINT64 ? least < 0 : (double)tn_item_int(ends[1]) - (double)least > (double)ROOM * (double)size)

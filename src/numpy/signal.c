@@ -124,7 +124,10 @@ static tn_array *unwrap(const tn_array *x, const tn_array *period, double jump, 
     if (whole && tn__dtypes[dtype].class == TN__CLASS_UNSIGNED)
         return tn__refused(TN_ERR_DTYPE, "unwrap", "half a period below zero is no %s; tn_cast x to a signed dtype",
                            tn_dtype_name(dtype));
-    double size = tn_item(tn__array_of(turn)), half = whole ? floor(size / 2) : size / 2;
+    tn_array *whole_turn = tn__array_of(turn);
+    if (tn_eval(whole_turn) != TN_OK)
+        return tn__failed_array();
+    double size = tn_item(whole_turn), half = whole ? floor(size / 2) : size / 2;
     bool both_ends = !whole || size == 2 * half; /* half a period is as near to either end */
     tn_array *high = whole ? tn_weak_int((int64_t)half) : tn_weak_float(half), *low = tn_negative(high);
     tn_array *rest = tn_add(tn_remainder(tn_subtract(step, low), turn), low);

@@ -145,7 +145,10 @@ static tn_array *nan_position(const char *operation, const tn_array *x, const tn
                           : tn_argmin_with(instead_of_nan(x, INFINITY), &own);
     if (!holds_nan(x) || tn_is_error(y))
         return y;
-    if (tn_item(tn_any_with(tn_all_with(tn_isnan(x), &own), NULL)) != 0)
+    tn_array *empty = tn_any_with(tn_all_with(tn_isnan(x), &own), NULL);
+    if (tn_eval(empty) != TN_OK)
+        return tn__failed_array();
+    if (tn_item(empty) != 0)
         return tn__refused(TN_ERR_VALUE, operation, "a slice holds NaN only, and has no %s element",
                            largest ? "largest" : "smallest");
     return y;
@@ -328,7 +331,7 @@ static tn_array *within(const tn_array *x, const tn_array *y, int64_t count)
                 term[k] = tn_add(term[k], term[k + half]);
         sums = sums ? tn_add(sums, term[0]) : term[0];
         if (m > GROUP && tn_eval(sums) != TN_OK)
-            break;
+            return tn__failed_array();
     }
     return sums;
 }

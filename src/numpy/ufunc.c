@@ -306,7 +306,10 @@ static tn_array *real_if_close(const tn_array *x, double tolerance)
         return tn__again(x);
     double epsilon = tn_dtype_of(x) == TN_COMPLEX64 ? FLT_EPSILON : DBL_EPSILON;
     tn_array *near = tn_less(tn_abs(tn_imag(x)), tn_weak_float(tolerance > 1 ? tolerance * epsilon : tolerance));
-    return tn_item(tn_all_with(near, NULL)) == 1 ? tn_real(x) : tn__again(x);
+    tn_array *all = tn_all_with(near, NULL);
+    if (tn_eval(all) != TN_OK)
+        return tn__failed_array();
+    return tn_item(all) == 1 ? tn_real(x) : tn__again(x);
 }
 
 tn_array *tn_real_if_close(const tn_array *x, double tolerance)

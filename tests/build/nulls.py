@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""nulls.py CHECKOUT WORK CC LIBDIR: every public function, called with NULL for whatever is a pointer, returns.
+"""nulls.py CHECKOUT WORK CC LIBDIR: every public function, called with NULL for pointers, or with nonsense, returns.
 
-Prototypes are read from the headers. Each call is in a process of its own. One that is killed by a signal, or takes ten
-seconds, is a failure: nothing in Tanso aborts, and who forgot to make something is told so.
+Prototypes are read from the headers. Each function is called with NULL for whatever is a pointer; with arrays that are
+right and NULL for every other pointer; and with arrays, shapes and lists of axes that have more axes than there are.
+Each call is in a process of its own. One that is killed by a signal, or takes ten seconds, is a failure: nothing in
+Tanso aborts, and who forgot to make something is told so.
 """
 import os
 import re
@@ -19,6 +21,11 @@ VALUES = {
     "tn_args": "(tn_args){0}",
     "tn_norm_order": "(tn_norm_order){0}",
 }
+# The same where arrays are right and other pointers NULL, and where what is no pointer is nonsense.
+WITH_ARRAYS = {**VALUES, "tn_array *": "matrix()", "int": "2", "int64_t": "2"}
+NONSENSE = {**WITH_ARRAYS, "tn_shape": "(tn_shape){.ndim = 0x7fffffff}", "tn_axes": "(tn_axes){.count = 0x7fffffff}",
+            "tn_args": "(tn_args){.count = 0x7fffffff}", "tn_dtype": "(tn_dtype)0x7fffffff",
+            "tn_device": "(tn_device){0x7fff, -1}", "int": "-0x7fffffff - 1", "int64_t": "INT64_MIN"}
 POINTER = re.compile(r"[*\[]|^(?:tn_function|\w+_fn|\w+_hook|\w+_function)\b")
 PROTOTYPE = re.compile(r"TN_API\s+([\w\s*]+?)\b(tn_[a-z]\w*)\(([^;]*)\)\s*(?:TN_MUST_CHECK)?\s*;")
 
@@ -30,11 +37,13 @@ def arguments(text):
     return [] if text.strip() == "void" else [part.strip() for part in text.split(",")]
 
 
-def value(argument):
+def value(argument, values):
+    plain = argument.replace("const ", "")
+    if "tn_array *" in values and re.fullmatch(r"tn_array \*\w*", plain):
+        return values["tn_array *"]
     if POINTER.search(argument):
         return "NULL"
-    words = argument.replace("const ", "").split()
-    return VALUES.get(words[0], "1")
+    return values.get(plain.split()[0], "1")
 
 
 def calls(checkout):
@@ -43,7 +52,11 @@ def calls(checkout):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
         for _, function, parameters in PROTOTYPE.findall(text):
-            yield function, f"{function}({', '.join(value(a) for a in arguments(parameters))})"
+            for i, values in enumerate((VALUES, WITH_ARRAYS, NONSENSE)):
+                call = f"{function}({', '.join(value(a, values) for a in arguments(parameters))})"
+                if i == 0 or call != last:
+                    yield f"{function}_{i}", call
+                last = call
 
 
 MAIN = """
@@ -62,7 +75,7 @@ int main(void)
         if (child < 0 || waitpid(child, &status, 0) < 0)
             return 2;
         if (WIFSIGNALED(status)) {
-            fprintf(stderr, "%s: killed by signal %d\\n", all[i].name, WTERMSIG(status));
+            fprintf(stderr, "%s: killed by signal %d\\n", all[i].text, WTERMSIG(status));
             failed = 1;
         }
     }
@@ -74,13 +87,14 @@ int main(void)
 def main():
     checkout, work, cc, libdir = sys.argv[1:5]
     found = list(calls(checkout))
-    if len(found) < 500:
-        sys.exit(f"only {len(found)} functions found in the headers")
+    if len(found) < 1200:
+        sys.exit(f"only {len(found)} calls of the headers' functions")
     lines = ["#define TN_NO_MACROS", "#include <stdio.h>", "#include <sys/wait.h>", "#include <unistd.h>",
-             "#include <tanso.h>"]
+             "#include <tanso.h>",
+             "static tn_array *matrix(void) { return tn_ones_with((tn_shape){2, {2, 2}}, NULL); }"]
     lines += [f"static void call_{name}(void) {{ (void){call}; }}" for name, call in found]
-    lines.append("static const struct { const char *name; void (*call)(void); } all[] = {")
-    lines += [f'    {{"{name}", call_{name}}},' for name, _ in found]
+    lines.append("static const struct { const char *text; void (*call)(void); } all[] = {")
+    lines += [f'    {{"{call}", call_{name}}},' for name, call in found]
     lines.append("};")
     os.makedirs(work, exist_ok=True)
     source, program = os.path.join(work, "nulls.c"), os.path.join(work, "nulls")
@@ -88,7 +102,7 @@ def main():
         file.write("\n".join(lines) + MAIN)
     subprocess.run([cc, "-std=gnu11", "-w", "-I" + os.path.join(checkout, "include"), source, "-o", program,
                     "-L" + libdir, "-ltanso", "-Wl,-rpath," + libdir], check=True)
-    print(f"{len(found)} functions")
+    print(f"{len(found)} calls")
     sys.exit(subprocess.run([program], cwd=work, stdin=subprocess.DEVNULL, check=False).returncode)
 
 

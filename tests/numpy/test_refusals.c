@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Composed functions whose arguments are wrong, or that cannot be evaluated: error arrays, never another value. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+
+static void expect(const tn_array *y, tn_status code, const char *says)
+{
+    if (!tn_is_error(y) || tn_error_code() != code || !strstr(tn_error(), says))
+        fail_msg("expected %s with '%s', got %s: %s", tn_status_name(code), says,
+                 tn_is_error(y) ? tn_status_name(tn_error_code()) : "an array", tn_error());
+    tn_clear_error();
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    tn_array *x = tn_arange(0, 6, 1), *out[4];
+    const tn_array *none = NULL;
+    expect(tn_binary(tn_add, x, none), TN_ERR_VALUE, "NULL");
+    expect(tn_pad(x, NULL), TN_ERR_VALUE, "pair of widths");
+    expect(tn_piecewise(x, 2, NULL, NULL, none), TN_ERR_VALUE, "conditions");
+    expect(tn_select(2, NULL, NULL, x), TN_ERR_VALUE, "got NULL");
+    expect(tn_insert(x, 2, NULL, 1, TN_AXES(0)), TN_ERR_VALUE, "positions");
+    expect(tn_delete(x, -1, NULL, TN_AXES(0)), TN_ERR_VALUE, "positions");
+    expect(tn_tile(x, ((tn_shape){.ndim = 9})), TN_ERR_SHAPE, "0 to 8");
+    expect(tn_getitem(x, 1, NULL), TN_ERR_VALUE, "keys");
+    expect(tn_linalg_multi_dot(2, NULL), TN_ERR_VALUE, "got NULL");
+    const tn_shape shapes[] = {{1, {2}}, {9, {1}}};
+    tn_shape both;
+    assert_int_equal(tn_broadcast_shapes(2, shapes, &both), TN_ERR_SHAPE);
+    tn_clear_error();
+    assert_int_equal(tn_unravel_index(x, (tn_shape){.ndim = 9}, out), TN_ERR_SHAPE);
+    tn_clear_error();
+    assert_int_equal(tn_unravel_index(x, (tn_shape){0}, out), TN_ERR_INDEX); /* which has no position but 0 */
+    tn_clear_error();
+    expect(tn_histogram(tn_cast(x, TN_COMPLEX64), NULL, .low = 1, .high = 2), TN_ERR_DTYPE, "tn_abs");
+    tn_array *largest = tn_from_int64s((const int64_t[]){INT64_MAX}, 1);
+    expect(tn_bincount(largest, NULL, 0), TN_ERR_MEMORY, "9223372036854775807");
+    assert_true(tn_ok());
+}
+
+/* No order of differences has an axis; a high one of a few elements is done soon. */
+static void test_differences(void **state)
+{
+    (void)state;
+    tn_array *x = tn_arange(0, 6, 1);
+    assert_true(tn_array_equal(tn_diff(x, 0, 7), x, false));
+    assert_true(tn_array_equal(tn_diff(x, 1, 0), tn_ones(TN_SHAPE(5), .dtype = TN_INT64), false));
+    assert_int_equal(tn_size(tn_diff(x, INT32_MAX, 0)), 0);
+    assert_true(tn_ok());
+}
+
+/* What has to read values and cannot is an error, and nothing else that happens to be at hand. */
+static void test_no_values(void **state)
+{
+    (void)state;
+    tn_array *big = tn_cumsum(tn_full(TN_SHAPE(300000), 1, .dtype = TN_INT64)), *truth = tn_greater(tn_sum(big), 0);
+    assert_int_equal(tn_memory_limit(test_device(), 1 << 20), TN_OK);
+    expect(tn_flatnonzero(big), TN_ERR_MEMORY, "no memory");
+    expect(tn_bincount(big, NULL, 0), TN_ERR_MEMORY, "no memory");
+    expect(tn_histogram(big, NULL), TN_ERR_MEMORY, "no memory");
+    expect(tn_histogram(big, NULL, .rule = "fd"), TN_ERR_MEMORY, "no memory");
+    expect(tn_isin(tn_arange(0, 9, 1), big, false), TN_ERR_MEMORY, "no memory");
+    expect(tn_unique(big, .index = &(tn_array *){NULL}), TN_ERR_MEMORY, "no memory");
+    expect(tn_digitize(tn_arange(0, 9, 1), big, false), TN_ERR_MEMORY, "no memory");
+    expect(tn_quantile(tn_arange(0, 9, 1), tn_divide(big, 1e9)), TN_ERR_MEMORY, "no memory");
+    expect(tn_get(tn_arange(0, 9, 1), TN_PICK(truth)), TN_ERR_MEMORY, "no memory");
+    assert_int_equal(tn_memory_limit(test_device(), 0), TN_OK);
+    assert_true(tn_ok());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_no_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
