@@ -86,6 +86,7 @@ typedef struct tn__var {
     tn__node *grad;     /* NULL: none */
     tn_array *handle;   /* what tn_grad returned, owned */
     char *name;
+    bool param;         /* a layer frees the handle */
 } tn__var;
 
 struct tn_array {

@@ -154,6 +154,7 @@ static void put_in_place(const loading *load)
             tn__param_point(item->slot->value, item->value->node);
         } else {
             item->slot->value = tn_own(item->value);
+            item->value->var->param = true;
             item->slot->shape = item->shape;
             tn__layer_changed(item->layer);
         }

@@ -278,6 +278,10 @@ static void test_param_errors(void **state)
         tn_array *p = tn_layer_param(own, "p", tn_ones_with(TN_SHAPE(2), NULL));
         assert_true(tn_is_error(tn_layer_param(own, "q", p)));
         check_latched(TN_ERR_STATE, "'p' already");
+        tn_layer *other = tn_layer_new("other", residual_forward, NULL, NULL); /* both would free it */
+        assert_true(tn_is_error(tn_layer_param(other, "p", p)));
+        check_latched(TN_ERR_STATE, "a parameter of another layer");
+        tn_layer_free(other);
         assert_true(tn_is_error(tn_layer_param(own, "p", tn_ones_with(TN_SHAPE(2), NULL))));
         check_latched(TN_ERR_NAME, "'p' already");
         assert_true(tn_is_error(tn_layer_param(own, "i", tn_cast(p, TN_INT32))));
