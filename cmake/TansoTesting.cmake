@@ -207,6 +207,7 @@ function(tanso_add_replay)
     foreach(name replay.generate replay.cases replay.tool)
         tanso_test_properties(${name})
     endforeach()
-    set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases)
+    # Tens of thousands of small files, which a busy disk takes minutes for.
+    set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases TIMEOUT 900)
     set_tests_properties(replay.cases PROPERTIES FIXTURES_REQUIRED replay_cases TIMEOUT 600 PROCESSORS 2)
 endfunction()
