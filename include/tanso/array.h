@@ -265,8 +265,8 @@ typedef struct tn_reduce_opts {
     double ddof;    /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
     tn_array *out;  /* receives the result, as tn_assign does; of its shape; floats are summed in its dtype if that is
                        wider */
-    const tn_array
-        *where; /* bool, broadcasts to x: only elements where it is true count (max and min need `initial`) */
+    const tn_array *where;   /* bool, broadcasts to x: only elements where it is true count (max and min need
+                                `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
 } tn_reduce_opts;
 

@@ -22,10 +22,10 @@ extern "C" {
 typedef struct tn_wrap_opts {
     char _;
     const int64_t *strides; /* bytes between neighbours along each axis, as NumPy's; may be 0 or negative, and are
-                             * multiples of the item size. Default: C order */
+                               multiples of the item size. Default: C order */
     tn_device device;       /* whose memory it is; default: the CPU */
-    void (*release)(void *user, void *memory); /* called once, in any thread, when no array needs the memory any more,
-                             * with its lowest address */
+    /* Called once, in any thread, when no array needs the memory any more, with its lowest address. */
+    void (*release)(void *user, void *memory);
     void *user;
 } tn_wrap_opts;
 

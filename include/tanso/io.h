@@ -41,10 +41,10 @@ TN_API const char *tn_archive_text(const tn_archive *archive, const char *key);
 typedef struct tn_archive_opts {
     char _;
     bool compressed; /* saving .npz: deflate the arrays, as NumPy's savez_compressed */
-    bool mapped; /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it must
-                  * not be changed or cut short while they live. Loading .npz reads all the same */
+    bool mapped;     /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it
+                        must not be changed or cut short while they live. Loading .npz reads all the same */
     uint64_t limit;  /* loading .npz: bytes that all arrays together may unpack to, so that a small file cannot fill the
-                      * memory; default: 1 GiB, or 100 times the file's size where that is more */
+                        memory; default: 1 GiB, or 100 times the file's size where that is more */
 } tn_archive_opts;
 
 /* By the ending of the path: .safetensors or .npz (with zip64 where files are large). */

@@ -168,13 +168,13 @@ typedef void (*tn_gradient_function)(const tn_gradient_call *call);
 typedef struct tn_kernel_opts {
     char _;
     const char *preamble;   /* functions and macros for the texts. A function is `static`, on a GPU `__device__` too:
-                             * write TN_FN for both */
+                               write TN_FN for both */
     const char *gradient;   /* elementwise: statements that give gx for each floating input x from the inputs, the
-                             * outputs and gz for each output z: "gx = gz * y; gy = gz * x". Can't be differentiated */
+                               outputs and gz for each output z: "gx = gz * y; gy = gz * x". Can't be differentiated */
     tn_gradient_function backward; /* the gradient as a function over arrays, of any order; overrides `gradient` */
     void *user;             /* for `backward`; must stay valid */
     const char *accumulate; /* reduction: the dtype that it combines in, "float64" or a letter of the inputs; default:
-                             * the output's */
+                               the output's */
 } tn_kernel_opts;
 
 /* A function of elements: `text` is statements that set every output from the inputs. Inputs broadcast; outputs have

@@ -64,7 +64,7 @@ typedef struct tn_linear_opts {
 /* y = x W + b over the last axis; parameters "W" (in, out), "b" (out). */
 TN_API tn_layer *tn_linear_with(int64_t out, const tn_linear_opts *opts);
 
-/* Activations as layers, no parameters. */
+/* Activations as layers without parameters: the functions of array.h, and tn_leaky_relu below, of the same names. */
 TN_API tn_layer *tn_sigmoid_layer(void);
 TN_API tn_layer *tn_relu_layer(void);
 TN_API tn_layer *tn_tanh_layer(void);
@@ -79,7 +79,8 @@ TN_API tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_arr
 /* In training mode zeroes each element with probability `ratio` and scales the others by 1/(1-ratio) (Srivastava et
  * al. 2014); the identity in evaluation mode. */
 TN_API tn_layer *tn_dropout(double ratio);
-/* Rows of the table "W" (count, features) chosen by integer indices. Default init N(0, 1). */
+/* Rows of the table "W" (count, features), from N(0, 1), chosen by integers x in [0, count): of shape x.shape +
+ * (features). */
 TN_API tn_layer *tn_embedding(int64_t count, int64_t features);
 /* Normalises the last axis (Ba, Kiros, Hinton 2016): (x - mean)/sqrt(var + eps) * gamma + beta; parameters "gamma",
  * "beta" (features; 0: inferred at the first forward); eps 0 stands for 1e-5. */
@@ -160,9 +161,11 @@ TN_API tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t);
 TN_API tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b);
 /* Share of the rows whose largest element is at t: a float32 scalar, without gradient. */
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
-/* Dropout and layer normalisation as functions. */
+/* Dropout as a function: it always drops; generator NULL: the thread's default one. */
 TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator);
+/* Layer normalisation as a function, with gamma and beta of shape (features), either of which may be NULL. */
 TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
+/* x where x >= 0, else slope x (Maas, Hannun, Ng 2013). */
 TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 
 #ifndef TN_NO_MACROS

@@ -35,9 +35,10 @@ TN_API tn_optimizer *tn_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts)
 TN_API tn_optimizer *tn_momentum_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts);
 /* v = momentum v - lr g; p += momentum v - lr g (Nesterov's, in the form of Sutskever et al. 2013). */
 TN_API tn_optimizer *tn_nesterov_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* Kingma and Ba 2015, with bias correction. */
+/* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g²; p -= lr m^ / (sqrt(v^) + eps), where after t steps m^ is
+ * m / (1 - beta1^t) and v^ is v / (1 - beta2^t) (Kingma and Ba 2015). */
 TN_API tn_optimizer *tn_adam_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* Loshchilov and Hutter 2019. */
+/* The same with decoupled decay: p -= lr weight_decay p, too (Loshchilov and Hutter 2019). */
 TN_API tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opts);
 /* "sgd", "sgd:lr=0.1", "adamw:lr=1e-3,weight_decay=0.1": kinds sgd momentum nesterov adam adamw; keys the fields of
  * tn_optimizer_opts. An unknown word's error names the nearest valid one. */

@@ -28,8 +28,8 @@ typedef struct tn_quantile_opts {
                            "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
                            "weibull", "median_unbiased", "normal_unbiased" (Hyndman and Fan 1996) */
     tn_array *out;      /* receives the result, as tn_assign does */
-    const tn_array
-        *weights; /* none negative, of x's shape, or a vector along the one axis given; "inverted_cdf" only */
+    /* None negative, of x's shape, or a vector along the one axis given; "inverted_cdf" only. */
+    const tn_array *weights;
 } tn_quantile_opts;
 
 /* The quantiles q (of any shape, in [0, 1]; percentile: in [0, 100]): q's axes come first. q is read, so it is

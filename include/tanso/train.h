@@ -38,16 +38,17 @@ typedef struct tn_train_opts {
     const char *model;     /* words of tn_layer_parse, of which a last one "linear:*" has the outputs that the
                               dataset asks for; default suits the dataset */
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
-    const char
-        *schedule; /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line), "cosine"
-                    * (along half a cosine); default suits the dataset, constant if `optimizer` is given */
+    const char *schedule;  /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line),
+                              "cosine" (along half a cosine); default suits the dataset, constant if `optimizer` is
+                              given */
     int epochs;            /* default suits the dataset */
     int64_t batch;         /* samples a minibatch; default suits the dataset */
     uint64_t seed;         /* of first weights, shuffling and dropout */
     tn_device device;      /* default: best */
     const char *out;       /* folder for model.safetensors, log.jsonl, curve.svg, snapshot; NULL: nothing is written */
-    bool resume; /* go on from out's snapshot, bit for bit: settings left at their default are the snapshot's, others
-                  * must agree with it, but for epochs; without a snapshot there, from the beginning */
+    bool resume;           /* go on from out's snapshot, bit for bit: settings left at their default are the
+                              snapshot's, others must agree with it, but for epochs; without a snapshot there, from
+                              the beginning */
     FILE *report;          /* progress and epoch lines; NULL: silent */
     /* Becomes non-zero, as by a signal handler: stop after the current step; NULL: never. Give handlers a stack of
      * their own (sigaltstack, SA_ONSTACK): oneDNN's products may have other memory under the stack pointer. */

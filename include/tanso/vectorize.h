@@ -28,7 +28,7 @@ typedef struct tn_vectorize_opts {
     char _;
     const char *preamble; /* functions that this one calls: as in tn_kernel_opts */
     const char *identity; /* "0": what changes nothing in a reduction. With it, and a text, tn_ufunc_reduce is a
-                           * recorded reduction in tn_sum's order; without, a left fold computed at once */
+                             recorded reduction in tn_sum's order; without, a left fold computed at once */
     const char *gradient; /* as in tn_kernel_opts; the output is called `result` */
     tn_gradient_function backward;
     void *user;
