@@ -141,10 +141,10 @@ tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value)
                                                  layer->slots[i].name));
     }
     if (value->var && value->var->param)
-        return param_failed(tn__error_new(TN_ERR_STATE, operation,
-                                          "the array for '%s' is a parameter of another layer, which frees it: call "
-                                          "that layer twice, or give a copy",
-                                          name));
+        return tn__error_array(tn__error_new(TN_ERR_STATE, operation,
+                                             "the array for '%s' is a parameter of another layer, which frees it: "
+                                             "call that layer twice, or give a copy",
+                                             name));
     if (!tn_dtype_is_float(tn_dtype_of(value)))
         return tn__error_array(tn__error_new(TN_ERR_DTYPE, operation,
                                              "a parameter is floating, '%s' is %s: cast it with tn_cast", name,
