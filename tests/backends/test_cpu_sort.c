@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting rows on the CPU: values bit for bit, and places, against the C library's sort with places deciding between
- * equal elements; by one thread and by three, for rows that are inserted, dealt out by all digits, by the highest ones
- * only, and by these in vain; and many short rows, by a network. Searching sorted rows. */
+ * equal elements; by one thread and by three, for rows that are inserted, parted, dealt out by all digits, by the
+ * highest ones only, and by these in vain; and many short rows, by a network. Searching sorted rows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +17,10 @@
 static uint64_t seed;
 static const tn_dtype dtypes[] = {TN_BOOL,   TN_INT8,  TN_UINT8,  TN_INT16,   TN_UINT16,   TN_INT32,  TN_UINT32,
                                   TN_INT64,  TN_UINT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64};
-enum { SPREAD, EQUAL, ODD, CLOSE, WIDE, FAR, CROWDED, KINDS };
+enum { SPREAD, EQUAL, ODD, CLOSE, WIDE, FAR, CROWDED, FALLING, KINDS };
 
-/* Numbers spread, often equal, with NaN and zeros of both signs, close to 1, of all sizes, far from 0, and most of them
- * crowded. */
+/* Numbers spread, often equal, with NaN and zeros of both signs, close to 1, of all sizes, far from 0, most of them
+ * crowded, falling. */
 static tn_array *numbers(int64_t n, int kind)
 {
     tn_array *x = tn_random_normal(TN_SHAPE(n), .dtype = TN_FLOAT64),
@@ -32,6 +32,7 @@ static tn_array *numbers(int64_t n, int kind)
     case WIDE: return tn_exp(tn_multiply(x, 9));
     case FAR: return tn_add(1e9, tn_rint(tn_multiply(x, 1000)));
     case CROWDED: return tn_where(tn_less(u, .01), tn_multiply(x, 1e8), tn_add(1, tn_multiply(x, 1e-12)));
+    case FALLING: return tn_arange(n, 0, -1, .dtype = TN_FLOAT64);
     default: return tn_multiply(x, 40);
     }
 }
@@ -86,8 +87,8 @@ static void check(tn_array *x, const char *what)
 static void test_rows(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {1, 2, 48, 49, 300, 5000};
-    static const char *const names[] = {"spread", "equal", "odd", "close", "wide", "far", "crowded"};
+    static const int64_t sizes[] = {1, 2, 48, 49, 96, 300, 5000};
+    static const char *const names[] = {"spread", "equal", "odd", "close", "wide", "far", "crowded", "falling"};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (int kind = 0; kind < KINDS; kind++)

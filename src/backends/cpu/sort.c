@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting by radix: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts, or
- * network.c those of several short rows.
+ * Sorting: elements become keys, unsigned numbers in the order of the elements, which radix.c sorts, quick.c those of
+ * rows of middle length, or network.c those of several short rows.
  *
  * Sorted values are made of the sorted keys, which tell them but for zeros' signs and NaNs' bits: where a row has such,
  * these come from the row itself, in its order. Places travel with the keys, in one word if both fit.
@@ -14,6 +14,7 @@
 #include "backends/cpu/keys.h"
 #include "backends/cpu/network.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/quick.h"
 #include "backends/cpu/radix.h"
 #include "core/dtype.h"
 
@@ -216,7 +217,10 @@ void tn__cpu_sort(const tn__cpu_sort_row *row, void *scratch, int team)
     size_t size = tn__radix_size(form_of(row->dtype, row->positions, row->n));
     job j = {.row = row};
     tn__radix r = begin_row(&j, scratch, in_result ? row->to : (char *)scratch + size * (size_t)row->n, team);
-    j.words = tn__radix_sort(&r);
+    if (tn__quick_suits(&r))
+        tn__quick_sort(&r);
+    else
+        j.words = tn__radix_sort(&r);
     end_row(&j);
 }
 
