@@ -97,6 +97,7 @@ bool tn__draft_operand_add(tn__draft_step *step, const tn__window *window, tn_dt
 int tn__draft_scratch(tn__draft *draft, tn_dtype dtype, int64_t size);
 bool tn__draft_scalars(tn__draft_step *step, int first, int count);
 void tn__draft_remove(tn__draft *draft, int i);
+void tn__draft_step_free(tn__draft_step *step);
 void tn__draft_free(tn__draft *draft);
 
 /* One operation a step: what the reference evaluator runs. False without memory. */

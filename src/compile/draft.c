@@ -74,7 +74,7 @@ bool tn__draft_scalars(tn__draft_step *step, int first, int count)
     return true;
 }
 
-static void step_free(tn__draft_step *step)
+void tn__draft_step_free(tn__draft_step *step)
 {
     tn__free(step->operand);
     tn__free(step->step.scalar);
@@ -86,7 +86,7 @@ static void step_free(tn__draft_step *step)
 void tn__draft_free(tn__draft *draft)
 {
     for (int i = 0; i < draft->step_count; i++)
-        step_free(&draft->step[i]);
+        tn__draft_step_free(&draft->step[i]);
     tn__free(draft->step);
     tn__free(draft->home);
     tn__free(draft->stored);
@@ -96,7 +96,7 @@ void tn__draft_free(tn__draft *draft)
 
 void tn__draft_remove(tn__draft *draft, int i)
 {
-    step_free(&draft->step[i]);
+    tn__draft_step_free(&draft->step[i]);
     memmove(&draft->step[i], &draft->step[i + 1], sizeof *draft->step * (size_t)(draft->step_count - i - 1));
     draft->step_count--;
 }

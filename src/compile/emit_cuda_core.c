@@ -180,39 +180,32 @@ void tn__product_emit_origins(tn__printer *p)
 
 /* ---- what elements need beside the product ---- */
 
-/* Is all that an expression reads given before the program starts? */
-static bool given(const tn__nest *n, int e)
+void tn__product_find(tn__nest *n)
 {
-    const tn__expr *x = &n->expr[e];
-    if (x->kind == TN__EXPR_LOAD && !n->access[x->access].given)
-        return false;
-    for (int i = 0; i < x->arity; i++)
-        if (!given(n, x->arg[i]))
-            return false;
-    return true;
-}
-
-/* Does neither the product nor a reduction nor an index that may be out of range come into it? */
-static bool is_free(const tn__nest *n, int e)
-{
-    const tn__expr *x = &n->expr[e];
-    if (x->kind == TN__EXPR_PRODUCT || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_SINGLE ||
-        x->kind == TN__EXPR_RAW ||
-        (x->kind == TN__EXPR_LOAD && n->access[x->access].gathered && !n->access[x->access].known))
-        return false;
-    for (int i = 0; i < x->arity; i++)
-        if (!is_free(n, x->arg[i]))
-            return false;
-    return true;
+    for (int e = 0; e < n->expr_count; e++) { /* each stands behind what it needs */
+        tn__expr *x = &n->expr[e];
+        const tn__access *a = x->kind == TN__EXPR_LOAD ? &n->access[x->access] : NULL;
+        x->given = !a || a->given;
+        x->free = x->kind != TN__EXPR_PRODUCT && x->kind != TN__EXPR_REDUCED && x->kind != TN__EXPR_SINGLE &&
+                  x->kind != TN__EXPR_RAW && !(a && a->gathered && !a->known);
+        x->same = x->kind == TN__EXPR_SCALAR || (x->kind == TN__EXPR_OP && !x->user && !tn__is_divided(x));
+        for (int i = 0; i < x->arity; i++) {
+            const tn__expr *arg = &n->expr[x->arg[i]];
+            x->given = x->given && arg->given;
+            x->free = x->free && arg->free;
+            x->same = x->same && arg->same;
+        }
+    }
 }
 
 /* Marks the loads under an expression that can be done ahead, as long as there are registers. */
 static void mark(tn__nest *n, int e, int each, int *registers)
 {
     tn__expr *x = &n->expr[e];
-    if (x->kept)
+    if (x->kept || x->seen)
         return;
-    if (x->kind == TN__EXPR_LOAD && is_free(n, e)) {
+    x->seen = true;
+    if (x->kind == TN__EXPR_LOAD && x->free) {
         bool down = n->product.row_loop >= 0 && x->loops >> n->product.row_loop & 1;
         int size = (int)tn_dtype_size(tn__dtypes[x->dtype].compute),
             needs = (down ? each : 1) * (size < 8 ? 1 : size / 4);
@@ -239,7 +232,7 @@ void tn__product_mark(tn__nest *n, int each)
 static bool any_ahead(const tn__nest *n, bool first)
 {
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first)
+        if (n->expr[e].kept && n->expr[e].given == first)
             return true;
     return false;
 }
@@ -267,13 +260,13 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     if (!any_ahead(n, first))
         return;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first) {
+        if (n->expr[e].kept && n->expr[e].given == first) {
             tn__line(p, "%s k%d[each];", tn__emit_variable_type(n->expr[e].dtype), e);
             others |= !fetched(n, spread, e);
         }
     tn__line(p, "if (%s && columns > 0) {", spread->any ? spread->any : "rows > 0");
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first && fetched(n, spread, e)) {
+        if (n->expr[e].kept && n->expr[e].given == first && fetched(n, spread, e)) {
             char down[24], across[24];
             int access = n->expr[e].access;
             tn__product_steps(n, access, down, across);
@@ -291,7 +284,7 @@ static void emit_ahead(tn__printer *p, const tn__product_spread *spread, bool fi
     tn__product_open_element(p, true, spread->row, spread->column);
     p->fresh = first;
     for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].kept && given(n, e) == first && !fetched(n, spread, e))
+        if (n->expr[e].kept && n->expr[e].given == first && !fetched(n, spread, e))
             tn__emit_need(p, e);
     p->fresh = false;
     tn__line(p, "}");
@@ -388,7 +381,7 @@ void tn__product_emit_core(tn__printer *p, const tn__product_spread *spread)
     const tn__nest *n = p->nest;
     const tn__access *a = &n->access[n->product.access[0]], *b = &n->access[n->product.access[1]];
     int depth = k_param(n, a) + 1;
-    bool places_first = a->lines && given(n, a->lines_at), places_late = a->lines && !places_first;
+    bool places_first = a->lines && n->expr[a->lines_at].given, places_late = a->lines && !places_first;
     bool a_first = a->given && !places_late, b_first = is_whole(n) ? b->constant : b->given;
     emit_factors(p);
     if (holds(n))

@@ -131,24 +131,12 @@ static void emit_passes(tn__printer *p, const char *row, const char *column, boo
 
 /* ---- ahead of the product ---- */
 
-/* The same for all elements, and no load. */
-static bool is_constant(const tn__nest *n, int e)
-{
-    const tn__expr *x = &n->expr[e];
-    if (x->kind != TN__EXPR_SCALAR && (x->kind != TN__EXPR_OP || x->user || tn__is_divided(x)))
-        return false;
-    for (int i = 0; i < x->arity; i++)
-        if (!is_constant(n, x->arg[i]))
-            return false;
-    return true;
-}
-
 void tn__product_emit_constants(tn__printer *p)
 {
     int scope = p->scope;
     p->scope = TN__SCOPE_ITEM;
     for (int e = 0; e < p->nest->expr_count; e++)
-        if (is_constant(p->nest, e))
+        if (p->nest->expr[e].same)
             tn__emit_need(p, e);
     p->scope = scope;
 }
@@ -279,7 +267,8 @@ static void emit_elementwise(tn__printer *p)
 
 void tn__emit_cuda_product(tn__printer *p)
 {
-    const tn__nest *n = p->nest;
+    tn__nest *n = p->nest;
+    tn__product_find(n);
     p->emitter->products = true;
     p->vector_loop = -1;
     p->chunk = "";

@@ -26,6 +26,8 @@ const char *tn__product_type(const tn__nest *n);
  * loops'. Values are computed without a condition, at the nearest element that there is, so that the loads of several
  * elements are under way together; what is done with them asks whether the element is there. */
 void tn__product_open_element(tn__printer *p, bool values, const char *row, const char *column);
+/* Finds out what is known of the nest's expressions: `given`, `free`, `same` of tn__expr. */
+void tn__product_find(tn__nest *n);
 /* Marks the loads that are done ahead of the product (kept), as long as there are registers for `each` elements of a
  * thread. */
 void tn__product_mark(tn__nest *n, int each);

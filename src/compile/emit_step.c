@@ -4,6 +4,7 @@
 #include "compile/product.h"
 
 #include "array/user.h"
+#include "core/hash.h"
 
 #include <string.h>
 
@@ -205,6 +206,32 @@ static const char *head_of(const tn__emit_target *target, const tn__nest *n)
     return target->bytes_head && writes_bytes(n) ? target->bytes_head : target->nest_head;
 }
 
+/* Where the number of the function with this text is in the table, or comes: 1 and that number, 0 while free. */
+static uint32_t *find_function(const tn__emitter *emitter, const char *text)
+{
+    uint32_t at = (uint32_t)tn__hash(text, strlen(text), 0) & (emitter->table_size - 1);
+    while (emitter->table[at] && strcmp(emitter->nest[emitter->table[at] - 1], text) != 0)
+        at = (at + 1) & (emitter->table_size - 1);
+    return &emitter->table[at];
+}
+
+/* Makes the table so large that it is at most half full with one function more. False without memory. */
+static bool make_room(tn__emitter *emitter)
+{
+    if ((uint32_t)emitter->nest_count * 2 + 2 <= emitter->table_size)
+        return true;
+    uint32_t size = emitter->table_size ? emitter->table_size * 2 : 64;
+    uint32_t *table = tn__calloc(size, sizeof *table);
+    if (!table)
+        return false;
+    tn__free(emitter->table);
+    emitter->table = table;
+    emitter->table_size = size;
+    for (int i = 0; i < emitter->nest_count; i++)
+        *find_function(emitter, emitter->nest[i]) = (uint32_t)i + 1;
+    return true;
+}
+
 /* The number of the function for the nest in p: that of an equal one if there is one. -1 without memory. */
 static int nest_function(tn__emitter *emitter, tn__printer *p)
 {
@@ -212,16 +239,17 @@ static int nest_function(tn__emitter *emitter, tn__printer *p)
     p->text = &text;
     tn__print_nest(p);
     char *string = tn__text_take(&text);
-    for (int i = 0; string && i < emitter->nest_count; i++)
-        if (strcmp(emitter->nest[i], string) == 0) {
-            tn__free(string);
-            return i;
-        }
-    if (!string || !tn__grow((void **)&emitter->nest, &emitter->nest_capacity, (size_t)emitter->nest_count + 1,
-                             sizeof *emitter->nest)) {
+    uint32_t *slot = string && make_room(emitter) ? find_function(emitter, string) : NULL;
+    if (!slot || *slot) {
+        tn__free(string);
+        return slot ? (int)*slot - 1 : -1;
+    }
+    if (!tn__grow((void **)&emitter->nest, &emitter->nest_capacity, (size_t)emitter->nest_count + 1,
+                  sizeof *emitter->nest)) {
         tn__free(string);
         return -1;
     }
+    *slot = (uint32_t)emitter->nest_count + 1;
     tn__text_addf(&emitter->body, head_of(emitter->target, p->nest), emitter->nest_count);
     tn__text_add(&emitter->body, string);
     emitter->nest[emitter->nest_count] = string;

@@ -198,6 +198,7 @@ char *tn__emit_finish(tn__emitter *emitter)
     for (int i = 0; i < emitter->nest_count; i++)
         tn__free(emitter->nest[i]);
     tn__free(emitter->nest);
+    tn__free(emitter->table);
     tn__free(emitter->user);
     memset(emitter, 0, sizeof *emitter);
     return tn__text_take(&text);

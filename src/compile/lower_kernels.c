@@ -13,8 +13,10 @@ static void free_fuser(tn__fuser *f)
             tn__nest_free(f->item[i].nest);
             tn__free(f->item[i].nest);
         }
-        tn__free(f->item[i].needs);
+        tn__free(f->item[i].needs.at);
+        tn__free(f->item[i].users.at);
     }
+    tn__free(f->ahead.at);
     tn__free(f->item);
     tn__free(f->item_of);
     tn__free(f->updates);
@@ -26,7 +28,7 @@ static bool init_fuser(tn__fuser *f, tn__draft *draft, const tn__device *device)
     size_t n = (size_t)draft->graph->count + 1;
     *f = (tn__fuser){.base = {.draft = draft, .graph = draft->graph, .stored = draft->stored,
                               .parallel = tn__on_gpu(device)},
-                     .graph = draft->graph, .device = device, .words = (int)(2 * n / 64 + 1)};
+                     .graph = draft->graph, .device = device};
     f->item_of = tn__alloc(n * sizeof(int));
     f->base.owner = tn__alloc(n * sizeof(int));
     if (!f->item_of || !f->base.owner)
@@ -70,8 +72,14 @@ static bool drop_unneeded(tn__fuser *f)
         for (int t = 0; f->item[i].nest && t < f->item[i].nest->target_count; t++)
             if (!needed[f->item[i].nest->target[t]])
                 tn__nest_drop_store(f->item[i].nest, f->item[i].nest->target[t]);
-    for (int i = 0; i < f->item_count; i++) /* what was gathered by all its users, say */
-        f->item[i].dead |= f->item[i].nest && !f->item[i].nest->store_count;
+    for (int i = 0; i < f->item_count; i++) { /* what was gathered by all its users, say */
+        tn__item *item = &f->item[i];
+        if (!item->nest || item->nest->store_count)
+            continue;
+        item->dead = true;
+        for (int k = 0; k < item->needs.count; k++)
+            f->item[tn__item_now(f, item->needs.at[k])].used--;
+    }
     tn__free(needed);
     return true;
 }

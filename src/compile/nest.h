@@ -80,6 +80,10 @@ typedef struct tn__expr {
     bool reached;      /* emitter: computed in the loop that a strip is for */
     bool made;         /* emitter: a strip of these random numbers has been made */
     bool loose;        /* emitter: rounding to 16 bits is left to its stores */
+    /* emitter, in a product's nest: */
+    bool given;        /* all that it reads is there before the program starts */
+    bool free;         /* neither the product nor a reduction nor an index that may be out of range comes into it */
+    bool same;         /* for all elements, and no load comes into it */
 } tn__expr;
 
 typedef struct tn__reduction {
@@ -239,6 +243,7 @@ typedef struct tn__emitter {
     char **nest;               /* functions of nests so far: equal nests share one */
     int nest_count;
     size_t nest_capacity;
+    uint32_t *table, table_size; /* finds them by their text */
     const tn__capabilities *chip;
 
     const struct tn__user **user; /* users' functions used so far */

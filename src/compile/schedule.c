@@ -5,46 +5,18 @@
  */
 #include "compile/emit.h"
 #include "compile/product.h"
+#include "compile/queue.h"
 #include "compile/units.h"
 
-#define SMALL_POINTS 32768 /* of a nest that is run by one worker together with its neighbours */
-#define SMALL_POINTS_GPU 8192 /* the same, where a worker is one of a hundred multiprocessors */
+#include <string.h>
 
-/* ---- order ---- */
+#define SMALL_POINTS     32768 /* of a nest that is run by one worker together with its neighbours */
+#define SMALL_POINTS_GPU 8192  /* the same, where a worker is one of a hundred multiprocessors */
 
 static bool is_small(const tn__fuser *f, const tn__item *item)
 {
     int64_t most = f->device->capabilities.multiprocessors ? SMALL_POINTS_GPU : SMALL_POINTS;
     return item->nest && !item->nest->product.there && tn__nest_points(item->nest) <= most;
-}
-
-static bool ready(const tn__fuser *f, int i, const uint64_t *done)
-{
-    for (int w = 0; w < f->words; w++)
-        if (f->item[i].needs[w] & ~done[w])
-            return false;
-    return true;
-}
-
-/* The next item: small nests wait until nothing else can go on, and then come together; what overwrites waits for what
- * may fail; otherwise in recording order. -1 at the end. */
-static int next_item(const tn__fuser *f, const uint64_t *done, bool after_small)
-{
-    int other = -1, waiting = -1;
-    bool failing = tn__failing_left(f, done);
-    for (int i = 0; i < f->item_count; i++) {
-        if (f->item[i].dead || tn__set_has(done, i) || !ready(f, i, done))
-            continue;
-        if (failing && tn__must_wait(f, i, done)) {
-            waiting = waiting < 0 ? i : waiting;
-            continue;
-        }
-        if (is_small(f, &f->item[i]) == after_small)
-            return i;
-        if (other < 0)
-            other = i;
-    }
-    return other < 0 ? waiting : other;
 }
 
 /* ---- units ---- */
@@ -85,55 +57,75 @@ static int add_unit(tn__units *s)
     if (!tn__grow((void **)&s->unit, &s->capacity, (size_t)s->count + 1, sizeof *s->unit))
         return -1;
     tn__unit *u = &s->unit[s->count];
-    *u = (tn__unit){.value = -1, .launch = s->count, .items = tn__calloc((size_t)s->fuser->words, sizeof(uint64_t))};
-    return u->items ? s->count++ : -1;
+    *u = (tn__unit){.value = -1, .launch = s->count};
+    return s->count++;
 }
 
 /* Nobody needs it, and it needs nothing of the open unit, if there is one: better beside it than behind it. */
-static bool on_its_own(const tn__fuser *f, const tn__unit *open, int item)
+static bool on_its_own(tn__fuser *f, int open, int i)
 {
-    for (int w = 0; w < f->words && open; w++)
-        if (f->item[item].needs[w] & open->items[w])
+    const tn__item *item = &f->item[i];
+    for (int k = 0; k < item->needs.count && open >= 0; k++)
+        if (f->item[tn__item_now(f, item->needs.at[k])].unit == open)
             return false;
-    for (int i = 0; i < f->item_count; i++)
-        if (i != item && !f->item[i].dead && tn__set_has(f->item[i].needs, item))
-            return false;
-    return tn__on_gpu(f->device);
+    return tn__on_gpu(f->device) && !item->used;
+}
+
+/* Puts an item into a unit: the open one, or another; which of them is open then. -1: none, -2: no memory. */
+static int put(tn__units *s, int i, int open, bool fusion)
+{
+    tn__fuser *f = s->fuser;
+    tn__item *item = &f->item[i];
+    bool small = fusion && is_small(f, item), joins = small && open >= 0;
+    joins = joins && !tn__unit_is_full(f, &s->unit[open], item->nest) && !tn__unit_apart(f, &s->unit[open], item->nest);
+    bool alone = small && on_its_own(f, open, i);
+    int at = joins && !alone ? open : add_unit(s);
+    if (at < 0)
+        return -2;
+    tn__unit *u = &s->unit[at];
+    item->unit = at;
+    u->small = small;
+    u->value = item->nest ? -1 : item->value;
+    if (item->nest) {
+        tn__nest_collapse(item->nest);
+        if (item->nest->product.there)
+            tn__product_settle(item->nest, f->device);
+        u->nest[u->count++] = item->nest;
+        u->words += words_of(item->nest);
+    }
+    return alone ? open : small ? at : -1;
 }
 
 static bool gather(tn__units *s, bool fusion)
 {
-    tn__fuser *f = s->fuser;
-    uint64_t *done = tn__calloc((size_t)f->words, sizeof *done);
-    bool good = done != NULL;
+    tn__queue queue;
+    bool done = tn__queue_init(&queue, s->fuser, is_small);
     int open = -1; /* the unit of small nests that others may follow */
-    for (int i; good && (i = next_item(f, done, open >= 0)) >= 0;) {
-        tn__item *item = &f->item[i];
-        tn__set_add(done, i);
-        bool small = fusion && is_small(f, item), joins = small && open >= 0;
-        joins =
-            joins && !tn__unit_is_full(f, &s->unit[open], item->nest) && !tn__unit_apart(f, &s->unit[open], item->nest);
-        bool alone = small && on_its_own(f, open >= 0 ? &s->unit[open] : NULL, i);
-        int at = joins && !alone ? open : add_unit(s);
-        good = at >= 0;
-        if (!good)
-            break;
-        tn__unit *u = &s->unit[at];
-        tn__set_add(u->items, i);
-        u->small = small;
-        u->value = item->nest ? -1 : item->value;
-        if (item->nest) {
-            tn__nest_collapse(item->nest);
-            if (item->nest->product.there)
-                tn__product_settle(item->nest, f->device);
-            u->nest[u->count++] = item->nest;
-            u->words += words_of(item->nest);
-        }
-        if (!alone)
-            open = small ? at : -1;
+    for (int i; done && (i = tn__queue_take(&queue, open >= 0)) != -1;) {
+        open = i < 0 ? i : put(s, i, open, fusion);
+        done = open != -2;
     }
-    tn__free(done);
-    return good;
+    tn__queue_free(&queue);
+    return done;
+}
+
+bool tn__list_launches(tn__units *s)
+{
+    size_t n = (size_t)s->count + 1;
+    if (!s->first) {
+        s->first = tn__alloc((n + 1) * sizeof *s->first);
+        s->member = tn__alloc(n * sizeof *s->member);
+    }
+    if (!s->first || !s->member)
+        return false;
+    memset(s->first, 0, (n + 1) * sizeof *s->first);
+    for (int i = 0; i < s->count; i++) /* one place further than its end, which is where it is counted up to */
+        s->first[s->unit[i].launch + 2]++;
+    for (size_t l = 2; l <= n; l++)
+        s->first[l] += s->first[l - 1];
+    for (int i = 0; i < s->count; i++)
+        s->member[s->first[s->unit[i].launch + 1]++] = i;
+    return true;
 }
 
 /* ---- emission ---- */
@@ -153,24 +145,16 @@ static void read_late(const tn__kernel_part *part)
         }
 }
 
-static bool is_last(const tn__units *s, int launch)
-{
-    for (int i = launch + 1; i < s->count; i++)
-        if (s->unit[i].launch == i)
-            return false;
-    return true;
-}
-
 /* The units of a launch, the largest first, as the last ones to start are the last to end. */
-static bool emit_launch(tn__units *s, tn__draft *draft, int launch, int *kernels)
+static bool emit_launch(tn__units *s, tn__draft *draft, int launch, bool last, int *kernels)
 {
     tn__emitter *emitter = s->emitter;
     tn__kernel_part part[TN__MOST_NESTS];
     int64_t work[TN__MOST_NESTS];
     int count = 0;
-    for (int i = 0; i < s->count; i++) {
-        const tn__unit *u = &s->unit[i];
-        if (u->launch != launch || u->value >= 0)
+    for (int m = s->first[launch]; m < s->first[launch + 1]; m++) {
+        const tn__unit *u = &s->unit[s->member[m]];
+        if (u->value >= 0)
             continue;
         int at = count++;
         int64_t own = tn__unit_work(u);
@@ -189,17 +173,19 @@ static bool emit_launch(tn__units *s, tn__draft *draft, int launch, int *kernels
         return tn__emit_in_pieces(draft, emitter, part[0].nest[0], kernels);
     tn__draft_step *step = tn__draft_add(draft, TN__STEP_KERNEL);
     if (step)
-        step->step.late = first || is_last(s, launch);
+        step->step.late = first || last;
     return step && tn__emit_step(emitter, part, count, (*kernels)++, step);
 }
 
 static bool emit_units(tn__units *s, tn__draft *draft)
 {
-    int kernels = 0;
+    int kernels = 0, last = s->count - 1;
+    while (last >= 0 && s->unit[last].launch != last)
+        last--;
     for (int i = 0; i < s->count; i++) {
         s->fuser->base.stored = draft->stored; /* it moves */
         if (s->unit[i].value >= 0 ? !emit_operation(draft, s->unit[i].value)
-                                  : s->unit[i].launch == i && !emit_launch(s, draft, i, &kernels))
+                                  : s->unit[i].launch == i && !emit_launch(s, draft, i, i == last, &kernels))
             return false;
     }
     return true;
@@ -210,10 +196,10 @@ bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool
     tn__units s = {.fuser = fuser, .emitter = emitter};
     bool done = gather(&s, fusion);
     if (done && fusion && tn__on_gpu(fuser->device))
-        tn__share_launches(&s);
-    done = done && emit_units(&s, draft);
-    for (int i = 0; i < s.count; i++)
-        tn__free(s.unit[i].items);
+        done = tn__share_launches(&s);
+    done = done && tn__list_launches(&s) && emit_units(&s, draft);
+    tn__free(s.first);
+    tn__free(s.member);
     tn__free(s.unit);
     return done;
 }

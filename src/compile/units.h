@@ -15,11 +15,10 @@
 typedef struct tn__unit {
     tn__nest *nest[TN__MOST_NESTS];
     int count;
-    int words;       /* of parameters, about */
-    int value;       /* of an operation, -1: nests */
-    uint64_t *items;
-    bool small;      /* nests for one worker */
-    int launch;      /* the unit in whose launch it lies: itself, or another one */
+    int words;  /* of parameters, about */
+    int value;  /* of an operation, -1: nests */
+    bool small; /* nests for one worker */
+    int launch; /* the unit in whose launch it lies: itself, or another one */
 } tn__unit;
 
 typedef struct tn__units {
@@ -28,6 +27,7 @@ typedef struct tn__units {
     tn__unit *unit;
     int count;
     size_t capacity;
+    int *member, *first; /* of tn__list_launches */
 } tn__units;
 
 /* Has the unit no room for another nest in its kernel? */
@@ -37,8 +37,12 @@ bool tn__unit_apart(const tn__fuser *fuser, const tn__unit *unit, const tn__nest
 /* Multiplications of a unit's product, if it is one. */
 int64_t tn__unit_work(const tn__unit *unit);
 
+/* Lists the units of each launch in their order: member[first[launch]] to member[first[launch + 1]]. False without
+ * memory. */
+bool tn__list_launches(tn__units *units);
+
 /* launches.c: gives each unit its launch, and products their tiles in it; a unit may become a part of another. On a GPU
- * only. */
-void tn__share_launches(tn__units *units);
+ * only. False without memory. */
+bool tn__share_launches(tn__units *units);
 
 #endif

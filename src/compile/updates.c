@@ -47,7 +47,7 @@ bool tn__mark_updates(tn__fuser *f)
     return true;
 }
 
-static bool may_fail(const tn__nest *nest)
+bool tn__may_fail(const tn__nest *nest)
 {
     for (int i = 0; i < nest->access_count; i++)
         if (nest->access[i].gathered && !nest->access[i].known)
@@ -55,9 +55,9 @@ static bool may_fail(const tn__nest *nest)
     return false;
 }
 
-static bool overwrites(const tn__fuser *f, const tn__nest *nest)
+bool tn__overwrites(const tn__fuser *f, const tn__nest *nest)
 {
-    for (int t = 0; t < nest->target_count; t++)
+    for (int t = 0; t < nest->target_count && f->updates; t++)
         if (f->updates[nest->target[t]])
             return true;
     return false;
@@ -65,34 +65,17 @@ static bool overwrites(const tn__fuser *f, const tn__nest *nest)
 
 bool tn__apart(const tn__fuser *f, const tn__nest *a, const tn__nest *b)
 {
-    return f->updates && ((may_fail(a) && overwrites(f, b)) || (overwrites(f, a) && may_fail(b)));
+    return f->updates && ((tn__may_fail(a) && tn__overwrites(f, b)) || (tn__overwrites(f, a) && tn__may_fail(b)));
 }
 
-static bool item_may_fail(const tn__fuser *f, const tn__item *item)
+bool tn__item_may_fail(const tn__fuser *f, int i)
 {
-    return item->nest ? may_fail(item->nest) : tn__value_kind(&f->graph->value[item->value]) == TN__KIND_SCATTER;
+    const tn__item *item = &f->item[i];
+    return item->nest ? tn__may_fail(item->nest) : tn__value_kind(&f->graph->value[item->value]) == TN__KIND_SCATTER;
 }
 
-static bool failing(const tn__fuser *f, int i, const uint64_t *done)
+bool tn__item_overwrites(const tn__fuser *f, int i)
 {
-    return !f->item[i].dead && !tn__set_has(done, i) && item_may_fail(f, &f->item[i]);
-}
-
-bool tn__failing_left(const tn__fuser *f, const uint64_t *done)
-{
-    for (int i = 0; i < f->item_count && f->updates; i++)
-        if (failing(f, i, done))
-            return true;
-    return false;
-}
-
-bool tn__must_wait(const tn__fuser *f, int item, const uint64_t *done)
-{
-    const tn__item *own = &f->item[item];
-    if (!(own->nest ? overwrites(f, own->nest) : f->updates[own->value]))
-        return false;
-    for (int i = 0; i < f->item_count; i++)
-        if (i != item && failing(f, i, done) && !tn__set_has(f->item[i].needs, item))
-            return true;
-    return false;
+    const tn__item *item = &f->item[i];
+    return item->nest ? tn__overwrites(f, item->nest) : f->updates && f->updates[item->value];
 }

@@ -2,7 +2,10 @@
 /* Checks a finished plan, whoever made it: the safety net under the memory planner. */
 #include "compile/compile.h"
 
+#include "compile/segments.h"
 #include "core/memory.h"
+
+#include <stdlib.h>
 
 /* First and last element an operand can touch; false for empty ones. */
 static bool reach(const tn__operand *o, int64_t *low, int64_t *high)
@@ -82,16 +85,82 @@ static const char *check_buffers(const tn__program *p, const span *spans)
             continue;
         if (x->offset + x->bytes > p->arena_bytes)
             return "a temporary lies outside the arena";
-        for (int b = a + 1; b < p->buffer_count; b++) {
-            const tn__buffer *y = &p->buffer[b];
-            if (y->kind != TN__BUFFER_TEMPORARY || x->offset >= y->offset + y->bytes ||
-                y->offset >= x->offset + x->bytes)
-                continue;
-            if (spans[a].first <= spans[b].last && spans[b].first <= spans[a].last)
-                return "two live temporaries overlap";
-        }
     }
     return NULL;
+}
+
+/*
+ * Temporaries are gone through by their offsets, with those in hand whose memory the offset lies in: two of them must
+ * not live at the same time. The steps in which one does are a few nodes (segments.h); here is counted how many of
+ * those in hand have a node, and how many have one below it.
+ */
+typedef struct hand {
+    int leaves;
+    int *own, *below;
+} hand;
+
+/* An end of a temporary's memory; ends come before beginnings. */
+typedef struct edge {
+    size_t offset;
+    int begins, buffer;
+} edge;
+
+static int by_offset(const void *a, const void *b)
+{
+    const edge *x = a, *y = b;
+    return x->offset != y->offset ? (x->offset > y->offset) - (x->offset < y->offset) : x->begins - y->begins;
+}
+
+static void count_in(hand *h, span s, int by)
+{
+    int node[TN__MOST_SEGMENTS], count = tn__segments(h->leaves, s.first, s.last, node);
+    for (int i = 0; i < count; i++) {
+        h->own[node[i]] += by;
+        for (int n = node[i]; n; n /= 2)
+            h->below[n] += by;
+    }
+}
+
+static bool lives_beside(const hand *h, span s)
+{
+    int node[TN__MOST_SEGMENTS], count = tn__segments_above(h->leaves, s.first, s.last, node);
+    for (int i = 0; i < count; i++)
+        if (h->own[node[i]])
+            return true;
+    count = tn__segments(h->leaves, s.first, s.last, node);
+    for (int i = 0; i < count; i++)
+        if (h->below[node[i]])
+            return true;
+    return false;
+}
+
+static const char *check_temporaries(const tn__program *p, const span *spans)
+{
+    hand h = {.leaves = tn__segment_leaves(p->step_count)};
+    h.own = tn__calloc(2 * (size_t)h.leaves, sizeof *h.own);
+    h.below = tn__calloc(2 * (size_t)h.leaves, sizeof *h.below);
+    edge *edges = tn__alloc(2 * sizeof *edges * ((size_t)p->buffer_count + 1));
+    const char *wrong = h.own && h.below && edges ? NULL : tn__verify_no_memory;
+    size_t count = 0;
+    for (int b = 0; b < p->buffer_count && !wrong; b++) {
+        const tn__buffer *x = &p->buffer[b];
+        if (x->kind != TN__BUFFER_TEMPORARY || !x->bytes || spans[b].last < 0)
+            continue;
+        edges[count++] = (edge){x->offset, true, b};
+        edges[count++] = (edge){x->offset + x->bytes, false, b};
+    }
+    if (count)
+        qsort(edges, count, sizeof *edges, by_offset);
+    for (size_t i = 0; i < count && !wrong; i++) {
+        span s = spans[edges[i].buffer];
+        if (edges[i].begins && lives_beside(&h, s))
+            wrong = "two live temporaries overlap";
+        count_in(&h, s, edges[i].begins ? 1 : -1);
+    }
+    tn__free(edges);
+    tn__free(h.own);
+    tn__free(h.below);
+    return wrong;
 }
 
 const char tn__verify_no_memory[] = "no memory for the verifier";
@@ -109,6 +178,8 @@ const char *tn__plan_verify(const tn__plan *plan)
         return tn__verify_no_memory;
     find_spans(p, spans);
     const char *wrong = check_buffers(p, spans);
+    if (!wrong)
+        wrong = check_temporaries(p, spans);
     tn__free(spans);
     return wrong;
 }

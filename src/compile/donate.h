@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Which results take over the memory of leaves: between memory.c and donate.c. */
+#ifndef TN_COMPILE_DONATE_H
+#define TN_COMPILE_DONATE_H
+
+#include "compile/compile.h"
+
+/* Fills in memory[home] = leaf for each result that takes over a leaf's memory; results lie in the values marked in
+ * `result_home`. Steps may be reordered and dropped for that. False without memory. */
+bool tn__donate(tn__draft *draft, const bool *result_home, int *memory);
+
+#endif
