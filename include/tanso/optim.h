@@ -4,8 +4,10 @@
  * points the parameters at their new values (their memory is reused) and clears their gradients.
  *
  * What a step releases: arrays recorded before it that depend on the parameters' old values. The loss on which
- * backward was called and small ones (up to 16,384 elements) are computed along with the step; larger ones that were
- * not tn_eval'ed before it can no longer be read, and say so.
+ * backward was called, small ones (up to 16,384 elements) and gradients of all other parameters are computed along with
+ * the step; larger ones that were not tn_eval'ed before it can no longer be read, and say so. So one backward serves
+ * several optimizers, of parts of a network or of several; gradients that nobody wants cost nothing where
+ * tn_layer_clear_grads clears them before the step.
  */
 #ifndef TANSO_OPTIM_H
 #define TANSO_OPTIM_H

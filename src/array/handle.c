@@ -112,6 +112,7 @@ tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__self(), tn__
 
 static void var_free(tn__var *var)
 {
+    tn__var_hold(var, NULL);
     tn_free(var->handle);
     if (var->grad) tn__node_release_anywhere(var->grad);
     tn__free(var->name);

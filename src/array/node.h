@@ -87,6 +87,8 @@ typedef struct tn__var {
     tn_array *handle;   /* what tn_grad returned, owned */
     char *name;
     bool param;         /* a layer frees the handle */
+    struct tn__var *previous, *next; /* among those that were given a gradient still to be computed */
+    uint32_t giver;     /* 1 + the number of the thread that gave it; 0: not among them */
 } tn__var;
 
 struct tn_array {
@@ -176,6 +178,11 @@ void tn__array_set(tn_array *x, tn__node *node);
 tn_status tn__array_write(tn_array *x, tn__node *node);
 /* The gradient record of a handle, made on demand; NULL without memory. */
 tn__var *tn__array_var(tn_array *x);
+
+/* Notes that a record holds another gradient now; NULL: none. */
+void tn__var_hold(tn__var *var, tn__node *grad);
+/* The gradients that this thread has recorded and not computed, into nodes[0 .. room-1]; how many there are. */
+int tn__pending_gradients(tn__node **nodes, int room);
 
 /* The thread's pending handles, for the engine: those whose node still has to be computed. */
 int tn__pending_handles(tn_array *const **handles);

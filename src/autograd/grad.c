@@ -32,6 +32,7 @@ void tn__var_set_grad(tn__var *var, tn__node *grad)
         return;
     tn__call call = tn__enter();
     var->grad = grad ? tn__node_retain(grad) : NULL;
+    tn__var_hold(var, grad);
     if (var->handle)
         tn__array_set(var->handle, grad ? grad : cleared());
     if (old)

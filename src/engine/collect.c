@@ -23,6 +23,7 @@ static void collection_free(void *memory)
     tn__free(c->entry);
     tn__free(c->leaf);
     tn__free(c->root);
+    tn__free(c->gradient);
     tn__free(c->scalar);
     tn__free(c->key);
     tn__free(c->stack);
@@ -347,6 +348,23 @@ static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
     return TN_OK;
 }
 
+/* Gradients of others than the step's own parameters: they are computed along, since they depend on what it overwrites,
+ * and another optimizer's step, or the next backward, goes on from them. */
+static tn_status add_pending_gradients(tn__collection *c)
+{
+    int count = tn__pending_gradients(c->gradient, (int)c->gradient_capacity);
+    if ((size_t)count > c->gradient_capacity) {
+        if (!tn__grow((void **)&c->gradient, &c->gradient_capacity, (size_t)count, sizeof *c->gradient))
+            return no_memory();
+        count = tn__pending_gradients(c->gradient, count);
+    }
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++)
+        if (c->gradient[i]->device == c->device)
+            status = add_root(c, c->gradient[i]);
+    return status;
+}
+
 /* ---- donation ---- */
 
 static uint32_t references(const tn__node *node) { return __atomic_load_n(&node->references, __ATOMIC_ACQUIRE); }
@@ -425,6 +443,8 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     if (step && count > 0 && roots[0]->device) {
         c->device = roots[0]->device;
         tn_status status = add_pending_handles(c, mode);
+        if (status == TN_OK)
+            status = add_pending_gradients(c);
         if (status != TN_OK)
             return status;
     }

@@ -30,6 +30,8 @@ typedef struct tn__collection {
     int32_t *root;      /* entries to compute, no duplicates */
     size_t root_count, root_capacity;
     size_t asked;       /* roots that were asked for; those behind them are computed along. Not of a step */
+    tn__node **gradient; /* scratch */
+    size_t gradient_capacity;
     uint64_t *scalar;
     size_t scalar_count, scalar_capacity;
     uint64_t *key;

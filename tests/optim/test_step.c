@@ -365,6 +365,79 @@ static void test_held_gradient(void **state)
     tn_layer_free(net);
 }
 
+/* ---- parts that learn otherwise ---- */
+
+enum { WIDE = 150 }; /* its square is more than what a step computes along because it is small */
+
+static tn_layer *wide_net(void)
+{
+    return tn_sequential(tn_linear(WIDE, .in = WIDE), tn_tanh_layer(), tn_linear(WIDE, .in = WIDE));
+}
+
+/* The weights' gradients of the part that a step did not update are there behind it, and so for another optimizer. */
+static void test_optimizers_of_parts(void **state)
+{
+    (void)state;
+    tn_layer *whole = wide_net(), *parts = wide_net();
+    tn_optimizer *one = tn_sgd(whole, .lr = 0.5);
+    tn_optimizer *first = tn_sgd(tn_layer_child(parts, "0"), .lr = 0.5),
+                 *last = tn_sgd(tn_layer_child(parts, "2"), .lr = 0.5);
+    TN_SCOPE {
+        for (int i = 0; i < tn_param_count(whole); i++)
+            assert_int_equal(tn_assign(tn_param(parts, i), tn_detach(tn_param(whole, i))), TN_OK);
+        tn_array *x = tn_random_normal(TN_SHAPE(4, WIDE)), *t = tn_random_normal(TN_SHAPE(4, WIDE));
+        for (int i = 0; i < 4; i++) {
+            tn_backward(tn_mean_squared_error(tn_forward(whole, x), t));
+            tn_step(one);
+            tn_backward(tn_mean_squared_error(tn_forward(parts, x), t));
+            tn_step(i % 2 ? first : last);
+            tn_step(i % 2 ? last : first);
+            check_fine();
+        }
+        for (int i = 0; i < tn_param_count(whole); i++) {
+            tn_array *apart = tn_max(tn_abs(tn_subtract(tn_param(whole, i), tn_param(parts, i))));
+            assert_true(tn_item(apart) < 1e-5);
+        }
+    }
+    tn_optimizer_free(one);
+    tn_optimizer_free(first);
+    tn_optimizer_free(last);
+    tn_layer_free(whole);
+    tn_layer_free(parts);
+    check_fine();
+}
+
+/* Gradients that nobody consumes add up, and hold nothing but their values. */
+static void test_part_without_optimizer(void **state)
+{
+    (void)state;
+    tn_layer *net = wide_net();
+    tn_optimizer *last = tn_sgd(tn_layer_child(net, "2"), .lr = 1e-9);
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(4, WIDE)), *t = tn_random_normal(TN_SHAPE(4, WIDE)), *once = NULL;
+        tn_array *kept = tn_add(tn_param(net, 0), 0);
+        assert_int_equal(tn_eval(kept), TN_OK);
+        size_t used = 0;
+        for (int i = 0; i < 12; i++) TN_SCOPE {
+            tn_backward(tn_mean_squared_error(tn_forward(net, x), t));
+            tn_step(last);
+            if (i == 0)
+                once = tn_own(tn_detach(tn_grad(tn_param(net, 0))));
+            if (i == 5)
+                used = tn_memory_stats(test_device()).used;
+        }
+        check_fine();
+        assert_true(tn_memory_stats(test_device()).used <= used);
+        tn_array *apart = tn_subtract(tn_divide(tn_grad(tn_param(net, 0)), 12), once);
+        assert_true(tn_item(tn_max(tn_abs(apart))) < 1e-5);
+        assert_true(tn_item(tn_all(tn_equal(kept, tn_param(net, 0)))));
+        tn_free(once);
+    }
+    tn_optimizer_free(last);
+    tn_layer_free(net);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +450,8 @@ int main(void)
         cmocka_unit_test(test_two_devices),
         cmocka_unit_test(test_failed_evaluation),
         cmocka_unit_test(test_held_gradient),
+        cmocka_unit_test(test_optimizers_of_parts),
+        cmocka_unit_test(test_part_without_optimizer),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }
