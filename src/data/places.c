@@ -20,7 +20,7 @@ static const char *const fashion_mirrors[] = {
 
 /* MNIST's checksums were computed from the files; mirrors may compress them anew, so they are of the unpacked ones.
  * Fashion-MNIST's are those of its README (H. Xiao, K. Rasul, R. Vollgraf, 2017). */
-const tn__set tn__sets[] = {
+static const tn__set sets[] = {
     {"mnist", true, {
         {"train-images-idx3-ubyte.gz", "6bbc9ace898e44ae57da46a324031adb"},
         {"train-labels-idx1-ubyte.gz", "a25bea736e30d166cdddb491f175f624"},
@@ -34,13 +34,13 @@ const tn__set tn__sets[] = {
         {"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"},
     }, fashion_mirrors},
 };
-const int tn__set_count = sizeof tn__sets / sizeof *tn__sets;
+enum { SETS = sizeof sets / sizeof *sets };
 
 const tn__set *tn__set_find(const char *name)
 {
-    for (int i = 0; i < tn__set_count; i++)
-        if (strcmp(name, tn__sets[i].name) == 0)
-            return &tn__sets[i];
+    for (int i = 0; i < SETS; i++)
+        if (strcmp(name, sets[i].name) == 0)
+            return &sets[i];
     return NULL;
 }
 
@@ -70,10 +70,10 @@ const tn__set *tn__set_asked(const char *operation, const char *name)
     const tn__set *set = name ? tn__set_find(name) : NULL;
     if (set)
         return set;
-    const char *names[sizeof tn__sets / sizeof *tn__sets], *near = NULL;
-    for (int i = 0; i < tn__set_count; i++)
-        names[i] = tn__sets[i].name;
-    near = name ? tn__nearest_name(name, names, tn__set_count) : NULL;
+    const char *names[SETS], *near = NULL;
+    for (int i = 0; i < SETS; i++)
+        names[i] = sets[i].name;
+    near = name ? tn__nearest_name(name, names, SETS) : NULL;
     tn__fail(TN_ERR_NAME, operation, "expected \"mnist\" or \"fashion-mnist\", got '%s'%s%s%s", name ? name : "NULL",
              near                                   ? ": did you mean '"
              : name && strcmp(name, "digits") == 0 ? ", which come with Tanso"

@@ -22,8 +22,6 @@ typedef struct tn__set {
 /* The set of a name; NULL if there is none. The second then latches an error that says what there is. */
 const tn__set *tn__set_find(const char *name);
 const tn__set *tn__set_asked(const char *operation, const char *name);
-extern const tn__set tn__sets[];
-extern const int tn__set_count;
 
 /* The folder of a set in the user's cache, ($XDG_CACHE_HOME or ~/.cache)/tanso/NAME, for the caller to free; NULL with
  * a latched error. */

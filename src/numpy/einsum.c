@@ -284,6 +284,31 @@ static tn_array *alike(int count, const tn_array *const *operands, tn_array **ou
     return tn__operands_as("einsum", count, out, &to);
 }
 
+/* The letters of the result and of the operands from `first` on. */
+static void letters_after(const expression *e, int first, int count, char *kept)
+{
+    strcpy(kept, e->output);
+    for (int k = first; k < count; k++)
+        strcat(kept, e->operand[k].label);
+}
+
+/* Operand 0, which holds what those up to i gave, times the next one; what nobody else needs of either is summed
+ * first. */
+static tn_array *contract_next(expression *e, int i, int count)
+{
+    char kept[MAX_OPERANDS * TN_MAX_NDIM + 64];
+    term *so_far = &e->operand[0], *next = i + 1 < count ? &e->operand[i + 1] : NULL;
+    letters_after(e, i + 1, count, kept);
+    sum_others(so_far, kept);
+    if (!next)
+        return NULL;
+    letters_after(e, i + 2, count, kept);
+    strcat(kept, so_far->label);
+    sum_others(next, kept);
+    letters_after(e, i + 2, count, kept);
+    return contract(e, so_far, next, kept);
+}
+
 static tn_array *einsum(expression *e, int count, const tn_array *const *given, const tn_out_opts *opts)
 {
     static const tn_out_opts defaults = {.casting = "safe"};
@@ -300,24 +325,8 @@ static tn_array *einsum(expression *e, int count, const tn_array *const *given, 
         error = take_diagonals(e, &e->operand[i]);
     if (!error)
         error = check_extents(e);
-    for (int i = 0; i < count && !error; i++) {
-        char kept[MAX_OPERANDS * TN_MAX_NDIM + 64];
-        /* what nobody else needs is summed first */
-        for (int pair = 0; pair < 2 && i + pair < count && !error; pair++) {
-            term *own = pair ? &e->operand[i + 1] : &e->operand[0];
-            strcpy(kept, e->output);
-            if (i + 1 < count)
-                strcat(kept, (pair ? &e->operand[0] : &e->operand[i + 1])->label);
-            for (int k = i + 2; k < count; k++)
-                strcat(kept, e->operand[k].label);
-            sum_others(own, kept);
-        }
-        strcpy(kept, e->output);
-        for (int k = i + 2; k < count; k++)
-            strcat(kept, e->operand[k].label);
-        if (i + 1 < count)
-            error = contract(e, &e->operand[0], &e->operand[i + 1], kept);
-    }
+    for (int i = 0; i < count && !error; i++)
+        error = contract_next(e, i, count);
     return error ? error : tn__given_out("einsum", arranged(&e->operand[0], e->output), &own);
 }
 
