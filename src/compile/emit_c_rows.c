@@ -9,7 +9,8 @@
 
 #include "device/order.h"
 
-#define TOGETHER    64  /* elements of a search for a position */
+#define TOGETHER    128 /* elements of a search for a position, */
+#define CLOSER      16  /* and of these where one is better */
 #define LANES_BYTES 256 /* of lanes that may be as many as one likes */
 
 static void combine_lanes(tn__printer *p, int level)
@@ -195,16 +196,32 @@ static void begin_position(tn__printer *p, int r)
     tn__line(p, "tn_i64 at%d = 0;", r);
 }
 
-static void each_element(tn__printer *p, int reduction)
+/* What is looked at of the element r. */
+static void element_of(tn__printer *p, int reduction)
 {
-    tn__line(p, "for (tn_i64 r = r0; r < r1; r++) {");
     tn__emit_decode(p, p->nest->reduced, "r");
     tn__emit_scope(p);
     tn__emit_need(p, p->nest->reduction[reduction].arg);
 }
 
-/* Of the elements numbered from `first` up to `end`: some are looked at together, and again if one of them is the best
- * so far. */
+/* Goes on with the next elements where none of so many from `start` on is the best so far; fewer, at the end, may be. */
+static void look_together(tn__printer *p, int r, const char *start, const char *end, int count)
+{
+    tn__line(p, "int better_%s = %s + %d > %s;", start, start, count, end);
+    tn__line(p, "if (!better_%s) {", start);
+    tn__line(p, "TN_LANES");
+    tn__line(p, "for (int j = 0; j < %d; j++) {", count);
+    tn__line(p, "const tn_i64 r = %s + j;", start);
+    element_of(p, r);
+    tn__line(p, "better_%s |= %s(best%d, v%d);", start, tn__emit_function(p, r), r, p->nest->reduction[r].arg);
+    tn__line(p, "}");
+    tn__line(p, "}");
+    tn__line(p, "if (!better_%s)", start);
+    tn__line(p, "    continue;");
+}
+
+/* Of the elements numbered from `first` up to `end`: some, always as many, are looked at together, fewer where one of
+ * them is the best so far, and one after the other where that is found. */
 static void row_positions(tn__printer *p, int level, const char *first, const char *end)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -213,18 +230,14 @@ static void row_positions(tn__printer *p, int level, const char *first, const ch
             continue;
         begin_position(p, r);
         tn__line(p, "for (tn_i64 r0 = %s; r0 < %s; r0 += %d) {", first, end, TOGETHER);
-        tn__line(p, "const tn_i64 r1 = r0 + %d < %s ? r0 + %d : %s;", TOGETHER, end, TOGETHER, end);
-        tn__line(p, "int better = 0;");
-        tn__line(p, "TN_LANES");
-        each_element(p, r);
-        tn__line(p, "better |= %s(best%d, v%d);", tn__emit_function(p, r), r, arg);
-        tn__line(p, "}");
-        tn__line(p, "if (!better)");
-        tn__line(p, "    continue;");
-        each_element(p, r);
+        look_together(p, r, "r0", end, TOGETHER);
+        tn__line(p, "for (tn_i64 q0 = r0; q0 < %s && q0 < r0 + %d; q0 += %d) {", end, TOGETHER, CLOSER);
+        look_together(p, r, "q0", end, CLOSER);
+        tn__line(p, "for (tn_i64 r = q0; r < %s && r < q0 + %d; r++) {", end, CLOSER);
+        element_of(p, r);
         tn__line(p, "if (%s(best%d, v%d)) { best%d = v%d; at%d = r; }", tn__emit_function(p, r), r, arg, r, arg, r);
-        tn__line(p, "}");
-        tn__line(p, "}");
+        for (int open = 3; open; open--)
+            tn__line(p, "}");
     }
 }
 

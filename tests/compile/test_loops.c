@@ -110,7 +110,9 @@ static int over_rows(const int64_t dim[3], tn_array *result[MOST_RESULTS])
     result[1] = tn_var(x, .axis = TN_AXES(0));
     result[2] = tn_argmax(x, .axis = TN_AXES(0));
     result[3] = tn_softmax(x, 0);
-    return 4;
+    result[4] = tn_argmax(x, .axis = TN_AXES(1));
+    result[5] = tn_argmin(tn_where(tn_greater(x, 2.5), NAN, x), .axis = TN_AXES(1));
+    return 6;
 }
 
 static void test_transposed_operands(void **state)
