@@ -106,31 +106,23 @@ int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)
 /* Words of one entry at most: operation, inputs, attribute; the number of many inputs and those beyond the third. */
 #define ENTRY_WORDS (4 + TN__MAX_INPUTS)
 
-static uint64_t attribute(const tn__node *n)
+static uint64_t attribute_word(const tn__node *n, tn__attribute attribute)
 {
-    switch (tn__ops[n->op].kind) {
-    case TN__KIND_REDUCE:
+    switch (attribute) {
+    case TN__ATTRIBUTE_AXES:
         return n->attr.axes | (uint64_t)(n->op == TN__OP_USER_REDUCE ? n->attr.user->id : 0) << 32;
-    case TN__KIND_USER:
+    case TN__ATTRIBUTE_OUTPUT:
         return (uint64_t)n->attr.user->id << 4 | n->attr.output; /* TN__USER_PARAMS outputs at most */
-    case TN__KIND_GATHER:
+    case TN__ATTRIBUTE_PLACES:
         return (uint64_t)n->attr.axis | (uint64_t)n->attr.known << 32;
-    case TN__KIND_SCATTER:
+    case TN__ATTRIBUTE_AXIS:
         return (uint64_t)n->attr.axis;
-    case TN__KIND_VIEW:
-    case TN__KIND_UPDATE:
-    case TN__KIND_LIBRARY:
-    case TN__KIND_ROWS:
+    case TN__ATTRIBUTE_LIST:
         return n->op == TN__OP_PERMUTE ? n->attr.raw[0] : n->attr.ints ? n->attr.ints->id : 0;
-    default:
-        return 0;
+    case TN__ATTRIBUTE_NONE:
+        break;
     }
-}
-
-static bool has_attribute(int kind)
-{
-    return kind != TN__KIND_MAP && kind != TN__KIND_CONST && kind != TN__KIND_GENERATE && kind != TN__KIND_MATMUL &&
-           kind != TN__KIND_CUSTOM;
+    return 0;
 }
 
 static uint64_t first_word(int op, const tn__node *n)
@@ -225,8 +217,9 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     *k++ = first_word(node->op, node);
     if (arity)
         *k++ = (uint64_t)(uint32_t)in[0] << 32 | (arity > 1 ? (uint32_t)in[1] : 0);
-    if (arity >= 3 || has_attribute(kind))
-        *k++ = attribute(node) ^ (uint64_t)(arity >= 3 ? (uint32_t)in[2] : 0) << 32;
+    tn__attribute attribute = (tn__attribute)tn__attribute_of[kind];
+    if (arity >= 3 || attribute != TN__ATTRIBUTE_NONE)
+        *k++ = attribute_word(node, attribute) ^ (uint64_t)(arity >= 3 ? (uint32_t)in[2] : 0) << 32;
     if (__builtin_expect(arity > TN__MAX_ARITY, 0))
         k = add_wide(c, e, k);
     c->key_count = (size_t)(k - c->key);

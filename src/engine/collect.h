@@ -9,6 +9,24 @@
 #include "array/node.h"
 #include "compile/graph.h"
 
+/* What of a node's attribute says what it computes, by the kind of its operation; scalars apart, which are run-time
+ * arguments. It goes into the key and into the compiler's graph. */
+typedef enum tn__attribute {
+    TN__ATTRIBUTE_NONE,
+    TN__ATTRIBUTE_AXES,   /* reduced axes; USER_REDUCE: the user's definition, too */
+    TN__ATTRIBUTE_OUTPUT, /* the user's definition, and which of its outputs */
+    TN__ATTRIBUTE_PLACES, /* an axis, and whether positions along it are known to be in range */
+    TN__ATTRIBUTE_AXIS,
+    TN__ATTRIBUTE_LIST    /* a permutation, or a list of integers, which may be absent */
+} tn__attribute;
+static const uint8_t tn__attribute_of[] = {
+    [TN__KIND_REDUCE] = TN__ATTRIBUTE_AXES,   [TN__KIND_USER] = TN__ATTRIBUTE_OUTPUT,
+    [TN__KIND_GATHER] = TN__ATTRIBUTE_PLACES, [TN__KIND_SCATTER] = TN__ATTRIBUTE_AXIS,
+    [TN__KIND_VIEW] = TN__ATTRIBUTE_LIST,     [TN__KIND_UPDATE] = TN__ATTRIBUTE_LIST,
+    [TN__KIND_LIBRARY] = TN__ATTRIBUTE_LIST,  [TN__KIND_ROWS] = TN__ATTRIBUTE_LIST,
+    [TN__KIND_CUSTOM] = TN__ATTRIBUTE_NONE, /* the last kind */
+};
+
 typedef struct tn__entry {
     tn__node *node;
     int32_t leaf;       /* number among leaves, or -1 */

@@ -27,32 +27,29 @@ static void fill_value(const tn__collection *c, const tn__entry *e, tn__value *v
     v->arity = n->arity;
     for (int i = 0; i < n->arity; i++)
         v->in[i] = tn__collection_input(c, e, i);
-    switch (tn__ops[n->op].kind) {
-    case TN__KIND_REDUCE:
+    switch ((tn__attribute)tn__attribute_of[tn__ops[n->op].kind]) {
+    case TN__ATTRIBUTE_AXES:
         v->attr.axes = n->attr.axes;
         v->attr.user = n->op == TN__OP_USER_REDUCE ? n->attr.user : NULL;
         break;
-    case TN__KIND_USER:
+    case TN__ATTRIBUTE_OUTPUT:
         v->attr.user = n->attr.user;
         v->attr.output = (int)n->attr.output;
         break;
-    case TN__KIND_GATHER:
+    case TN__ATTRIBUTE_PLACES:
         v->attr.known = n->attr.known;
         v->attr.axis = n->attr.axis;
         break;
-    case TN__KIND_SCATTER:
+    case TN__ATTRIBUTE_AXIS:
         v->attr.axis = n->attr.axis;
         break;
-    case TN__KIND_VIEW:
-    case TN__KIND_UPDATE:
-    case TN__KIND_LIBRARY:
-    case TN__KIND_ROWS:
+    case TN__ATTRIBUTE_LIST:
         if (n->op == TN__OP_PERMUTE)
             memcpy(v->attr.perm, n->attr.perm, sizeof v->attr.perm);
         else if (n->op != TN__OP_RESHAPE && n->op != TN__OP_EXPAND)
             v->attr.ints = n->attr.ints;
         break;
-    default:
+    case TN__ATTRIBUTE_NONE:
         break;
     }
 }
