@@ -64,7 +64,8 @@ typedef struct tn_train_opts {
  * the words to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample),
  * log.jsonl (an object a line an epoch) and curve.svg: after the first epoch and the last, and between them as often
  * as costs at most a twentieth of the time; the log every epoch. Each is written beside, synced and renamed. Files of
- * an earlier run there are replaced when the first epoch is done.
+ * an earlier run there are replaced when the first epoch is done. While a run goes on, another one into the same
+ * folder is TN_ERR_STATE.
  *
  * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE.
  */

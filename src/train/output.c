@@ -6,9 +6,11 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/error.h"
@@ -61,6 +63,25 @@ static void clear_left_overs(const tn__run *run)
         closedir(folder);
 }
 
+/* Files of two runs in one folder would be a mixture. The lock goes with the process, however that ends; where the file
+ * system has none there is no such care. */
+static tn_status lock(tn__run *run)
+{
+    run->folder = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run->folder >= 0 && flock(run->folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return tn__fail(TN_ERR_STATE, "train",
+                        "another run is training into '%s': wait until it has ended, or give this one another folder",
+                        run->out);
+    return TN_OK;
+}
+
+void tn__output_close(tn__run *run)
+{
+    if (run->folder >= 0)
+        close(run->folder);
+    run->folder = -1;
+}
+
 tn_status tn__output_open(tn__run *run)
 {
     if (!run->out)
@@ -69,6 +90,8 @@ tn_status tn__output_open(tn__run *run)
         return tn__fail(TN_ERR_VALUE, "train", "expected the name of a folder for the results, got \"\"");
     run->snapshot_path = path_of(run, snapshot_name);
     tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = lock(run);
     if (status != TN_OK)
         return status;
     run->saves = tn__archive_known("train", run->snapshot_path) == TN_OK;

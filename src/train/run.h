@@ -25,6 +25,7 @@ typedef struct tn__run {
     volatile const int *stop;
     const char *out;                          /* NULL: nothing is written */
     char *snapshot_path;                      /* NULL without `out` */
+    int folder;                               /* `out`, open and locked; -1: not */
     bool saves;                               /* whether this build can write archives */
     int snapshot_epoch;                       /* the epoch after which the snapshot was made, 0: none */
     double checkpoint_ended, checkpoint_cost; /* of tn__seconds */
@@ -43,8 +44,10 @@ tn_status tn__evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies,
                               double *accuracy);
 
 /* ---- output.c ---- */
-/* Makes the folder and sees that files can be written there; notes the paths. */
+/* Makes the folder, keeps other runs out of it, and sees that files can be written there; notes the paths. */
 tn_status tn__output_open(tn__run *run);
+/* Lets others in again. */
+void tn__output_close(tn__run *run);
 /* After an epoch: the log, and as often as is due, or `last`, the snapshot, the model and the curve. */
 tn_status tn__output_epoch(tn__run *run, bool last);
 /* After resuming: the log as it was at the snapshot. */

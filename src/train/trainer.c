@@ -236,6 +236,7 @@ static void run_free(tn__run *run)
     tn__history_free(&run->history);
     tn__words_free(&run->words);
     tn__free(run->snapshot_path);
+    tn__output_close(run);
 }
 
 static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *opts)
@@ -271,6 +272,7 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
         return tn_error_code();
     tn_generator before = *tn_default_generator();
     tn__run run = {.out = opts->out,
+                   .folder = -1,
                    .stop = opts->stop,
                    .device = opts->device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : opts->device};
     tn_status status = TN_OK;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* tn_train: what it writes, resuming bit for bit, and everything that can be wrong. */
 #include <setjmp.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -293,6 +295,20 @@ static void test_stop(void **state)
     assert_false(test_exists(test_path(out, "model.safetensors")));
 }
 
+/* One run at a time in a folder; those that have ended, as they may, keep nobody out. */
+static void test_two_at_once(void **state)
+{
+    (void)state;
+    const char *out = test_path(folder, "run");
+    assert_done(train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out));
+    int other = open(out, O_RDONLY | O_DIRECTORY); /* as another run would */
+    assert_true(other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0);
+    assert_says(train("spiral", NULL, .model = "linear:3", .epochs = 1, .out = out), TN_ERR_STATE, "another run");
+    close(other);
+    assert_says(train("spiral", NULL, .model = "linaer:3", .epochs = 1, .out = out), TN_ERR_NAME, "linear");
+    assert_done(train("spiral", NULL, .epochs = 2, .out = out, .resume = true));
+}
+
 /* Half a file that a killed run has left goes when the next one begins; whatever else is there stays. */
 static void test_left_overs(void **state)
 {
@@ -435,6 +451,7 @@ int main(void)
         CASE(test_resume_damaged),
         CASE(test_nan_keeps_the_last_good),
         CASE(test_stop),
+        CASE(test_two_at_once),
         CASE(test_left_overs),
         CASE(test_bad_arguments),
         CASE(test_full_disk),
