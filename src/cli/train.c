@@ -133,9 +133,9 @@ static int run(const tn__options *options)
         return code;
     if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
         return code;
-    if (options->out)
-        snprintf(out, sizeof out, "%s", options->out);
-    else
+    if (options->out && snprintf(out, sizeof out, "%s", options->out) >= (int)sizeof out)
+        return tn__failure("train", "the path '%.60s...' of --out is too long", options->out);
+    if (!options->out)
         default_out(options->arguments[0], out, sizeof out);
     signals before;
     catch_signals(&before);

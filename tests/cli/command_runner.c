@@ -27,7 +27,7 @@ pid_t command_start(const char *folder, const char *words)
             command_word = strlen(with_device[i]);
             device = tn_device_name(test_device());
         }
-    char line[2048];
+    char line[8192];
     snprintf(line, sizeof line, "exec '%s' %.*s%s%s %s", command, (int)command_word, words, *device ? "--device " : "",
              device, words + command_word);
     const char *out = test_path(folder, "out.txt"), *err = test_path(folder, "err.txt");
