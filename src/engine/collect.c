@@ -95,10 +95,9 @@ static inline int entry_of(const tn__collection *c, const tn__node *node)
     return node->mark >> 32 == c->stamp ? (int)(uint32_t)node->mark : -1;
 }
 
-/* The entry of an entry's input. */
-int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)
+int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i)
 {
-    return i < TN__MAX_ARITY ? e->in[i] : entry_of(c, e->node->in[i]);
+    return entry_of(c, e->node->in[i]);
 }
 
 /* ---- the key ---- */
@@ -358,50 +357,7 @@ static tn_status add_pending_gradients(tn__collection *c)
     return status;
 }
 
-/* ---- donation ---- */
-
-static uint32_t references(const tn__node *node) { return __atomic_load_n(&node->references, __ATOMIC_ACQUIRE); }
-
-/* Nobody outside this evaluation holds the leaf, and its storage is its own and whole. */
-static bool exclusive(const tn__entry *e)
-{
-    const tn__node *n = e->node;
-    return references(n) == e->edges && !n->strides && n->offset == 0 && !n->storage->release &&
-           atomic_load(&n->storage->references) == 1 &&
-           n->storage->bytes == (size_t)n->shape->size * tn_dtype_size(n->dtype) && n->storage->bytes > 0;
-}
-
-/* Finds what depends on leaves that may be donated and what is still needed later, which speaks against that. */
-static void mark_survivors(tn__collection *c, bool step)
-{
-    bool any = false;
-    for (size_t i = 0; i < c->leaf_count; i++) {
-        tn__entry *e = &c->entry[c->leaf[i]];
-        any |= e->depends = exclusive(e);
-    }
-    if (!any)
-        return;
-    for (size_t i = 0; i < c->count; i++) {
-        tn__entry *e = &c->entry[i];
-        for (int k = 0; e->leaf < 0 && k < e->node->arity; k++)
-            e->depends |= c->entry[tn__collection_input(c, e, k)].depends;
-    }
-    for (size_t i = c->count; i-- > 0;) {
-        tn__entry *e = &c->entry[i];
-        if (e->leaf >= 0)
-            continue;
-        bool held = references(e->node) > e->edges;
-        bool keeps;
-        if (e->root) {
-            keeps = tn__keeps_inputs(e->node);
-        } else {
-            e->released = step && held && e->depends;
-            keeps = (held && !e->released) || e->survives;
-        }
-        for (int k = 0; k < e->node->arity && keeps; k++)
-            c->entry[tn__collection_input(c, e, k)].survives = true;
-    }
-}
+/* ---- collecting ---- */
 
 /* Ends the key: the entries' words are there; now the roots, and a bit a leaf that may be donated. */
 static bool finish_key(tn__collection *c)
@@ -454,7 +410,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
         if (status != TN_OK)
             return status;
     }
-    mark_survivors(c, step);
+    tn__collection_survivors(c, step);
     return finish_key(c) ? TN_OK : no_memory();
 }
 

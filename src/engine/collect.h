@@ -81,10 +81,17 @@ typedef enum tn__collect_mode {
 } tn__collect_mode;
 /* Collects what `roots` need. Roots that have values are skipped. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
-/* Entry of an entry's input. */
-int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i);
+/* Entry of an entry's input. Those beyond the third are looked up. */
+int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i);
+static inline int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)
+{
+    return i < TN__MAX_ARITY ? e->in[i] : tn__collection_far_input(c, e, i);
+}
 /* The number of a leaf's storage: that of the first leaf that shares it. */
 int32_t tn__collection_storage(const tn__collection *c, int leaf);
+/* Finds what depends on leaves that nobody outside this evaluation holds, and what is still needed after it, which
+ * speaks against donating them. step: what is held and depends on them is released instead. */
+void tn__collection_survivors(tn__collection *c, bool step);
 /* May a result take over the leaf's memory? */
 static inline bool tn__collection_donatable(const tn__collection *c, int leaf)
 {
