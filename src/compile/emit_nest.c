@@ -15,11 +15,11 @@ int tn__stride_param(const tn__access *a, int loop)
     return param;
 }
 
-void tn__print_position(tn__printer *p, const tn__access *a)
+/* How far some loops have gone. */
+static void print_steps(tn__printer *p, const tn__access *a, uint32_t loops)
 {
-    tn__text_addf(p->text, "%sn[%d]", p->index, a->param + 1);
     for (int l = 0; l < p->nest->loop_count; l++) {
-        if (!a->stride[l])
+        if (!a->stride[l] || !(loops >> l & 1))
             continue;
         if (a->stride[l] == 1 && l == p->vector_loop)
             tn__text_addf(p->text, " + x%d", l);
@@ -28,6 +28,12 @@ void tn__print_position(tn__printer *p, const tn__access *a)
         else
             tn__text_addf(p->text, " + x%d * %sn[%d]", l, p->index, tn__stride_param(a, l));
     }
+}
+
+void tn__print_position(tn__printer *p, const tn__access *a)
+{
+    tn__text_addf(p->text, "%sn[%d]", p->index, a->param + 1);
+    print_steps(p, a, ~0u);
 }
 
 void tn__print_element(tn__printer *p, int access)
@@ -82,9 +88,10 @@ static void print_load(tn__printer *p, const tn__expr *e)
     }
     int extra = tn__stride_param(a, p->nest->loop_count);
     if (e->checked) {
-        tn__text_addf(p->text, "in%d ? %s(p%d[", (int)(e - p->nest->expr), from, e->access);
-        tn__print_position(p, a);
-        tn__text_addf(p->text, " + at%d]) : 0", (int)(e - p->nest->expr));
+        int index = (int)(e - p->nest->expr);
+        tn__text_addf(p->text, "in%d ? %s(p%d[at%d", index, from, e->access, index);
+        print_steps(p, a, e->ahead);
+        tn__text_add(p->text, "]) : 0");
         return;
     }
     if (a->known) {
@@ -233,8 +240,8 @@ void tn__emit_need(tn__printer *p, int index)
 }
 
 /* Whether the index of a gather is in range, and where it points to, at the item's level: a loop over the rest only
- * copies. */
-static void check_ahead(tn__printer *p, int index)
+ * copies. It reads no extents, which gcc would leave behind the choice, and then not see that neighbours are read. */
+static void check_ahead(tn__printer *p, int index, uint32_t inner)
 {
     tn__expr *e = &p->nest->expr[index];
     const tn__access *a = e->kind == TN__EXPR_LOAD ? &p->nest->access[e->access] : NULL;
@@ -243,8 +250,13 @@ static void check_ahead(tn__printer *p, int index)
         return;
     int v = e->arg[0], extra = tn__stride_param(a, p->nest->loop_count);
     tn__line(p, "const int in%d = tn_in_range(v%d, n[%d], fault, n[%d] + 1);", index, v, extra + 1, a->param);
-    tn__line(p, "const tn_i64 at%d = tn_wrap(v%d, n[%d]) * n[%d];", index, v, extra + 1, extra);
+    tn__emit_indent(p);
+    tn__text_addf(p->text, "const tn_i64 at%d = tn_wrap(v%d, n[%d]) * n[%d] + n[%d]", index, v, extra + 1, extra,
+                  a->param + 1);
+    print_steps(p, a, ~inner);
+    tn__text_add(p->text, ";\n");
     e->checked = true;
+    e->ahead = inner;
 }
 
 /* Each expression once: there are exponentially many ways down where values are used twice, and their users too. */
@@ -263,7 +275,7 @@ static void hoist(tn__printer *p, int index, uint32_t inner)
     }
     for (int i = 0; i < e->arity; i++)
         hoist(p, e->arg[i], inner);
-    check_ahead(p, index);
+    check_ahead(p, index, inner);
 }
 
 void tn__emit_hoist(tn__printer *p, int index, uint32_t inner)

@@ -77,6 +77,7 @@ typedef struct tn__expr {
     bool seen;         /* a traversal that goes through each expression once has been here */
     uint32_t walk;     /* emitter: the last walk of tn__emit_hoist that came here */
     bool checked;      /* emitter: a gather whose index has been looked at ahead of the loop */
+    uint32_t ahead;    /* emitter: of such a gather, the loops that are not part of where it has been found */
     bool reached;      /* emitter: computed in the loop that a strip is for */
     bool made;         /* emitter: a strip of these random numbers has been made */
     bool loose;        /* emitter: rounding to 16 bits is left to its stores */
