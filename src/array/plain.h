@@ -5,6 +5,7 @@
 
 #include "array/node.h"
 
+/* A public elementwise function of one operand, of two. */
 tn_array *tn__map_1(tn__op op, const tn_array *x);
 tn_array *tn__map_2(tn__op op, const tn_array *x, const tn_array *y);
 

@@ -113,6 +113,7 @@ const tn__user *tn__user_instance(const tn_kernel *kernel, int part, const tn__u
 /* Appends the numbered lines of its texts, for messages. */
 void tn__user_listing(const tn__user *user, tn__text *text);
 
+/* Appends the title and the lines, numbered from 1. */
 void tn__source_listing(const char *title, const char *lines, tn__text *text);
 
 /* TN_OK if a kernel can be called (`raw`: launched), else a latched failure. */

@@ -204,7 +204,8 @@ static void element_of(tn__printer *p, int reduction)
     tn__emit_need(p, p->nest->reduction[reduction].arg);
 }
 
-/* Goes on with the next elements where none of so many from `start` on is the best so far; fewer, at the end, may be. */
+/* Goes on with the next elements where none of so many from `start` on is the best so far; at the end there may be
+ * fewer. */
 static void look_together(tn__printer *p, int r, const char *start, const char *end, int count)
 {
     tn__line(p, "int better_%s = %s + %d > %s;", start, start, count, end);

@@ -148,7 +148,7 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
 /* Bytes of shared memory that it takes. */
 int64_t tn__cu_down_bytes(const tn__nest *nest);
 
-/* ---- a file each ---- */
+/* ---- the body of a kernel of each form, a file each ---- */
 
 void tn__cu_emit_elementwise(tn__printer *p, const tn__cu_form *f);
 void tn__cu_emit_tiles(tn__printer *p, const tn__cu_form *f);

@@ -57,6 +57,7 @@ void tn__product_emit_next(tn__printer *p);
 
 /* ---- emit_cuda_product_rows.c ---- */
 
+/* What is computed behind a product whose rows, or whose columns, are reduced. */
 void tn__product_emit_rows(tn__printer *p);
 void tn__product_emit_columns(tn__printer *p);
 

@@ -16,6 +16,7 @@ void tn__allocator_close(tn__allocator *allocator);
 tn__storage *tn__allocator_take(tn__allocator *allocator, size_t bytes);
 void tn__allocator_give(tn__allocator *allocator, tn__storage *storage);
 
+/* What tn_memory_stats and its kin do, see tanso/device.h: trim gives the bytes that went back, 0 is no limit. */
 tn_memory_info tn__allocator_stats(tn__allocator *allocator);
 void tn__allocator_reset_peak(tn__allocator *allocator);
 size_t tn__allocator_trim(tn__allocator *allocator);

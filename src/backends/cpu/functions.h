@@ -36,6 +36,7 @@ typedef struct tn__cpu_functions {
 /* Those of a compute dtype; NULL for the dtypes that are only stored. */
 const tn__cpu_functions *tn__cpu_functions_of(tn_dtype dtype);
 
+/* n elements of one dtype as another; steps in bytes. */
 typedef void (*tn__cpu_cast)(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n);
 tn__cpu_cast tn__cpu_cast_of(tn_dtype to, tn_dtype from);
 

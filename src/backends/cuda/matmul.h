@@ -15,6 +15,7 @@ typedef struct tn__cuda_product {
     tn__cuda_walk batch;
 } tn__cuda_product;
 
+/* Extents, steps and batch of a MATMUL step. */
 void tn__cuda_product_of(const tn__step *step, tn__cuda_product *product);
 
 /* alpha as a number of the dtype computed in. */
@@ -23,6 +24,7 @@ typedef union tn__cuda_factor {
     float f32;
     uint64_t bits;
 } tn__cuda_factor;
+/* The step's alpha for a run: 1 without a scalar, its sign turned where the step asks for that. */
 tn__cuda_factor tn__cuda_alpha(const tn__cuda_step *step, const uint64_t *scalars);
 
 #endif
