@@ -103,25 +103,52 @@ static void open_tile(tn__printer *p, int tiled, int last)
     tn__line(p, "for (tn_i64 x%d = r0; x%d < r1; x%d++) {", tiled, tiled, tiled);
 }
 
+/*
+ * The stretch of an item and the coordinates of its row: found by division for the first item alone, then counted on.
+ * Where rows are short, as of windows, divisions took longer than what is done with the elements.
+ */
+static void open_count(tn__printer *p, int last)
+{
+    int stretches = TN__EXTENT(last + 1);
+    tn__line(p, "if (begin >= end) return;");
+    tn__line(p, "tn_i64 stretch = begin %% n[%d], q = begin / n[%d];", stretches, stretches);
+    for (int l = last - 1; l > 0; l--)
+        tn__line(p, "tn_i64 x%d = q %% n[%d]; q /= n[%d];", l, TN__EXTENT(l), TN__EXTENT(l));
+    tn__line(p, "tn_i64 x0 = q;");
+}
+
+static void close_count(tn__printer *p, int last)
+{
+    tn__line(p, "if (++stretch < n[%d]) continue;", TN__EXTENT(last + 1));
+    tn__line(p, "stretch = 0;");
+    for (int l = last - 1; l > 0; l--) {
+        tn__line(p, "if (++x%d < n[%d]) continue;", l, TN__EXTENT(l));
+        tn__line(p, "x%d = 0;", l);
+    }
+    tn__line(p, "x0++;");
+}
+
 static void emit_elementwise(tn__printer *p)
 {
     tn__nest *n = p->nest;
     int last = n->loop_count - 1, tiled = tiled_loop(n);
     uint32_t inner = (last >= 0 ? 1u << last : 0) | (tiled >= 0 ? 1u << tiled : 0);
+    bool counts = tiled < 0 && last > 0;
     p->vector_loop = last;
+    if (counts)
+        open_count(p, last);
     tn__line(p, "for (tn_i64 item = begin; item < end; item++) {");
-    if (last >= 0) {
+    if (counts)
+        tn__line(p, "const tn_i64 c0 = stretch * n[%d];", TN__EXTENT(n->loop_count + 1));
+    else if (last >= 0)
         tn__line(p, "const tn_i64 c0 = item %% n[%d] * n[%d];", TN__EXTENT(n->loop_count),
                  TN__EXTENT(n->loop_count + 1));
+    if (last >= 0) {
         tn__line(p, "const tn_i64 c1 = c0 + n[%d] < n[%d] ? c0 + n[%d] : n[%d];", TN__EXTENT(n->loop_count + 1),
              TN__EXTENT(last), TN__EXTENT(n->loop_count + 1), TN__EXTENT(last));
     }
-    if (tiled >= 0) {
+    if (tiled >= 0)
         open_tiles(p, tiled, last);
-    } else if (last > 0) {
-        tn__line(p, "const tn_i64 row = item / n[%d];", TN__EXTENT(n->loop_count));
-        tn__emit_decode(p, tn__nest_loops(n) & ~inner, "row");
-    }
     for (int s = 0; s < n->store_count; s++)
         tn__emit_hoist(p, n->store[s].expr, inner);
     char chunk[32], lane[32];
@@ -154,8 +181,11 @@ static void emit_elementwise(tn__printer *p)
     tn__line(p, "}");
     if (strips)
         tn__c_close_strip(p, &strip);
-    for (int open = tiled >= 0 ? 3 : strips ? 2 : 1; open; open--)
+    for (int open = tiled >= 0 ? 3 : strips ? 2 : 1; open; open--) {
+        if (open == 1 && counts)
+            close_count(p, last);
         tn__line(p, "}");
+    }
 }
 
 /* ---- the target ---- */
