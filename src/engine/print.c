@@ -128,8 +128,8 @@ static void add_element(layout *l, size_t indent)
     add_word(l, indent, word, (size_t)length);
 }
 
-/* Between two rows of an axis: a line's end, and an empty line more for each further axis inside.
- */
+/* Between two rows of an axis: a line's end, and an empty line more for each further axis
+ * inside. */
 static void add_row_break(layout *l, int axis, size_t indent)
 {
     tn__text_addn(l->text, l->separator, strcspn(l->separator, " "));

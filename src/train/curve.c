@@ -72,8 +72,8 @@ static double nice_step(double range)
     return power * (factor < 1.5 ? 1 : factor < 3.5 ? 2 : factor < 7.5 ? 5 : 10);
 }
 
-/* Around all finite figures of a panel: losses from 0 on, where that does not flatten the lines; accuracies up to 100.
- */
+/* Around all finite figures of a panel: losses from 0 on, where that does not flatten the lines; accuracies up to
+ * 100. */
 static axis value_axis(const tn__history *history, const panel *p, bool percent)
 {
     double low = INFINITY, high = -INFINITY;

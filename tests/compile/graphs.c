@@ -54,6 +54,8 @@ int graph_op(tn__graph *graph, tn__op op, const tn__shape *shape, int a, int b)
                                   .scalar = -1});
 }
 
+int graph_expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
+
 int graph_reduce(tn__graph *graph, tn__op op, int a, uint32_t axes)
 {
     tn_shape kept = tn__shape_value(graph->value[a].shape);

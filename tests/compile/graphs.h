@@ -24,6 +24,7 @@ int graph_leaf(tn__graph *graph, const tn__shape *shape, bool donatable);
 int graph_const(tn__graph *graph, const tn__shape *shape);
 /* A float32 value of one or two (b >= 0) inputs. */
 int graph_op(tn__graph *graph, tn__op op, const tn__shape *shape, int a, int b);
+int graph_expand(tn__graph *graph, int a, const tn__shape *to);
 int graph_reduce(tn__graph *graph, tn__op op, int a, uint32_t axes);
 int graph_permute(tn__graph *graph, int a, const uint8_t *perm);
 /* start and step an axis, extents in `shape`. */

@@ -31,8 +31,6 @@ static int steps_of(tn__graph *graph)
     return steps;
 }
 
-static int expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
-
 enum { MANY = 8000 };
 
 /* Sums of leaves of their own, each with a result; and updates of leaves that all read one more. */
@@ -57,7 +55,7 @@ static void test_long_chain(void **state)
     const tn__shape *whole = shape(2, 3, 4);
     int y = graph_leaf(&graph, whole, true);
     for (int i = 0; i < MANY / 2; i++) {
-        int mean = expand(&graph, graph_reduce(&graph, TN__OP_SUM, y, 2), whole);
+        int mean = graph_expand(&graph, graph_reduce(&graph, TN__OP_SUM, y, 2), whole);
         y = graph_op(&graph, TN__OP_SUBTRACT, whole, graph_op(&graph, TN__OP_TANH, whole, y, -1), mean);
     }
     graph_result(&graph, y);
@@ -121,7 +119,7 @@ static void test_used_twice(void **state)
                 y = rounds(&graph, product);
             else if (kind == 3) /* of what is read beside them */
                 y = graph_op(&graph, TN__OP_ADD, whole, product,
-                             expand(&graph, rounds(&graph, graph_leaf(&graph, row, true)), whole));
+                             graph_expand(&graph, rounds(&graph, graph_leaf(&graph, row, true)), whole));
             else if (kind == 4) /* of constants */
                 y = graph_op(&graph, TN__OP_ADD, whole, product, rounds(&graph, graph_const(&graph, whole)));
             else /* without a product */

@@ -23,14 +23,12 @@ static tn__plan *plan_of(tn__graph *graph, bool clusters)
     return plan;
 }
 
-static int expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
-
 /* exp(x - max) / sum, x a leaf. */
 static int softmax(tn__graph *graph, int x, const tn__shape *whole)
 {
-    int most = expand(graph, graph_reduce(graph, TN__OP_MAX, x, 2), whole);
+    int most = graph_expand(graph, graph_reduce(graph, TN__OP_MAX, x, 2), whole);
     int e = graph_op(graph, TN__OP_EXP, whole, graph_op(graph, TN__OP_SUBTRACT, whole, x, most), -1);
-    return graph_op(graph, TN__OP_DIVIDE, whole, e, expand(graph, graph_reduce(graph, TN__OP_SUM, e, 2), whole));
+    return graph_op(graph, TN__OP_DIVIDE, whole, e, graph_expand(graph, graph_reduce(graph, TN__OP_SUM, e, 2), whole));
 }
 
 typedef struct row_case {

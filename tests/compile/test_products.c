@@ -29,8 +29,6 @@ static int kernels_of(const tn__plan *plan)
     return count;
 }
 
-static int expand(tn__graph *graph, int a, const tn__shape *to) { return graph_op(graph, TN__OP_EXPAND, to, a, -1); }
-
 /* sigmoid(x w + b) is one kernel, whatever way w lies. */
 static void test_layer(void **state)
 {
@@ -42,7 +40,8 @@ static void test_layer(void **state)
         int w = graph_leaf(&graph, across ? shape(2, 1000, 784) : shape(2, 784, 1000), false);
         if (across)
             w = graph_permute(&graph, w, (uint8_t[]){1, 0});
-        int sum = graph_op(&graph, TN__OP_ADD, out, graph_op(&graph, TN__OP_MATMUL, out, x, w), expand(&graph, b, out));
+        int product = graph_op(&graph, TN__OP_MATMUL, out, x, w);
+        int sum = graph_op(&graph, TN__OP_ADD, out, product, graph_expand(&graph, b, out));
         graph_result(&graph, graph_op(&graph, TN__OP_SIGMOID, out, sum, -1));
         tn__plan *plan = plan_of(&graph);
         assert_int_equal(plan->program.step_count, 1);
@@ -345,11 +344,12 @@ static tn__plan *plan_back(int what)
     const tn__shape *hidden = shape(2, 100, columns), *out = shape(2, 100, 10);
     int h = graph_leaf(&graph, hidden, false), w = graph_leaf(&graph, shape(2, columns, 10), false);
     int z = graph_op(&graph, TN__OP_MATMUL, out, h, w);
-    int most = expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out),
+    int most = graph_expand(&graph, graph_reduce(&graph, TN__OP_MAX, z, 2), out),
         dy = graph_op(&graph, TN__OP_SUBTRACT, out, z, most);
     int v = what == OTHER_FACTOR ? graph_leaf(&graph, shape(2, columns, 10), false) : w;
     if (what == OTHER_ROWS) {
-        dy = graph_op(&graph, TN__OP_MULTIPLY, out, dy, expand(&graph, graph_reduce(&graph, TN__OP_SUM, dy, 1), out));
+        int sums = graph_reduce(&graph, TN__OP_SUM, dy, 1);
+        dy = graph_op(&graph, TN__OP_MULTIPLY, out, dy, graph_expand(&graph, sums, out));
         graph_result(&graph, dy);
     }
     if (what == ROW_VALUES)
@@ -358,7 +358,7 @@ static tn__plan *plan_back(int what)
     int dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, product, h);
     if (what == WAITS)
         dh = graph_op(&graph, TN__OP_MULTIPLY, hidden, dh,
-                      expand(&graph, graph_reduce(&graph, TN__OP_SUM, z, 3), hidden));
+                      graph_expand(&graph, graph_reduce(&graph, TN__OP_SUM, z, 3), hidden));
     graph_result(&graph, dh);
     if (what == SUMMED)
         graph_result(&graph, graph_reduce(&graph, TN__OP_SUM, dh, 1));

@@ -6,8 +6,8 @@
 
 #include "cuda/fake.h"
 
-/* How often an event was recorded, and how much of that has been reached. Kept for as long as some queue mentions it.
- */
+/* How often an event was recorded, and how much of that has been reached. Kept for as long as some queue mentions
+ * it. */
 typedef struct event {
     uint64_t asked, reached;
     size_t moment; /* pieces of work that had been asked for when it was recorded last */

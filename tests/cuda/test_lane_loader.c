@@ -36,8 +36,8 @@ static tn_loader *loader_of(int64_t batch, bool shuffle)
     return loader;
 }
 
-/* What the steps have computed, as bits; how often a step was under way still when the next minibatch had been copied.
- */
+/* What the steps have computed, as bits; how often a step was under way still when the next minibatch had been
+ * copied. */
 static uint64_t train(bool shuffle, int *beside)
 {
     float sums[MOST] = {0};

@@ -264,12 +264,6 @@ static void test_children(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
-static tn_array *nothing_forward(const tn_array *x, void *user)
-{
-    (void)x, (void)user;
-    return NULL;
-}
-
 static void test_param_errors(void **state)
 {
     (void)state;
@@ -289,7 +283,7 @@ static void test_param_errors(void **state)
         assert_true(tn_is_error(tn_layer_param(own, "n", NULL)));
         check_latched(TN_ERR_VALUE, "NULL");
         assert_int_equal(tn_param_count(own), 1);
-        tn_layer *nothing = tn_function_layer("nothing", nothing_forward, NULL);
+        tn_layer *nothing = tn_function_layer("nothing", returns_null, NULL);
         assert_true(tn_is_error(tn_forward(nothing, tn_ones(TN_SHAPE(2)))));
         check_latched(TN_ERR_VALUE, "nothing: the layer's function returned NULL");
         tn_layer_free(nothing);
