@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method on x^4 - 2 x^2 from x = 2: the second derivative is the gradient of a
- * gradient. */
+/* Newton's method on x^4 - 2 x^2 from x = 2: the second derivative is the gradient of a gradient. */
 #include <math.h>
 #include <stdio.h>
 #include <tanso.h>

@@ -20,8 +20,7 @@ static tn__node *along(tn__node *indices, int ndim, int axis)
     return tn__reshape(indices, ndim, dim);
 }
 
-/* The array's shape with `axis` replaced by all of the indices' axes; NULL with a latched
- * failure. */
+/* The array's shape with `axis` replaced by all of the indices' axes; NULL with a latched failure. */
 static const tn__shape *taken_shape(const char *operation, const tn__node *a,
                                     const tn__node *indices, int axis)
 {

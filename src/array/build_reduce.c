@@ -39,8 +39,7 @@ bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set)
     return true;
 }
 
-/* The operation and operand that compute a reduction of bool: sums count, extremes are any and
- * all. */
+/* The operation and operand that compute a reduction of bool: sums count, extremes are any and all. */
 static tn__node *reduce_operand(tn__op *op, tn__node *a)
 {
     a = tn__strong(a);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a handle knows of differentiation: marks of leaves, its gradient, and the switch that stops
- * recording. */
+/* What a handle knows of differentiation: marks of leaves, its gradient, and the switch that stops recording. */
 #include "autograd/backward.h"
 
 #include "array/build.h"
@@ -40,8 +39,7 @@ void tn__var_set_grad(tn__var *var, tn__node *grad)
     tn__leave(call);
 }
 
-/* The record that holds x's gradient, or NULL: its own, or that of another handle to the same
- * node. */
+/* The record that holds x's gradient, or NULL: its own, or that of another handle to the same node. */
 static tn__var *var_with_grad(const tn_array *x)
 {
     if (x && x->var && x->var->grad)

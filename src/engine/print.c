@@ -55,8 +55,7 @@ static tn_status read_axis(reader *r, int axis, const char *memory)
     return status;
 }
 
-/* The shown elements of an evaluated node, in C order; freed by the caller. NULL with a latched
- * error. */
+/* The shown elements of an evaluated node, in C order; freed by the caller. NULL with a latched error. */
 static char *read_shown(const tn__node *node, bool summary, size_t *count)
 {
     reader r = {.node = node, .itemsize = tn_dtype_size((tn_dtype)node->dtype), .summary = summary};
@@ -128,8 +127,7 @@ static void add_element(layout *l, size_t indent)
     add_word(l, indent, word, (size_t)length);
 }
 
-/* Between two rows of an axis: a line's end, and an empty line more for each further axis
- * inside. */
+/* Between two rows of an axis: a line's end, and an empty line more for each further axis inside. */
 static void add_row_break(layout *l, int axis, size_t indent)
 {
     tn__text_addn(l->text, l->separator, strcspn(l->separator, " "));

@@ -30,8 +30,7 @@ static void check_shape(const tn_array *x, tn_shape expected, const char *call, 
 #define HAS_SHAPE(call, ...) check_shape(call, TN_SHAPE(__VA_ARGS__), #call, __LINE__)
 #define IS_SCALAR(call)      check_shape(call, (tn_shape){0}, #call, __LINE__)
 
-/* The call gives an error of this code, whose message has this part, and which operations pass
- * on. */
+/* The call gives an error of this code, whose message has this part, and which operations pass on. */
 static void check_refused(tn_array *x, tn_status code, const char *part, const char *call, int line)
 {
     if (!tn_is_error(x))
@@ -242,8 +241,7 @@ static void creation(void **state)
     }
 }
 
-/* Every call takes its own stretch of the generator's counter: blocks of four 32-bit or two 64-bit
- * draws. */
+/* Every call takes its own stretch of the generator's counter: blocks of four 32-bit or two 64-bit draws. */
 static void generators_advance(void **state)
 {
     (void)state;

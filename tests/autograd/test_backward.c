@@ -215,8 +215,7 @@ static void test_gradients_of_anything(void **state)
     assert_values(out[2], 1, (double[]){30}, 0);
     assert_false(tn_has_grad(w));
     assert_false(tn_needs_grad(x));
-    /* The graph stays, the same array may be asked for twice, and an output for its own
-     * gradient. */
+    /* The graph stays, the same array may be asked for twice, and an output for its own gradient. */
     assert_int_equal(tn_gradients(y, 3, (const tn_array *[]){x, y, x}, true, out), TN_OK);
     assert_values(out[1], 1, (double[]){1}, 0);
     assert_values(out[2], 2, (double[]){18, 36}, 0);

@@ -167,8 +167,7 @@ static void check_slopes(tn_array *(*f)(const tn_array *, const tn_array *), dou
     assert_values(tn_grad(y), 1, &by_b, 1e-12);
 }
 
-/* The conventions where there is no derivative, and values far out, where naive formulas give
- * NaN. */
+/* The conventions where there is no derivative, and values far out, where naive formulas give NaN. */
 static void test_edges(void **state)
 {
     (void)state;

@@ -226,8 +226,7 @@ static void test_composites(void **state)
     }
 }
 
-/* Two layers, whose loss picks one logarithm a row: many paths, fan-out and broadcasting at
- * once. */
+/* Two layers, whose loss picks one logarithm a row: many paths, fan-out and broadcasting at once. */
 static tn_array *network(int count, tn_array *const *xs, void *user)
 {
     (void)count, (void)user;
