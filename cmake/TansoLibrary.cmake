@@ -74,7 +74,8 @@ add_library(tanso_shared SHARED)
 set_target_properties(tanso_shared PROPERTIES
     OUTPUT_NAME tanso EXPORT_NAME tanso VERSION ${PROJECT_VERSION} SOVERSION 0)
 target_link_libraries(tanso_shared PRIVATE tanso_objects tanso_flags tanso_deps)
-if(NOT TANSO_SANITIZE_FLAGS) # whose run-time symbols only a program brings
+# Sanitizers' run-time symbols only a program brings, whoever asked for them.
+if(NOT "${TANSO_SANITIZE_FLAGS} ${CMAKE_C_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}" MATCHES "-fsanitize")
     target_link_options(tanso_shared PRIVATE LINKER:--no-undefined)
 endif()
 target_include_directories(tanso_shared INTERFACE

@@ -28,6 +28,7 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD OFF) # whatever a project says that Tanso is a part of: files have static functions of one name
 
 # The reference evaluator and the generated kernels must give the same bits: no contraction to fused
 # multiply-add, two's complement wrap-around, and no errno that would keep a compiler from inlining sqrt.
