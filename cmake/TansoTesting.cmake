@@ -211,3 +211,20 @@ function(tanso_add_replay)
     set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases TIMEOUT 900)
     set_tests_properties(replay.cases PROPERTIES FIXTURES_REQUIRED replay_cases TIMEOUT 600 PROCESSORS 2)
 endfunction()
+
+# A driver of the tests' own (cuda/library.h) in a folder that LD_LIBRARY_PATH can name: one file under the names of all
+# libraries that the backend looks for. Those that it lacks functions of are not used.
+function(tanso_driver_library target folder)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda/queues.c ${PROJECT_SOURCE_DIR}/src/core/hash.c)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_include_directories(${target} SYSTEM PRIVATE
+        $<TARGET_PROPERTY:tanso_cuda_objects,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_link_libraries(${target} PRIVATE tanso_flags)
+    set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME libcuda.so.1
+        LIBRARY_OUTPUT_DIRECTORY ${TANSO_TEST_DIR}/${folder})
+    file(STRINGS ${CUDA_CUDA_INCLUDE_DIR}/cuda.h major REGEX "^#define CUDA_VERSION [0-9]+")
+    string(REGEX REPLACE "^.* ([0-9]+)[0-9][0-9][0-9]$" "\\1" major "${major}")
+    foreach(library nvrtc cublasLt cufft cusolver)
+        file(CREATE_LINK libcuda.so.1 ${TANSO_TEST_DIR}/${folder}/lib${library}.so.${major} SYMBOLIC)
+    endforeach()
+endfunction()

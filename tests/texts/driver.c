@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tests' driver and compiler (cuda/fake.c) as libcuda.so.1 and libnvrtc: with them in front of the real ones any
- * program finds a GPU of the generation TANSO_TEXTS_GPU (80, 90, 100) whose kernels do nothing, and each text that it
- * would run is kept as $TANSO_TEXTS_FOLDER/<hash>.cu. See tests/kernel_texts.
+ * libcuda.so.1 and libnvrtc (cuda/library.h) of a GPU of the generation TANSO_TEXTS_GPU (80, 90, 100) whose kernels do
+ * nothing; each text that it would run is kept as $TANSO_TEXTS_FOLDER/<hash>.cu. See tests/kernel_texts.
  */
-#include "cuda/fake.c"
+#include "cuda/library.h"
 
 #include "core/hash.h"
 
 #include <unistd.h>
-
-/* What the fake's own ways of opening a device want, which nobody uses here. */
-const tn__plugin tn__plugin_cuda;
-void tn__cuda_use(const tn__cuda_libraries *given) { (void)given; }
-
-#define MEMORY ((size_t)64 << 30)
 
 /* What kernels are chosen by. */
 static const struct gpu {
@@ -43,20 +36,6 @@ static CUresult attribute(int *value, CUdevice_attribute which, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-static CUresult memory(size_t *left, size_t *total)
-{
-    *left = fake.memory_left;
-    *total = MEMORY;
-    return CUDA_SUCCESS;
-}
-
-static CUresult total(size_t *bytes, CUdevice device)
-{
-    (void)device;
-    *bytes = MEMORY;
-    return CUDA_SUCCESS;
-}
-
 /* The machine code of that compiler is the text. Several processes may meet the same one: each writes a file of its
  * own. */
 static CUresult keep(CUmodule *module, const void *image)
@@ -76,39 +55,9 @@ static CUresult keep(CUmodule *module, const void *image)
     return fake_module(module, image);
 }
 
-/* What it leaves among compiled kernels is for no real driver: another version, another name. */
-static nvrtcResult version(int *major, int *minor)
-{
-    *major = CUDA_VERSION / 1000;
-    *minor = 99;
-    return NVRTC_SUCCESS;
-}
-
-static CUresult serves(int *answer)
-{
-    *answer = CUDA_VERSION;
-    return CUDA_SUCCESS;
-}
-
 __attribute__((constructor)) static void prepare(void)
 {
-    fake.memory_left = MEMORY;
-    libraries.driver.cuDriverGetVersion = serves;
+    library_prepare();
     libraries.driver.cuDeviceGetAttribute = attribute;
-    libraries.driver.cuMemGetInfo = memory;
-    libraries.driver.cuDeviceTotalMem = total;
     libraries.driver.cuModuleLoadData = keep;
-    libraries.compiler.nvrtcVersion = version;
 }
-
-/* ---- under the names that dlsym is asked for ---- */
-
-#define RESOLVED(table, name) \
-    static __typeof__(&name) of_##name(void) { return libraries.table.name; } \
-    __typeof__(name) name __attribute__((ifunc("of_" #name), visibility("default")));
-#define DRIVER(name)   RESOLVED(driver, name)
-#define GRAPHS(name)   RESOLVED(graphs, name)
-#define COMPILER(name) RESOLVED(compiler, name)
-TN__CUDA_DRIVER(DRIVER)
-TN__CUDA_GRAPHS(GRAPHS)
-TN__CUDA_COMPILER(COMPILER)

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tests' driver and compiler (cuda/fake.c) as libcuda.so.1 and libnvrtc: with them in front of the real ones any
+ * program finds a GPU. For one file of such a library, which says what is different before library_prepare().
+ */
+#ifndef TN_TESTS_CUDA_LIBRARY_H
+#define TN_TESTS_CUDA_LIBRARY_H
+
+#include "cuda/fake.c"
+
+/* What the fake's own ways of opening a device want, which nobody uses here. */
+const tn__plugin tn__plugin_cuda;
+void tn__cuda_use(const tn__cuda_libraries *given) { (void)given; }
+
+#define MEMORY ((size_t)64 << 30)
+
+static CUresult library_memory(size_t *left, size_t *total)
+{
+    *left = fake.memory_left;
+    *total = MEMORY;
+    return CUDA_SUCCESS;
+}
+
+static CUresult library_total(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = MEMORY;
+    return CUDA_SUCCESS;
+}
+
+/* What it leaves among compiled kernels is for no real driver: another version, another name. */
+static nvrtcResult library_version(int *major, int *minor)
+{
+    *major = CUDA_VERSION / 1000;
+    *minor = 99;
+    return NVRTC_SUCCESS;
+}
+
+static CUresult library_serves(int *answer)
+{
+    *answer = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+static void library_prepare(void)
+{
+    fake.memory_left = MEMORY;
+    libraries.driver.cuDriverGetVersion = library_serves;
+    libraries.driver.cuMemGetInfo = library_memory;
+    libraries.driver.cuDeviceTotalMem = library_total;
+    libraries.compiler.nvrtcVersion = library_version;
+}
+
+/* ---- under the names that dlsym is asked for ---- */
+
+#define RESOLVED(table, name) \
+    static __typeof__(&name) of_##name(void) { return libraries.table.name; } \
+    __typeof__(name) name __attribute__((ifunc("of_" #name), visibility("default")));
+#define DRIVER(name)   RESOLVED(driver, name)
+#define GRAPHS(name)   RESOLVED(graphs, name)
+#define COMPILER(name) RESOLVED(compiler, name)
+TN__CUDA_DRIVER(DRIVER)
+TN__CUDA_GRAPHS(GRAPHS)
+TN__CUDA_COMPILER(COMPILER)
+
+#endif
