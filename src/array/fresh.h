@@ -53,6 +53,15 @@ static inline void tn__pending_place(tn_array *x, size_t position)
     __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
 }
 
+/* Counts a handle of the list that the program has written into, once. */
+static inline void tn__pending_count_written(tn__thread *self, tn_array *x)
+{
+    if (__builtin_expect(x->written == TN__WRITTEN, 0)) {
+        x->written |= TN__WRITTEN_COUNTED;
+        self->pending_written++;
+    }
+}
+
 /* Puts a handle on the list of those whose node has no value yet; false without memory. */
 static inline bool tn__pending_add(tn__thread *self, tn_array *x)
 {
@@ -61,6 +70,7 @@ static inline bool tn__pending_add(tn__thread *self, tn_array *x)
         return false;
     self->pending[self->pending_count++] = x;
     tn__pending_place(x, self->pending_count);
+    tn__pending_count_written(self, x);
     return true;
 }
 

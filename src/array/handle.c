@@ -21,6 +21,8 @@ static inline void pending_remove(tn__thread *self, tn_array *x)
 {
     tn_array *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
+    if (x->written & TN__WRITTEN_COUNTED) self->pending_written--;
+    x->written &= TN__WRITTEN;
     tn__pending_place(last, x->pending);
     tn__pending_place(x, 0);
 }
@@ -33,12 +35,19 @@ int tn__pending_handles(tn_array *const **handles)
     return (int)self->pending_count;
 }
 
+bool tn__any_written(void) { return tn__self()->pending_written != 0; }
+
+/* From so many on, a list is gone through when it has doubled only: not by each of many evaluations of little. */
+#define MANY 1024
+
 void tn__pending_sweep(void)
 {
     tn__thread *self = tn__self();
     tn__thread_ready(self);
+    if (self->pending_count > MANY && self->pending_count < 2 * self->pending_swept) return;
     for (size_t i = self->pending_count; i-- > 0;)
         if (!tn__node_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
+    self->pending_swept = self->pending_count;
 }
 
 void tn__pending_leave(tn_array *x)
@@ -269,8 +278,9 @@ tn_status tn__array_write(tn_array *x, tn__node *node)
 {
     tn__array_set(x, node);
     if (x->is_static) return TN_OK;
-    x->written = 1;
     tn__thread *self = tn__self();
+    x->written |= TN__WRITTEN;
+    if (x->pending && x->owner == self->number) tn__pending_count_written(self, x);
     if (x->node->depth < TN__MAX_WRITTEN_DEPTH || !tn__node_pending(x->node) || !tn__evaluate_hook || self->evaluating)
         return TN_OK;
     self->evaluating = true;

@@ -91,6 +91,9 @@ typedef struct tn__var {
     uint32_t giver;     /* 1 + the number of the thread that gave it; 0: not among them */
 } tn__var;
 
+/* Of a handle: the program has written into it, and it is counted among its thread's pending ones that are so. */
+enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2 };
+
 struct tn_array {
     tn__node *node;
     tn__var *var;                  /* NULL until something needs it */
@@ -99,7 +102,7 @@ struct tn_array {
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
     uint8_t is_static;             /* the out-of-memory error array: never freed */
-    uint8_t written;               /* by tn_assign and its kin: what a loop changes, see tn__array_write */
+    uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN... */
     tn_array *posted;              /* the next of those that other threads ask their owner to free */
 };
 
@@ -186,7 +189,9 @@ int tn__pending_gradients(tn__node **nodes, int room);
 
 /* The thread's pending handles, for the engine: those whose node still has to be computed. */
 int tn__pending_handles(tn_array *const **handles);
-/* Drops handles from that list whose nodes have values by now. */
+/* Has the program written into any of them? */
+bool tn__any_written(void);
+/* Drops handles from that list whose nodes have values by now, at times. */
 void tn__pending_sweep(void);
 /* Takes a handle of this thread off that list: nothing computes its node but who asks for it. For a node that depends
  * on nothing that a step overwrites, so that it can be computed later as well. */

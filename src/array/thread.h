@@ -29,6 +29,8 @@ typedef struct tn__thread {
     size_t temporary_count, temporary_capacity;
     tn_array **pending;
     size_t pending_count, pending_capacity;
+    size_t pending_written;    /* of these, how many the program has written into */
+    size_t pending_swept;      /* how many there were when values were last taken off the list */
     int64_t live;              /* handles made less handles freed by this thread */
     bool evaluating;           /* inside tn__evaluate_hook */
     bool calm;                 /* registered, and nothing is posted */

@@ -55,17 +55,30 @@ tn__collection *tn__collection_get(void)
 
 static tn_status no_memory(void) { return tn__fail_memory("eval", 0); }
 
-static struct tn__leaf_slot *find_leaf(const tn__collection *c, const tn__node *node)
+static struct tn__leaf_slot *find_slot(const tn__collection *c, const void *what)
 {
-    size_t mask = c->table_size - 1, at = ((uintptr_t)node >> 4) * 0x9E3779B97F4A7C15u >> 20 & mask;
-    while (c->table[at].stamp == c->stamp && c->table[at].node != node)
+    size_t mask = c->table_size - 1, at = ((uintptr_t)what >> 4) * 0x9E3779B97F4A7C15u >> 20 & mask;
+    while (c->table[at].stamp == c->stamp && c->table[at].what != what)
         at = (at + 1) & mask;
     return &c->table[at];
 }
 
+static bool is_shared(const tn__storage *storage) { return atomic_load(&storage->references) != 1; }
+
+/* Notes a leaf, and that it is the first one in its storage, if it is. */
+static void note_leaf(tn__collection *c, int leaf)
+{
+    const tn__node *node = c->entry[c->leaf[leaf]].node;
+    *find_slot(c, node) = (struct tn__leaf_slot){node, c->stamp, c->leaf[leaf]};
+    struct tn__leaf_slot *slot = is_shared(node->storage) ? find_slot(c, node->storage) : NULL;
+    if (slot && slot->stamp != c->stamp)
+        *slot = (struct tn__leaf_slot){node->storage, c->stamp, leaf};
+}
+
+/* Room for a leaf and its storage more. */
 static bool grow_table(tn__collection *c)
 {
-    if (c->leaf_count * 2 + 2 < c->table_size)
+    if (c->leaf_count * 4 + 4 < c->table_size)
         return true;
     size_t size = c->table_size ? c->table_size * 2 : 64;
     void *table = tn__calloc(size, sizeof *c->table);
@@ -74,16 +87,14 @@ static bool grow_table(tn__collection *c)
     tn__free(c->table);
     c->table = table;
     c->table_size = size;
-    for (size_t i = 0; i < c->leaf_count; i++) {
-        const tn__node *node = c->entry[c->leaf[i]].node;
-        *find_leaf(c, node) = (struct tn__leaf_slot){node, c->stamp, c->leaf[i]};
-    }
+    for (size_t i = 0; i < c->leaf_count; i++)
+        note_leaf(c, (int)i);
     return true;
 }
 
 static __attribute__((noinline)) int leaf_entry(const tn__collection *c, const tn__node *node)
 {
-    struct tn__leaf_slot *slot = find_leaf(c, node);
+    struct tn__leaf_slot *slot = find_slot(c, node);
     return slot->stamp == c->stamp ? slot->entry : -1;
 }
 
@@ -131,13 +142,9 @@ static uint64_t first_word(int op, const tn__node *n)
 
 int32_t tn__collection_storage(const tn__collection *c, int leaf)
 {
-    const tn__node *n = c->entry[c->leaf[leaf]].node;
-    if (atomic_load(&n->storage->references) == 1)
-        return leaf;
-    for (int i = 0; i < leaf; i++)
-        if (c->entry[c->leaf[i]].node->storage == n->storage)
-            return i;
-    return leaf;
+    const tn__storage *storage = c->entry[c->leaf[leaf]].node->storage;
+    const struct tn__leaf_slot *slot = is_shared(storage) ? find_slot(c, storage) : NULL;
+    return slot && slot->stamp == c->stamp ? slot->entry : leaf;
 }
 
 /* ---- adding entries ---- */
@@ -180,7 +187,7 @@ static int add_leaf(tn__collection *c, tn__node *node)
     int entry = (int)c->count++, leaf = (int)c->leaf_count++;
     e->leaf = leaf;
     c->leaf[leaf] = entry;
-    *find_leaf(c, node) = (struct tn__leaf_slot){node, c->stamp, entry};
+    note_leaf(c, leaf);
     uint64_t *k = c->key + c->key_count;
     k[0] = first_word(TN__OP_VALUE, node);
     k[1] = (uint64_t)(node->strides ? node->strides->id + 1 : 0) << 32 | (uint32_t)tn__collection_storage(c, leaf);
@@ -320,20 +327,26 @@ static tn_status add_root(tn__collection *c, tn__node *node)
  * from, which would get there next, and be computed alone and from the beginning again. */
 #define LAST_LEVELS 24
 
+bool tn__computed_along(const tn_array *handle, const tn__device *device, tn__collect_mode mode)
+{
+    const tn__node *node = handle->node;
+    bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
+    bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > TN__MAX_DEPTH;
+    bool wanted = handle->written || (mode == TN__COLLECT_STEP && small) || last;
+    return wanted && !node->storage && !node->error && node->device == device && !(node->flags & TN__NODE_WEAK);
+}
+
 /* Pending arrays of this thread that are computed along with what was asked for: those that the program writes into,
  * and more of them by a step, or of a deep recording. */
 static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
 {
-    tn_array *const *handle;
-    int count = tn__pending_handles(&handle);
+    tn_array *const *handle = NULL;
+    int count = mode == TN__COLLECT_ALONG && !tn__any_written() ? 0 : tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
-        tn__node *node = handle[i]->node;
-        bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
-        bool last = mode == TN__COLLECT_DEEP && node->depth + LAST_LEVELS > TN__MAX_DEPTH;
-        bool wanted = handle[i]->written || (mode == TN__COLLECT_STEP && small) || last;
-        if (!wanted || node->storage || node->error || node->device != c->device || node->flags & TN__NODE_WEAK)
-            continue;
-        tn_status status = add_root(c, node);
+        bool wanted = tn__computed_along(handle[i], c->device, mode);
+        for (size_t k = 0; k < c->refused_count && wanted; k++)
+            wanted = handle[i]->node != c->refused[k];
+        tn_status status = wanted ? add_root(c, handle[i]->node) : TN_OK;
         if (status != TN_OK)
             return status;
     }

@@ -55,6 +55,8 @@ typedef struct tn__collection {
     uint64_t *key;
     size_t key_count, key_capacity;
     bool users;         /* has operations of a user's own, which only a compiler can run */
+    tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
+    size_t refused_count;
     /* scratch */
     struct tn__frame {
         tn__node *node;
@@ -63,10 +65,10 @@ typedef struct tn__collection {
     } *stack;
     size_t stack_capacity;
     struct tn__leaf_slot {
-        const tn__node *node;
+        const void *what; /* a leaf's node, or a storage that others may hold, too */
         uint32_t stamp;
-        int32_t entry;
-    } *table;           /* leaves may be shared by threads, so they are not marked but looked up */
+        int32_t entry;    /* of the node; of a storage the first leaf in it, by its number */
+    } *table;             /* leaves may be shared by threads, so they are not marked but looked up */
     size_t table_size;
     uint32_t stamp;
 } tn__collection;
@@ -81,6 +83,8 @@ typedef enum tn__collect_mode {
 } tn__collect_mode;
 /* Collects what `roots` need. Roots that have values are skipped. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
+/* Is a pending handle's node, on that device, computed along with what is asked for in a mode? */
+bool tn__computed_along(const tn_array *handle, const tn__device *device, tn__collect_mode mode);
 /* Entry of an entry's input. Those beyond the third are looked up. */
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i);
 static inline int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)

@@ -204,6 +204,47 @@ static tn_status run(tn__collection *c, bool step)
     return status;
 }
 
+/* Computes each of a step's pending handles by itself. Those that can't be are noted as refused: who reads them is
+ * told, and the step goes on without them, unless it goes back through one. */
+static tn_status compute_apart(tn__collection *c, tn__node **node, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tn_status status = tn__collect(c, 1, &node[i], TN__COLLECT_ONLY);
+        if (status == TN_OK && c->root_count)
+            status = run(c, false);
+        if (status == TN_OK)
+            continue;
+        if (node[i]->flags & TN__NODE_BACKWARD || status != TN_ERR_INDEX)
+            return status;
+        tn_clear_error();
+        c->refused[c->refused_count++] = node[i];
+    }
+    return TN_OK;
+}
+
+/* A step again that met an index out of range, which may be of an array that it computed along. */
+static tn_status step_again(tn__collection *c, int count, tn__node *const *roots)
+{
+    tn_array *const *handle;
+    int handles = tn__pending_handles(&handle), along = 0;
+    tn__node **node = tn__alloc(2 * sizeof *node * ((size_t)handles + 1));
+    if (!node)
+        return tn__fail_memory("eval", 2 * sizeof *node * (size_t)handles);
+    for (int i = 0; i < handles; i++)
+        if (tn__computed_along(handle[i], c->device, TN__COLLECT_STEP))
+            node[along++] = tn__node_retain(handle[i]->node);
+    c->refused = node + handles + 1;
+    tn_status status = compute_apart(c, node, along);
+    if (status == TN_OK)
+        status = tn__collect(c, count, roots, TN__COLLECT_STEP);
+    c->refused_count = 0;
+    c->refused = NULL;
+    for (int i = 0; i < along; i++)
+        tn__node_release(node[i]);
+    tn__free(node);
+    return status == TN_OK && c->root_count ? run(c, true) : status;
+}
+
 static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mode)
 {
     tn__collection *c = tn__collection_get();
@@ -214,7 +255,12 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
     if (status != TN_OK || !c->root_count)
         return status;
     bool more = mode != TN__COLLECT_STEP && c->root_count > c->asked;
+    bool late = c->device->capabilities.late_failures; /* then it is another run's failure that is told of */
     status = run(c, mode == TN__COLLECT_STEP);
+    if (mode == TN__COLLECT_STEP && status == TN_ERR_INDEX && clean && !late) {
+        tn_clear_error();
+        return step_again(c, count, roots);
+    }
     if (status == TN_OK || !more)
         return status;
     if (clean) /* what nobody asked for may be what failed */

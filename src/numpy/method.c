@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/memory.h"
 
 /* ---- options ---- */
 
@@ -297,12 +298,22 @@ static tn_array *accumulate_by(tn_binary_function *f, const tn_array *x, const t
     if (axis < 0)
         return tn__failed_array();
     tn_array *y = as_folded(f, x, opts ? opts->dtype : TN_DTYPE_DEFAULT);
-    int64_t n = tn_dim(x, axis);
-    tn_array *result = tn_is_error(y) ? y : tn__cut(y, axis, 0, n ? 1 : 0), *sum = result;
-    for (int64_t i = 1; i < n && !tn_is_error(result); i++) {
-        sum = f(sum, tn__cut(y, axis, i, 1));
-        result = tn_concatenate(2, (const tn_array *const[]){result, sum}, axis);
+    int64_t n = tn_dim(x, axis), count = 1;
+    if (tn_is_error(y) || n == 0)
+        return tn_is_error(y) ? y : tn__cut(y, axis, 0, 0);
+    const tn_array **sums = tn__alloc((size_t)n * sizeof *sums);
+    if (!sums) {
+        tn__fail_memory("accumulate", (size_t)n * sizeof *sums);
+        return tn__failed_array();
     }
+    sums[0] = tn__cut(y, axis, 0, 1);
+    while (count < n && !tn_is_error(sums[count - 1])) {
+        sums[count] = f(sums[count - 1], tn__cut(y, axis, count, 1));
+        count++;
+    }
+    tn_array *result =
+        tn_is_error(sums[count - 1]) ? tn__again(sums[count - 1]) : tn_concatenate((int)count, sums, axis);
+    tn__free(sums);
     return result;
 }
 

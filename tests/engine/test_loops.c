@@ -94,6 +94,40 @@ static void test_failures_stay_where_they_are(void **state)
     }
 }
 
+/* A step computes small arrays along: one of them that cannot be computed fails who reads it, not the step; what the
+ * step goes back through does. */
+static void test_steps_without_what_fails(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("an index out of range is told of at once");
+    for (int own = 0; own < 2; own++) TN_SCOPE {
+        tn_layer *net = tn_linear(1, .in = 1, .no_bias = true, .weight = {TN_INIT_CONSTANT, 2});
+        tn_optimizer *sgd = tn_sgd(net, .lr = 0.25);
+        tn_array *x = tn_ones(TN_SHAPE(1, 1)), *table = tn_arange(0, 4, 1, .dtype = TN_FLOAT32);
+        tn_array *loss = tn_sum(tn_square(tn_forward(net, x))), *w = tn_param(net, 0);
+        tn_array *bad = tn_take(table, tn_from_int64s((int64_t[]){1, 9}, 2), 0), *good = tn_add(w, 1);
+        tn_array *of_both = tn_add(bad, tn_sum(w));
+        if (own)
+            loss = tn_add(loss, tn_sum(of_both));
+        assert_int_equal(tn_backward(loss), TN_OK);
+        if (own) {
+            assert_int_equal(tn_step(sgd), TN_ERR_INDEX);
+            assert_failed(TN_ERR_INDEX, "9");
+            assert_true(tn_item(w) == 2);
+        } else {
+            assert_int_equal(tn_step(sgd), TN_OK);
+            assert_true(tn_ok());
+            assert_true(tn_item(w) == 1 && tn_item(loss) == 4 && tn_item(good) == 3);
+            assert_true(isnan(tn_item(tn_sum(of_both))));
+            assert_failed(TN_ERR_INDEX, "9");
+            assert_true(isnan(tn_item(tn_sum(bad))));
+            assert_failed(TN_ERR_INDEX, "9");
+        }
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+    }
+}
+
 /* An average of weights, larger than what a step computes along by itself, follows the steps without a word. */
 static void test_average_of_weights(void **state)
 {
@@ -170,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_descent),
         cmocka_unit_test(test_written_is_computed_along),
         cmocka_unit_test(test_failures_stay_where_they_are),
+        cmocka_unit_test(test_steps_without_what_fails),
         cmocka_unit_test(test_average_of_weights),
         cmocka_unit_test(test_used_twice),
         cmocka_unit_test(test_many_large_plans),
