@@ -30,28 +30,25 @@ static tn__node *ready(const tn_kernel *kernel, const tn_arg *arg, tn__device **
 }
 
 /* Memory of its own for an array that is to be written: its own, where nobody else holds it, else a copy. */
-static tn__node *own_memory(const tn_kernel *kernel, tn_array *x, tn__node *node)
+static tn__node *own_memory(tn_array *x, tn__node *node)
 {
     if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
         atomic_load(&node->storage->references) == 1 && !node->storage->release)
         return node;
-    tn__storage *storage = tn__storage_new(node->device,
-                                           (size_t)node->shape->size * tn_dtype_size((tn_dtype)node->dtype));
+    size_t itemsize = tn_dtype_size((tn_dtype)node->dtype);
+    tn__storage *storage = tn__storage_new(node->device, (size_t)node->shape->size * itemsize);
     if (!storage)
         return tn__failed();
     tn__node *fresh = tn__node_value(storage, (tn_dtype)node->dtype, node->shape, 0, NULL);
-    size_t itemsize = tn_dtype_size((tn_dtype)node->dtype);
+    const char *from = (const char *)node->storage->memory + node->offset * (int64_t)itemsize;
     tn_status status = TN_OK;
     if (node->shape->size)
-        status =
-            tn__storage_copy(storage, node->storage,
-                             (const char *)node->storage->memory + node->offset * (int64_t)itemsize, storage->bytes);
+        status = tn__storage_copy(storage, node->storage, from, storage->bytes);
     tn__storage_release(storage);
     if (status != TN_OK)
         return tn__failed();
     TN__PASS_ERROR(fresh);
     tn__array_set(x, fresh);
-    (void)kernel;
     return x->node->storage ? x->node : tn__failed();
 }
 
@@ -79,7 +76,7 @@ static bool fill(const tn_kernel *kernel, const tn_args *args, tn__launch *launc
     }
     tn__node *node = ready(kernel, arg, device);
     if (!tn__node_is_error(node) && arg->written)
-        node = own_memory(kernel, (tn_array *)arg->array, node);
+        node = own_memory((tn_array *)arg->array, node);
     if (tn__node_is_error(node))
         return tn__error_raise(node->error), false;
     *storage = arg->written || read_alone(args, arg) ? node->storage : NULL;

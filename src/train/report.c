@@ -98,9 +98,8 @@ static void draw_bar(tn__report *report, int epoch, double share, const char *fi
     report->bar_shown = true;
 }
 
-void tn__report_step(tn__report *report, int epoch, int64_t step, int64_t size)
+void tn__report_step(tn__report *report, int epoch, int64_t size)
 {
-    (void)step;
     report->done += size;
     if (!report->stream)
         return;

@@ -22,7 +22,7 @@ void tn__report_begin(tn__report *report, FILE *stream, int epochs, int64_t samp
 void tn__report_line(tn__report *report, const char *format, ...) TN_PRINTF(2, 3);
 void tn__report_epoch_begins(tn__report *report);
 /* `size` samples more are done. */
-void tn__report_step(tn__report *report, int epoch, int64_t step, int64_t size);
+void tn__report_step(tn__report *report, int epoch, int64_t size);
 void tn__report_epoch(tn__report *report, const tn_epoch *figures);
 /* Leaves the terminal's line clean. */
 void tn__report_end(tn__report *report);

@@ -54,7 +54,7 @@ tn_status tn__run_updates(tn__run *run, int epoch, double *loss)
         if (tn_ok() && run->stop && *run->stop)
             return tn__fail(TN_ERR_STATE, "train", "stopped after step %" PRId64 " of epoch %d, as asked", step, epoch);
         looked = look ? step : looked;
-        tn__report_step(&run->report, epoch, step, b.size);
+        tn__report_step(&run->report, epoch, b.size);
     }
     if (!tn_ok())
         return tn_error_code();

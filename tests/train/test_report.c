@@ -63,7 +63,7 @@ static void test_bar_fits(void **state)
         tn__report_epoch_begins(&report);
         report.epoch_began -= test_random_double(&chance) * 1000; /* any rate */
         report.next_draw = 0;
-        tn__report_step(&report, epochs, 1, test_random_int(&chance, 1, 1000));
+        tn__report_step(&report, epochs, test_random_int(&chance, 1, 1000));
         const char *text = terminal_text(&t), *bar = strstr(text, "\033[K");
         int room = columns ? columns : 80;
         assert_true(bar || room < 31);
