@@ -61,9 +61,9 @@ static size_t absent_features(const char *absent[MOST_ABSENT])
 /*
  * What of gcc's optimizations pays for itself in these kernels: -O3's vectoriser, moving loads of extents and strides,
  * and choices by what does not vary, out of loops, and writing out loops over a few vectors of lanes, which stay in
- * registers then (a sum of float64 takes 0.4 of its time; compiling, a tenth more). Kernels run as fast as with -O3 and compile in a third of
- * the time (0.6 s of one core instead of 1.8 for 80 kB). Clang, which does not know these flags, is asked again in its
- * own words.
+ * registers then (a sum of float64 takes 0.4 of its time; compiling, a tenth more). Kernels run as fast as with -O3 and
+ * compile in a third of the time (0.6 s of one core instead of 1.8 for 80 kB). Clang, which does not know these flags,
+ * is asked again in its own words.
  */
 static const char *const levels[][7] = {
     {"-O1", "-ftree-pre", "-fstrict-aliasing", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic",
