@@ -69,6 +69,9 @@ bool tn__matmul_packed(const tn__matmul_product *p);
 bool tn__matmul_dot_suits(const tn__matmul_product *p);
 bool tn__matmul_dot_f32(const tn__matmul_product *p);
 bool tn__matmul_dot_f64(const tn__matmul_product *p);
+/* A column times a row: k = 1. */
+bool tn__matmul_outer_f32(const tn__matmul_product *p);
+bool tn__matmul_outer_f64(const tn__matmul_product *p);
 /* Plain loops, for every dtype. */
 tn_status tn__matmul_prepare_plain(tn__cpu_step *step);
 

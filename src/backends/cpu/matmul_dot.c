@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products of rows and a column, or a row and columns, that lie well: each a sum in lanes, which do not wait for one
- * another as the steps of one sum do, then of the lanes in halves.
+ * another as the steps of one sum do, then of the lanes in halves. And those of a column and a row, multiples of the row
+ * one after the other: tiles of several rows would write to several places at a time.
  */
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/parallel.h"
@@ -42,6 +43,34 @@ enum { LANES = 32 };
     }
 DOT(f32, float)
 DOT(f64, double)
+
+#define OUTER(name, T) \
+    static void multiples_##name(void *context, int64_t begin, int64_t end) \
+    { \
+        const tn__matmul_product *p = context; \
+        const T *a = (const T *)p->a.place, *b = (const T *)p->b.place; \
+        const int64_t a_step = p->a.transposed ? 1 : p->a.ld, b_step = p->b.transposed ? p->b.ld : 1, n = p->n; \
+        for (int64_t i = begin; i < end; i++) { \
+            const T factor = p->alpha.name * a[i * a_step]; \
+            T *restrict out = (T *)p->out.place + i * p->out.ld; \
+            if (p->beta) \
+                for (int64_t j = 0; j < n; j++) \
+                    out[j] += factor * b[j * b_step]; \
+            else if (b_step == 1) \
+                for (int64_t j = 0; j < n; j++) \
+                    out[j] = factor * b[j]; \
+            else \
+                for (int64_t j = 0; j < n; j++) \
+                    out[j] = factor * b[j * b_step]; \
+        } \
+    } \
+    bool tn__matmul_outer_##name(const tn__matmul_product *p) \
+    { \
+        tn__cpu_for(p->m, p->n, multiples_##name, (void *)p); \
+        return true; \
+    }
+OUTER(f32, float)
+OUTER(f64, double)
 
 bool tn__matmul_dot_suits(const tn__matmul_product *p)
 {

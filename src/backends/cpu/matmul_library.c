@@ -312,6 +312,8 @@ tn_status tn__matmul_prepare_library(tn__cpu_step *step)
     bool one = mm->m == 1 && mm->n == 1 && mm->work == TN_FLOAT32;
     if (one || (mm->work == TN_FLOAT64 && tn__matmul_dot_suits(&p)))
         plan.multiply = mm->work == TN_FLOAT32 ? tn__matmul_dot_f32 : tn__matmul_dot_f64;
+    else if (mm->k == 1 && (mm->work == TN_FLOAT32 || mm->work == TN_FLOAT64))
+        plan.multiply = mm->work == TN_FLOAT32 ? tn__matmul_outer_f32 : tn__matmul_outer_f64;
     else if (mm->work == TN_FLOAT32 && tn__matmul_tile_suits(&p) && !tn__matmul_packed_suits(&p))
         plan.multiply = tn__matmul_tile;
     else if (mm->work == TN_FLOAT32 && (plan.multiply == NULL ? tn__matmul_packed_can(&p)
