@@ -145,10 +145,10 @@ static bool touches(const donor *p, int step, int home)
     return false;
 }
 
-/* Is there a step behind one, up to another, that touches a value, or that writes it? */
+/* Is there a step behind one, up to another, that touches a value, or that writes it? -1: no value. */
 static bool touched_between(const donor *p, int home, int from, int to, bool writes)
 {
-    for (int i = p->first[home]; home >= 0 && i < p->first[home + 1]; i++) {
+    for (int i = home < 0 ? 0 : p->first[home]; home >= 0 && i < p->first[home + 1]; i++) {
         const touch *t = &p->touch[i];
         if ((t->writes || !writes) && !p->step[t->step].gone && is_before(p, from, t->step) &&
             !is_before(p, to, t->step))
