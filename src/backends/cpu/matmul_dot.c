@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products of rows and a column, or a row and columns, that lie well: each a sum in lanes, which do not wait for one
- * another as the steps of one sum do, then of the lanes in halves. And those of a column and a row, multiples of the row
- * one after the other: tiles of several rows would write to several places at a time.
+ * another as the steps of one sum do, then of the lanes in halves. And those of a column and a row, multiples of the
+ * row one after the other: tiles of several rows would write to several places at a time.
  */
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/parallel.h"
