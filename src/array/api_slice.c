@@ -190,9 +190,8 @@ static tn__node *section(tn__node *a, int sections, int axis, int i)
 tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **out)
 {
     if (sections < 1 || !out)
-        return tn__fail(TN_ERR_VALUE, "split",
-                        "%d sections into %p; expected 1 or more, and an array for them", sections,
-                        (void *)out);
+        return tn__fail(TN_ERR_VALUE, "split", "expected 1 or more sections, got %d, and an array for them%s", sections,
+                        out ? "" : ", got NULL");
     tn_status status = TN_OK;
     for (int i = 0; i < sections; i++) {
         tn__call call = tn__enter();

@@ -43,6 +43,9 @@ static bool may_cast(tn_dtype from, tn_dtype to, const tn_out_opts *opts)
 
 tn_array *tn__operands_as(const char *operation, int count, tn_array **operands, const tn_out_opts *opts)
 {
+    tn_array *wrong = opts ? tn__wrong_options(operation, opts->dtype, opts->casting) : NULL;
+    if (wrong)
+        return wrong;
     for (int i = 0; i < count && opts && opts->dtype; i++) {
         if (tn_is_error(operands[i]))
             return tn__again(operands[i]);
@@ -58,6 +61,9 @@ tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_op
 {
     if (!opts || !opts->out || tn_is_error(result) || tn_is_error(opts->out))
         return tn__into(opts ? opts->out : NULL, result);
+    tn_array *wrong = tn__wrong_options(operation, opts->dtype, opts->casting);
+    if (wrong)
+        return wrong;
     tn_dtype to = tn_dtype_of(opts->out);
     if (!may_cast(tn_dtype_of(result), to, opts))
         return tn__refused(TN_ERR_DTYPE, operation, "a result of %s may not be cast to out's %s",

@@ -33,6 +33,8 @@ tn_array *tn__operands_as(const char *operation, int count, tn_array **operands,
 /* tn__into(opts->out), if opts->casting allows the result there. */
 tn_array *tn__given_out(const char *operation, tn_array *result, const tn_out_opts *opts);
 
+/* Options that name no dtype or no casting rule, as an error array; NULL if they are right. */
+tn_array *tn__wrong_options(const char *operation, tn_dtype dtype, const char *casting);
 /* A failed check, as an error array: tn__refused(TN_ERR_SHAPE, "roll", "expected ..., got ..."). */
 tn_array *tn__refused(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* Another handle to x's value. */

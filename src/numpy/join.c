@@ -60,6 +60,9 @@ static tn_array *join_with(const char *operation, int how, int count, const tn_a
                            const tn_out_opts *opts)
 {
     tn_out_opts as_out = opts ? *opts : (tn_out_opts){.dtype = TN_DTYPE_DEFAULT};
+    tn_array *wrong = tn__wrong_options(operation, as_out.dtype, as_out.casting);
+    if (wrong)
+        return wrong;
     if (as_out.out && !as_out.dtype && !tn_is_error(as_out.out)) { /* each part is cast to it, not the whole */
         as_out.dtype = tn_dtype_of(as_out.out);
         opts = &as_out;

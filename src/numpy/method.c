@@ -36,6 +36,17 @@ static bool known_rule(const char *rule)
     return !rule;
 }
 
+tn_array *tn__wrong_options(const char *operation, tn_dtype dtype, const char *casting)
+{
+    if (!known_rule(casting))
+        return tn__refused(TN_ERR_NAME, operation,
+                           "no casting rule '%s'; there are no, equiv, safe, same_kind and unsafe", casting);
+    if (dtype && !tn_dtype_size(dtype))
+        return tn__refused(TN_ERR_DTYPE, operation,
+                           "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)dtype);
+    return NULL;
+}
+
 bool tn_can_cast_by(tn_dtype from, tn_dtype to, const char *rule)
 {
     return from && to && known_rule(rule) && may_cast(from, to, rule);
@@ -113,9 +124,9 @@ static tn_array *typed(tn_unary_function *one, tn_binary_function *two, const tn
 {
     if (!one && !two)
         return tn__refused(TN_ERR_VALUE, "ufunc", "expected an elementwise function such as tn_add, got NULL");
-    if (opts && !known_rule(opts->casting))
-        return tn__refused(TN_ERR_NAME, "casting", "no rule '%s'; there are no, equiv, safe, same_kind and unsafe",
-                           opts->casting);
+    tn_array *wrong = opts ? tn__wrong_options("ufunc", opts->dtype, opts->casting) : NULL;
+    if (wrong)
+        return wrong;
     bool of_any = two == tn_logical_and || two == tn_logical_or || two == tn_logical_xor || one == tn_logical_not;
     bool own = one == tn_bitwise_count && opts && opts->dtype == TN_UINT8; /* which it gives for all dtypes */
     if (!opts || !opts->dtype || own || tn_is_error(a) || (b && tn_is_error(b)))

@@ -83,7 +83,7 @@ static void operands_are_cast_by_rule(void **state)
                        TN_ERR_DTYPE);
         assert_refused(tn_binary(tn_matmul, a, a, .dtype = TN_FLOAT32, .casting = "no"), TN_ERR_DTYPE);
         assert_refused(tn_vecdot_with(a, a, 0, TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32, .casting = "nonsense")),
-                       TN_ERR_DTYPE);
+                       TN_ERR_NAME);
         assert_refused(tn_einsum_with("i,i", LIST(a, i), TN_OPTS(tn_out_opts, .dtype = TN_FLOAT32)), TN_ERR_DTYPE);
         assert_refused(tn_einsum_with("i,i", 0, NULL, NULL), TN_ERR_VALUE);
         tn_einsum("ij,jk->ik", LIST(tn_ones(TN_SHAPE(2, 3)), tn_ones(TN_SHAPE(4, 5))));

@@ -43,6 +43,12 @@ static void test_arguments(void **state)
     expect(tn_histogram(tn_cast(x, TN_COMPLEX64), NULL, .low = 1, .high = 2), TN_ERR_DTYPE, "tn_abs");
     tn_array *largest = tn_from_int64s((const int64_t[]){INT64_MAX}, 1);
     expect(tn_bincount(largest, NULL, 0), TN_ERR_MEMORY, "9223372036854775807");
+    /* options are told by their names, not by what nothing can be cast to */
+    const tn_array *two[] = {x, x};
+    expect(tn_concatenate_with(2, two, 0, &(tn_out_opts){.casting = "safest"}), TN_ERR_NAME, "casting rule 'safest'");
+    expect(tn_concatenate_with(2, two, 0, &(tn_out_opts){.dtype = (tn_dtype)99}), TN_ERR_DTYPE, "99 is no dtype");
+    expect(tn_binary(tn_add, x, x, .dtype = (tn_dtype)99), TN_ERR_DTYPE, "99 is no dtype");
+    expect(tn_round_with(x, 0, &(tn_out_opts){.out = x, .casting = ""}), TN_ERR_NAME, "no casting rule ''");
     assert_true(tn_ok());
 }
 
