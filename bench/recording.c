@@ -26,6 +26,35 @@ static void record(void *context, bool last)
     }
 }
 
+/* A sum of sums, each of a product of its own; five values or six each. */
+static void plan(void *context, bool last)
+{
+    (void)last;
+    recording *r = context;
+    TN_SCOPE {
+        tn_array *sum = tn_sum(r->x);
+        for (int i = 0; i < r->nodes; i += 5) {
+            tn_array *part = tn_slice_axis(r->x, 0, i % 8, i % 8 + 4, 1);
+            sum = tn_add(sum, tn_sum(tn_tanh(tn_multiply(part, i))));
+        }
+        tn_string_free(tn_plan_describe(sum));
+    }
+}
+
+/* By the value that is planned. */
+static void report_plan(const bench *b, const char *row, int nodes)
+{
+    if (!wanted(b, row))
+        return;
+    recording r = {.x = tn_ones(TN_SHAPE(16), .device = b->device), .nodes = nodes};
+    timing t = {0};
+    if (tn_eval(r.x) == TN_OK)
+        t = measure(b, plan, &r, 1e-4);
+    t.best /= nodes;
+    t.median /= nodes;
+    report(b, (row_facts){.row = row, .work = "a value planned, of a graph of so many"}, t);
+}
+
 static timing per_node(timing brief, timing lengthy)
 {
     double nodes = LONG - SHORT;
@@ -43,6 +72,8 @@ int main(int argc, char **argv)
 {
     bench b = bench_flags(argc, argv);
     bool nodes = wanted(&b, "record-node"), evaluations = wanted(&b, "record-evaluation");
+    report_plan(&b, "plan-500", 500);
+    report_plan(&b, "plan-8000", 8000);
     if (!nodes && !evaluations)
         return 0;
     tn_status status;
