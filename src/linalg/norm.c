@@ -39,7 +39,8 @@ static tn__node *vector_norm(tn__node *a, tn_norm_order ord, int axis)
     return ord.p > 1 ? tn__root_of_sum(sum, 1 / ord.p) : tn__with(TN__OP_POWER, sum, 1 / ord.p);
 }
 
-/* The singular values of the matrices along two axes, summed or the extreme one; with both axes kept with extent 1. */
+/* The singular values of the matrices along two axes, summed or the extreme one; with both axes kept with extent 1.
+ * Their gradient, U diag(g) V^H, is a subgradient where values are 0 or equal, at the zero matrix, too. */
 static tn__node *spectral(tn__node *a, tn_norm_order ord, int row, int column)
 {
     uint8_t perm[TN_MAX_NDIM] = {0};

@@ -245,6 +245,22 @@ static void test_allocations(void **state)
     tn_free(a);
 }
 
+/* Where singular values are 0 or equal, norms made of them have subgradients: g with <g, a> = |a|, and of dual norm 1. */
+static void test_subgradients(void **state)
+{
+    (void)state;
+    static const double rows[][4] = {{0, 0, 0, 0}, {2, 0, 0, 2}, {1, 2, 2, 4}, {0, 3, 0, 0}, {3, 1, 1, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int nuclear = 0; nuclear < 2; nuclear++) TN_SCOPE {
+            tn_array *a = tn_requires_grad(tn_from_host(rows[i], TN_SHAPE(2, 2), TN_FLOAT64)), *g;
+            tn_array *y = nuclear ? tn_linalg_norm(a, .ord = TN_NUC) : tn_linalg_norm(a, .ord = TN_ORD(2));
+            assert_int_equal(tn_gradients(y, 1, (const tn_array *[]){a}, false, &g), TN_OK);
+            assert_float_equal(tn_item(tn_sum(tn_multiply(g, a))), tn_item(y), 1e-12);
+            tn_array *dual = nuclear ? tn_linalg_norm(g, .ord = TN_ORD(2)) : tn_linalg_norm(g, .ord = TN_NUC);
+            assert_float_equal(tn_item(dual), 1, 1e-12);
+        }
+}
+
 int main(void)
 {
     const char *given = getenv("TANSO_TEST_SEED");
@@ -259,6 +275,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] =
         {cmocka_unit_test(test_qr),       cmocka_unit_test(test_svd),        cmocka_unit_test(test_singular_hermitian),
+         cmocka_unit_test(test_subgradients),
          cmocka_unit_test(test_square),   cmocka_unit_test(test_least),      cmocka_unit_test(test_nothing),
          cmocka_unit_test(test_refusals), cmocka_unit_test(test_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
