@@ -245,7 +245,7 @@ static void test_allocations(void **state)
     tn_free(a);
 }
 
-/* Where singular values are 0 or equal, norms made of them have subgradients: g with <g, a> = |a|, and of dual norm 1. */
+/* Where singular values are 0 or equal, norms made of them have subgradients: g with <g, a> = |a|, of dual norm 1. */
 static void test_subgradients(void **state)
 {
     (void)state;
