@@ -17,6 +17,22 @@
 #define blockDim  (emulated_now->block->threads)
 #define gridDim   (emulated_now->block->blocks)
 
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(16) ulonglong2 {
+    unsigned long long x, y;
+};
+static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
 /* ---- threads that meet ---- */
 
 extern "C" {
@@ -272,5 +288,5 @@ template <class... A> static inline void emulated_apply(void (*kernel)(A...), vo
                                                  &emulated_by, \
                                                  decltype(emulated_signature_of(&function))::sizes, \
                                                  [](void *const *p) { emulated_apply(&function, p); }, \
-                                                 emulated_dynamic, \
+                                                 (unsigned char *)emulated_dynamic, \
                                                  sizeof emulated_dynamic};

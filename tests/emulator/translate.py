@@ -20,6 +20,7 @@ DYNAMIC = 227 << 10  # bytes of shared memory that a launch may ask for
 FLAGS = ["-std=gnu++17", "-O1", "-march=native", "-w", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
          "-fno-math-errno", "-fno-gnu-unique", "-fvisibility=hidden", "-fPIC", "-shared", "-I", os.path.dirname(HERE)]
 LITERAL = re.compile(r'\s*"((?:[^"\\]|\\.)*)"')
+EXTERN = re.compile(r"\bextern\s+__shared__\s+(?:__attribute__\s*\(\(.*?\)\)\s+)?([\w\s]+?)\s+(\w+)\s*\[\s*\]\s*;")
 ASM = re.compile(r"\basm\b\s*(?:volatile)?\s*\(")
 
 
@@ -82,15 +83,15 @@ def translated(text):
         out += [text[last:found.start()], called(text[found.end():end - 1])]
         last = end
     text = "".join(out) + text[last:]
-    dynamic = sorted(set(re.findall(r"\bextern\s+__shared__\b[^;]*?(\w+)\s*\[\s*\]\s*;", text)))
+    dynamic = sorted(set(EXTERN.findall(text))) or [("unsigned char", "emulated_none")]
     text = re.sub(r"\bextern\s+__shared__\b", "extern", text)
     text = re.sub(r"\b__shared__\b", "static", text)
     kernels = re.findall(r"__global__\s+void\s+(\w+)\s*\(", text)
     text = re.sub(r"\b__global__\b", "", text)
-    name = dynamic[0] if dynamic else "emulated_none"
-    end = [f"alignas(1024) unsigned char {name}[{DYNAMIC}];", f"#define emulated_dynamic {name}"]
     if len(dynamic) > 1:
         raise SystemExit(f"shared memory under several names: {dynamic}")
+    kind, name = dynamic[0]
+    end = [f"alignas(1024) {kind} {name}[{DYNAMIC} / sizeof({kind})];", f"#define emulated_dynamic {name}"]
     return "\n".join(['#include "emulator/device.h"', text, *end, *(f"EMULATED_KERNEL({k})" for k in kernels), ""])
 
 
