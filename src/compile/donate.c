@@ -78,6 +78,8 @@ static void link_behind(donor *p, int i, int to)
 static bool rearrange(donor *p)
 {
     tn__draft *draft = p->draft;
+    if (draft->step_count == 0)
+        return true;
     tn__draft_step *steps = tn__alloc(sizeof *steps * ((size_t)draft->step_count + 1));
     if (!steps)
         return false;
