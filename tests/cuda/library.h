@@ -14,6 +14,33 @@ void tn__cuda_use(const tn__cuda_libraries *given) { (void)given; }
 
 #define MEMORY ((size_t)64 << 30)
 
+/* What kernels are chosen by. */
+static const struct library_gpu {
+    int generation, multiprocessors, shared; /* KiB of shared memory that a block may ask for */
+} library_gpus[] = {{90, 132, 227}, {80, 108, 163}, {100, 148, 227}};
+static const struct library_gpu *library_gpu = library_gpus;
+
+/* Which GPU it is, where there is one of this generation. */
+static void library_choose(int generation)
+{
+    for (size_t i = 0; i < sizeof library_gpus / sizeof *library_gpus; i++)
+        if (library_gpus[i].generation == generation)
+            library_gpu = &library_gpus[i];
+}
+
+static CUresult library_attribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+        *value = library_gpu->generation / 10;
+    else if (which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        *value = library_gpu->multiprocessors;
+    else if (which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        *value = library_gpu->shared << 10;
+    else
+        return fake_attribute(value, which, device);
+    return CUDA_SUCCESS;
+}
+
 static CUresult library_memory(size_t *left, size_t *total)
 {
     *left = fake.memory_left;
@@ -46,6 +73,7 @@ static void library_prepare(void)
 {
     fake.memory_left = MEMORY;
     libraries.driver.cuDriverGetVersion = library_serves;
+    libraries.driver.cuDeviceGetAttribute = library_attribute;
     libraries.driver.cuMemGetInfo = library_memory;
     libraries.driver.cuDeviceTotalMem = library_total;
     libraries.compiler.nvrtcVersion = library_version;

@@ -16,19 +16,6 @@
 
 extern char **environ;
 
-static CUresult attribute(int *value, CUdevice_attribute which, CUdevice device)
-{
-    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-        *value = 8;
-    else if (which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        *value = 108;
-    else if (which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-        *value = 163 << 10;
-    else
-        return fake_attribute(value, which, device);
-    return CUDA_SUCCESS;
-}
-
 /* ---- the compiler: its machine code is the text, beside which the library lies ---- */
 
 static _Thread_local char *compiler_log; /* of this thread's last program */
@@ -188,10 +175,10 @@ static CUresult change(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NOD
 __attribute__((constructor)) static void prepare(void)
 {
     library_prepare();
+    library_choose(80);
     fake.most_nodes = MOST_NODES;
     fake.closes = close_over;
     fake.calls = call;
-    libraries.driver.cuDeviceGetAttribute = attribute;
     libraries.driver.cuModuleLoadData = load;
     libraries.driver.cuModuleUnload = unload;
     libraries.driver.cuModuleGetFunction = function_of;

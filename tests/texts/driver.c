@@ -9,33 +9,6 @@
 
 #include <unistd.h>
 
-/* What kernels are chosen by. */
-static const struct gpu {
-    int generation, multiprocessors, shared; /* KiB of shared memory that a block may ask for */
-} gpus[] = {{90, 132, 227}, {80, 108, 163}, {100, 148, 227}};
-
-static const struct gpu *gpu(void)
-{
-    const char *wanted = getenv("TANSO_TEXTS_GPU");
-    for (size_t i = 0; wanted && i < sizeof gpus / sizeof *gpus; i++)
-        if (gpus[i].generation == atoi(wanted))
-            return &gpus[i];
-    return gpus;
-}
-
-static CUresult attribute(int *value, CUdevice_attribute which, CUdevice device)
-{
-    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-        *value = gpu()->generation / 10;
-    else if (which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        *value = gpu()->multiprocessors;
-    else if (which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-        *value = gpu()->shared << 10;
-    else
-        return fake_attribute(value, which, device);
-    return CUDA_SUCCESS;
-}
-
 /* The machine code of that compiler is the text. Several processes may meet the same one: each writes a file of its
  * own. */
 static CUresult keep(CUmodule *module, const void *image)
@@ -57,7 +30,8 @@ static CUresult keep(CUmodule *module, const void *image)
 
 __attribute__((constructor)) static void prepare(void)
 {
+    const char *generation = getenv("TANSO_TEXTS_GPU");
     library_prepare();
-    libraries.driver.cuDeviceGetAttribute = attribute;
+    library_choose(generation ? atoi(generation) : 90);
     libraries.driver.cuModuleLoadData = keep;
 }
