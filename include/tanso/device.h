@@ -103,7 +103,16 @@ TN_API tn_device tn_archive_device(const struct tn_archive *archive);
 TN_API tn_device tn_stream_device(const struct tn_stream *stream);
 TN_API tn_device tn_event_device(const struct tn_event *event);
 
-/* x on another device, copied at once (x itself, as a new handle, when it is there already). */
+/*
+ * x on another device, copied at once (x itself, as a new handle, when it is there already).
+ *
+ * Copies to a GPU, these and all others, are asynchronous: the host's memory is the caller's again when the call
+ * returns, and the GPU fetches a copy of it, in pinned memory, when it has done what its stream was asked before. 32
+ * MiB may be under way so; who copies more waits until the first of them have been fetched. Copies to the host
+ * (tn_to_cpu, tn_to_host, tn_data, tn_item) return when the values are there: they wait for the work of their stream.
+ * Where other work must not be waited for, make them in a block of TN_ON_STREAM with a stream of their own (stream.h),
+ * which waits for what computes the values alone, or in another thread. From GPU to GPU goes through the host.
+ */
 TN_API tn_array *tn_to(const tn_array *x, tn_device device);
 /* The same to the CPU; to a GPU: the current device if it is one, else cuda:0. */
 TN_API tn_array *tn_to_cpu(const tn_array *x);

@@ -9,10 +9,11 @@
  * no result (singular, not positive definite, values that do not converge) is TN_ERR_VALUE when the result is
  * evaluated.
  *
- * On a GPU large matrices are for cuSOLVER, one after another: those of 128 x 128 and more (for singular values 256 x
- * 256), up to 16 of them, or any number of 512 x 512 and more. It keeps LAPACK's conventions, but not every sign of a
- * vector. For others, for eig, and where cuSOLVER is not installed, the operands are moved to the CPU at once, and the
- * results back.
+ * On a GPU any number of matrices of 32 x 32 or fewer are factored, solved and decomposed (but for qr and eig) at once;
+ * svd and eigh by Jacobi's methods. Large matrices are for cuSOLVER, one after another: those of 128 x 128 and more
+ * (for singular values 256 x 256), up to 16 of them, or any number of 512 x 512 and more. Both keep LAPACK's
+ * conventions, but not every sign (or phase) of a vector. For others, for eig, and where cuSOLVER is not installed, the
+ * operands are moved to the CPU at once, and the results back.
  *
  * Differentiable: all but matrix_rank; of lstsq, x; qr where there are no fewer rows than columns and mode is
  * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and

@@ -131,8 +131,9 @@ TN_API tn_array *tn_param_named(const tn_layer *layer, const char *path);
 /* Number of elements of all parameters. */
 TN_API int64_t tn_param_total(const tn_layer *layer);
 
-/* Moves parameters and gradients to a device, in place. Parameters still to be inferred will be made there (else,
- * where the first input is). */
+/* Moves parameters, their gradients and the state of every optimizer of them to a device, in place. Parameters still to
+ * be inferred will be made there (else, where the first input is). If it fails, as when the device has no room, all of
+ * it stays where it was. */
 TN_API tn_status tn_layer_to(tn_layer *layer, tn_device device);
 /* Training mode (the default) or evaluation mode, for the layer and its children. */
 TN_API void tn_layer_train(tn_layer *layer, bool training);

@@ -37,7 +37,10 @@ static tn__node *log_gamma(const tn__draw *d, tn__node *shape)
 {
     return map2(DRAW_LOG_GAMMA, tn__cast(shape, TN_FLOAT64), uniform(d, TN_FLOAT64));
 }
-static tn__node *gamma_of(const tn__draw *d, tn__node *shape) { return map(EXP, log_gamma(d, shape)); }
+static tn__node *gamma_of(const tn__draw *d, tn__node *shape)
+{
+    return map2(DRAW_GAMMA, tn__cast(shape, TN_FLOAT64), uniform(d, TN_FLOAT64));
+}
 
 /* A distribution: of parameters p, already in dtype t and the result's shape. */
 typedef tn__node *recipe(const tn__draw *d, tn_dtype t, tn__node *const *p);

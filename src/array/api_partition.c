@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Partitions of rows about one place: less than sorting them, where the device has the operation. */
+/* Partitions of rows about one place, and the largest of them: less than sorting, where the device has operations for
+ * it. */
 #include "array/partition.h"
 #include "array/build_parts.h"
 
@@ -41,4 +42,34 @@ tn_array *tn__partitioned(const char *operation, const tn_array *x, int axis, in
 {
     tn__call call = tn__enter();
     return tn__deliver(call, partition(operation, x, axis, place, positions), out);
+}
+
+#define MOST 1024 /* that are found at once */
+
+bool tn__finds_largest(const tn_array *x, int axis, int64_t k)
+{
+    tn__node *a = tn__node_of(x, "topk");
+    return !tn__node_is_error(a) && tn__dtypes[a->dtype].class != TN__CLASS_COMPLEX && a->shape->size > 0 && k > 0 &&
+           k <= MOST && a->shape->dim[axis] <= UINT32_MAX && !a->device->capabilities.operations &&
+           tn__native(a->device, TN__OP_LARGEST, (tn_dtype)a->dtype, a->shape);
+}
+
+static tn__node *largest(const char *operation, const tn_array *x, int axis, int64_t k)
+{
+    tn__node *a = tn__strong(tn__node_of(x, operation));
+    TN__PASS_ERROR(a);
+    tn__node *rows = tn__axis_to_last(a, axis);
+    TN__PASS_ERROR(rows);
+    tn_shape found = tn__shape_value(rows->shape);
+    found.dim[found.ndim - 1] = k;
+    const tn__shape *shape = tn__shape_make(operation, found, TN_INT64);
+    if (!shape)
+        return tn__failed();
+    return tn__axis_from_last(tn__apply(TN__OP_LARGEST, TN_INT64, shape, 1, &rows, (tn__attr){.raw = {0}}), axis);
+}
+
+tn_array *tn__largest_places(const char *operation, const tn_array *x, int axis, int64_t k)
+{
+    tn__call call = tn__enter();
+    return tn__deliver(call, largest(operation, x, axis, k), NULL);
 }

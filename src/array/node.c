@@ -282,7 +282,10 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
 void tn__node_drop_inputs(tn__node *node)
 {
     /* One without inputs stays what it is: a constant can still be folded into other operations. */
-    if (node->arity) node->op = TN__OP_VALUE;
+    if (node->arity) {
+        node->op = TN__OP_VALUE;
+        node->attr = (tn__attr){.raw = {0}};
+    }
     drop_inputs(node);
 }
 

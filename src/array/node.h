@@ -40,7 +40,7 @@ typedef union tn__attr {
     struct {
         int32_t axis;       /* GATHER, SCATTER_ADD */
         int32_t known;      /* GATHER: positions are known to be in range and not negative: nothing looks */
-        int64_t below;      /* and then: elements are known to lie in 0..below-1; 0: not known */
+        int64_t below;      /* of that, and of a VALUE: elements are known to lie in 0..below-1; 0: not known */
     };
     tn__scalar scalar;      /* CONST: an element of the node's dtype */
     struct {

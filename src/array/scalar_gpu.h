@@ -213,5 +213,17 @@ TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
     return x > 0.0f && x < TNS_INF_F32 && TNS__ABS_F32(y) < TNS_INF_F32 ? result : tns__special_power_f32(x, y, result);
 }
 
+
+/* ---- exact to 20 bits: of 16-bit floats ---- */
+
+/* |x| < 0.2: Taylor's series; else 1 - 2 / (e^2|x| + 1). */
+TN_HOT tn_f32 tns_brief_tanh_f32(tn_f32 x)
+{
+    tn_f32 a = TNS__ABS_F32(x), z = x * x, t = tns__power_of_2_f32(2.88539008f * a);
+    tn_f32 big = fmaf(-2.0f, tns__inverse_f32(t + 1.0f), 1.0f);
+    tn_f32 small = a * fmaf(z, fmaf(z, fmaf(z, -5.39682540e-2f, 0.133333333f), -0.333333333f), 1.0f);
+    return copysignf(a < 0.2f ? small : big, x);
+}
+
 #endif
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "cli/command.h"
+#include "device/device.h"
 #include "tn_build_config.h"
 
 #define COLUMN 12
@@ -59,6 +60,17 @@ static void device(tn_device which, const char *about)
     putchar('\n');
 }
 
+/* What a device does without: a line each. */
+static void missing(tn_device which)
+{
+    tn__device *opened = tn__device_get(which);
+    const char *text;
+    for (int i = 0; opened && opened->ops->missing && (text = opened->ops->missing(opened, i)); i++) {
+        row("");
+        printf("%-10s %s\n", i ? "" : "missing", text);
+    }
+}
+
 /* Every device of every kind, and for kinds of which there is none, why. */
 static void devices(void)
 {
@@ -85,6 +97,8 @@ static void devices(void)
                 row("");
             device((tn_device){(short)kinds[i].kind, (short)j}, kinds[i].about);
         }
+        if (!*kinds[i].about)
+            missing((tn_device){(short)kinds[i].kind, 0});
     }
     row("default");
     printf("%s\n", tn_device_name(tn_device_best()));

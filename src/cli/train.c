@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/command.h"
+#include "core/log.h"
 #include "tn_build_config.h"
 
 #ifdef TN_HAVE_JANSSON
@@ -131,6 +132,8 @@ static int run(const tn__options *options)
     int code = check_words(options);
     if (code != TN__EXIT_DONE)
         return code;
+    if (options->quiet)
+        tn__log_quiet();
     if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
         return code;
     if (options->out && snprintf(out, sizeof out, "%s", options->out) >= (int)sizeof out)

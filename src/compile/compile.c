@@ -71,6 +71,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
                             const tn__compile_options *options, tn__plan *plan)
 {
     const char *wrong = tn__graph_verify(graph);
+    bool together = device->capabilities.target == TN__TARGET_CUDA; /* launches cost more than moves */
     if (wrong)
         return broken("recording", wrong);
     dump_graph("recorded", graph);
@@ -85,7 +86,7 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if (options->fusion)
         tn__find_folds(draft);
     if (!(options->kernels ? tn__lower_kernels(draft, device, options->fusion) : tn__lower_operations(draft)) ||
-        !tn__join_moves(draft, false) || !tn__plan_memory(draft, options->plan_memory, plan))
+        !tn__join_moves(draft, together) || !tn__plan_memory(draft, options->plan_memory, plan))
         return tn__fail_memory("compile", 0);
     dump_plan(plan);
     wrong = tn__plan_verify(plan);

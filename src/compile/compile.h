@@ -73,8 +73,8 @@ typedef struct tn__draft_step {
     bool may_fail;       /* has indices that may be out of range: overwrites nothing that must survive a failure */
 } tn__draft_step;
 
-/* The part of a value in an update that is folded into its product (fold.c). */
-typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_PART } tn__fold;
+/* The part of a value in what is folded into a product's step (fold.c). */
+typedef enum tn__fold { TN__FOLD_NONE, TN__FOLD_UPDATE, TN__FOLD_EPILOGUE, TN__FOLD_PART } tn__fold;
 
 typedef struct tn__draft {
     tn__graph *graph;
@@ -87,6 +87,12 @@ typedef struct tn__draft {
     tn__draft_step *step;
     char *source;
 } tn__draft;
+
+/* Is it the value that a product's step gives in the product's place? */
+static inline bool tn__is_folded(const tn__draft *draft, int v)
+{
+    return draft->fold[v] == TN__FOLD_UPDATE || draft->fold[v] == TN__FOLD_EPILOGUE;
+}
 
 bool tn__draft_init(tn__draft *draft, tn__graph *graph);
 /* These: NULL or false without memory. A step pointer is valid until the next tn__draft_add. */
@@ -104,15 +110,19 @@ void tn__draft_free(tn__draft *draft);
 bool tn__lower_operations(tn__draft *draft);
 /* Appends the steps of one value, as tn__lower_operations does; for what kernels do not cover. */
 bool tn__lower_value(tn__draft *draft, int v);
-/* Marks the updates to fold in draft->fold; the product of one; its steps. */
+/* Marks in draft->fold the updates to fold, and, once it is known what is stored, the epilogues that a device's
+ * products take. */
 void tn__find_folds(tn__draft *draft);
-int tn__folded_product(const tn__graph *graph, int v);
+void tn__find_epilogues(tn__draft *draft, const tn__device *device);
+/* The product that is folded into v; the steps of v. */
+int tn__folded_product(const tn__draft *draft, int v);
 bool tn__lower_folded(tn__draft *draft, int v);
 /* Fused kernels and library calls. False without memory. */
 bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion);
-/* Fills leave out what is written over before it is read; `cheap`: steps more cost next to nothing. False without
- * memory. */
-bool tn__join_moves(tn__draft *draft, bool cheap);
+/* Fills leave out what is written over before it is read. `together`: copies and fills that do not meet become one
+ * step, of several windows: its inputs are copied into the first of its outputs, its scalars fill the others. False
+ * without memory. */
+bool tn__join_moves(tn__draft *draft, bool together);
 /* Orders steps, decides which results take over donated storages, lays temporaries out in the arena, and makes the
  * plan. False without memory. */
 bool tn__plan_memory(tn__draft *draft, bool reuse, tn__plan *plan);

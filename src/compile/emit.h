@@ -60,6 +60,8 @@ typedef struct tn__emit_target {
     const char *back_head;  /* the same of one that another nest calls (TN__CORE_BACK) */
     const char *helpers;    /* behind the prelude; may define TN_FAULT(fault, operand, index) */
     uint32_t functions;     /* parts of the dialect that stand in the place of functions of real numbers */
+    const char *const *brief; /* by operation: a function that is exact enough where all is rounded to 16 bits; NULL: no
+                                 such functions, or no such one */
     const char *rounding;   /* behind these: tn_round_f16, tn_round_bf16 */
     bool rounds_casts;      /* which are cheaper than a cast to 16 bits and back */
     const char *random_helpers; /* behind those where random numbers are made */

@@ -163,6 +163,9 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
         launch_nests(emitter, part, alone, to);
 }
 
+/* Of float16 and bfloat16. */
+static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_f32"};
+
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head =
         "static __device__ __forceinline__ void nest%d(void *const *p, const tn_i64 *n, const tn_u64 *s, tn_i64 block, "
@@ -172,6 +175,7 @@ const tn__emit_target tn__emit_target_cuda = {
         "tn_i64 *fault)\n",
     .own_scalars = true,
     .helpers = (const char *)tn__embed_cuda_helpers,
+    .brief = brief,
     .rounding = "TN_HOT tn_f32 tn_round_f16(tn_f32 x) { return tn_f16_to_f32(tn_f32_to_f16(x)); }\n"
                 "TN_HOT tn_f32 tn_round_bf16(tn_f32 x) { return tn_bf16_to_f32(tn_f32_to_bf16(x)); }\n",
     .random_helpers = (const char *)tn__embed_cuda_random,

@@ -17,6 +17,7 @@
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
                                 chunks */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
+#define MOST_CLUSTERED  8    /* blocks of a cluster */
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
 #define STREAMED        4    /* chunks under way where rows are longer than that */
@@ -230,8 +231,15 @@ static int64_t shared_bytes(const tn__nest *n, const tn__cu_form *f)
 }
 
 /* Blocks that hold a row together, of which a thread has so many registers: few, as they wait for one another; but so
- * many that two of them fit on a multiprocessor. As measured, see bench/README.md. */
-static int blocks_of_cluster(int64_t words) { return words <= 40 ? 2 : words <= 108 ? 4 : 8; }
+ * many that two of them fit on a multiprocessor, as measured (see bench/README.md), and that few rows have most
+ * multiprocessors. */
+static int blocks_of_cluster(int64_t words, int64_t rows, int64_t multiprocessors)
+{
+    int blocks = words <= 40 ? 2 : words <= 108 ? 4 : MOST_CLUSTERED;
+    while (blocks < MOST_CLUSTERED && rows * blocks < multiprocessors)
+        blocks *= 2;
+    return blocks;
+}
 
 /* A row that has all threads of a block and is too long for a quarter of their registers. A block that holds it is
  * alone on its multiprocessor, but not those of a cluster, each of which holds a part of it: while some compute, others
@@ -245,7 +253,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
         others += 2 * counts(&n->access[i]); /* an address */
     bool alone = words <= REGISTERS / TN__CUDA_MOST - others; /* fits in those of one block */
     bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
-    if (alone && f->width == WIDTH && words >= MANY_WORDS)
+    if (alone && f->width == WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
         together = false;
     if (!alone && (!together || words > CLUSTER_WORDS))
         return;
@@ -253,7 +261,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->batch = (int)batch;
     if (!together)
         return;
-    f->cluster = blocks_of_cluster(words);
+    f->cluster = blocks_of_cluster(words, tn__nest_rows(n), chip->multiprocessors);
     f->threads = f->lanes / f->cluster;
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
@@ -377,6 +385,12 @@ tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
         }
     }
     return f;
+}
+
+bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
+{
+    tn__cu_form f = tn__cu_form_of(chip, n);
+    return f.kind == TN__CUDA_ROWS && f.held && f.cluster;
 }
 
 bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)

@@ -65,6 +65,12 @@ static void declare(tn__emitter *emitter, tn__op op, tn_dtype dtype)
 const char *tn__function(tn__printer *p, tn__op op, tn_dtype dtype)
 {
     tn_dtype compute = tn__dtypes[dtype].compute;
+    const char *const *brief = p->emitter->target->brief;
+    if (brief && brief[op] && compute != dtype) {
+        p->emitter->math = true;
+        snprintf(p->name[0], sizeof p->name[0], "%s", brief[op]);
+        return p->name[0];
+    }
     uint8_t *declared = &p->emitter->declared[op * TN_DTYPE_COUNT + compute];
     if (!*declared)
         declare(p->emitter, op, compute);

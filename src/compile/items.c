@@ -56,8 +56,8 @@ static bool single(tn__fuser *f, int v)
         return false;
     f->item[i].value = v;
     f->item_of[v] = i;
-    bool fold = f->base.draft->fold[v] == TN__FOLD_UPDATE;
-    return need_inputs(f, i, &f->graph->value[fold ? tn__folded_product(f->graph, v) : v]);
+    bool fold = tn__is_folded(f->base.draft, v);
+    return need_inputs(f, i, &f->graph->value[fold ? tn__folded_product(f->base.draft, v) : v]);
 }
 
 /* A nest of its own for value v. */
@@ -120,7 +120,7 @@ static bool is_single(const tn__fuser *f, int v)
     case TN__KIND_CONST:
         return true;
     default:
-        return f->base.draft->fold[v] == TN__FOLD_UPDATE;
+        return tn__is_folded(f->base.draft, v);
     }
 }
 

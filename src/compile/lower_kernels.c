@@ -62,8 +62,8 @@ static bool drop_unneeded(tn__fuser *f)
                     needed[item->nest->access[a].value] = true;
         } else if (!item->dead) {
             const tn__value *v = &f->graph->value[item->value];
-            if (f->base.draft->fold[item->value] == TN__FOLD_UPDATE)
-                v = &f->graph->value[tn__folded_product(f->graph, item->value)];
+            if (tn__is_folded(f->base.draft, item->value))
+                v = &f->graph->value[tn__folded_product(f->base.draft, item->value)];
             for (int k = 0; k < v->arity; k++)
                 need_chain(f, needed, v->in[k]);
         }
@@ -93,6 +93,8 @@ bool tn__lower_kernels(tn__draft *draft, const tn__device *device, bool fusion)
                            .declared = tn__calloc(TN__OP_COUNT * TN_DTYPE_COUNT, 1)};
     bool done =
         init_fuser(&f, draft, device) && emitter.declared && tn__mark_updates(&f) && tn__choose_stored(&f, fusion);
+    if (done && fusion)
+        tn__find_epilogues(draft, device);
     done = done && tn__make_items(&f) && (!fusion || tn__merge_nests(&f)) && drop_unneeded(&f) &&
            tn__schedule(&f, draft, &emitter, fusion);
     free_fuser(&f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Steps that move parts of a value into its memory, as joining, padding and assignments to slices give them: a fill
- * leaves out what is written over before anybody reads.
+ * leaves out what is written over before anybody reads; and where launches cost most, moves that do not meet are one
+ * step.
  */
 #include "compile/compile.h"
 
@@ -9,8 +10,10 @@
 
 #include <string.h>
 
-#define MOST_GAPS  16  /* pieces that a fill is left in */
-#define LITTLE     (64 << 10) /* bytes that are filled whole where a step more is dearer */
+#define MOST_GAPS     16  /* pieces that a fill is left in */
+#define LITTLE        (64 << 10) /* bytes that are filled whole where a step more is dearer */
+#define MOST_TOGETHER 128 /* moves in a step */
+#define SHORT         (1 << 20) /* bytes of moves that wait for others: what they read has its memory for longer */
 
 /* A part of a value with neighbours in all its axes. */
 typedef struct box {
@@ -84,12 +87,11 @@ static bool moves(const tn__draft_step *s)
 
 /* ---- fills ---- */
 
-/* Does the step fill its whole value with one element? */
-static bool fills(const tn__draft *draft, const tn__draft_step *s, box *whole)
+/* Does the step fill a part of its value, or all of it, with one element? */
+static bool fills(const tn__draft *draft, const tn__draft_step *s, box *part)
 {
     if (s->step.kind != TN__STEP_OP || (s->step.op != TN__OP_CONST && s->step.op != TN__OP_COPY) ||
-        !box_of(draft, &s->operand[0], whole) ||
-        size_of(whole, s->operand[0].ndim) != shape_of(draft, &s->operand[0])->size)
+        !box_of(draft, &s->operand[0], part))
         return false;
     if (s->operand_count > 1 && s->operand[1].ndim != s->operand[0].ndim)
         return false;
@@ -152,7 +154,9 @@ static int gaps(const tn__draft *draft, int fill, box *piece)
 /* The step with another window of what it fills. */
 static void narrow(const tn__draft *draft, tn__draft_step *s, const box *b)
 {
-    int64_t stride[TN_MAX_NDIM], before = shape_of(draft, &s->operand[0])->size;
+    int64_t stride[TN_MAX_NDIM], before = 1;
+    for (int d = 0; d < s->operand[0].ndim; d++)
+        before *= s->operand[0].dim[d];
     tn__strides_contiguous(s->operand[0].ndim, shape_of(draft, &s->operand[0])->dim, stride);
     s->operand[0].offset = 0;
     for (int d = 0; d < s->operand[0].ndim; d++)
@@ -201,8 +205,10 @@ static bool leave_out(tn__draft *draft, int *fill, bool cheap)
     if (!fills(draft, s, &piece[0]))
         return true;
     box whole = piece[0];
+    int64_t size = size_of(&whole, s->operand[0].ndim), bytes = size * (int64_t)tn_dtype_size(s->operand[0].dtype);
+    if (!cheap && size != shape_of(draft, &s->operand[0])->size)
+        return true;
     int count = gaps(draft, *fill, piece), first = *fill;
-    int64_t bytes = shape_of(draft, &s->operand[0])->size * (int64_t)tn_dtype_size(s->operand[0].dtype);
     if (count < 0 || (count == 1 && memcmp(&piece[0], &whole, sizeof whole) == 0) ||
         (count > 0 && !cheap && bytes <= LITTLE))
         return true;
@@ -221,10 +227,166 @@ static bool leave_out(tn__draft *draft, int *fill, bool cheap)
     return true;
 }
 
-bool tn__join_moves(tn__draft *draft, bool cheap)
+/* ---- constants ---- */
+
+/* Of all homes: does a step read it, or lies a result there? NULL without memory. */
+static bool *find_needed(const tn__draft *draft)
 {
-    for (int i = 0; i < draft->step_count; i++)
-        if (!leave_out(draft, &i, cheap))
+    const tn__graph *graph = draft->graph;
+    bool *needed = tn__calloc((size_t)graph->count + 1, sizeof *needed);
+    for (int i = 0; i < draft->step_count && needed; i++)
+        for (int k = draft->step[i].output_count; k < draft->step[i].operand_count; k++)
+            needed[home_of(draft, &draft->step[i].operand[k])] = true;
+    for (int r = 0; r < graph->result_count && needed; r++) {
+        tn__window w;
+        int blocked, base = graph->result[r];
+        if (tn__window_of(graph, base, draft->stored, &w, &blocked))
+            base = w.base;
+        needed[draft->home[base]] = true;
+    }
+    return needed;
+}
+
+/* A copy of a constant is a fill, and the element that it was to read goes if nobody else wants it. */
+static bool fill_directly(tn__draft *draft)
+{
+    bool any = false;
+    for (int i = 0; i < draft->step_count; i++) {
+        tn__draft_step *s = &draft->step[i];
+        if (!moves(s) || s->operand_count < 2)
+            continue;
+        const tn__value *from = &draft->graph->value[s->operand[1].value];
+        if (from->op != TN__OP_CONST || home_of(draft, &s->operand[1]) != s->operand[1].value)
+            continue;
+        if (!tn__draft_scalars(s, from->scalar, 1))
             return false;
+        s->step.op = TN__OP_CONST;
+        s->operand_count = 1;
+        any = true;
+    }
+    bool *needed = any ? find_needed(draft) : NULL;
+    for (int i = draft->step_count - 1; i >= 0 && needed; i--)
+        if (draft->step[i].step.op == TN__OP_CONST && moves(&draft->step[i]) &&
+            !needed[home_of(draft, &draft->step[i].operand[0])])
+            tn__draft_remove(draft, i);
+    tn__free(needed);
+    return !any || needed;
+}
+
+/* ---- moves in one step ---- */
+
+typedef struct group {
+    int count, member[MOST_TOGETHER];
+    int64_t bytes;
+} group;
+
+/* Does the order of two moves matter? */
+static bool meet(const tn__draft *draft, const tn__draft_step *a, const tn__draft_step *b)
+{
+    int to = home_of(draft, &a->operand[0]), other = home_of(draft, &b->operand[0]);
+    box x, y;
+    if (reads(draft, a, other) || reads(draft, b, to))
+        return true;
+    return to == other && (shape_of(draft, &a->operand[0]) != shape_of(draft, &b->operand[0]) ||
+                           !box_of(draft, &a->operand[0], &x) || !box_of(draft, &b->operand[0], &y) ||
+                           !apart(&x, &y, a->operand[0].ndim));
+}
+
+static bool joins(const tn__draft *draft, const group *g, const tn__draft_step *s)
+{
+    bool joins = g->count < MOST_TOGETHER;
+    for (int i = 0; i < g->count && joins; i++) {
+        const tn__draft_step *m = &draft->step[g->member[i]];
+        joins = tn_dtype_size(m->operand[0].dtype) == tn_dtype_size(s->operand[0].dtype) && !meet(draft, m, s);
+    }
+    return joins;
+}
+
+/* Can the moves be made behind another step as well? */
+static bool can_wait(const tn__draft *draft, const group *g, const tn__draft_step *s)
+{
+    bool can = g->bytes <= SHORT;
+    for (int i = 0; i < g->count && can; i++) {
+        const tn__draft_step *m = &draft->step[g->member[i]];
+        int to = home_of(draft, &m->operand[0]);
+        can = !reads(draft, s, to) && !writes(draft, s, to);
+        for (int k = 1; k < m->operand_count && can; k++)
+            can = !writes(draft, s, home_of(draft, &m->operand[k]));
+    }
+    return can;
+}
+
+/* Makes the last of the moves the step of all of them: outputs of copies, then those of fills, what is copied, what
+ * fills. The others are left without operands. */
+static bool close_group(tn__draft *draft, group *g)
+{
+    int count = g->count, copies = 0, fills = 0;
+    tn__draft_step *last = count ? &draft->step[g->member[count - 1]] : NULL;
+    g->count = 0;
+    g->bytes = 0;
+    if (count < 2)
+        return true;
+    for (int i = 0; i < count; i++)
+        copies += draft->step[g->member[i]].operand_count - 1;
+    tn__draft_operand *operand = tn__alloc(sizeof *operand * (size_t)(count + copies));
+    int *scalar = tn__alloc(sizeof *scalar * (size_t)(count - copies + 1));
+    if (!operand || !scalar) {
+        tn__free(operand);
+        tn__free(scalar);
+        return false;
+    }
+    int64_t bytes = 0, operations = 0;
+    for (int i = 0, done = 0; i < count; i++) {
+        const tn__draft_step *m = &draft->step[g->member[i]];
+        bool copy = m->operand_count > 1;
+        operand[copy ? done : copies + fills] = m->operand[0];
+        if (copy)
+            operand[count + done++] = m->operand[1];
+        else
+            scalar[fills++] = m->step.scalar[0];
+        bytes += m->step.bytes;
+        operations += m->step.operations;
+    }
+    tn__step own = {.kind = TN__STEP_OP, .op = copies ? TN__OP_COPY : TN__OP_CONST, .compute = last->step.compute,
+                    .alpha = -1, .scalar = scalar, .scalar_count = fills, .bytes = bytes, .operations = operations};
+    for (int i = 0; i < count; i++) {
+        tn__draft_step_free(&draft->step[g->member[i]]);
+        draft->step[g->member[i]] = (tn__draft_step){.operand_count = 0};
+    }
+    *last = (tn__draft_step){.step = own, .operand = operand, .operand_count = count + copies,
+                             .operand_capacity = (size_t)(count + copies), .output_count = count};
     return true;
+}
+
+static bool put_together(tn__draft *draft)
+{
+    group g = {.count = 0};
+    bool done = true;
+    for (int i = 0; i < draft->step_count && done; i++) {
+        const tn__draft_step *s = &draft->step[i];
+        bool move = moves(s);
+        if (move ? !joins(draft, &g, s) : !can_wait(draft, &g, s))
+            done = close_group(draft, &g);
+        if (move) {
+            g.member[g.count++] = i;
+            g.bytes += s->step.bytes;
+        }
+    }
+    done = done && close_group(draft, &g);
+    int kept = 0;
+    for (int i = 0; i < draft->step_count; i++)
+        if (draft->step[i].operand_count || !done)
+            draft->step[kept++] = draft->step[i];
+    draft->step_count = kept;
+    return done;
+}
+
+bool tn__join_moves(tn__draft *draft, bool together)
+{
+    if (together && !fill_directly(draft))
+        return false;
+    for (int i = 0; i < draft->step_count; i++)
+        if (!leave_out(draft, &i, together))
+            return false;
+    return !together || put_together(draft);
 }

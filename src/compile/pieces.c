@@ -4,6 +4,7 @@
  * pieces gave. Both steps are parts of one nest; between them lies a temporary for each reduction, by piece and row.
  */
 #include "compile/emit.h"
+#include "compile/emit_cuda.h"
 #include "compile/fuse.h"
 
 #define LONG_ROW   16384
@@ -13,7 +14,8 @@ bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 {
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
     return nest->reduced && rows && rows < workers && tn__nest_passes(nest) > 1 &&
-           tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers;
+           tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers &&
+           !(device->clusters && tn__cu_holds_rows(device, nest));
 }
 
 /* Marks what expression e is made of. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products as nests: which are ours, what joins them, and the choice of a tile. */
 #include "compile/product.h"
+#include "device/products.h"
 
 #define MOST_WORK ((int64_t)1 << 27) /* multiplications; a library is as fast or faster beyond */
 #define MOST_WORK_BESIDE_TENSOR_CORES ((int64_t)1 << 23)
@@ -11,19 +12,10 @@
 #define MOST_SHORT 16   /* the extent of k of a short one */
 #define RESERVED (8 << 10) /* bytes of shared memory that a kernel's other parts may take */
 #define LONG_WORK (1 << 17) /* multiplications of a block, about a microsecond's */
+#define CYCLES_OF_TALL 24000 /* from which on a product that is cut along k is done sooner by two kernels of its own,
+                                and what might have joined it by a third */
 #define BESIDE_WHOLE 40     /* percent of a multiprocessor's shared memory are left to what runs beside a product with a
                                factor in it */
-
-bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
-{
-    const tn__graph *graph = draft->graph;
-    const tn__value *value = &graph->value[v];
-    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
-    const tn__shape *a = graph->value[value->in[0]].shape;
-    if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
-        return false;
-    return value->shape->size * a->dim[a->ndim - 1] <= (tensor_cores ? MOST_WORK_BESIDE_TENSOR_CORES : MOST_WORK);
-}
 
 void tn__product_unfold(tn__draft *draft, const tn__device *device)
 {
@@ -31,7 +23,7 @@ void tn__product_unfold(tn__draft *draft, const tn__device *device)
     for (int v = 0; v < graph->count; v++) {
         if (draft->fold[v] != TN__FOLD_UPDATE)
             continue;
-        int product = tn__folded_product(graph, v);
+        int product = tn__folded_product(draft, v);
         if (tn__product_own(draft, product, device))
             draft->fold[v] = draft->fold[product] = draft->fold[graph->value[v].in[1]] = TN__FOLD_NONE;
     }
@@ -267,6 +259,65 @@ static double cycles(const tn__product_tile *t, const tn__product_extents *e, in
     double base = t->core == TN__CORE_THIN || t->core == TN__CORE_SHORT ? 2400 : 3600;
     return base + (busy > waits ? busy : waits) + each * (200 * rounds + 190 * t->threads / 32);
 }
+
+/* ---- which are ours ---- */
+
+/* As far as a shape tells: tiles fit, whatever way factors lie, and the fewest cycles that any of them takes. */
+static double least_cycles(const tn__product_extents *e, const tn__device *device, int size)
+{
+    double least = 0;
+    for (int i = 0; i < tn__product_tile_count(); i++) {
+        tn__product_tile tile = tn__product_tile_of(i);
+        double time = cycles(&tile, e, device->capabilities.multiprocessors, size);
+        if ((tile.core == TN__CORE_PLAIN || (tile.core == TN__CORE_THIN && e->columns <= MOST_THIN)) &&
+            (!least || time < least))
+            least = time;
+    }
+    return least;
+}
+
+/* Is the product better done by an operation of the device's own, which joins nothing else? */
+static bool is_special(const tn__value *value, const tn__product_extents *e, const tn__draft *draft,
+                       const tn__device *device)
+{
+    bool fast = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
+    if (tn__product_is_tiny(e->batch, e->rows, e->depth, e->columns))
+        return true;
+    return tn__product_is_tall(e->batch, e->rows, e->depth, e->columns, fast) &&
+           least_cycles(e, device, (int)tn_dtype_size(value->dtype)) > CYCLES_OF_TALL;
+}
+
+static tn__product_extents extents_of(const tn__graph *graph, int v)
+{
+    const tn__shape *out = graph->value[v].shape, *a = graph->value[graph->value[v].in[0]].shape;
+    tn__product_extents e = {1, out->dim[out->ndim - 2], out->dim[out->ndim - 1], a->dim[a->ndim - 1]};
+    for (int d = 0; d < out->ndim - 2; d++)
+        e.batch *= out->dim[d];
+    return e;
+}
+
+bool tn__product_own(const tn__draft *draft, int v, const tn__device *device)
+{
+    const tn__value *value = &draft->graph->value[v];
+    bool tensor_cores = value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32;
+    if (!device->capabilities.product_kernels || (value->dtype != TN_FLOAT32 && value->dtype != TN_FLOAT64))
+        return false;
+    tn__product_extents e = extents_of(draft->graph, v);
+    return value->shape->size * e.depth <= (tensor_cores ? MOST_WORK_BESIDE_TENSOR_CORES : MOST_WORK) &&
+           !is_special(value, &e, draft, device);
+}
+
+bool tn__product_of_library(const tn__draft *draft, int v, const tn__device *device)
+{
+    const tn__value *value = &draft->graph->value[v];
+    tn__product_extents e = extents_of(draft->graph, v);
+    return !tn__product_own(draft, v, device) &&
+           !tn__product_is_tall(e.batch, e.rows, e.depth, e.columns,
+                                value->dtype == TN_FLOAT32 && draft->precision == TN_MATMUL_TF32) &&
+           !tn__product_is_tiny(e.batch, e.rows, e.depth, e.columns);
+}
+
+/* ---- whether a tile fits ---- */
 
 /* Elements that a factor's part of a stage takes, as tn_side has it. */
 static int part_of_stage(const tn__nest *nest, const tn__product_tile *t, int factor, int depth)

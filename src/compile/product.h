@@ -14,8 +14,10 @@ typedef struct tn__product_extents {
     int64_t batch, rows, columns, depth;
 } tn__product_extents;
 
-/* Is the product v computed by a kernel of our own on this device? Else it is a library's. */
+/* Is the product v computed by a kernel of our own on this device? Else it is a step: a library's, unless the backend
+ * has something better for its extents (device/products.h). */
 bool tn__product_own(const tn__draft *draft, int v, const tn__device *device);
+bool tn__product_of_library(const tn__draft *draft, int v, const tn__device *device);
 /* Updates that were to be folded into such products are none: they are computed after the product like anything
  * else. */
 void tn__product_unfold(tn__draft *draft, const tn__device *device);

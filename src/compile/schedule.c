@@ -132,7 +132,7 @@ bool tn__list_launches(tn__units *s)
 
 static bool emit_operation(tn__draft *draft, int value)
 {
-    return draft->fold[value] == TN__FOLD_UPDATE ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
+    return tn__is_folded(draft, value) ? tn__lower_folded(draft, value) : tn__lower_value(draft, value);
 }
 
 /* What a run may overwrite is nothing that its first launch can read before the run in front of it is done. */

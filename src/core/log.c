@@ -10,26 +10,35 @@
 
 #include "core/number.h"
 
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const char *const level_names[] = {"error", "warn", "note", "info", "debug"};
+static atomic_int without = TN__LOG_NOTE; /* the level where TANSO_LOG is not set */
 
 /* TANSO_LOG is read once. */
 static int threshold(void)
 {
-    static atomic_int known; /* 1 + level; 0: not read yet */
-    int level = atomic_load_explicit(&known, memory_order_relaxed) - 1;
-    if (level >= 0)
+    enum { NOT_READ, NOT_SET, FIRST };
+    static atomic_int known; /* or FIRST + level */
+    int now = atomic_load_explicit(&known, memory_order_relaxed);
+    if (now >= FIRST)
+        return now - FIRST;
+    int level = atomic_load_explicit(&without, memory_order_relaxed);
+    if (now == NOT_SET)
         return level;
     const char *wanted = getenv("TANSO_LOG");
-    int found = wanted && *wanted ? -1 : TN__LOG_WARN;
+    int found = -1;
     for (int i = 0; wanted && i <= TN__LOG_DEBUG; i++)
         if (strcmp(wanted, level_names[i]) == 0)
             found = i;
-    level = found < 0 ? TN__LOG_WARN : found;
-    atomic_store_explicit(&known, level + 1, memory_order_relaxed);
-    if (found < 0)
-        tn__log(TN__LOG_WARN, "core", "TANSO_LOG: expected error, warn, info or debug; got '%s': going on with warn",
-                wanted);
-    return level;
+    atomic_store_explicit(&known, found < 0 ? NOT_SET : FIRST + found, memory_order_relaxed);
+    if (found < 0 && wanted && *wanted)
+        tn__log(TN__LOG_WARN, "core",
+                "TANSO_LOG: expected error, warn, note, info or debug; got '%s': going on with note", wanted);
+    return found < 0 ? level : found;
+}
+
+void tn__log_quiet(void)
+{
+    atomic_store_explicit(&without, TN__LOG_WARN, memory_order_relaxed);
 }
 
 void tn__log(tn__log_level level, const char *room, const char *format, ...)

@@ -34,6 +34,8 @@ struct tn_loader {
     tn__device *device;
     int64_t epoch, next;     /* the minibatch that comes next */
     tn_array *x_handle, *t_handle;
+    tn__storage *slot[2][2]; /* where samples, and targets, are copied to, by turns */
+    int turn;
     tn_array *place_handle;  /* of a resident dataset: where the next minibatch begins, computed along with a step */
     tn__error *error;
     bool is_static;
@@ -126,6 +128,9 @@ void tn_loader_free(tn_loader *loader)
     tn_free(loader->x_handle);
     tn_free(loader->t_handle);
     tn_free(loader->place_handle);
+    for (int i = 0; i < 4; i++)
+        if (loader->slot[i / 2][i % 2])
+            tn__storage_release(loader->slot[i / 2][i % 2]);
     tn__resident_free(loader->resident);
     tn__trays_close(loader->trays);
     tn_stream_free(loader->stream);
@@ -201,6 +206,35 @@ static tn__node *tray_node(tn_loader *loader, tn__tray *tray, void *memory, cons
     return node;
 }
 
+/* Memory on the device for samples or targets: that of the minibatch before last, so that a step finds its operands
+ * where it has found them before; what something still holds is left to that. */
+static tn__storage *take_slot(tn_loader *loader, bool targets)
+{
+    const tn__batches *batches = &loader->batches;
+    tn__storage **slot = &loader->slot[targets][loader->turn];
+    if (*slot && atomic_load(&(*slot)->references) > 1) {
+        tn__storage_release(*slot);
+        *slot = NULL;
+    }
+    if (*slot == NULL)
+        *slot = tn__storage_new(loader->device, (size_t)batches->batch * (targets ? batches->t_row : batches->x_row));
+    return *slot;
+}
+
+/* A copy of rows there. Labels are looked at, so that a loss need not do so again: nobody writes into a slot. */
+static tn__node *copied_node(tn_loader *loader, const tn__host_view *all, const void *data, const tn__shape *shape)
+{
+    bool targets = all == &loader->t;
+    size_t bytes = (size_t)shape->size * tn__dtypes[all->dtype].size;
+    tn__storage *slot = take_slot(loader, targets);
+    if (!slot || (bytes && tn__storage_write(slot, data, bytes) != TN_OK))
+        return tn__failed();
+    tn__node *node = tn__node_value(slot, all->dtype, shape, 0, NULL);
+    if (targets && shape->ndim == 1 && !tn__node_is_error(node))
+        node->attr.below = tn__labels_below(data, all->dtype, shape->size);
+    return node;
+}
+
 /* Rows from `first` on of the dataset's array, as a view where the device allows it. */
 static tn__node *window_node(tn_loader *loader, const tn__host_view *all, int64_t first, const tn__shape *shape)
 {
@@ -208,7 +242,7 @@ static tn__node *window_node(tn_loader *loader, const tn__host_view *all, int64_
     if (!all->copy && all->node->device == loader->device)
         return tn__node_value(all->node->storage, all->dtype, shape, all->node->offset + first * row, NULL);
     const char *data = (const char *)all->data + (size_t)(first * row) * tn__dtypes[all->dtype].size;
-    return tn__value_from_host(data, all->dtype, shape, loader->device);
+    return copied_node(loader, all, data, shape);
 }
 
 static const tn__shape *batch_shape(const tn__host_view *all, int64_t size)
@@ -249,8 +283,8 @@ static bool shuffled_nodes(tn_loader *loader, const tn__shape *x_shape, const tn
         node[0] = tray_node(loader, tray, tray->x, &loader->x, x_shape);
         node[1] = tray_node(loader, tray, tray->t, &loader->t, t_shape);
     } else {
-        node[0] = tn__value_from_host(tray->x, loader->x.dtype, x_shape, loader->device);
-        node[1] = tn__value_from_host(tray->t, loader->t.dtype, t_shape, loader->device);
+        node[0] = copied_node(loader, &loader->x, tray->x, x_shape);
+        node[1] = copied_node(loader, &loader->t, tray->t, t_shape);
         tn__tray_give(tray);
     }
     return true;
@@ -329,6 +363,7 @@ static bool deliver(tn_loader *loader, int64_t size)
     } else {
         TN_ON_STREAM (stream_for_copies(loader))
             done = host_nodes(loader, x_shape, t_shape, node);
+        loader->turn = !loader->turn;
     }
     if (!loader->resident)
         done = done && point(&loader->x_handle, node[0]) && point(&loader->t_handle, node[1]);

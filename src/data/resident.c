@@ -41,17 +41,16 @@ bool tn__resident_fits(const tn__device *device, size_t bytes)
 
 /* ---- making ---- */
 
-/* The least upper bound of targets that are whole and not negative; 0 for others. */
-static int64_t bound_of(const tn__host_view *t)
+int64_t tn__labels_below(const void *labels, tn_dtype dtype, int64_t count)
 {
-    const tn__dtype_info *info = &tn__dtypes[t->dtype];
+    const tn__dtype_info *info = &tn__dtypes[dtype];
     int64_t largest = -1;
-    if (info->class == TN__CLASS_FLOAT || t->dtype == TN_UINT64)
+    if (!tn_dtype_is_integer(dtype) || dtype == TN_UINT64)
         return 0;
-    for (int64_t i = 0; i < t->shape->size; i++) {
+    for (int64_t i = 0; i < count; i++) {
         tn__scalar element = {0};
-        memcpy(element.bytes, (const char *)t->data + (size_t)i * info->size, info->size);
-        int64_t value = tn__scalar_to_int(element, t->dtype);
+        memcpy(element.bytes, (const char *)labels + (size_t)i * info->size, info->size);
+        int64_t value = tn__scalar_to_int(element, dtype);
         if (value < 0)
             return 0;
         largest = value > largest ? value : largest;
@@ -105,7 +104,7 @@ tn__resident *tn__resident_new(const tn__host_view *x, const tn__host_view *t, c
     r->batches.order = NULL;
     r->shuffle = shuffle;
     r->order_epoch = r->next_epoch = -1;
-    r->labels_below = bound_of(t);
+    r->labels_below = tn__labels_below(t->data, t->dtype, t->shape->size);
     tn__call call = tn__enter();
     r->x = upload(x->data, x->dtype, x->shape, device);
     r->t = r->x ? upload(t->data, t->dtype, t->shape, device) : NULL;

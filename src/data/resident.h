@@ -14,6 +14,9 @@
 
 typedef struct tn__resident tn__resident;
 
+/* The least upper bound of labels that are whole and not negative; 0 for others. */
+int64_t tn__labels_below(const void *labels, tn_dtype dtype, int64_t count);
+
 /* Whether a dataset of so many bytes may lie in the device's memory: it takes a fair share of what is free at most. */
 bool tn__resident_fits(const tn__device *device, size_t bytes);
 /* Copies x and t, whose rows `batches` cuts into minibatches. NULL with a latched error. */

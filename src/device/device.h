@@ -30,9 +30,10 @@ typedef struct tn__capabilities {
     bool late_failures;   /* a run may fail after it has returned */
     bool clusters;        /* of a GPU: blocks of a cluster may write to one another's shared memory */
     bool product_kernels; /* small matrix products are kernels of their own, not a library's */
+    bool epilogues;       /* a step of a float32 product adds a bias */
     bool operations;      /* runs every operation of ops.def as an OP step (the reference evaluator) */
-    int small_matrix;     /* rows of matrices of which any number is factored, or solved, at once; 0: one after
-                             another */
+    int small_matrix;     /* rows and columns of matrices of which any number is factored, solved or decomposed at
+                             once; 0: one after another */
     int threads;          /* parallel workers, for estimates */
     int multiprocessors;  /* of a GPU: how many blocks of threads run side by side at least */
     size_t shared_memory; /* of a GPU: bytes that one block of a kernel may share */
@@ -57,6 +58,8 @@ typedef struct tn__device_ops {
     tn_status (*synchronize)(tn__device *device);
     /* (optional) Fills in what is known of the device beyond its capabilities; the rest is zero. */
     void (*describe)(tn__device *device, tn_device_info *info);
+    /* (optional) The i-th thing that the device would use and that is not there, and what that costs; NULL: no more. */
+    const char *(*missing)(tn__device *device, int i);
     /* (optional) Streams and events; without, all work is done when its call returns. */
     const struct tn__stream_ops *streams;
     /* (optional) True if operation `op` can run as an OP step for a dtype though `operations` is false. */

@@ -57,6 +57,9 @@ typedef struct tn__step {
     bool negate_alpha;        /* MATMUL: the factor is minus the scalar */
     int beta;                 /* MATMUL: 0 or 1 */
     int precision;            /* MATMUL of float32: a tn_matmul_precision */
+    bool bias;                /* MATMUL of float32, where capabilities.epilogues says so: a row is added to each, the
+                                 operand behind b, of one axis without gaps; then alpha is -1, beta 0, and out neither
+                                 a batch nor in donated memory */
     const char *kernel;       /* owned; KERNEL: the entry point's name */
     int operand_count, output_count;
     tn__operand *operand;     /* outputs first, then inputs in the operation's order */

@@ -82,6 +82,8 @@ void tn_layer_free(tn_layer *layer)
                  tn__layer_name(layer->parent));
         return;
     }
+    while (layer->followers)
+        tn__layer_unfollow(layer->followers);
     for (size_t i = 0; i < layer->child_count; i++) {
         layer->children[i].layer->parent = NULL;
         tn_layer_free(layer->children[i].layer);

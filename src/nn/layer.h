@@ -42,6 +42,19 @@ typedef struct tn__param {
     tn_array *value;
 } tn__param;
 
+/*
+ * Somebody who keeps arrays beside a layer's parameters, each on its parameter's device, as an optimizer keeps its
+ * state: tn_layer_to takes them along. It is a part of its owner; the layer lists it.
+ */
+typedef struct tn__follower {
+    tn_layer *layer; /* NULL: listed nowhere, or the layer has been freed */
+    struct tn__follower *next;
+    void *owner;
+    /* Gives each array with its parameter to `take`, as long as that gives TN_OK; what it gave last. */
+    tn_status (*each)(const void *owner, tn_status (*take)(void *user, const tn_array *param, tn_array *array),
+                      void *user);
+} tn__follower;
+
 struct tn_layer {
     const tn__layer_kind *kind;
     tn__error *error; /* why construction failed, else NULL */
@@ -58,6 +71,7 @@ struct tn_layer {
         int count;
         uint64_t made_at;
     } flat;
+    tn__follower *followers;
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     struct { /* of a layer of the user's own */
@@ -106,6 +120,13 @@ bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 /* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it
  * before the parameter is used. Allocates nothing: it can't fail, and can be undone. */
 void tn__param_point(tn_array *param, tn__node *node);
+/* The same for an array that is kept beside a parameter, which is no leaf. */
+void tn__state_point(tn_array *state, tn__node *node);
+
+/* ---- move.c ---- */
+/* Lists a follower, whose owner and function are set, and takes it off the list of whatever layer it is in. */
+void tn__layer_follow(tn_layer *layer, tn__follower *follower);
+void tn__layer_unfollow(tn__follower *follower);
 
 /* ---- layer_io.c ---- */
 /* tn_layer_load from an archive that was read already; `file` names it in messages. */

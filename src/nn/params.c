@@ -6,8 +6,6 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/device.h>
-#include "autograd/backward.h"
-#include "engine/engine.h"
 
 /* ---- the flat list ---- */
 
@@ -210,19 +208,6 @@ bool tn_layer_training(const tn_layer *layer)
     return layer && !layer->evaluating;
 }
 
-static void set_device(tn_layer *layer, tn_device device)
-{
-    layer->device = device;
-    for (size_t i = 0; i < layer->child_count; i++)
-        set_device(layer->children[i].layer, device);
-}
-
-static tn_status moved_node(tn__node *node, tn__device *device, tn__node **moved)
-{
-    *moved = !node || node->device == device ? node : tn__transfer_hook(node, device);
-    return !*moved || *moved == node ? TN_OK : tn__evaluate(1, moved);
-}
-
 void tn__param_point(tn_array *param, tn__node *node)
 {
     tn__node *old = param->node;
@@ -236,50 +221,9 @@ void tn__param_point(tn_array *param, tn__node *node)
     tn__node_release(old);
 }
 
-/* Moves everything first and then points the handles at it, so that a failure changes nothing. */
-static tn_status move_params(const tn__param *items, int count, tn__device *device)
+void tn__state_point(tn_array *state, tn__node *node)
 {
-    tn__node **moved = tn__alloc(2 * (size_t)count * sizeof *moved);
-    if (!moved)
-        return tn__fail_memory("layer_to", 2 * (size_t)count * sizeof *moved);
-    tn__call call = tn__enter();
-    tn__no_grad_depth++;
-    tn_status status = TN_OK;
-    for (int i = 0; i < count && status == TN_OK; i++) {
-        const tn_array *param = items[i].value;
-        status = moved_node(param->node, device, &moved[2 * i]);
-        if (status == TN_OK)
-            status = moved_node(param->var ? tn__var_grad(param->var) : NULL, device, &moved[2 * i + 1]);
-    }
-    for (int i = 0; i < count && status == TN_OK; i++) {
-        tn_array *param = items[i].value;
-        tn__node *grad = moved[2 * i + 1];
-        tn__param_point(param, moved[2 * i]);
-        if (grad && grad != tn__var_grad(param->var))
-            tn__var_set_grad(param->var, grad);
-    }
-    tn__no_grad_depth--;
-    tn__leave(call);
-    tn__free(moved);
-    return status;
-}
-
-tn_status tn_layer_to(tn_layer *layer, tn_device device)
-{
-    if (!layer)
-        return tn__fail_null("layer_to", "a layer");
-    tn_status status = tn__layer_raise(layer);
-    if (status != TN_OK)
-        return status;
-    tn__device *target = tn__device_get(device);
-    const tn__param *items;
-    int count;
-    if (!target)
-        return TN_ERR_DEVICE;
-    if (!tn__layer_flat(layer, &items, &count))
-        return TN_ERR_MEMORY;
-    status = count > 0 ? move_params(items, count, target) : TN_OK;
-    if (status == TN_OK)
-        set_device(layer, target->id);
-    return status;
+    tn__node *old = state->node;
+    state->node = tn__node_retain(node);
+    tn__node_release(old);
 }

@@ -68,12 +68,14 @@ static tn_array *last_places(const tn_array *x, int axis, int64_t k)
 #define FEW_TAKEN    5
 #define MANY_ROWS    64
 #define LONGEST_ROW  50000
+#define SOON         10000 /* elements looked at in all turns, up to which that is sooner than counting digits */
 
 static bool takes_in_turn(const tn_array *x, int axis, int64_t k)
 {
     int64_t extent = tn_dim(x, axis);
     return k > 0 && k <= FEW_TAKEN && axis == tn_ndim(x) - 1 && tn_dtype_is_float(tn_dtype_of(x)) && extent >= 16 * k &&
-           extent <= LONGEST_ROW && tn_size(x) / extent >= MANY_ROWS;
+           extent <= LONGEST_ROW && tn_size(x) / extent >= MANY_ROWS &&
+           (k * extent <= SOON || !tn__finds_largest(x, axis, k));
 }
 
 static tn_array *places_in_turn(const tn_array *x, int axis, int64_t k)
@@ -103,8 +105,9 @@ static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const 
     int64_t extent = tn_dim(x, axis);
     if (k < 0 || k > extent)
         return tn__refused(TN_ERR_VALUE, "topk", "%lld largest of %lld elements", (long long)k, (long long)extent);
-    if (takes_in_turn(x, axis, k)) {
-        tn_array *order = places_in_turn(x, axis, k);
+    bool in_turn = takes_in_turn(x, axis, k);
+    if (in_turn || tn__finds_largest(x, axis, k)) {
+        tn_array *order = in_turn ? places_in_turn(x, axis, k) : tn__largest_places("topk", x, axis, k);
         if (positions)
             *positions = tn_keep(order);
         return tn_take_along_axis(x, order, axis);

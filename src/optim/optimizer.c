@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <tanso/device.h>
-#include "nn/layer.h"
 
 /* ---- settings ---- */
 
@@ -83,6 +82,21 @@ tn_optimizer *tn__optimizer_error(tn__error *error)
     return optimizer;
 }
 
+static tn_status each_state(const void *owner, tn_status (*take)(void *user, const tn_array *param, tn_array *array),
+                            void *user)
+{
+    const tn_optimizer *optimizer = owner;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        const tn__tracked *tracked = &optimizer->tracked[i];
+        for (int s = 0; s < optimizer->rule->states && status == TN_OK; s++) {
+            if (tracked->state[s])
+                status = take(user, tracked->param, tracked->state[s]);
+        }
+    }
+    return status;
+}
+
 tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule *rule, tn_layer *layer,
                                  const tn_optimizer_opts *opts, unsigned given)
 {
@@ -99,6 +113,8 @@ tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule
     optimizer->rule = rule;
     optimizer->layer = layer;
     optimizer->set = set;
+    optimizer->follower = (tn__follower){.owner = optimizer, .each = each_state};
+    tn__layer_follow(layer, &optimizer->follower);
     return optimizer;
 }
 
@@ -115,6 +131,7 @@ void tn_optimizer_free(tn_optimizer *optimizer)
 {
     if (!optimizer || optimizer->is_static)
         return;
+    tn__layer_unfollow(&optimizer->follower);
     for (size_t i = 0; i < optimizer->tracked_count; i++)
         free_tracked(&optimizer->tracked[i]);
     tn__free(optimizer->tracked);

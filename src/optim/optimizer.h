@@ -9,6 +9,7 @@
 #include <tanso/optim.h>
 #include "array/build.h"
 #include "core/memory.h"
+#include "nn/layer.h"
 
 #define TN__MAX_STATE 2
 
@@ -80,6 +81,7 @@ struct tn_optimizer {
     bool is_static;   /* the out-of-memory optimizer */
     const tn__optimizer_rule *rule;
     tn_layer *layer;
+    tn__follower follower; /* of the layer: the state moves with the parameters */
     tn_optimizer_opts set;
     int64_t steps;
     tn__tracked *tracked;

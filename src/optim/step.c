@@ -9,7 +9,6 @@
 #include <math.h>
 #include "autograd/backward.h"
 #include "engine/engine.h"
-#include "nn/layer.h"
 
 tn_dtype tn__update_dtype(const tn__node *param)
 {
@@ -31,14 +30,6 @@ static tn_status run_hooks(tn_optimizer *optimizer)
     }
     tn__scope_leave(&scope);
     return status;
-}
-
-/* Points a handle that the optimizer owns at a node that has a value or gets it at once. */
-static void point_state(tn_array *state, tn__node *node)
-{
-    tn__node *old = state->node;
-    state->node = tn__node_retain(node);
-    tn__node_release(old);
 }
 
 /* ---- the state before the step ---- */
@@ -69,20 +60,17 @@ static tn_status evaluate_all(int count, tn__node **nodes, tn_status (*evaluate)
     return status;
 }
 
-/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others; and state
- * that follows a parameter to another device. */
+/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others. State that
+ * is there lies on its parameter's device, as tn_layer_to moves both. */
 static tn_status prepare_state(tn_optimizer *optimizer)
 {
     int count = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn__tracked *tracked = &optimizer->tracked[i];
-        tn__node *p = tracked->param->node;
+        const tn__node *p = optimizer->tracked[i].param->node;
         for (int s = 0; s < optimizer->rule->states && optimizer->work[i].gradient; s++) {
-            tn_array *state = tracked->state[s];
-            if (state && state->node->device == p->device)
+            if (optimizer->tracked[i].state[s])
                 continue;
-            tn__node *node = state ? tn__transfer_hook(state->node, p->device)
-                                   : tn__const(0, tn__update_dtype(p), p->shape, p->device);
+            tn__node *node = tn__const(0, tn__update_dtype(p), p->shape, p->device);
             if (tn__node_is_error(node))
                 return tn__error_raise(node->error);
             optimizer->work[i].state[s] = node;
@@ -94,9 +82,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
         for (int s = 0; s < optimizer->rule->states && status == TN_OK; s++) {
             tn_array **state = &optimizer->tracked[i].state[s];
             tn__node *node = optimizer->work[i].state[s];
-            if (node && *state)
-                point_state(*state, node);
-            else if (node && (*state = tn__array_own_new(node))->is_static) {
+            if (node && (*state = tn__array_own_new(node))->is_static) {
                 *state = NULL;
                 status = TN_ERR_MEMORY;
             }
@@ -182,7 +168,7 @@ static int exchange(tn_optimizer *optimizer)
         for (int s = 0; s < optimizer->rule->states; s++) {
             tn__node *state = work->state[s];
             work->state[s] = tracked->state[s]->node;
-            point_state(tracked->state[s], state);
+            tn__state_point(tracked->state[s], state);
             optimizer->roots[count++] = state;
         }
     }
@@ -199,7 +185,7 @@ static void restore(tn_optimizer *optimizer)
             continue;
         for (int s = 0; s < optimizer->rule->states; s++) {
             if (!tracked->state[s]->node->storage)
-                point_state(tracked->state[s], work->state[s]);
+                tn__state_point(tracked->state[s], work->state[s]);
         }
         if (!tracked->param->node->storage)
             tn__param_point(tracked->param, work->value);

@@ -369,11 +369,27 @@ static void test_log_factorial(void **state)
         assert_float_equal(tns__log_factorial(n), lgamma(n + 1.0), 1e-11 * (1 + lgamma(n + 1.0)));
 }
 
+/* A gamma variate and its logarithm are of one draw, whatever the shape. */
+static void test_gamma(void **state)
+{
+    (void)state;
+    static const double shapes[] = {0, 1e-3, 0.3, 1, 1.5, 2.5, 40, 1e6};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (int i = 1; i <= 2000; i++) {
+            double seed = i / 2001.0, x = tns_draw_gamma_f64(shapes[k], seed),
+                   y = exp(tns_draw_log_gamma_f64(shapes[k], seed));
+            if (!(fabs(x - y) <= 1e-12 * y + 1e-300)) /* the least numbers have few digits */
+                fail_msg("shape %g, draw %d: %.17g, by its logarithm %.17g", shapes[k], i, x, y);
+        }
+    assert_true(isinf(tns_draw_gamma_f64(INFINITY, 0.5)) && isnan(tns_draw_gamma_f64(-1, 0.5)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_continuous), cmocka_unit_test(test_discrete),
                                        cmocka_unit_test(test_categories), cmocka_unit_test(test_vectors),
                                        cmocka_unit_test(test_orders),     cmocka_unit_test(test_generators),
-                                       cmocka_unit_test(test_refusals),   cmocka_unit_test(test_log_factorial)};
+                                       cmocka_unit_test(test_refusals),   cmocka_unit_test(test_log_factorial),
+                                       cmocka_unit_test(test_gamma)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

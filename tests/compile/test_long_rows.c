@@ -75,6 +75,11 @@ static void test_softmax(void **state)
         {true, 300, 50257, false, 4, false, true},   {true, 300, 163840, false, 8, false, true},
         {true, 300, 163841, false, 0, false, false}, {true, 300, 56000, true, 8, false, true},
         {true, 300, 81920, true, 8, false, true},    {true, 300, 81921, true, 0, false, false},
+        /* few rows: more blocks each, and never in pieces */
+        {true, 64, 50257, false, 4, false, true},    {true, 64, 50256, false, 4, false, true},
+        {true, 131, 45056, false, 4, false, true},   {true, 132, 45056, false, 0, false, true},
+        {true, 30, 100001, false, 8, false, true},   {true, 63, 40000, false, 4, false, true},
+        {true, 20, 56000, true, 8, false, true},
         {false, 300, 16384, false, 0, false, true},
         {false, 300, 16385, false, 0, false, true},  {false, 300, 51199, false, 0, false, true},
         {false, 300, 45056, false, 0, false, true},  {false, 300, 45060, false, 0, true, false},

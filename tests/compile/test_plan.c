@@ -6,9 +6,13 @@
 
 static const char *context = "";
 
-static tn__plan *compile(const tn__graph *graph, tn__compile_options options)
+/* One that nobody runs anything on. */
+static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .threads = 132, .multiprocessors = 132,
+                                          .shared_memory = 227 << 10}};
+
+static tn__plan *compile(const tn__graph *graph, const tn__device *device, tn__compile_options options)
 {
-    tn__plan *plan = tn__compile(graph, tn__device_get(tn_cpu()), &options);
+    tn__plan *plan = tn__compile(graph, device, &options);
     if (!plan)
         fail_msg("%s: %s", context, tn_error());
     return plan;
@@ -75,12 +79,16 @@ static void test_random_graphs(void **state)
     static const struct {
         const char *name;
         tn__compile_options options;
+        const tn__device *device; /* NULL: the CPU */
     } variants[] = {
-        {"operations", {.plan_memory = true}},
-        {"operations, nothing reused", {0}},
-        {"kernels", {.kernels = true, .fusion = true, .plan_memory = true}},
-        {"kernels, nothing reused", {.kernels = true, .fusion = true}},
-        {"kernels without fusion", {.kernels = true, .plan_memory = true}},
+        {"operations", {.plan_memory = true}, NULL},
+        {"operations, nothing reused", {0}, NULL},
+        {"kernels", {.kernels = true, .fusion = true, .plan_memory = true}, NULL},
+        {"kernels, nothing reused", {.kernels = true, .fusion = true}, NULL},
+        {"kernels without fusion", {.kernels = true, .plan_memory = true}, NULL},
+        {"on a GPU", {.kernels = true, .fusion = true, .plan_memory = true}, &gpu},
+        {"on a GPU, nothing reused", {.kernels = true, .fusion = true}, &gpu},
+        {"on a GPU, without fusion", {.kernels = true, .plan_memory = true}, &gpu},
     };
     int reused = 0, donated = 0;
     for (int round = 0; round < 300; round++) {
@@ -89,7 +97,8 @@ static void test_random_graphs(void **state)
         size_t arena[2] = {0};
         for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
             context = variants[i].name;
-            tn__plan *plan = compile(&graph, variants[i].options);
+            const tn__device *device = variants[i].device;
+            tn__plan *plan = compile(&graph, device ? device : tn__device_get(tn_cpu()), variants[i].options);
             check_run(plan);
             if (!variants[i].options.plan_memory)
                 check_apart(&plan->program);
@@ -120,7 +129,7 @@ static tn__plan *example(void)
     graph_result(&graph, last);
     graph_result(&graph, graph_op(&graph, TN__OP_NEGATIVE, s, p, -1));
     context = "the example";
-    tn__plan *plan = compile(&graph, (tn__compile_options){.plan_memory = true});
+    tn__plan *plan = compile(&graph, tn__device_get(tn_cpu()), (tn__compile_options){.plan_memory = true});
     tn__graph_free(&graph);
     assert_null(tn__plan_verify(plan));
     return plan;

@@ -546,10 +546,35 @@ static void test_tiles(void **state)
     }
 }
 
+/* Products of very long sums and few elements, and of very many tiny matrices, are operations of the device's own;
+ * those of shorter sums, and of fewer matrices, are kernels that others may join. */
+static void test_special(void **state)
+{
+    (void)state;
+    static const struct {
+        int batch, m, k, n;
+        bool special;
+    } shapes[] = {{1, 20, 100000, 20, true},  {1, 20, 4000, 20, false},  {1, 128, 8192, 128, true},
+                  {1, 784, 100, 1000, false}, {1, 1000, 100, 10, false}, {1, 100, 5000, 10, false},
+                  {1, 64, 30000, 10, true},   {1, 300, 9000, 20, false}, {5000, 3, 3, 3, true},
+                  {5000, 16, 16, 16, true},   {5000, 3, 3, 17, false},   {1000, 3, 3, 3, false}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tn__graph graph = {0};
+        const tn__shape *out = shape(3, shapes[i].batch, shapes[i].m, shapes[i].n);
+        int a = graph_leaf(&graph, shape(3, shapes[i].batch, shapes[i].m, shapes[i].k), false);
+        int b = graph_leaf(&graph, shape(3, shapes[i].batch, shapes[i].k, shapes[i].n), false);
+        graph_result(&graph, graph_op(&graph, TN__OP_MATMUL, out, a, b));
+        tn__plan *plan = plan_of(&graph);
+        assert_int_equal(plan->program.step_count, 1);
+        assert_int_equal(plan->program.step[0].kind, shapes[i].special ? TN__STEP_OP : TN__STEP_KERNEL);
+        tn__plan_free(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layer),
+        cmocka_unit_test(test_special), cmocka_unit_test(test_layer),
         cmocka_unit_test(test_update_in_place),
         cmocka_unit_test(test_beside),
         cmocka_unit_test(test_not_beside),

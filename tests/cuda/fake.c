@@ -163,6 +163,8 @@ static CUresult fake_free(CUdeviceptr memory)
 
 static CUresult fake_pin(void **memory, size_t bytes)
 {
+    if (fake.no_pinned)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     fake.count.pinned++;
     *memory = calloc(1, bytes);
     return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

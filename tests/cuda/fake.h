@@ -27,6 +27,7 @@ typedef struct fake_driver {
     char target[64];           /* what was compiled last was compiled for: "sm_90a" */
     size_t words, scalars;     /* of parameter blocks: what a launch copies */
     bool no_capture;           /* no graph can be made, no stream captured */
+    bool no_pinned;            /* there is no more pinned memory */
     int no_room;               /* so many times, there is no memory for an executable graph */
     int most_nodes;            /* of a graph; 0: as many as there is room for */
     int edges, early;          /* of the graph made last: what its nodes wait for, and how much of that while it runs */

@@ -14,16 +14,16 @@
 #include "cuda/fake.h"
 #include "support/device.h"
 
-enum { SAMPLES = 230, FEATURES = 12, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 50 };
+enum { SAMPLES = 230, FEATURES = 12, MANY_FEATURES = 3000, BATCH = 10, STEPS = SAMPLES / BATCH, EPOCHS = 50 };
 
-static tn_dataset *samples(void)
+static tn_dataset *samples(int features)
 {
-    static float x[SAMPLES * FEATURES];
+    static float x[SAMPLES * MANY_FEATURES];
     static int64_t t[SAMPLES];
     for (int i = 0; i < SAMPLES; i++)
         t[i] = i % 4;
     tn_dataset *dataset = NULL;
-    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(SAMPLES, FEATURES), TN_FLOAT32),
+    TN_SCOPE dataset = tn_dataset_arrays(tn_from_host(x, TN_SHAPE(SAMPLES, features), TN_FLOAT32),
                                          tn_from_int64s(t, SAMPLES));
     return dataset;
 }
@@ -52,7 +52,7 @@ static void steady(tn_optimizer *(*make)(tn_layer *net), int patches, int launch
 {
     training t = {.net = tn_sequential(tn_linear(6), tn_tanh_layer(), tn_linear(4)), .mean = tn_meter_new(tn_cuda(0))};
     t.optimizer = make(t.net);
-    t.batches = tn_loader_new(samples(), .batch = BATCH, .shuffle = true, .device = tn_cuda(0));
+    t.batches = tn_loader_new(samples(FEATURES), .batch = BATCH, .shuffle = true, .device = tn_cuda(0));
     assert_int_equal(tn_layer_to(t.net, tn_cuda(0)), TN_OK);
     for (int e = 0; e < EPOCHS; e++) {
         tn__cuda_device *cuda = tn__cuda_of(tn__device_get(tn_cuda(0)));
@@ -103,6 +103,83 @@ static void test_adam(void **state)
     steady(adam, 2, STEPS);
 }
 
+/* A dataset that is too large for the device: each minibatch is copied to where another one was, and nothing else is
+ * done, as the loader has looked at the labels. */
+static void test_streamed(void **state)
+{
+    (void)state;
+    assert_int_equal(tn_memory_limit(tn_cuda(0), 8 << 20), TN_OK);
+    training t = {.net = tn_sequential(tn_linear(6), tn_tanh_layer(), tn_linear(4)), .mean = tn_meter_new(tn_cuda(0)),
+                  .batches = tn_loader_new(samples(MANY_FEATURES), .batch = BATCH, .shuffle = true,
+                                           .device = tn_cuda(0))};
+    t.optimizer = sgd(t.net);
+    assert_int_equal(tn_layer_to(t.net, tn_cuda(0)), TN_OK);
+    for (int e = 0; e < EPOCHS; e++) {
+        tn__cuda_device *cuda = tn__cuda_of(tn__device_get(tn_cuda(0)));
+        unsigned long long waits = cuda->wait_count;
+        fake_counts before = fake.count;
+        epoch(&t);
+        tn_meter_take(t.mean);
+        if (e < EPOCHS / 2)
+            continue;
+        assert_int_equal(fake.count.graph_launches - before.graph_launches, STEPS + 1); /* the mean's, too */
+        assert_int_equal(fake.count.host_to_device - before.host_to_device, 2 * STEPS + 1);
+        assert_int_equal(fake.count.graphs, before.graphs);
+        assert_int_equal(fake.count.patches, before.patches);
+        assert_int_equal(fake.count.allocations, before.allocations);
+        assert_int_equal(cuda->wait_count, waits + 1); /* for the mean */
+    }
+    tn_meter_free(t.mean);
+    tn_loader_free(t.batches);
+    tn_optimizer_free(t.optimizer);
+    tn_layer_free(t.net);
+    assert_int_equal(tn_memory_limit(tn_cuda(0), 0), TN_OK);
+}
+
+/* A program that keeps the losses of its last steps. patches: nodes in an epoch, at most. */
+static void kept(int count, int patches, int launches)
+{
+    enum { MOST = 100 };
+    training t = {.net = tn_sequential(tn_linear(6), tn_tanh_layer(), tn_linear(4)),
+                  .batches = tn_loader_new(samples(FEATURES), .batch = BATCH, .shuffle = true, .device = tn_cuda(0))};
+    t.optimizer = sgd(t.net);
+    assert_int_equal(tn_layer_to(t.net, tn_cuda(0)), TN_OK);
+    tn_array *losses[MOST] = {NULL};
+    for (int e = 0, step = 0; e < EPOCHS; e++) {
+        fake_counts before = fake.count;
+        for (tn_batch b; tn_loader_next(t.batches, &b); step++)
+            TN_SCOPE {
+                tn__cuda_of(tn__device_get(tn_cuda(0)))->held.last = UINT64_MAX / 2;
+                tn_array *loss = tn_softmax_cross_entropy(tn_forward(t.net, b.x), b.t);
+                assert_int_equal(tn_backward(loss), TN_OK);
+                assert_int_equal(tn_step(t.optimizer), TN_OK);
+                tn_free(losses[step % count]);
+                losses[step % count] = tn_keep(loss);
+            }
+        if (e < EPOCHS / 2)
+            continue;
+        assert_true(fake.count.patches - before.patches <= patches);
+        assert_true(fake.count.graph_launches - before.graph_launches <= launches);
+        assert_int_equal(fake.count.graphs, before.graphs);
+        assert_int_equal(fake.count.allocations, before.allocations);
+    }
+    for (int i = 0; i < count; i++)
+        tn_free(losses[i]);
+    tn_loader_free(t.batches);
+    tn_optimizer_free(t.optimizer);
+    tn_layer_free(t.net);
+}
+
+/* Its losses lie where earlier ones were, in a few places by turns, each of which has a graph; those of a program that
+ * keeps them for long elsewhere each time, which the kernel that writes them is told of, and few others. */
+static void test_kept(void **state)
+{
+    (void)state;
+    kept(1, 0, 7);
+    kept(3, 0, 7);
+    kept(100, 2 * STEPS, STEPS);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -114,7 +191,8 @@ static int setup(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adam)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adam),
+                                       cmocka_unit_test(test_streamed), cmocka_unit_test(test_kept)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* On a GPU: what one newer than the compiler gets is run by this one; and a kernel that writes where it must not: the
- * first error names it and stays, and the process goes on. */
+/* On a GPU: what one newer than the compiler gets is run by this one; and a user's kernel that writes where it must
+ * not: the first error names it and what else was under way, and stays, and the process goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include "backends/cuda/cuda.h"
 #include "backends/plugin.h"
 #include "core/memory.h"
+#include "device/launch.h"
 #include "device/program.h"
 
 static const char source[] =
@@ -20,26 +21,33 @@ static const char source[] =
     "extern \"C\" __global__ void k0(const __grid_constant__ k0_a a, const __grid_constant__ failure f)\n"
     "{ ((float *)a.p[0])[a.n[0] * threadIdx.x] = (float)a.s[0]; }\n";
 
-static tn_status run_once(tn__device *device, int64_t stride, void *memory, float *back)
+/* Without `back`, nobody waits for it. */
+static tn_status run_once(tn__device *device, void *memory, float *back, tn__executable **executable)
 {
-    tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
-    int slot = 0;
-    tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1,
-                     .operand = &operand,
-                     .param_count = 1, .param = &stride, .scalar_count = 1, .scalar = &slot, .blocks = 1, .threads = 4,
-                     .label = "scatter-brained", .alpha = -1};
-    tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
-    tn_dtype dtype = TN_UINT64;
-    tn__program program = {.buffer_count = 1, .buffer = &buffer, .scalar_count = 1, .scalar_dtype = &dtype,
-                           .step_count = 1, .step = &step, .source = (char *)source};
-    tn__executable *executable = NULL;
-    tn_status status = device->ops->load(device, &program, &executable);
+    static int64_t stride = 1;
+    static int slot;
+    static tn__operand operand = {.dtype = TN_FLOAT32, .ndim = 1, .dim = {4}, .stride = {1}};
+    static tn__step step = {.kind = TN__STEP_KERNEL, .kernel = "k0", .operand_count = 1, .output_count = 1,
+                            .operand = &operand, .param_count = 1, .param = &stride, .scalar_count = 1,
+                            .scalar = &slot, .blocks = 1, .threads = 4, .label = "add", .alpha = -1};
+    static tn__buffer buffer = {.kind = TN__BUFFER_INPUT};
+    static tn_dtype dtype = TN_UINT64;
+    static tn__program program = {.buffer_count = 1, .buffer = &buffer, .scalar_count = 1, .scalar_dtype = &dtype,
+                                  .step_count = 1, .step = &step, .source = (char *)source};
+    tn_status status = device->ops->load(device, &program, executable);
     if (status == TN_OK)
-        status = device->ops->run(executable, &memory, (uint64_t[]){42});
-    if (status == TN_OK)
+        status = device->ops->run(*executable, &memory, (uint64_t[]){42});
+    if (status == TN_OK && back)
         status = device->ops->read(device, back, memory, 4 * sizeof *back);
-    device->ops->unload(executable);
     return status;
+}
+
+/* A user's kernel of one thread. */
+static tn_status launch(tn__device *device, const char *text, const char *name, void *memory)
+{
+    tn__launch l = {.source = text, .name = name, .grid = {1, 1, 1}, .block = {1, 1, 1}, .count = 1};
+    memcpy(&l.value[0], &memory, sizeof memory);
+    return device->ops->launch(device, &l);
 }
 
 /* Told to be of a generation that the compiler does not know, the GPU gets PTX of its own, which its driver
@@ -61,7 +69,9 @@ static void test_newer(void **state)
     void *memory = device->ops->allocate(device, sizeof back);
     assert_non_null(memory);
     cuda->architecture = own + 1;
-    tn_status status = run_once(device, 1, memory, back);
+    tn__executable *executable = NULL;
+    tn_status status = run_once(device, memory, back, &executable);
+    device->ops->unload(executable);
     cuda->architecture = own;
     device->ops->release(device, memory, sizeof back);
     assert_int_equal(status, TN_OK);
@@ -77,16 +87,28 @@ static void test_lost(void **state)
     float back[4] = {0};
     void *memory = device->ops->allocate(device, sizeof back);
     assert_non_null(memory);
-    assert_int_equal(run_once(device, 1, memory, back), TN_OK);
+    tn__executable *executable[2] = {NULL, NULL};
+    assert_int_equal(launch(device, "extern \"C\" __global__ void tame(float *y) { *y = 1; }", "tame", memory), TN_OK);
+    assert_int_equal(run_once(device, memory, back, &executable[0]), TN_OK);
     for (int i = 0; i < 4; i++)
         assert_true(back[i] == 42);
-    assert_int_equal(run_once(device, (int64_t)1 << 45, memory, back), TN_ERR_DEVICE);
-    assert_non_null(strstr(tn_error(), "scatter-brained"));
+    assert_int_equal(launch(device, "extern \"C\" __global__ void stomp(float *y) { y[1ll << 45] = 1; }", "stomp",
+                            memory), TN_OK);
+    tn_status status = run_once(device, memory, NULL, &executable[1]); /* may find the fault already */
+    if (status == TN_OK)
+        status = device->ops->read(device, back, memory, sizeof back);
+    assert_int_equal(status, TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), "; the work under way was kernel stomp"));
     assert_non_null(strstr(tn_error(), "CUDA_ERROR_"));
+    assert_null(strstr(tn_error(), "tame"));
+    char first[2000];
+    snprintf(first, sizeof first, "%s", strstr(tn_error(), "cuda:0 is lost"));
     tn_clear_error();
-    assert_int_equal(run_once(device, 1, memory, back), TN_ERR_DEVICE);
-    assert_non_null(strstr(tn_error(), "scatter-brained"));
+    assert_int_equal(device->ops->read(device, back, memory, sizeof back), TN_ERR_DEVICE);
+    assert_non_null(strstr(tn_error(), first));
     tn_clear_error();
+    for (int i = 0; i < 2; i++)
+        device->ops->unload(executable[i]);
     assert_null(device->ops->allocate(device, 16));
     assert_false(tn_ok());
     tn_clear_error();

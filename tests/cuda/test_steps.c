@@ -51,7 +51,10 @@ static void begin(one_step *one, int op, tn_dtype dtype)
 static void put(char *memory, int64_t i, tn_dtype dtype, double value)
 {
     tn__scalar scalar = tn__scalar_from_double(value, dtype);
-    memcpy(memory + i * (int64_t)tn__dtypes[dtype].size, scalar.bytes, tn__dtypes[dtype].size);
+    size_t size = tn__dtypes[dtype].size;
+    char *at = memory + i * (int64_t)size;
+    memset(at, 0, size); /* a scalar has the real part only */
+    memcpy(at, scalar.bytes, size < sizeof scalar.bytes ? size : sizeof scalar.bytes);
 }
 
 /* An operand of some layout: axes in a random order in memory, gaps, steps, perhaps a reversed or repeated axis. */
@@ -176,17 +179,136 @@ static void test_copy(void **state)
 static void test_const(void **state)
 {
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 90; i++) {
         one_step one;
         int64_t dim[TN_MAX_NDIM];
-        int ndim = any_shape(dim, 4);
+        bool whole = i >= 60; /* and begins anywhere */
+        int ndim = whole ? 1 : any_shape(dim, 4);
+        if (whole)
+            dim[0] = between(0, i % 2 ? 70 : 30000);
         tn_dtype dtype = any_dtype();
         begin(&one, TN__OP_CONST, dtype);
-        add(&one, dtype, ndim, dim, between(0, 1), false);
+        tn__operand *o = add(&one, dtype, ndim, dim, whole || between(0, 1), false);
+        o->offset += whole ? between(0, 3) : 0;
         one.step.scalar_count = 1;
         one.scalar_dtype[0] = dtype;
         one.scalar[0] = tn__scalar_from_double(1, dtype).bits;
         compare(&one);
+    }
+}
+
+/* ---- several windows in a step ---- */
+
+enum { MOST_WINDOWS = 150 };
+
+typedef struct windows {
+    int copies, fills; /* outputs of copies, of fills, then inputs */
+    tn__operand operand[2 * MOST_WINDOWS];
+    int slot[MOST_WINDOWS];
+    uint64_t scalar[MOST_WINDOWS];
+    tn_dtype scalar_dtype[MOST_WINDOWS];
+    size_t bytes[2];
+    void *memory[2]; /* written, read */
+} windows;
+
+/* A window from *at on, which goes behind it: rows of any length, with gaps of any length; now and then steps. */
+static tn__operand window(int buffer, tn_dtype dtype, int ndim, const int64_t *dim, int64_t *at)
+{
+    tn__operand o = {.buffer = buffer, .dtype = dtype, .ndim = ndim, .offset = *at += between(0, 20)};
+    int64_t reach = between(0, 5) ? 1 : 2;
+    for (int i = ndim - 1; i >= 0; i--) {
+        o.dim[i] = dim[i];
+        o.stride[i] = reach;
+        reach = reach * (dim[i] ? dim[i] : 1) + (between(0, 1) ? 0 : between(1, 9));
+    }
+    *at += reach;
+    return o;
+}
+
+static void make_windows(windows *w, tn_dtype dtype, int count)
+{
+    static const int64_t longest[] = {4, 40, 400, 3000};
+    int64_t at[2] = {0}, size = (int64_t)tn__dtypes[dtype].size;
+    w->fills = (int)between(0, 2) ? 0 : (int)between(1, count);
+    w->copies = count - w->fills;
+    for (int k = 0; k < count; k++) {
+        int ndim = (int)between(0, 3);
+        int64_t dim[3];
+        for (int i = 0; i < ndim; i++)
+            dim[i] = between(0, 30) == 0 ? 0 : between(1, i == ndim - 1 ? longest[between(0, 3)] : 4);
+        w->operand[k] = window(0, dtype, ndim, dim, &at[0]);
+        if (k < w->copies)
+            w->operand[count + k] = window(1, dtype, ndim, dim, &at[1]);
+        if (k < w->copies && ndim && between(0, 9) == 0) /* one element again and again */
+            w->operand[count + k].stride[ndim - 1] = 0;
+        w->slot[k] = k;
+        w->scalar_dtype[k] = dtype;
+        w->scalar[k] = tn__scalar_from_double((double)between(0, dtype == TN_BOOL ? 1 : 100), dtype).bits;
+    }
+    for (int b = 0; b < 2; b++) {
+        w->bytes[b] = (size_t)((at[b] + 1) * size);
+        w->memory[b] = malloc(w->bytes[b]);
+        assert_non_null(w->memory[b]);
+        for (int64_t i = 0; i <= at[b]; i++)
+            put(w->memory[b], i, dtype, (double)between(0, dtype == TN_BOOL ? 1 : 100));
+    }
+}
+
+/* The windows from `first` on, `count` of them: all copies or all fills, or all there are. */
+static void run_windows(tn__device *device, const windows *w, int first, int count, void *const *memory)
+{
+    tn__operand operand[2 * MOST_WINDOWS];
+    int all = w->copies + w->fills, operands = 0, last = first + count, slot[MOST_WINDOWS], fills = 0;
+    for (int k = first; k < last; k++)
+        operand[operands++] = w->operand[k];
+    for (int k = first; k < last && k < w->copies; k++)
+        operand[operands++] = w->operand[all + k];
+    for (int k = first > w->copies ? first : w->copies; k < last; k++)
+        slot[fills++] = w->slot[k];
+    tn__buffer buffer[2] = {{.kind = TN__BUFFER_OUTPUT, .bytes = w->bytes[0]}, {.kind = TN__BUFFER_INPUT}};
+    tn__step step = {.kind = TN__STEP_OP, .op = first < w->copies ? TN__OP_COPY : TN__OP_CONST, .alpha = -1,
+                     .compute = (tn_dtype)tn__dtypes[operand[0].dtype].compute, .output_count = count,
+                     .operand_count = operands, .operand = operand, .scalar_count = fills, .scalar = slot};
+    tn__program program = {.buffer_count = 2, .buffer = buffer, .scalar_count = all, .step_count = 1, .step = &step,
+                           .scalar_dtype = (tn_dtype *)w->scalar_dtype, .source = ""};
+    tn__executable *executable = NULL;
+    tn_status status = device->ops->load(device, &program, &executable);
+    for (int run = 0; run < 3 && status == TN_OK; run++) /* step after step, then as a graph */
+        status = device->ops->run(executable, memory, w->scalar);
+    if (status != TN_OK)
+        fail_msg("%s", tn_error());
+    device->ops->unload(executable);
+}
+
+/* Each window by itself on the CPU gives what all give together; what lies between them stays. */
+static void test_windows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 80; i++) {
+        windows w = {.copies = 0};
+        tn_dtype dtype = any_dtype();
+        int count = (int)(between(0, 3) ? between(1, 6) : between(1, MOST_WINDOWS));
+        make_windows(&w, dtype, count);
+        char *memory[2];
+        void *there[2], *result = malloc(w.bytes[0]);
+        assert_non_null(result);
+        for (int b = 0; b < 2; b++) { /* buffers that begin anywhere */
+            int64_t off = between(0, 15) * (int64_t)tn__dtypes[dtype].size;
+            memory[b] = gpu->ops->allocate(gpu, w.bytes[b] + 256);
+            assert_non_null(memory[b]);
+            there[b] = memory[b] + off;
+            assert_int_equal(gpu->ops->write(gpu, there[b], w.memory[b], w.bytes[b]), TN_OK);
+        }
+        run_windows(gpu, &w, 0, count, there);
+        assert_int_equal(gpu->ops->read(gpu, result, there[0], w.bytes[0]), TN_OK);
+        for (int k = 0; k < count; k++)
+            run_windows(cpu, &w, k, 1, w.memory);
+        assert_memory_equal(result, w.memory[0], w.bytes[0]);
+        free(result);
+        for (int b = 0; b < 2; b++) {
+            gpu->ops->release(gpu, memory[b], w.bytes[b] + 256);
+            free(w.memory[b]);
+        }
     }
 }
 
@@ -218,6 +340,31 @@ static void test_scatter(void **state)
         int64_t *index = (int64_t *)one.memory[2], wrong = between(0, 5) == 0;
         for (size_t j = 0; j < one.bytes[2] / 8; j++)
             index[j] = between(-dim[axis], dim[axis] - 1 + wrong);
+        compare(&one);
+    }
+}
+
+/* Whole rows, in lanes that lie side by side: as many as a thread takes at once, or some that are left over. */
+static void test_scatter_rows(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16, TN_COMPLEX64, TN_COMPLEX128, TN_INT8};
+    for (int i = 0; i < 36; i++) {
+        one_step one;
+        tn_dtype dtype = dtypes[i % 6];
+        int64_t most = dtype == TN_FLOAT16 ? 600 : 5000; /* sums that are exact */
+        int64_t dim[] = {i < 6 ? 1 : between(1, i < 24 ? 300 : 20), i % 2 ? between(1, 40) : 4 * between(1, 10)},
+                terms[] = {between(257, most), dim[1]};
+        begin(&one, TN__OP_SCATTER_ADD, dtype);
+        one.step.axes = 1;
+        for (int k = 0; k < 2; k++)
+            add(&one, dtype, 2, dim, true, false);
+        add(&one, TN_INT64, 2, terms, true, false);
+        one.operand[2].stride[1] = 0;
+        add(&one, dtype, 2, terms, true, false);
+        int64_t *index = (int64_t *)one.memory[2];
+        for (size_t j = 0; j < one.bytes[2] / 8; j++)
+            index[j] = between(-dim[0], dim[0] - 1);
         compare(&one);
     }
 }
@@ -283,6 +430,26 @@ static void test_sort(void **state)
     }
 }
 
+/* Rows of one part and of several, few different values; all equal ones, where positions decide. */
+static void test_largest(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 120; i++) {
+        one_step one;
+        int64_t n = i < 3 ? 200000 : any_length() + 1, most = n < 1024 ? n : 1024;
+        int64_t dim[] = {between(1, 3), n}, found[] = {dim[0], between(1, between(0, 3) ? (most + 9) / 10 : most)};
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        bool plain = n > 9000 || between(0, 1);
+        begin(&one, TN__OP_LARGEST, dtype);
+        add(&one, TN_INT64, 2, found, plain, false);
+        add(&one, dtype, 2, dim, plain, true);
+        some_nan(&one, 1);
+        if (i % 10 == 0)
+            memset(one.memory[1], 0, one.bytes[1]);
+        compare(&one);
+    }
+}
+
 static void test_scan(void **state)
 {
     (void)state;
@@ -333,8 +500,10 @@ static void test_search(void **state)
     (void)state;
     for (int i = 0; i < 100; i++) {
         one_step one;
-        int64_t sorted[] = {any_length()}, wanted[] = {any_length()};
-        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        bool many = i < 26; /* guided by a table, each dtype twice */
+        int64_t sorted[] = {any_length() % (many ? 6000 : 20001)},
+                wanted[] = {many ? (1 << 18) + between(0, 5000) : any_length()};
+        tn_dtype dtype = (tn_dtype)(many ? TN_DTYPE_DEFAULT + 1 + i / 2 : between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64));
         begin(&one, between(0, 1) ? TN__OP_SEARCH_LEFT : TN__OP_SEARCH_RIGHT, dtype);
         add(&one, TN_INT64, 1, wanted, true, false);
         add(&one, dtype, 1, sorted, true, false);
@@ -342,6 +511,9 @@ static void test_search(void **state)
         bool low = dtype == TN_BOOL || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
         for (int64_t j = 0; j < sorted[0]; j++)
             put(one.memory[1], j, dtype, (double)(j * 4 / (sorted[0] + 1)) - (low ? 0 : 2));
+        for (int64_t j = 0; j < sorted[0] && tn_dtype_is_float(dtype) && i % 4 > 1; j++) /* uneven; ends of all kinds */
+            put(one.memory[1], j, dtype, j == sorted[0] - 1 ? (double)(i % 8 > 4 ? NAN : INFINITY)
+                                                            : -3 + 6.5 * pow((double)j / sorted[0], i % 3 + 1));
         some_nan(&one, 2);
         compare(&one);
     }
@@ -421,9 +593,10 @@ static void test_matmul(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
-                                       cmocka_unit_test(test_scatter), cmocka_unit_test(test_bad_index),
-                                       cmocka_unit_test(test_sort), cmocka_unit_test(test_scan),
-                                       cmocka_unit_test(test_nonzero),
+                                       cmocka_unit_test(test_windows), cmocka_unit_test(test_scatter),
+                                       cmocka_unit_test(test_scatter_rows), cmocka_unit_test(test_bad_index),
+                                       cmocka_unit_test(test_sort), cmocka_unit_test(test_largest),
+                                       cmocka_unit_test(test_scan), cmocka_unit_test(test_nonzero),
                                        cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
                                        cmocka_unit_test(test_matmul)};
     const char *why = "", *given = getenv("TANSO_TEST_SEED");

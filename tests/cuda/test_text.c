@@ -62,10 +62,21 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4]), "scan_clear");
     }
     for (size_t size = 1; size <= 16; size *= 2)
-        compiles(90, tn__cuda_text_move(size), "move");
+        compiles(90, tn__cuda_text_move(size, size == 4 ? 508 : 96), "move");
+    for (int extent = 4; extent <= TN__CUDA_SMALL_MATRIX; extent *= 2) { /* their shared memory is what counts */
+        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__CUDA_OP_EIGH, extent, extent), "eigh");
+        compiles(90, tn__cuda_text_jacobi(TN_COMPLEX128, TN__CUDA_OP_SVD, TN__CUDA_SMALL_MATRIX, extent), "svd");
+    }
     compiles(90, tn__cuda_text_nonzero(), "nonzero");
     compiles(90, tn__cuda_text_split_product(), "split_product"); /* for this generation alone */
 }
+
+/* What matmul_tall.c makes of 20 x 20 elements, the second factor along k; matmul_tiny.c, of 5 x 8 by 8 x 16. */
+static const char tall[] = "constexpr int ROWS = 20, COLUMNS = 20, SLICES = 28, POSITIONS = 4;\n"
+                           "constexpr int SHARED = 3 * (4 * 5 * 112 + 8 + 4 * 29 * 24) * 4;\n"
+                           "constexpr bool A_ALONG = false, B_ALONG = true;\n";
+static const char tiny[] = "constexpr int M = 5, N = 16, K = 8, GROUP = 12, ROWS_EACH = 1, COLUMNS_EACH = 8;\n"
+                           "constexpr bool A_ACROSS = true, B_ACROSS = false;\n";
 
 static void test_every_generation(void **state)
 {
@@ -74,12 +85,19 @@ static void test_every_generation(void **state)
     for (int i = 0; i < 3; i++) {
         compiles(architectures[i], tn__cuda_text_matmul(TN_FLOAT16), "matmul");
         compiles(architectures[i], tn__cuda_text_scatter(TN_BFLOAT16), "in_order");
-        compiles(architectures[i], tn__cuda_text_move(4), "move");
+        compiles(architectures[i], tn__cuda_text_move(4, 96), "move");
         compiles(architectures[i], tn__cuda_text_solver(i ? TN_COMPLEX128 : TN_FLOAT64), "small_solve");
         compiles(architectures[i], tn__cuda_text_decompose(i ? TN_COMPLEX128 : TN_FLOAT64), "lay_real");
+        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__CUDA_OP_EIGH, 8 << i, 8 << i), "eigh");
+        compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__CUDA_OP_SVD, 32, 4 << i), "svd");
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM), "scan_short");
+        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM), "scan_row");
+        compiles(architectures[i], tn__cuda_text_products(TN_FLOAT32, tall, tn__embed_cuda_tall_product), "tall_sum");
+        compiles(architectures[i],
+                 tn__cuda_text_products(i ? TN_FLOAT64 : TN_FLOAT32, tiny, tn__embed_cuda_tiny_products),
+                 "tiny_products");
     }
 }
 
@@ -161,7 +179,7 @@ static void test_tiles(void **state)
 static void test_unknown_generation(void **state)
 {
     (void)state;
-    char *image = NULL, *text = tn__cuda_text_move(2);
+    char *image = NULL, *text = tn__cuda_text_move(2, 508);
     size_t length = 0;
     assert_int_equal(tn__cuda_compile(&libraries, 999, text, &image, &length), TN_OK);
     assert_non_null(memmem(image, length, ".target", 7)); /* PTX, which its driver compiles */

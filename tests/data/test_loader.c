@@ -4,9 +4,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
+#include <tanso/nn.h>
+#include "array/node.h"
 #include "core/memory.h"
 #include "data/batches.h"
+#include "data/resident.h"
 #include "engine/engine.h"
 
 /* Stands before the C library's, so that a test can refuse threads. */
@@ -500,6 +504,52 @@ static void threads_where_they_pay(void **state)
     tn__prefetch_always = true;
 }
 
+/* Labels that the loader has looked at on the way to a device; those that no class has are told of all the same, and
+ * what a program keeps, or writes elsewhere, stays what it is while minibatches take the same memory by turns. */
+static void labels_on_the_way(void **state)
+{
+    (void)state;
+    enum { CLASSES = 24 };
+    tn_device device = tn_device_parse("virtual:1", NULL);
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        assert_int_equal(tn_memory_limit(device, 8192), TN_OK);
+        tn_loader *loader = tn_loader_new(numbered(200), .batch = 8, .shuffle = shuffle, .device = device);
+        assert_int_equal(tn_memory_limit(device, 0), TN_OK);
+        tn_array *kept = NULL;
+        int64_t first[8], wrong = 0, right = 0;
+        for (tn_batch b; tn_loader_next(loader, &b);)
+            TN_SCOPE {
+                const int64_t *t = tn_data(tn_to_cpu(b.t));
+                bool out = false;
+                for (int64_t i = 0; i < b.size; i++)
+                    out |= t[i] >= CLASSES;
+                if (!kept) {
+                    memcpy(first, t, sizeof first);
+                    kept = tn_keep(tn_to(b.t, device));
+                }
+                assert_int_equal(b.t->node->attr.below > CLASSES, out);
+                tn_array *scores = tn_matmul(b.x, tn_ones(TN_SHAPE(3, CLASSES), .device = device));
+                double loss = tn_item(tn_softmax_cross_entropy(scores, b.t));
+                assert_int_equal(tn_error_code(), out ? TN_ERR_INDEX : TN_OK);
+                if (!out)
+                    assert_true(fabs(loss - log(CLASSES)) < 1e-4);
+                *(out ? &wrong : &right) += 1;
+                tn_clear_error();
+            }
+        assert_int_equal(wrong + right, 25);
+        assert_true(wrong > 0);
+        assert_true(shuffle || right == CLASSES / 8);
+        assert_memory_equal(tn_data(tn_to_cpu(kept)), first, sizeof first);
+        tn_free(kept);
+        tn_loader_free(loader);
+    }
+    const int64_t below[] = {3, 0, -1};
+    assert_int_equal(tn__labels_below(below, TN_INT64, 2), 4);
+    assert_int_equal(tn__labels_below(below, TN_INT64, 3), 0);
+    assert_int_equal(tn__labels_below(below, TN_FLOAT64, 2), 0);
+    assert_int_equal(tn__labels_below(below, TN_INT64, 0), 0);
+}
+
 int main(void)
 {
     tn__prefetch_always = true;
@@ -520,6 +570,7 @@ int main(void)
         cmocka_unit_test(too_large),
         cmocka_unit_test(by_turns),
         cmocka_unit_test(no_memory),
+        cmocka_unit_test(labels_on_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,6 +141,7 @@ static inline long long __double_as_longlong(double x) { return emulated_bits<lo
 static inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 template <class T> static inline T min(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T max(T a, T b) { return a > b ? a : b; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts written into filled arrays, large enough that the fill leaves out what is written over, against loops on the
- * host. */
+/* Parts written into arrays, filled ones, large enough that the fill leaves out what is written over, and such as
+ * parts make up, against loops on the host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "support/device.h"
 #include "support/random.h"
 
-enum { WRITES = 5, MOST = 300 };
+enum { WRITES = 5, MOST = 300, PARTS = 150 };
 
 static test_random chance;
 
@@ -117,9 +117,113 @@ static void test_padding(void **state)
         }
 }
 
+/* Different values at each of the borders: those of later axes have the corners. */
+static void test_borders(void **state)
+{
+    (void)state;
+    for (int round = 0; round < rounds() / 2; round++)
+        TN_SCOPE {
+            int64_t rows = between(1, 60), columns = between(1, 60), width[2][2];
+            double value[2][2];
+            for (int i = 0; i < 4; i++) {
+                width[i / 2][i % 2] = between(0, 4);
+                value[i / 2][i % 2] = (double)between(-9, 9);
+            }
+            int64_t down = rows + width[0][0] + width[0][1], along = columns + width[1][0] + width[1][1];
+            tn_array *x = tn_full(TN_SHAPE(rows, columns), 50, .dtype = TN_FLOAT32);
+            float *expected = malloc((size_t)(down * along) * sizeof *expected);
+            assert_non_null(expected);
+            for (int64_t i = 0; i < down; i++)
+                for (int64_t j = 0; j < along; j++)
+                    expected[i * along + j] = (float)(j < width[1][0]              ? value[1][0]
+                                                      : j >= width[1][0] + columns ? value[1][1]
+                                                      : i < width[0][0]            ? value[0][0]
+                                                      : i >= width[0][0] + rows    ? value[0][1]
+                                                                                   : 50);
+            check("borders", tn_pad(x, width, .values = value), expected, down * along);
+            free(expected);
+        }
+}
+
+/* first + its number in each element, as memory, an expression or a view has it; or `first` alone. */
+static tn_array *part(int64_t rows, int64_t columns, int64_t first, bool *constant)
+{
+    int kind = (int)between(0, 4);
+    *constant = kind == 0;
+    if (*constant)
+        return tn_full(TN_SHAPE(rows, columns), (double)first, .dtype = TN_FLOAT32);
+    int64_t more = kind == 2 ? columns + between(1, 5) : columns;
+    tn_array *x = tn_arange(0, (double)(rows * columns), 1, .dtype = TN_FLOAT32);
+    x = tn_add(tn_reshape(x, TN_SHAPE(rows, columns)), (double)first);
+    if (kind == 2) {
+        const int64_t width[2][2] = {{0, 0}, {more - columns, 0}};
+        x = tn_pad(x, width);
+    } else if (kind == 3) {
+        x = tn_transpose(x, TN_AXES(1, 0));
+        x = tn_add(x, 0);
+    }
+    if (kind > 1)
+        assert_int_equal(tn_eval(x), TN_OK);
+    return kind == 2   ? tn_slice_axis(x, 1, more - columns, more, 1)
+           : kind == 3 ? tn_transpose(x, TN_AXES(1, 0))
+                       : x;
+}
+
+static void test_joining(void **state)
+{
+    (void)state;
+    for (int round = 0; round < rounds(); round++)
+        TN_SCOPE {
+            int count = (int)(round % 4 ? between(1, 6) : between(1, PARTS)), most = count > 6 ? 9 : MOST / 2;
+            int axis = (int)between(0, 1);
+            int64_t other = between(1, most), at = 0, extent[PARTS], rows = other, columns = other;
+            const tn_array *parts[PARTS];
+            bool constants[PARTS];
+            for (int i = 0; i < count; i++) {
+                extent[i] = between(0, 19) ? between(1, most) : 0;
+                parts[i] = part(axis ? other : extent[i], axis ? extent[i] : other, 10 * i, &constants[i]);
+                at += extent[i];
+            }
+            *(axis ? &columns : &rows) = at;
+            float *expected = malloc((size_t)(rows * columns + 1) * sizeof *expected);
+            assert_non_null(expected);
+            at = 0;
+            for (int i = 0; i < count; at += extent[i++])
+                for (int64_t r = 0; r < (axis ? other : extent[i]); r++)
+                    for (int64_t c = 0; c < (axis ? extent[i] : other); c++)
+                        expected[(axis ? r : at + r) * columns + (axis ? at + c : c)] =
+                            (float)(10 * i + (constants[i] ? 0 : r * (axis ? extent[i] : other) + c));
+            check("concatenate", tn_concatenate(count, parts, axis), expected, rows * columns);
+            free(expected);
+        }
+}
+
+static void test_rolling(void **state)
+{
+    (void)state;
+    for (int round = 0; round < rounds(); round++)
+        TN_SCOPE {
+            int64_t rows = between(1, MOST), columns = between(1, MOST), n = rows * columns, by = between(-MOST, MOST);
+            tn_array *x = tn_reshape(tn_arange(0, (double)n, 1, .dtype = TN_FLOAT32), TN_SHAPE(rows, columns));
+            bool flat = between(0, 1);
+            float *expected = malloc((size_t)n * sizeof *expected);
+            assert_non_null(expected);
+            assert_int_equal(tn_eval(x), TN_OK);
+            for (int64_t i = 0; i < n; i++) {
+                int64_t to = flat ? ((i + by) % n + n) % n
+                                  : i / columns * columns + ((i % columns + by) % columns + columns) % columns;
+                expected[to] = (float)i;
+            }
+            check("roll", tn_roll(x, 1, &by, flat ? (tn_axes){0} : TN_AXES(1)), expected, n);
+            free(expected);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes), cmocka_unit_test(test_padding)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_writes), cmocka_unit_test(test_padding),
+                                       cmocka_unit_test(test_borders), cmocka_unit_test(test_joining),
+                                       cmocka_unit_test(test_rolling)};
     chance = test_random_new();
     tn_set_compile(TN_COMPILE_NEVER);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,126 @@ static void test_step_is_all_or_nothing(void **state)
     check_fine();
 }
 
+/* ---- moving ---- */
+
+enum { ROWS = 30, COLUMNS = 40, ARRAYS = 4, ELEMENTS = ROWS * COLUMNS }; /* a weight, its gradient, Adam's two states */
+
+typedef struct moved_net {
+    tn_layer *net;
+    tn_optimizer *optimizer;
+    double before[ARRAYS][ELEMENTS];
+} moved_net;
+
+static tn_array *array_of(const moved_net *m, int i)
+{
+    tn_array *weight = tn_param(m->net, 0);
+    return i == 0 ? weight : i == 1 ? tn_grad(weight) : tn_optimizer_state(m->optimizer, i - 2);
+}
+
+static moved_net net_to_move(void)
+{
+    moved_net m = {.net = tn_sequential(tn_linear(COLUMNS, .in = ROWS), tn_linear(2, .in = COLUMNS))};
+    m.optimizer = tn_adam(m.net);
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(4, ROWS)), *t = tn_from_int64s((int64_t[]){0, 1, 1, 0}, 4);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(tn_backward(tn_softmax_cross_entropy(tn_forward(m.net, x), t)), TN_OK);
+            if (i == 0)
+                assert_int_equal(tn_step(m.optimizer), TN_OK);
+        }
+        for (int i = 0; i < ARRAYS; i++)
+            check_read(array_of(&m, i), m.before[i], ELEMENTS);
+    }
+    return m;
+}
+
+static void is_whole_on(const moved_net *m, tn_device device)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        assert_true(tn_device_equal(tn_device_of(array_of(m, i)), device));
+    for (int i = 0; i < tn_param_count(m->net); i++) {
+        assert_true(tn_device_equal(tn_device_of(tn_param(m->net, i)), device));
+        assert_true(tn_device_equal(tn_device_of(tn_grad(tn_param(m->net, i))), device));
+        assert_true(tn_needs_grad(tn_param(m->net, i)));
+    }
+    for (int i = 0; i < tn_optimizer_state_count(m->optimizer); i++)
+        assert_true(tn_device_equal(tn_device_of(tn_optimizer_state(m->optimizer, i)), device));
+}
+
+static void has_its_values(const moved_net *m)
+{
+    double after[ELEMENTS];
+    for (int i = 0; i < ARRAYS; i++) TN_SCOPE {
+        check_read(array_of(m, i), after, ELEMENTS);
+        assert_memory_equal(m->before[i], after, sizeof after);
+    }
+}
+
+/* Parameters, gradients and state move together or stay together, whichever allocation fails. */
+static void test_move_is_all_or_nothing(void **state)
+{
+    (void)state;
+    tn_status status;
+    tn_device here = test_device(), other = tn_device_parse("virtual:1", &status);
+    if (status != TN_OK)
+        skip();
+    moved_net m = net_to_move();
+    assert_int_equal(tn_layer_to(m.net, other), TN_OK); /* makes what lasts as long as the process */
+    assert_int_equal(tn_layer_to(m.net, here), TN_OK);
+    is_whole_on(&m, here);
+    long failures = 0;
+    for (long n = 0;; n++) {
+        size_t arrays = tn_live_arrays(), used = tn_memory_stats(other).used;
+        tn__fail_allocation_after(n);
+        status = tn_layer_to(m.net, other);
+        bool reached = tn__fail_allocation_after(-1) > n;
+        assert_true(status == TN_OK || tn_error_code() == TN_ERR_MEMORY);
+        tn_clear_error();
+        is_whole_on(&m, status == TN_OK ? other : here);
+        assert_int_equal(tn_live_arrays(), arrays);
+        if (status != TN_OK) {
+            failures++;
+            assert_int_equal(tn_memory_stats(other).used, used);
+        }
+        has_its_values(&m);
+        if (!reached)
+            break;
+        assert_int_equal(tn_layer_to(m.net, here), TN_OK);
+    }
+    assert_true(failures > 0);
+    is_whole_on(&m, other);
+    tn_optimizer_free(m.optimizer);
+    tn_layer_free(m.net);
+    check_fine();
+}
+
+/* A device with room for some of it. */
+static void test_move_without_room(void **state)
+{
+    (void)state;
+    tn_status status;
+    tn_device here = test_device(), other = tn_device_parse("virtual:1", &status);
+    if (status != TN_OK)
+        skip();
+    moved_net m = net_to_move();
+    tn_memory_trim(other);
+    size_t used = tn_memory_stats(other).used;
+    for (int i = 0; i <= ARRAYS; i++) {
+        assert_int_equal(tn_memory_limit(other, used + 1 + (size_t)i * ELEMENTS * sizeof(float)), TN_OK);
+        assert_int_equal(tn_layer_to(m.net, other), TN_ERR_MEMORY);
+        check_latched(TN_ERR_MEMORY, "virtual:1");
+        is_whole_on(&m, here);
+        has_its_values(&m);
+    }
+    assert_int_equal(tn_memory_limit(other, 0), TN_OK);
+    assert_int_equal(tn_layer_to(m.net, other), TN_OK);
+    is_whole_on(&m, other);
+    has_its_values(&m);
+    tn_optimizer_free(m.optimizer);
+    tn_layer_free(m.net);
+    check_fine();
+}
+
 static void test_build(void **state)
 {
     (void)state;
@@ -129,6 +249,8 @@ int main(void)
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_train),
         cmocka_unit_test(test_step_is_all_or_nothing),
+        cmocka_unit_test(test_move_is_all_or_nothing),
+        cmocka_unit_test(test_move_without_room),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

@@ -249,13 +249,17 @@ static void test_state_follows_device(void **state)
         write_params(still, values);
         tn_array *x = random_input(7), *t = random_labels(7);
         for (int i = 0; i < 4; i++) {
-            if (i == 2)
+            if (i == 2) {
                 assert_int_equal(tn_layer_to(net, other), TN_OK);
+                for (int k = 0; k < tn_optimizer_state_count(moved); k++)
+                    assert_true(tn_device_equal(tn_device_of(tn_optimizer_state(moved, k)), other));
+                assert_true(tn_device_equal(tn_device_of(moved), other));
+            }
             bool there = i >= 2;
             assert_int_equal(train_once(net, moved, there ? tn_to(x, other) : x, there ? tn_to(t, other) : t), TN_OK);
             assert_int_equal(train_once(still, stays, x, t), TN_OK);
         }
-        assert_true(tn_device_equal(tn_device_of(tn_optimizer_state(moved, 0)), other));
+        assert_int_equal(tn_optimizer_state_count(moved), 8);
         read_params(net, values);
         read_params(still, again);
         for (int i = 0; i < TOTAL; i++) /* two kinds of device round differently */
@@ -265,6 +269,60 @@ static void test_state_follows_device(void **state)
         tn_layer_free(net);
         tn_layer_free(still);
     }
+    check_fine();
+}
+
+static bool all_on(const tn_optimizer *optimizer, int first, int count, tn_device device)
+{
+    bool there = true;
+    for (int i = first; i < first + count; i++)
+        there &= tn_device_equal(tn_device_of(tn_optimizer_state(optimizer, i)), device);
+    return there;
+}
+
+/* The state of parameters moves with them, of whichever layer the optimizer is: of the one that moves, of one around
+ * it, of one in it; that of other parameters stays. Handles stay what they are. */
+static void test_state_of_parts(void **state)
+{
+    (void)state;
+    tn_status status;
+    tn_device here = test_device(), other = tn_device_parse("virtual:1", &status);
+    if (status != TN_OK)
+        skip();
+    tn_layer *first = tn_linear(4, .in = 5), *last = tn_linear(3, .in = 4), *net = tn_sequential(first, last);
+    tn_optimizer *whole = tn_momentum_sgd(net), *same = tn_adam(net), *part = tn_momentum_sgd(last),
+                 *idle = tn_adam(first), *gone = tn_adam(last);
+    TN_SCOPE {
+        tn_array *x = random_input(6), *t = random_labels(6);
+        tn_optimizer *step[] = {whole, same, part, gone};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(train_once(net, step[i], x, t), TN_OK);
+        tn_optimizer_free(gone);
+        tn_array *v = tn_optimizer_state(whole, 2);
+        double before[12], after[12];
+        check_read(v, before, 12);
+        assert_int_equal(tn_layer_to(last, other), TN_OK);
+        assert_true(all_on(whole, 0, 2, here) && all_on(whole, 2, 2, other));
+        assert_true(all_on(same, 0, 4, here) && all_on(same, 4, 4, other));
+        assert_true(all_on(part, 0, 2, other));
+        assert_int_equal(tn_optimizer_state_count(idle), 0);
+        assert_ptr_equal(tn_optimizer_state(whole, 2), v);
+        check_read(v, after, 12);
+        assert_memory_equal(before, after, sizeof before);
+        assert_int_equal(tn_layer_to(net, other), TN_OK); /* half of it is there */
+        assert_true(all_on(whole, 0, 4, other) && all_on(same, 0, 8, other) && all_on(part, 0, 2, other));
+        assert_int_equal(train_once(net, whole, tn_to(x, other), tn_to(t, other)), TN_OK);
+        assert_int_equal(tn_layer_to(net, here), TN_OK);
+        assert_true(all_on(whole, 0, 4, here) && all_on(same, 0, 8, here) && all_on(part, 0, 2, here));
+        assert_int_equal(train_once(net, idle, x, t), TN_OK);
+        assert_int_equal(tn_layer_to(first, other), TN_OK);
+        assert_true(all_on(idle, 0, 4, other));
+    }
+    tn_optimizer_free(whole);
+    tn_layer_free(net);
+    tn_optimizer_free(same); /* against the rules, and harmless */
+    tn_optimizer_free(part);
+    tn_optimizer_free(idle);
     check_fine();
 }
 
@@ -447,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_late_and_idle_params),
         cmocka_unit_test(test_state_follows_device),
+        cmocka_unit_test(test_state_of_parts),
         cmocka_unit_test(test_two_devices),
         cmocka_unit_test(test_failed_evaluation),
         cmocka_unit_test(test_held_gradient),

@@ -209,8 +209,12 @@ static void align(call *c, int i, const tn_array *want)
     int rows = c->vectors[i].rows;
     if (rows < 0 || rows >= c->result_count) return;
     tn_array *tied = c->result[rows];
-    if (!tn_is_error(tied) && tn_ndim(tied) == tn_ndim(got) && tn_dim(tied, -2) == tn_dim(got, -1))
-        c->result[rows] = tn_multiply(tn_conjugate(tn_swapaxes(factor, -1, -2)), tied);
+    if (tn_is_error(tied) || tn_ndim(tied) != tn_ndim(got)) return;
+    int64_t columns = tn_dim(got, -1), count = tn_dim(tied, -2), both = columns < count ? columns : count;
+    factor = tn_conjugate(tn_swapaxes(tn_slice_axis(factor, -1, 0, both, 1), -1, -2));
+    tn_array *part[] = {tn_multiply(factor, tn_slice_axis(tied, -2, 0, both, 1)),
+                        tn_slice_axis(tied, -2, both, count, 1)};
+    c->result[rows] = tn_concatenate(2, (const tn_array *const *)part, -2);
 }
 
 /* y with what lies between the places in ascending order. */

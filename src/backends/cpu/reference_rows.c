@@ -36,7 +36,8 @@ struct rows_data {
     int64_t step[3];      /* along it, in bytes */
     bool right;           /* SEARCH_RIGHT */
     bool searches;        /* SEARCH_LEFT, SEARCH_RIGHT */
-    bool positions;       /* ARGSORT, ARGPARTITION */
+    bool positions;       /* ARGSORT, ARGPARTITION, LARGEST */
+    bool largest;         /* LARGEST */
     int64_t place;        /* that a partition is about; -1: all, they are sorted */
     tn_dtype dtype;       /* of input 0 */
     size_t scratch;       /* bytes a thread needs */
@@ -51,16 +52,33 @@ typedef struct rows_run {
 
 /* ---- sorting ---- */
 
+/* Of the order of n elements, in whole lines of the cache. */
+static size_t order_bytes(int64_t n) { return (size_t)(n + 7) / 8 * 64; }
+
 static tn__cpu_sort_row sort_of(const rows_data *data, char *const *p)
 {
     return (tn__cpu_sort_row){.dtype = data->dtype, .positions = data->positions, .n = data->count[1], .from = p[1],
                               .from_step = data->step[1], .to = p[0], .to_step = data->step[0]};
 }
 
+/* The end of the sorted order, which takes the beginning of the scratch memory. */
+static void find_largest(const rows_data *data, char *const *p, void *scratch, int team)
+{
+    int64_t *order = scratch;
+    tn__cpu_sort_row row = sort_of(data, p);
+    row.to = scratch;
+    row.to_step = sizeof *order;
+    tn__cpu_sort(&row, (char *)scratch + order_bytes(row.n), team);
+    for (int64_t i = 0; i < data->count[0]; i++)
+        *(int64_t *)(p[0] + i * data->step[0]) = order[row.n - 1 - i];
+}
+
 static void sort_by_team(const rows_data *data, char *const *p, void *scratch, int team)
 {
     const tn__cpu_sort_row row = sort_of(data, p);
-    if (data->place < 0)
+    if (data->largest)
+        find_largest(data, p, scratch, team);
+    else if (data->place < 0)
         tn__cpu_sort(&row, scratch, team);
     else
         tn__cpu_select(&row, data->place, scratch, team);
@@ -190,6 +208,7 @@ static const struct {
 } operations[] = {
     {TN__CPU_OP_SORT, sort_row, -1, true},         {TN__CPU_OP_ARGSORT, sort_row, -1, true},
     {TN__CPU_OP_PARTITION, sort_row, -1, true},    {TN__CPU_OP_ARGPARTITION, sort_row, -1, true},
+    {TN__CPU_OP_LARGEST, sort_row, -1, true},
     {TN__CPU_OP_SEARCH_LEFT, search_row, -1, false}, {TN__CPU_OP_SEARCH_RIGHT, search_row, -1, false},
     {TN__CPU_OP_NONZERO, nonzero_row, -1, false},
     {TN__CPU_OP_CUMSUM, scan_row, 0, false},       {TN__CPU_OP_CUMPROD, scan_row, 1, false},
@@ -287,11 +306,13 @@ tn_status tn__cpu_prepare_rows(tn__cpu_step *step)
         data->step[k] = operand[k].stride[ndim - 1] * itemsize[k];
     }
     data->dtype = dtype;
-    data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION;
+    data->largest = s->op == TN__CPU_OP_LARGEST;
+    data->positions = s->op == TN__CPU_OP_ARGSORT || s->op == TN__CPU_OP_ARGPARTITION || data->largest;
     data->place = s->op == TN__CPU_OP_PARTITION || s->op == TN__CPU_OP_ARGPARTITION ? s->param[0] : -1;
-    int64_t apart = data->place < 0 ? data->step[0] : 0;
+    int64_t apart = data->largest ? (int64_t)sizeof(int64_t) : data->place < 0 ? data->step[0] : 0;
     data->scratch = operations[row].scratch ? tn__cpu_sort_scratch(dtype, data->positions, data->count[1], apart) : 0;
-    data->scratch_together = data->scratch && data->place < 0
+    data->scratch += data->largest ? order_bytes(data->count[1]) : 0;
+    data->scratch_together = data->scratch && data->place < 0 && !data->largest
                                  ? tn__cpu_sort_scratch_together(dtype, data->positions, data->count[1]) : 0;
     tn__cpu_space_make(&data->rest, ~(1u << (ndim - 1)), ndim, operand[0].dim, s->operand_count, stride, itemsize);
     return TN_OK;

@@ -16,6 +16,7 @@ static const tn__device_ops cuda_ops = {
     .unload = tn__cuda_unload,
     .synchronize = tn__cuda_synchronize,
     .describe = tn__cuda_describe,
+    .missing = tn__cuda_missing,
     .streams = &tn__cuda_streams,
     .supports = tn__cuda_supports,
     .launch = tn__cuda_launch_source,

@@ -17,6 +17,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
 void tn__cuda_unload(tn__executable *executable);
 tn_status tn__cuda_launch_source(tn__device *device, const struct tn__launch *launch);
 void tn__cuda_describe(tn__device *device, tn_device_info *info);
+const char *tn__cuda_missing(tn__device *device, int i);
 extern const tn__stream_ops tn__cuda_streams;
 bool tn__cuda_supports(tn__device *device, int op, tn_dtype dtype);
 

@@ -56,16 +56,31 @@ typedef struct tn__cuda_held {
     uint64_t last;             /* when a graph's run was last asked for, in nanoseconds */
 } tn__cuda_held;
 
-#define TN__CUDA_LABEL 256 /* bytes, at most, that a message of a fault tells of the work */
+/* Something that is started as one, for the error of a lost device: the steps of a program, or a user's kernel. See
+ * lost.c. */
+typedef struct tn__cuda_work {
+    struct tn__cuda_work *next; /* of the device's */
+    const char *kernel;         /* a user's; NULL: a program */
+    const tn__cuda_step *step;
+    int step_count, at;         /* at: the step that was started last, where each is a launch */
+    uint32_t plan;              /* number of the executable */
+    const tn__cuda_module *module; /* NULL: no kernels */
+    _Atomic uint64_t started[TN__LANES]; /* when last, as the device counts starts; 0: never */
+} tn__cuda_work;
 
-/* A stream, its workspace, and what others have waited for of it, in ticks of the device; all but the stream under the
- * lock. */
+/* Where an event was recorded: behind what was started in a lane by then. */
+typedef struct tn__cuda_point {
+    int lane;
+    uint64_t started;
+} tn__cuda_point;
+
+/* A stream, and what others have waited for of it, in ticks of the device; all but the stream under the lock. */
 typedef struct tn__cuda_lane {
     CUstream stream;       /* NULL: never made; stays when the program frees it, for the next one */
-    CUdeviceptr workspace; /* of the library of products */
     CUevent mark;          /* behind what was asked up to `marked` */
     uint64_t asked, marked;
     uint64_t done; /* the host has waited for what was asked up to then */
+    uint64_t good; /* what was started up to then is done, and well; under fault_lock */
     uint64_t behind[TN__LANES]; /* of each other lane: it has been told to wait for what that was asked up to then */
 } tn__cuda_lane;
 
@@ -90,16 +105,17 @@ typedef struct tn__cuda_device {
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
     tn__cuda_held held;
-    char last_label[TN__CUDA_LABEL]; /* of the work started most recently */
+    _Atomic uint64_t started;  /* pieces of work ever, see tn__cuda_work */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its
                                   own */
     bool graphs;               /* programs are captured; TANSO_CUDA_GRAPHS=off: each step is a launch */
     tn__cuda_waits waits;
     _Atomic unsigned long long wait_count; /* of waits for the GPU so far */
     /* A context that is lost: every call fails with `fault`. */
-    _Atomic bool faulted;
-    pthread_mutex_t fault_lock;
-    char fault[512];
+    _Atomic bool faulted, told; /* told: some call has failed with it */
+    pthread_mutex_t fault_lock; /* no other one is taken under it */
+    char fault[1536];
+    tn__cuda_work *works;      /* that may have been started; under fault_lock */
     /* Failures of runs that were started and not waited for: see failure.c. */
     CUdeviceptr latch;         /* a word on the device: not 0 after a failure */
     volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */
@@ -123,26 +139,54 @@ tn_status tn__cuda_enter(tn__cuda_device *device, const char *what);
 tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what);
 /* Launches what is held back, in the context of the device. */
 tn_status tn__cuda_flush(tn__cuda_device *device);
-/* TN_OK for success; else latches the error, and what ruins the context for good. */
-tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);
-/* Notes what is started, for the message of a fault. */
-void tn__cuda_note(tn__cuda_device *device, const char *label);
-/* The same for work that has been started; waits for it where TANSO_CUDA_BLOCKING asks for that. */
+/* After a launch of a run: notes it, and waits for it where TANSO_CUDA_BLOCKING asks for that. */
 tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label);
-/* Device `index` is open: in children by fork it will be lost. */
-void tn__cuda_watch_forks(tn__cuda_device *device, int index);
+/* Device `index` is open: in children by fork it will be lost, and if it is lost when the process ends, that is told of
+ * (process.c). */
+void tn__cuda_watch(tn__cuda_device *device, int index);
 /* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has
  * cached goes back to the driver first, then programs that nobody runs. */
 tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what);
 /* Waits for the streams, or for an event: `why` goes into what TANSO_CUDA_SYNC reports. Every wait goes through here,
  * or asks first. */
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
-tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why);
+tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_point point, const char *why);
 /* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is
  * all. */
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);
+
+/* ---- a context that is lost (lost.c) ---- */
+
+/* TN_OK for success; else latches the error, and what ruins the context for good. */
+tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what);
+/* True if that ruins the context, which is then latched, though nobody is told yet. */
+bool tn__cuda_latch(tn__cuda_device *device, CUresult result);
+/* Fails with what the context was lost by. */
+tn_status tn__cuda_fail_lost(tn__cuda_device *device, const char *what);
+/* What a step does, for people. */
+const char *tn__cuda_step_name(const tn__step *step);
+/* Work is on the device's list from before it is started for the first time until the streams have been waited for
+ * after the last. Removing what is not on it does nothing. */
+void tn__cuda_work_add(tn__cuda_device *device, tn__cuda_work *work);
+void tn__cuda_work_remove(tn__cuda_device *device, const tn__cuda_work *work);
+/* Notes that work has been started: behind the launch, so that whoever waits meanwhile does not take it for done. NULL:
+ * nothing that has a name. */
+static inline void tn__cuda_note(tn__cuda_device *device, tn__cuda_work *work, int lane)
+{
+    if (work)
+        atomic_store_explicit(&work->started[lane],
+                              atomic_fetch_add_explicit(&device->started, 1, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+}
+/* The end of a lane now, for an event that is recorded next. */
+static inline tn__cuda_point tn__cuda_here(const tn__cuda_device *device, int lane)
+{
+    return (tn__cuda_point){lane, atomic_load_explicit(&device->started, memory_order_relaxed)};
+}
+/* All before a point has been waited for, and was well. */
+void tn__cuda_good(tn__cuda_device *device, tn__cuda_point point);
 
 /* ---- lanes (lanes.c) ---- */
 
@@ -161,7 +205,7 @@ static inline void tn__cuda_asked(tn__cuda_device *device)
 int tn__cuda_lane_new(tn__device *owner);
 void tn__cuda_lane_free(tn__device *owner, int lane);
 tn_status tn__cuda_lane_order(tn__device *owner, uint32_t lanes, uint64_t tick);
-/* Waits for all lanes, or for one, without telling anybody. */
+/* Waits for all lanes, or for one, without telling anybody: who calls it asks tn__cuda_may_wait. */
 CUresult tn__cuda_finish(tn__cuda_device *device);
 CUresult tn__cuda_finish_lane(tn__cuda_device *device, int lane);
 
@@ -191,6 +235,8 @@ tn__executable *tn__cuda_executable_of(const tn__cuda_device *device, uint32_t n
 /* A text's kernels, compiled if no cache has them, loaded once a device. */
 tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module);
 void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module);
+/* 32 hexadecimal digits, as its file is called. */
+const char *tn__cuda_module_name(const tn__cuda_module *module);
 tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
                                    CUfunction *function);
 /* nvrtcCompileProgram, while signals stay the program's to handle. */
@@ -223,8 +269,9 @@ struct tn__cuda_run {
     tn__cuda_device *device;
     CUstream stream;           /* where to put work: not always the device's */
     int lane;
-    CUdeviceptr workspace;         /* of the library of products, for programs that need it, else 0 */
+    CUdeviceptr workspace;     /* the program's, for steps that want one */
     tn__cuda_recording *recording; /* NULL: none */
+    tn__cuda_work *work;       /* what is noted as started; NULL: nothing */
     void *const *buffers;
     const uint64_t *scalars;
     CUdeviceptr factors;       /* 16 bytes a step, see tn__cuda_factors */
@@ -246,7 +293,7 @@ struct tn__cuda_step {
     bool opaque;               /* does more than tn__cuda_launch: other addresses need another graph */
     bool waits;                /* a library's own way of waiting is in it: it is never part of a graph, and may
                                   allocate */
-    bool multiplies;           /* by the library, which wants a workspace */
+    size_t workspace;          /* bytes that it wants of run->workspace, which the program's steps share */
     bool shares; /* what all such steps of the device use: memory for packed operands, a library's handle */
     const char *failed;        /* what a failure means, NULL: an index out of range */
     int64_t fault_extent;      /* of an operation's indexed axis; -1: the last extent of the faulting operand */
@@ -268,12 +315,13 @@ tn_status tn__cuda_prepare_kernel(tn__cuda_step *step, tn__cuda_device *device, 
 tn_status tn__cuda_prepare_move(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_scatter(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul(tn__cuda_step *step, tn__cuda_device *device);
-/* The workspace of a lane for the library of products, made when it is first asked for; under the lock. */
-tn_status tn__cuda_workspace(tn__cuda_device *device, int lane, CUdeviceptr *workspace);
 /* The product by cuBLASLt, where it can: sets start, or leaves it NULL. So does the other one, by the kernels of
  * split_product.cuh, where they are asked for and gain something. */
 tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *device);
+/* The same for a few very long sums, and for very many tiny matrices (device/products.h). */
+tn_status tn__cuda_prepare_matmul_tall(tn__cuda_step *step, tn__cuda_device *device);
+tn_status tn__cuda_prepare_matmul_tiny(tn__cuda_step *step, tn__cuda_device *device);
 
 /* Address of an operand's element 0, or of its buffer. */
 CUdeviceptr tn__cuda_address(const tn__cuda_run *run, const tn__operand *operand);
@@ -302,12 +350,13 @@ extern const char *const tn__cuda_failure_text;
 const char *tn__cuda_types(tn_dtype dtype);
 const char *tn__cuda_conversions(tn_dtype dtype);
 /* Texts of kernels for a storage dtype; for tn__free, NULL without memory. */
-char *tn__cuda_text_move(size_t itemsize);
-char *tn__cuda_text_fill(size_t itemsize);
+char *tn__cuda_text_move(size_t itemsize, int words); /* of 8 bytes, for what is moved at once */
 char *tn__cuda_text_factors(void);
 char *tn__cuda_text_scatter(tn_dtype dtype);
 char *tn__cuda_text_matmul(tn_dtype dtype); /* a real one */
 char *tn__cuda_text_split_product(void);
+/* What they stand behind, background.cuh and walk.cuh, with T for the dtype. */
+char *tn__cuda_text_products(tn_dtype dtype, const char *constants, const unsigned char *text);
 /* Loads such a text (which it frees) as the step's own module, and finds the function. */
 tn_status tn__cuda_own_kernel(tn__cuda_step *step, tn__cuda_device *device, char *text, const char *name);
 /* Launches a kernel, or has it captured or patched as the run says. */

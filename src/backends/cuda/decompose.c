@@ -4,7 +4,7 @@
  * conventions: what is packed is what the CPU packs. The library waits for the GPU by itself here and there, so that
  * these steps are never part of a graph; they take their memory when they start and give it back at once, which the
  * order of lanes allows. A matrix that has no result is told of as an index out of range is: later, by the first call
- * that reads.
+ * that reads. The values of small matrices are jacobi.c's.
  */
 #include "backends/cuda/library.h"
 #include "core/dtype.h"
@@ -307,7 +307,7 @@ static tn_status find_kernels(tn__cuda_step *step, tn__cuda_device *device, deco
     return status == TN_OK ? tn__cuda_module_function(device, step->module, "look", &d->look) : status;
 }
 
-tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device)
+static tn_status prepare_large(tn__cuda_step *step, tn__cuda_device *device, const decomposition *kind)
 {
     const tn__step *s = step->step;
     const tn__operand *a = &s->operand[1];
@@ -319,10 +319,8 @@ tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *devic
     step->start = start_decompose;
     step->opaque = step->waits = step->shares = true;
     d->library = tn__cuda_solver_library(device);
-    for (size_t i = 0; i < sizeof decompositions / sizeof *decompositions; i++)
-        if (decompositions[i].op == s->op)
-            d->kind = &decompositions[i];
-    if (d->library == NULL || d->kind == NULL || a->ndim < 2 || a->dtype != s->operand[0].dtype)
+    d->kind = kind;
+    if (d->library == NULL || a->ndim < 2 || a->dtype != s->operand[0].dtype)
         return tn__fail(TN_ERR_INTERNAL, "linalg", "a step that cuSOLVER cannot do");
     long long rows = a->dim[a->ndim - 2], columns = a->dim[a->ndim - 1];
     d->mode = s->param;
@@ -337,8 +335,6 @@ tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *devic
     d->count = 1;
     for (int i = 0; i < a->ndim - 2; i++)
         d->count *= a->dim[i];
-    step->failed = d->kind->failed;
-    step->may_fail = step->failed != NULL;
     if (d->count == 0)
         return TN_OK;
     if (d->k == 0 || d->m > INT32_MAX)
@@ -347,4 +343,15 @@ tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *devic
     if (status == TN_OK)
         status = measure(d, device);
     return status == TN_OK ? make_moves(d, step, device) : status;
+}
+
+tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device)
+{
+    const decomposition *kind = decompositions;
+    while (kind->op != step->step->op)
+        kind++;
+    step->failed = kind->failed;
+    step->may_fail = step->failed != NULL;
+    return tn__cuda_jacobi_takes(step->step) ? tn__cuda_prepare_jacobi(step, device)
+                                             : prepare_large(step, device, kind);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/library.h"
 
 void tn__cuda_describe(tn__device *owner, tn_device_info *info)
 {
@@ -37,4 +38,17 @@ void tn__cuda_describe(tn__device *owner, tn_device_info *info)
     size_t total = 0;
     if (driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS)
         driver->cuMemGetInfo(&info->memory_free, &total);
+}
+
+/* Libraries that are opened when they are first asked for are so by this. */
+const char *tn__cuda_missing(tn__device *owner, int i)
+{
+    tn__cuda_fft_library(tn__cuda_of(owner));
+    tn__cuda_solver_library(tn__cuda_of(owner));
+    for (int part = 0; part < TN__CUDA_PARTS; part++) {
+        const char *text = tn__cuda_missing_part((tn__cuda_part)part);
+        if (*text && i-- == 0)
+            return text;
+    }
+    return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU's context, its memory, and its faults. */
+/* A GPU's context, its memory, and waiting for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,53 +11,12 @@
 #include "core/memory.h"
 #include "core/signals.h"
 
-/* ---- errors ---- */
-
-/* After one of these a context does nothing any more. */
-static bool ruinous(CUresult result)
-{
-    static const CUresult list[] = {
-        CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION,   CUDA_ERROR_MISALIGNED_ADDRESS,
-        CUDA_ERROR_INVALID_PC,      CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_HARDWARE_STACK_ERROR,
-        CUDA_ERROR_ASSERT,          CUDA_ERROR_LAUNCH_FAILED,         CUDA_ERROR_LAUNCH_TIMEOUT,
-        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
-        /* of which older headers have no names: links between GPUs, a contained error, tensor memory, another process
-         * of a shared GPU, another device */
-        (CUresult)220, (CUresult)226, (CUresult)721, (CUresult)810, (CUresult)911};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (list[i] == result)
-            return true;
-    return false;
-}
-
-tn_status tn__cuda_check(tn__cuda_device *device, CUresult result, const char *what)
-{
-    if (result == CUDA_SUCCESS)
-        return TN_OK;
-    const char *name = "an unknown error", *text = "";
-    device->driver->cuGetErrorName(result, &name);
-    device->driver->cuGetErrorString(result, &text);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        return tn__fail(TN_ERR_MEMORY, what, "%s has no memory left: %s", device->name, text);
-    if (!ruinous(result))
-        return tn__fail(TN_ERR_DEVICE, what, "%s: %s, %s", device->name, name, text);
-    pthread_mutex_lock(&device->fault_lock);
-    if (!device->faulted && *device->last_label)
-        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s); the last work started was %s%s",
-                 device->name, name, text, device->last_label,
-                 device->blocking ? "" : ", TANSO_CUDA_BLOCKING=1 tells exactly which work failed");
-    else if (!device->faulted)
-        snprintf(device->fault, sizeof device->fault, "%s is lost after %s (%s), before any work", device->name, name,
-                 text);
-    device->faulted = true;
-    pthread_mutex_unlock(&device->fault_lock);
-    return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
-}
+/* ---- coming in ---- */
 
 tn_status tn__cuda_enter_held(tn__cuda_device *device, const char *what)
 {
     if (device->faulted)
-        return tn__fail(TN_ERR_DEVICE, what, "%s", device->fault);
+        return tn__cuda_fail_lost(device, what);
     return tn__cuda_check(device, device->driver->cuCtxSetCurrent(device->context), what);
 }
 
@@ -98,25 +57,23 @@ tn_status tn__cuda_wait(tn__cuda_device *device, const char *why)
     return status;
 }
 
-tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, const char *why)
+tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_point point, const char *why)
 {
     tn_status status = tn__cuda_may_wait(device, why);
-    return status == TN_OK ? tn__cuda_check(device, device->driver->cuEventSynchronize(event), why) : status;
-}
-
-void tn__cuda_note(tn__cuda_device *device, const char *label)
-{
-    if (!memccpy(device->last_label, label, 0, sizeof device->last_label))
-        device->last_label[sizeof device->last_label - 1] = 0;
+    if (status == TN_OK)
+        status = tn__cuda_check(device, device->driver->cuEventSynchronize(event), why);
+    if (status == TN_OK)
+        tn__cuda_good(device, point);
+    return status;
 }
 
 tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char *label)
 {
     tn__cuda_device *device = run->device;
-    tn__cuda_note(device, label);
-    if (result == CUDA_SUCCESS && device->blocking && !run->recording)
-        return tn__cuda_check(device, device->driver->cuStreamSynchronize(run->stream), label);
-    return tn__cuda_check(device, result, label);
+    if (result != CUDA_SUCCESS || run->recording)
+        return tn__cuda_check(device, result, label);
+    tn__cuda_note(device, run->work, run->lane);
+    return device->blocking ? tn__cuda_check(device, tn__cuda_finish_lane(device, run->lane), label) : TN_OK;
 }
 
 /* ---- memory ---- */
@@ -279,6 +236,7 @@ static void find_capabilities(tn__cuda_device *device)
         .clusters = device->architecture >= 90,
         .small_matrix = TN__CUDA_SMALL_MATRIX,
         .product_kernels = device->architecture >= 80, /* which copy to shared memory in the background */
+        .epilogues = device->libraries->has_blas,
         .threads = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .multiprocessors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .shared_memory = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
@@ -307,7 +265,7 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
         return status;
     }
     owner->backend_data = device;
-    tn__cuda_watch_forks(device, index);
+    tn__cuda_watch(device, index);
     find_capabilities(device);
     return TN_OK;
 }

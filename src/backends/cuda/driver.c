@@ -34,15 +34,24 @@ static const tn__cuda_entry blas_entries[] = {TN__CUDA_BLAS(BLAS_ENTRY)};
 
 /* ---- opening by name ---- */
 
-static bool not_there(const char *why) { return strstr(why, "No such file") != NULL; }
+/* Of a library that dlopen did not find itself: that another one is not there, which it needs, is something else. */
+static bool not_there(const char *path, const char *why)
+{
+    size_t length = strlen(path);
+    return strncmp(why, path, length) == 0 && why[length] == ':' && strstr(why, "No such file") != NULL;
+}
+
+static _Thread_local char why_not[256]; /* what tn__cuda_open_versioned met last and could not load; "" */
 
 /* One that is there and cannot be opened is worth a word. */
 static void *open_file(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = handle ? NULL : dlerror();
-    if (why && !not_there(why))
+    if (why && !not_there(path, why)) {
+        snprintf(why_not, sizeof why_not, "%s", why);
         tn__log(TN__LOG_WARN, "cuda", "%s cannot be loaded: %s", path, why);
+    }
     return handle;
 }
 
@@ -51,6 +60,7 @@ void *tn__cuda_open_versioned(const char *stem, int newest, int oldest)
     static const char *const places[] = {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"};
     const char *root = getenv("CUDA_HOME");
     char path[1024];
+    why_not[0] = 0;
     for (int major = newest; major >= oldest; major--) {
         if (root && *root) {
             snprintf(path, sizeof path, "%.900s/lib64/%s.%d", root, stem, major);
@@ -91,11 +101,63 @@ static bool absent(const char *format, ...)
     return false;
 }
 
+/* ---- what need not be there ---- */
+
+static char missing[TN__CUDA_PARTS][512];
+
+static void miss(tn__cuda_part part, tn__log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void miss(tn__cuda_part part, tn__log_level level, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(missing[part], sizeof missing[part], format, args);
+    va_end(args);
+    tn__log(level, "cuda", "%s", missing[part]);
+}
+
+const char *tn__cuda_missing_part(tn__cuda_part part)
+{
+    return missing[part];
+}
+
+#define GET_TOOLKIT "install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is"
+#define NOT_OPENED  *why_not ? "cannot be loaded: " : "not found", why_not
+
+static const struct {
+    const char *stem, *costs;
+    tn__log_level level;
+} parts[TN__CUDA_PARTS] = {
+    [TN__CUDA_BLAS_PART] = {"libcublasLt.so",
+                            "large products of matrices, and all of float16 and bfloat16, are computed by a plain "
+                            "kernel, many times slower",
+                            TN__LOG_WARN},
+    [TN__CUDA_FFT_PART] = {"libcufft.so", "Fourier transforms are computed on the CPU", TN__LOG_INFO},
+    [TN__CUDA_SOLVER_PART] = {"libcusolver.so",
+                              "decompositions of matrices and systems of equations are computed on the CPU",
+                              TN__LOG_INFO},
+};
+
+bool tn__cuda_open_part(tn__cuda_part part, int newest, int oldest, const tn__cuda_entry *entries, int count, void *to)
+{
+    void *handle = tn__cuda_open_versioned(parts[part].stem, newest, oldest);
+    const char *lacks = handle ? tn__cuda_find_functions(handle, entries, count, to) : NULL;
+    if (handle == NULL)
+        miss(part, parts[part].level, "%s.%d %s%s: %s; " GET_TOOLKIT, parts[part].stem, newest, NOT_OPENED,
+             parts[part].costs);
+    else if (lacks)
+        miss(part, parts[part].level, "%s.%d lacks %s: %s; install a newer toolkit", parts[part].stem, newest, lacks,
+             parts[part].costs);
+    return handle && lacks == NULL;
+}
+
+/* ---- opening all ---- */
+
 static bool open_driver(void)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     const char *why = handle ? NULL : dlerror();
-    if (why && strncmp(why, "libcuda.so.1:", 13) == 0 && not_there(why))
+    if (why && not_there("libcuda.so.1", why))
         return absent("libcuda.so.1 not found: NVIDIA's driver is not installed");
     if (handle == NULL)
         return absent("NVIDIA's driver cannot be loaded: %s", why ? why : "libcuda.so.1");
@@ -116,7 +178,10 @@ static bool open_driver(void)
     lacks = tn__cuda_find_functions(handle, graphs_entries, COUNT(graphs_entries), &opened);
     opened.has_graphs = lacks == NULL;
     if (lacks)
-        tn__log(TN__LOG_INFO, "cuda", "the driver lacks %s: programs are launched step by step", lacks);
+        miss(TN__CUDA_GRAPHS_PART, TN__LOG_INFO,
+             "the driver lacks %s: programs are launched step by step, and small ones wait for the host; install a "
+             "newer driver",
+             lacks);
     return true;
 }
 
@@ -144,7 +209,8 @@ bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
         return absent("the driver is too old: it serves CUDA %d, and the toolkit here (libnvrtc.so.%d) needs %d.0",
                       major, major + 1, major + 1);
     if (handle == NULL)
-        return absent("libnvrtc.so.%d not found: install CUDA's toolkit, or set LD_LIBRARY_PATH to where it is", major);
+        return absent("libnvrtc.so.%d %s%s, and no kernel can be compiled for a GPU without it: " GET_TOOLKIT, major,
+                      NOT_OPENED);
     const char *lacks = tn__cuda_find_functions(handle, compiler_entries, COUNT(compiler_entries), to);
     if (lacks)
         return absent("libnvrtc.so.%d lacks %s", major, lacks);
@@ -154,22 +220,14 @@ bool tn__cuda_open_compiler(tn__cuda_libraries *to, int major)
     return true;
 }
 
-static void open_blas(void)
-{
-    int major = opened.driver_version / 1000;
-    void *handle = tn__cuda_open_versioned("libcublasLt.so", major, OLDEST_DRIVER / 1000);
-    opened.has_blas = handle && tn__cuda_find_functions(handle, blas_entries, COUNT(blas_entries), &opened) == NULL;
-    if (!opened.has_blas)
-        tn__log(TN__LOG_WARN, "cuda", "libcublasLt.so.%d not found: matrix products will be slow", major);
-}
-
 static void open_all(void)
 {
     sigset_t before;
     tn__signals_hold(&before);
     if (libraries == NULL && open_driver() && count_devices() &&
         tn__cuda_open_compiler(&opened, opened.driver_version / 1000)) {
-        open_blas();
+        opened.has_blas = tn__cuda_open_part(TN__CUDA_BLAS_PART, opened.driver_version / 1000, OLDEST_DRIVER / 1000,
+                                             blas_entries, COUNT(blas_entries), &opened);
         opened.has_others = true;
         libraries = &opened;
     }

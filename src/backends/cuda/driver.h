@@ -78,6 +78,19 @@ typedef struct tn__cuda_entry {
 } tn__cuda_entry;
 /* Fills in functions of the table `to`; the name of one that is not there, or NULL. */
 const char *tn__cuda_find_functions(void *handle, const tn__cuda_entry *entries, int count, void *to);
+
+/* What a GPU can be used without, at a cost. */
+typedef enum tn__cuda_part {
+    TN__CUDA_GRAPHS_PART,
+    TN__CUDA_BLAS_PART,
+    TN__CUDA_FFT_PART,
+    TN__CUDA_SOLVER_PART,
+    TN__CUDA_PARTS
+} tn__cuda_part;
+/* Opens a library and fills in its functions; if it is not there, or one of them, false, and it is noted. */
+bool tn__cuda_open_part(tn__cuda_part part, int newest, int oldest, const tn__cuda_entry *entries, int count, void *to);
+/* What is noted: what is missing, what that costs, what to do; "" if it is there, or nobody asked for it yet. */
+const char *tn__cuda_missing_part(tn__cuda_part part);
 /* For tests: these in their place (which must stay), before anything has asked for them. */
 void tn__cuda_use(const tn__cuda_libraries *libraries);
 

@@ -19,10 +19,13 @@ struct tn__executable {
     const tn__program *program;
     tn__cuda_module *module;   /* NULL: no kernels */
     CUdeviceptr factors;       /* 0: no products */
-    bool may_fail, overwrites, multiplies, shares; /* one of its steps */
+    void *workspace;           /* that its steps share, one after another; NULL: none wants any */
+    size_t workspace_bytes;
+    bool may_fail, overwrites, shares; /* one of its steps */
     bool alone; /* its operations keep memory of their own: no two runs go side by side */
     bool has_run;
     tn__use use; /* by lanes, if it is */
+    tn__cuda_work work;
     tn__cuda_graph_cache graphs;
     int step_count;
     tn__cuda_step step[];
@@ -45,6 +48,7 @@ static const struct {
     {TN__CUDA_OP_MATMUL, tn__cuda_prepare_matmul, NULL, NULL},
     {TN__CUDA_OP_SORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_ARGSORT, tn__cuda_prepare_sort, tn__cuda_has_order, NULL},
+    {TN__CUDA_OP_LARGEST, tn__cuda_prepare_largest, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_CUMSUM, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_CUMPROD, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
     {TN__CUDA_OP_CUMMAX, tn__cuda_prepare_scan, tn__cuda_has_order, NULL},
@@ -131,7 +135,8 @@ static tn_status load_steps(tn__executable *executable)
         status = prepare_step(executable, step);
         executable->may_fail = executable->may_fail || step->may_fail;
         executable->overwrites = executable->overwrites || step->overwrites;
-        executable->multiplies = executable->multiplies || step->multiplies;
+        if (executable->workspace_bytes < step->workspace)
+            executable->workspace_bytes = step->workspace;
         executable->shares = executable->shares || step->shares;
         executable->alone = executable->alone || keeps_memory(step->step);
         executable->graphs.refused = executable->graphs.refused || step->waits;
@@ -139,12 +144,20 @@ static tn_status load_steps(tn__executable *executable)
     return status;
 }
 
+static tn_status make_workspace(tn__executable *executable)
+{
+    if (executable->workspace_bytes == 0)
+        return TN_OK;
+    executable->workspace = tn__device_allocate(executable->device->owner, executable->workspace_bytes);
+    return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
+}
+
 /* Executables have numbers, by which failures name them. */
 static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
     pthread_mutex_lock(&device->lock);
-    executable->number = ++device->executable_count;
+    executable->number = executable->work.plan = ++device->executable_count;
     executable->next = device->executables;
     device->executables = executable;
     device->doubtful = device->doubtful || executable->may_fail;
@@ -184,11 +197,17 @@ tn_status tn__cuda_load(tn__device *owner, const tn__program *program, tn__execu
     status = make_factors(loaded);
     if (status == TN_OK)
         status = load_steps(loaded);
+    if (status == TN_OK)
+        status = make_workspace(loaded);
     if (status != TN_OK) {
         tn__cuda_unload(loaded);
         return status;
     }
     enlist(loaded);
+    loaded->work.step = loaded->step;
+    loaded->work.step_count = loaded->step_count;
+    loaded->work.module = loaded->module;
+    tn__cuda_work_add(device, &loaded->work);
     *executable = loaded;
     return TN_OK;
 }
@@ -204,11 +223,15 @@ void tn__cuda_unload(tn__executable *executable)
     if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
         tn__cuda_flush(device) == TN_OK) {
         tn__cuda_may_wait_if_busy(device, "a program that has run is let go");
-        if (tn__cuda_finish(device) == CUDA_SUCCESS)
+        CUresult result = tn__cuda_finish(device);
+        if (result == CUDA_SUCCESS)
             tn__cuda_settle(device);
+        else
+            (void)tn__cuda_latch(device, result); /* while it can be named */
     }
     delist(executable);
     pthread_mutex_unlock(&device->lock);
+    tn__cuda_work_remove(device, &executable->work);
     tn__cuda_graphs_free(&executable->graphs, device);
     for (int i = 0; i < executable->step_count; i++) {
         tn__cuda_step *step = &executable->step[i];
@@ -218,6 +241,8 @@ void tn__cuda_unload(tn__executable *executable)
         tn__cuda_module_release(device, step->module);
     }
     tn__cuda_module_release(device, executable->module);
+    if (executable->workspace)
+        tn__device_release(device->owner, executable->workspace, executable->workspace_bytes);
     if (executable->factors)
         driver->cuMemFree(executable->factors);
     tn__free(executable);
@@ -245,8 +270,12 @@ tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int
 static tn_status start_steps(const tn__executable *executable, const tn__cuda_run *run)
 {
     tn_status status = TN_OK;
-    for (int i = 0; i < executable->step_count && status == TN_OK; i++)
+    for (int i = 0; i < executable->step_count && status == TN_OK; i++) {
+        run->work->at = i;
         status = executable->step[i].start(&executable->step[i], run);
+        if (status == TN_OK) /* what libraries have started, too */
+            status = tn__cuda_started(run, CUDA_SUCCESS, "run");
+    }
     return status;
 }
 
@@ -304,6 +333,8 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
     tn__cuda_run run = {.device = device,
                         .stream = device->lane[lane].stream,
                         .lane = lane,
+                        .workspace = (CUdeviceptr)executable->workspace,
+                        .work = &executable->work,
                         .buffers = buffers,
                         .scalars = scalars,
                         .factors = executable->factors,
@@ -313,9 +344,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
                                     .run = number,
                                     .who = (unsigned long long)executable->number << 32}};
     bool beside = tn__has_lanes(device->owner);
-    if (executable->multiplies)
-        status = tn__cuda_workspace(device, lane, &run.workspace);
-    if (status == TN_OK && beside)
+    if (beside)
         status = begin_common(executable, &run);
     if (status == TN_OK)
         status = start(executable, &run);

@@ -85,7 +85,8 @@ tn_status tn__cuda_look(tn__cuda_device *device)
         return TN_OK;
     pthread_mutex_lock(&device->lock);
     tn_status status = TN_OK;
-    if (reported(device)) {
+    bool waits = reported(device);
+    if (waits) {
         status = tn__cuda_flush(device); /* what is held back finds the latch as the failure left it */
         if (status == TN_OK)
             status = tn__cuda_check(device, tn__cuda_finish(device), "run");
@@ -99,5 +100,7 @@ tn_status tn__cuda_look(tn__cuda_device *device)
         status = tn__error_raise(failure);
         tn__error_release(failure);
     }
+    if (waits) /* told of behind the failure, which is what the call fails with even where waits are forbidden */
+        (void)tn__cuda_may_wait(device, "an index was out of range");
     return status;
 }

@@ -10,17 +10,18 @@
  * device before each launch would cost the GPU two microseconds.
  *
  * An executable keeps a few graphs, as a loop's results may lie at this address and that by turns. Beyond them, the one
- * that was used longest ago gets the new addresses by patching all its nodes, or is captured anew where that is not
- * possible. One that has been patched and then is right many times is made again, so that it can be a part of a series
- * (series.c).
+ * with the fewest other addresses gets the new ones by patching the nodes that need them; or that which was used
+ * longest ago does, if that is long enough, or is captured anew where patching is not possible. One that has been
+ * patched and then is right many times is made again, so that it can be a part of a series (series.c).
  */
-#include <stdio.h>
+#include <limits.h>
 #include <string.h>
 
 #include "backends/cuda/graph.h"
 #include "core/log.h"
 #include "core/memory.h"
 
+#define FORGOTTEN 128 /* launches without a graph after which its addresses are not expected to come again */
 #define STEADY 16 /* runs of a patched graph after which it pays to make it again */
 
 static void graph_free(tn__cuda_graph *graph, tn__cuda_device *device)
@@ -150,17 +151,6 @@ static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
     return result == CUDA_SUCCESS;
 }
 
-/* "3 steps: add sigmoid, matmul, sum", as far as there is room. */
-static void name_steps(tn__cuda_graph *graph, const tn__cuda_step *step, int count)
-{
-    size_t room = sizeof graph->name, length = count > 1 ? (size_t)snprintf(graph->name, room, "%d steps: ", count) : 0;
-    for (int i = 0; i < count && length < room; i++) {
-        const tn__step *s = step[i].step;
-        const char *what = s->label ? s->label : s->kernel ? s->kernel : "an operation";
-        length += (size_t)snprintf(graph->name + length, room - length, "%s%s", i ? ", " : "", what);
-    }
-}
-
 static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     const tn__program *program = step->program;
@@ -180,8 +170,7 @@ static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cud
     if (program->scalar_count)
         memcpy(graph->scalars, run->scalars, program->scalar_count * sizeof *graph->scalars);
     graph->guard = run->failure.guard;
-    graph->workspace = run->workspace;
-    name_steps(graph, step, count);
+    graph->work = run->work;
     return graph;
 }
 
@@ -241,8 +230,7 @@ static bool other_addresses(const tn__cuda_graph *graph, const tn__cuda_step *st
     for (int k = 0; k < s->operand_count; k++)
         if (graph->buffers[s->operand[k].buffer] != run->buffers[s->operand[k].buffer])
             return true;
-    return (step->overwrites && graph->guard != run->failure.guard) ||
-           (step->multiplies && graph->workspace != run->workspace);
+    return step->overwrites && graph->guard != run->failure.guard;
 }
 
 static bool other_scalars(const tn__cuda_graph *graph, const tn__step *s, const uint64_t *scalars)
@@ -294,23 +282,57 @@ static bool patch(tn__cuda_graph_cache *cache, tn__cuda_graph *graph, const tn__
 /* Has it been patched, and been right ever since? */
 static bool renew(tn__cuda_graph *graph) { return graph->patched && ++graph->steady > STEADY; }
 
-/* ---- running ---- */
+/* ---- finding ---- */
 
-/* The graph captured with these addresses; or else an empty place; or else the one used longest ago. */
-static int find(const tn__cuda_graph_cache *cache, const tn__cuda_run *run, int buffer_count, bool *bound)
+/* Buffers that a graph would have to be told of; INT_MAX: it cannot be told. */
+static int distance(const tn__cuda_graph *graph, const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
+    int away = 0;
+    for (int b = 0; b < step->program->buffer_count; b++)
+        away += graph->buffers[b] != run->buffers[b];
+    for (int i = 0; i < count; i++)
+        if (step[i].opaque && other_addresses(graph, &step[i], run))
+            return INT_MAX;
+    return away;
+}
+
+/* The one with the fewest other addresses, so that a loop whose program keeps results, which lie elsewhere each time,
+ * has the fewest nodes patched; `otherwise`: none can be. */
+static int nearest(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
+                   int otherwise)
+{
+    int found = otherwise, least = INT_MAX;
+    for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
+        int away = distance(cache->graph[i], step, count, run);
+        if (away < least || (away == least && cache->graph[i]->used < cache->graph[found]->used)) {
+            found = i;
+            least = away;
+        }
+    }
+    return least < INT_MAX ? found : otherwise;
+}
+
+/* The graph captured with these addresses; or else an empty place; or else one that nobody has asked for in a long
+ * time, and then the nearest one. */
+static int find(const tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, const tn__cuda_run *run,
+                bool *bound)
+{
+    size_t bytes = (size_t)step->program->buffer_count * sizeof *run->buffers;
     int place = 0;
     for (int i = 0; i < TN__CUDA_GRAPHS_KEPT; i++) {
         const tn__cuda_graph *graph = cache->graph[i], *oldest = cache->graph[place];
-        *bound = graph && graph->guard == run->failure.guard && graph->workspace == run->workspace &&
-                 memcmp(graph->buffers, run->buffers, buffer_count * sizeof *graph->buffers) == 0;
+        *bound = graph && graph->guard == run->failure.guard &&
+                 memcmp(graph->buffers, run->buffers, bytes) == 0;
         if (*bound)
             return i;
         if (oldest && (graph == NULL || graph->used < oldest->used))
             place = i;
     }
-    return place;
+    bool needed = cache->graph[place] && cache->uses - cache->graph[place]->used < FORGOTTEN;
+    return needed ? nearest(cache, step, count, run, place) : place;
 }
+
+/* ---- running ---- */
 
 tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *step, int count, tn__cuda_run *run,
                              bool *done)
@@ -320,7 +342,7 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
     *done = false;
     if (cache->refused)
         return TN_OK;
-    int place = find(cache, run, step->program->buffer_count, &bound);
+    int place = find(cache, step, count, run, &bound);
     tn__cuda_graph *graph = cache->graph[place];
     if (graph && (!patch(cache, graph, step, count, run, bound, &status) || status != TN_OK || renew(graph))) {
         tn_status left = tn__cuda_series_leave(run->device, cache, graph);
@@ -337,7 +359,7 @@ tn_status tn__cuda_graph_run(tn__cuda_graph_cache *cache, const tn__cuda_step *s
         return TN_OK;
     *done = true;
     graph->used = ++cache->uses;
-    const char *label = step->step->label ? step->step->label : "a graph";
+    const char *label = tn__cuda_step_name(step->step);
     return run->lane ? tn__cuda_graph_launch_beside(run, graph, label)
                      : tn__cuda_series_add(run->device, cache, graph, label);
 }

@@ -11,7 +11,6 @@ struct tn__cuda_graph {
     tn__cuda_recording recording;
     uint64_t used;
     unsigned long long guard;
-    CUdeviceptr workspace;
     bool patched;        /* exec is no longer what was made */
     int steady;          /* runs since then that it was right for as it is */
     size_t *first;       /* by step: its first node */
@@ -19,7 +18,7 @@ struct tn__cuda_graph {
     int step_count;
     tn__cuda_run run;    /* the one it was made for, with the buffers and scalars below */
     uint64_t *scalars;
-    char name[TN__CUDA_LABEL]; /* of its program, for the message of a fault: what its steps do */
+    tn__cuda_work *work; /* its program's */
     void *buffers[];
 };
 

@@ -7,8 +7,8 @@
  *     histogram         edges and a block's own counters lie in shared memory; its counts are added at the end
  *     histogram_many    more bins than have room there
  *
- * In front of it: what rows.cuh needs, i64, and LOAD for elements of 16 bits that are floats. Counts are whole numbers,
- * so that the order in which they are added makes no difference.
+ * In front of it: what rows.cuh and value.cuh need. Counts are whole numbers, so that the order in which they are added
+ * makes no difference.
  */
 #define FEW 2048
 #define FOUR 4
@@ -26,27 +26,6 @@ struct histogram_work {
 struct __align__(4 * sizeof(E) < 16 ? 4 * sizeof(E) : 16) four {
     E x[FOUR];
 };
-
-#if E_BITS == 64
-typedef double V;
-#else
-typedef float V;
-#endif
-
-static __device__ __forceinline__ V value_of(E x)
-{
-#if defined(KEY_UNSIGNED)
-    return (V)x;
-#elif defined(KEY_SIGNED)
-    return E_BITS == 64 ? (V)(i64)x : (V)((int)((u32)x << (32 - E_BITS % 64)) >> (32 - E_BITS % 64));
-#elif E_BITS == 16
-    return LOAD(x);
-#elif E_BITS == 32
-    return __uint_as_float(x);
-#else
-    return __longlong_as_double((i64)x);
-#endif
-}
 
 /* The bin of an element, or -1; edge(i) is the key of an edge. */
 template <class Edge>

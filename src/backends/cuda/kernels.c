@@ -65,18 +65,20 @@ static const char *const dtype_text[TN_DTYPE_COUNT] = {
     [TN_BFLOAT16] = HALF BFLOAT16_CONVERSIONS,
 };
 
-static char *text_of_words(size_t itemsize, const char *text)
+char *tn__cuda_text_move(size_t itemsize, int words)
 {
     static const char *const word[] = {[1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned",
                                        [8] = "unsigned long long", [16] = "ulonglong2"};
-    return tn__format("typedef %s S;\n%s%s", word[itemsize], tn__cuda_walk_text, text);
+    return tn__format("typedef %s S;\n#define WORDS %d\n%s", word[itemsize], words, (const char *)tn__embed_cuda_move);
 }
 
-char *tn__cuda_text_move(size_t itemsize) { return text_of_words(itemsize, (const char *)tn__embed_cuda_move); }
-
-char *tn__cuda_text_fill(size_t itemsize) { return text_of_words(itemsize, (const char *)tn__embed_cuda_fill); }
-
 char *tn__cuda_text_factors(void) { return tn__format("%s", (const char *)tn__embed_cuda_factors); }
+
+char *tn__cuda_text_products(tn_dtype dtype, const char *constants, const unsigned char *text)
+{
+    return tn__format("typedef %s T;\n%s%s%s%s", dtype == TN_FLOAT64 ? "double" : "float", constants,
+                      tn__cuda_walk_text, (const char *)tn__embed_cuda_background, (const char *)text);
+}
 
 const char *tn__cuda_types(tn_dtype dtype) { return dtype_text[dtype]; }
 

@@ -123,8 +123,11 @@ CUresult tn__cuda_finish_lane(tn__cuda_device *device, int number)
     tn__cuda_lane *lane = &device->lane[number];
     pthread_mutex_lock(&device->lock);
     uint64_t asked = lane->asked;
+    tn__cuda_point here = tn__cuda_here(device, number);
     pthread_mutex_unlock(&device->lock);
     CUresult result = device->driver->cuStreamSynchronize(lane->stream);
+    if (result == CUDA_SUCCESS)
+        tn__cuda_good(device, here);
     pthread_mutex_lock(&device->lock);
     if (result == CUDA_SUCCESS && lane->done < asked)
         lane->done = asked;

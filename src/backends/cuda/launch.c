@@ -13,6 +13,7 @@ typedef struct launched {
     tn__cuda_module *module;
     CUfunction function;
     int shared; /* what the function may have by now */
+    tn__cuda_work work;
     struct launched *next;
 } launched;
 
@@ -46,6 +47,8 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
     fresh->source = l->source;
     fresh->name = l->name;
     fresh->device = device;
+    fresh->work.kernel = l->name;
+    tn__cuda_work_add(device, &fresh->work);
     fresh->next = first;
     *made = first = fresh;
     return TN_OK;
@@ -72,11 +75,13 @@ static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *e
     pthread_mutex_lock(&device->lock);
     tn_status status = allow_shared(device, l, entry);
     if (status == TN_OK) {
-        CUstream stream = tn__cuda_stream(device);
+        int lane = tn__lane(device->owner);
+        CUstream stream = device->lane[lane].stream;
+        tn__cuda_run run = {.device = device, .stream = stream, .lane = lane, .work = &entry->work};
         CUresult result =
             device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared, stream, params, NULL);
-        status = tn__cuda_started(&(tn__cuda_run){.device = device, .stream = stream}, result, l->name);
+        status = tn__cuda_started(&run, result, l->name);
         tn__cuda_asked(device);
     }
     pthread_mutex_unlock(&device->lock);

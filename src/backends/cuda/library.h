@@ -109,6 +109,11 @@ tn_status tn__cuda_solver_check(int result, const char *what);
 /* CHOLESKY, SOLVE and SLOGDET; QR, SVD and EIGH. */
 tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_decompose(tn__cuda_step *step, tn__cuda_device *device);
+/* Whether a step is of small matrices, and of singular values or eigenvalues; and that, without cuSOLVER. */
+bool tn__cuda_jacobi_takes(const tn__step *step);
+tn_status tn__cuda_prepare_jacobi(tn__cuda_step *step, tn__cuda_device *device);
+/* Of matrices that fit in so many rows and columns: powers of two, 4 to TN__CUDA_SMALL_MATRIX. */
+char *tn__cuda_text_jacobi(tn_dtype dtype, int op, int rows, int columns);
 char *tn__cuda_text_solver(tn_dtype dtype);
 char *tn__cuda_text_decompose(tn_dtype dtype);
 

@@ -4,24 +4,15 @@
 
 #include "backends/cuda/library.h"
 #include "core/error.h"
-#include "core/log.h"
 
 #define OLDEST 11 /* of CUDA 12 */
 
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
-/* Fills in the functions of a table; false if the library is not there, or one of them. Libraries' numbers are one
- * below CUDA's. */
-static bool open_table(const char *stem, const tn__cuda_entry *entries, int count, void *table)
+/* Their numbers are one below CUDA's. */
+static bool open_table(tn__cuda_part part, const tn__cuda_entry *entries, int count, void *table)
 {
-    int newest = tn__cuda_open(NULL)->driver_version / 1000 - 1;
-    void *handle = tn__cuda_open_versioned(stem, newest, OLDEST);
-    const char *lacks = handle ? tn__cuda_find_functions(handle, entries, count, table) : NULL;
-    if (handle && lacks == NULL)
-        return true;
-    tn__log(TN__LOG_INFO, "cuda", "%s.%d %s%s: what it would do is computed on the CPU", stem, newest,
-            lacks ? "lacks " : "not found", lacks ? lacks : "");
-    return false;
+    return tn__cuda_open_part(part, tn__cuda_open(NULL)->driver_version / 1000 - 1, OLDEST, entries, count, table);
 }
 
 #define FFT(name) {#name, offsetof(tn__cufft, name)}
@@ -34,7 +25,7 @@ static bool fft_there;
 
 static void open_fft(void)
 {
-    fft_there = open_table("libcufft.so", fft_entries, COUNT(fft_entries), &fft);
+    fft_there = open_table(TN__CUDA_FFT_PART, fft_entries, COUNT(fft_entries), &fft);
 }
 
 const tn__cufft *tn__cuda_fft_library(const tn__cuda_device *device)
@@ -59,7 +50,7 @@ static bool solver_there;
 
 static void open_solver(void)
 {
-    solver_there = open_table("libcusolver.so", solver_entries, COUNT(solver_entries), &solver);
+    solver_there = open_table(TN__CUDA_SOLVER_PART, solver_entries, COUNT(solver_entries), &solver);
 }
 
 const tn__cusolver *tn__cuda_solver_library(const tn__cuda_device *device)

@@ -5,7 +5,7 @@
 
 #include "backends/cuda/cuda.h"
 
-enum { TN__CUDA_OUT, TN__CUDA_A, TN__CUDA_B, TN__CUDA_FACTORS };
+enum { TN__CUDA_OUT, TN__CUDA_A, TN__CUDA_B, TN__CUDA_FACTORS, TN__CUDA_BIAS = TN__CUDA_FACTORS };
 
 typedef struct tn__cuda_product {
     long long m, n, k;
@@ -17,6 +17,12 @@ typedef struct tn__cuda_product {
 
 /* Extents, steps and batch of a MATMUL step. */
 void tn__cuda_product_of(const tn__step *step, tn__cuda_product *product);
+
+/* The address of a step's bias, 0: none. */
+CUdeviceptr tn__cuda_bias(const tn__cuda_step *step, const tn__cuda_run *run);
+/* Starts the kernel that does the epilogue of a step behind its product: function "epilogue" of matmul.cuh. */
+tn_status tn__cuda_start_epilogue(const tn__cuda_step *step, const tn__cuda_run *run, const tn__cuda_product *product,
+                                  CUfunction function);
 
 /* alpha as a number of the dtype computed in. */
 typedef union tn__cuda_factor {

@@ -43,7 +43,7 @@ static bool find_place(const char *key, place *p)
     return true;
 }
 
-static bool recall(const place *p, cublasLtMatmulAlgo_t *algorithm)
+static bool recall(const place *p, tn__cuda_algorithm *algorithm)
 {
     size_t length = 0;
     char *data = tn__kernel_read(p->path, &length);
@@ -59,11 +59,12 @@ static bool recall(const place *p, cublasLtMatmulAlgo_t *algorithm)
 typedef struct stopwatch {
     tn__cuda_device *device;
     CUevent start, stop;
-    CUdeviceptr memory[TN__CUDA_FACTORS];
+    CUdeviceptr memory[TN__CUDA_FACTORS], workspace;
 } stopwatch;
 
 /* Milliseconds of `runs` products, negative if the algorithm cannot do it. */
-static double time_runs(const stopwatch *w, const tn__cuda_trial *t, const cublasLtMatmulAlgo_t *algorithm, int runs)
+static double time_runs(const stopwatch *w, const tn__cuda_trial *t, const cublasLtMatmulHeuristicResult_t *proposal,
+                        int runs)
 {
     const tn__cuda_driver *driver = w->device->driver;
     const float one = 1, some = (float)t->beta;
@@ -76,7 +77,7 @@ static double time_runs(const stopwatch *w, const tn__cuda_trial *t, const cubla
                    (const void *)w->memory[TN__CUDA_B], t->layout[TN__CUDA_B], (const void *)w->memory[TN__CUDA_A],
                    t->layout[TN__CUDA_A], t->wide ? (const void *)&wide_some : &some,
                    (const void *)w->memory[TN__CUDA_OUT], t->layout[TN__CUDA_OUT], (void *)w->memory[TN__CUDA_OUT],
-                   t->layout[TN__CUDA_OUT], algorithm, (void *)w->device->lane[0].workspace, t->workspace,
+                   t->layout[TN__CUDA_OUT], &proposal->algo, (void *)w->workspace, proposal->workspaceSize,
                    w->device->stream) == CUBLAS_STATUS_SUCCESS;
     done = driver->cuEventRecord(w->stop, w->device->stream) == CUDA_SUCCESS && done;
     done = driver->cuEventSynchronize(w->stop) == CUDA_SUCCESS && done;
@@ -90,13 +91,13 @@ static int fastest(const stopwatch *w, const tn__cuda_trial *t, double *least)
     int best = 0;
     *least = -1;
     for (int i = 0; i < t->count && spent < PATIENCE; i++) {
-        double first = time_runs(w, t, &t->result[i].algo, 1), each = first;
+        double first = time_runs(w, t, &t->result[i], 1), each = first;
         spent += first > 0 ? first : 0;
         if (first < 0)
             continue;
         int runs = first > 0 && LEAST / first < MOST_RUNS ? 1 + (int)(LEAST / first) : MOST_RUNS;
         for (int k = 0; k < 2 && spent < PATIENCE; k++) { /* the first run may have loaded code */
-            double all = time_runs(w, t, &t->result[i].algo, runs);
+            double all = time_runs(w, t, &t->result[i], runs);
             spent += all > 0 ? all : 0;
             if (all > 0 && (k == 0 || all / runs < each))
                 each = all / runs;
@@ -144,16 +145,31 @@ static bool fill(const stopwatch *w, CUdeviceptr memory, size_t bytes, tn_dtype 
     return done;
 }
 
-/* Events and scratch matrices. */
+static size_t largest_workspace(const tn__cuda_trial *t)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < t->count; i++)
+        bytes = t->result[i].workspaceSize > bytes ? t->result[i].workspaceSize : bytes;
+    return bytes;
+}
+
+/* Events, scratch matrices and a workspace. */
 static bool set_up(stopwatch *w, const tn__cuda_trial *t)
 {
     const tn__cuda_driver *driver = w->device->driver;
     bool clean = tn_ok();
+    size_t workspace = largest_workspace(t);
     bool done = driver->cuEventCreate(&w->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
                 driver->cuEventCreate(&w->stop, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
     for (int i = 0; i < TN__CUDA_FACTORS && done; i++)
         done = tn__cuda_own_memory(w->device, &w->memory[i], t->bytes[i], "matmul") == TN_OK &&
                fill(w, w->memory[i], t->bytes[i], t->dtype);
+    if (done && t->bias) /* whose values do not matter: the beginning of b has as many */
+        done = w->device->libraries->blas.cublasLtMatmulDescSetAttribute(
+                   t->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &w->memory[TN__CUDA_B],
+                   sizeof w->memory[TN__CUDA_B]) == CUBLAS_STATUS_SUCCESS;
+    if (done && workspace)
+        done = tn__cuda_own_memory(w->device, &w->workspace, workspace, "matmul") == TN_OK;
     if (!done && clean) /* without room for a trial, the library's first proposal it is */
         tn_clear_error();
     return done;
@@ -165,17 +181,24 @@ static void tear_down(const stopwatch *w)
     for (int i = 0; i < TN__CUDA_FACTORS; i++)
         if (w->memory[i])
             driver->cuMemFree(w->memory[i]);
+    if (w->workspace)
+        driver->cuMemFree(w->workspace);
     if (w->start)
         driver->cuEventDestroy(w->start);
     if (w->stop)
         driver->cuEventDestroy(w->stop);
 }
 
+static tn__cuda_algorithm proposal(const tn__cuda_trial *t, int i)
+{
+    return (tn__cuda_algorithm){t->result[i].algo, t->result[i].workspaceSize};
+}
+
 void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
-                               cublasLtMatmulAlgo_t *algorithm)
+                               tn__cuda_algorithm *algorithm)
 {
     place p;
-    *algorithm = trial->result[0].algo;
+    *algorithm = proposal(trial, 0);
     if (trial->count < 2 || trial->operations < WORTH_OPERATIONS || !find_place(key, &p))
         return;
     /* What cannot be remembered is not chosen by timing: the next run might choose another, and sums would have other
@@ -188,7 +211,7 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
         int best = set_up(&w, trial) ? fastest(&w, trial, &least) : 0;
         tear_down(&w);
         pthread_mutex_unlock(&device->lock);
-        *algorithm = trial->result[best].algo;
+        *algorithm = proposal(trial, best);
         if (least > 0) {
             tn__kernel_keep(&p.folder, p.file, (const char *)algorithm, sizeof *algorithm);
             tn__log(TN__LOG_INFO, "cuda", "cuBLASLt's proposal %d of %d is fastest, %.1f us: %s", best + 1,

@@ -7,7 +7,12 @@
 
 #define TN__CUDA_ALGORITHMS 8 /* of the library's proposals, how many are timed */
 
-/* What to time: out = a b + beta out by each of `count` algorithms. */
+typedef struct tn__cuda_algorithm {
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;                     /* bytes that it wants */
+} tn__cuda_algorithm;
+
+/* What to time: out = a b + beta out by each of `count` algorithms, and the operation's epilogue. */
 typedef struct tn__cuda_trial {
     cublasLtMatmulDesc_t operation;
     const cublasLtMatrixLayout_t *layout; /* by TN__CUDA_OUT, _A, _B */
@@ -16,7 +21,7 @@ typedef struct tn__cuda_trial {
     double operations;
     bool wide;                            /* alpha and beta are float64 */
     int beta;
-    size_t workspace;
+    bool bias;                            /* the epilogue adds one */
     int count;
     const cublasLtMatmulHeuristicResult_t *result;
 } tn__cuda_trial;
@@ -25,6 +30,6 @@ typedef struct tn__cuda_trial {
  * product, the library and the GPU are), else the fastest, which is then remembered; the library's first proposal where
  * the product is small, or there is no memory to try it in. Never while a stream is captured. */
 void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
-                               cublasLtMatmulAlgo_t *algorithm);
+                               tn__cuda_algorithm *algorithm);
 
 #endif

@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-#define WORKSPACE ((size_t)32 << 20)
+#define MOST_WORKSPACE ((size_t)32 << 20)
 
 static const struct {
     bool there;
@@ -26,16 +26,18 @@ static const struct {
     [TN_BFLOAT16] = {true, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},
 };
 
-/* Algorithms by how the matrices lie: at multiples of 16 bytes, which the fast ones want, or of an element only. */
-enum { ALIGNED, UNALIGNED, ALIGNMENTS };
+/* Algorithms by how the matrices lie: at multiples of 16 bytes, which the fast ones want, or of an element only. With
+ * an epilogue only if all lie at multiples, the bias too: there are kernels that read it 16 bytes at once whatever its
+ * address. Else, and where the library has no such algorithm, a kernel of the backend's own comes behind. */
+enum { ALIGNED, UNALIGNED, WITH_EPILOGUE, ALGORITHMS };
 #define ALIGNMENT 16
 
 typedef struct library_data {
     tn__cuda_product product;
-    cublasLtMatmulDesc_t operation;
+    cublasLtMatmulDesc_t operation, with_epilogue;
     cublasLtMatrixLayout_t layout[TN__CUDA_FACTORS];
-    bool found[ALIGNMENTS];
-    cublasLtMatmulAlgo_t algorithm[ALIGNMENTS];
+    bool found[ALGORITHMS];
+    tn__cuda_algorithm algorithm[ALGORITHMS];
     bool factors_there; /* alpha and beta are read on the device: they change, or must be 0 and 1 after a failure */
     int64_t outer; /* products of a batch whose last axis is in the layouts */
 } library_data;
@@ -82,25 +84,17 @@ static void free_library(const tn__cuda_step *step, tn__cuda_device *device)
             blas->cublasLtMatrixLayoutDestroy(data->layout[i]);
     if (data->operation)
         blas->cublasLtMatmulDescDestroy(data->operation);
+    if (data->with_epilogue)
+        blas->cublasLtMatmulDescDestroy(data->with_epilogue);
 }
 
-tn_status tn__cuda_workspace(tn__cuda_device *device, int lane, CUdeviceptr *workspace)
-{
-    CUdeviceptr *own = &device->lane[lane].workspace;
-    tn_status status = *own ? TN_OK : tn__cuda_own_memory(device, own, WORKSPACE, "matmul");
-    *workspace = *own;
-    return status;
-}
-
-/* The handle and the workspace of a device, made once. */
+/* The handle of a device, made once. */
 static tn_status open_library(tn__cuda_device *device)
 {
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (device->blas == NULL)
         status = library_check(device->libraries->blas.cublasLtCreate(&device->blas), "start");
-    if (status == TN_OK)
-        status = tn__cuda_workspace(device, 0, &(CUdeviceptr){0});
     pthread_mutex_unlock(&device->lock);
     return status;
 }
@@ -136,13 +130,15 @@ static size_t span(const library_data *data, int which, const shape_of *shape, l
 
 /* All that the fastest algorithm depends on. */
 static char *key_of(tn__cuda_device *device, const library_data *data, const tn__step *step, const shape_of *shape,
-                    uint32_t alignment)
+                    uint32_t alignment, bool bias)
 {
     const tn__cuda_product *p = &data->product;
     tn__text key = {0};
     tn__text_addf(&key, "cuBLASLt %zu, %s: %s, precision %d, %lld x %lld x %lld, beta %d, alignment %u",
                   device->libraries->blas.cublasLtGetVersion(), device->product, tn_dtype_name(step->operand[0].dtype),
                   step->precision, p->m, p->k, p->n, step->beta, alignment);
+    if (bias)
+        tn__text_add(&key, ", bias");
     for (int i = 0; i < TN__CUDA_FACTORS; i++) {
         tn__text_addf(&key, ", %s %lld", shape[i].by_columns ? "columns" : "rows", shape[i].lead);
         if (p->batch.ndim)
@@ -153,18 +149,20 @@ static char *key_of(tn__cuda_device *device, const library_data *data, const tn_
 }
 
 /* Proposals of the library for matrices that lie at multiples of `alignment`; those in which every product spends its
- * time are chosen by timing. */
+ * time are chosen by timing, if `timed`. */
 static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const tn__step *step, const shape_of *shape,
-                             uint32_t alignment, int which)
+                             uint32_t alignment, int which, bool timed)
 {
     static const cublasLtMatmulPreferenceAttributes_t sides[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const tn__cuda_blas *blas = &device->libraries->blas;
     const tn__cuda_product *p = &data->product;
+    bool bias = which == WITH_EPILOGUE;
+    cublasLtMatmulDesc_t operation = bias ? data->with_epilogue : data->operation;
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t result[TN__CUDA_ALGORITHMS];
-    size_t workspace = WORKSPACE, itemsize = tn__dtypes[step->operand[0].dtype].size;
+    size_t workspace = MOST_WORKSPACE, itemsize = tn__dtypes[step->operand[0].dtype].size;
     int count = 0;
     cublasStatus_t status = blas->cublasLtMatmulPreferenceCreate(&preference);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -174,7 +172,7 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
         status = blas->cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &alignment, sizeof alignment);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas->cublasLtMatmulAlgoGetHeuristic(
-            device->blas, data->operation, data->layout[TN__CUDA_B], data->layout[TN__CUDA_A],
+            device->blas, operation, data->layout[TN__CUDA_B], data->layout[TN__CUDA_A],
             data->layout[TN__CUDA_OUT], data->layout[TN__CUDA_OUT], preference, TN__CUDA_ALGORITHMS, result, &count);
     if (preference)
         blas->cublasLtMatmulPreferenceDestroy(preference);
@@ -183,22 +181,22 @@ static cublasStatus_t choose(tn__cuda_device *device, library_data *data, const 
         return status;
     const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
     long long batches = p->batch.ndim ? p->batch.dim[p->batch.ndim - 1] : 1;
-    tn__cuda_trial trial = {.operation = data->operation,
+    tn__cuda_trial trial = {.operation = operation,
                             .layout = data->layout,
                             .dtype = step->operand[0].dtype,
                             .beta = step->beta,
-                            .workspace = WORKSPACE,
+                            .bias = bias,
                             .operations = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches,
                             .wide = types[step->operand[0].dtype].scale == CUDA_R_64F,
                             .count = count,
                             .result = result};
     for (int i = 0; i < TN__CUDA_FACTORS; i++)
         trial.bytes[i] = span(data, i, &shape[i], rows[i], columns[i], itemsize);
-    char *key = which == ALIGNED ? key_of(device, data, step, shape, alignment) : NULL;
+    char *key = timed ? key_of(device, data, step, shape, alignment, bias) : NULL;
     if (key)
         tn__cuda_choose_algorithm(device, key, &trial, &data->algorithm[which]);
     else
-        data->algorithm[which] = result[0].algo;
+        data->algorithm[which] = (tn__cuda_algorithm){result[0].algo, result[0].workspaceSize};
     tn__free(key);
     return status;
 }
@@ -208,6 +206,43 @@ static cublasComputeType_t compute_type(tn_dtype dtype, int precision)
     return dtype == TN_FLOAT32 && precision == TN_MATMUL_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[dtype].compute;
 }
 
+static cublasStatus_t describe_operation(const tn__cuda_blas *blas, cublasLtMatmulDesc_t *operation,
+                                         const tn__step *step, const shape_of *shape)
+{
+    tn_dtype dtype = step->operand[0].dtype;
+    cublasOperation_t first = shape[TN__CUDA_B].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = shape[TN__CUDA_A].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t status =
+        blas->cublasLtMatmulDescCreate(operation, compute_type(dtype, step->precision), types[dtype].scale);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(*operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(*operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
+    return status;
+}
+
+/* The operation that adds the bias, and its algorithm; without, if the library does not do it. */
+static void make_with_epilogue(tn__cuda_device *device, library_data *data, const tn__step *step,
+                               const shape_of *shape)
+{
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const tn__cuda_blas *blas = &device->libraries->blas;
+    const void *somewhere = (const void *)(uintptr_t)ALIGNMENT; /* proposals are made by how the bias lies */
+    int32_t type = types[step->operand[0].dtype].data;
+    cublasStatus_t status = describe_operation(blas, &data->with_epilogue, step, shape);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(data->with_epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                      &epilogue, sizeof epilogue);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(data->with_epilogue, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type,
+                                                      sizeof type);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas->cublasLtMatmulDescSetAttribute(data->with_epilogue, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                      &somewhere, sizeof somewhere);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        choose(device, data, step, shape, ALIGNMENT, WITH_EPILOGUE, true);
+}
+
 static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data, const tn__step *step,
                                      const shape_of *shape)
 {
@@ -215,22 +250,15 @@ static cublasStatus_t make_operation(tn__cuda_device *device, library_data *data
     const tn__cuda_product *p = &data->product;
     tn_dtype dtype = step->operand[0].dtype;
     const long long rows[] = {p->m, p->m, p->k}, columns[] = {p->n, p->k, p->n};
-    cublasOperation_t first = shape[TN__CUDA_B].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasOperation_t second = shape[TN__CUDA_A].by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasStatus_t status =
-        blas->cublasLtMatmulDescCreate(&data->operation, compute_type(dtype, step->precision), types[dtype].scale);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSA, &first,
-                                                      sizeof first);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas->cublasLtMatmulDescSetAttribute(data->operation, CUBLASLT_MATMUL_DESC_TRANSB, &second,
-                                                      sizeof second);
+    cublasStatus_t status = describe_operation(blas, &data->operation, step, shape);
     for (int i = 0; i < TN__CUDA_FACTORS && status == CUBLAS_STATUS_SUCCESS; i++)
         status = make_layout(blas, data, i, types[dtype].data, rows[i], columns[i], &shape[i]);
+    if (status == CUBLAS_STATUS_SUCCESS && step->bias)
+        make_with_epilogue(device, data, step, shape);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose(device, data, step, shape, ALIGNMENT, ALIGNED);
+        status = choose(device, data, step, shape, ALIGNMENT, ALIGNED, !data->found[WITH_EPILOGUE]);
     if (status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED)
-        status = choose(device, data, step, shape, tn__dtypes[dtype].size, UNALIGNED);
+        status = choose(device, data, step, shape, tn__dtypes[dtype].size, UNALIGNED, false);
     return status;
 }
 
@@ -246,6 +274,21 @@ static int alignment_of(const library_data *data, const CUdeviceptr *place, size
             bits |= (CUdeviceptr)batch->stride[i][batch->ndim - 1] * itemsize;
     }
     return bits % ALIGNMENT == 0 && data->found[ALIGNED] ? ALIGNED : UNALIGNED;
+}
+
+/* Does the library do the epilogue of a run? Then it is told where the bias lies; runs come one after another. */
+static tn_status begin_epilogue(const tn__cuda_step *step, const tn__cuda_run *run, bool *done)
+{
+    const library_data *data = step->data;
+    CUdeviceptr bias = tn__cuda_bias(step, run), bits = bias;
+    for (int o = 0; o < TN__CUDA_FACTORS; o++)
+        bits |= tn__cuda_address(run, &step->step->operand[o]);
+    *done = data->found[WITH_EPILOGUE] && bits % ALIGNMENT == 0;
+    if (!*done)
+        return TN_OK;
+    return library_check(run->device->libraries->blas.cublasLtMatmulDescSetAttribute(
+                             data->with_epilogue, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+                         "bias");
 }
 
 static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *run)
@@ -271,8 +314,15 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
         alpha_at = (const void *)factors;
         beta_at = (const void *)(factors + bytes);
     }
+    bool with = false, behind = step->step->bias;
+    if (behind) {
+        tn_status status = begin_epilogue(step, run, &with);
+        if (status != TN_OK)
+            return status;
+        behind = !with;
+    }
     if (tn__cuda_patching(run))
-        return TN_OK;
+        return behind ? tn__cuda_start_epilogue(step, run, &data->product, step->function) : TN_OK;
     for (int64_t i = 0; i < data->outer; i++) {
         CUdeviceptr place[TN__CUDA_FACTORS];
         for (int o = 0; o < TN__CUDA_FACTORS; o++) {
@@ -281,19 +331,21 @@ static tn_status start_library(const tn__cuda_step *step, const tn__cuda_run *ru
                 at += rest % batch->dim[d] * batch->stride[o][d];
             place[o] = tn__cuda_address(run, &operand[o]) + (CUdeviceptr)(at * (long long)itemsize);
         }
-        int which = alignment_of(data, place, itemsize);
+        int which = with ? WITH_EPILOGUE : alignment_of(data, place, itemsize);
+        cublasLtMatmulDesc_t operation = with ? data->with_epilogue : data->operation;
         cublasStatus_t result = device->libraries->blas.cublasLtMatmul(
-            device->blas, data->operation, alpha_at, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
+            device->blas, operation, alpha_at, (const void *)place[TN__CUDA_B], data->layout[TN__CUDA_B],
             (const void *)place[TN__CUDA_A], data->layout[TN__CUDA_A], beta_at, (const void *)place[TN__CUDA_OUT],
             data->layout[TN__CUDA_OUT], (void *)place[TN__CUDA_OUT], data->layout[TN__CUDA_OUT],
-            &data->algorithm[which], (void *)run->workspace, WORKSPACE, run->stream);
+            &data->algorithm[which].algorithm, (void *)run->workspace, data->algorithm[which].workspace,
+            run->stream);
         tn_status status = library_check(result, "product");
         if (status == TN_OK)
             status = tn__cuda_started(run, CUDA_SUCCESS, "matmul");
         if (status != TN_OK)
             return status;
     }
-    return TN_OK;
+    return behind ? tn__cuda_start_epilogue(step, run, &data->product, step->function) : TN_OK;
 }
 
 /* True if the library can do the product; fills in how the matrices lie. */
@@ -344,8 +396,12 @@ tn_status tn__cuda_prepare_matmul_library(tn__cuda_step *step, tn__cuda_device *
     cublasStatus_t result = make_operation(device, data, step->step, shape);
     if (data->found[UNALIGNED] && result == CUBLAS_STATUS_SUCCESS) {
         step->start = start_library;
-        step->opaque = step->multiplies = true;
-        return factors_on_device(step, device, data);
+        step->opaque = true;
+        for (int i = 0; i < ALGORITHMS; i++)
+            if (data->found[i] && step->workspace < data->algorithm[i].workspace)
+                step->workspace = data->algorithm[i].workspace;
+        return step->step->bias ? tn__cuda_own_kernel(step, device, tn__cuda_text_matmul(TN_FLOAT32), "epilogue")
+                                    : factors_on_device(step, device, data);
     }
     free_library(step, device);
     tn__free(data);

@@ -182,6 +182,7 @@ static bool suits(const tn__cuda_step *step, const tn__cuda_device *device, cons
 {
     const long long most = INT32_MAX / 4;
     return step->step->precision == TN_MATMUL_TF32X3 && step->step->operand[0].dtype == TN_FLOAT32 &&
+           !step->step->bias &&
            device->architecture == ARCHITECTURE && p->m > 0 && p->n > 0 && p->k > 0 && p->batch.size > 0 &&
            p->m < most && p->n < most && p->k < most && p->step[TN__CUDA_OUT].column == 1;
 }

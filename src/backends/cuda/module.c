@@ -140,10 +140,23 @@ static void find_folder(tn__kernel_folder *folder)
     *folder = (tn__kernel_folder){.temporary = true};
 }
 
+/* What a first run pauses for, told before it does; once a process. */
+static void tell_of_pause(const tn__cuda_device *device, const place *p)
+{
+    static atomic_bool told;
+    if (atomic_exchange(&told, true))
+        return;
+    bool kept = !p->folder.temporary;
+    tn__log(TN__LOG_NOTE, "kernels", "compiling for %s, which a program's first run waits for: %s%s", device->product,
+            kept ? "kept in " : "not kept, so the next run waits, too (see TANSO_CACHE_DIR)",
+            kept ? p->folder.path : "");
+}
+
 /* Compiles a text and puts the code into the folder. */
 static tn_status make(const tn__cuda_device *device, const place *p, const char *source, char **image)
 {
     size_t length;
+    tell_of_pause(device, p);
     double start = tn__seconds();
     tn_status status = tn__cuda_compile(device->libraries, device->architecture, source, image, &length);
     if (status != TN_OK)
@@ -274,6 +287,8 @@ void tn__cuda_module_release(tn__cuda_device *device, tn__cuda_module *module)
         tn__free(module);
     }
 }
+
+const char *tn__cuda_module_name(const tn__cuda_module *module) { return module->name; }
 
 tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
                                    CUfunction *function)

@@ -67,8 +67,8 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     work.guard = tn__cuda_guard(step, run);
     void *params[] = {(void *)&data->rows.walk, &work,
                       (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
-    if (data->state == NULL) {
-        int64_t blocks = (rows + SCAN_THREADS / 32 - 1) / (SCAN_THREADS / 32);
+    if (data->state == NULL) { /* no row needs several blocks */
+        int64_t each = work.n <= SCAN_WARP ? SCAN_THREADS / 32 : 1, blocks = (rows + each - 1) / each;
         return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SCAN_THREADS, 0, params,
                                "scan");
     }
@@ -93,9 +93,11 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     scan_work *work = &data->work;
     *work = (scan_work){.n = rows.count[1], .from_step = rows.step[1], .to_step = rows.step[0]};
     bool finds = step->step->op == TN__CUDA_OP_NONZERO, brief = !finds && work->n <= SCAN_WARP;
+    bool alone = !finds && !brief && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a block has a row */
     char *text = finds ? tn__cuda_text_nonzero() : tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op);
-    tn_status status = tn__cuda_own_kernel(step, device, text, finds ? "nonzero" : brief ? "scan_short" : "scan");
-    if (status != TN_OK || brief)
+    tn_status status = tn__cuda_own_kernel(
+        step, device, text, finds ? "nonzero" : brief ? "scan_short" : alone ? "scan_row" : "scan");
+    if (status != TN_OK || brief || alone)
         return status;
     work->tiles = (work->n + SCAN_TILE - 1) / SCAN_TILE;
     work->groups = (work->tiles + SCAN_GROUP - 1) / SCAN_GROUP;
@@ -122,9 +124,17 @@ typedef struct search_work {
     CUdeviceptr guard;
 } search_work;
 
+enum { GUIDED_THREADS = 512, GUIDED_CELLS = 4096, GUIDED_KEYS = 48 << 10, GUIDED_BLOCKS = 3, GUIDED_LEAST = 1 << 18 };
+
+typedef struct search_data {
+    tn__cuda_rows rows;
+    int shared; /* bytes that search_guided wants; 0: by halving */
+} search_data;
+
 static tn_status start_search(const tn__cuda_step *step, const tn__cuda_run *run)
 {
-    const tn__cuda_rows *rows = step->data;
+    const search_data *data = step->data;
+    const tn__cuda_rows *rows = &data->rows;
     const tn__operand *operand = step->step->operand;
     search_work work = {.to = tn__cuda_address(run, &operand[0]),
                         .sorted = tn__cuda_address(run, &operand[1]),
@@ -135,20 +145,33 @@ static tn_status start_search(const tn__cuda_step *step, const tn__cuda_run *run
                         .sorted_step = rows->step[1],
                         .wanted_step = rows->step[2],
                         .guard = tn__cuda_guard(step, run)};
-    void *params[] = {(void *)&rows->walk, &work};
-    return tn__cuda_start(run, step->function, rows->walk.size * work.count, params, "search");
+    void *params[] = {(void *)&rows->walk, &work}, *alone[] = {&work};
+    return data->shared ? tn__cuda_launch(run, step->function,
+                                          (int64_t)run->device->owner->capabilities.multiprocessors * GUIDED_BLOCKS,
+                                          GUIDED_THREADS, data->shared, alone, "search")
+                        : tn__cuda_start(run, step->function, rows->walk.size * work.count, params, "search");
 }
 
 tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device)
 {
-    tn__cuda_rows *rows = tn__calloc(1, sizeof *rows);
-    if (rows == NULL)
-        return tn__fail_memory("search", sizeof *rows);
-    step->data = rows;
+    search_data *data = tn__calloc(1, sizeof *data);
+    if (data == NULL)
+        return tn__fail_memory("search", sizeof *data);
+    step->data = data;
     step->start = start_search;
-    if (step->step->operand_count != 3 || !tn__cuda_rows_of(step->step, rows))
+    if (step->step->operand_count != 3 || !tn__cuda_rows_of(step->step, &data->rows))
         return no_such_step(step->step);
-    return tn__cuda_own_kernel(
-        step, device, tn__cuda_text_search(step->step->operand[1].dtype, step->step->op == TN__CUDA_OP_SEARCH_RIGHT),
-        "search");
+    tn_dtype dtype = step->step->operand[1].dtype;
+    int64_t keys = data->rows.count[1] * tn__dtypes[dtype].size;
+    if (data->rows.walk.size == 1 && keys > 0 && keys <= GUIDED_KEYS && data->rows.count[2] >= GUIDED_LEAST)
+        data->shared = GUIDED_CELLS * (int)sizeof(uint32_t) + (int)keys;
+    tn_status status =
+        tn__cuda_own_kernel(step, device, tn__cuda_text_search(dtype, step->step->op == TN__CUDA_OP_SEARCH_RIGHT),
+                            data->shared ? "search_guided" : "search");
+    if (status != TN_OK || !data->shared)
+        return status;
+    int most = GUIDED_CELLS * (int)sizeof(uint32_t) + GUIDED_KEYS; /* as steps share the kernel */
+    int result = device->driver->cuFuncSetAttribute(step->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    most);
+    return tn__cuda_check(device, result, "search");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, scan.cuh, nonzero.cuh,
- * search.cuh, histogram.cuh. */
+ * search.cuh, histogram.cuh, largest.cuh. */
 #ifndef TN_BACKENDS_CUDA_ROWS_H
 #define TN_BACKENDS_CUDA_ROWS_H
 
@@ -15,12 +15,16 @@ typedef struct tn__cuda_rows {
 bool tn__cuda_rows_of(const tn__step *step, tn__cuda_rows *rows);
 
 tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device);   /* SORT, ARGSORT */
+/* Of keys below `limit`, which have no bytes beyond the last of these; what else there is may come anywhere. */
+void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit);
 tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device);   /* CUMSUM .. CUMMIN, NONZERO */
 tn_status tn__cuda_prepare_search(tn__cuda_step *step, tn__cuda_device *device); /* SEARCH_LEFT, SEARCH_RIGHT */
+tn_status tn__cuda_prepare_largest(tn__cuda_step *step, tn__cuda_device *device);
 tn_status tn__cuda_prepare_histogram(tn__cuda_step *step, tn__cuda_device *device);
 
 /* Texts, for tn__free; NULL without memory. */
 char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide);
+char *tn__cuda_text_largest(tn_dtype dtype);
 char *tn__cuda_text_scan(tn_dtype dtype, int op);
 char *tn__cuda_text_nonzero(void);
 char *tn__cuda_text_search(tn_dtype dtype, bool right);

@@ -27,6 +27,12 @@ static const char *const order_text[TN_DTYPE_COUNT] = {
 
 bool tn__cuda_has_order(tn_dtype dtype) { return order_text[dtype] != NULL; }
 
+/* LOAD and STORE, where elements are no numbers that C has. */
+static const char *conversions(tn_dtype dtype)
+{
+    return dtype == TN_FLOAT16 || dtype == TN_BFLOAT16 ? tn__cuda_conversions(dtype) : "";
+}
+
 char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide)
 {
     return tn__format(WORDS "%s%s%s%s%s%s", order_text[dtype], positions ? "#define POSITIONS\n" : "",
@@ -34,18 +40,24 @@ char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide)
                       (const char *)tn__embed_cuda_sort);
 }
 
+char *tn__cuda_text_largest(tn_dtype dtype)
+{
+    return tn__format(WORDS "%s%s%s%s", order_text[dtype], tn__cuda_walk_text, (const char *)tn__embed_cuda_rows,
+                      (const char *)tn__embed_cuda_largest);
+}
+
 char *tn__cuda_text_search(tn_dtype dtype, bool right)
 {
-    return tn__format(WORDS "%s%s%s%s%s", order_text[dtype], right ? "#define RIGHT\n" : "", tn__cuda_walk_text,
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_search);
+    return tn__format(WORDS "%s%s%s%s%s%s%s", order_text[dtype], right ? "#define RIGHT\n" : "", conversions(dtype),
+                      tn__cuda_walk_text, (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_value,
+                      (const char *)tn__embed_cuda_search);
 }
 
 char *tn__cuda_text_histogram(tn_dtype dtype)
 {
-    bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16;
-    return tn__format(WORDS "typedef long long i64;\n%s%s%s%s", order_text[dtype],
-                      half ? tn__cuda_conversions(dtype) : "",
-                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_histogram);
+    return tn__format(WORDS "typedef long long i64;\n%s%s%s%s%s", order_text[dtype], conversions(dtype),
+                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_value,
+                      (const char *)tn__embed_cuda_histogram);
 }
 
 /* ---- elements that combine: whole numbers wrap around, so they are added as unsigned ones ---- */

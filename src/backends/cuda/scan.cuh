@@ -181,44 +181,69 @@ static __device__ __forceinline__ bool take_ticket(const scan_work &work, u64 &n
     return true;
 }
 
+/* Scans the block's warps' elements of a tile; returns what comes before this warp's own in it. `all`: the total. */
+static __device__ __forceinline__ W scan_tile(W (*v)[FOUR], const scan_work &work, const S *from, i64 begin, W &all)
+{
+    __shared__ W total[WARPS];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const W own = scan_warp(v, from, work.from_step, begin, work.n, aligned(from, work.from_step));
+    if (lane == 0)
+        total[warp] = own;
+    __syncthreads();
+    W before = IDENTITY;
+    all = IDENTITY;
+    for (int i = 0; i < WARPS; i++) {
+        before = i < warp ? combine(before, total[i]) : before;
+        all = combine(all, total[i]);
+    }
+    return before;
+}
+
+/* Stores them behind what comes before them. */
+static __device__ __forceinline__ void store_tile(W (*v)[FOUR], const scan_work &work, S *to, i64 begin, W before)
+{
+#pragma unroll
+    for (int i = 0; i < SPANS; i++) {
+        for (int k = 0; k < FOUR; k++)
+            v[i][k] = combine(before, v[i][k]);
+        store_four(v[i], to, work.to_step, begin + i * SPAN + (threadIdx.x & 31) * FOUR, work.n,
+                   aligned(to, work.to_step));
+    }
+}
+
+/* Rows of one tile each, which wait for nobody. */
+extern "C" __global__ void __launch_bounds__(THREADS) scan_row(const __grid_constant__ walk w,
+                                                               const __grid_constant__ scan_work work)
+{
+    STOP_IF_FAILED(work.guard);
+    i64 at[3];
+    places(w, blockIdx.x, at);
+    const i64 begin = (threadIdx.x >> 5) * (SPANS * SPAN);
+    W v[SPANS][FOUR], all;
+    const W before = scan_tile(v, work, work.from + at[1], begin, all);
+    store_tile(v, work, work.to + at[0], begin, combine(IDENTITY, before));
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ walk w,
                                                            const __grid_constant__ scan_work work)
 {
-    __shared__ W total[WARPS];
     __shared__ W before_block;
     __shared__ u64 number;
     if (!take_ticket(work, number))
         return;
     const i64 row = (i64)number / work.tiles, tile = (i64)number % work.tiles;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     i64 at[3];
     places(w, row, at);
-    const S *from = work.from + at[1];
-    S *to = work.to + at[0];
-    const i64 begin = tile * TILE + warp * (SPANS * SPAN);
-    W v[SPANS][FOUR];
-    const W own = scan_warp(v, from, work.from_step, begin, work.n, aligned(from, work.from_step));
-    if (lane == 0)
-        total[warp] = own;
-    __syncthreads();
-    W before = IDENTITY, all = IDENTITY;
-    for (int i = 0; i < WARPS; i++) {
-        before = i < warp ? combine(before, total[i]) : before;
-        all = combine(all, total[i]);
-    }
-    if (warp == 0) {
+    const i64 begin = tile * TILE + (threadIdx.x >> 5) * (SPANS * SPAN);
+    W v[SPANS][FOUR], all;
+    const W before = scan_tile(v, work, work.from + at[1], begin, all);
+    if (threadIdx.x < 32) {
         const W earlier = in_turn(work, row, tile, all);
-        if (lane == 0)
+        if (threadIdx.x == 0)
             before_block = earlier;
     }
     __syncthreads();
-    before = combine(before_block, before);
-#pragma unroll
-    for (int i = 0; i < SPANS; i++) {
-        for (int k = 0; k < FOUR; k++)
-            v[i][k] = combine(before, v[i][k]);
-        store_four(v[i], to, work.to_step, begin + i * SPAN + lane * FOUR, work.n, aligned(to, work.to_step));
-    }
+    store_tile(v, work, work.to + at[0], begin, combine(before_block, before));
 }
 
 /* Before a scan: nobody has a ticket, nothing is published. */

@@ -8,7 +8,8 @@
  *     in_order                a thread a place of the walk, term after term: any dtype, few terms
  *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for
  *                             few positions in shared memory first
- *     sorted_keys, fold       sums of any dtype, many terms: positions are sorted, and equal ones added up
+ *     sorted_keys, fold, fold_lanes
+ *                             sums of any dtype, many terms: positions are sorted, and equal ones added up
  *                             (scatter_sorted.c)
  *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written; clear checks, too
  *
@@ -254,5 +255,112 @@ extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_con
         f.next_values[next] = first == NOWHERE ? sum : first_sum;
         f.next_keys[next + f.lanes] = first == NOWHERE ? NOWHERE : now;
         f.next_values[next + f.lanes] = sum;
+    }
+}
+
+/* The same, of lanes that lie side by side in what is added and in what it is added to, and share the positions: a
+ * thread has LANES of them, in the same order of additions. Keys have no lanes then. */
+#define LANES (sizeof(S) < 4 ? 4 : 16 / (int)sizeof(S))
+#define READ_LANES 4
+
+struct __align__(LANES * sizeof(S)) stored_lanes {
+    S x[LANES];
+};
+struct __align__(LANES * sizeof(W) < 16 ? LANES * sizeof(W) : 16) lanes {
+    W x[LANES];
+};
+
+static __device__ __forceinline__ lanes load_lanes(const S *from)
+{
+    const stored_lanes stored = *(const stored_lanes *)from;
+    lanes x;
+#pragma unroll
+    for (int l = 0; l < LANES; l++)
+        x.x[l] = (W)LOAD(stored.x[l]);
+    return x;
+}
+
+static __device__ __forceinline__ lanes add_lanes(const lanes &a, const lanes &b)
+{
+    lanes sum;
+#pragma unroll
+    for (int l = 0; l < LANES; l++)
+        sum.x[l] = (W)PLUS(a.x[l], b.x[l]);
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) fold_lanes(const __grid_constant__ scatter s,
+                                                                const __grid_constant__ struct fold f,
+                                                                const __grid_constant__ tn_failure failure)
+{
+    STOP_IF_FAILED((const unsigned long long *)failure.guard);
+    const i64 groups = f.lanes / LANES;
+    for EACH(t, groups * f.pieces) {
+        const i64 piece = t / groups, lane = (t - piece * groups) * LANES;
+        const i64 begin = piece * FOLDED, end = begin + FOLDED < f.terms ? begin + FOLDED : f.terms;
+        unsigned now = NOWHERE, first = NOWHERE;
+        lanes sum = lanes(), first_sum = lanes(), base = lanes();
+        const auto add = [&]() {
+            stored_lanes result;
+#pragma unroll
+            for (int l = 0; l < LANES; l++)
+                result.x[l] = STORE((W)PLUS(base.x[l], sum.x[l]));
+            *(stored_lanes *)(s.to + lane + (i64)now * s.to_step) = result;
+        };
+        for (i64 i = begin; i < end; i += READ_LANES) {
+            i64 place[READ_LANES];
+            unsigned key[READ_LANES];
+            lanes term[READ_LANES], there[READ_LANES];
+#pragma unroll
+            for (int q = 0; q < READ_LANES; q++)
+                place[q] = i + q >= end ? -1 : f.order ? f.order[i + q] : i + q;
+#pragma unroll
+            for (int q = 0; q < READ_LANES; q++)
+                key[q] = place[q] < 0 ? NOWHERE : f.keys[place[q]];
+#pragma unroll
+            for (int q = 0; q < READ_LANES; q++)
+                if (place[q] >= 0)
+                    term[q] = f.order ? load_lanes(s.from + lane + place[q] * s.from_step)
+                                      : *(const lanes *)(f.values + place[q] * f.lanes + lane);
+            unsigned before = now;
+#pragma unroll
+            for (int q = 0; q < READ_LANES; q++) {
+                if (key[q] != NOWHERE && key[q] != before) {
+                    there[q] = load_lanes(s.to + lane + (i64)key[q] * s.to_step);
+                    before = key[q];
+                }
+            }
+#pragma unroll
+            for (int q = 0; q < READ_LANES; q++) {
+                if (key[q] == NOWHERE)
+                    continue;
+                if (key[q] == now) {
+                    sum = add_lanes(sum, term[q]);
+                    continue;
+                }
+                if (f.pieces > 1 && first == NOWHERE) {
+                    first = now;
+                    first_sum = sum;
+                } else if (now != NOWHERE) {
+                    add();
+                }
+                now = key[q];
+                sum = term[q];
+                base = there[q];
+            }
+        }
+        if (f.pieces == 1) {
+            if (now != NOWHERE)
+                add();
+            continue;
+        }
+        const bool one = first == NOWHERE;
+        if (lane == 0) {
+            f.next_keys[2 * piece] = one ? now : first;
+            f.next_keys[2 * piece + 1] = one ? NOWHERE : now;
+        }
+        W *next = f.next_values + 2 * piece * f.lanes + lane;
+        *(lanes *)next = one ? sum : first_sum;
+        *(lanes *)(next + f.lanes) = sum;
     }
 }

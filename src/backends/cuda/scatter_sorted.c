@@ -20,12 +20,13 @@ struct tn__cuda_sorted_sums {
     tn__operand operand[2];       /* of the sort: positions, keys */
     tn__step argsort;
     tn__cuda_step sort;
-    CUfunction keys, fold;
+    CUfunction keys, fold, fold_lanes;
+    int lanes; /* that a thread adds up where they lie side by side */
     CUdeviceptr order;
     fold level[MOST_LEVELS];
     int levels;
     void *memory;
-    size_t bytes;
+    size_t bytes, itemsize;
 };
 
 bool tn__cuda_sorted_sums_take(const tn__cuda_scatter_args *args)
@@ -80,12 +81,18 @@ tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device
         return tn__fail_memory("scatter", sizeof *sums);
     long long rows = args->rows;
     size_t itemsize = tn__dtypes[step->step->operand[0].dtype].size;
+    sums->lanes = itemsize < 4 ? 4 : 16 / (int)itemsize;
+    sums->itemsize = itemsize;
     describe_sort(sums, step, rows, args->count);
     tn_status status = tn__cuda_module_function(device, step->module, "sorted_keys", &sums->keys);
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "fold", &sums->fold);
     if (status == TN_OK)
+        status = tn__cuda_module_function(device, step->module, "fold_lanes", &sums->fold_lanes);
+    if (status == TN_OK)
         status = tn__cuda_prepare_sort(&sums->sort, device);
+    if (status == TN_OK)
+        tn__cuda_sort_below(&sums->sort, (uint64_t)args->extent);
     if (status != TN_OK || walk->size == 0)
         return status;
     lay_out(sums, 0, args->count, walk->size, rows, itemsize);
@@ -94,6 +101,16 @@ tn_status tn__cuda_sorted_sums_make(tn__cuda_step *step, tn__cuda_device *device
         return tn__error_status(tn__error_last());
     lay_out(sums, (CUdeviceptr)sums->memory, args->count, walk->size, rows, itemsize);
     return TN_OK;
+}
+
+/* Lanes that lie side by side, whole groups of them, 16 bytes (of small elements, less) from one to the next. */
+static bool side_by_side(const tn__cuda_sorted_sums *sums, const tn__cuda_walk *walk, const tn__cuda_scatter_args *args)
+{
+    long long lanes = sums->lanes;
+    size_t bytes = lanes * sums->itemsize;
+    return args->rows == 1 && walk->ndim == 1 && walk->stride[0][0] == 1 && walk->stride[2][0] == 1 &&
+           walk->size % lanes == 0 && args->to_step % lanes == 0 && args->from_step % lanes == 0 &&
+           args->to % bytes == 0 && args->from % bytes == 0;
 }
 
 tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn__cuda_run *run,
@@ -107,10 +124,13 @@ tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn_
     own.buffers = buffers;
     if (status == TN_OK)
         status = sums->sort.start(&sums->sort, &own);
+    bool beside = side_by_side(sums, walk, args);
     for (int i = 0; i < sums->levels && status == TN_OK; i++) {
         fold level = sums->level[i];
         params[2] = &level;
-        status = tn__cuda_start(run, sums->fold, level.lanes * level.pieces, params, "scatter");
+        status = beside ? tn__cuda_start(run, sums->fold_lanes, level.lanes / sums->lanes * level.pieces, params + 1,
+                                         "scatter")
+                        : tn__cuda_start(run, sums->fold, level.lanes * level.pieces, params, "scatter");
     }
     return status;
 }

@@ -108,14 +108,18 @@ static CUgraphExec find(tn__cuda_device *device, tn__cuda_graph_cache *cache, tn
 
 tn_status tn__cuda_graph_launch_beside(const tn__cuda_run *run, const tn__cuda_graph *graph, const char *label)
 {
-    tn__cuda_note(run->device, graph->name);
-    return tn__cuda_check(run->device, run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream), label);
+    CUresult result = run->device->libraries->graphs.cuGraphLaunch(graph->exec, run->stream);
+    if (result == CUDA_SUCCESS)
+        tn__cuda_note(run->device, graph->work, run->lane);
+    return tn__cuda_check(run->device, result, label);
 }
 
 static tn_status launch(tn__cuda_device *device, CUgraphExec exec, const tn__cuda_graph *graph)
 {
-    tn__cuda_note(device, graph->name);
-    return tn__cuda_check(device, device->libraries->graphs.cuGraphLaunch(exec, device->stream), device->held.label);
+    CUresult result = device->libraries->graphs.cuGraphLaunch(exec, device->stream);
+    if (result == CUDA_SUCCESS)
+        tn__cuda_note(device, graph->work, 0);
+    return tn__cuda_check(device, result, device->held.label);
 }
 
 static tn_status launch_held(tn__cuda_device *device)

@@ -221,8 +221,8 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
     data->mode = s->param_count > 0 && s->param[0] != 0;
     data->type = a->dtype == TN_COMPLEX128 ? TN__CUSOLVER_COMPLEX : TN__CUSOLVER_REAL;
     data->itemsize = tn__dtypes[a->dtype].size;
-    if (data->library == NULL || a->ndim < 2 || a->dtype != s->operand[0].dtype)
-        return tn__fail(TN_ERR_INTERNAL, "linalg", "a step that cuSOLVER cannot do");
+    if (a->ndim < 2 || a->dtype != s->operand[0].dtype)
+        return tn__fail(TN_ERR_INTERNAL, "linalg", "a step of linear algebra has operands that do not fit");
     data->sides = solves ? s->operand[2].dim[a->ndim - 1] : 0;
     data->m = (matrices){.n = a->dim[a->ndim - 1], .count = 1};
     data->m.each = factors ? 0 : solves ? data->m.n * data->sides : 2;
@@ -235,11 +235,14 @@ tn_status tn__cuda_prepare_solver(tn__cuda_step *step, tn__cuda_device *device)
                                            factors ? "triangle" : solves ? "unsolved" : "determinant");
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, "look", &data->look);
-    if (status != TN_OK || data->m.n == 0 || data->m.count == 0 || (solves && data->sides == 0))
+    /* of a matrix of nothing, the determinant is a result all the same */
+    bool nothing = data->m.count == 0 || (s->op != TN__CUDA_OP_SLOGDET && (data->m.n == 0 || (solves && !data->sides)));
+    if (status != TN_OK || nothing)
         return status;
     step->shares = data->m.n > TN__CUDA_SMALL_MATRIX;
     if (step->shares)
-        status = ask_for_sizes(data, device, s->op);
+        status = data->library ? ask_for_sizes(data, device, s->op)
+                               : tn__fail(TN_ERR_INTERNAL, "linalg", "matrices this large want cuSOLVER");
     else
         status = tn__cuda_module_function(device, step->module,
                                           factors ? "small_cholesky" : solves ? "small_solve" : "small_lu",

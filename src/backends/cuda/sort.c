@@ -12,13 +12,13 @@
 #include "core/memory.h"
 
 enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_SHORT = 32, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
-       SORT_ROWS_AT_ONCE = 1 << 15 };
+       SORT_ROWS_AT_ONCE = 1 << 15, SORT_BLOCKS_AT_ONCE = 1 /* of a multiprocessor */ };
 #define SORT_WIDE ((int64_t)1 << 30) /* elements of a row from which on words are of 64 bits */
 
 typedef struct sort_pass {
     CUdeviceptr in, out, between[2], positions[2], published[2], starts, differs, ticket;
     long long n, tiles, rows, from_step, to_step;
-    int passes, number, even, unused;
+    int passes, number, even, at_once;
     CUdeviceptr guard;
 } sort_pass;
 
@@ -68,7 +68,7 @@ static tn_status start_sort(const tn__cuda_step *step, const tn__cuda_run *run)
     sort_pass pass = pass_of(step, run);
     if (pass.rows == 0)
         return TN_OK;
-    int64_t shares = (pass.tiles + SORT_TILES_AT_ONCE - 1) / SORT_TILES_AT_ONCE;
+    int64_t shares = (pass.tiles + pass.at_once - 1) / pass.at_once;
     void *alone[] = {&pass}, *params[] = {(void *)&data->rows.walk, &pass};
     tn_status status = tn__cuda_start(run, data->clear, pass.rows * pass.tiles * SORT_DIGITS, alone, "sort");
     if (status == TN_OK)
@@ -143,6 +143,22 @@ static bool without_gaps(const tn__operand *operand)
     return true;
 }
 
+/* So many tiles are counted by one block that every multiprocessor has some. */
+static int tiles_at_once(const tn__cuda_device *device, int64_t tiles)
+{
+    int64_t each = tiles / ((int64_t)device->owner->capabilities.multiprocessors * SORT_BLOCKS_AT_ONCE + 1);
+    return each < 1 ? 1 : each < SORT_TILES_AT_ONCE ? (int)each : SORT_TILES_AT_ONCE;
+}
+
+void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit)
+{
+    sort_data *data = step->data;
+    int bytes = 1;
+    while (bytes < data->pass.passes && (limit - 1) >> (8 * bytes))
+        bytes++;
+    data->pass.passes = bytes;
+}
+
 tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
@@ -162,6 +178,7 @@ tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
     data->pass = (sort_pass){.n = n, .tiles = tiles, .rows = rows, .from_step = data->rows.step[1],
                              .to_step = data->rows.step[0],
                              .passes = itemsize == 1 && step->overwrites ? 2 : (int)itemsize, .even = step->overwrites};
+    data->pass.at_once = tiles_at_once(device, rows * tiles);
     bool brief = n <= SORT_SHORT;
     tn_status status = tn__cuda_own_kernel(step, device,
                                            tn__cuda_text_sort(s->operand[1].dtype, data->positions, n >= SORT_WIDE),

@@ -30,7 +30,6 @@
 #endif
 #define TILE (THREADS * EACH_THREAD)
 #define BYTES (E_BITS / 8)
-#define TILES_AT_ONCE 8     /* of one block of sort_count */
 #define BACK 4              /* tiles that are asked at once how many elements they have */
 
 /* What a tile publishes: a number of elements below two bits that say of what. */
@@ -57,7 +56,7 @@ struct sort_pass {
     i64 from_step, to_step;
     int passes, number;
     int even;               /* passes are even in number: the first one must not write where it reads */
-    int unused;
+    int at_once;            /* tiles of one block of sort_count */
     const u64 *guard;       /* NULL, or not 0 after a failure */
 };
 
@@ -130,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_count(const __grid_co
                                                                  const __grid_constant__ sort_pass pass)
 {
     __shared__ u32 count[BYTES * DIGITS];
-    const i64 shares = (pass.tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE;
+    const i64 shares = (pass.tiles + pass.at_once - 1) / pass.at_once;
     const i64 row = blockIdx.x / shares, share = blockIdx.x % shares;
     i64 at[3];
     places(w, row, at);
@@ -138,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_count(const __grid_co
     for (int i = threadIdx.x; i < BYTES * DIGITS; i += THREADS)
         count[i] = 0;
     __syncthreads();
-    for (i64 tile = share * TILES_AT_ONCE; tile < pass.tiles && tile < (share + 1) * TILES_AT_ONCE; tile++) {
+    for (i64 tile = share * pass.at_once; tile < pass.tiles && tile < (share + 1) * pass.at_once; tile++) {
         const i64 begin = tile * TILE + threadIdx.x;
         E x[EACH_THREAD];
 #pragma unroll
@@ -178,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(DIGITS) sort_plan(const __grid_cons
     __shared__ u32 sums[DIGITS / 32];
     for (i64 row = blockIdx.x; row < pass.rows; row += gridDim.x) {
         u32 differs = 0;
-        for (int byte = 0; byte < BYTES; byte++) {
+        for (int byte = 0; byte < BYTES && byte < pass.passes; byte++) {
             u32 *start = &pass.starts[(row * BYTES + byte) * DIGITS + threadIdx.x];
             const u32 count = *start;
             if (!__syncthreads_or(count == (u32)pass.n))

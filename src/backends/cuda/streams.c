@@ -6,6 +6,7 @@
 typedef struct event {
     CUevent event;
     _Atomic int lane; /* that it was recorded in */
+    _Atomic uint64_t started; /* see tn__cuda_point */
 } event;
 
 static tn_status stream_wait(tn__device *owner, int lane)
@@ -58,7 +59,9 @@ static tn_status event_record(tn__device *owner, void *handle)
     tn_status status = tn__cuda_enter(device, "event_record");
     if (status != TN_OK)
         return status;
-    recorded->lane = tn__lane(owner);
+    tn__cuda_point here = tn__cuda_here(device, tn__lane(owner));
+    recorded->lane = here.lane;
+    recorded->started = here.started;
     return tn__cuda_check(device, device->driver->cuEventRecord(recorded->event, tn__cuda_stream(device)),
                           "event_record");
 }
@@ -80,7 +83,8 @@ static tn_status event_wait(tn__device *owner, void *handle)
     tn__cuda_device *device = tn__cuda_of(owner);
     event *awaited = handle;
     tn_status status = tn__cuda_enter(device, "event_synchronize");
-    return status == TN_OK ? tn__cuda_wait_event(device, awaited->event, "event_synchronize") : status;
+    tn__cuda_point point = {awaited->lane, awaited->started};
+    return status == TN_OK ? tn__cuda_wait_event(device, awaited->event, point, "event_synchronize") : status;
 }
 
 static tn_status event_elapsed(tn__device *owner, void *from, void *to, double *seconds)
