@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compile_texts FOLDER [--all]: compiles the kernel texts in FOLDER by NVRTC, which needs no GPU, for three
+ * compile_texts FOLDER [--all | --turns]: compiles the kernel texts in FOLDER by NVRTC, which needs no GPU, for three
  * generations. compile_texts --there: whether there is an NVRTC that can.
  *
  * Texts with the same prelude become one program, each in a namespace: NVRTC spends 45 ms or more on a prelude, 3 ms on
- * what is behind it, and 40 ms on machine code for a kernel, which is most of it all. So every text is parsed and
- * checked for every generation, and then what its machine code is made of (texts_choose) is translated: functions for
- * each type and instances of templates for every generation, forms of loops for one by turns; loops that others stand
- * for are left empty. With --all everything is translated.
+ * what is behind it, and 25 ms on machine code for a kernel, which is most of it all. So every text is parsed and
+ * checked for every generation, and then translated for each but for the parts that a text before it has, too
+ * (texts_choose); with --turns for one generation each. With --all everything is translated.
  *
- * Optimised as far as is quick (--Ofast-compile=mid): cuda.emitted compiles a share as the library does.
+ * Optimised no further than is quick (--Ofast-compile=max): cuda.emitted compiles a share as the library does.
  */
 #include <dirent.h>
 #include <stdatomic.h>
@@ -32,7 +31,7 @@
 #define SKIPPED          77
 
 typedef enum depth { CHECKED, CHOSEN, WHOLE, DEPTHS } depth; /* how far a program is compiled, and what of its texts */
-static const char *const done[DEPTHS] = {"checked", "translated, loops that others stand for left out", "translated"};
+static const char *const done[DEPTHS] = {"checked", "translated but for what is there twice", "translated"};
 
 typedef struct program {
     depth depth;
@@ -46,6 +45,7 @@ typedef struct progress { /* shared by the workers */
 } progress;
 
 static const int generations[] = {80, 90, 100};
+static bool by_turns;
 static tn__cuda_libraries libraries;
 static kernel_text *texts; /* those with one prelude lie together */
 static int text_count;
@@ -56,7 +56,7 @@ static progress *shared;
 /* ---- the compiler ---- */
 
 static const char *const options[DEPTHS][3] = {
-    {"-w", "--fdevice-syntax-only"}, {"-w", "--Ofast-compile=mid"}, {"-w", "--Ofast-compile=mid"}};
+    {"-w", "--fdevice-syntax-only"}, {"-w", "--Ofast-compile=max"}, {"-w", "--Ofast-compile=max"}};
 static const char *const *more_options;
 static __typeof__(&nvrtcCompileProgram) nvrtc_compile;
 
@@ -95,47 +95,60 @@ static bool is_for(const kernel_text *text, int generation)
     return (generation >= 90 || !text->clusters) && (generation == 90 || text->count || !strstr(text->data, "wgmma"));
 }
 
-/* A form that is new only in how its loops lie is one generation's, by turns; what has a new function, for all. */
+/* Whether a part is translated for a generation. */
 static bool is_chosen(const kernel_text *text, int part, int generation)
 {
     int number = (int)(text - texts) + part, turn = text->clusters ? 1 + number % 2 : number % 3;
-    return text->part[part].wanted == NEW_WORDS ||
-           (text->part[part].wanted == NEW_FORM && generations[turn] == generation);
+    return text->part[part].wanted && (!by_turns || generations[turn] == generation);
 }
 
 static size_t chosen_bytes(const kernel_text *text, int generation)
 {
-    size_t bytes = 0;
+    size_t bytes = text->count ? 0 : text->length;
     for (int i = 0; i < text->count; i++)
         bytes += is_chosen(text, i, generation) ? text->part[i].end - text->part[i].begin : 0;
     return bytes;
 }
 
-/* A text's share of a program, behind the prelude: entry points under names of their own. */
-static void add_text(tn__text *to, const kernel_text *text, int number, depth how, int generation)
+/* Parts that no text before has, with the entry points behind them; loop nests that others call are left empty. */
+static void add_chosen(tn__text *to, const kernel_text *text, int generation)
 {
     const char *data = text->data;
-    size_t at = text->prelude;
-    tn__text_addf(to, "namespace text%d {\n", number);
+    bool wanted = false;
+    tn__text_addn(to, data + text->prelude, (text->count ? text->part[0].begin : text->length) - text->prelude);
     for (int i = 0; i < text->count; i++) {
-        int entry;
-        if (sscanf(data + text->part[i].begin, "struct tn_k%d ", &entry) == 1)
-            tn__text_addf(to, "#define k%d text%d_k%d\n", entry, number, entry);
-    }
-    for (int i = 0; i < text->count && how == CHOSEN; i++) {
         const text_part *part = &text->part[i];
-        if (is_chosen(text, i, generation) || !part->body)
-            continue;
-        tn__text_addn(to, data + at, part->body - at);
-        tn__text_add(to, "{}\n");
-        at = part->end;
+        bool chosen = is_chosen(text, i, generation);
+        wanted |= chosen;
+        if (part->entry ? wanted : chosen || !part->body) {
+            tn__text_addn(to, data + part->begin, part->end - part->begin);
+        } else if (!part->entry) {
+            tn__text_addn(to, data + part->begin, part->body - part->begin);
+            tn__text_add(to, "{}\n");
+        }
+        wanted &= !part->entry;
     }
-    tn__text_addn(to, data + at, text->length - at);
-    for (int i = 0; i < text->count; i++) {
-        int entry;
-        if (sscanf(data + text->part[i].begin, "struct tn_k%d ", &entry) == 1)
-            tn__text_addf(to, "#undef k%d\n", entry);
-    }
+}
+
+/* Other names for a text's entry points, which have no namespace, or an end of that. */
+static void rename_entries(tn__text *to, const kernel_text *text, const char *format, int number)
+{
+    int entry;
+    for (int i = 0; i < text->count; i++)
+        if (sscanf(text->data + text->part[i].begin, "struct tn_k%d ", &entry) == 1)
+            tn__text_addf(to, format, entry, number, entry);
+}
+
+/* A text's share of a program, behind the prelude. */
+static void add_text(tn__text *to, const kernel_text *text, int number, depth how, int generation)
+{
+    tn__text_addf(to, "namespace text%d {\n", number);
+    rename_entries(to, text, "#define k%d text%d_k%d\n", number);
+    if (how == CHOSEN)
+        add_chosen(to, text, generation);
+    else
+        tn__text_addn(to, text->data + text->prelude, text->length - text->prelude);
+    rename_entries(to, text, "#undef k%d\n", number);
     tn__text_add(to, "}\n");
 }
 
@@ -312,6 +325,7 @@ static bool open_compiler(void)
 int main(int argc, char **argv)
 {
     bool all = argc > 2 && strcmp(argv[2], "--all") == 0;
+    by_turns = argc > 2 && strcmp(argv[2], "--turns") == 0;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (argc < 2 || shared == MAP_FAILED)
         return 2;

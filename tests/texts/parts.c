@@ -50,6 +50,7 @@ static bool add_part(kernel_text *to, const char *begin, const char *end)
     const char *brace = BEGINS(begin, nest_head) ? strstr(begin, "\n{\n") : NULL;
     to->part[to->count++] = (text_part){.begin = (size_t)(begin - to->data),
                                         .end = (size_t)(end - to->data),
+                                        .entry = BEGINS(begin, entry_head),
                                         .body = brace && brace < end ? (size_t)(brace + 1 - to->data) : 0};
     return true;
 }
@@ -66,6 +67,8 @@ bool text_split(kernel_text *to, char *name, char *data)
     to->clusters = strstr(at, "__cluster_dims__") != NULL;
     while (*at && !is_part(at))
         at = next_line(at);
+    const char *users = strstr(next_line(data), "\n#line ");
+    to->users = users && users < at ? tn__hash(data, (size_t)(at - data), 1) : 0;
     while (*at) {
         const char *end = next_line(at);
         while (*end && !is_part(end))
@@ -120,128 +123,55 @@ static bool see(seen_table *seen, uint64_t hash, bool *failed)
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* A type of elements: tn_f32, tn_i8, tn_c128, ... */
-static bool is_type(const char *word, size_t length)
+/* Where the numbers begin that a word's name ends in, if they say only where in its text a part stands. */
+static const char *numbers_of_place(const char *word, const char *end, bool entry)
 {
-    const char *digits = word + 3;
-    if (length < 5 || length > 7 || strncmp(word, "tn_", 3) != 0)
-        return false;
-    while (digits < word + length && isalpha((unsigned char)*digits))
-        digits++;
-    for (const char *at = digits; at < word + length; at++)
-        if (!isdigit((unsigned char)*at))
-            return false;
-    return digits > word + 3 && digits < word + length;
+    const char *number = end;
+    if (BEGINS(word, "nest") || BEGINS(word, "tn_k") || (entry && *word == 'k'))
+        while (number > word && isdigit((unsigned char)number[-1]))
+            number--;
+    return number;
 }
 
-static bool is_operation(const char *word)
+/* Whether the word at `at` indexes p, n or s, the arguments of every nest. */
+static bool is_index(const char *at, const char *begin)
 {
-    return BEGINS(word, "op_") || BEGINS(word, "tns_") || BEGINS(word, "tn_round_");
+    return at - begin >= 2 && at[-1] == '[' && strchr("pns", at[-2]) && (at - begin == 2 || !in_word(at[-3]));
 }
 
-/* The end of a template's arguments that begin at `at`, or NULL. */
-static const char *end_of_arguments(const char *at, const char *end)
+/*
+ * The same for parts that are the same but for places in their texts and among their arguments. What functions in front
+ * of a text's parts do is in their names, but for users' own.
+ */
+static uint64_t hash_part(const kernel_text *text, const text_part *part)
 {
-    for (const char *c = at; c < end && *c != ';' && *c != '('; c++)
-        if (*c == '>')
-            return c + 1;
-    return NULL;
-}
-
-/* Whether a line computes one element's value: `const tn_f32 v3 = ...`. How many of these follow one another is no
- * form. */
-static bool is_value(const char *line)
-{
-    while (*line == ' ')
-        line++;
-    if (!BEGINS(line, "const tn_"))
-        return false;
-    for (line += 6; in_word(*line); line++) {
+    const char *begin = text->data + part->begin, *end = text->data + part->end;
+    bool entry = BEGINS(begin, entry_head);
+    uint64_t hash = text->users;
+    for (const char *at = begin; at < end;) {
+        const char *word = at++;
+        while (in_word(*word) && at < end && in_word(*at))
+            at++;
+        bool index = is_index(word, begin) && isdigit((unsigned char)*word);
+        const char *kept = index ? word : numbers_of_place(word, at, entry);
+        hash = tn__hash(word, (size_t)(kept - word), hash);
     }
-    return line[0] == ' ' && line[1] == 'v' && isdigit((unsigned char)line[2]);
-}
-
-/* Sees what the part has, and says what of it is new. */
-static int what_is_new(seen_table *seen, const char *at, const char *end, bool *failed)
-{
-    uint64_t form = 1;
-    bool new = false, values = false;
-    for (const char *line = at; line < end; line = next_line(line)) {
-        bool value = is_value(line);
-        if (value && !values)
-            form = tn__hash_mix(form, 'v');
-        values = value;
-        for (const char *c = line; *c != '\n' && c < end;) {
-            const char *word = c;
-            if (!in_word(*c)) {
-                form = value ? form : tn__hash_mix(form, (uint64_t)*c);
-                c++;
-                continue;
-            }
-            while (in_word(*c))
-                c++;
-            size_t length = (size_t)(c - word);
-            if (isdigit((unsigned char)*word)) {
-                form = value ? form : tn__hash_mix(form, '0');
-                continue;
-            }
-            if (memchr(word, '_', length) && !BEGINS(word, "tn_k"))
-                new |= see(seen, tn__hash(word, length, 0), failed);
-            const char *instance = *c == '<' && c[1] != ' ' ? end_of_arguments(c, end) : NULL;
-            if (instance)
-                new |= see(seen, tn__hash(word, (size_t)(instance - word), 0), failed);
-            if (value)
-                continue;
-            if (is_type(word, length) || is_operation(word)) {
-                form = tn__hash_mix(form, 't');
-                continue;
-            }
-            while (length > 1 && isdigit((unsigned char)word[length - 1]))
-                length--;
-            form = tn__hash(word, length, form);
-        }
-    }
-    bool new_form = see(seen, form, failed);
-    return new ? NEW_WORDS : new_form ? NEW_FORM : NOTHING_NEW;
-}
-
-typedef struct choice {
-    kernel_text *text;
-    text_part *part;
-    size_t order;
-} choice;
-
-/* What only some generations compile comes last: it stands for nothing that others have. */
-static int shorter_first(const void *a, const void *b)
-{
-    const choice *x = a, *y = b;
-    if (x->text->clusters != y->text->clusters)
-        return x->text->clusters ? 1 : -1;
-    size_t m = x->part->end - x->part->begin, n = y->part->end - y->part->begin;
-    return m != n ? (m > n) - (m < n) : (x->order > y->order) - (x->order < y->order);
+    return hash;
 }
 
 bool texts_choose(int count, kernel_text *texts)
 {
-    size_t parts = 0, n = 0;
-    for (int i = 0; i < count; i++)
-        parts += (size_t)texts[i].count;
-    choice *all = malloc((parts + 1) * sizeof *all);
-    bool failed = all == NULL;
-    for (int i = 0; i < count && !failed; i++)
-        for (int k = 0; k < texts[i].count && !text_is_wrong(&texts[i]); k++) {
-            all[n] = (choice){&texts[i], &texts[i].part[k], n};
-            n++;
-        }
-    if (!failed)
-        qsort(all, n, sizeof *all, shorter_first);
     seen_table seen = {0};
-    for (size_t i = 0; i < n && !failed; i++) {
-        const char *data = all[i].text->data;
-        all[i].part->wanted = what_is_new(&seen, data + all[i].part->begin, data + all[i].part->end, &failed);
-        all[i].text->wanted += all[i].part->wanted != NOTHING_NEW;
-    }
+    bool failed = false;
+    for (int clusters = 0; clusters < 2; clusters++) /* what not every generation compiles stands for nothing else */
+        for (int i = 0; i < count; i++)
+            for (int k = 0; k < texts[i].count && !failed; k++) {
+                text_part *part = &texts[i].part[k];
+                if (texts[i].clusters != clusters || text_is_wrong(&texts[i]))
+                    continue;
+                part->wanted = see(&seen, hash_part(&texts[i], part), &failed);
+                texts[i].wanted += part->wanted;
+            }
     free(seen.hash);
-    free(all);
     return !failed;
 }

@@ -14,7 +14,8 @@
 typedef struct text_part {
     size_t begin, end; /* in the text */
     size_t body;       /* of a loop nest that others only call: its opening brace; else 0 */
-    enum { NOTHING_NEW, NEW_FORM, NEW_WORDS } wanted; /* what it has that no part before it has */
+    bool entry;        /* an entry point, which calls the nests since the one before it */
+    bool wanted;       /* no part before it is the same */
 } text_part;
 
 typedef struct kernel_text {
@@ -23,16 +24,15 @@ typedef struct kernel_text {
     uint64_t group;         /* of those with the same prelude */
     int count, wanted; /* parts: nests and entry points in their order; the functions in front of them belong to all */
     bool clusters;     /* it asks for what there is from sm_90 on */
+    uint64_t users;    /* of the functions in front of the parts if users wrote some of them */
     text_part *part;
 } kernel_text;
 
 /* Finds the parts of a text, which is kept; false without memory. */
 bool text_split(kernel_text *to, char *name, char *data);
 /*
- * Marks parts to be translated, so that each thing that machine code is made of is translated at least once: each
- * function and operation for each type, each instance of a template, each user's function (parts that have a new one
- * are NEW_WORDS); each form of loop and of entry point, a nest but for its element types, operations and numbers (parts
- * that have but that are NEW_FORM). Shorter parts first.
+ * Marks each part that is the same as none before it, but for its number in the text, places among its arguments, and
+ * names of the text's own.
  */
 bool texts_choose(int count, kernel_text *texts);
 /* Whether a test made it wrong on purpose: it has a user's function whose name begins with "wrong" or "bad". */
