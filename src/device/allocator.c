@@ -7,9 +7,9 @@
  * large one is a segment of its own that is never cut, so that small requests cannot break up what the next evaluation
  * of the same program will ask for again. Free blocks hang in bins, eight to a power of two; a block given back joins
  * its free neighbours. Where work goes on several lanes, each gets what it had before, or new memory, as long as there
- * is some: else two lanes would take the same memory by turns, and wait for each other. When the device or the limit
- * has no room, segments that are wholly free are given back, then compiled programs that nobody runs
- * (tn__pressure_hook), and then it fails.
+ * is some: else two lanes would take the same memory by turns, and wait for each other. So blocks of different lanes
+ * stay apart until memory is short. When the device or the limit has no room, segments that are wholly free are given
+ * back, then compiled programs that nobody runs (tn__pressure_hook), and then it fails.
  */
 #include "device/allocator.h"
 
@@ -47,6 +47,7 @@ struct tn__allocator {
     tn__block *raw[RAW_LISTS]; /* blocks given out as plain memory, by address */
     size_t used, cached, peak, limit;
     size_t cache_most; /* beyond it whole segments go back to the system */
+    bool apart;        /* there may be free neighbours of different lanes */
 };
 
 static size_t round_up(size_t bytes, size_t grain)
@@ -61,6 +62,40 @@ static bool whole_segment(const tn__block *b)
     return !b->left && !b->right;
 }
 
+/* Joins `b` with its right neighbour, both in no bin. */
+static void join(tn__allocator *a, tn__block *b)
+{
+    tn__block *gone = b->right;
+    b->size += gone->size;
+    b->home = b->home == gone->home ? b->home : 0;
+    tn__use_unite(&b->storage.use, &gone->storage.use);
+    b->right = gone->right;
+    if (b->right)
+        b->right->left = b;
+    tn__records_give(&a->records, gone);
+}
+
+/* Also with those of other lanes. */
+static void join_right(tn__block *b, void *allocator)
+{
+    tn__allocator *a = allocator;
+    if (!b->free || (b->left && b->left->free) || !b->right || !b->right->free)
+        return;
+    tn__bins_remove(&a->pools[b->pool], b);
+    while (b->right && b->right->free) {
+        tn__bins_remove(&a->pools[b->pool], b->right);
+        join(a, b);
+    }
+    tn__bins_insert(&a->pools[b->pool], b);
+}
+
+static void join_all(tn__allocator *a)
+{
+    if (a->apart)
+        tn__records_each(&a->records, join_right, a);
+    a->apart = false;
+}
+
 static void segment_release(tn__allocator *a, tn__block *b)
 {
     tn__bins_remove(&a->pools[b->pool], b);
@@ -73,6 +108,7 @@ static void segment_release(tn__allocator *a, tn__block *b)
 static size_t shrink_cache(tn__allocator *a, size_t keep)
 {
     size_t before = a->cached;
+    join_all(a);
     for (int p = POOLS - 1; p >= 0; p--)
         for (int bin = TN__BINS - 1; bin >= 0; bin--)
             for (tn__block *b = a->pools[p].bin[bin], *next; b && a->cached > keep; b = next) {
@@ -135,19 +171,6 @@ static void cut(tn__allocator *a, tn__block *b, size_t size)
     tn__bins_insert(&a->pools[rest->pool], rest);
 }
 
-/* Joins `b` with its right neighbour. */
-static void join(tn__allocator *a, tn__block *b)
-{
-    tn__block *gone = b->right;
-    b->size += gone->size;
-    b->home = b->home == gone->home ? b->home : 0;
-    tn__use_unite(&b->storage.use, &gone->storage.use);
-    b->right = gone->right;
-    if (b->right)
-        b->right->left = b;
-    tn__records_give(&a->records, gone);
-}
-
 /* ---- taking and giving back (under the lock) ------------------------------------------------------------------- */
 
 /* The lane that a block is for, as a home; 0: there are no others. */
@@ -163,12 +186,15 @@ static uint64_t homes_for(const tn__device *device, uint8_t home)
     return home ? ~(lanes << 1) | (uint64_t)1 << home : TN__ALL_HOMES;
 }
 
-/* For a lane among others. */
+/* Of a lane among others its own, or new memory; else any. */
 static tn__block *find_at_home(tn__allocator *a, pool_kind kind, size_t size, size_t largest, uint8_t home)
 {
     tn__block *b = tn__bins_find(&a->pools[kind], size, largest, homes_for(a->device, home));
-    if (b || !home || (b = segment_new(a, kind, pool_rules[kind].segment ? pool_rules[kind].segment : size)))
+    if (!b && home)
+        b = segment_new(a, kind, pool_rules[kind].segment ? pool_rules[kind].segment : size);
+    if (b)
         return b;
+    join_all(a);
     return tn__bins_find(&a->pools[kind], size, largest, TN__ALL_HOMES);
 }
 
@@ -212,17 +238,29 @@ static tn__block *take(tn__allocator *a, size_t bytes)
     return b;
 }
 
+/* Whether two neighbours are free for the same lane, as all are where there are no others. */
+static bool belong_together(tn__allocator *a, const tn__block *b, const tn__block *neighbour)
+{
+    if (!neighbour || !neighbour->free)
+        return false;
+    bool together = b->home == neighbour->home || !tn__has_lanes(a->device);
+    a->apart = a->apart || !together;
+    return together;
+}
+
 static void give(tn__allocator *a, tn__block *b)
 {
     if (atomic_load_explicit(&b->storage.spoilt, memory_order_relaxed))
         tn__error_release(atomic_exchange(&b->storage.spoilt, NULL));
     a->used -= b->size;
     a->cached += b->size;
-    if (b->right && b->right->free) {
+    if (!b->home && tn__has_lanes(a->device) && b->storage.use.lanes) /* there before the lane that has used it */
+        b->home = (uint8_t)(1 + __builtin_ctz(b->storage.use.lanes));
+    if (belong_together(a, b, b->right)) {
         tn__bins_remove(&a->pools[b->pool], b->right);
         join(a, b);
     }
-    if (b->left && b->left->free) {
+    if (belong_together(a, b, b->left)) {
         b = b->left;
         tn__bins_remove(&a->pools[b->pool], b);
         join(a, b);

@@ -173,6 +173,34 @@ static void test_memory(void **state)
     }
 }
 
+/* Nor is what lies beside it, in memory that there was before there were streams. All of that goes back together. */
+static void test_neighbours(void **state)
+{
+    (void)state;
+    tn_stream_free(a);
+    tn_stream_free(b);
+    tn_memory_trim(tn_cuda(0));
+    size_t cached = tn_memory_stats(tn_cuda(0)).cached;
+    tn_array *x[] = {tn_own(fresh(1)), tn_own(fresh(2))};
+    a = tn_stream_new(tn_cuda(0));
+    b = tn_stream_new(tn_cuda(0));
+    for (int i = 0; i < 9; i++) {
+        for (int s = 0; s < 2; s++)
+            TN_ON_STREAM (s ? b : a)
+                TN_SCOPE {
+                    tn_add_assign(x[s], tn_softmax(tn_multiply(tn_softmax(x[s], -1), 2), -1));
+                    assert_int_equal(tn_eval(x[s]), TN_OK);
+                }
+        assert_int_equal(tn_stream_synchronize(b), TN_OK);
+        assert_true(waiting(a) > 0);
+    }
+    for (int s = 0; s < 2; s++)
+        tn_free(x[s]);
+    assert_true(tn_memory_stats(tn_cuda(0)).cached > cached);
+    tn_memory_trim(tn_cuda(0));
+    assert_int_equal(tn_memory_stats(tn_cuda(0)).cached, cached);
+}
+
 /* Where there is none, it is; by plain memory, too, as runs have for themselves. */
 static void test_little_memory(void **state)
 {
@@ -324,8 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_apart),   TEST(test_blocks),      TEST(test_most),        TEST(test_held_back),
-        TEST(test_reading), TEST(test_minibatches), TEST(test_memory),      TEST(test_little_memory),
-        TEST(test_events),  TEST(test_copies),      TEST(test_raw_kernels), TEST(test_lent),
+        TEST(test_reading), TEST(test_minibatches), TEST(test_memory),      TEST(test_neighbours),
+        TEST(test_little_memory), TEST(test_events), TEST(test_copies),     TEST(test_raw_kernels), TEST(test_lent),
     };
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
