@@ -31,12 +31,18 @@ static void measure(const char *name, operation *run, tn_array *x, tn_array *y, 
     double one = 1, start;
     for (int i = 0; i < 20; i++) TN_SCOPE {
         start = seconds();
-        if (tn_eval(run(x, y, out)) || tn_synchronize(tn_device_of(out))) return;
-        if (seconds() - start < one) one = seconds() - start;
+        if (tn_eval(run(x, y, out)) || tn_synchronize(tn_device_of(out)))
+            return;
+        if (seconds() - start < one)
+            one = seconds() - start;
     }
     start = seconds();
-    for (int i = 0; i < CALLS; i++) TN_SCOPE if (tn_eval(run(x, y, out))) return;
-    if (tn_synchronize(tn_device_of(out))) return;
+    for (int i = 0; i < CALLS; i++)
+        TN_SCOPE
+            if (tn_eval(run(x, y, out)))
+                return;
+    if (tn_synchronize(tn_device_of(out)))
+        return;
     double many = (seconds() - start) / CALLS;
     printf("%-12s %8.2f us alone, %8.2f us in a row, %6.1f GB/s\n", name, 1e6 * one, 1e6 * many,
            1e-9 * 12 * (double)tn_size(x) / many);
@@ -45,11 +51,13 @@ static void measure(const char *name, operation *run, tn_array *x, tn_array *y, 
 int main(void)
 {
     tn_device device = tn_device_best();
-    if (tn_set_device(device)) return 1;
+    if (tn_set_device(device))
+        return 1;
     TN_SCOPE {
         tn_array *x = tn_arange(0, 100000, 1, .dtype = TN_FLOAT32), *y = tn_multiply(x, 2);
         tn_array *out = tn_empty(TN_SHAPE(100000));
-        if (tn_eval(x) || tn_eval(y)) break;
+        if (tn_eval(x) || tn_eval(y))
+            break;
 
         f = tn_vectorize(add_ufunc, .identity = "0");
         tn_call(f, TN_ARGS(x, y), .out = out);
@@ -62,6 +70,7 @@ int main(void)
         measure("add_ufunc", by_ufunc, x, y, out);
         measure("tn_add", by_library, x, y, out);
     }
-    if (!tn_ok()) fprintf(stderr, "%s\n", tn_error());
+    if (!tn_ok())
+        fprintf(stderr, "%s\n", tn_error());
     return !tn_ok();
 }

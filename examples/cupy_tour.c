@@ -16,7 +16,8 @@ static void show(const char *line, const tn_array *x)
 int main(void)
 {
     tn_device gpu = tn_device_best(); /* the CPU where there is no GPU */
-    if (tn_set_device(gpu)) return 1;
+    if (tn_set_device(gpu))
+        return 1;
     printf("device: %s\n", tn_device_name(gpu));
     TN_SCOPE {
         /* ary = cupy.arange(10).reshape((2, 5)) */
@@ -32,12 +33,15 @@ int main(void)
 
         /* ary_cpu = numpy.arange(10); ary_gpu = cupy.asarray(ary_cpu); ary_gpu.get() */
         int64_t numbers[10], back[10];
-        for (int i = 0; i < 10; i++) numbers[i] = i;
+        for (int i = 0; i < 10; i++)
+            numbers[i] = i;
         tn_array *ary_gpu = tn_from_host(numbers, TN_SHAPE(10), TN_INT64);
         show("ary_gpu = cupy.asarray(ary_cpu)", ary_gpu);
-        if (tn_to_host(ary_gpu, back, sizeof back)) break;
+        if (tn_to_host(ary_gpu, back, sizeof back))
+            break;
         printf(">>> ary_gpu.get()\n");
-        for (int i = 0; i < 10; i++) printf("%lld%s", (long long)back[i], i < 9 ? " " : "\n");
+        for (int i = 0; i < 10; i++)
+            printf("%lld%s", (long long)back[i], i < 9 ? " " : "\n");
         tn_array *ary_cpu = tn_to(ary_gpu, tn_cpu());
         printf(">>> ary_cpu.device\n%s\n", tn_device_name(tn_device_of(ary_cpu)));
 
@@ -59,6 +63,7 @@ int main(void)
         tn_kernel *l2norm = tn_reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
         show("l2norm_kernel(x, axis=1)", tn_call(l2norm, TN_ARGS(x), .axis = TN_AXES(1)));
     }
-    if (!tn_ok()) fprintf(stderr, "%s\n", tn_error());
+    if (!tn_ok())
+        fprintf(stderr, "%s\n", tn_error());
     return !tn_ok();
 }

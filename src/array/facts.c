@@ -45,15 +45,19 @@ void tn_strides_of(const tn_array *x, int64_t strides[TN_MAX_NDIM])
         tn__fail_null("strides_of", "room for TN_MAX_NDIM numbers");
         return;
     }
-    for (int i = 0; i < TN_MAX_NDIM; i++) strides[i] = 0;
+    for (int i = 0; i < TN_MAX_NDIM; i++)
+        strides[i] = 0;
     const tn__shape *shape = shape_of(x);
-    if (!x || !shape) return;
+    if (!x || !shape)
+        return;
     const tn__node *node = x->node;
     if (node->strides)
-        for (int i = 0; i < shape->ndim; i++) strides[i] = node->strides->v[i];
+        for (int i = 0; i < shape->ndim; i++)
+            strides[i] = node->strides->v[i];
     else
         tn__strides_contiguous(shape->ndim, shape->dim, strides);
-    for (int i = 0; i < shape->ndim; i++) strides[i] *= (int64_t)tn_dtype_size((tn_dtype)node->dtype);
+    for (int i = 0; i < shape->ndim; i++)
+        strides[i] *= (int64_t)tn_dtype_size((tn_dtype)node->dtype);
 }
 
 tn_device tn_device_of(const tn_array *x)
@@ -68,12 +72,14 @@ bool tn_is_error(const tn_array *x) { return !x || x->node->error; }
 
 const char *tn_message_of(const tn_array *x)
 {
-    if (!x) return "the array is NULL";
+    if (!x)
+        return "the array is NULL";
     return x->node->error ? tn__error_message(x->node->error) : "";
 }
 
 tn_status tn_status_of(const tn_array *x)
 {
-    if (!x) return TN_ERR_VALUE;
+    if (!x)
+        return TN_ERR_VALUE;
     return x->node->error ? tn__error_status(x->node->error) : TN_OK;
 }

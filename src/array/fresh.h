@@ -25,7 +25,8 @@ static inline void tn__node_begin(const tn__thread *self, tn__node *node, tn__op
     node->mark = 0;
     node->shape = shape;
     node->device = device;
-    for (int i = 0; i < TN__MAX_ARITY; i++) node->in[i] = NULL;
+    for (int i = 0; i < TN__MAX_ARITY; i++)
+        node->in[i] = NULL;
     node->attr = (tn__attr){.raw = {0}};
     node->storage = NULL;
     node->offset = 0;
@@ -79,7 +80,8 @@ static inline void tn__scope_add(tn__scope *scope, tn_array *x)
     x->scope = scope;
     x->previous = NULL;
     x->next = scope->first;
-    if (x->next) x->next->previous = x;
+    if (x->next)
+        x->next->previous = x;
     scope->first = x;
 }
 

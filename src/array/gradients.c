@@ -13,7 +13,8 @@ static atomic_int listed;
 static void take_out(tn__var *var)
 {
     *(var->previous ? &var->previous->next : &first) = var->next;
-    if (var->next) var->next->previous = var->previous;
+    if (var->next)
+        var->next->previous = var->previous;
     var->previous = var->next = NULL;
     var->giver = 0;
     atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
@@ -22,7 +23,8 @@ static void take_out(tn__var *var)
 static void put_in(tn__var *var)
 {
     var->next = first;
-    if (first) first->previous = var;
+    if (first)
+        first->previous = var;
     first = var;
     atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
 }
@@ -30,12 +32,14 @@ static void put_in(tn__var *var)
 void tn__var_hold(tn__var *var, tn__node *grad)
 {
     bool pending = grad && tn__node_pending(grad);
-    if (!pending && !var->giver) return;
+    if (!pending && !var->giver)
+        return;
     pthread_mutex_lock(&lock);
     if (!pending) {
         take_out(var);
     } else {
-        if (!var->giver) put_in(var);
+        if (!var->giver)
+            put_in(var);
         var->giver = tn__thread_number() + 1u;
     }
     pthread_mutex_unlock(&lock);
@@ -43,15 +47,19 @@ void tn__var_hold(tn__var *var, tn__node *grad)
 
 int tn__pending_gradients(tn__node **nodes, int room)
 {
-    if (atomic_load_explicit(&listed, memory_order_relaxed) == 0) return 0;
+    if (atomic_load_explicit(&listed, memory_order_relaxed) == 0)
+        return 0;
     int count = 0;
     uint32_t mine = tn__thread_number() + 1u;
     pthread_mutex_lock(&lock);
     for (const tn__var *var = first; var; var = var->next) {
-        if (var->giver != mine) continue;
+        if (var->giver != mine)
+            continue;
         tn__node *node = var->handle ? var->handle->node : var->grad;
-        if (!tn__node_pending(node) || node->arity == 0) continue; /* constants need nothing */
-        if (count < room) nodes[count] = node;
+        if (!tn__node_pending(node) || node->arity == 0)
+            continue; /* constants need nothing */
+        if (count < room)
+            nodes[count] = node;
         count++;
     }
     pthread_mutex_unlock(&lock);

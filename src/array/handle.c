@@ -21,7 +21,8 @@ static inline void pending_remove(tn__thread *self, tn_array *x)
 {
     tn_array *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
-    if (x->written & TN__WRITTEN_COUNTED) self->pending_written--;
+    if (x->written & TN__WRITTEN_COUNTED)
+        self->pending_written--;
     x->written &= TN__WRITTEN;
     tn__pending_place(last, x->pending);
     tn__pending_place(x, 0);
@@ -44,22 +45,26 @@ void tn__pending_sweep(void)
 {
     tn__thread *self = tn__self();
     tn__thread_ready(self);
-    if (self->pending_count > MANY && self->pending_count < 2 * self->pending_swept) return;
+    if (self->pending_count > MANY && self->pending_count < 2 * self->pending_swept)
+        return;
     for (size_t i = self->pending_count; i-- > 0;)
-        if (!tn__node_pending(self->pending[i]->node)) pending_remove(self, self->pending[i]);
+        if (!tn__node_pending(self->pending[i]->node))
+            pending_remove(self, self->pending[i]);
     self->pending_swept = self->pending_count;
 }
 
 void tn__pending_leave(tn_array *x)
 {
     tn__thread *self = tn__self();
-    if (x->pending && x->owner == self->number) pending_remove(self, x);
+    if (x->pending && x->owner == self->number)
+        pending_remove(self, x);
 }
 
 void tn__pending_end(void)
 {
     tn__thread *self = tn__self();
-    while (self->pending_count) pending_remove(self, self->pending[self->pending_count - 1]);
+    while (self->pending_count)
+        pending_remove(self, self->pending[self->pending_count - 1]);
     tn__free(self->pending);
     self->pending = NULL;
     self->pending_capacity = 0;
@@ -73,7 +78,8 @@ static inline void scope_remove(tn_array *x)
         x->previous->next = x->next;
     else
         x->scope->first = x->next;
-    if (x->next) x->next->previous = x->previous;
+    if (x->next)
+        x->next->previous = x->previous;
     x->scope = NULL;
 }
 
@@ -84,7 +90,8 @@ static inline tn_array *handle_new(tn__thread *self, tn__node *node, tn__scope *
     if (x) {
         tn__handle_begin(self, x, node);
         if (!tn__node_pending(node) || tn__pending_add(self, x)) {
-            if (scope) tn__scope_add(scope, x);
+            if (scope)
+                tn__scope_add(scope, x);
             tn__thread_count_live(self, 1);
             return x;
         }
@@ -106,7 +113,8 @@ tn_array *tn__leave_array(tn__call call, tn__node *node)
         tn__node_retain(node);
     }
     tn_array *x = handle_new(self, node, self->innermost);
-    if (self->temporary_count > call) tn__leave(call);
+    if (self->temporary_count > call)
+        tn__leave(call);
     return x;
 }
 
@@ -123,7 +131,8 @@ static void var_free(tn__var *var)
 {
     tn__var_hold(var, NULL);
     tn_free(var->handle);
-    if (var->grad) tn__node_release_anywhere(var->grad);
+    if (var->grad)
+        tn__node_release_anywhere(var->grad);
     tn__free(var->name);
     tn__free(var);
 }
@@ -131,8 +140,10 @@ static void var_free(tn__var *var)
 /* Takes a handle out of its lists. */
 static inline tn__node *withdraw(tn__thread *self, tn_array *x)
 {
-    if (x->scope) scope_remove(x);
-    if (x->pending) pending_remove(self, x);
+    if (x->scope)
+        scope_remove(x);
+    if (x->pending)
+        pending_remove(self, x);
     return x->node;
 }
 
@@ -141,10 +152,12 @@ static __attribute__((noinline)) void free_slowly(tn__thread *self, tn_array *x)
 {
     tn__node *node = withdraw(self, x);
     tn__var *var = x->var;
-    if (var && node->var == var) node->var = NULL;
+    if (var && node->var == var)
+        node->var = NULL;
     tn__thread_put(self, TN__SLAB_ARRAY, x);
     tn__thread_count_live(self, -1);
-    if (var) var_free(var);
+    if (var)
+        var_free(var);
     tn__node_release(node);
 }
 
@@ -175,7 +188,8 @@ static __attribute__((noinline)) void free_elsewhere(tn_array *x)
 
 void tn_free(tn_array *x)
 {
-    if (!x || x->is_static) return;
+    if (!x || x->is_static)
+        return;
     if (__builtin_expect(x->owner == tn__self()->number, 1))
         tn__array_free(x);
     else
@@ -188,7 +202,8 @@ tn_array *tn_keep(tn_array *x)
 {
     /* One that is in no scope, or in an outer one, outlives the innermost already. */
     tn__scope *scope = tn__self()->innermost;
-    if (!x || !scope || x->is_static || x->scope != scope || !scope->outer) return x;
+    if (!x || !scope || x->is_static || x->scope != scope || !scope->outer)
+        return x;
     scope_remove(x);
     tn__scope_add(scope->outer, x);
     return x;
@@ -196,7 +211,8 @@ tn_array *tn_keep(tn_array *x)
 
 tn_array *tn_own(tn_array *x)
 {
-    if (!x || x->is_static || !x->scope) return x;
+    if (!x || x->is_static || !x->scope)
+        return x;
     if (x->owner != tn__self()->number)
         tn__fail(TN_ERR_STATE, "tn_own", "the array is in a scope of another thread: call tn_own in that thread");
     else
@@ -211,8 +227,10 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
     if (__builtin_expect(!x, 0))
         return tn__node_error(tn__error_new(TN_ERR_VALUE, operation, "an operand is NULL: expected an array"));
     tn__node *node = x->node;
-    if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node)) return node;
-    if (node->error) return tn__node_error(tn__error_retain(node->error));
+    if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node))
+        return node;
+    if (node->error)
+        return tn__node_error(tn__error_retain(node->error));
     if (__builtin_expect(node->owner != tn__self()->number, 0) && node->owner != tn__thread_number())
         return tn__node_error(tn__error_new(TN_ERR_STATE, operation,
                                             "an operand was recorded in another thread and is not evaluated yet: "
@@ -225,9 +243,12 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
 /* A node with the value of `node` that may be marked as a leaf: not seen through any other handle. */
 static tn__node *unshared(tn__node *node)
 {
-    if (node->error) return node;
-    if (node->storage) return tn__node_value(node->storage, node->dtype, node->shape, node->offset, node->strides);
-    if (node->references == 1 && node->flags & TN__NODE_TEMPORARY) return node;
+    if (node->error)
+        return node;
+    if (node->storage)
+        return tn__node_value(node->storage, node->dtype, node->shape, node->offset, node->strides);
+    if (node->references == 1 && node->flags & TN__NODE_TEMPORARY)
+        return node;
     return tn__node_new(TN__OP_COPY, node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
 }
 
@@ -236,7 +257,8 @@ static tn__node *relist(tn_array *x, tn__node *node)
 {
     tn__thread *self = tn__self();
     if (x->owner != self->number) {
-        if (!tn__node_pending(node)) return node;
+        if (!tn__node_pending(node))
+            return node;
         if (!x->scope && !x->pending) {
             x->owner = self->number;
         } else {
@@ -247,7 +269,8 @@ static tn__node *relist(tn_array *x, tn__node *node)
         }
     }
     if (!tn__node_pending(node)) {
-        if (x->pending) pending_remove(self, x);
+        if (x->pending)
+            pending_remove(self, x);
     } else if (!x->pending && !tn__pending_add(self, x)) {
         tn__fail_memory("array", sizeof *x);
         return tn__node_no_memory();
@@ -258,13 +281,16 @@ static tn__node *relist(tn_array *x, tn__node *node)
 void tn__array_set(tn_array *x, tn__node *node)
 {
     tn__node *old = x->node;
-    if (x->is_static || node == old) return;
+    if (x->is_static || node == old)
+        return;
     tn__call call = tn__enter();
     tn__var *var = x->var;
     bool leaf = var && (old->flags & TN__NODE_LEAF_VAR);
-    if (leaf) node = unshared(node);
+    if (leaf)
+        node = unshared(node);
     node = relist(x, node);
-    if (var && old->var == var) old->var = NULL;
+    if (var && old->var == var)
+        old->var = NULL;
     if (leaf && !node->error) {
         node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
         node->var = var;
@@ -277,10 +303,12 @@ void tn__array_set(tn_array *x, tn__node *node)
 tn_status tn__array_write(tn_array *x, tn__node *node)
 {
     tn__array_set(x, node);
-    if (x->is_static) return TN_OK;
+    if (x->is_static)
+        return TN_OK;
     tn__thread *self = tn__self();
     x->written |= TN__WRITTEN;
-    if (x->pending && x->owner == self->number) tn__pending_count_written(self, x);
+    if (x->pending && x->owner == self->number)
+        tn__pending_count_written(self, x);
     if (x->node->depth < TN__MAX_WRITTEN_DEPTH || !tn__node_pending(x->node) || !tn__evaluate_hook || self->evaluating)
         return TN_OK;
     self->evaluating = true;
@@ -291,6 +319,7 @@ tn_status tn__array_write(tn_array *x, tn__node *node)
 
 tn__var *tn__array_var(tn_array *x)
 {
-    if (!x->var && !x->is_static) x->var = tn__calloc(1, sizeof *x->var);
+    if (!x->var && !x->is_static)
+        x->var = tn__calloc(1, sizeof *x->var);
     return x->var;
 }

@@ -48,10 +48,12 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
                                       bool wide)
 {
     tn__thread *self = tn__self();
-    if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries()) return NULL;
+    if (__builtin_expect(self->temporary_count == self->temporary_capacity, 0) && !grow_temporaries())
+        return NULL;
     tn__node *node =
         __builtin_expect(wide, 0) ? tn__thread_take(self, TN__SLAB_WIDE_NODE) : tn__thread_take(self, TN__SLAB_NODE);
-    if (__builtin_expect(node == NULL, 0)) return NULL;
+    if (__builtin_expect(node == NULL, 0))
+        return NULL;
     self->temporaries[self->temporary_count++] = node;
     tn__node_begin(self, node, op, dtype, flags | TN__NODE_TEMPORARY, shape, device);
     node->wide = wide;
@@ -90,7 +92,8 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
     if (flags && !(tn__ops[op].differentiable && tn__dtype_inexact(dtype) && tn__no_grad_depth == 0))
         flags = 0;
     tn__node *node = temporary_new(op, dtype, flags, shape, device, arity > TN__MAX_ARITY);
-    if (__builtin_expect(node == NULL, 0)) return fail_new();
+    if (__builtin_expect(node == NULL, 0))
+        return fail_new();
     node->arity = (uint8_t)arity;
     node->depth = depth + 1;
     /* Word by word, kept so by the empty asm: the caller has just stored the words apart, and one wide load of both
@@ -99,7 +102,8 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
     __asm__("" : "+r"(low), "+r"(high));
     node->attr.raw[0] = low;
     node->attr.raw[1] = high;
-    for (int i = 0; i < arity; i++) node->in[i] = tn__node_retain(in[i]);
+    for (int i = 0; i < arity; i++)
+        node->in[i] = tn__node_retain(in[i]);
     return node;
 }
 
@@ -112,12 +116,14 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
     uint32_t depth = 0;
     int flags = 0;
     for (int i = 0; i < arity; i++) {
-        if (in[i]->error) return error_of_input(in[i]);
+        if (in[i]->error)
+            return error_of_input(in[i]);
         if (in[i]->depth >= TN__MAX_DEPTH && tn__evaluate_hook && !self->evaluating) {
             self->evaluating = true;
             tn_status status = tn__evaluate_hook(in[i]);
             self->evaluating = false;
-            if (status) return tn__failed();
+            if (status)
+                return tn__failed();
         }
         depth = in[i]->depth > depth ? in[i]->depth : depth;
         flags |= in[i]->flags;
@@ -132,11 +138,13 @@ tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__de
     int flags = 0;
     for (int i = 0; i < arity; i++) {
         const tn__node *input = in[i];
-        if (__builtin_expect(input->error != NULL, 0)) return error_of_input(in[i]);
+        if (__builtin_expect(input->error != NULL, 0))
+            return error_of_input(in[i]);
         depth = input->depth > depth ? input->depth : depth;
         flags |= input->flags;
     }
-    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0)) return recorded_deep(op, dtype, shape, device, arity, in, &attr);
+    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0))
+        return recorded_deep(op, dtype, shape, device, arity, in, &attr);
     return recorded(op, dtype, shape, device, arity, in, &attr, depth, flags);
 }
 
@@ -144,7 +152,8 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
                          const tn__ints *strides)
 {
     tn__node *node = temporary_new(TN__OP_VALUE, dtype, 0, shape, storage->device, false);
-    if (!node) return fail_new();
+    if (!node)
+        return fail_new();
     node->storage = tn__storage_retain(storage);
     node->offset = offset;
     node->strides = strides;
@@ -153,7 +162,8 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
 
 tn__node *tn__node_error(tn__error *error)
 {
-    if (!error) return tn__node_no_memory();
+    if (!error)
+        return tn__node_no_memory();
     tn__node *node = temporary_new(TN__OP_ERROR, TN_DTYPE_DEFAULT, 0, tn__shape_scalar(), NULL, false);
     if (!node) {
         tn__error_release(error);
@@ -168,8 +178,10 @@ tn__node *tn__failed(void) { return tn__node_error(tn__error_retain(tn__error_la
 tn__node *tn__node_borrow(tn__node *node)
 {
     tn__thread *self = tn__self();
-    if (node->flags & TN__NODE_TEMPORARY || node == &tn__no_memory) return node;
-    if (self->temporary_count == self->temporary_capacity && !grow_temporaries()) return fail_new();
+    if (node->flags & TN__NODE_TEMPORARY || node == &tn__no_memory)
+        return node;
+    if (self->temporary_count == self->temporary_capacity && !grow_temporaries())
+        return fail_new();
     self->temporaries[self->temporary_count++] = tn__node_retain(node);
     node->flags |= TN__NODE_TEMPORARY;
     return node;
@@ -192,13 +204,15 @@ static inline enum dropped drop_reference(const tn__thread *self, tn__node *in)
 {
     if (__atomic_load_n(&in->storage, __ATOMIC_ACQUIRE) || __atomic_load_n(&in->error, __ATOMIC_ACQUIRE))
         return __atomic_sub_fetch(&in->references, 1, __ATOMIC_ACQ_REL) == 0 ? DEAD : STILL_HELD;
-    if (__builtin_expect(in->owner != self->acting, 0)) return FOREIGN;
+    if (__builtin_expect(in->owner != self->acting, 0))
+        return FOREIGN;
     return --in->references == 0 ? DEAD : STILL_HELD;
 }
 
 void tn__node_free(tn__node *node)
 {
-    if (node == &tn__no_memory) return;
+    if (node == &tn__no_memory)
+        return;
     /* Dead nodes still to be taken apart are chained through their marks: graphs are too deep to recurse. */
     tn__thread *self = tn__self();
     node->mark = 0;
@@ -208,7 +222,8 @@ void tn__node_free(tn__node *node)
         uint16_t elsewhere = 0;
         for (int i = 0; i < node->arity; i++) {
             tn__node *in = node->in[i];
-            if (!in) continue; /* dropped before the node was posted here */
+            if (!in)
+                continue; /* dropped before the node was posted here */
             enum dropped dropped = drop_reference(self, in);
             if (__builtin_expect(dropped == FOREIGN, 0)) {
                 elsewhere = in->owner;
@@ -231,8 +246,10 @@ void tn__node_free(tn__node *node)
         } else {
             tn__thread_put(self, TN__SLAB_NODE, node);
         }
-        if (storage) tn__storage_release(storage);
-        if (error) tn__error_release(error);
+        if (storage)
+            tn__storage_release(storage);
+        if (error)
+            tn__error_release(error);
     }
 }
 
@@ -275,8 +292,10 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
     node->depth = 0;
     /* From here on counts are atomic. */
     __atomic_store_n(&node->storage, tn__storage_retain(storage), __ATOMIC_RELEASE);
-    if (old) tn__storage_release(old);
-    if (drop) tn__node_drop_inputs(node);
+    if (old)
+        tn__storage_release(old);
+    if (drop)
+        tn__node_drop_inputs(node);
 }
 
 void tn__node_drop_inputs(tn__node *node)

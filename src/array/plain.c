@@ -48,12 +48,14 @@ static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arit
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
     tn_array *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
     int flags = (arity == 2 ? a->flags | b->flags : a->flags) & TN__NODE_NEEDS_GRAD;
-    if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth)) flags = 0;
+    if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth))
+        flags = 0;
     tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
     node->arity = (uint8_t)arity;
     node->depth = 1 + (arity == 2 && b->depth > a->depth ? b->depth : a->depth);
     node->in[0] = tn__node_retain(a);
-    if (arity == 2) node->in[1] = tn__node_retain(b);
+    if (arity == 2)
+        node->in[1] = tn__node_retain(b);
     tn__handle_begin(self, x, node);
     self->pending[self->pending_count++] = x;
     tn__pending_place(x, self->pending_count);

@@ -155,10 +155,13 @@ TN_FN tn_c128 tns_log_c128(tn_c128 z)
 TN_FN tn_c128 tns_sqrt_c128(tn_c128 z)
 {
     TNS__REAL_IMAGINARY(z)
-    if (x == 0 && y == 0) return tns_make_c128(0, y);
-    if (TNS_LIBM(fabs)(y) == TNS_INF_F64) return tns_make_c128(TNS_INF_F64, y);
+    if (x == 0 && y == 0)
+        return tns_make_c128(0, y);
+    if (TNS_LIBM(fabs)(y) == TNS_INF_F64)
+        return tns_make_c128(TNS_INF_F64, y);
     tn_f64 t = tns_sqrt_f64(0.5 * TNS_LIBM(fabs)(x) + 0.5 * tns_hypot_f64(x, y));
-    if (x >= 0) return tns_make_c128(t, y / (2 * t));
+    if (x >= 0)
+        return tns_make_c128(t, y / (2 * t));
     return tns_make_c128(TNS_LIBM(fabs)(y) / (2 * t), TNS_LIBM(copysign)(t, y));
 }
 TN_FN tn_c128 tns_sin_c128(tn_c128 z)
@@ -256,17 +259,22 @@ TN_FN tn_c128 tns_log1p_c128(tn_c128 z)
 TN_FN tn_c128 tns_pow_c128(tn_c128 a, tn_c128 b)
 {
     tn_f64 br = tns_re_c128(b), bi = tns_im_c128(b);
-    if (br == 0 && bi == 0) return tns_make_c128(1, 0);
+    if (br == 0 && bi == 0)
+        return tns_make_c128(1, 0);
     if (tns_re_c128(a) == 0 && tns_im_c128(a) == 0)
         return br > 0 ? tns_make_c128(0, 0) : tns_make_c128(TNS_NAN_F64, TNS_NAN_F64);
     if (bi == 0 && br > -100 && br < 100 && br == (tn_f64)(int)br) {
         int n = (int)br < 0 ? -(int)br : (int)br;
-        if (br == 1) return a; /* 1 would make an infinity's other part NaN */
-        if (br == 2) return tns_mul_c128(a, a);
-        if (br == 3) return tns_mul_c128(a, tns_mul_c128(a, a));
+        if (br == 1)
+            return a; /* 1 would make an infinity's other part NaN */
+        if (br == 2)
+            return tns_mul_c128(a, a);
+        if (br == 3)
+            return tns_mul_c128(a, tns_mul_c128(a, a));
         tn_c128 result = tns_make_c128(1, 0);
         for (tn_c128 p = a; n > 0; n >>= 1, p = tns_mul_c128(p, p))
-            if (n & 1) result = tns_mul_c128(result, p);
+            if (n & 1)
+                result = tns_mul_c128(result, p);
         return br < 0 ? tns_reciprocal_c128(result) : result;
     }
     return tns__power_c128(a, b);

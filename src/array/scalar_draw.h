@@ -28,7 +28,8 @@ TN_FN tn_f64 tns__log_factorial(tn_f64 n)
 {
     if (n < 10) {
         tn_f64 product = 1;
-        for (tn_f64 k = 2; k <= n; k += 1) product *= k;
+        for (tn_f64 k = 2; k <= n; k += 1)
+            product *= k;
         return tns_log_f64(product);
     }
     tn_f64 r = 1 / (n + 1), r2 = r * r;
@@ -57,8 +58,10 @@ TN_FN tn_f64 tns__gamma_root(tn_f64 d, tn_f64 seed)
 /* A gamma variate; of shapes below 1, one of a shape greater by 1, times u^(1 / shape). */
 TN_LONG tn_f64 tns_draw_gamma_f64(tn_f64 shape, tn_f64 seed)
 {
-    if (!(shape >= 0)) return TNS_NAN_F64;
-    if (shape == 0 || shape == TNS_INF_F64) return shape;
+    if (!(shape >= 0))
+        return TNS_NAN_F64;
+    if (shape == 0 || shape == TNS_INF_F64)
+        return shape;
     tn_f64 d = (shape < 1 ? shape + 1 : shape) - 0.33333333333333333, t = tns__gamma_root(d, seed), x = d * (t * t * t);
     if (shape < 1) {
         tn_f64 u[2];
@@ -71,9 +74,12 @@ TN_LONG tn_f64 tns_draw_gamma_f64(tn_f64 shape, tn_f64 seed)
 /* Its logarithm: of small shapes, the variate itself may be too small for a float. */
 TN_LONG tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
 {
-    if (!(shape >= 0)) return TNS_NAN_F64;
-    if (shape == 0) return -TNS_INF_F64;
-    if (shape == TNS_INF_F64) return shape;
+    if (!(shape >= 0))
+        return TNS_NAN_F64;
+    if (shape == 0)
+        return -TNS_INF_F64;
+    if (shape == TNS_INF_F64)
+        return shape;
     tn_f64 d = (shape < 1 ? shape + 1 : shape) - 0.33333333333333333, t = tns__gamma_root(d, seed),
            result = tns_log_f64(d) + 3 * tns_log_f64(t);
     if (shape < 1) {
@@ -87,15 +93,18 @@ TN_LONG tn_f64 tns_draw_log_gamma_f64(tn_f64 shape, tn_f64 seed)
 TN_LONG tn_f64 tns_draw_poisson_f64(tn_f64 mean, tn_f64 seed)
 {
     tn_f64 u[2];
-    if (!(mean >= 0 && mean < 9.2e18)) return TNS_NAN_F64;
+    if (!(mean >= 0 && mean < 9.2e18))
+        return TNS_NAN_F64;
     if (mean < 10) {
         tn_f64 limit = tns_exp_f64(-mean), product = 1, k = 0;
         for (tn_u64 j = 0; j < 200; j++) {
             tns__two_open(seed, j, u);
             product *= u[0];
-            if (product <= limit) return k;
+            if (product <= limit)
+                return k;
             product *= u[1];
-            if (product <= limit) return k + 1;
+            if (product <= limit)
+                return k + 1;
             k += 2;
         }
         return k;
@@ -106,8 +115,10 @@ TN_LONG tn_f64 tns_draw_poisson_f64(tn_f64 mean, tn_f64 seed)
         tns__two_open(seed, j, u);
         tn_f64 x = u[0] - 0.5, us = 0.5 - TNS__ABS_F64(x);
         tn_f64 k = tns_floor_f64((2 * a / us + b) * x + mean + 0.43);
-        if (us >= 0.07 && u[1] <= vr) return k;
-        if (k < 0 || (us < 0.013 && u[1] > us)) continue;
+        if (us >= 0.07 && u[1] <= vr)
+            return k;
+        if (k < 0 || (us < 0.013 && u[1] > us))
+            continue;
         if (tns_log_f64(u[1]) + tns_log_f64(inverse_alpha) - tns_log_f64(a / (us * us) + b) <=
             -mean + k * log_mean - tns__log_factorial(k))
             return k;
@@ -137,8 +148,10 @@ TN_LONG tn_f64 tns__binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
     for (tn_u64 j = 0; j < 2000; j++) {
         tns__two_open(seed, j, u);
         tn_f64 x = u[0] - 0.5, us = 0.5 - TNS__ABS_F64(x), k = tns_floor_f64((2 * a / us + b) * x + centre);
-        if (k < 0 || k > n) continue;
-        if (us >= 0.07 && u[1] <= vr) return k;
+        if (k < 0 || k > n)
+            continue;
+        if (us >= 0.07 && u[1] <= vr)
+            return k;
         if (tns_log_f64(u[1] * alpha / (a / (us * us) + b)) <=
             peak - tns__log_factorial(k) - tns__log_factorial(n - k) + (k - mode) * log_ratio)
             return k;
@@ -147,7 +160,8 @@ TN_LONG tn_f64 tns__binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
 }
 TN_FN tn_f64 tns_draw_binomial_f64(tn_f64 n, tn_f64 p, tn_f64 seed)
 {
-    if (!(n >= 0 && p >= 0 && p <= 1)) return TNS_NAN_F64;
+    if (!(n >= 0 && p >= 0 && p <= 1))
+        return TNS_NAN_F64;
     return p > 0.5 ? n - tns__binomial_f64(n, 1 - p, seed) : tns__binomial_f64(n, p, seed);
 }
 
@@ -156,9 +170,11 @@ TN_LONG tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
 {
     const tn_f64 pi = 3.14159265358979323846;
     tn_f64 u[2], v[2], r;
-    if (!(kappa >= 0)) return TNS_NAN_F64;
+    if (!(kappa >= 0))
+        return TNS_NAN_F64;
     tns__two_open(seed, 4001, v);
-    if (kappa < 1e-8) return pi * (2 * v[0] - 1);
+    if (kappa < 1e-8)
+        return pi * (2 * v[0] - 1);
     if (kappa > 1e6) { /* a normal, to the last bit but few */
         tns__two_open(seed, 0, u);
         tn_f64 z = tns_sqrt_f64(-2 * tns_log_f64(u[0])) * tns_cos_f64(2 * pi * u[1]) / tns_sqrt_f64(kappa);
@@ -176,7 +192,8 @@ TN_LONG tn_f64 tns_draw_vonmises_f64(tn_f64 kappa, tn_f64 seed)
         tn_f64 z = tns_cos_f64(pi * u[0]), c;
         f = (1 + r * z) / (r + z);
         c = kappa * (r - f);
-        if (c * (2 - c) > u[1] || tns_log_f64(c / u[1]) + 1 - c >= 0) break;
+        if (c * (2 - c) > u[1] || tns_log_f64(c / u[1]) + 1 - c >= 0)
+            break;
     }
     f = f > 1 ? 1 : f < -1 ? -1 : f;
     return v[0] < 0.5 ? -tns_acos_f64(f) : tns_acos_f64(f);
@@ -188,7 +205,8 @@ TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken
 {
     tn_f64 seed = taken, u[2], all = good + bad;
     taken = tns_floor_f64(taken);
-    if (!(good >= 0 && bad >= 0 && taken >= 0 && taken <= all && all < 2e9)) return TNS_NAN_F64;
+    if (!(good >= 0 && bad >= 0 && taken >= 0 && taken <= all && all < 2e9))
+        return TNS_NAN_F64;
     tn_f64 few = good < bad ? good : bad, many = all - few, m = taken < all - taken ? taken : all - taken, k = 0;
     if (m <= 10) {
         tn_f64 left = few, rest = all;
@@ -206,14 +224,17 @@ TN_LONG tn_f64 tns_draw_hypergeometric_f64(tn_f64 good, tn_f64 bad, tn_f64 taken
         tn_f64 mode = tns_floor_f64((m + 1) * (few + 1) / (all + 2)), end = (m < few ? m : few) + 1;
         tn_f64 peak = tns__log_factorial(mode) + tns__log_factorial(few - mode) + tns__log_factorial(m - mode) +
                       tns__log_factorial(many - m + mode);
-        if (tns_floor_f64(centre + 16 * spread) < end) end = tns_floor_f64(centre + 16 * spread);
+        if (tns_floor_f64(centre + 16 * spread) < end)
+            end = tns_floor_f64(centre + 16 * spread);
         k = mode;
         for (tn_u64 j = 0; j < 2000; j++) {
             tns__two_open(seed, j, u);
             tn_f64 x = centre + width * (u[1] - 0.5) / u[0];
-            if (x < 0 || x >= end) continue;
+            if (x < 0 || x >= end)
+                continue;
             tn_f64 n = tns_floor_f64(x), t;
-            if (n > few || n > m || many - m + n < 0) continue;
+            if (n > few || n > m || many - m + n < 0)
+                continue;
             t = peak - tns__log_factorial(n) - tns__log_factorial(few - n) - tns__log_factorial(m - n) -
                 tns__log_factorial(many - m + n);
             if (u[0] * (4 - u[0]) - 3 <= t || 2 * tns_log_f64(u[0]) <= t) {

@@ -184,11 +184,16 @@ TN_FN tn_f32 tns__special_power_f32(tn_f32 x, tn_f32 y, tn_f32 p)
 {
     tn_f32 a = TNS__ABS_F32(x), half = 0.5f * y;
     tn_u32 whole = floorf(y) == y, odd = whole & (tn_u32)(floorf(half) != half);
-    if (y == 0.0f || x == 1.0f || (x == -1.0f && TNS__ABS_F32(y) == TNS_INF_F32)) return 1.0f;
-    if (x != x || y != y) return TNS_NAN_F32;
-    if (TNS__ABS_F32(y) == TNS_INF_F32) return (a > 1.0f) == (y > 0.0f) ? TNS_INF_F32 : 0.0f;
-    if (a == 0.0f || a == TNS_INF_F32) p = (a > 1.0f) == (y > 0.0f) ? TNS_INF_F32 : 0.0f;
-    else if (!whole) return TNS_NAN_F32;
+    if (y == 0.0f || x == 1.0f || (x == -1.0f && TNS__ABS_F32(y) == TNS_INF_F32))
+        return 1.0f;
+    if (x != x || y != y)
+        return TNS_NAN_F32;
+    if (TNS__ABS_F32(y) == TNS_INF_F32)
+        return (a > 1.0f) == (y > 0.0f) ? TNS_INF_F32 : 0.0f;
+    if (a == 0.0f || a == TNS_INF_F32)
+        p = (a > 1.0f) == (y > 0.0f) ? TNS_INF_F32 : 0.0f;
+    else if (!whole)
+        return TNS_NAN_F32;
     return tns_f32_bits(tns_bits_f32(p) | (tns_bits_f32(x) & odd << 31));
 }
 /*

@@ -6,7 +6,8 @@ void tn_scope_push(void)
 {
     tn__thread *self = tn__self();
     self->depth++;
-    if (!tn__thread_ready(self)) return;
+    if (!tn__thread_ready(self))
+        return;
     tn__scope *scope = tn__thread_take(self, TN__SLAB_SCOPE);
     if (!scope) {
         tn__fail_memory("tn_scope_push", sizeof *scope);
@@ -19,7 +20,8 @@ void tn_scope_push(void)
 
 static void empty(tn__scope *scope)
 {
-    while (scope->first) tn__array_free(scope->first);
+    while (scope->first)
+        tn__array_free(scope->first);
 }
 
 void tn_scope_pop(void)
@@ -31,13 +33,15 @@ void tn_scope_pop(void)
         return;
     }
     self->depth--;
-    if (!tn__thread_ready(self)) return;
+    if (!tn__thread_ready(self))
+        return;
     tn__scope *scope = self->innermost;
     if (scope->unmade) {
         scope->unmade--;
         return;
     }
-    if (!scope->outer) return; /* pushed before the thread could be registered */
+    if (!scope->outer)
+        return; /* pushed before the thread could be registered */
     empty(scope);
     self->innermost = scope->outer;
     tn__thread_put(self, TN__SLAB_SCOPE, scope);
@@ -54,11 +58,13 @@ tn__scope_guard tn__scope_enter(void)
 
 void tn__scope_leave(tn__scope_guard *guard)
 {
-    while (tn__self()->depth > guard->depth) tn_scope_pop();
+    while (tn__self()->depth > guard->depth)
+        tn_scope_pop();
 }
 
 void tn__scopes_end(void)
 {
-    while (tn__self()->depth > 0) tn_scope_pop();
+    while (tn__self()->depth > 0)
+        tn_scope_pop();
     empty(&tn__self()->base);
 }

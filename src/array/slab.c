@@ -55,9 +55,11 @@ static bool take_batch(tn__slab_cache *cache, tn__slab_kind kind)
 {
     pthread_mutex_lock(&pool.lock);
     tn__slab_free *first = pool.kinds[kind].batches;
-    if (first) pool.kinds[kind].batches = first->next_batch;
+    if (first)
+        pool.kinds[kind].batches = first->next_batch;
     pthread_mutex_unlock(&pool.lock);
-    if (!first) return false;
+    if (!first)
+        return false;
     cache->list = first;
     cache->room = TN__SLAB_BATCH - (uint32_t)first->count;
     return true;
@@ -67,7 +69,8 @@ static bool new_chunk(tn__slab_cache *cache, tn__slab_kind kind)
 {
     size_t bytes = (size_t)tn__slab_sizes[kind] * chunk_objects[kind];
     chunk *made = tn__alloc_aligned(sizeof *made + bytes);
-    if (!made) return false;
+    if (!made)
+        return false;
     pthread_mutex_lock(&pool.lock);
     made->next = pool.kinds[kind].chunks;
     pool.kinds[kind].chunks = made;
@@ -89,9 +92,12 @@ void *tn__slab_refill(tn__slab_cache *cache, tn__slab_kind kind)
     }
     if (cache->fresh == cache->end) {
         /* Only registered threads have caches: unregistered ones would take objects and never give them back. */
-        if (!tn__thread_register()) return NULL;
-        if (take_batch(cache, kind)) return tn__slab_take(cache, kind);
-        if (!new_chunk(cache, kind)) return NULL;
+        if (!tn__thread_register())
+            return NULL;
+        if (take_batch(cache, kind))
+            return tn__slab_take(cache, kind);
+        if (!new_chunk(cache, kind))
+            return NULL;
     }
     /* A few at once: what is listed is taken faster. */
     for (int i = 0; i < LISTED && cache->fresh != cache->end; i++, cache->fresh += tn__slab_sizes[kind])
@@ -108,7 +114,8 @@ bool tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind, void *object)
         give_batch(one, 1, kind);
         return false;
     }
-    if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
+    if (cache->spare)
+        give_batch(cache->spare, TN__SLAB_BATCH, kind);
     cache->spare = cache->list;
     cache->list = NULL;
     cache->room = TN__SLAB_BATCH;
@@ -117,9 +124,12 @@ bool tn__slab_spill(tn__slab_cache *cache, tn__slab_kind kind, void *object)
 
 void tn__slab_flush(tn__slab_cache *cache, tn__slab_kind kind)
 {
-    for (; cache->fresh != cache->end; cache->fresh += tn__slab_sizes[kind]) tn__slab_put(cache, kind, cache->fresh);
-    if (cache->spare) give_batch(cache->spare, TN__SLAB_BATCH, kind);
-    if (cache->list) give_batch(cache->list, TN__SLAB_BATCH - cache->room, kind);
+    for (; cache->fresh != cache->end; cache->fresh += tn__slab_sizes[kind])
+        tn__slab_put(cache, kind, cache->fresh);
+    if (cache->spare)
+        give_batch(cache->spare, TN__SLAB_BATCH, kind);
+    if (cache->list)
+        give_batch(cache->list, TN__SLAB_BATCH - cache->room, kind);
     *cache = (tn__slab_cache){0};
 }
 
@@ -128,8 +138,10 @@ void tn__slab_trim(void)
     pthread_mutex_lock(&pool.lock);
     for (int kind = 0; kind < TN__SLAB_KINDS; kind++) {
         size_t count = 0;
-        for (tn__slab_free *batch = pool.kinds[kind].batches; batch; batch = batch->next_batch) count += batch->count;
-        if (count != pool.kinds[kind].made) continue; /* some thread still runs, or someone still holds an array */
+        for (tn__slab_free *batch = pool.kinds[kind].batches; batch; batch = batch->next_batch)
+            count += batch->count;
+        if (count != pool.kinds[kind].made)
+            continue; /* some thread still runs, or someone still holds an array */
         while (pool.kinds[kind].chunks) {
             chunk *old = pool.kinds[kind].chunks;
             pool.kinds[kind].chunks = old->next;

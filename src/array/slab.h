@@ -78,7 +78,8 @@ static inline void *tn__slab_take_listed(tn__slab_cache *cache, tn__slab_kind ki
 /* Uninitialised memory for an object. */
 static inline void *tn__slab_take(tn__slab_cache *cache, tn__slab_kind kind)
 {
-    if (__builtin_expect(cache->list == NULL, 0)) return tn__slab_refill(cache, kind);
+    if (__builtin_expect(cache->list == NULL, 0))
+        return tn__slab_refill(cache, kind);
     return tn__slab_take_listed(cache, kind);
 }
 
@@ -95,7 +96,8 @@ static inline void tn__slab_put_listed(tn__slab_cache *cache, tn__slab_kind kind
 
 static inline void tn__slab_put(tn__slab_cache *cache, tn__slab_kind kind, void *memory)
 {
-    if (__builtin_expect(cache->room == 0, 0) && !tn__slab_spill(cache, kind, memory)) return;
+    if (__builtin_expect(cache->room == 0, 0) && !tn__slab_spill(cache, kind, memory))
+        return;
     tn__slab_put_listed(cache, kind, memory);
 }
 

@@ -81,7 +81,8 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
     pthread_mutex_lock(&registry.lock);
     tn__thread *thread = registry.threads[owner];
     bool ended = thread == NULL;
-    if (ended) registry.threads[owner] = thread = &stand_in;
+    if (ended)
+        registry.threads[owner] = thread = &stand_in;
     if (x) {
         x->posted = thread->posted_arrays;
         thread->posted_arrays = x;
@@ -91,7 +92,8 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
         thread->posted_nodes = node;
     }
     __atomic_store_n(&thread->calm, false, __ATOMIC_RELAXED);
-    if (ended) act_for(&stand_in, owner);
+    if (ended)
+        act_for(&stand_in, owner);
     pthread_mutex_unlock(&registry.lock);
 }
 
@@ -103,7 +105,8 @@ void tn__thread_post_node(tn__node *node, uint16_t owner) { post(owner, NULL, no
 static void end_thread(void)
 {
     tn__thread *self = tn__self();
-    if (!self->number) return;
+    if (!self->number)
+        return;
     receive(self); /* before the scopes free the same arrays again */
     tn__scopes_end();
     tn__leave(0);
@@ -124,7 +127,8 @@ static void end_thread(void)
 
     tn__free(self->temporaries);
     /* The flush itself puts objects into the cache, which only a thread with a number may. */
-    for (int kind = 0; kind < TN__SLAB_KINDS; kind++) tn__slab_flush(&self->slabs[kind], (tn__slab_kind)kind);
+    for (int kind = 0; kind < TN__SLAB_KINDS; kind++)
+        tn__slab_flush(&self->slabs[kind], (tn__slab_kind)kind);
     *self = (tn__thread){0};
 }
 
@@ -138,7 +142,8 @@ static void end_thread_by_key(void *unused)
 __attribute__((destructor)) static void end_process(void)
 {
     end_thread();
-    if (registry.has_key) pthread_key_delete(registry.key);
+    if (registry.has_key)
+        pthread_key_delete(registry.key);
     registry.has_key = false;
     tn__slab_trim();
 }
@@ -155,8 +160,10 @@ static uint16_t claim_number(tn__thread *self)
     uint16_t number = 0;
     pthread_mutex_lock(&registry.lock);
     for (int n = 1; n < NUMBERS && !number; n++)
-        if (!registry.threads[n]) number = (uint16_t)n;
-    if (number) registry.threads[number] = self;
+        if (!registry.threads[n])
+            number = (uint16_t)n;
+    if (number)
+        registry.threads[number] = self;
     pthread_mutex_unlock(&registry.lock);
     return number;
 }
@@ -164,7 +171,8 @@ static uint16_t claim_number(tn__thread *self)
 bool tn__thread_register(void)
 {
     tn__thread *self = tn__self();
-    if (self->number) return true;
+    if (self->number)
+        return true;
     pthread_once(&registry.once, make_key);
     uint16_t number = claim_number(self);
     if (!number) {
@@ -185,7 +193,8 @@ bool tn__thread_register(void)
 
 bool tn__thread_attend(void)
 {
-    if (!tn__thread_register()) return false;
+    if (!tn__thread_register())
+        return false;
     receive(tn__self());
     return true;
 }
@@ -201,7 +210,8 @@ size_t tn_live_arrays(void)
     pthread_mutex_lock(&registry.lock);
     int64_t live = registry.live;
     for (int n = 1; n < NUMBERS; n++)
-        if (registry.threads[n]) live += __atomic_load_n(&registry.threads[n]->live, __ATOMIC_RELAXED);
+        if (registry.threads[n])
+            live += __atomic_load_n(&registry.threads[n]->live, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&registry.lock);
     return live > 0 ? (size_t)live : 0;
 }

@@ -52,7 +52,8 @@ TN_FN void tn_narrow_f16(tn_f16 *to, const tn_f32 *from, tn_i64 n)
 TN_FN void tn_narrow_bf16(tn_bf16 *to, const tn_f32 *from, tn_i64 n)
 {
     TN_INDEPENDENT
-    for (tn_i64 i = 0; i < n; i++) to[i] = tn_f32_to_bf16(from[i]);
+    for (tn_i64 i = 0; i < n; i++)
+        to[i] = tn_f32_to_bf16(from[i]);
 }
 
 /*

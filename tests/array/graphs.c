@@ -89,7 +89,8 @@ void graph_in_thread(void *(*f)(void *), void *user, size_t stack)
     pthread_t thread;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    if (stack) assert_int_equal(pthread_attr_setstacksize(&attributes, stack), 0);
+    if (stack)
+        assert_int_equal(pthread_attr_setstacksize(&attributes, stack), 0);
     assert_int_equal(pthread_create(&thread, &attributes, f, user), 0);
     pthread_attr_destroy(&attributes);
     pthread_join(thread, NULL);
@@ -98,7 +99,8 @@ void graph_in_thread(void *(*f)(void *), void *user, size_t stack)
 uint32_t graph_random(uint32_t bound)
 {
     static uint64_t state;
-    if (!graph_seed) state = graph_seed = test_random_new().state;
+    if (!graph_seed)
+        state = graph_seed = test_random_new().state;
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((state >> 33) % bound);
 }
@@ -107,7 +109,9 @@ int graph_nothing_left(void **unused)
 {
     (void)unused;
     int left = (int)tn_live_arrays();
-    if (left) print_error("%d arrays are still alive\n", left);
-    if (!tn_ok()) print_error("latched: %s\n", tn_error());
+    if (left)
+        print_error("%d arrays are still alive\n", left);
+    if (!tn_ok())
+        print_error("latched: %s\n", tn_error());
     return left || !tn_ok() || tn_scope_depth() || tn__enter() != 0;
 }

@@ -110,10 +110,12 @@ static bool listed(const tn_array *x)
 {
     tn_array *const *handles;
     int count = tn__pending_handles(&handles), times = 0;
-    for (int i = 0; i < count; i++) times += handles[i] == x;
+    for (int i = 0; i < count; i++)
+        times += handles[i] == x;
     assert_true(times <= 1);
     assert_int_equal(x->pending != 0, times);
-    if (times) assert_ptr_equal(handles[x->pending - 1], x);
+    if (times)
+        assert_ptr_equal(handles[x->pending - 1], x);
     return times;
 }
 
@@ -160,15 +162,18 @@ static void the_list_follows_every_change(void **state)
         tn_array *const *handles;
         int count = tn__pending_handles(&handles), expected = 0;
         for (int k = 0; k < COUNT; k++) {
-            if (!x[k]) continue;
+            if (!x[k])
+                continue;
             bool pending = tn__node_pending(x[k]->node);
             expected += pending;
             if ((x[k]->pending != 0) != pending || (pending && handles[x[k]->pending - 1] != x[k]))
                 fail_msg("step %d, seed %llu", step, (unsigned long long)graph_seed);
         }
-        if (count != expected) fail_msg("step %d, seed %llu", step, (unsigned long long)graph_seed);
+        if (count != expected)
+            fail_msg("step %d, seed %llu", step, (unsigned long long)graph_seed);
     }
-    for (int i = 0; i < COUNT; i++) tn_free(x[i]);
+    for (int i = 0; i < COUNT; i++)
+        tn_free(x[i]);
 }
 
 /* ---- pointing at other nodes ---- */
@@ -284,13 +289,15 @@ static void *record(void *user)
     tn_array *x[COUNT];
     tn_scope_push();
     tn__fail_allocation_after(a->n);
-    for (int i = 0; i < COUNT; i++) x[i] = i ? graph_exp(x[i - 1]) : graph_array(graph_const);
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i ? graph_exp(x[i - 1]) : graph_array(graph_const);
     bool failed = !tn_ok();
     a->last = tn__fail_allocation_after(-1) <= a->n;
     a->wrong = a->last == failed || (failed && tn_error_code() != TN_ERR_MEMORY) || tn_is_error(x[COUNT - 1]) != failed;
     tn_clear_error();
     for (int i = 0; i < COUNT; i++) {
-        if (!x[i]->is_static) continue;
+        if (!x[i]->is_static)
+            continue;
         /* The static error array takes everything. */
         tn__call call = tn__enter();
         tn__array_set(x[i], graph_const());
@@ -300,7 +307,8 @@ static void *record(void *user)
         tn_free(x[i]);
     }
     tn_scope_pop();
-    if (!tn_ok()) a->wrong = true;
+    if (!tn_ok())
+        a->wrong = true;
     tn_clear_error();
     return NULL;
 }
@@ -313,7 +321,8 @@ static void any_allocation_may_fail(void **state)
     attempt a = {0};
     for (; a.n < 100 && !a.last; a.n++) {
         graph_in_thread(record, &a, 0);
-        if (a.wrong) fail_msg("allocation %ld", a.n);
+        if (a.wrong)
+            fail_msg("allocation %ld", a.n);
         assert_int_equal(tn_live_arrays(), 0);
     }
     assert_true(a.last);
@@ -323,7 +332,8 @@ static void any_allocation_may_fail(void **state)
 static int free_thread_arrays(void **state)
 {
     /* What a test left in the thread's own scope goes with a scope around the test. */
-    while (tn_scope_depth()) tn_scope_pop();
+    while (tn_scope_depth())
+        tn_scope_pop();
     return graph_nothing_left(state);
 }
 

@@ -31,7 +31,8 @@ static void handles_in_a_scope_go_at_the_owners_next_call(void **state)
     (void)state;
     tn_scope_push();
     tn_array *x[3];
-    for (int i = 0; i < 3; i++) x[i] = graph_array(graph_value);
+    for (int i = 0; i < 3; i++)
+        x[i] = graph_array(graph_value);
     int released = graph_released;
     elsewhere(free_it, x[1]);
     elsewhere(free_it, x[0]);
@@ -90,7 +91,8 @@ static void what_an_ended_thread_leaves_can_be_freed(void **state)
         assert_int_equal(m.pending->pending, 0);
         tn_array *x[] = {m.pending, m.value, m.kept_inputs};
         static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-        for (int i = 0; i < 3; i++) tn_free(x[orders[order][i]]);
+        for (int i = 0; i < 3; i++)
+            tn_free(x[orders[order][i]]);
         assert_int_equal(graph_released, released + 2);
         assert_int_equal(tn_live_arrays(), 0);
     }
@@ -109,7 +111,8 @@ static void *use_operand(void *user)
 static void *check_operand(void *user)
 {
     tn_array **x = user;
-    if (!use_operand(*x)) *x = NULL;
+    if (!use_operand(*x))
+        *x = NULL;
     return NULL;
 }
 
@@ -247,10 +250,12 @@ static void numbers_are_unique_and_reused(void **state)
         for (int i = 0; i < THREADS; i++) {
             assert_in_range(number[i], 1, THREADS + 1); /* the numbers of earlier rounds again */
             assert_int_not_equal(number[i], tn__thread_number());
-            for (int j = 0; j < i; j++) assert_int_not_equal(number[i], number[j]);
+            for (int j = 0; j < i; j++)
+                assert_int_not_equal(number[i], number[j]);
         }
         pthread_barrier_wait(&barrier);
-        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
         pthread_barrier_destroy(&barrier);
     }
 }
@@ -273,14 +278,16 @@ static void *produce(void *user)
     int kind = *(int *)user;
     tn__storage *storage = graph_storage();
     for (int i = 0; i < ITEMS; i++) {
-        while (atomic_load(&ring[i % RING])) sched_yield();
+        while (atomic_load(&ring[i % RING]))
+            sched_yield();
         tn__call call = tn__enter();
         tn__node *node = kind == 2 ? graph_const() : tn__node_value(storage, TN_FLOAT32, graph_shape(), 0, NULL);
         tn_array *x = tn__leave_array(call, node);
         atomic_store(&ring[i % RING], kind == 0 ? tn_own(x) : x);
     }
     for (int i = 0; i < RING; i++)
-        while (atomic_load(&ring[i])) sched_yield();
+        while (atomic_load(&ring[i]))
+            sched_yield();
     tn__storage_release(storage);
     return NULL;
 }
@@ -297,7 +304,8 @@ static void streams_of_arrays_need_bounded_memory(void **state)
         assert_int_equal(pthread_create(&thread, NULL, produce, &kind), 0);
         for (int i = 0; i < ITEMS; i++) {
             tn_array *x;
-            while (!(x = atomic_load(&ring[i % RING]))) sched_yield();
+            while (!(x = atomic_load(&ring[i % RING])))
+                sched_yield();
             tn_free(x);
             atomic_store(&ring[i % RING], NULL);
         }
@@ -320,8 +328,10 @@ static void *exchange(void *user)
         tn__node_set_value(z->node, storage, 0, NULL, state >> 30 & 1); /* keeps pending inputs, or not */
         tn__storage_release(storage);
         tn__pending_sweep();
-        if (state >> 29 & 1) tn_own(z);
-        else z = tn_own(graph_array(graph_value));
+        if (state >> 29 & 1)
+            tn_own(z);
+        else
+            z = tn_own(graph_array(graph_value));
         tn_array *other = atomic_exchange(&ring[state >> 24 & 7], z);
         if (other) {
             tn__call call = tn__enter();
@@ -351,7 +361,8 @@ static void threads_exchange_arrays(void **state)
         pthread_join(threads[i], NULL);
         assert_int_equal(result[i], 0);
     }
-    for (int i = 0; i < RING; i++) tn_free(atomic_exchange(&ring[i], NULL));
+    for (int i = 0; i < RING; i++)
+        tn_free(atomic_exchange(&ring[i], NULL));
     assert_int_equal(tn_live_arrays(), 0);
     assert_true(graph_released - released >= COUNT * 20000);
 }

@@ -186,13 +186,15 @@ static void *free_long_chain(void *user)
         tn__node_release(node);
         tn__leave(inner);
         node = next;
-        if (evaluated) tn__node_set_value(node, storage, 0, NULL, false);
+        if (evaluated)
+            tn__node_set_value(node, storage, 0, NULL, false);
     }
     tn__storage_release(storage);
     tn__leave(outer);
     int released = graph_released;
     tn__node_release(node);
-    if (evaluated) *(bool *)user = graph_released == released + 1;
+    if (evaluated)
+        *(bool *)user = graph_released == released + 1;
     return NULL;
 }
 
@@ -216,7 +218,8 @@ static tn_status evaluate(tn__node *node)
 {
     hook_calls++;
     hook_depth = node->depth;
-    if (hook_result) return tn__fail(hook_result, "test", "the hook fails");
+    if (hook_result)
+        return tn__fail(hook_result, "test", "the hook fails");
     tn__storage *storage = graph_storage();
     tn__node_set_value(node, storage, 0, NULL, true);
     tn__storage_release(storage);
@@ -230,14 +233,16 @@ static void deep_recordings_are_evaluated_on_the_way(void **state)
     tn__evaluate_hook = evaluate;
     hook_calls = 0;
     tn__node *node = graph_const();
-    for (int i = 0; i < TN__MAX_DEPTH - 1; i++) node = graph_unary(TN__OP_EXP, node);
+    for (int i = 0; i < TN__MAX_DEPTH - 1; i++)
+        node = graph_unary(TN__OP_EXP, node);
     assert_int_equal(hook_calls, 0);
     assert_int_equal(node->depth, TN__MAX_DEPTH);
     node = graph_unary(TN__OP_EXP, node);
     assert_int_equal(hook_calls, 1);
     assert_int_equal(hook_depth, TN__MAX_DEPTH);
     assert_int_equal(node->depth, 1);
-    for (int i = 0; i < TN__MAX_DEPTH - 1; i++) node = graph_unary(TN__OP_EXP, node);
+    for (int i = 0; i < TN__MAX_DEPTH - 1; i++)
+        node = graph_unary(TN__OP_EXP, node);
     hook_result = TN_ERR_COMPILE;
     tn__node *error = graph_unary(TN__OP_EXP, node);
     hook_result = TN_OK;
@@ -271,7 +276,8 @@ static void *build(void *user)
     bool failed = !tn_ok();
     long made = tn__fail_allocation_after(-1);
     bool right = failed ? tn_error_code() == TN_ERR_MEMORY && (errors || x->is_static) : !errors && !x->is_static;
-    if (x->is_static && tn__error_status(x->node->error) != TN_ERR_MEMORY) right = false;
+    if (x->is_static && tn__error_status(x->node->error) != TN_ERR_MEMORY)
+        right = false;
     *(long *)user = !right ? -2 : !failed && made <= n ? -1 : n;
     tn_clear_error();
     tn_free(x);
@@ -288,7 +294,8 @@ static void any_allocation_may_fail(void **state)
     for (long n = 0; n < 100; n++) {
         long result = n;
         graph_in_thread(build, &result, 0);
-        if (result == -2) fail_msg("allocation %ld, seed %llu", n, (unsigned long long)graph_seed);
+        if (result == -2)
+            fail_msg("allocation %ld, seed %llu", n, (unsigned long long)graph_seed);
         assert_int_equal(graph_released, released + n + 1);
         if (result == -1) {
             assert_true(n > 2); /* the list of temporaries grew several times */

@@ -19,7 +19,8 @@ static void every_row_is_whole(void **state)
         assert_int_equal(op->arity == 0, op->kind == TN__KIND_LEAF || op->kind == TN__KIND_CONST ||
                                              op->kind == TN__KIND_GENERATE || op->kind == TN__KIND_USER ||
                                              op->kind == TN__KIND_CUSTOM);
-        for (int j = 0; j < i; j++) assert_string_not_equal(op->name, tn__ops[j].name);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(op->name, tn__ops[j].name);
     }
 }
 
@@ -46,8 +47,10 @@ static void differentiable_is_having_a_rule(void **state)
     (void)state;
     static const tn__op with[] = {TN__OP_COPY, TN__OP_ADD, TN__OP_WHERE, TN__OP_SUM, TN__OP_RESHAPE, TN__OP_MATMUL};
     static const tn__op without[] = {TN__OP_FLOOR, TN__OP_LESS, TN__OP_ANY, TN__OP_ARGMAX, TN__OP_CONST, TN__OP_IOTA};
-    for (size_t i = 0; i < sizeof with / sizeof *with; i++) assert_true(tn__ops[with[i]].differentiable);
-    for (size_t i = 0; i < sizeof without / sizeof *without; i++) assert_false(tn__ops[without[i]].differentiable);
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++)
+        assert_true(tn__ops[with[i]].differentiable);
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        assert_false(tn__ops[without[i]].differentiable);
 }
 
 static void dtypes_computed_in(void **state)

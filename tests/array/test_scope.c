@@ -19,7 +19,8 @@ static void pop_frees_what_was_made_inside(void **state)
     tn_scope_push();
     assert_int_equal(tn_scope_depth(), 1);
     int released = graph_released;
-    for (int i = 0; i < 3; i++) graph_exp(graph_array(graph_value));
+    for (int i = 0; i < 3; i++)
+        graph_exp(graph_array(graph_value));
     assert_int_equal(live(), 7);
     tn_scope_pop();
     assert_int_equal(tn_scope_depth(), 0);
@@ -91,9 +92,11 @@ static void free_takes_out_of_the_scope(void **state)
     (void)state;
     tn_scope_push();
     tn_array *x[5];
-    for (int i = 0; i < 5; i++) x[i] = graph_array(graph_const);
+    for (int i = 0; i < 5; i++)
+        x[i] = graph_array(graph_const);
     static const int order[] = {2, 4, 0}; /* the middle, the newest, the oldest */
-    for (int i = 0; i < 3; i++) tn_free(x[order[i]]);
+    for (int i = 0; i < 3; i++)
+        tn_free(x[order[i]]);
     assert_int_equal(live(), 2);
     tn_free(NULL);
     tn_scope_pop();
@@ -133,8 +136,10 @@ static void blocks_are_left_however_they_end(void **state)
         TN_SCOPE
         {
             graph_array(graph_const);
-            if (i == 1) break; /* leaves the scope's block only */
-            if (i == 2) continue;
+            if (i == 1)
+                break; /* leaves the scope's block only */
+            if (i == 2)
+                continue;
         }
         assert_int_equal(live(), 0);
         turns++;
@@ -181,7 +186,8 @@ static void scopes_go_deep(void **state)
     }
     assert_int_equal(tn_scope_depth(), 10000);
     assert_int_equal(live(), 10000);
-    for (int i = 0; i < 9999; i++) tn_scope_pop();
+    for (int i = 0; i < 9999; i++)
+        tn_scope_pop();
     assert_int_equal(live(), 1);
     tn_scope_pop();
 }
@@ -191,7 +197,8 @@ static void make_arrays(void *user, void *memory)
 {
     (void)memory;
     graph_exp(graph_array(graph_const));
-    if (*(tn_array **)user) tn_free(*(tn_array **)user);
+    if (*(tn_array **)user)
+        tn_free(*(tn_array **)user);
     *(tn_array **)user = NULL;
 }
 
@@ -243,11 +250,15 @@ static void *push_and_pop(void *user)
     }
     long made = tn__fail_allocation_after(-1);
     bool failed = !tn_ok();
-    if (tn_scope_depth() != DEPTH || (failed && tn_error_code() != TN_ERR_MEMORY)) *(long *)user = -2;
+    if (tn_scope_depth() != DEPTH || (failed && tn_error_code() != TN_ERR_MEMORY))
+        *(long *)user = -2;
     tn_clear_error();
-    for (int i = 0; i < DEPTH; i++) tn_scope_pop();
-    if (tn_scope_depth() != 0 || !tn_ok()) *(long *)user = -2;
-    if (*(long *)user >= 0 && !failed && made <= n) *(long *)user = -1;
+    for (int i = 0; i < DEPTH; i++)
+        tn_scope_pop();
+    if (tn_scope_depth() != 0 || !tn_ok())
+        *(long *)user = -2;
+    if (*(long *)user >= 0 && !failed && made <= n)
+        *(long *)user = -1;
     return NULL;
 }
 
@@ -260,7 +271,8 @@ static void pushes_without_memory_still_pair(void **state)
         graph_in_thread(push_and_pop, &result, 0);
         assert_int_not_equal(result, -2);
         assert_int_equal(live(), 0);
-        if (result == -1) return; /* there were not so many allocations */
+        if (result == -1)
+            return; /* there were not so many allocations */
     }
     fail_msg("more allocations than expected");
 }

@@ -43,7 +43,8 @@ static void descend(int every)
     }
     TN_SCOPE {
         const float *now = test_data(w);
-        for (int k = 0; k < 3; k++) assert_true(fabs(now[k] - expected[k]) <= 1e-4 * fabs(expected[k]));
+        for (int k = 0; k < 3; k++)
+            assert_true(fabs(now[k] - expected[k]) <= 1e-4 * fabs(expected[k]));
     }
     assert_true(plans() - before <= FEW);
     assert_true(tn_needs_grad(w));
@@ -178,7 +179,8 @@ static void chain(int length)
 {
     TN_SCOPE {
         tn_array *x = tn_from_floats((const float[]){1, 2}, 2);
-        for (int i = 0; i < length; i++) x = tn_add(x, 1.0);
+        for (int i = 0; i < length; i++)
+            x = tn_add(x, 1.0);
         assert_true(tn_item(tn_index(x, 1)) == 2 + length);
     }
 }
@@ -186,9 +188,11 @@ static void chain(int length)
 static void test_many_large_plans(void **state)
 {
     (void)state;
-    if (test_device().kind == TN_DEVICE_CUDA) skip(); /* one kernel each there */
+    if (test_device().kind == TN_DEVICE_CUDA)
+        skip(); /* one kernel each there */
     tn_set_compile(TN_COMPILE_NEVER);
-    for (int i = 0; i < 140; i++) chain(500 + i);
+    for (int i = 0; i < 140; i++)
+        chain(500 + i);
     uint64_t before = plans();
     chain(639);
     chain(600);

@@ -26,7 +26,8 @@ static tn_array *parts(const tn_array *z)
 static tn_array *all_of(int count, tn_array *const *part)
 {
     tn_array *sum = tn_sum(tn_square(part[0]));
-    for (int i = 1; i < count; i++) sum = tn_add(tn_multiply(sum, 2), tn_sum(tn_square(part[i])));
+    for (int i = 1; i < count; i++)
+        sum = tn_add(tn_multiply(sum, 2), tn_sum(tn_square(part[i])));
     return sum;
 }
 /* What a function that writes into a handle makes of a copy z of x. */

@@ -57,7 +57,8 @@ static void call_all(int64_t n)
         (void)tn_allclose(y, x);
         tn_binary(tn_add, y, y, .out = tn_zeros_like(y), .where = tn_greater(y, 1));
         tn_max(y, .where = tn_greater(y, 1), .initial = i ? tn_scalar(0) : NULL, .axis = TN_AXES(1));
-        for (int k = 0; k < 3; k++) tn_round(y, k);
+        for (int k = 0; k < 3; k++)
+            tn_round(y, k);
         tn_polyval(i, y);
         (void)tn_polydiv(i, i, &out[0], &out[1]);
         tn_polyfit(tn_index(y, 0), tn_index(y, 1), 1, .covariance = &out[0]);
@@ -82,7 +83,8 @@ static void every_allocation_may_fail(void **state)
     (void)state;
     tn_set_compile(TN_COMPILE_NEVER);
     call_all(9); /* so that what the library makes once is there */
-    if (!tn_ok()) fail_msg("%s", tn_error());
+    if (!tn_ok())
+        fail_msg("%s", tn_error());
     size_t live = tn_live_arrays();
     int failures = 0;
     for (int n = 0; n < 400; n += 3) {

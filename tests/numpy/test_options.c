@@ -19,7 +19,8 @@ static tn_array *numbers(int64_t n) { return tn_arange(1, (double)n + 1, 1, .dty
 
 static void assert_equal(const tn_array *x, const tn_array *expected)
 {
-    if (!tn_array_equal(x, expected, true)) fail_msg("%s", tn_is_error(x) ? tn_message_of(x) : "other values");
+    if (!tn_array_equal(x, expected, true))
+        fail_msg("%s", tn_is_error(x) ? tn_message_of(x) : "other values");
 }
 
 static void assert_refused(const tn_array *x, tn_status code)

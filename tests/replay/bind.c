@@ -15,7 +15,8 @@ static bool sorted;
 
 void replay_add(const row *rows, size_t count)
 {
-    for (size_t k = 0; k < count && table_count < sizeof table / sizeof *table; k++) table[table_count++] = &rows[k];
+    for (size_t k = 0; k < count && table_count < sizeof table / sizeof *table; k++)
+        table[table_count++] = &rows[k];
     sorted = false;
 }
 
@@ -23,13 +24,15 @@ static int by_name(const void *a, const void *b) { return strcmp((*(row *const *
 
 const row *replay_find(const char *name)
 {
-    if (!sorted) qsort(table, table_count, sizeof *table, by_name);
+    if (!sorted)
+        qsort(table, table_count, sizeof *table, by_name);
     sorted = true;
     static const char *const prefixes[] = {"numpy.", "np.", "ndarray."};
     for (size_t k = 0; k <= sizeof prefixes / sizeof *prefixes; k++) {
         row key = {.name = name};
         const row *wanted = &key, **found = bsearch(&wanted, table, table_count, sizeof *table, by_name);
-        if (found) return *found;
+        if (found)
+            return *found;
         if (k < sizeof prefixes / sizeof *prefixes && !strncmp(name, prefixes[k], strlen(prefixes[k])))
             name += strlen(prefixes[k]);
     }
@@ -45,7 +48,8 @@ static const char *name_at(const char *signature, int i, size_t *length)
     for (;; i--) {
         at += strspn(at, " |");
         *length = strcspn(at, " ");
-        if (i == 0 || *length == 0) return at;
+        if (i == 0 || *length == 0)
+            return at;
         at += *length;
     }
 }
@@ -55,8 +59,10 @@ static int slot_of(const char *signature, const char *keyword)
     size_t length;
     for (int i = 0;; i++) {
         const char *name = name_at(signature, i, &length);
-        if (length == 0) return -1;
-        if (length == strlen(keyword) && !strncmp(name, keyword, length)) return i;
+        if (length == 0)
+            return -1;
+        if (length == strlen(keyword) && !strncmp(name, keyword, length))
+            return i;
     }
 }
 
@@ -66,7 +72,8 @@ static bool bind_positional(call *c, const json_t *args, const char *folder, tn_
     const char *keywords = strchr(c->row->signature, '|');
     for (size_t i = 0; i < json_array_size(args); i++) {
         const value *v = value_read(c, json_array_get(args, i), folder, device);
-        if (!v) return false;
+        if (!v)
+            return false;
         size_t length;
         const char *name = name_at(c->row->signature, slot, &length);
         if (*name == '*' && c->rest_count < MAX_ARGUMENTS) {
@@ -83,7 +90,8 @@ static bool bind_positional(call *c, const json_t *args, const char *folder, tn_
 
 bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const char *folder, tn_device device)
 {
-    if (!bind_positional(c, args, folder, device)) return false;
+    if (!bind_positional(c, args, folder, device))
+        return false;
     const char *keyword;
     json_t *content;
     json_object_foreach((json_t *)kwargs, keyword, content) {
@@ -97,10 +105,12 @@ bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const cha
             return false;
         }
         c->slot[slot] = value_read(c, content, folder, device);
-        if (!c->slot[slot]) return false;
+        if (!c->slot[slot])
+            return false;
         c->by_keyword[slot] = true;
         /* NumPy 2.3: an array, never a number */
-        if (c->slot[slot]->kind == ELLIPSIS && !strcmp(keyword, "out")) c->slot[slot] = NULL;
+        if (c->slot[slot]->kind == ELLIPSIS && !strcmp(keyword, "out"))
+            c->slot[slot] = NULL;
     }
     return true;
 }

@@ -9,9 +9,12 @@
 static void evaluate(call *c)
 {
     for (int i = 0; i < c->result_count && !c->refused; i++) {
-        if (!tn_is_error(c->result[i]) && tn_eval(c->result[i]) == TN_OK) c->result[i] = tn_to(c->result[i], tn_cpu());
-        if (tn_is_error(c->result[i])) refuse(c, "%s", tn_message_of(c->result[i]));
-        if (!tn_ok()) refuse(c, "%s", tn_error());
+        if (!tn_is_error(c->result[i]) && tn_eval(c->result[i]) == TN_OK)
+            c->result[i] = tn_to(c->result[i], tn_cpu());
+        if (tn_is_error(c->result[i]))
+            refuse(c, "%s", tn_message_of(c->result[i]));
+        if (!tn_ok())
+            refuse(c, "%s", tn_error());
     }
 }
 
@@ -21,16 +24,20 @@ static outcome run(call *c, const json_t *line, const char *folder, tn_device de
     if ((args && !json_is_array(args)) || (kwargs && !json_is_object(kwargs)))
         malformed(c, "args is no list, or kwargs no object");
     bool bound = !c->refused && bind_arguments(c, args, kwargs, folder, device);
-    if (bound) c->row->run(c, c->row);
-    if (!c->refused && !tn_ok()) refuse(c, "%s", tn_error());
+    if (bound)
+        c->row->run(c, c->row);
+    if (!c->refused && !tn_ok())
+        refuse(c, "%s", tn_error());
     evaluate(c);
     *message = c->message;
-    if (c->malformed) return FAILED;
+    if (c->malformed)
+        return FAILED;
     if (json_is_true(json_object_get(line, "raises"))) {
         *message = "NumPy refuses this, Tanso did not";
         return c->refused ? PASSED : FAILED;
     }
-    if (c->refused) return FAILED;
+    if (c->refused)
+        return FAILED;
     const json_t *rtol = json_object_get(line, "rtol"), *atol = json_object_get(line, "atol");
     *message = compare(c, json_object_get(line, "out"), folder, json_number_value(rtol), json_number_value(atol));
     return *message ? FAILED : PASSED;

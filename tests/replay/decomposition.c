@@ -36,8 +36,10 @@ static tn_array *first_columns(tn_array *x, int64_t count) { return tn_slice_axi
 /* Is |x - y| small beside the largest of y? NaN is not. */
 static bool near(const wide *w, const tn_array *x, const tn_array *y, double slack)
 {
-    if (tn_is_error(x) || tn_is_error(y)) return false;
-    if (tn_size(y) == 0) return tn_size(x) == 0;
+    if (tn_is_error(x) || tn_is_error(y))
+        return false;
+    if (tn_size(y) == 0)
+        return tn_size(x) == 0;
     double most = tn_item(tn_max(tn_abs(tn_subtract(x, y)))), size = tn_item(tn_max(tn_abs(y)));
     return most <= slack * w->eps * (double)w->extent * size;
 }

@@ -41,7 +41,8 @@ void case_end(void)
 
 static void say(call *c, const char *format, va_list arguments)
 {
-    if (!c->refused) vsnprintf(c->message, sizeof c->message, format, arguments);
+    if (!c->refused)
+        vsnprintf(c->message, sizeof c->message, format, arguments);
     c->refused = true;
 }
 
@@ -70,8 +71,10 @@ static bool in_fortran_order(const char *path)
     char header[256] = {0};
     FILE *file = fopen(path, "rb");
     size_t n = file ? fread(header, 1, sizeof header - 1, file) : 0;
-    if (file) fclose(file);
-    for (size_t i = 0; i + 1 < n; i++) header[i] = header[i] ? header[i] : ' ';
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i + 1 < n; i++)
+        header[i] = header[i] ? header[i] : ' ';
     const char *at = strstr(header, "'fortran_order':");
     return at && strstr(at, "True") == at + strlen("'fortran_order': ");
 }
@@ -80,9 +83,11 @@ static tn_array *load(call *c, const char *folder, const char *name, tn_device d
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (access(path, R_OK)) malformed(c, "%s: %s", path, strerror(errno));
+    if (access(path, R_OK))
+        malformed(c, "%s: %s", path, strerror(errno));
     tn_array *x = tn_load_npy(path);
-    if (tn_is_error(x)) refuse(c, "%s: %s", path, tn_message_of(x));
+    if (tn_is_error(x))
+        refuse(c, "%s: %s", path, tn_message_of(x));
     return tn_to(x, device);
 }
 
@@ -94,7 +99,8 @@ char *strict_json(const char *line)
     bool quoted = false;
     for (size_t i = 0; out && i < length;) {
         size_t w = 0, digits = strspn(line + i + (line[i] == '-'), "0123456789") + (line[i] == '-');
-        while (w < 3 && strncmp(line + i, words[w][0], strlen(words[w][0]))) w++;
+        while (w < 3 && strncmp(line + i, words[w][0], strlen(words[w][0])))
+            w++;
         bool number =
             !quoted && digits > 18 && !strchr(".eE", line[i + digits]) && (i == 0 || !strchr(".eE+", line[i - 1]));
         if (!quoted && w < 3) {
@@ -116,39 +122,51 @@ char *strict_json(const char *line)
 
 static value read_number(call *c, const json_t *json)
 {
-    if (json_is_boolean(json)) return (value){.kind = BOOL, .i = json_is_true(json)};
-    if (json_is_integer(json)) return (value){.kind = INT, .i = json_integer_value(json)};
-    if (json_is_real(json)) return (value){.kind = FLOAT, .f = json_real_value(json)};
+    if (json_is_boolean(json))
+        return (value){.kind = BOOL, .i = json_is_true(json)};
+    if (json_is_integer(json))
+        return (value){.kind = INT, .i = json_integer_value(json)};
+    if (json_is_real(json))
+        return (value){.kind = FLOAT, .f = json_real_value(json)};
     const char *text = json_string_value(json);
-    if (text && *text == '#') return (value){.kind = INT, .digits = text + 1, .i = strtoll(text + 1, NULL, 10)};
-    if (text && !strcmp(text, "nan")) return (value){.kind = FLOAT, .f = NAN};
-    if (text && !strcmp(text, "inf")) return (value){.kind = FLOAT, .f = INFINITY};
-    if (text && !strcmp(text, "-inf")) return (value){.kind = FLOAT, .f = -INFINITY};
-    if (!json_is_null(json)) malformed(c, "a scalar is neither a number, true, false nor \"nan\", \"inf\", \"-inf\"");
+    if (text && *text == '#')
+        return (value){.kind = INT, .digits = text + 1, .i = strtoll(text + 1, NULL, 10)};
+    if (text && !strcmp(text, "nan"))
+        return (value){.kind = FLOAT, .f = NAN};
+    if (text && !strcmp(text, "inf"))
+        return (value){.kind = FLOAT, .f = INFINITY};
+    if (text && !strcmp(text, "-inf"))
+        return (value){.kind = FLOAT, .f = -INFINITY};
+    if (!json_is_null(json))
+        malformed(c, "a scalar is neither a number, true, false nor \"nan\", \"inf\", \"-inf\"");
     return (value){.kind = NONE};
 }
 
 static long long end_of(call *c, const json_t *slice, size_t i)
 {
     const json_t *end = json_array_get(slice, i);
-    if (!json_is_integer(end) && !json_is_null(end)) malformed(c, "a slice is no list of three integers or null");
+    if (!json_is_integer(end) && !json_is_null(end))
+        malformed(c, "a slice is no list of three integers or null");
     return json_is_integer(end) ? json_integer_value(end) : TN_NONE;
 }
 
 static const char *text_of(call *c, const json_t *json)
 {
-    if (!json_is_string(json)) malformed(c, "expected a string");
+    if (!json_is_string(json))
+        malformed(c, "expected a string");
     return json_is_string(json) ? json_string_value(json) : "";
 }
 
 static value read_list(call *c, const json_t *json, const char *folder, tn_device device)
 {
     value v = {.kind = LIST, .list.count = (int)json_array_size(json)};
-    if (!json_is_array(json)) malformed(c, "a list is none");
+    if (!json_is_array(json))
+        malformed(c, "a list is none");
     v.list.item = case_memory(sizeof(value) * (size_t)(v.list.count + 1));
     for (int i = 0; i < v.list.count && !c->refused; i++) {
         const value *item = value_read(c, json_array_get(json, (size_t)i), folder, device);
-        if (item) v.list.item[i] = *item;
+        if (item)
+            v.list.item[i] = *item;
     }
     return v;
 }
@@ -168,19 +186,26 @@ static value read_object(call *c, const json_t *json, const char *folder, tn_dev
                        .fortran = in_fortran_order(path),
                        .array = load(c, folder, json_string_value(content), device)};
     }
-    if (!strcmp(key, "scalar")) return read_number(c, content);
-    if (!strcmp(key, "dtype")) return (value){.kind = DTYPE, .text = text_of(c, content)};
-    if (!strcmp(key, "list")) return read_list(c, content, folder, device);
-    if (!strcmp(key, "str")) return (value){.kind = STRING, .text = text_of(c, content)};
+    if (!strcmp(key, "scalar"))
+        return read_number(c, content);
+    if (!strcmp(key, "dtype"))
+        return (value){.kind = DTYPE, .text = text_of(c, content)};
+    if (!strcmp(key, "list"))
+        return read_list(c, content, folder, device);
+    if (!strcmp(key, "str"))
+        return (value){.kind = STRING, .text = text_of(c, content)};
     if (!strcmp(key, "slice"))
         return (value){.kind = SLICE, .slice = {end_of(c, content, 0), end_of(c, content, 1), end_of(c, content, 2)}};
-    if (!strcmp(key, "ellipsis")) return (value){.kind = ELLIPSIS};
-    if (!strcmp(key, "newaxis") || !strcmp(key, "none")) return (value){.kind = NONE};
+    if (!strcmp(key, "ellipsis"))
+        return (value){.kind = ELLIPSIS};
+    if (!strcmp(key, "newaxis") || !strcmp(key, "none"))
+        return (value){.kind = NONE};
     if (!strcmp(key, "complex")) {
         value v = {.kind = COMPLEX};
         for (int i = 0; i < 2; i++) {
             value part = read_number(c, json_array_get(content, (size_t)i));
-            if (part.kind == NONE) malformed(c, "a complex number has no two parts");
+            if (part.kind == NONE)
+                malformed(c, "a complex number has no two parts");
             v.complex_parts[i] = part.kind == FLOAT ? part.f : (double)part.i;
         }
         return v;

@@ -31,7 +31,8 @@ typedef struct options {
 
 static void *checked(void *memory)
 {
-    if (memory) return memory;
+    if (memory)
+        return memory;
     fprintf(stderr, "replay: out of memory\n");
     exit(2);
 }
@@ -96,7 +97,8 @@ typedef struct progress {
 
 static void worker(const cases *all, const options *o, progress *shared, size_t first, size_t step, FILE *report)
 {
-    if (step > 1) tn_set_threads(1);
+    if (step > 1)
+        tn_set_threads(1);
     tn_status status;
     tn_device device = tn_device_parse(o->device, &status);
     if (status != TN_OK || tn_set_device(device) != TN_OK) {
@@ -107,7 +109,8 @@ static void worker(const cases *all, const options *o, progress *shared, size_t 
         const char *message;
         shared->at = i;
         shared->outcome[i] = (unsigned char)replay_line(all->line[i], o->folder, device, &message);
-        if (shared->outcome[i] == FAILED) fprintf(report, "FAILED %s %s: %s\n", all->id[i], all->op[i], message);
+        if (shared->outcome[i] == FAILED)
+            fprintf(report, "FAILED %s %s: %s\n", all->id[i], all->op[i], message);
         fflush(report);
     }
     fflush(report);
@@ -120,11 +123,15 @@ static bool supervise(const cases *all, const options *o, progress *shared, size
     while (first < all->count) {
         shared->at = first;
         pid_t pid = fork();
-        if (pid == 0) worker(all, o, shared, first, step, report);
+        if (pid == 0)
+            worker(all, o, shared, first, step, report);
         int status = 0;
-        if (pid < 0 || waitpid(pid, &status, 0) < 0) return false;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 2) return false;
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+            return false;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            return true;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+            return false;
         size_t i = shared->at;
         shared->outcome[i] = FAILED;
         fseek(report, 0, SEEK_END);
@@ -153,15 +160,18 @@ static bool run_all(const cases *all, const options *o, unsigned char *outcome)
         report[j] = checked(tmpfile());
         fflush(stdout);
         pid[j] = fork();
-        if (pid[j] == 0) _exit(supervise(all, o, shared[j], (size_t)j, (size_t)o->jobs, report[j]) ? 0 : 2);
+        if (pid[j] == 0)
+            _exit(supervise(all, o, shared[j], (size_t)j, (size_t)o->jobs, report[j]) ? 0 : 2);
     }
     for (int j = 0; j < o->jobs; j++) {
         int status;
         good = waitpid(pid[j], &status, 0) == pid[j] && WIFEXITED(status) && WEXITSTATUS(status) == 0 && good;
         rewind(report[j]);
-        for (int ch; (ch = getc(report[j])) != EOF;) putchar(ch);
+        for (int ch; (ch = getc(report[j])) != EOF;)
+            putchar(ch);
         fclose(report[j]);
-        for (size_t i = (size_t)j; i < all->count; i += (size_t)o->jobs) outcome[i] = shared[j]->outcome[i];
+        for (size_t i = (size_t)j; i < all->count; i += (size_t)o->jobs)
+            outcome[i] = shared[j]->outcome[i];
         munmap(shared[j], sizeof **shared + all->count + 1);
     }
     return good;
@@ -179,7 +189,8 @@ static int by_op(const void *a, const void *b)
 static size_t summarize(const cases *all, const unsigned char *outcome)
 {
     size_t *order = checked(malloc((all->count + 1) * sizeof *order)), total[UNKNOWN + 1] = {0}, other = 0;
-    for (size_t i = 0; i < all->count; i++) order[i] = i;
+    for (size_t i = 0; i < all->count; i++)
+        order[i] = i;
     sorted_cases = all;
     qsort(order, all->count, sizeof *order, by_op);
     for (size_t i = 0; i < all->count;) {
@@ -191,7 +202,8 @@ static size_t summarize(const cases *all, const unsigned char *outcome)
             count[o == NOT_RUN ? FAILED : o == PASSED_AS_OTHER ? PASSED : o]++;
         }
         printf("%s: %zu passed, %zu failed, %zu unknown\n", op, count[PASSED], count[FAILED], count[UNKNOWN]);
-        for (int k = 0; k <= UNKNOWN; k++) total[k] += count[k];
+        for (int k = 0; k <= UNKNOWN; k++)
+            total[k] += count[k];
     }
     if (other)
         fprintf(stderr,
@@ -229,13 +241,17 @@ int main(int argc, char **argv)
         return 2;
     }
     cases all = {0};
-    if (!read_cases(&all, &o)) return 2;
-    if ((size_t)o.jobs > all.count / FEW_CASES + 1) o.jobs = (int)(all.count / FEW_CASES) + 1;
+    if (!read_cases(&all, &o))
+        return 2;
+    if ((size_t)o.jobs > all.count / FEW_CASES + 1)
+        o.jobs = (int)(all.count / FEW_CASES) + 1;
     unsigned char *outcome = checked(calloc(all.count + 1, 1));
     bool good = run_all(&all, &o, outcome);
     size_t failed = summarize(&all, outcome);
-    for (size_t i = 0; i < all.count; i++) free(all.line[i]), free(all.op[i]), free(all.id[i]);
+    for (size_t i = 0; i < all.count; i++)
+        free(all.line[i]), free(all.op[i]), free(all.id[i]);
     free(all.line), free(all.op), free(all.id), free(outcome);
-    if (!good) fprintf(stderr, "replay: some cases were not run\n");
+    if (!good)
+        fprintf(stderr, "replay: some cases were not run\n");
     return !good ? 2 : failed ? 1 : 0;
 }

@@ -13,7 +13,8 @@ static tn_dtype dtype_of(call *c, const value *v)
 {
     if (v && (v->kind == DTYPE || v->kind == STRING) && v->text) {
         tn_dtype found = dtype_named(v->text);
-        if (!found) refuse(c, "'%s' is no dtype", v->text);
+        if (!found)
+            refuse(c, "'%s' is no dtype", v->text);
         return found;
     }
     return tn_dtype_of(array_of(c, v));
@@ -26,17 +27,21 @@ static void can_cast(call *c, const row *r)
     const char *rule = string(c, 2, "safe");
     bool known = false;
     for EACH(i, 5) known |= !strcmp(rule, rules[i]);
-    if (!known) refuse(c, "casting '%s'", rule);
-    if (c->slot[0] && c->slot[0]->kind <= COMPLEX) refuse(c, "a Python number has no dtype");
+    if (!known)
+        refuse(c, "casting '%s'", rule);
+    if (c->slot[0] && c->slot[0]->kind <= COMPLEX)
+        refuse(c, "a Python number has no dtype");
     tn_dtype from = dtype_of(c, c->slot[0]), to = dtype_of(c, c->slot[1]);
-    if (!c->refused) give_bool(c, tn_can_cast_by(from, to, rule));
+    if (!c->refused)
+        give_bool(c, tn_can_cast_by(from, to, rule));
 }
 
 static void promote_types(call *c, const row *r)
 {
     (void)r;
     tn_dtype a = dtype_of(c, c->slot[0]), b = dtype_of(c, c->slot[1]);
-    if (!c->refused) give_dtype(c, tn_dtype_promote(a, b));
+    if (!c->refused)
+        give_dtype(c, tn_dtype_promote(a, b));
 }
 
 /* A dtype is of itself, and of what it is a kind of. */
@@ -64,7 +69,8 @@ static void issubdtype(call *c, const row *r)
             return;
         }
     tn_dtype other = dtype_of(c, c->slot[1]);
-    if (!c->refused) give_bool(c, of == other);
+    if (!c->refused)
+        give_bool(c, of == other);
 }
 
 static void isfortran(call *c, const row *r)
@@ -84,26 +90,32 @@ static void min_scalar_type(call *c, const row *r)
                                          {TN_INT8, TN_INT16, TN_INT32, TN_INT64}};
     double parts[2] = {0};
     bool number = tn_ndim(x) == 0 && of != TN_BOOL && !c->refused;
-    if (number && tn_item_parts(x, parts) != TN_OK) return;
+    if (number && tn_item_parts(x, parts) != TN_OK)
+        return;
     double size = fabs(parts[0]) > fabs(parts[1]) ? fabs(parts[0]) : fabs(parts[1]);
     int step = 0;
     if (number && tn_dtype_is_integer(of)) {
         bool below = parts[0] < 0;
-        while (step < 3 && (below ? -parts[0] > ldexp(1, (8 << step) - 1) : parts[0] >= ldexp(1, 8 << step))) step++;
+        while (step < 3 && (below ? -parts[0] > ldexp(1, (8 << step) - 1) : parts[0] >= ldexp(1, 8 << step)))
+            step++;
         of = whole[below][step];
     } else if (number) {
         bool complex = tn_dtype_is_complex(of), small = !(size > 65000) || isinf(size),
              medium = !(size > 3.4e38) || isinf(size);
         of = complex ? (medium ? TN_COMPLEX64 : TN_COMPLEX128) : small ? TN_FLOAT16 : medium ? TN_FLOAT32 : TN_FLOAT64;
     }
-    if (!c->refused) give_dtype(c, of);
+    if (!c->refused)
+        give_dtype(c, of);
 }
 
 static tn_array *weak(call *c, const value *v)
 {
-    if (v->kind == BOOL) return tn_weak_bool(v->i);
-    if (v->kind == INT) return tn_weak_int(v->i);
-    if (v->kind == FLOAT) return tn_weak_float(v->f);
+    if (v->kind == BOOL)
+        return tn_weak_bool(v->i);
+    if (v->kind == INT)
+        return tn_weak_int(v->i);
+    if (v->kind == FLOAT)
+        return tn_weak_float(v->f);
     return v->kind == COMPLEX ? tn_weak_complex_parts(v->complex_parts[0], v->complex_parts[1]) : array_of(c, v);
 }
 
@@ -119,16 +131,20 @@ static void result_type(call *c, const row *r)
                 : typed ? weak(c, c->rest[i])
                         : array_of(c, c->rest[i]);
     }
-    if (c->rest_count == 0) refuse(c, "at least one array or dtype is required");
-    if (!c->refused) give_dtype(c, tn_result_type(c->rest_count, (const tn_array *const *)in));
+    if (c->rest_count == 0)
+        refuse(c, "at least one array or dtype is required");
+    if (!c->refused)
+        give_dtype(c, tn_result_type(c->rest_count, (const tn_array *const *)in));
 }
 
 static void isscalar(call *c, const row *r)
 {
     (void)r;
     const value *v = c->slot[0];
-    if (!v) refuse(c, "nothing is given");
-    else give_bool(c, v->kind <= STRING && v->kind != NONE);
+    if (!v)
+        refuse(c, "nothing is given");
+    else
+        give_bool(c, v->kind <= STRING && v->kind != NONE);
 }
 
 static void same(call *c, const row *r)
@@ -164,8 +180,10 @@ static void fill(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (c->slot[1]) check_assigned(c, c->slot[1], tn_dtype_of(x));
-    if (!c->refused && tn_assign(x, array(c, 1)) == TN_OK) give(c, x);
+    if (c->slot[1])
+        check_assigned(c, c->slot[1], tn_dtype_of(x));
+    if (!c->refused && tn_assign(x, array(c, 1)) == TN_OK)
+        give(c, x);
 }
 
 /* The one element, or the one at flat or several positions. */

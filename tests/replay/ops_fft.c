@@ -61,9 +61,11 @@ static void several(call *c, const row *r)
             opts.s.dim[i] = lengths[i];
     }
     tn_array *x = input(c, r);
-    if (tn_ndim(x) == 0 && (opts.axes.count || (two && !c->slot[2]))) refuse(c, "a number has no axes");
+    if (tn_ndim(x) == 0 && (opts.axes.count || (two && !c->slot[2])))
+        refuse(c, "a number has no axes");
     if ((given(c, 2) && opts.axes.count == 0) || (tn_ndim(x) == 0 && !given(c, 1))) { /* along no axes: as it is */
-        if (opts.s.ndim || strstr(r->name, "rfft")) refuse(c, "axes");
+        if (opts.s.ndim || strstr(r->name, "rfft"))
+            refuse(c, "axes");
         give(c, x);
         return;
     }
@@ -81,7 +83,8 @@ static void shift(call *c, const row *r)
 {
     tn_array *(*f)(const tn_array *, tn_axes) = (tn_array * (*)(const tn_array *, tn_axes)) r->function;
     bool none = given(c, 1) && axes(c, 1).count == 0; /* axes=(): nothing is shifted; here no axes stand for all */
-    if (!given(c, 1) && tn_ndim(array(c, 0)) == 0) refuse(c, "a number has no axes");
+    if (!given(c, 1) && tn_ndim(array(c, 0)) == 0)
+        refuse(c, "a number has no axes");
     give(c, none ? array(c, 0) : f(array(c, 0), axes(c, 1)));
 }
 

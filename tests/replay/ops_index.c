@@ -21,7 +21,8 @@ static tn_key key_of(call *c, const value *v)
 {
     switch (v->kind) {
     case SLICE:
-        if (v->slice.step == 0) refuse(c, "a slice's step is 0");
+        if (v->slice.step == 0)
+            refuse(c, "a slice's step is 0");
         return (tn_key){.kind = TN_KEY_SLICE, .slice = v->slice};
     case ELLIPSIS:
         return (tn_key){.kind = TN_KEY_ELLIPSIS};
@@ -35,7 +36,8 @@ static tn_key key_of(call *c, const value *v)
     tn_array *x = array_of(c, v);
     if (tn_ndim(x) == 0 && tn_dtype_is_integer(tn_dtype_of(x))) /* an integer scalar */
         return (tn_key){.kind = TN_KEY_NUMBER, .slice = {tn_item_int(x), TN_NONE, TN_NONE}};
-    if (v->kind == LIST && tn_size(x) == 0) x = tn_cast(x, TN_INT64); /* NumPy: an empty list indexes */
+    if (v->kind == LIST && tn_size(x) == 0)
+        x = tn_cast(x, TN_INT64); /* NumPy: an empty list indexes */
     return (tn_key){.kind = TN_KEY_ARRAY, .array = x};
 }
 
@@ -63,7 +65,8 @@ static void getitem(call *c, const row *r)
     }
     tn_array *x = array_of(c, c->rest[0]);
     int count = keys_of(c, c->rest + 1, c->rest_count - 1, keys);
-    if (!c->refused) give(c, tn_getitem(x, count, keys));
+    if (!c->refused)
+        give(c, tn_getitem(x, count, keys));
 }
 
 static int list_depth(const value *v)
@@ -82,7 +85,8 @@ static void check_depth(call *c, const value *v, tn_array *x, int count, const t
     int depth = v->kind == ARRAY ? tn_ndim(v->array) : list_depth(v);
     bool arrays_only = v->kind == ARRAY;
     for EACH(i, count) arrays_only |= keys[i].kind == TN_KEY_ARRAY;
-    if (masked && tn_ndim(keys[0].array) == tn_ndim(x) && depth > 1) refuse(c, "a mask takes at most one axis");
+    if (masked && tn_ndim(keys[0].array) == tn_ndim(x) && depth > 1)
+        refuse(c, "a mask takes at most one axis");
     if (!arrays_only && !c->refused && depth > tn_ndim(tn_getitem(x, count, keys)))
         refuse(c, "a sequence for an element");
 }
@@ -98,11 +102,14 @@ static void setitem(call *c, const row *r)
     tn_array *x = array_of(c, c->rest[0]), *y = assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     check_assigned(c, c->rest[c->rest_count - 1], tn_dtype_of(x));
     int count = keys_of(c, c->rest + 1, c->rest_count - 2, keys);
-    if (!c->refused) check_depth(c, c->rest[c->rest_count - 1], x, count, keys);
+    if (!c->refused)
+        check_depth(c, c->rest[c->rest_count - 1], x, count, keys);
     bool element = count > 0; /* which NumPy 2.4 takes from no array with axes */
     for EACH(i, count) element &= keys[i].kind == TN_KEY_NUMBER;
-    if (numpy_2_5 && element && count == tn_ndim(x) && tn_ndim(y) > 0) refuse(c, "an array for an element");
-    if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK) give(c, x);
+    if (numpy_2_5 && element && count == tn_ndim(x) && tn_ndim(y) > 0)
+        refuse(c, "an array for an element");
+    if (!c->refused && tn_setitem(x, y, count, keys) == TN_OK)
+        give(c, x);
 }
 
 /* A list of plain numbers is an array; one that holds arrays, lists, slices and such is a tuple. */
@@ -120,12 +127,15 @@ static void add_at(call *c, const row *r)
     tn_key keys[MAX_ARGUMENTS];
     tn_array *x = array(c, 0), *y = numpy_1 ? array(c, 2) : operand(c, 2, 0, 2);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
-    if (c->refused) return;
+    if (c->refused)
+        return;
     if (tn_dtype_of(x) == TN_BOOL) { /* the sum of bools is their disjunction; their difference there is not */
-        if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK) give(c, x);
+        if (tn_apply_at(r->number ? (tn_subtract) : (tn_logical_or), x, y, count, keys) == TN_OK)
+            give(c, x);
     } else if (!tn_can_cast(tn_dtype_of(y), tn_dtype_of(x)) ||
                (r->number && tn_dtype_of(y) != tn_dtype_of(x))) { /* added, then cast */
-        if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK) give(c, x);
+        if (tn_apply_at(r->number ? (tn_subtract) : (tn_add), x, y, count, keys) == TN_OK)
+            give(c, x);
     } else if (tn_add_at(x, r->number ? tn_negative(y) : y, count, keys) == TN_OK)
         give(c, x);
 }
@@ -138,12 +148,16 @@ static void take(call *c, const row *r)
     tn_take_opts o = {.axis = one_axis(c, 2), .mode = string(c, 4, NULL), .out = given(c, 3) ? array(c, 3) : NULL};
     tn_array *i = array(c, 1), *x = array(c, 0);
     bool number = c->slot[1] && (c->slot[1]->kind == FLOAT || (c->slot[1]->kind == LIST && tn_size(i) == 0));
-    if (number) i = tn_cast(i, TN_INT64);
+    if (number)
+        i = tn_cast(i, TN_INT64);
     if (tn_ndim(x) == 0 && o.axis.count == 1 && (o.axis.axis[0] == 0 || o.axis.axis[0] == -1))
         x = tn_reshape(x, TN_SHAPE(1));
-    if (o.out && tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(o.out)) != tn_dtype_of(x)) refuse(c, "out's dtype");
-    if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL) refuse(c, "indices must be integers");
-    if (!c->refused) give(c, tn_take_with(x, i, &o));
+    if (o.out && tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(o.out)) != tn_dtype_of(x))
+        refuse(c, "out's dtype");
+    if (!tn_dtype_is_integer(tn_dtype_of(i)) && tn_dtype_of(i) != TN_BOOL)
+        refuse(c, "indices must be integers");
+    if (!c->refused)
+        give(c, tn_take_with(x, i, &o));
 }
 
 static void take_along_axis(call *c, const row *r)
@@ -171,9 +185,12 @@ static void put(call *c, const row *r)
         give(c, x);
         return;
     }
-    if (!numpy_1 && tn_size(x) == 0 && tn_size(array(c, 1)) > 0) refuse(c, "nothing to put into");
-    if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
-    if (!c->refused && tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK) give(c, x);
+    if (!numpy_1 && tn_size(x) == 0 && tn_size(array(c, 1)) > 0)
+        refuse(c, "nothing to put into");
+    if (c->slot[2])
+        check_assigned(c, c->slot[2], tn_dtype_of(x));
+    if (!c->refused && tn_put(x, array(c, 1), array(c, 2), string(c, 3, NULL)) == TN_OK)
+        give(c, x);
 }
 
 static void place(call *c, const row *r)
@@ -181,8 +198,10 @@ static void place(call *c, const row *r)
     tn_array *x = array(c, 0);
     if (c->slot[2] && c->slot[2]->kind == ARRAY && !tn_can_cast_by(tn_dtype_of(array(c, 2)), tn_dtype_of(x), "safe"))
         refuse(c, "casting");
-    if (c->slot[2]) check_assigned(c, c->slot[2], tn_dtype_of(x));
-    if (c->refused) return;
+    if (c->slot[2])
+        check_assigned(c, c->slot[2], tn_dtype_of(x));
+    if (c->refused)
+        return;
     if (((tn_status(*)(tn_array *, const tn_array *, const tn_array *))r->function)(x, array(c, 1), array(c, 2)) ==
         TN_OK)
         give(c, x);
@@ -195,7 +214,8 @@ static void copyto(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *y = operand(c, 1, 0, 1);
     const char *rule = string(c, 2, "same_kind");
-    if (c->slot[1]) check_assigned(c, c->slot[1], tn_dtype_of(x));
+    if (c->slot[1])
+        check_assigned(c, c->slot[1], tn_dtype_of(x));
     if (c->slot[1] && c->slot[1]->kind <= COMPLEX &&
         !(c->slot[1]->kind == FLOAT && tn_dtype_is_integer(tn_dtype_of(x))))
         rule = "same_kind";
@@ -207,7 +227,8 @@ static void fill_diagonal(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (tn_fill_diagonal(x, array(c, 1), boolean(c, 2, false)) == TN_OK) give(c, x);
+    if (tn_fill_diagonal(x, array(c, 1), boolean(c, 2, false)) == TN_OK)
+        give(c, x);
 }
 
 /* ---- what is not zero ---- */
@@ -216,7 +237,8 @@ static void nonzero(call *c, const row *r)
 {
     (void)r;
     tn_array *x = numpy_1 ? tn_atleast_1d(array(c, 0)) : array(c, 0), *out[TN_MAX_NDIM];
-    if (tn_nonzero(x, out) != TN_OK) return;
+    if (tn_nonzero(x, out) != TN_OK)
+        return;
     for EACH(d, tn_ndim(x)) give(c, out[d]);
 }
 
@@ -225,7 +247,8 @@ static void compress(call *c, const row *r)
     (void)r;
     tn_axes axis = one_axis(c, 2);
     tn_array *x = array(c, 1);
-    if (tn_ndim(x) == 0 && axis.count == 1 && (axis.axis[0] == 0 || axis.axis[0] == -1)) x = tn_reshape(x, TN_SHAPE(1));
+    if (tn_ndim(x) == 0 && axis.count == 1 && (axis.axis[0] == 0 || axis.axis[0] == -1))
+        x = tn_reshape(x, TN_SHAPE(1));
     give(c, tn_compress_with(array(c, 0), x, axis, &(tn_out_opts){.out = given(c, 3) ? array(c, 3) : NULL}));
 }
 
@@ -262,9 +285,12 @@ static int choices(call *c, const value *v, tn_array **out)
     }
     for EACH(k, any && !c->refused && v->kind == LIST ? count : 0) {
         const value *item = &v->list.item[k];
-        if (item->kind == BOOL) out[k] = tn_weak_bool(item->i);
-        if (item->kind == INT && !item->digits) out[k] = tn_weak_int(item->i);
-        if (item->kind == FLOAT) out[k] = tn_weak_float(item->f);
+        if (item->kind == BOOL)
+            out[k] = tn_weak_bool(item->i);
+        if (item->kind == INT && !item->digits)
+            out[k] = tn_weak_int(item->i);
+        if (item->kind == FLOAT)
+            out[k] = tn_weak_float(item->f);
     }
     return count;
 }
@@ -275,7 +301,8 @@ static void choose(call *c, const row *r)
     tn_array *in[MAX_ARGUMENTS];
     int count = choices(c, c->slot[1], in);
     const tn_out_opts o = {.out = given(c, 2) ? array(c, 2) : NULL};
-    if (!c->refused) give(c, tn_choose_with(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL), &o));
+    if (!c->refused)
+        give(c, tn_choose_with(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL), &o));
 }
 
 static void select_first(call *c, const row *r)
@@ -283,7 +310,8 @@ static void select_first(call *c, const row *r)
     (void)r;
     tn_array *condition[MAX_ARGUMENTS], *choice[MAX_ARGUMENTS];
     int count = arrays(c, c->slot[0], condition, MAX_ARGUMENTS);
-    if (choices(c, c->slot[1], choice) != count) refuse(c, "as many conditions as choices");
+    if (choices(c, c->slot[1], choice) != count)
+        refuse(c, "as many conditions as choices");
     tn_array *otherwise = given(c, 2) ? operand(c, 2, 1, 2) : tn_weak_int(0);
     if (numpy_1 && c->slot[1]->kind == LIST && count < MAX_ARGUMENTS) { /* the default is one of the choices */
         const value *all[MAX_ARGUMENTS], zero = {.kind = INT};
@@ -308,16 +336,19 @@ static void piecewise(call *c, const row *r)
     int count = several ? arrays(c, v, condition, MAX_ARGUMENTS) : 1, values = arrays(c, c->slot[2], in, MAX_ARGUMENTS);
     for
         EACH(i, several && v->kind == ARRAY ? count : 0)
-        if (tn_ndim(condition[i]) != tn_ndim(x)) refuse(c, "conditions of other axes");
+        if (tn_ndim(condition[i]) != tn_ndim(x))
+            refuse(c, "conditions of other axes");
     /* of a number: one each */
     if (tn_ndim(x) == 0 && v && v->kind == LIST && !several && v->list.count > 0 && v->list.item[0].kind == BOOL) {
         count = v->list.count;
         for EACH(i, count) condition[i] = array_of(c, &v->list.item[i]);
     } else if (!several)
         condition[0] = array(c, 1);
-    if (values != count && values != count + 1) refuse(c, "%d values for %d conditions", values, count);
+    if (values != count && values != count + 1)
+        refuse(c, "%d values for %d conditions", values, count);
     for EACH(i, c->refused ? 0 : values)
-        if (c->slot[2]->kind == LIST) check_assigned(c, &c->slot[2]->list.item[i], tn_dtype_of(x));
+        if (c->slot[2]->kind == LIST)
+            check_assigned(c, &c->slot[2]->list.item[i], tn_dtype_of(x));
     if (!c->refused)
         give(c, tn_piecewise(x, count, (const tn_array *const *)condition, (const tn_array *const *)in,
                              values > count ? in[count] : NULL));
@@ -331,10 +362,13 @@ static void unravel_index(call *c, const row *r)
     tn_array *out[TN_MAX_NDIM];
     tn_shape s = shape(c, 1), turned = s;
     bool fortran = string(c, 2, "C")[0] == 'F';
-    if (strlen(string(c, 2, "C")) != 1 || !strchr("CF", *string(c, 2, "C"))) refuse(c, "order");
+    if (strlen(string(c, 2, "C")) != 1 || !strchr("CF", *string(c, 2, "C")))
+        refuse(c, "order");
     for EACH(d, s.ndim) turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
-    if (s.ndim == 0 && tn_ndim(array(c, 0)) > 0) refuse(c, "several positions in an array without axes");
-    if (c->refused || tn_unravel_index(array(c, 0), turned, out) != TN_OK) return;
+    if (s.ndim == 0 && tn_ndim(array(c, 0)) > 0)
+        refuse(c, "several positions in an array without axes");
+    if (c->refused || tn_unravel_index(array(c, 0), turned, out) != TN_OK)
+        return;
     for EACH(d, s.ndim) give(c, out[fortran ? s.ndim - 1 - d : d]);
 }
 
@@ -353,29 +387,35 @@ static void ravel_multi_index(call *c, const row *r)
         mode = "raise";
         for EACH(d, c->slot[2]->list.count) {
             const value *m = &c->slot[2]->list.item[d];
-            if (d >= count || d >= s.ndim || m->kind != STRING) break;
+            if (d >= count || d >= s.ndim || m->kind != STRING)
+                break;
             tn_array *i = tn_cast(in[d], TN_INT64);
-            if (!strcmp(m->text, "wrap")) in[d] = tn_remainder(i, (double)s.dim[d]);
-            if (!strcmp(m->text, "clip")) in[d] = tn_clip(i, 0, (double)s.dim[d] - 1);
+            if (!strcmp(m->text, "wrap"))
+                in[d] = tn_remainder(i, (double)s.dim[d]);
+            if (!strcmp(m->text, "clip"))
+                in[d] = tn_clip(i, 0, (double)s.dim[d] - 1);
         }
     } else {
         mode = string(c, 2, NULL);
     }
     bool fortran = string(c, 3, "C")[0] == 'F';
     tn_array *order[TN_MAX_NDIM];
-    if (count != s.ndim) refuse(c, "%d arrays for %d axes", count, s.ndim);
+    if (count != s.ndim)
+        refuse(c, "%d arrays for %d axes", count, s.ndim);
     for EACH(d, c->refused ? 0 : count) {
         turned.dim[d] = s.dim[fortran ? s.ndim - 1 - d : d];
         order[d] = in[fortran ? count - 1 - d : d];
     }
-    if (!c->refused) give(c, tn_ravel_multi_index(count, (const tn_array *const *)order, turned, mode));
+    if (!c->refused)
+        give(c, tn_ravel_multi_index(count, (const tn_array *const *)order, turned, mode));
 }
 
 static void triangle_indices(call *c, const row *r)
 {
     tn_array *out[2];
     tn_status (*f)(int64_t, int, int64_t, tn_array **) = (tn_status(*)(int64_t, int, int64_t, tn_array **))r->function;
-    if (f(integer(c, 0, 0), (int)integer(c, 1, 0), integer(c, 2, -1), out) != TN_OK) return;
+    if (f(integer(c, 0, 0), (int)integer(c, 1, 0), integer(c, 2, -1), out) != TN_OK)
+        return;
     give(c, out[0]);
     give(c, out[1]);
 }
@@ -385,8 +425,10 @@ static void triangle_of(call *c, const row *r)
 {
     tn_array *out[2], *x = array(c, 0);
     tn_status (*f)(int64_t, int, int64_t, tn_array **) = (tn_status(*)(int64_t, int, int64_t, tn_array **))r->function;
-    if (tn_ndim(x) != 2) refuse(c, "expected two axes");
-    if (c->refused || f(tn_dim(x, 0), (int)integer(c, 1, 0), tn_dim(x, 1), out) != TN_OK) return;
+    if (tn_ndim(x) != 2)
+        refuse(c, "expected two axes");
+    if (c->refused || f(tn_dim(x, 0), (int)integer(c, 1, 0), tn_dim(x, 1), out) != TN_OK)
+        return;
     give(c, out[0]);
     give(c, out[1]);
 }
@@ -395,7 +437,8 @@ static void diagonal_of(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (tn_ndim(x) < 2) refuse(c, "expected two axes");
+    if (tn_ndim(x) < 2)
+        refuse(c, "expected two axes");
     for EACH(d, tn_ndim(x)) if (tn_dim(x, d) != tn_dim(x, 0)) refuse(c, "expected equal extents");
     for EACH(d, c->refused ? 0 : tn_ndim(x)) give(c, tn_arange(0, (double)tn_dim(x, 0), 1, .dtype = TN_INT64));
 }
@@ -406,10 +449,14 @@ static void open_mesh(call *c, const row *r)
     (void)r;
     for EACH(i, c->rest_count) {
         tn_array *x = array_of(c, c->rest[i]);
-        if (tn_ndim(x) != 1) refuse(c, "expected vectors");
-        if (c->refused) return;
-        if (tn_dtype_of(x) == TN_BOOL) x = tn_flatnonzero(x);
-        if (tn_size(x) == 0 && c->rest[i]->kind == LIST) x = tn_cast(x, TN_INT64);
+        if (tn_ndim(x) != 1)
+            refuse(c, "expected vectors");
+        if (c->refused)
+            return;
+        if (tn_dtype_of(x) == TN_BOOL)
+            x = tn_flatnonzero(x);
+        if (tn_size(x) == 0 && c->rest[i]->kind == LIST)
+            x = tn_cast(x, TN_INT64);
         tn_shape s = {.ndim = c->rest_count};
         for EACH(d, s.ndim) s.dim[d] = d == i ? tn_size(x) : 1;
         give(c, tn_reshape(x, s));

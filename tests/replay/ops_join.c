@@ -23,8 +23,10 @@ static void concatenate(call *c, const row *r)
     bool flat = c->slot[1] && !given(c, 1) && !r->number;
     for EACH(i, flat ? count : 0) in[i] = tn_ravel(in[i]);
     tn_out_opts o = options(c, 2, 3, 4);
-    if (o.out && o.dtype) refuse(c, "out and dtype");
-    if (c->refused) return;
+    if (o.out && o.dtype)
+        refuse(c, "out and dtype");
+    if (c->refused)
+        return;
     int axis = flat ? 0 : (int)integer(c, 1, 0);
     give(c, r->number ? tn_stack_with(count, (const tn_array *const *)in, axis, &o)
                       : tn_concatenate_with(count, (const tn_array *const *)in, axis, &o));
@@ -62,7 +64,8 @@ static int depth_of(const value *v)
 static int most_axes(call *c, const value *v)
 {
     int most = 0;
-    if (v->kind != LIST) return tn_ndim(array_of(c, v));
+    if (v->kind != LIST)
+        return tn_ndim(array_of(c, v));
     for EACH(i, v->list.count) most = most_axes(c, &v->list.item[i]) > most ? most_axes(c, &v->list.item[i]) : most;
     return most;
 }
@@ -78,7 +81,8 @@ static tn_array *joined(call *c, const value *v, int depth, int ndim)
     }
     if (depth == 0) {
         tn_array *x = array_of(c, v);
-        while (tn_ndim(x) < ndim && !tn_is_error(x)) x = tn_expand_dims(x, 0);
+        while (tn_ndim(x) < ndim && !tn_is_error(x))
+            x = tn_expand_dims(x, 0);
         return x;
     }
     for EACH(i, v->list.count) part[i] = joined(c, &v->list.item[i], depth - 1, ndim);
@@ -106,7 +110,8 @@ static void block(call *c, const row *r)
         part[i] = array_of(c, &v->list.item[i / columns].list.item[i % columns]);
     tn_array *y = matrix ? tn_block(v->list.count, columns, (const tn_array *const *)part)
                          : joined(c, v, depth, most > depth ? most : depth);
-    if (!c->refused) give(c, y);
+    if (!c->refused)
+        give(c, y);
 }
 
 static void append(call *c, const row *r)
@@ -124,8 +129,10 @@ static void split(call *c, const row *r)
     int least = r->number < 2 ? 1 : r->number == 2 ? 1 : (int)r->number - 1;
     const value *v = c->slot[1];
     int count = 0;
-    if (tn_ndim(x) < least) refuse(c, "too few axes");
-    if (c->refused || !v) return;
+    if (tn_ndim(x) < least)
+        refuse(c, "too few axes");
+    if (c->refused || !v)
+        return;
     bool fraction = v->kind == FLOAT && r->number == 1; /* array_split truncates, split wants a divisor */
     if (v->kind == FLOAT && !fraction && tn_ndim(x) > axis && v->f > 0 && fmod((double)tn_dim(x, axis), v->f) == 0)
         fraction = true;
@@ -136,13 +143,15 @@ static void split(call *c, const row *r)
             return;
         }
         tn_status status = r->number == 1 ? tn_array_split(x, count, axis, out) : tn_split(x, count, axis, out);
-        if (status != TN_OK) return;
+        if (status != TN_OK)
+            return;
     } else {
         long long read[MAX_ARGUMENTS];
         int64_t place[MAX_ARGUMENTS];
         count = integers(c, v, read, MAX_ARGUMENTS);
         for EACH(i, count) place[i] = read[i];
-        if (c->refused || tn_split_at(x, count++, place, axis, out) != TN_OK) return;
+        if (c->refused || tn_split_at(x, count++, place, axis, out) != TN_OK)
+            return;
     }
     for EACH(i, count) give(c, out[i]);
 }
@@ -160,13 +169,17 @@ static int positions(call *c, int i, int64_t extent, int64_t *out, int capacity)
     }
     tn_array *p = array(c, i);
     bool inserts = !strcmp(c->row->name, "insert"); /* in front of what a mask of any extent says */
-    if (numpy_1 && inserts) p = tn_cast(p, TN_INT64);
+    if (numpy_1 && inserts)
+        p = tn_cast(p, TN_INT64);
     if (tn_dtype_of(p) == TN_BOOL && (tn_ndim(p) != 1 || (tn_size(p) != extent && !inserts)))
         refuse(c, "a mask of another extent");
-    if (tn_dtype_of(p) == TN_BOOL) p = tn_flatnonzero(p);
+    if (tn_dtype_of(p) == TN_BOOL)
+        p = tn_flatnonzero(p);
     bool none = tn_size(p) == 0 && v && v->kind == LIST;
-    if (!tn_dtype_is_integer(tn_dtype_of(p)) && !none) refuse(c, "positions must be integers");
-    if (tn_ndim(p) > 1 && inserts) refuse(c, "positions have one axis at most");
+    if (!tn_dtype_is_integer(tn_dtype_of(p)) && !none)
+        refuse(c, "positions must be integers");
+    if (tn_ndim(p) > 1 && inserts)
+        refuse(c, "positions have one axis at most");
     p = tn_ravel(tn_cast(p, TN_INT64));
     int n = (int)tn_size(p);
     if (c->refused || n > capacity || tn_to_host(p, out, sizeof *out * (size_t)capacity) != TN_OK) {
@@ -183,15 +196,19 @@ static void insert_or_delete(call *c, const row *r)
     tn_axes along = one_axis(c, r->number ? 3 : 2);
     int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
     int count = positions(c, 1, extent, place, MAX_RESULTS);
-    if (c->refused) return;
+    if (c->refused)
+        return;
     if (r->number && count == 0) { /* nothing goes nowhere, if it would fit there */
         tn_shape gap = along.count ? tn_shape_of(x) : (tn_shape){1, {0}}, own = tn_shape_of(array(c, 2));
-        if (along.count && gap.ndim) gap.dim[(along.axis[0] + gap.ndim) % gap.ndim] = 0;
+        if (along.count && gap.ndim)
+            gap.dim[(along.axis[0] + gap.ndim) % gap.ndim] = 0;
         for EACH(d, own.ndim) {
             int64_t there = d < own.ndim - gap.ndim ? 1 : gap.dim[d - own.ndim + gap.ndim];
-            if (own.dim[d] != 1 && own.dim[d] != there) refuse(c, "values that do not fit");
+            if (own.dim[d] != 1 && own.dim[d] != there)
+                refuse(c, "values that do not fit");
         }
-        if (c->refused) return;
+        if (c->refused)
+            return;
         give(c, along.count ? x : tn_ravel(x));
         return;
     }
@@ -200,7 +217,8 @@ static void insert_or_delete(call *c, const row *r)
                   (c->slot[1]->kind == ARRAY && tn_ndim(c->slot[1]->array) > 0);
     if (values && count == 1 && listed && along.count) { /* a list of one: the values lie as they are, not with their
                                                             first axis in front */
-        while (!tn_is_error(values) && tn_ndim(values) < tn_ndim(x)) values = tn_expand_dims(values, 0);
+        while (!tn_is_error(values) && tn_ndim(values) < tn_ndim(x))
+            values = tn_expand_dims(values, 0);
         values = tn_moveaxis(values, along, TN_AXES(0));
     }
     give(c, r->number ? tn_insert(x, count, place, values, along) : tn_delete(x, count, place, along));
@@ -210,7 +228,8 @@ static void trim_zeros(call *c, const row *r)
 {
     (void)r;
     const char *trim = string(c, 1, "fb");
-    if (!numpy_1 && (!*trim || trim[strspn(trim, "fFbB")])) refuse(c, "trim '%s'", trim);
+    if (!numpy_1 && (!*trim || trim[strspn(trim, "fFbB")]))
+        refuse(c, "trim '%s'", trim);
     bool front = strpbrk(trim, "fF") != NULL, back = strpbrk(trim, "bB") != NULL;
     bool none = given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 0;
     if (none)
@@ -231,7 +250,8 @@ static void unstack(call *c, const row *r)
         return;
     }
     int count = (int)tn_dim(x, axis);
-    if (count == 0 || tn_split(x, count, axis, out) != TN_OK) return;
+    if (count == 0 || tn_split(x, count, axis, out) != TN_OK)
+        return;
     for EACH(i, count) give(c, tn_squeeze(out[i], TN_AXES(axis)));
 }
 

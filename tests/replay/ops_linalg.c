@@ -16,7 +16,8 @@ static void of_matrix(call *c, const row *r)
 static bool upper(call *c, int i)
 {
     const char *word = string(c, i, "L");
-    if (strlen(word) != 1 || !strchr("LlUu", *word)) refuse(c, "UPLO '%s'", word);
+    if (strlen(word) != 1 || !strchr("LlUu", *word))
+        refuse(c, "UPLO '%s'", word);
     return *word == 'U' || *word == 'u';
 }
 
@@ -24,7 +25,8 @@ static void solve(call *c, const row *r)
 {
     (void)r;
     tn_array *a = array(c, 0), *b = array(c, 1);
-    if (numpy_1 && tn_ndim(b) == 1 && tn_ndim(a) != 2) refuse(c, "as many vectors as matrices");
+    if (numpy_1 && tn_ndim(b) == 1 && tn_ndim(a) != 2)
+        refuse(c, "as many vectors as matrices");
     bool vectors = numpy_1 && tn_ndim(b) == tn_ndim(a) - 1; /* one for each matrix */
     give(c, vectors ? tn_squeeze(tn_linalg_solve(a, tn_expand_dims(b, -1)), TN_AXES(-1)) : tn_linalg_solve(a, b));
 }
@@ -51,7 +53,8 @@ static void qr(call *c, const row *r)
     static const char *const words[] = {"reduced", "complete", "r", "raw"};
     const char *word = string(c, 1, "reduced");
     int mode = 0;
-    if (!strcmp(word, "full") || !strcmp(word, "f")) word = "reduced"; /* as they were called once */
+    if (!strcmp(word, "full") || !strcmp(word, "f"))
+        word = "reduced"; /* as they were called once */
     while (mode < 4 && strcmp(word, words[mode]))
         mode++;
     if (mode == 4) {
@@ -108,7 +111,8 @@ static void eigvalsh(call *c, const row *r)
 /* Of real matrices real where all eigenvalues are, until NumPy 2.5. */
 static tn_array *eigen(tn_array *x)
 {
-    if (!numpy_2_5 || tn_is_error(x) || tn_dtype_is_complex(tn_dtype_of(x))) return x;
+    if (!numpy_2_5 || tn_is_error(x) || tn_dtype_is_complex(tn_dtype_of(x)))
+        return x;
     return tn_cast(x, tn_dtype_of(x) == TN_FLOAT32 ? TN_COMPLEX64 : TN_COMPLEX128);
 }
 
@@ -156,10 +160,12 @@ static tn_array *tolerances(call *c, int i)
 static void pinv(call *c, const row *r)
 {
     (void)r;
-    if (given(c, 1) && given(c, 3)) refuse(c, "rcond and rtol");
+    if (given(c, 1) && given(c, 3))
+        refuse(c, "rcond and rtol");
     tn_array *rcond = tolerances(c, given(c, 3) ? 3 : 1), *u, *s, *vh;
     if (rcond && !boolean(c, 2, false) && tn_size(array(c, 0)) > 0) {
-        if (tn_linalg_svd(array(c, 0), &u, &s, &vh, .reduced = true) != TN_OK) return;
+        if (tn_linalg_svd(array(c, 0), &u, &s, &vh, .reduced = true) != TN_OK)
+            return;
         tn_array *kept = tn_greater(s, tn_multiply(rcond, tn_max(s, .axis = TN_AXES(-1), .keepdims = true)));
         tn_array *inverse = tn_where(kept, tn_reciprocal(s), 0);
         if (tn_ndim(kept) != tn_ndim(s) || tn_size(kept) != tn_size(s))
@@ -175,9 +181,11 @@ static void pinv(call *c, const row *r)
 static void matrix_rank(call *c, const row *r)
 {
     (void)r;
-    if (given(c, 1) && given(c, 3)) refuse(c, "tol and rtol");
+    if (given(c, 1) && given(c, 3))
+        refuse(c, "tol and rtol");
     tn_array *tol = tolerances(c, 1), *rtol = tolerances(c, 3);
-    if (rtol) tol = tn_multiply(rtol, tn_max(tn_linalg_svdvals(array(c, 0)), .axis = TN_AXES(-1), .keepdims = true));
+    if (rtol)
+        tol = tn_multiply(rtol, tn_max(tn_linalg_svdvals(array(c, 0)), .axis = TN_AXES(-1), .keepdims = true));
     if (tol && tn_ndim(array(c, 0)) > 1) {
         give(c, tn_count_nonzero(tn_greater(tn_linalg_svdvals(array(c, 0)), tol), .axis = TN_AXES(-1)));
         return;
@@ -222,7 +230,8 @@ static void norm(call *c, const row *r)
     int over = axes(c, 2).count ? axes(c, 2).count : tn_ndim(array(c, 0));
     bool least = ord && (ord->kind == FLOAT ? over == 2 || isinf(ord->f)
                                             : over == 2 && (ord->kind != STRING || *ord->text == 'n'));
-    if (numpy_1 && least && tn_size(array(c, 0)) == 0) refuse(c, "nothing has no largest element");
+    if (numpy_1 && least && tn_size(array(c, 0)) == 0)
+        refuse(c, "nothing has no largest element");
     give(c, tn_linalg_norm(array(c, 0), .ord = order(c, 1), .axis = axes(c, 2), .keepdims = boolean(c, 3, false)));
 }
 
@@ -277,8 +286,10 @@ static void last_two(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     int k = r->number < 2 ? (int)integer(c, 1, 0) : 0;
-    if (tn_ndim(x) < 2) refuse(c, "expected two axes");
-    if (c->refused) return;
+    if (tn_ndim(x) < 2)
+        refuse(c, "expected two axes");
+    if (c->refused)
+        return;
     give(c, r->number == 2 ? tn_swapaxes(x, -1, -2)
             : r->number ? tn_trace(x, k, -2, -1, dtype(c, 2, TN_DTYPE_DEFAULT)) : tn_diagonal(x, k, -2, -1));
 }

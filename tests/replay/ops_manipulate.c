@@ -12,7 +12,8 @@
 static void check_order(call *c, int i, const char *known)
 {
     const char *order = string(c, i, "C");
-    if (strlen(order) != 1 || !strchr(known, *order)) refuse(c, "order '%s'", order);
+    if (strlen(order) != 1 || !strchr(known, *order))
+        refuse(c, "order '%s'", order);
 }
 
 static bool whole_value(const call *c, int i)
@@ -43,7 +44,8 @@ static void full(call *c, const row *r)
     (void)r;
     tn_array *v = array(c, 1);
     check_order(c, 3, "CFcf");
-    if (given(c, 2) && c->slot[1] && c->slot[1]->kind == INT) check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
+    if (given(c, 2) && c->slot[1] && c->slot[1]->kind == INT)
+        check_assigned(c, c->slot[1], dtype(c, 2, TN_FLOAT64));
     give(c, tn_broadcast_to(tn_cast(v, dtype(c, 2, tn_dtype_of(v))), shape(c, 0)));
 }
 
@@ -55,7 +57,8 @@ static void filled_like(call *c, const row *r)
     tn_create_opts o = {.dtype = dtype(c, 1 + at, tn_dtype_of(x))};
     tn_shape s = given(c, 4 + at) ? shape(c, 4 + at) : tn_shape_of(x);
     check_order(c, 2 + at, "CFAKcfak");
-    if (at && c->slot[1] && c->slot[1]->kind == INT) check_assigned(c, c->slot[1], o.dtype);
+    if (at && c->slot[1] && c->slot[1]->kind == INT)
+        check_assigned(c, c->slot[1], o.dtype);
     give(c, at          ? tn_broadcast_to(tn_cast(array(c, 1), o.dtype), s)
             : r->number ? tn_ones_with(s, &o)
                         : tn_zeros_with(s, &o));
@@ -64,8 +67,10 @@ static void filled_like(call *c, const row *r)
 static void arange(call *c, const row *r)
 {
     (void)r;
-    if (!given(c, 0) && !given(c, 1)) refuse(c, "no stop");
-    if (given(c, 0) && !given(c, 1) && c->by_keyword[0]) refuse(c, "no stop");
+    if (!given(c, 0) && !given(c, 1))
+        refuse(c, "no stop");
+    if (given(c, 0) && !given(c, 1) && c->by_keyword[0])
+        refuse(c, "no stop");
     bool one = !given(c, 1), whole = whole_value(c, 0) && (one || whole_value(c, 1)) && whole_value(c, 2);
     double start = one ? 0 : number(c, 0, 0), stop = one ? number(c, 0, 0) : number(c, 1, 0);
     tn_create_opts o = {.dtype = dtype(c, 3, whole ? TN_INT64 : TN_FLOAT64)};
@@ -129,7 +134,8 @@ static void eye(call *c, const row *r)
 {
     tn_create_opts o = {.dtype = dtype(c, r->number ? 1 : 3, TN_FLOAT64)};
     int64_t n = integer(c, 0, 0), m = r->number ? n : integer(c, 1, n);
-    if (n < 0 || m < 0) refuse(c, "negative dimensions");
+    if (n < 0 || m < 0)
+        refuse(c, "negative dimensions");
     int k = r->number ? 0 : (int)integer(c, 2, 0);
     tn_create_opts bit = {.dtype = TN_BOOL};
     tn_array *below = tn_tri_with(n, m, k, &bit), *above = tn_tri_with(n, m, k - 1, &bit);
@@ -161,7 +167,8 @@ static void diagonal(call *c, const row *r)
 static void vander(call *c, const row *r)
 {
     (void)r;
-    if (integer(c, 1, 0) < 0) refuse(c, "negative dimensions");
+    if (integer(c, 1, 0) < 0)
+        refuse(c, "negative dimensions");
     give(c, tn_vander(array(c, 0), integer(c, 1, -1), boolean(c, 2, false)));
 }
 
@@ -169,12 +176,15 @@ static void meshgrid(call *c, const row *r)
 {
     (void)r;
     tn_array *in[TN_MAX_NDIM], *out[TN_MAX_NDIM];
-    if (c->rest_count > TN_MAX_NDIM) refuse(c, "too many vectors");
+    if (c->rest_count > TN_MAX_NDIM)
+        refuse(c, "too many vectors");
     for EACH(i, c->refused ? 0 : c->rest_count) in[i] = array_of(c, c->rest[i]);
     const char *indexing = string(c, 3, "xy");
-    if (strcmp(indexing, "xy") && strcmp(indexing, "ij")) refuse(c, "indexing '%s'", indexing);
+    if (strcmp(indexing, "xy") && strcmp(indexing, "ij"))
+        refuse(c, "indexing '%s'", indexing);
     tn_grid_opts o = {.ij = !strcmp(indexing, "ij"), .sparse = boolean(c, 2, false)};
-    if (c->refused || tn_meshgrid_with(c->rest_count, (const tn_array *const *)in, out, &o) != TN_OK) return;
+    if (c->refused || tn_meshgrid_with(c->rest_count, (const tn_array *const *)in, out, &o) != TN_OK)
+        return;
     for EACH(i, c->rest_count) give(c, out[i]);
 }
 
@@ -182,27 +192,33 @@ static void grid_positions(call *c, const row *r)
 {
     (void)r;
     tn_create_opts o = {.dtype = dtype(c, 1, TN_INT64)};
-    if (is_integer(c, 0) || (c->slot[0] && c->slot[0]->kind <= COMPLEX)) refuse(c, "expected a tuple of extents");
+    if (is_integer(c, 0) || (c->slot[0] && c->slot[0]->kind <= COMPLEX))
+        refuse(c, "expected a tuple of extents");
     tn_shape s = shape(c, 0);
     for EACH(d, boolean(c, 2, false) ? s.ndim : 0) {
         tn_shape own = {.ndim = s.ndim};
         for EACH(k, s.ndim) own.dim[k] = k == d ? s.dim[d] : 1;
         give(c, tn_reshape(tn_arange_with(0, (double)s.dim[d], 1, &o), own));
     }
-    if (!boolean(c, 2, false)) give(c, tn_indices_with(s, &o));
+    if (!boolean(c, 2, false))
+        give(c, tn_indices_with(s, &o));
 }
 
 static void asarray(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    if (given(c, 1)) check_assigned(c, c->slot[0], dtype(c, 1, TN_FLOAT64));
+    if (given(c, 1))
+        check_assigned(c, c->slot[0], dtype(c, 1, TN_FLOAT64));
     x = tn_cast(x, dtype(c, 1, tn_dtype_of(x)));
     int least = (int)(strstr(r->name, "contiguous") || strstr(r->name, "fortran") ? 1
                       : !strcmp(r->name, "array")                                 ? integer(c, 5, 0)
                                                                                   : 0);
-    if (strstr(r->name, "chkfinite") && !tn_item(tn_all(tn_isfinite(x)))) refuse(c, "not finite");
-    if (least > TN_MAX_NDIM) refuse(c, "ndmin=%d", least);
-    while (!c->refused && tn_ndim(x) < least && !tn_is_error(x)) x = tn_expand_dims(x, 0);
+    if (strstr(r->name, "chkfinite") && !tn_item(tn_all(tn_isfinite(x))))
+        refuse(c, "not finite");
+    if (least > TN_MAX_NDIM)
+        refuse(c, "ndmin=%d", least);
+    while (!c->refused && tn_ndim(x) < least && !tn_is_error(x))
+        x = tn_expand_dims(x, 0);
     give(c, x);
 }
 
@@ -283,7 +299,8 @@ static void method(call *c, const row *r)
     tn_shape s = {.ndim = count};
     tn_axes list = {.count = count};
     for EACH(i, count) list.axis[i] = (int)(s.dim[i] = read[i]);
-    if (!c->refused) give(c, r->number ? tn_transpose(x, list) : tn_reshape(x, s));
+    if (!c->refused)
+        give(c, r->number ? tn_transpose(x, list) : tn_reshape(x, s));
 }
 
 static void transpose(call *c, const row *r)
@@ -291,7 +308,8 @@ static void transpose(call *c, const row *r)
     (void)r;
     tn_axes list = axes(c, 1);
     tn_array *x = array(c, 0);
-    if (given(c, 1) && list.count != tn_ndim(x)) refuse(c, "axes don't match array");
+    if (given(c, 1) && list.count != tn_ndim(x))
+        refuse(c, "axes don't match array");
     give(c, tn_transpose(x, list));
 }
 
@@ -318,11 +336,14 @@ static void sliding_windows(call *c, const row *r)
 static void grid(call *c, const row *r)
 {
     tn_array *vector[TN_MAX_NDIM], *out[TN_MAX_NDIM];
-    if (c->rest_count == 0 || c->rest_count > TN_MAX_NDIM) refuse(c, "expected slices");
+    if (c->rest_count == 0 || c->rest_count > TN_MAX_NDIM)
+        refuse(c, "expected slices");
     for EACH(i, c->refused ? 0 : c->rest_count) {
         const value *v = c->rest[i];
-        if (v->kind != SLICE || v->slice.stop == TN_NONE) refuse(c, "expected slices with an end");
-        if (c->refused) return;
+        if (v->kind != SLICE || v->slice.stop == TN_NONE)
+            refuse(c, "expected slices with an end");
+        if (c->refused)
+            return;
         double start = v->slice.start == TN_NONE ? 0 : (double)v->slice.start,
                step = v->slice.step == TN_NONE ? 1 : (double)v->slice.step;
         vector[i] = tn_arange(start, (double)v->slice.stop, step, .dtype = TN_INT64);
@@ -345,7 +366,8 @@ static void swapaxes(call *c, const row *r)
 static void moveaxis(call *c, const row *r)
 {
     (void)r;
-    if (!given(c, 1) || !given(c, 2)) refuse(c, "no axes");
+    if (!given(c, 1) || !given(c, 2))
+        refuse(c, "no axes");
     give(c, tn_moveaxis(array(c, 0), axes(c, 1), axes(c, 2)));
 }
 
@@ -364,11 +386,13 @@ static void expand_dims(call *c, const row *r)
     unsigned set = 0;
     for EACH(i, list.count) {
         int axis = list.axis[i] < 0 ? list.axis[i] + ndim : list.axis[i];
-        if (axis < 0 || axis >= ndim || set >> axis & 1) refuse(c, "axis %d", list.axis[i]);
+        if (axis < 0 || axis >= ndim || set >> axis & 1)
+            refuse(c, "axis %d", list.axis[i]);
         set |= 1u << (axis & 15);
     }
     for (int axis = 0; axis < ndim && !c->refused; axis++)
-        if (set >> axis & 1) x = tn_expand_dims(x, axis);
+        if (set >> axis & 1)
+            x = tn_expand_dims(x, axis);
     give(c, x);
 }
 
@@ -407,7 +431,8 @@ static void broadcast_shapes(call *c, const row *r)
         in[i].ndim = integers(c, c->rest[i], read, TN_MAX_NDIM);
         for EACH(d, in[i].ndim) in[i].dim[d] = read[d];
     }
-    if (c->refused || tn_broadcast_shapes(c->rest_count, in, &out) != TN_OK) return;
+    if (c->refused || tn_broadcast_shapes(c->rest_count, in, &out) != TN_OK)
+        return;
     for EACH(d, out.ndim) give_integer(c, out.dim[d]);
 }
 
@@ -428,10 +453,12 @@ static void roll(call *c, const row *r)
     int64_t shift[TN_MAX_NDIM];
     bool fraction = c->slot[1] && c->slot[1]->kind == FLOAT; /* truncated */
     int count = fraction ? 1 : c->slot[1] ? integers(c, c->slot[1], read, TN_MAX_NDIM) : 0;
-    if (fraction) read[0] = (long long)c->slot[1]->f;
+    if (fraction)
+        read[0] = (long long)c->slot[1]->f;
     tn_axes list = axes(c, 2);
     for EACH(i, count) shift[i] = read[i];
-    for (int i = 1; list.count == 0 && i < count; i++) shift[0] += shift[i];
+    for (int i = 1; list.count == 0 && i < count; i++)
+        shift[0] += shift[i];
     give(c, tn_roll(array(c, 0), list.count ? count : 1, shift, list));
 }
 
@@ -453,7 +480,8 @@ static void repeat(call *c, const row *r)
     const value *v = c->slot[1];
     bool one = v && (v->kind == INT || v->kind == BOOL || v->kind == FLOAT); /* a float is truncated */
     tn_array *x = array(c, 0);
-    if (tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
+    if (tn_ndim(x) == 0)
+        x = tn_reshape(x, TN_SHAPE(1));
     give(c,
          one ? tn_repeat(x, (int64_t)number(c, 1, 1), one_axis(c, 2)) : tn_repeat_each(x, array(c, 1), one_axis(c, 2)));
 }
@@ -463,7 +491,8 @@ static void resize(call *c, const row *r)
     tn_array *x = array(c, 0);
     tn_shape to = shape(c, 1);
     int64_t size = tn_size(x), wanted = 1;
-    for (int d = 0; d < to.ndim; d++) wanted *= to.dim[d];
+    for (int d = 0; d < to.ndim; d++)
+        wanted *= to.dim[d];
     if (r->number && wanted > size) { /* the method: zeros behind what there is, not the same once more */
         tn_array *parts[] = {tn_ravel(x), tn_zeros(TN_SHAPE(wanted - size), .dtype = tn_dtype_of(x))};
         give(c, tn_reshape(tn_concatenate(2, (const tn_array *const *)parts, 0), to));
@@ -484,9 +513,12 @@ static void fact(call *c, const row *r)
             refuse(c, "axis");
         else
             size *= tn_dim(x, list.axis[i]);
-    if (c->refused) return;
-    if (r->number == 0) give_integer(c, s.ndim);
-    if (r->number == 1) give_integer(c, size);
+    if (c->refused)
+        return;
+    if (r->number == 0)
+        give_integer(c, s.ndim);
+    if (r->number == 1)
+        give_integer(c, size);
     for EACH(d, r->number == 2 ? s.ndim : 0) give_integer(c, s.dim[d]);
 }
 

@@ -23,10 +23,13 @@ static void sort(call *c, const row *r)
     const char *kind = string(c, 2, "quicksort");
     bool known = false;
     for EACH(i, 4) known |= kind[0] == kinds[i][0] || kind[0] == kinds[i][0] - 32; /* NumPy looks at the first letter */
-    if (!known) refuse(c, "kind '%s'", kind);
-    if (given(c, 2) && given(c, 4)) refuse(c, "kind and stable");
+    if (!known)
+        refuse(c, "kind '%s'", kind);
+    if (given(c, 2) && given(c, 4))
+        refuse(c, "kind and stable");
     tn_array *x = along(c, 0, 1, &o);
-    if (r->number && tn_ndim(x) == 0) x = tn_reshape(x, TN_SHAPE(1));
+    if (r->number && tn_ndim(x) == 0)
+        x = tn_reshape(x, TN_SHAPE(1));
     if (r->number && !(kind[0] & 32 ? strchr("ms", kind[0]) : strchr("MS", kind[0])) && !boolean(c, 4, false)) {
         c->order.open = true; /* not asked to be stable */
         c->order.of = x;
@@ -42,9 +45,11 @@ static void partition(call *c, const row *r)
     long long read[MAX_ARGUMENTS];
     int64_t kth[MAX_ARGUMENTS];
     int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;
-    if (strcmp(string(c, 3, "introselect"), "introselect")) refuse(c, "kind '%s'", string(c, 3, ""));
+    if (strcmp(string(c, 3, "introselect"), "introselect"))
+        refuse(c, "kind '%s'", string(c, 3, ""));
     for EACH(i, count) c->order.kth[i] = kth[i] = read[i];
-    if (c->refused) return;
+    if (c->refused)
+        return;
     c->order.open = count > 0;
     c->order.of = r->number ? x : NULL;
     c->order.axis = o.axis.axis[0];
@@ -73,11 +78,13 @@ static void lexsort(call *c, const row *r)
     int count = arrays(c, c->slot[0], keys, MAX_ARGUMENTS);
     tn_axis_opts o = {.axis = given(c, 1) ? axes(c, 1) : (tn_axes){1, {-1}}};
     if (count > 0 && tn_ndim(keys[0]) == 0) { /* numbers are in order */
-        if (o.axis.axis[0] != 0 && o.axis.axis[0] != -1) refuse(c, "axis");
+        if (o.axis.axis[0] != 0 && o.axis.axis[0] != -1)
+            refuse(c, "axis");
         give_integer(c, 0);
         return;
     }
-    if (!c->refused) give(c, tn_lexsort_with(count, (const tn_array *const *)keys, &o));
+    if (!c->refused)
+        give(c, tn_lexsort_with(count, (const tn_array *const *)keys, &o));
 }
 
 static void searchsorted(call *c, const row *r)
@@ -86,10 +93,13 @@ static void searchsorted(call *c, const row *r)
     const char *side = string(c, 2, "left");
     tn_search_opts o = {.right = side[0] == 'r' || side[0] == 'R'};
     bool known = !strcmp(side, "left") || !strcmp(side, "right") || (numpy_1 && *side && strchr("lrLR", *side));
-    if (!known) refuse(c, "side '%s'", side);
+    if (!known)
+        refuse(c, "side '%s'", side);
     tn_array *sorted = array(c, 0);
-    if (given(c, 3) && tn_size(array(c, 3)) != tn_size(sorted)) refuse(c, "a sorter of another size");
-    if (given(c, 3)) sorted = tn_take(sorted, array(c, 3), 0);
+    if (given(c, 3) && tn_size(array(c, 3)) != tn_size(sorted))
+        refuse(c, "a sorter of another size");
+    if (given(c, 3))
+        sorted = tn_take(sorted, array(c, 3), 0);
     give(c, tn_searchsorted_with(sorted, array(c, 1), &o));
 }
 
@@ -110,13 +120,18 @@ static void unique(call *c, const row *r)
     tn_unique_opts o = {.index = wanted[0] ? &index : NULL,
                         .inverse = wanted[1] ? &inverse : NULL,
                         .counts = wanted[2] ? &counts : NULL};
-    if (given(c, 4)) o.axis = axes(c, 4);
+    if (given(c, 4))
+        o.axis = axes(c, 4);
     o.distinct_nan = !boolean(c, 5, true);
-    if (c->refused) return;
+    if (c->refused)
+        return;
     give(c, tn_unique_with(x, &o));
-    if (wanted[0]) give(c, index);
-    if (wanted[1]) give(c, numpy_1 ? tn_ravel(inverse) : inverse);
-    if (wanted[2]) give(c, counts);
+    if (wanted[0])
+        give(c, index);
+    if (wanted[1])
+        give(c, numpy_1 ? tn_ravel(inverse) : inverse);
+    if (wanted[2])
+        give(c, counts);
 }
 
 /* unique_all and its kin: number: which of index, inverse, counts. NaNs are distinct. */
@@ -202,7 +217,8 @@ static tn_axes matrix_axes(call *c, int i)
         refuse(c, "expected three pairs of axes");
         return (tn_axes){2, {-2, -1}};
     }
-    for (int k = 0; k < 2; k++) pair.axis[k] = (int)read[k];
+    for (int k = 0; k < 2; k++)
+        pair.axis[k] = (int)read[k];
     return pair;
 }
 
@@ -213,17 +229,21 @@ static void product(call *c, const row *r)
     tn_array *a = first ? operand(c, 0, 0, 1) : array(c, 0), *b = first ? operand(c, 1, 0, 1) : array(c, 1);
     tn_out_opts own = options(c, 2);
     const tn_ufunc_opts o = {.out = own.out, .dtype = own.dtype, .casting = own.casting};
-    if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1)) refuse(c, "expected vectors");
+    if (!strcmp(r->name, "linalg.outer") && (tn_ndim(a) != 1 || tn_ndim(b) != 1))
+        refuse(c, "expected vectors");
     if (!strcmp(r->name, "dot") && o.out && tn_dtype_of(o.out) != tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b)))
         refuse(c, "out's dtype");
     bool moved = !strcmp(r->name, "matmul") && given(c, PRODUCT_AXES) && !o.out;
     if (moved)
         a = tn_moveaxis(a, matrix_axes(c, 0), TN_AXES(-2, -1)), b = tn_moveaxis(b, matrix_axes(c, 1), TN_AXES(-2, -1));
-    if (c->refused) return;
+    if (c->refused)
+        return;
     tn_array *y = tn_binary_with((tn_binary_function *)r->function, a, b, &o);
-    if (moved) y = tn_moveaxis(y, TN_AXES(-2, -1), matrix_axes(c, 2));
+    if (moved)
+        y = tn_moveaxis(y, TN_AXES(-2, -1), matrix_axes(c, 2));
     bool fits = !o.out || strcmp(r->name, "dot") || tn_ndim(o.out) == product_ndim(a, b);
-    if (!fits) refuse(c, "out has %d axes", tn_ndim(o.out));
+    if (!fits)
+        refuse(c, "out has %d axes", tn_ndim(o.out));
     give(c, y);
 }
 
@@ -261,14 +281,17 @@ static void tensordot(call *c, const row *r)
         for EACH(i, q.count) q.axis[i] = (int)read[i];
     } else {
         p.count = q.count = (int)integer(c, 2, 2);
-        if (p.count < 0) p.count = q.count = 0; /* as Python's range has it */
-        if (p.count > tn_ndim(a) || q.count > tn_ndim(b)) refuse(c, "too many axes");
+        if (p.count < 0)
+            p.count = q.count = 0; /* as Python's range has it */
+        if (p.count > tn_ndim(a) || q.count > tn_ndim(b))
+            refuse(c, "too many axes");
         for EACH(i, c->refused ? 0 : p.count) {
             p.axis[i] = tn_ndim(a) - p.count + i;
             q.axis[i] = i;
         }
     }
-    if (!c->refused) give(c, tn_tensordot(a, b, p, q));
+    if (!c->refused)
+        give(c, tn_tensordot(a, b, p, q));
 }
 
 /* The form operand, list of axes, operand, list, ..., axes of the result: as text. */
@@ -287,12 +310,14 @@ static int listed(call *c, char *text, size_t capacity, tn_array **in)
             refuse(c, "expected a list of axes");
             return 0;
         }
-        if (i % 2 == 0) at += (size_t)snprintf(text + at, capacity - at, "->");
+        if (i % 2 == 0)
+            at += (size_t)snprintf(text + at, capacity - at, "->");
         for EACH(k, c->rest[i]->list.count) {
             const value *v = &c->rest[i]->list.item[k];
             if (v->kind != ELLIPSIS && (v->kind != INT || v->i < 0 || v->i > 51))
                 refuse(c, "expected axes from 0 to 51");
-            if (c->refused) return 0;
+            if (c->refused)
+                return 0;
             at += v->kind == ELLIPSIS ? (size_t)snprintf(text + at, capacity - at, "...")
                                       : (size_t)snprintf(text + at, capacity - at, "%c",
                                                          (int)(v->i < 26 ? 'A' + v->i : 'a' + v->i - 26));
@@ -314,11 +339,13 @@ static void einsum(call *c, const row *r)
     }
     if (c->rest[0]->kind == STRING) {
         text = c->rest[0]->text;
-        for (int i = 1; i < c->rest_count; i++) in[count++] = array_of(c, c->rest[i]);
+        for (int i = 1; i < c->rest_count; i++)
+            in[count++] = array_of(c, c->rest[i]);
     } else {
         count = listed(c, lists, sizeof lists, in);
     }
-    if (c->refused) return;
+    if (c->refused)
+        return;
     tn_out_opts o = {.out = given(c, 1) ? array(c, 1) : NULL,
                      .dtype = dtype(c, 2, TN_DTYPE_DEFAULT),
                      .casting = string(c, 4, NULL)};
@@ -331,7 +358,8 @@ static void cross(call *c, const row *r)
     tn_cross_opts o = {.a = {1, {(int)integer(c, 2, -1)}},
                        .b = {1, {(int)integer(c, 3, -1)}},
                        .result = {1, {(int)integer(c, 4, -1)}}};
-    if (given(c, 5)) o.a = o.b = o.result = axes(c, 5);
+    if (given(c, 5))
+        o.a = o.b = o.result = axes(c, 5);
     give(c, tn_cross_with(array(c, 0), array(c, 1), &o));
 }
 
@@ -342,7 +370,8 @@ static void linalg_cross(call *c, const row *r)
     tn_array *a = array(c, 0), *b = array(c, 1);
     if (tn_ndim(a) < 1 || tn_ndim(b) < 1 || tn_dim(a, axis.axis[0]) != 3 || tn_dim(b, axis.axis[0]) != 3)
         refuse(c, "expected vectors of 3");
-    if (!c->refused) give(c, tn_cross(a, b, .a = axis, .b = axis, .result = axis));
+    if (!c->refused)
+        give(c, tn_cross(a, b, .a = axis, .b = axis, .result = axis));
 }
 
 static const row rows[] = {

@@ -9,11 +9,14 @@
 /* NumPy's forms of a pair an axis: n, (n,), (before, after), ((before, after),), ((before, after), ...). */
 static bool pairs(call *c, int i, int ndim, double (*out)[2])
 {
-    if (!given(c, i)) return false;
+    if (!given(c, i))
+        return false;
     tn_array *p = tn_cast(array(c, i), TN_FLOAT64);
-    if (tn_ndim(p) <= 1 && tn_size(p) == 1) p = tn_broadcast_to(tn_reshape(p, (tn_shape){0}), TN_SHAPE(ndim, 2));
+    if (tn_ndim(p) <= 1 && tn_size(p) == 1)
+        p = tn_broadcast_to(tn_reshape(p, (tn_shape){0}), TN_SHAPE(ndim, 2));
     p = tn_broadcast_to(p, TN_SHAPE(ndim, 2));
-    if (tn_is_error(p) || tn_to_host(p, out, sizeof(double) * 2 * (size_t)ndim) != TN_OK) refuse(c, "%s", tn_error());
+    if (tn_is_error(p) || tn_to_host(p, out, sizeof(double) * 2 * (size_t)ndim) != TN_OK)
+        refuse(c, "%s", tn_error());
     return true;
 }
 
@@ -32,17 +35,22 @@ static void pad(call *c, const row *r)
     if (given(c, 6) && strcmp(o.mode, "maximum") && strcmp(o.mode, "minimum") && strcmp(o.mode, "mean") &&
         strcmp(o.mode, "median"))
         refuse(c, "stat_length");
-    if (tn_dtype_is_float(tn_dtype_of(array(c, 1)))) refuse(c, "widths must be integers");
+    if (tn_dtype_is_float(tn_dtype_of(array(c, 1))))
+        refuse(c, "widths must be integers");
     pairs(c, 1, ndim, width);
-    if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0)))) refuse(c, "negative widths");
-    if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values)) o.values = (const double(*)[2])values;
-    if (pairs(c, 6, ndim, length)) o.stat_length = (const int64_t(*)[2])lengths;
+    if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0))))
+        refuse(c, "negative widths");
+    if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values))
+        o.values = (const double(*)[2])values;
+    if (pairs(c, 6, ndim, length))
+        o.stat_length = (const int64_t(*)[2])lengths;
     for EACH(d, ndim)
         for EACH(s, 2) {
             whole[d][s] = (int64_t)width[d][s];
             lengths[d][s] = o.stat_length ? (int64_t)length[d][s] : 0;
         }
-    if (!c->refused) give(c, tn_pad_with(x, (const int64_t(*)[2])whole, &o));
+    if (!c->refused)
+        give(c, tn_pad_with(x, (const int64_t(*)[2])whole, &o));
 }
 
 static const row rows[] = {

@@ -13,7 +13,8 @@
 static void roots(call *c, const row *r)
 {
     (void)r;
-    if (c->slot[0] && c->slot[0]->kind <= COMPLEX) refuse(c, "coefficients are expected");
+    if (c->slot[0] && c->slot[0]->kind <= COMPLEX)
+        refuse(c, "coefficients are expected");
     give(c, tn_roots(array(c, 0)));
 }
 
@@ -47,8 +48,10 @@ static void polyfit(call *c, const row *r)
                          .rank = &rank,
                          .singular = &singular};
     give(c, tn_polyfit_with(x, array(c, 1), (int)integer(c, 2, 0), &o));
-    if (wanted) give(c, covariance);
-    if (!full || tn_is_error(c->result[0])) return;
+    if (wanted)
+        give(c, covariance);
+    if (!full || tn_is_error(c->result[0]))
+        return;
     give(c, residuals);
     give(c, rank);
     give(c, singular);
@@ -62,8 +65,10 @@ static void window(call *c, const row *r)
 {
     const tn_create_opts o = {.dtype = TN_FLOAT64};
     double n = number(c, 0, 0);
-    if (n != floor(n)) refuse(c, "a window of %g elements", n);
-    if (c->refused) return;
+    if (n != floor(n))
+        refuse(c, "a window of %g elements", n);
+    if (c->refused)
+        return;
     if (r->number)
         give(c, tn_kaiser_with((int64_t)n, number(c, 1, 0), &o));
     else
@@ -85,7 +90,8 @@ static void unwrap(call *c, const row *r)
 static bool is_little(call *c, int i)
 {
     const char *order = string(c, i, "big");
-    if (strcmp(order, "big") && strcmp(order, "little")) refuse(c, "bitorder '%s'", order);
+    if (strcmp(order, "big") && strcmp(order, "little"))
+        refuse(c, "bitorder '%s'", order);
     return order[0] == 'l';
 }
 
@@ -106,7 +112,8 @@ static void histogram(call *c, tn_array *points, int at)
     int64_t bins[TN_MAX_NDIM];
     double limits[TN_MAX_NDIM][2];
     int ndim = tn_ndim(points) == 2 ? (int)tn_dim(points, 1) : 0;
-    if (ndim < 1 || ndim > TN_MAX_NDIM) refuse(c, "expected points");
+    if (ndim < 1 || ndim > TN_MAX_NDIM)
+        refuse(c, "expected points");
     const value *v = given(c, at) ? c->slot[at] : NULL, *range = given(c, at + 1) ? c->slot[at + 1] : NULL;
     bool sequence = v && (v->kind == LIST || (v->kind == ARRAY && tn_ndim(v->array) > 0));
     if (v && v->kind == LIST && v->list.count != ndim)
@@ -121,17 +128,20 @@ static void histogram(call *c, tn_array *points, int at)
             own[d] = NULL;
         }
         limits[d][0] = NAN;
-        if (!range) continue;
+        if (!range)
+            continue;
         if (range->kind != LIST || range->list.count != ndim) {
             refuse(c, "expected limits a dimension");
             return;
         }
-        if (range->list.item[d].kind == NONE) continue;
+        if (range->list.item[d].kind == NONE)
+            continue;
         tn_array *pair = tn_cast(array_of(c, &range->list.item[d]), TN_FLOAT64);
         if (tn_size(pair) != 2 || tn_to_host(pair, limits[d], sizeof limits[d]) != TN_OK)
             refuse(c, "expected two limits");
     }
-    if (c->refused) return;
+    if (c->refused)
+        return;
     const tn_histogramdd_opts o = {.bins = bins,
                                    .edges = (const tn_array *const *)own,
                                    .limits = range ? (const double(*)[2])limits : NULL,
@@ -147,7 +157,8 @@ static void histogramdd(call *c, const row *r)
     (void)r;
     tn_array *x = numpy_1 ? first_inexact(array(c, 0)) : array(c, 0); /* its limits were of float64 */
     bool vectors = c->slot[0] && c->slot[0]->kind == LIST;
-    if (vectors || tn_ndim(x) == 1) x = tn_transpose(tn_atleast_2d(x), (tn_axes){0});
+    if (vectors || tn_ndim(x) == 1)
+        x = tn_transpose(tn_atleast_2d(x), (tn_axes){0});
     histogram(c, x, 1);
 }
 
@@ -165,8 +176,10 @@ static void histogram2d(call *c, const row *r)
         pair[0] = pair[1] = *v;
         c->slot[2] = &list;
     }
-    if (tn_size(both[0]) != tn_size(both[1])) refuse(c, "x and y must have the same length");
-    if (!c->refused) histogram(c, tn_stack(2, (const tn_array *const *)both, 1), 2);
+    if (tn_size(both[0]) != tn_size(both[1]))
+        refuse(c, "x and y must have the same length");
+    if (!c->refused)
+        histogram(c, tn_stack(2, (const tn_array *const *)both, 1), 2);
 }
 
 /* NumPy 1 adds one coefficient after another, as numbers. */
@@ -184,7 +197,8 @@ static void polyval(call *c, const row *r)
         const value *all[] = {c->slot[1], &end[0], &end[1]};
         to = tn_dtype_of(first_of(c, all[1], all, 3));
     }
-    if (numpy_1 && tn_size(p) == 0) to = of;
+    if (numpy_1 && tn_size(p) == 0)
+        to = of;
     give(c, tn_polyval(tn_cast(p, to), x));
 }
 

@@ -13,7 +13,8 @@ typedef tn_array *scan(const tn_array *x, const tn_axis_opts *opts);
 /* axis=() reduces nothing, which an empty list of axes does not say here: over a new axis of extent 1, then. */
 static void over_nothing(call *c, int i, tn_array **x, tn_axes *list, bool *keepdims)
 {
-    if (!given(c, i) || c->slot[i]->kind != LIST || c->slot[i]->list.count != 0) return;
+    if (!given(c, i) || c->slot[i]->kind != LIST || c->slot[i]->list.count != 0)
+        return;
     *x = tn_expand_dims(*x, 0);
     *list = (tn_axes){1, {0}};
     *keepdims = false;
@@ -30,10 +31,12 @@ static tn_array *vector_of(call *c, int x, int axis)
 /* ufunc.reduce writes into arrays of the result's shape only. */
 static tn_array *fitting_out(call *c, int i, const tn_array *x, const tn_reduce_opts *o)
 {
-    if (!given(c, i)) return NULL;
+    if (!given(c, i))
+        return NULL;
     tn_array *out = array(c, i);
     int ndim = o->keepdims ? tn_ndim(x) : o->axis.count && tn_ndim(x) ? tn_ndim(x) - o->axis.count : 0;
-    if (tn_ndim(out) != ndim) refuse(c, "out has %d axes, the result %d", tn_ndim(out), ndim);
+    if (tn_ndim(out) != ndim)
+        refuse(c, "out has %d axes, the result %d", tn_ndim(out), ndim);
     return out;
 }
 
@@ -59,7 +62,8 @@ static void reduce(call *c, const row *r)
                        tn_dtype_of(x) == TN_BOOL || tn_dtype_is_integer(tn_dtype_of(x)) || !typed || o.dtype
                            ? summed
                            : tn_dtype_of(x));
-    if (numpy_1 && o.initial) o.initial = tn_cast(array(c, at + 2), summed);
+    if (numpy_1 && o.initial)
+        o.initial = tn_cast(array(c, at + 2), summed);
     o.out = fitting_out(c, at, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
@@ -77,8 +81,10 @@ static tn_array *skipping(call *c, const row *r)
 static void stays_inexact(call *c, const row *r, const tn_array *x)
 {
     bool nan = !strncmp(r->name, "nan", 3) && inexact(tn_dtype_of(x));
-    if (nan && given(c, 2) && !inexact(dtype(c, 2, TN_FLOAT64))) refuse(c, "dtype must be inexact");
-    if (nan && given(c, 3) && !inexact(tn_dtype_of(array(c, 3)))) refuse(c, "out must be inexact");
+    if (nan && given(c, 2) && !inexact(dtype(c, 2, TN_FLOAT64)))
+        refuse(c, "dtype must be inexact");
+    if (nan && given(c, 3) && !inexact(tn_dtype_of(array(c, 3))))
+        refuse(c, "out must be inexact");
 }
 
 /* a axis dtype out keepdims where */
@@ -100,17 +106,22 @@ static void variance(call *c, const row *r)
     tn_reduce_opts o = {.axis = axes(c, 1), .ddof = number(c, 4, 0), .keepdims = boolean(c, 5, false),
                         .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
-    if (given(c, 8) && given(c, 4) && number(c, 4, 0) != 0) refuse(c, "ddof and correction");
-    if (given(c, 8)) o.ddof = number(c, 8, 0);
+    if (given(c, 8) && given(c, 4) && number(c, 4, 0) != 0)
+        refuse(c, "ddof and correction");
+    if (given(c, 8))
+        o.ddof = number(c, 8, 0);
     o.where = mask(c, 6);
     o.out = fitting_out(c, 3, x, &o);
     stays_inexact(c, r, x);
     /* a root is no whole number, but one alone is made one */
     bool root = strstr(r->name, "std"), whole = o.dtype && !inexact(o.dtype);
-    if (root && o.out && !inexact(tn_dtype_of(o.out))) refuse(c, "the root may not be cast to out");
-    if (c->refused) return;
+    if (root && o.out && !inexact(tn_dtype_of(o.out)))
+        refuse(c, "the root may not be cast to out");
+    if (c->refused)
+        return;
     tn_array *y = ((reduction *)r->function)(x, &o);
-    if (root && whole && tn_ndim(y)) refuse(c, "the root may not be cast to dtype");
+    if (root && whole && tn_ndim(y))
+        refuse(c, "the root may not be cast to dtype");
     give(c, root && whole ? tn_cast(y, o.dtype) : y);
 }
 
@@ -129,9 +140,11 @@ static void whether(call *c, const row *r)
 static void position(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
-    if (strcmp(r->name, "ptp")) (void)one_axis(c, 1);
+    if (strcmp(r->name, "ptp"))
+        (void)one_axis(c, 1);
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 3, false)};
-    if (!strcmp(r->name, "ptp")) over_nothing(c, 1, &x, &o.axis, &o.keepdims);
+    if (!strcmp(r->name, "ptp"))
+        over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     o.out = fitting_out(c, 2, x, &o);
     give(c, ((reduction *)r->function)(x, &o));
 }
@@ -158,20 +171,25 @@ static void count_nonzero(call *c, const row *r)
 static tn_array *first_closest(tn_array *x, tn_array *q, tn_axes list, bool keepdims)
 {
     tn_shape ones = tn_shape_of(x), flat = {.ndim = tn_ndim(q)};
-    for (int d = 0; list.count == 0 && d < ones.ndim; d++) ones.dim[d] = 1;
+    for (int d = 0; list.count == 0 && d < ones.ndim; d++)
+        ones.dim[d] = 1;
     x = list.count ? x : tn_ravel(x);
     int axis = list.count ? list.axis[0] + (list.axis[0] < 0 ? tn_ndim(x) : 0) : 0;
-    if (list.count > 1 || axis < 0 || axis >= tn_ndim(x)) return tn_median(x, .axis = list, .keepdims = keepdims);
+    if (list.count > 1 || axis < 0 || axis >= tn_ndim(x))
+        return tn_median(x, .axis = list, .keepdims = keepdims);
     double n = (double)tn_dim(x, axis);
     tn_array *h = tn_subtract(tn_multiply(q, n), 1.5), *below = tn_floor(h);
     tn_array *tie = tn_logical_and(tn_equal(h, below), tn_equal(tn_remainder(below, 2), 0));
     tn_array *place = tn_cast(tn_clip(tn_where(tie, below, tn_add(below, 1)), 0, n - 1), TN_INT64);
     tn_array *y =
         tn_moveaxis(tn_take(tn_sort(x, .axis = TN_AXES(axis)), tn_ravel(place), axis), TN_AXES(axis), TN_AXES(0));
-    for (int d = 0; d < flat.ndim; d++) flat.dim[d] = tn_dim(q, d);
-    if (list.count) ones.dim[axis] = 1;
+    for (int d = 0; d < flat.ndim; d++)
+        flat.dim[d] = tn_dim(q, d);
+    if (list.count)
+        ones.dim[axis] = 1;
     for (int d = 0; d < (list.count || keepdims ? ones.ndim : 0); d++)
-        if (keepdims || d != axis) flat.dim[flat.ndim++] = ones.dim[d];
+        if (keepdims || d != axis)
+            flat.dim[flat.ndim++] = ones.dim[d];
     return tn_reshape(y, flat);
 }
 
@@ -182,14 +200,17 @@ static tn_array *first_of_complex(quantile_function *f, tn_array *x, tn_array *q
 {
     int ndim = tn_ndim(x), at = 0;
     bool reduced[TN_MAX_NDIM] = {false};
-    for (int i = 0; i < o->axis.count; i++) reduced[(o->axis.axis[i] + ndim) % ndim] = true;
+    for (int i = 0; i < o->axis.count; i++)
+        reduced[(o->axis.axis[i] + ndim) % ndim] = true;
     tn_axes order = {.count = ndim};
     tn_shape kept = {0}, rows, shape = tn_shape_of(q);
     for (int pass = 0; pass < 2; pass++)
         for (int d = 0; d < ndim; d++)
-            if ((reduced[d] || o->axis.count == 0) == pass) order.axis[at++] = d;
+            if ((reduced[d] || o->axis.count == 0) == pass)
+                order.axis[at++] = d;
     for (int d = 0; d < ndim; d++)
-        if (!(reduced[d] || o->axis.count == 0)) kept.dim[kept.ndim++] = tn_dim(x, d);
+        if (!(reduced[d] || o->axis.count == 0))
+            kept.dim[kept.ndim++] = tn_dim(x, d);
     rows = kept;
     rows.dim[rows.ndim++] = -1;
     tn_array *sorted = tn_sort(tn_reshape(ndim ? tn_transpose(x, order) : x, rows), .axis = TN_AXES(-1)),
@@ -202,10 +223,12 @@ static tn_array *first_of_complex(quantile_function *f, tn_array *x, tn_array *q
         tn_where(tn_less(t, 0.5), tn_add(a, tn_multiply(d, t)), tn_subtract(b, tn_multiply(d, tn_subtract(1, t))));
     const char *const picks[] = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"};
     for (size_t i = 0; i < sizeof picks / sizeof *picks; i++)
-        if (o->method && !strcmp(o->method, picks[i])) y = tn_cast(y, tn_dtype_of(x));
+        if (o->method && !strcmp(o->method, picks[i]))
+            y = tn_cast(y, tn_dtype_of(x));
     for (int d = 0, k = 0; d < ndim; d++) {
         bool gone = reduced[d] || o->axis.count == 0;
-        if (!gone || o->keepdims) shape.dim[shape.ndim++] = gone ? 1 : kept.dim[k];
+        if (!gone || o->keepdims)
+            shape.dim[shape.ndim++] = gone ? 1 : kept.dim[k];
         k += !gone;
     }
     y = tn_reshape(tn_moveaxis(y, TN_AXES(-1), TN_AXES(0)), shape);
@@ -242,14 +265,18 @@ static void average(call *c, const row *r)
     tn_array *x = array(c, 0), *total = NULL;
     tn_reduce_opts o = {.axis = axes(c, 1), .keepdims = boolean(c, 4, false)};
     tn_array *weights = given(c, 2) ? array(c, 2) : NULL;
-    if (tn_ndim(x) == 0 && o.axis.count && !numpy_1) refuse(c, "a number has no axes");
+    if (tn_ndim(x) == 0 && o.axis.count && !numpy_1)
+        refuse(c, "a number has no axes");
     bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
-    if (weights && nothing) weights = tn_expand_dims(weights, 0);
+    if (weights && nothing)
+        weights = tn_expand_dims(weights, 0);
     over_nothing(c, 1, &x, &o.axis, &o.keepdims);
     tn_array *y = weights && tn_size(x) == 0 && nothing ? tn_mean_with(x, &o) : tn_average_with(x, weights, &total, &o);
-    if (!weights && tn_size(y) == 0) refuse(c, "there is nothing to divide by");
+    if (!weights && tn_size(y) == 0)
+        refuse(c, "there is nothing to divide by");
     give(c, y);
-    if (boolean(c, 3, false)) give(c, total ? total : y);
+    if (boolean(c, 3, false))
+        give(c, total ? total : y);
 }
 
 /* ---- scans ---- */
@@ -258,10 +285,13 @@ static void scan_along(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = one_axis(c, 1), .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = vector_of(c, 0, 1);
-    if (r->number && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "an axis is needed");
-    if (c->refused) return;
+    if (r->number && !given(c, 1) && tn_ndim(x) > 1)
+        refuse(c, "an axis is needed");
+    if (c->refused)
+        return;
     bool own = given(c, 3) && !r->number && tn_ndim(array(c, 3)) == (given(c, 1) ? tn_ndim(x) : 1);
-    if (own) o.out = array(c, 3);
+    if (own)
+        o.out = array(c, 3);
     tn_array *y = ((scan *)r->function)(x, &o);
     if (r->number && boolean(c, 4, false) && !tn_is_error(y)) {
         int axis = (int)integer(c, 1, 0);
@@ -284,7 +314,8 @@ static void diff(call *c, const row *r)
         give(c, x);
         return;
     }
-    if (axis < -tn_ndim(x) || axis >= tn_ndim(x)) refuse(c, "no axis %d", axis);
+    if (axis < -tn_ndim(x) || axis >= tn_ndim(x))
+        refuse(c, "no axis %d", axis);
     for (int side = 3; side <= 4 && !c->refused; side++)
         if (given(c, side)) {
             tn_array *more = array(c, side);
@@ -306,7 +337,8 @@ static void ediff1d(call *c, const row *r)
     for (int i = 0; i < 2; i++) {
         end[i] = given(c, 1 + i) ? array(c, 1 + i) : NULL;
         /* by its value */
-        if (end[i] && numpy_1 && c->slot[1 + i]->kind == INT) end[i] = tn_cast(end[i], tn_dtype_of(x));
+        if (end[i] && numpy_1 && c->slot[1 + i]->kind == INT)
+            end[i] = tn_cast(end[i], tn_dtype_of(x));
     }
     give(c, tn_ediff1d(x, end[0], end[1]));
 }
@@ -321,15 +353,18 @@ static void gradient(call *c, const row *r)
     }
     tn_array *x = array_of(c, c->rest[0]);
     tn_axes list = axes(c, 1);
-    if (integer(c, 2, 1) > 2) refuse(c, "edge_order");
+    if (integer(c, 2, 1) > 2)
+        refuse(c, "edge_order");
     if (!given(c, 1)) {
         list.count = tn_ndim(x);
-        for (int d = 0; d < list.count; d++) list.axis[d] = d;
+        for (int d = 0; d < list.count; d++)
+            list.axis[d] = d;
     }
     int distances = c->rest_count - 1;
     bool one = distances == 1 &&
                (c->rest[1]->kind <= COMPLEX || (c->rest[1]->kind == ARRAY && tn_ndim(c->rest[1]->array) == 0));
-    if (distances > 0 && !one && distances != list.count) refuse(c, "%d distances for %d axes", distances, list.count);
+    if (distances > 0 && !one && distances != list.count)
+        refuse(c, "%d distances for %d axes", distances, list.count);
     for (int i = 0; i < list.count && !c->refused; i++) {
         const value *v = distances == 0 ? NULL : c->rest[distances == 1 ? 1 : 1 + i];
         double spacing = 1;
@@ -351,7 +386,8 @@ static void trapezoid(call *c, const row *r)
 static double *part_of(call *c, int i, int k, double *out)
 {
     double both[2] = {0};
-    if (!given(c, i) || tn_item_parts(array(c, i), both) != TN_OK) return NULL;
+    if (!given(c, i) || tn_item_parts(array(c, i), both) != TN_OK)
+        return NULL;
     *out = both[k];
     return out;
 }
@@ -394,14 +430,16 @@ static void cov(call *c, const row *r)
         x = tn_concatenate(2, (const tn_array *const *)both, 0);
         by_columns = false;
     }
-    if (numpy_1 && tn_ndim(x) == 2 && tn_dim(x, 0) == 1) by_columns = false;
+    if (numpy_1 && tn_ndim(x) == 2 && tn_dim(x, 0) == 1)
+        by_columns = false;
     int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
     const tn_cov_opts o = {.by_columns = by_columns,
                            .ddof = ddof,
                            .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
                            .dtype = r->number ? TN_DTYPE_DEFAULT : dtype(c, 7, TN_DTYPE_DEFAULT)};
-    if (o.fweights && inexact(tn_dtype_of(o.fweights))) refuse(c, "fweights must be integers");
+    if (o.fweights && inexact(tn_dtype_of(o.fweights)))
+        refuse(c, "fweights must be integers");
     tn_array *y = r->number ? tn_corrcoef(x, by_columns) : tn_cov_with(x, &o);
     give(c, r->number ? tn_cast(y, dtype(c, 5, tn_dtype_of(y))) : y);
 }
@@ -417,8 +455,10 @@ static void convolve(call *c, const row *r)
     else if (c->slot[2])
         mode = word = string(c, 2, NULL) ? string(c, 2, NULL) : "None";
     for (int i = 0; i < 3; i++)
-        if (strlen(word) == 1 && *word == *modes[i]) mode = modes[i];
-    if (r->number && (tn_ndim(array(c, 0)) == 0 || tn_ndim(array(c, 1)) == 0)) refuse(c, "expected vectors");
+        if (strlen(word) == 1 && *word == *modes[i])
+            mode = modes[i];
+    if (r->number && (tn_ndim(array(c, 0)) == 0 || tn_ndim(array(c, 1)) == 0))
+        refuse(c, "expected vectors");
     give(c, r->number ? tn_correlate(a, b, mode) : tn_convolve(a, b, mode));
 }
 
@@ -426,9 +466,12 @@ static void bincount(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (c->slot[0] && c->slot[0]->kind == ARRAY && inexact(tn_dtype_of(x))) refuse(c, "expected integers");
-    if (numpy_1 && tn_dtype_of(x) == TN_UINT64) refuse(c, "no safe cast");
-    if (tn_dtype_of(x) == TN_UINT64 || inexact(tn_dtype_of(x))) x = tn_cast(x, TN_INT64);
+    if (c->slot[0] && c->slot[0]->kind == ARRAY && inexact(tn_dtype_of(x)))
+        refuse(c, "expected integers");
+    if (numpy_1 && tn_dtype_of(x) == TN_UINT64)
+        refuse(c, "no safe cast");
+    if (tn_dtype_of(x) == TN_UINT64 || inexact(tn_dtype_of(x)))
+        x = tn_cast(x, TN_INT64);
     give(c, tn_bincount(x, given(c, 1) ? array(c, 1) : NULL, integer(c, 2, 0)));
 }
 
@@ -443,7 +486,8 @@ static void histogram(call *c, const row *r)
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);
-    if (numpy_1 && o.rule) x = first_inexact(x); /* bins of integers as of others */
+    if (numpy_1 && o.rule)
+        x = first_inexact(x); /* bins of integers as of others */
     if (!o.edges && given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 2) {
         tn_array *limits = array(c, 2);
         o.low = tn_item(tn_index(limits, 0));
@@ -452,7 +496,8 @@ static void histogram(call *c, const row *r)
             o.low = -0.5;
             o.high = 0.5;
         }
-        if (!(o.low <= o.high)) refuse(c, "limits in the wrong order");
+        if (!(o.low <= o.high))
+            refuse(c, "limits in the wrong order");
     }
     if (r->number) {
         o.weights = given(c, 3) ? array(c, 3) : NULL;

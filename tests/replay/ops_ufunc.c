@@ -17,7 +17,8 @@ static tn_ufunc_opts options(call *c, int operands)
     tn_ufunc_opts opts = {.dtype = dtype(c, operands + 2, TN_DTYPE_DEFAULT), .casting = string(c, operands + 3, NULL)};
     if (given(c, operands)) {
         const value *out = c->slot[operands]; /* an array, or a tuple of one */
-        if (out->kind == LIST && out->list.count != 1) refuse(c, "one array is written into, not %d", out->list.count);
+        if (out->kind == LIST && out->list.count != 1)
+            refuse(c, "one array is written into, not %d", out->list.count);
         opts.out = array_of(c, out->kind == LIST && out->list.count == 1 ? out->list.item : out);
     }
     opts.where = mask(c, operands + 1);
@@ -37,8 +38,10 @@ static tn_array *first_unary(const row *r, tn_array *x)
         !strcmp(r->name, "floor") || !strcmp(r->name, "ceil") || !strcmp(r->name, "trunc") || !strcmp(r->name, "fix");
     if (rounds && (of == TN_BOOL || tn_dtype_is_integer(of)))
         return tn_cast(x, tn_dtype_of(tn_exp(tn_zeros(TN_SHAPE(0), .dtype = of))));
-    if (!strcmp(r->name, "sinc")) return first_inexact(x);
-    if (strcmp(r->name, "sign") || !tn_dtype_is_complex(of)) return x;
+    if (!strcmp(r->name, "sinc"))
+        return first_inexact(x);
+    if (strcmp(r->name, "sign") || !tn_dtype_is_complex(of))
+        return x;
     tn_array *re = tn_real(x);
     return tn_cast(tn_where(tn_equal(re, 0), tn_imag(x), re), of);
 }
@@ -64,7 +67,8 @@ static void binary(call *c, const row *r)
 /* Their `out` is a tuple of two. */
 static void no_single_out(call *c, int i)
 {
-    if (given(c, i) && c->slot[i]->kind != LIST) refuse(c, "'out' must be a tuple of arrays");
+    if (given(c, i) && c->slot[i]->kind != LIST)
+        refuse(c, "'out' must be a tuple of arrays");
 }
 
 /* Into the arrays of a tuple, which may hold None, or new ones. */
@@ -72,7 +76,8 @@ static void give_two(call *c, int out, tn_array *first, tn_array *second)
 {
     tn_array *result[] = {first, second};
     const value *v = given(c, out) ? c->slot[out] : NULL;
-    if (v && v->list.count != 2) refuse(c, "'out' must be a tuple of two");
+    if (v && v->list.count != 2)
+        refuse(c, "'out' must be a tuple of two");
     for (int i = 0; i < 2 && !c->refused; i++) {
         const value *one = v ? &v->list.item[i] : NULL;
         give(c, one && one->kind != NONE ? tn_write(array_of(c, one), result[i], mask(c, out + 1)) : result[i]);
@@ -84,9 +89,11 @@ static void two_of_one(call *c, const row *r)
     tn_array *first, *second;
     no_single_out(c, 1);
     tn_dtype of = tn_dtype_of(array(c, 0)), to = dtype(c, 3, TN_FLOAT64);
-    if (given(c, 3) && *r->name == 'f') refuse(c, "an exponent is no float"); /* one dtype is that of all results */
+    if (given(c, 3) && *r->name == 'f')
+        refuse(c, "an exponent is no float"); /* one dtype is that of all results */
     const char *rule = string(c, 4, "same_kind");
-    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, rule)) refuse(c, "casting '%s'", rule);
+    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, rule))
+        refuse(c, "casting '%s'", rule);
     if ((strcmp(rule, "unsafe") && !tn_dtype_is_float(of) && (!strcmp(rule, "no") || !strcmp(rule, "equiv"))) ||
         !tn_dtype_is_float(to))
         refuse(c, "casting");
@@ -101,7 +108,8 @@ static void divmod(call *c, const row *r)
     (void)r;
     tn_array *quotient, *remainder;
     no_single_out(c, 2);
-    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, string(c, 5, "same_kind"))) refuse(c, "casting");
+    if (!tn_can_cast_by(TN_BOOL, TN_BOOL, string(c, 5, "same_kind")))
+        refuse(c, "casting");
     if (given(c, 4)) { /* dtype */
         tn_ufunc_opts o = {.dtype = dtype(c, 4, TN_DTYPE_DEFAULT), .casting = string(c, 5, NULL)};
         give(c, tn_binary_with((tn_floor_divide), operand(c, 0, 0, 1), operand(c, 1, 0, 1), &o));
@@ -125,20 +133,24 @@ static void round_off(call *c, const row *r)
 static tn_array *limit(call *c, int i, tn_dtype of)
 {
     const value *v = c->slot[i];
-    if (!v || v->kind == NONE) return NULL;
+    if (!v || v->kind == NONE)
+        return NULL;
     /* no limit */
     if (numpy_1 && v->kind == FLOAT && isnan(v->f))
         return tn_scalar(i == 1 || i == 4 ? -INFINITY : INFINITY, .dtype = TN_FLOAT64);
-    if (numpy_1 || v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY) return operand(c, i, 0, 2);
+    if (numpy_1 || v->kind != INT || !tn_dtype_is_integer(of) || c->slot[0]->kind != ARRAY)
+        return operand(c, i, 0, 2);
     int bits = 8 * (int)tn_dtype_size(of);
     bool is_signed = tn_dtype_name(of)[0] == 'i', low = i == 1 || i == 4,
          negative = v->digits ? *v->digits == '-' : v->i < 0;
     long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX,
               least = is_signed ? -most - 1 : 0;
-    if (v->digits && !negative && of == TN_UINT64) return array(c, i);
+    if (v->digits && !negative && of == TN_UINT64)
+        return array(c, i);
     bool below = v->digits ? negative : v->i <= least,
          above = v->digits ? !negative : v->i > most || (v->i == most && of != TN_UINT64);
-    if (low ? below : above) return NULL;
+    if (low ? below : above)
+        return NULL;
     return tn_weak_int(v->i);
 }
 
@@ -153,9 +165,12 @@ static void clip(call *c, const row *r)
                              .dtype = dtype(c, 6, TN_DTYPE_DEFAULT),
                              .where = mask(c, 7),
                              .casting = string(c, 8, numpy_1 ? "unsafe" : NULL)};
-    if (numpy_1 && !given(c, first) && !given(c, second)) refuse(c, "no limit");
-    if (!low && !high && of == TN_BOOL) refuse(c, "bool has no positive");
-    if (!c->refused) give(c, tn_clip_with(x, low, high, &o));
+    if (numpy_1 && !given(c, first) && !given(c, second))
+        refuse(c, "no limit");
+    if (!low && !high && of == TN_BOOL)
+        refuse(c, "bool has no positive");
+    if (!c->refused)
+        give(c, tn_clip_with(x, low, high, &o));
 }
 
 static void nan_to_num(call *c, const row *r)
@@ -163,17 +178,20 @@ static void nan_to_num(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *part[2] = {x, NULL};
     bool several = false, complex = tn_dtype_is_complex(tn_dtype_of(x));
-    for (int i = 2; i <= 4; i++) several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
+    for (int i = 2; i <= 4; i++)
+        several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
     if (!several) {
         give(c, tn_nan_to_num(x, number(c, 2, 0), number(c, 3, NAN), number(c, 4, NAN)));
         return;
     }
-    if (complex) part[0] = tn_real(x), part[1] = tn_imag(x);
+    if (complex)
+        part[0] = tn_real(x), part[1] = tn_imag(x);
     for (int k = 0; k <= complex; k++) { /* of arrays: element by element */
         tn_array *y = tn_nan_to_num(part[k], 0, NAN, NAN),
                  *where[] = {tn_isnan(part[k]), tn_isposinf(part[k]), tn_isneginf(part[k])};
         for (int i = 0; i < 3; i++)
-            if (given(c, 2 + i)) y = tn_where(where[i], tn_cast(array(c, 2 + i), tn_dtype_of(y)), y);
+            if (given(c, 2 + i))
+                y = tn_where(where[i], tn_cast(array(c, 2 + i), tn_dtype_of(y)), y);
         part[k] = y;
     }
     give(c, complex ? tn_complex(part[0], part[1]) : part[0]);
@@ -197,7 +215,8 @@ static void where(call *c, const row *r)
     }
     tn_array *x = numpy_1 ? tn_atleast_1d(array(c, 0)) : array(c, 0), *places[TN_MAX_NDIM];
     tn_nonzero(x, places);
-    for (int d = 0; d < (tn_ndim(x) ? tn_ndim(x) : 1); d++) give(c, places[d]);
+    for (int d = 0; d < (tn_ndim(x) ? tn_ndim(x) : 1); d++)
+        give(c, places[d]);
 }
 
 static void astype(call *c, const row *r)
@@ -223,7 +242,8 @@ static tn_close_opts close_options(call *c)
 static void isclose(call *c, const row *r)
 {
     bool several = false;
-    for (int i = 2; i < 4; i++) several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
+    for (int i = 2; i < 4; i++)
+        several |= given(c, i) && c->slot[i]->kind >= LIST && tn_ndim(array(c, i)) > 0;
     if (several) { /* a tolerance an element */
         tn_array *a = array(c, 0), *b = array(c, 1),
                  *rtol = given(c, 2) ? array(c, 2) : tn_scalar(1e-5, .dtype = TN_FLOAT64);
@@ -277,7 +297,8 @@ static int reorderable_of(const row *r)
 {
     size_t length = strcspn(r->name, ".");
     for (size_t i = 0; i < sizeof reorderable / sizeof *reorderable; i++)
-        if (strlen(reorderable[i].name) == length && !strncmp(r->name, reorderable[i].name, length)) return (int)i;
+        if (strlen(reorderable[i].name) == length && !strncmp(r->name, reorderable[i].name, length))
+            return (int)i;
     return -1;
 }
 
@@ -288,8 +309,10 @@ static tn_array *reduced_out(call *c, const tn_array *x, const tn_reduce_opts *o
     int ndim = o->keepdims ? tn_ndim(x) : o->axis.count ? tn_ndim(x) - o->axis.count : 0;
     bool fits = tn_ndim(out) == ndim;
     for (int d = 0, at = 0; fits && !o->keepdims && o->axis.count == 1 && d < tn_ndim(x); d++)
-        if (d != (o->axis.axis[0] + tn_ndim(x)) % tn_ndim(x)) fits = tn_dim(out, at++) == tn_dim(x, d);
-    if (!fits) refuse(c, "out does not have the result's shape");
+        if (d != (o->axis.axis[0] + tn_ndim(x)) % tn_ndim(x))
+            fits = tn_dim(out, at++) == tn_dim(x, d);
+    if (!fits)
+        refuse(c, "out does not have the result's shape");
     return out;
 }
 
@@ -304,10 +327,14 @@ tn_array *scanned_into(call *c, tn_array *out, tn_array *y)
     tn_key first[TN_MAX_NDIM + 1] = {{.kind = TN_KEY_ELLIPSIS}};
     int ndim = tn_ndim(y), more = tn_ndim(out) - ndim;
     bool fits = more >= 0 && !tn_is_error(y);
-    for (int d = 0; fits && d < ndim; d++) fits = tn_dim(out, d) == tn_dim(y, d);
-    for (int i = 0; i < more; i++) first[1 + i] = (tn_key){.kind = TN_KEY_NUMBER, .slice = {0, TN_NONE, TN_NONE}};
-    if (!fits && !tn_is_error(y)) refuse(c, "out does not have the result's shape");
-    if (c->refused) return y;
+    for (int d = 0; fits && d < ndim; d++)
+        fits = tn_dim(out, d) == tn_dim(y, d);
+    for (int i = 0; i < more; i++)
+        first[1 + i] = (tn_key){.kind = TN_KEY_NUMBER, .slice = {0, TN_NONE, TN_NONE}};
+    if (!fits && !tn_is_error(y))
+        refuse(c, "out does not have the result's shape");
+    if (c->refused)
+        return y;
     return tn_setitem(out, tn_cast(y, tn_dtype_of(out)), 1 + more, first) == TN_OK ? out : y;
 }
 
@@ -327,8 +354,10 @@ static void reduce(call *c, const row *r)
     tn_array *x = array(c, 0);
     bool nothing = given(c, 1) && c->slot[1]->kind == LIST && c->slot[1]->list.count == 0;
     long long number_axis = c->slot[1] && c->slot[1]->kind == INT ? c->slot[1]->i : 0;
-    if (tn_ndim(x) == 0 && number_axis != 0 && number_axis != -1) refuse(c, "a number has no axis %lld", number_axis);
-    if (tn_ndim(x) == 0 || nothing) x = tn_expand_dims(x, 0);
+    if (tn_ndim(x) == 0 && number_axis != 0 && number_axis != -1)
+        refuse(c, "a number has no axis %lld", number_axis);
+    if (tn_ndim(x) == 0 || nothing)
+        x = tn_expand_dims(x, 0);
     tn_reduce_opts o = {.axis = nothing || tn_ndim(array(c, 0)) == 0 ? TN_AXES(0)
                                 : c->slot[1]                         ? axes(c, 1)
                                                                      : (tn_axes){1, {0}},
@@ -343,13 +372,16 @@ static void reduce(call *c, const row *r)
     if (given(c, 5) && !numpy_1 && (o.dtype || !sums))
         check_assigned(c, c->slot[5], o.dtype ? o.dtype : tn_dtype_of(x));
     int known = reorderable_of(r);
-    if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1) refuse(c, "not reorderable: one axis");
+    if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1)
+        refuse(c, "not reorderable: one axis");
     bool logical = !strncmp(r->name, "logical", 7);
-    if (logical && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
+    if (logical && o.dtype && o.dtype != TN_BOOL)
+        refuse(c, "gives bool");
     if (given(c, 3) && !o.dtype && r->number && !logical && tn_dtype_of(x) != TN_BOOL) /* in what holds both */
         x = tn_cast(x, tn_dtype_promote(tn_dtype_of(x), tn_dtype_of(array(c, 3))));
     if (r->number) {
-        if (logical) x = tn_cast(x, TN_BOOL);
+        if (logical)
+            x = tn_cast(x, TN_BOOL);
         if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial &&
             (tn_size(x) == 0 || o.where || !strncmp(r->name, "hypot", 5) || !strncmp(r->name, "gcd", 3)))
             o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
@@ -366,8 +398,10 @@ static void reduce(call *c, const row *r)
         return;
     }
     bool extreme = known >= 0 && !strncmp(r->name, "m", 1) && r->name[1] != 'u';
-    if (given(c, 3) && sums) o.dtype = wider(o.dtype, x, array(c, 3));
-    if (extreme && o.dtype) x = tn_cast(x, o.dtype);
+    if (given(c, 3) && sums)
+        o.dtype = wider(o.dtype, x, array(c, 3));
+    if (extreme && o.dtype)
+        x = tn_cast(x, o.dtype);
     tn_array *y = ((tn_array * (*)(const tn_array *, const tn_reduce_opts *)) r->function)(x, &o);
     give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);
 }
@@ -376,10 +410,14 @@ static void accumulate(call *c, const row *r)
 {
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 1, 0)}}, .dtype = dtype(c, 2, TN_DTYPE_DEFAULT)};
     tn_array *x = array(c, 0);
-    if (given(c, 3) && !r->number) o.dtype = wider(o.dtype, x, array(c, 3));
-    if (c->slot[1] && !given(c, 1) && tn_ndim(x) > 1) refuse(c, "one axis");
-    if (!strncmp(r->name, "logical", 7) && o.dtype && o.dtype != TN_BOOL) refuse(c, "gives bool");
-    if (r->number == 1 && !strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
+    if (given(c, 3) && !r->number)
+        o.dtype = wider(o.dtype, x, array(c, 3));
+    if (c->slot[1] && !given(c, 1) && tn_ndim(x) > 1)
+        refuse(c, "one axis");
+    if (!strncmp(r->name, "logical", 7) && o.dtype && o.dtype != TN_BOOL)
+        refuse(c, "gives bool");
+    if (r->number == 1 && !strncmp(r->name, "logical", 7))
+        x = tn_cast(x, TN_BOOL);
     tn_array *y = r->number == 1 ? tn_accumulate_by((tn_binary_function *)r->function, x, &o)
                                  : ((tn_array * (*)(const tn_array *, const tn_axis_opts *)) r->function)(x, &o);
     give(c, given(c, 3) ? scanned_into(c, array(c, 3), y) : y);
@@ -390,7 +428,8 @@ static void reduceat(call *c, const row *r)
     long long read[MAX_ARGUMENTS];
     int64_t place[MAX_ARGUMENTS];
     int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;
-    for (int i = 0; i < count; i++) place[i] = read[i];
+    for (int i = 0; i < count; i++)
+        place[i] = read[i];
     tn_axis_opts o = {.axis = {1, {(int)integer(c, 2, 0)}},
                       .dtype = dtype(c, 3, TN_DTYPE_DEFAULT),
                       .out = given(c, 4) ? array(c, 4) : NULL};
@@ -398,8 +437,10 @@ static void reduceat(call *c, const row *r)
     bool sums = !given(c, 3) && (!strncmp(r->name, "add", 3) || !strncmp(r->name, "multiply", 8));
     if (sums && (tn_dtype_is_integer(tn_dtype_of(x)) || tn_dtype_of(x) == TN_BOOL))
         x = tn_cast(x, tn_dtype_name(tn_dtype_of(x))[0] == 'u' ? TN_UINT64 : TN_INT64);
-    if (!strncmp(r->name, "logical", 7)) x = tn_cast(x, TN_BOOL);
-    if (!c->refused) give(c, tn_reduceat_by((tn_binary_function *)r->function, x, count, place, &o));
+    if (!strncmp(r->name, "logical", 7))
+        x = tn_cast(x, TN_BOOL);
+    if (!c->refused)
+        give(c, tn_reduceat_by((tn_binary_function *)r->function, x, count, place, &o));
 }
 
 static void at(call *c, const row *r)
@@ -411,8 +452,10 @@ static void at(call *c, const row *r)
                                                          tn_is_error(y) || !tn_ndim(y)
                                                              ? y
                                                              : tn_zeros(TN_SHAPE(1), .dtype = tn_dtype_of(y)));
-    if (tn_is_error(once)) refuse(c, "%s", tn_message_of(once));
-    if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, y, count, keys) == TN_OK) give(c, x);
+    if (tn_is_error(once))
+        refuse(c, "%s", tn_message_of(once));
+    if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, y, count, keys) == TN_OK)
+        give(c, x);
 }
 
 /* x[indices] = f(x[indices]), by a function of two operands that leaves out the second. */
@@ -433,7 +476,8 @@ static void at_one(call *c, const row *r)
     tn_array *x = array(c, 0);
     int count = c->slot[1] ? index_keys(c, c->slot[1], keys) : 0;
     tn_array *once = ((tn_binary_function *)r->function)(tn_zeros(TN_SHAPE(0), .dtype = tn_dtype_of(x)), NULL);
-    if (tn_is_error(once)) refuse(c, "%s", tn_message_of(once));
+    if (tn_is_error(once))
+        refuse(c, "%s", tn_message_of(once));
     if (!c->refused && tn_apply_at((tn_binary_function *)r->function, x, tn_weak_int(0), count, keys) == TN_OK)
         give(c, x);
 }
@@ -450,8 +494,10 @@ static void ldexp_of(call *c, const row *r)
 {
     tn_ufunc_opts o = options(c, 2);
     tn_array *a = array(c, 0), *b = numpy_1 ? array(c, 1) : operand(c, 1, 0, 1);
-    if (tn_dtype_of(b) == TN_BOOL) b = tn_cast(b, TN_INT8);
-    if (tn_dtype_of(b) == TN_UINT64) refuse(c, "exponents of uint64");
+    if (tn_dtype_of(b) == TN_BOOL)
+        b = tn_cast(b, TN_INT8);
+    if (tn_dtype_of(b) == TN_UINT64)
+        refuse(c, "exponents of uint64");
     if (o.dtype) { /* of the first operand and the result */
         if (!tn_dtype_is_float(o.dtype) ||
             !tn_can_cast_by(tn_dtype_of(a), o.dtype, o.casting ? o.casting : "same_kind"))

@@ -29,7 +29,8 @@ static bool scalar_of(const value *v, value *out)
         *out = *v;
         return true;
     }
-    if (!v || v->kind != ARRAY || tn_size(v->array) != 1) return false;
+    if (!v || v->kind != ARRAY || tn_size(v->array) != 1)
+        return false;
     tn_dtype type = tn_dtype_of(v->array);
     if (tn_dtype_is_float(type))
         *out = (value){.kind = FLOAT, .f = tn_item(v->array)};
@@ -42,7 +43,8 @@ static bool scalar_of(const value *v, value *out)
 
 long long integer(call *c, int i, long long absent)
 {
-    if (!given(c, i)) return absent;
+    if (!given(c, i))
+        return absent;
     value v;
     if (!scalar_of(c->slot[i], &v) || v.kind == FLOAT) {
         mismatch(c, c->slot[i], "an integer");
@@ -60,7 +62,8 @@ bool is_integer(const call *c, int i)
 
 double number(call *c, int i, double absent)
 {
-    if (!given(c, i)) return absent;
+    if (!given(c, i))
+        return absent;
     value v;
     if (!scalar_of(c->slot[i], &v)) {
         mismatch(c, c->slot[i], "a number");
@@ -73,7 +76,8 @@ bool boolean(call *c, int i, bool absent) { return number(c, i, absent) != 0; }
 
 const char *string(call *c, int i, const char *absent)
 {
-    if (!given(c, i)) return absent;
+    if (!given(c, i))
+        return absent;
     const value *v = c->slot[i];
     if ((v->kind != STRING && v->kind != DTYPE) || !v->text) {
         mismatch(c, v, "a string");
@@ -149,21 +153,26 @@ tn_dtype dtype_named(const char *text)
     static const char *const around[] = {"<class '", "dtype('", "numpy.", "np."}; /* as Python prints types */
     char bare[32];
     for (size_t k = 0; k < sizeof around / sizeof *around; k++)
-        if (!strncmp(text, around[k], strlen(around[k]))) text += strlen(around[k]);
+        if (!strncmp(text, around[k], strlen(around[k])))
+            text += strlen(around[k]);
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(text, "'"), text);
     text = bare;
-    if (strchr("<>=|", *text) && *text) text++;
+    if (strchr("<>=|", *text) && *text)
+        text++;
     for (size_t k = 0; k < sizeof aliases / sizeof *aliases; k++)
-        if (!strcmp(text, aliases[k].name)) return tn_dtype_parse(aliases[k].dtype);
+        if (!strcmp(text, aliases[k].name))
+            return tn_dtype_parse(aliases[k].dtype);
     return tn_dtype_parse(text);
 }
 
 tn_dtype dtype(call *c, int i, tn_dtype absent)
 {
-    if (!given(c, i)) return absent;
+    if (!given(c, i))
+        return absent;
     const char *text = string(c, i, "");
     tn_dtype found = dtype_named(text);
-    if (!found) refuse(c, "'%s' is no dtype", text);
+    if (!found)
+        refuse(c, "'%s' is no dtype", text);
     return found;
 }
 
@@ -171,7 +180,8 @@ int integers(call *c, const value *v, long long *out, int capacity)
 {
     value one;
     if (v->kind == ARRAY && tn_ndim(v->array) == 1) {
-        if (tn_size(v->array) > capacity) refuse(c, "too many integers");
+        if (tn_size(v->array) > capacity)
+            refuse(c, "too many integers");
         int64_t buffer[MAX_ARGUMENTS];
         int n = (int)tn_size(v->array);
         if (n > MAX_ARGUMENTS || n > capacity ||
@@ -179,7 +189,8 @@ int integers(call *c, const value *v, long long *out, int capacity)
             mismatch(c, v, "integers");
             return 0;
         }
-        for (int k = 0; k < n; k++) out[k] = buffer[k];
+        for (int k = 0; k < n; k++)
+            out[k] = buffer[k];
         return n;
     }
     if (v->kind != LIST) {
@@ -190,9 +201,11 @@ int integers(call *c, const value *v, long long *out, int capacity)
         out[0] = one.i;
         return 1;
     }
-    if (v->list.count > capacity) refuse(c, "%d integers, expected %d at most", v->list.count, capacity);
+    if (v->list.count > capacity)
+        refuse(c, "%d integers, expected %d at most", v->list.count, capacity);
     for (int k = 0; k < v->list.count && !c->refused; k++) {
-        if (!scalar_of(&v->list.item[k], &one) || one.kind == FLOAT) mismatch(c, &v->list.item[k], "an integer");
+        if (!scalar_of(&v->list.item[k], &one) || one.kind == FLOAT)
+            mismatch(c, &v->list.item[k], "an integer");
         out[k] = one.i;
     }
     return c->refused ? 0 : v->list.count;
@@ -201,25 +214,30 @@ int integers(call *c, const value *v, long long *out, int capacity)
 tn_axes axes(call *c, int i)
 {
     tn_axes list = {0};
-    if (!given(c, i)) return list;
+    if (!given(c, i))
+        return list;
     long long read[TN_MAX_NDIM];
     list.count = integers(c, c->slot[i], read, TN_MAX_NDIM);
-    for (int k = 0; k < list.count; k++) list.axis[k] = (int)read[k];
+    for (int k = 0; k < list.count; k++)
+        list.axis[k] = (int)read[k];
     return list;
 }
 
 tn_axes one_axis(call *c, int i)
 {
-    if (given(c, i) && c->slot[i]->kind == LIST) mismatch(c, c->slot[i], "one axis");
+    if (given(c, i) && c->slot[i]->kind == LIST)
+        mismatch(c, c->slot[i], "one axis");
     return axes(c, i);
 }
 
 /* NumPy's bools are no extents, while Python's are. */
 static bool holds_bools(const value *v)
 {
-    if (v->kind == ARRAY) return tn_dtype_of(v->array) == TN_BOOL;
+    if (v->kind == ARRAY)
+        return tn_dtype_of(v->array) == TN_BOOL;
     bool any = false;
-    for (int k = 0; v->kind == LIST && k < v->list.count; k++) any |= holds_bools(&v->list.item[k]);
+    for (int k = 0; v->kind == LIST && k < v->list.count; k++)
+        any |= holds_bools(&v->list.item[k]);
     return any;
 }
 
@@ -227,14 +245,17 @@ tn_shape shape(call *c, int i)
 {
     tn_shape result = {0};
     if (!given(c, i)) {
-        if (c->slot[i] && numpy_1) return result;
+        if (c->slot[i] && numpy_1)
+            return result;
         refuse(c, "a shape is missing");
         return result;
     }
     long long read[TN_MAX_NDIM];
-    if (c->slot[i]->kind == BOOL || holds_bools(c->slot[i])) mismatch(c, c->slot[i], "a shape");
+    if (c->slot[i]->kind == BOOL || holds_bools(c->slot[i]))
+        mismatch(c, c->slot[i], "a shape");
     result.ndim = integers(c, c->slot[i], read, TN_MAX_NDIM);
-    for (int k = 0; k < result.ndim; k++) result.dim[k] = read[k];
+    for (int k = 0; k < result.ndim; k++)
+        result.dim[k] = read[k];
     return result;
 }
 
@@ -251,7 +272,8 @@ typedef struct nest {
 static void explore(const value *v, int depth, nest *n)
 {
     if (v->kind != LIST) {
-        if (depth != n->shape.ndim && !n->holds_arrays) n->ragged = true;
+        if (depth != n->shape.ndim && !n->holds_arrays)
+            n->ragged = true;
         if (v->kind == ARRAY)
             n->holds_arrays = true;
         else if (v->kind > COMPLEX || v->kind == NONE)
@@ -266,13 +288,15 @@ static void explore(const value *v, int depth, nest *n)
         n->ragged = true;
         return;
     }
-    for (int k = 0; k < v->list.count; k++) explore(&v->list.item[k], depth + 1, n);
+    for (int k = 0; k < v->list.count; k++)
+        explore(&v->list.item[k], depth + 1, n);
 }
 
 static void fill(const value *v, kind as, char **at)
 {
     if (v->kind == LIST) {
-        for (int k = 0; k < v->list.count; k++) fill(&v->list.item[k], as, at);
+        for (int k = 0; k < v->list.count; k++)
+            fill(&v->list.item[k], as, at);
     } else if (as == BOOL) {
         *(*at)++ = v->i != 0;
     } else if (as == INT) {
@@ -296,15 +320,18 @@ static tn_array *beyond(call *c, const value *v)
 {
     errno = 0;
     uint64_t whole = strtoull(v->digits, NULL, 10);
-    if (errno || *v->digits == '-') refuse(c, "%s fits no integer dtype", v->digits);
+    if (errno || *v->digits == '-')
+        refuse(c, "%s fits no integer dtype", v->digits);
     return tn_from_host(&whole, (tn_shape){0}, TN_UINT64);
 }
 
 static bool fill_beyond(const value *v, uint64_t **at)
 {
     bool fits = true;
-    for (int k = 0; k < (v->kind == LIST ? v->list.count : 0); k++) fits = fill_beyond(&v->list.item[k], at) && fits;
-    if (v->kind == LIST) return fits;
+    for (int k = 0; k < (v->kind == LIST ? v->list.count : 0); k++)
+        fits = fill_beyond(&v->list.item[k], at) && fits;
+    if (v->kind == LIST)
+        return fits;
     errno = 0;
     *(*at)++ = strtoull(v->digits, NULL, 10);
     return !errno && *v->digits != '-';
@@ -314,7 +341,8 @@ static bool fill_beyond(const value *v, uint64_t **at)
 static tn_array *beyond_all(call *c, const value *v, const nest *n)
 {
     size_t size = 1;
-    for (int d = 0; d < n->shape.ndim; d++) size *= (size_t)n->shape.dim[d];
+    for (int d = 0; d < n->shape.ndim; d++)
+        size *= (size_t)n->shape.dim[d];
     char *data = case_memory(size * 8 + 1), *at = data;
     uint64_t *whole = (uint64_t *)data;
     if (n->within || !fill_beyond(v, &whole)) {
@@ -330,7 +358,8 @@ static tn_array *from_nest(call *c, const value *v)
     nest n = {.kind = NONE};
     for (const value *first = v; first->kind == LIST && n.shape.ndim < TN_MAX_NDIM;) {
         n.shape.dim[n.shape.ndim++] = first->list.count;
-        if (first->list.count == 0) break;
+        if (first->list.count == 0)
+            break;
         first = first->list.item;
     }
     explore(v, 0, &n);
@@ -343,12 +372,14 @@ static tn_array *from_nest(call *c, const value *v)
         refuse(c, "a list is ragged or holds what is no number");
         return tn_zeros(TN_SHAPE(1));
     }
-    if (n.beyond && n.kind == INT) return beyond_all(c, v, &n);
+    if (n.beyond && n.kind == INT)
+        return beyond_all(c, v, &n);
     static const char *const names[] = {[NONE] = "float64", [BOOL] = "bool", [INT] = "int64", [FLOAT] = "float64",
                                         [COMPLEX] = "complex128"};
     tn_dtype type = tn_dtype_parse(names[n.kind]);
     size_t size = 1;
-    for (int d = 0; d < n.shape.ndim; d++) size *= (size_t)n.shape.dim[d];
+    for (int d = 0; d < n.shape.ndim; d++)
+        size *= (size_t)n.shape.dim[d];
     char *data = case_memory(size * 16 + 1), *at = data;
     fill(v, n.kind == NONE ? FLOAT : n.kind, &at);
     return tn_from_host(data, n.shape, type);
@@ -356,7 +387,8 @@ static tn_array *from_nest(call *c, const value *v)
 
 tn_array *array_of(call *c, const value *v)
 {
-    if (v && v->kind == ARRAY) return v->array;
+    if (v && v->kind == ARRAY)
+        return v->array;
     if (!v || v->kind == NONE || (v->kind > COMPLEX && v->kind != LIST)) {
         mismatch(c, v, "an array");
         return tn_zeros(TN_SHAPE(1));
@@ -368,33 +400,44 @@ tn_array *array(call *c, int i) { return array_of(c, c->slot[i]); }
 
 tn_array *own_array(call *c, int i)
 {
-    if (c->slot[i] && (c->slot[i]->kind == LIST || c->slot[i]->kind <= COMPLEX)) mismatch(c, c->slot[i], "an array");
+    if (c->slot[i] && (c->slot[i]->kind == LIST || c->slot[i]->kind <= COMPLEX))
+        mismatch(c, c->slot[i], "an array");
     return array(c, i);
 }
 
 tn_array *operand(call *c, int i, int first, int last)
 {
-    if (numpy_1) return first_operand(c, i, first, last);
+    if (numpy_1)
+        return first_operand(c, i, first, last);
     bool strong = false;
-    for (int k = first; k <= last; k++) strong |= c->slot[k] && (c->slot[k]->kind == ARRAY || c->slot[k]->kind == LIST);
+    for (int k = first; k <= last; k++)
+        strong |= c->slot[k] && (c->slot[k]->kind == ARRAY || c->slot[k]->kind == LIST);
     const value *v = c->slot[i];
-    if (v && strong && v->kind == BOOL) return tn_weak_bool(v->i);
+    if (v && strong && v->kind == BOOL)
+        return tn_weak_bool(v->i);
     if (v && strong && v->kind == INT && v->digits) {
         tn_dtype other = TN_BOOL;
         for (int k = first; k <= last; k++)
-            if (c->slot[k] && c->slot[k]->kind == ARRAY) other = tn_dtype_of(c->slot[k]->array);
-        if (other == TN_UINT64) return beyond(c, v);
-        if (tn_dtype_is_float(other) || tn_dtype_is_complex(other)) return tn_weak_float(strtod(v->digits, NULL));
+            if (c->slot[k] && c->slot[k]->kind == ARRAY)
+                other = tn_dtype_of(c->slot[k]->array);
+        if (other == TN_UINT64)
+            return beyond(c, v);
+        if (tn_dtype_is_float(other) || tn_dtype_is_complex(other))
+            return tn_weak_float(strtod(v->digits, NULL));
         static const char *const comparisons[] = {"less",          "less_equal", "greater",
                                                   "greater_equal", "equal",      "not_equal"};
         for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons;
              k++) /* any integer compares: one beyond all is like the last */
-            if (!strcmp(c->row->name, comparisons[k]) && other != TN_INT64) return tn_weak_int(v->i);
+            if (!strcmp(c->row->name, comparisons[k]) && other != TN_INT64)
+                return tn_weak_int(v->i);
         refuse(c, "%s does not fit %s", v->digits, tn_dtype_name(other));
     }
-    if (v && strong && v->kind == INT) return tn_weak_int(v->i);
-    if (v && strong && v->kind == FLOAT) return tn_weak_float(v->f);
-    if (v && strong && v->kind == COMPLEX) return tn_weak_complex_parts(v->complex_parts[0], v->complex_parts[1]);
+    if (v && strong && v->kind == INT)
+        return tn_weak_int(v->i);
+    if (v && strong && v->kind == FLOAT)
+        return tn_weak_float(v->f);
+    if (v && strong && v->kind == COMPLEX)
+        return tn_weak_complex_parts(v->complex_parts[0], v->complex_parts[1]);
     return array_of(c, v);
 }
 
@@ -402,16 +445,20 @@ int arrays(call *c, const value *v, tn_array **out, int capacity)
 {
     if (v && v->kind == ARRAY && tn_ndim(v->array) > 0) {
         int count = (int)tn_dim(v->array, 0);
-        if (count > capacity) refuse(c, "%d arrays, the tool takes %d", count, capacity);
-        for (int k = 0; k < count && !c->refused; k++) out[k] = tn_index(v->array, k);
+        if (count > capacity)
+            refuse(c, "%d arrays, the tool takes %d", count, capacity);
+        for (int k = 0; k < count && !c->refused; k++)
+            out[k] = tn_index(v->array, k);
         return c->refused ? 0 : count;
     }
     if (!v || v->kind != LIST) {
         mismatch(c, v, "a list of arrays");
         return 0;
     }
-    if (v->list.count > capacity) refuse(c, "%d arrays, the tool takes %d", v->list.count, capacity);
-    for (int k = 0; k < v->list.count && !c->refused; k++) out[k] = array_of(c, &v->list.item[k]);
+    if (v->list.count > capacity)
+        refuse(c, "%d arrays, the tool takes %d", v->list.count, capacity);
+    for (int k = 0; k < v->list.count && !c->refused; k++)
+        out[k] = array_of(c, &v->list.item[k]);
     return c->refused ? 0 : v->list.count;
 }
 
@@ -432,21 +479,26 @@ void check_assigned(call *c, const value *v, tn_dtype to)
 {
     bool whole = tn_dtype_is_integer(to);
     if (v->kind == LIST)
-        for (int k = 0; k < v->list.count; k++) check_assigned(c, &v->list.item[k], to);
-    if (v->kind == FLOAT && whole && !isfinite(v->f)) refuse(c, "%g cannot be an integer", v->f);
+        for (int k = 0; k < v->list.count; k++)
+            check_assigned(c, &v->list.item[k], to);
+    if (v->kind == FLOAT && whole && !isfinite(v->f))
+        refuse(c, "%g cannot be an integer", v->f);
     if (v->kind == COMPLEX && !tn_dtype_is_complex(to) && to != TN_BOOL)
         refuse(c, "a complex number cannot be %s", tn_dtype_name(to));
     if (v->kind == FLOAT && whole && (fabs(v->f) >= 0x1p64 || !numpy_1)) { /* made an int first */
         double least = tn_dtype_name(to)[0] == 'i' ? -ldexp(1, 8 * (int)tn_dtype_size(to) - 1) : 0,
                most = ldexp(1, 8 * (int)tn_dtype_size(to) - (least < 0));
-        if (!(trunc(v->f) >= least && trunc(v->f) < most)) refuse(c, "%g does not fit %s", v->f, tn_dtype_name(to));
+        if (!(trunc(v->f) >= least && trunc(v->f) < most))
+            refuse(c, "%g does not fit %s", v->f, tn_dtype_name(to));
     }
-    if (v->kind != INT || !whole || (numpy_1 && !v->digits)) return;
+    if (v->kind != INT || !whole || (numpy_1 && !v->digits))
+        return;
     int bits = 8 * (int)tn_dtype_size(to);
     bool is_signed = tn_dtype_name(to)[0] == 'i';
     long long most = is_signed || bits < 64 ? (long long)(UINT64_MAX >> (64 - bits + is_signed)) : INT64_MAX;
     errno = 0;
-    if (v->digits) (void)strtoull(v->digits, NULL, 10);
+    if (v->digits)
+        (void)strtoull(v->digits, NULL, 10);
     bool beyond_all = v->digits && (to != TN_UINT64 || *v->digits == '-' || errno);
     if (beyond_all || (!v->digits && (v->i > most || v->i < (is_signed ? -most - 1 : 0))))
         refuse(c, "%lld does not fit %s", v->i, tn_dtype_name(to));

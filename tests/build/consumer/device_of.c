@@ -29,12 +29,15 @@ int main(void)
                              KINDS(tn_archive), KINDS(tn_stream), KINDS(tn_event)};
     int failed = tn_error_code() != TN_ERR_VALUE;
     tn_clear_error();
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) failed |= all[i].kind != TN_DEVICE_DEFAULT;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        failed |= all[i].kind != TN_DEVICE_DEFAULT;
     tn_layer *layer = tn_linear_with(3, NULL);
-    if (tn_layer_to(layer, tn_cpu()) != TN_OK || !tn_device_equal(tn_device_of(layer), tn_cpu())) failed = 1;
+    if (tn_layer_to(layer, tn_cpu()) != TN_OK || !tn_device_equal(tn_device_of(layer), tn_cpu()))
+        failed = 1;
     tn_layer_free(layer);
     tn_array *x = tn_zeros_with(TN_SHAPE(2), NULL);
-    if (!tn_device_equal(tn_device_of(x), tn_cpu()) || !tn_device_equal((tn_device_of)(x), tn_cpu())) failed = 1;
+    if (!tn_device_equal(tn_device_of(x), tn_cpu()) || !tn_device_equal((tn_device_of)(x), tn_cpu()))
+        failed = 1;
     tn_free(x);
     return failed || !tn_ok();
 }
