@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which block somebody gets, and what becomes of one that is given back. */
 #include "device/segments.h"
 
 #include "core/error.h"
