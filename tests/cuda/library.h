@@ -41,6 +41,13 @@ static CUresult library_attribute(int *value, CUdevice_attribute which, CUdevice
     return CUDA_SUCCESS;
 }
 
+static CUresult library_function_set(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value > library_gpu->shared << 10
+               ? CUDA_ERROR_INVALID_VALUE
+               : fake_function_set(function, attribute, value);
+}
+
 static CUresult library_memory(size_t *left, size_t *total)
 {
     *left = fake.memory_left;
@@ -74,6 +81,7 @@ static void library_prepare(void)
     fake.memory_left = MEMORY;
     libraries.driver.cuDriverGetVersion = library_serves;
     libraries.driver.cuDeviceGetAttribute = library_attribute;
+    libraries.driver.cuFuncSetAttribute = library_function_set;
     libraries.driver.cuMemGetInfo = library_memory;
     libraries.driver.cuDeviceTotalMem = library_total;
     libraries.compiler.nvrtcVersion = library_version;

@@ -136,6 +136,7 @@ static void test_tall(void **state)
         {{1, 1}, 24, 30000, 12, BEHIND, SPARSE, true, false}, {{1, 1}, 33, 9999, 17, ACROSS, PLAIN, true, true},
         {{1, 1}, 64, 9000, 64, PLAIN, ACROSS, true, false},   {{1, 1}, 120, 8193, 100, ACROSS, PLAIN, false, false},
         {{1, 1}, 8, 24000, 20, ACROSS, PLAIN, false, false},  {{1, 1}, 130, 9000, 50, ACROSS, BEHIND, false, false},
+        {{1, 1}, 2, 30000, 3, PLAIN, ACROSS, false, false},   {{1, 1}, 2, 20001, 2, PLAIN, ACROSS, false, true},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check(&shapes[i]);

@@ -92,21 +92,29 @@ static int part_of_stage(const factor_at *f, int lines, int depth, int quad)
                        : quad * (parts_of(lines, quad) | 1) * depth + each;
 }
 
-/* How the kernel divides its work, as constants of its text, which is for tn__free. */
-static char *divide(tall_data *data, tn_dtype dtype)
+/* Bytes of shared memory: for the stages, later for sums of slices. */
+static int shared_for(const tall *t, int rows, int columns, int depth, int size)
+{
+    const int quad = 16 / size, sums = 4 * quad * quad * THREADS / 2;
+    const int stages = STAGES * (part_of_stage(&t->a, rows, depth, quad) + part_of_stage(&t->b, columns, depth, quad));
+    return (stages > sums ? stages : sums) * size;
+}
+
+/* How the kernel divides its work, as constants of its text, which is for tn__free. Lines and positions are padded in
+ * shared memory: of few lines, a stage takes several times what it holds, more than some GPUs have. */
+static char *divide(tall_data *data, tn_dtype dtype, size_t most)
 {
     tall *t = &data->tall;
-    const int size = (int)tn__dtypes[dtype].size, quad = 16 / size, each = 2 * quad;
+    const int size = (int)tn__dtypes[dtype].size, each = 2 * 16 / size;
     const int rows = t->m < TN__TALL_TILE ? t->m : TN__TALL_TILE, columns = t->n < TN__TALL_TILE ? t->n : TN__TALL_TILE;
     int slices = THREADS / (parts_of(rows, each) * parts_of(columns, each)), positions = 16;
     slices = slices > SLICED ? slices / 4 * 4 : slices;
-    while (positions > 1 && slices * positions * (rows + columns) * size > STAGE_BYTES &&
-           slices * positions / 2 % 4 == 0)
+    while (positions > 1 && slices * positions / 2 % 4 == 0 &&
+           (slices * positions * (rows + columns) * size > STAGE_BYTES ||
+            (size_t)shared_for(t, rows, columns, slices * positions, size) > most))
         positions /= 2;
     const int depth = slices * positions;
-    const int stage = part_of_stage(&t->a, rows, depth, quad) + part_of_stage(&t->b, columns, depth, quad);
-    const int sums = each * each * THREADS / 2;
-    data->shared = (STAGES * stage > sums ? STAGES * stage : sums) * size;
+    data->shared = shared_for(t, rows, columns, depth, size);
     t->across = parts_of(t->n, columns);
     t->tiles = t->across * parts_of(t->m, rows);
     data->stages = (t->depth + depth - 1) / depth;
@@ -164,7 +172,7 @@ tn_status tn__cuda_prepare_matmul_tall(tn__cuda_step *step, tn__cuda_device *dev
     step->data = data;
     step->free = free_tall;
     step->start = start_tall;
-    char *text = divide(data, dtype);
+    char *text = divide(data, dtype, device->owner->capabilities.shared_memory);
     const long long most = (long long)BLOCKS * device->owner->capabilities.multiprocessors / t->tiles;
     t->parts = (int)(most < 1 ? 1 : most < data->stages ? most : data->stages);
     data->bytes = (size_t)t->parts * (size_t)p.m * (size_t)p.n * (size_t)size;
