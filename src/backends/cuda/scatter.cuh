@@ -187,6 +187,37 @@ struct fold {
     i64 terms, pieces, lanes, rows; /* of one sequence; lanes may share one row of positions */
 };
 
+static __device__ __forceinline__ W plus(const W &a, const W &b) { return (W)PLUS(a, b); }
+
+/* What a thread has of its piece so far. V: a sum, or several beside one another. */
+template <class V> struct folded {
+    unsigned now, first; /* the position that is being added up; the piece's first one, once there is another */
+    V sum, first_sum;    /* theirs */
+    V base;              /* what the output has at `now`, where nobody else writes at this level */
+
+    /* The next term, and what the output has at its position; add(): the sum at `now` goes there. `on`: the first
+     * position may go on in another piece. */
+    template <class Add>
+    __device__ __forceinline__ void take(unsigned key, const V &term, const V &there, bool on, const Add &add)
+    {
+        if (key == NOWHERE)
+            return;
+        if (key == now) {
+            sum = plus(sum, term);
+            return;
+        }
+        if (on && first == NOWHERE) {
+            first = now;
+            first_sum = sum;
+        } else if (now != NOWHERE) {
+            add();
+        }
+        now = key;
+        sum = term;
+        base = there;
+    }
+};
+
 extern "C" __global__ void sorted_keys(const __grid_constant__ walk w, const __grid_constant__ scatter s,
                                        const __grid_constant__ fold f, const __grid_constant__ tn_failure failure)
 {
@@ -209,10 +240,8 @@ extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_con
         i64 at[3];
         places(w, lane, at);
         const i64 row = f.rows == 1 ? 0 : lane * f.terms;
-        unsigned now = NOWHERE, first = NOWHERE;
-        /* base: what the output has at `now`, where nobody else writes at this level */
-        W sum = W(), first_sum = W(), base = W();
-        const auto add = [&]() { s.to[at[0] + (i64)now * s.to_step] = STORE((W)PLUS(base, sum)); };
+        folded<W> r = {NOWHERE, NOWHERE, W(), W(), W()};
+        const auto add = [&]() { s.to[at[0] + (i64)r.now * s.to_step] = STORE(plus(r.base, r.sum)); };
         for (i64 i = begin; i < end; i += READ) {
             unsigned key[READ];
             W term[READ], there[READ];
@@ -227,34 +256,20 @@ extern "C" __global__ void fold(const __grid_constant__ walk w, const __grid_con
                 there[q] = (W)LOAD(s.to[at[0] + (i64)key[q] * s.to_step]);
             }
 #pragma unroll
-            for (int q = 0; q < READ; q++) {
-                if (key[q] == NOWHERE)
-                    continue;
-                if (key[q] == now) {
-                    sum = (W)PLUS(sum, term[q]);
-                    continue;
-                }
-                if (f.pieces > 1 && first == NOWHERE) {
-                    first = now;
-                    first_sum = sum;
-                } else if (now != NOWHERE) {
-                    add();
-                }
-                now = key[q];
-                sum = term[q];
-                base = there[q];
-            }
+            for (int q = 0; q < READ; q++)
+                r.take(key[q], term[q], there[q], f.pieces > 1, add);
         }
         if (f.pieces == 1) {
-            if (now != NOWHERE)
+            if (r.now != NOWHERE)
                 add();
             continue;
         }
         const i64 next = 2 * piece * f.lanes + lane;
-        f.next_keys[next] = first == NOWHERE ? now : first;
-        f.next_values[next] = first == NOWHERE ? sum : first_sum;
-        f.next_keys[next + f.lanes] = first == NOWHERE ? NOWHERE : now;
-        f.next_values[next + f.lanes] = sum;
+        const bool one = r.first == NOWHERE;
+        f.next_keys[next] = one ? r.now : r.first;
+        f.next_values[next] = one ? r.sum : r.first_sum;
+        f.next_keys[next + f.lanes] = one ? NOWHERE : r.now;
+        f.next_values[next + f.lanes] = r.sum;
     }
 }
 
@@ -280,12 +295,12 @@ static __device__ __forceinline__ lanes load_lanes(const S *from)
     return x;
 }
 
-static __device__ __forceinline__ lanes add_lanes(const lanes &a, const lanes &b)
+static __device__ __forceinline__ lanes plus(const lanes &a, const lanes &b)
 {
     lanes sum;
 #pragma unroll
     for (int l = 0; l < LANES; l++)
-        sum.x[l] = (W)PLUS(a.x[l], b.x[l]);
+        sum.x[l] = plus(a.x[l], b.x[l]);
     return sum;
 }
 
@@ -298,14 +313,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) fold_lanes(const __grid_con
     for EACH(t, groups * f.pieces) {
         const i64 piece = t / groups, lane = (t - piece * groups) * LANES;
         const i64 begin = piece * FOLDED, end = begin + FOLDED < f.terms ? begin + FOLDED : f.terms;
-        unsigned now = NOWHERE, first = NOWHERE;
-        lanes sum = lanes(), first_sum = lanes(), base = lanes();
+        folded<lanes> r = {NOWHERE, NOWHERE, lanes(), lanes(), lanes()};
         const auto add = [&]() {
             stored_lanes result;
 #pragma unroll
             for (int l = 0; l < LANES; l++)
-                result.x[l] = STORE((W)PLUS(base.x[l], sum.x[l]));
-            *(stored_lanes *)(s.to + lane + (i64)now * s.to_step) = result;
+                result.x[l] = STORE(plus(r.base.x[l], r.sum.x[l]));
+            *(stored_lanes *)(s.to + lane + (i64)r.now * s.to_step) = result;
         };
         for (i64 i = begin; i < end; i += READ_LANES) {
             i64 place[READ_LANES];
@@ -322,7 +336,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) fold_lanes(const __grid_con
                 if (place[q] >= 0)
                     term[q] = f.order ? load_lanes(s.from + lane + place[q] * s.from_step)
                                       : *(const lanes *)(f.values + place[q] * f.lanes + lane);
-            unsigned before = now;
+            unsigned before = r.now;
 #pragma unroll
             for (int q = 0; q < READ_LANES; q++) {
                 if (key[q] != NOWHERE && key[q] != before) {
@@ -331,36 +345,21 @@ extern "C" __global__ void __launch_bounds__(256, 3) fold_lanes(const __grid_con
                 }
             }
 #pragma unroll
-            for (int q = 0; q < READ_LANES; q++) {
-                if (key[q] == NOWHERE)
-                    continue;
-                if (key[q] == now) {
-                    sum = add_lanes(sum, term[q]);
-                    continue;
-                }
-                if (f.pieces > 1 && first == NOWHERE) {
-                    first = now;
-                    first_sum = sum;
-                } else if (now != NOWHERE) {
-                    add();
-                }
-                now = key[q];
-                sum = term[q];
-                base = there[q];
-            }
+            for (int q = 0; q < READ_LANES; q++)
+                r.take(key[q], term[q], there[q], f.pieces > 1, add);
         }
         if (f.pieces == 1) {
-            if (now != NOWHERE)
+            if (r.now != NOWHERE)
                 add();
             continue;
         }
-        const bool one = first == NOWHERE;
+        const bool one = r.first == NOWHERE;
         if (lane == 0) {
-            f.next_keys[2 * piece] = one ? now : first;
-            f.next_keys[2 * piece + 1] = one ? NOWHERE : now;
+            f.next_keys[2 * piece] = one ? r.now : r.first;
+            f.next_keys[2 * piece + 1] = one ? NOWHERE : r.now;
         }
         W *next = f.next_values + 2 * piece * f.lanes + lane;
-        *(lanes *)next = one ? sum : first_sum;
-        *(lanes *)(next + f.lanes) = sum;
+        *(lanes *)next = one ? r.sum : r.first_sum;
+        *(lanes *)(next + f.lanes) = r.sum;
     }
 }
