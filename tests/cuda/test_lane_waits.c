@@ -53,6 +53,33 @@ static void test_scratch(void **state)
     assert_false(behind(sorted, elementwise));
 }
 
+/* Such memory is maybe one that the stream had before in which the program was loaded, and still uses: who runs the
+ * program first is behind that in another stream, too. */
+static void test_scratch_of_another(void **state)
+{
+    (void)state;
+    operands(tn_full(TN_SHAPE(N), 1.0), tn_full(TN_SHAPE(N), 2.0));
+    tn__operand operand[2];
+    for (int k = 0; k < 2; k++)
+        operand[k] = (tn__operand){.buffer = k, .dtype = TN_FLOAT32, .ndim = 1, .dim = {N}, .stride = {1}};
+    tn__step step = {.kind = TN__STEP_OP, .op = TN__CUDA_OP_SORT, .compute = TN_FLOAT32, .operand_count = 2,
+                     .output_count = 1, .operand = operand, .alpha = -1};
+    tn__buffer buffer[] = {{.kind = TN__BUFFER_OUTPUT, .bytes = N * sizeof(float)}, {.kind = TN__BUFFER_INPUT}};
+    tn__program program = {.buffer_count = 2, .buffer = buffer, .step_count = 1, .step = &step};
+    tn__executable *executable = NULL;
+    static float memory[2][N];
+    TN_ON_STREAM (a) {
+        assert_int_equal(tn_eval(tn_exp(first)), TN_OK);
+        assert_int_equal(device->ops->load(device, &program, &executable), TN_OK);
+    }
+    assert_true(waiting(a) > 0);
+    TN_ON_STREAM (b)
+        assert_int_equal(device->ops->run(executable, (void *[]){memory[0], memory[1]}, NULL), TN_OK);
+    assert_int_equal(tn_stream_synchronize(b), TN_OK);
+    assert_int_equal(waiting(a), 0);
+    device->ops->unload(executable);
+}
+
 /* Two programs that pack operands into the device's memory for that. */
 static void test_shared_memory(void **state)
 {
@@ -233,8 +260,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scratch), TEST(test_shared_memory), TEST(test_failures), TEST(test_told),    TEST(test_meanwhile),
-        TEST(test_counts),  TEST(test_unloading),     TEST(test_blocking), TEST(test_refused),
+        TEST(test_scratch),  TEST(test_scratch_of_another), TEST(test_shared_memory), TEST(test_failures),
+        TEST(test_told),     TEST(test_meanwhile),          TEST(test_counts),        TEST(test_unloading),
+        TEST(test_blocking), TEST(test_refused),
     };
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;

@@ -152,11 +152,16 @@ static tn_status make_workspace(tn__executable *executable)
     return executable->workspace ? TN_OK : tn__error_status(tn__error_last());
 }
 
-/* Executables have numbers, by which failures name them. */
+/* Executables have numbers, by which failures name them. What memory of its own was used for before, in this thread's
+ * lane, may be under way: whoever runs the program first, maybe in another lane, goes behind that. */
 static void enlist(tn__executable *executable)
 {
     tn__cuda_device *device = executable->device;
     pthread_mutex_lock(&device->lock);
+    if (executable->alone) {
+        tn__cuda_asked(device);
+        tn__use_end(device->owner, &executable->use, true);
+    }
     executable->number = executable->work.plan = ++device->executable_count;
     executable->next = device->executables;
     device->executables = executable;
