@@ -58,7 +58,9 @@ static tn_status check(const char *operation, const tn__lent *l)
     if (size && !l->memory)
         return tn__fail(TN_ERR_VALUE, operation, "the memory is NULL: expected the address of %lld elements",
                         (long long)size);
-    size_t alignment = tn_dtype_size((tn_dtype)tn__dtypes[l->dtype].component);
+    /* a GPU reads both parts of a complex number at once */
+    size_t alignment =
+        l->device.kind == TN_DEVICE_CUDA ? itemsize : tn_dtype_size((tn_dtype)tn__dtypes[l->dtype].component);
     if ((uintptr_t)l->memory % alignment)
         return tn__fail(TN_ERR_VALUE, operation,
                         "the address %p is no multiple of %zu, which elements need: copy them to aligned memory first",

@@ -79,6 +79,24 @@ static void wrapping_refused(void **state)
     assert_int_equal(released, 0);
 }
 
+/* What lies at multiples of a part of a complex number only: the CPU takes it, a GPU does not read it. */
+static void complex_parts(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_COMPLEX64, TN_COMPLEX128};
+    _Alignas(16) static char memory[64];
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            tn_dtype dtype = dtypes[i];
+            char *at = memory + tn_dtype_size(dtype) / 2;
+            assert_int_equal(tn_eval(tn_wrap(at, TN_SHAPE(2), dtype, .device = tn_cpu())), TN_OK);
+            if (test_device().kind != TN_DEVICE_CUDA)
+                continue;
+            assert_true(tn_is_error(tn_wrap(at, TN_SHAPE(2), dtype, .device = test_device())));
+            assert_failed(TN_ERR_VALUE, i ? "no multiple of 16" : "no multiple of 8");
+        }
+}
+
 /* ---- DLPack ---- */
 
 static void round_trips(void **state)
@@ -238,7 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrapped),     cmocka_unit_test(wrapping_refused), cmocka_unit_test(round_trips),
         cmocka_unit_test(lent),        cmocka_unit_test(borrowed),         cmocka_unit_test(on_a_gpu),
-        cmocka_unit_test(interface),   cmocka_unit_test(starved),
+        cmocka_unit_test(interface),   cmocka_unit_test(starved),          cmocka_unit_test(complex_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
