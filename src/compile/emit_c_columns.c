@@ -206,7 +206,7 @@ static void begin_positions(tn__printer *p, int r)
     tn__line(p, "TN_COLUMNS { best%d[w + c] = %s; a%d[w + c] = 0; }", r, tn__emit_identity(p, r), r);
 }
 
-/* Of the rows from `first` up to `end`. */
+/* Of the rows from `first` up to `end`, before the pass's stores, which may overwrite what is looked at. */
 static void column_positions(tn__printer *p, int r, const char *first, const char *end)
 {
     int c = p->vector_loop, arg = p->nest->reduction[r].arg;
@@ -281,16 +281,16 @@ static void whole_columns(tn__printer *p)
     declare_results(p);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced | 1u << p->vector_loop);
-        if (tn__nest_reductions(n, level, false))
-            column_sums(p, level);
-        else if (tn__nest_has_stores(n, level))
-            pass_without_sums(p, level, "0", "R");
         for (int r = 0; r < n->reduction_count; r++)
             if (tn__c_is_position(n, r, level)) {
                 tn__line(p, "{");
                 column_positions(p, r, "0", "R");
                 tn__line(p, "}");
             }
+        if (tn__nest_reductions(n, level, false))
+            column_sums(p, level);
+        else if (tn__nest_has_stores(n, level))
+            pass_without_sums(p, level, "0", "R");
     }
     column_stores(p);
 }
@@ -315,13 +315,13 @@ static void column_pieces(tn__printer *p)
     declare_results(p);
     declare_parts(p, 0);
     tn__emit_hoist_pass(p, 0, n->reduced | 1u << c);
+    for (int r = 0; r < n->reduction_count; r++)
+        if (tn__c_is_position(n, r, 0))
+            column_positions(p, r, "b", "e");
     if (tn__nest_reductions(n, 0, false))
         block_sums(p, 0);
     else if (tn__nest_has_stores(n, 0))
         pass_without_sums(p, 0, "b", "e");
-    for (int r = 0; r < n->reduction_count; r++)
-        if (tn__c_is_position(n, r, 0))
-            column_positions(p, r, "b", "e");
     each_column(p);
     for (int r = 0; r < n->reduction_count; r++) {
         bool position = tn__c_is_position(n, r, 0);

@@ -66,13 +66,14 @@ static void pass(tn__printer *p, int level)
         tn__line(p, "{");
         tn__line(p, "const tn_i64 x%d = %d;", row, j);
         tn__emit_scope(p);
+        TN__EACH_POSITION (p, r, level)
+            tn__emit_need(p, n->reduction[r].arg); /* before stores overwrite it */
         tn__emit_element(p, level);
         TN__EACH_PLAIN (p, r, level)
             tn__line(p, "lane%d_%d = %s(lane%d_%d, v%d);", r, j % lanes, tn__emit_function(p, r), r, j % lanes,
                      n->reduction[r].arg);
         TN__EACH_POSITION (p, r, level) {
             int arg = n->reduction[r].arg;
-            tn__emit_need(p, arg);
             tn__line(p, "const tn_b8 better%d = %s(best%d, v%d);", r, tn__emit_function(p, r), r, arg);
             tn__line(p, "best%d = better%d ? v%d : best%d;", r, r, arg, r);
             tn__line(p, "at%d = better%d ? %d : at%d;", r, r, j, r);

@@ -222,7 +222,8 @@ static void look_together(tn__printer *p, int r, const char *start, const char *
 }
 
 /* Of the elements numbered from `first` up to `end`: some, always as many, are looked at together, fewer where one of
- * them is the best so far, and one after the other where that is found. */
+ * them is the best so far, and one after the other where that is found. Before the pass's stores, which may overwrite
+ * what is looked at. */
 static void row_positions(tn__printer *p, int level, const char *first, const char *end)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -309,14 +310,12 @@ static void whole_rows(tn__printer *p)
     tn__emit_extent(p);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
+        row_positions(p, level, "0", "R");
         if (tn__nest_reductions(n, level, false))
             row_sums(p, level);
         else if (tn__nest_has_stores(n, level))
             pass_without_sums(p, level, "0", "R");
-        if (tn__nest_reductions(n, level, true)) {
-            row_positions(p, level, "0", "R");
-            name_positions(p, level);
-        }
+        name_positions(p, level);
     }
     p->scope = TN__SCOPE_ITEM;
     tn__emit_stores(p, true, 0);
@@ -333,6 +332,7 @@ static void row_blocks(tn__printer *p)
              TN__REDUCE_BLOCK, TN__REDUCE_BLOCK);
     tn__emit_decode(p, tn__nest_loops(n) & ~n->reduced, "row");
     tn__emit_hoist_pass(p, 0, n->reduced);
+    row_positions(p, 0, "b", "e");
     if (tn__nest_reductions(n, 0, false)) {
         tn__line(p, "{");
         declare_lanes(p, 0, "lane", lanes_of_pass(n, 0));
@@ -343,7 +343,6 @@ static void row_blocks(tn__printer *p)
     } else if (tn__nest_has_stores(n, 0)) {
         pass_without_sums(p, 0, "b", "e");
     }
-    row_positions(p, 0, "b", "e");
     for (int r = 0; r < n->reduction_count; r++)
         if (tn__c_is_position(n, r, 0)) {
             tn__line(p, "p%d[item] = best%d;", n->piece[r][0], r);

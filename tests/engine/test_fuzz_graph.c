@@ -297,12 +297,42 @@ static void a_copied_window_is_read_later(void **state)
         }
 }
 
+/* And another: the position of the largest is looked for before the same kernel overwrites what it looks at. */
+static void a_position_is_of_what_was_there(void **state)
+{
+    (void)state;
+    static const way fused = {"fused", TN_COMPILE_ALWAYS, true, true, 1};
+    static const struct {
+        int64_t rows, columns;
+        int axis;
+    } cases[] = {{1, 2, 1},    {70, 10, 1},  {10, 70, 0},     {70, 300, 1},
+                 {300, 70, 0}, {2, 3000, 1}, {1, 300000, 1}, {30000, 9, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        TN_SCOPE {
+            int64_t rows = cases[i].rows, columns = cases[i].columns, along = cases[i].axis ? columns : rows;
+            tn_shape shape = TN_SHAPE(rows, columns);
+            use(&fused);
+            /* falls along the axis, and rises once it is overwritten */
+            tn_array *line = tn_subtract(along, tn_arange(0, (double)along, 1));
+            tn_array *column = tn_reshape(line, cases[i].axis ? TN_SHAPE(1, along) : TN_SHAPE(along, 1));
+            tn_array *x = tn_add(tn_cast(column, TN_FLOAT32), tn_zeros(shape));
+            assert_int_equal(tn_eval(x), TN_OK);
+            tn_array *first = tn_argmax(x, .axis = TN_AXES(cases[i].axis));
+            assert_int_equal(tn_multiply_assign(x, -1), TN_OK);
+            const tn_array *both[] = {x, first};
+            assert_int_equal(tn_eval_all(2, both), TN_OK);
+            assert_true(tn_item(tn_sum(first)) == 0);
+            assert_true(tn_item(tn_max(x)) == -1);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_agrees_with_itself), cmocka_unit_test(kernels_agree_with_the_reference),
         cmocka_unit_test(folded_update_is_near),        cmocka_unit_test(whole_numbers_have_no_negative_zero),
         cmocka_unit_test(a_window_keeps_its_values),    cmocka_unit_test(a_copied_window_is_read_later),
+        cmocka_unit_test(a_position_is_of_what_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
