@@ -189,22 +189,40 @@ static tn_axes pick_axes(builder *b, int ndim)
     return axes;
 }
 
+/* On a GPU the tiles of a product, and so the order of its sums, depend on what is fused with it; so does the order of
+ * sums over rows and columns of its result. */
+static bool order_varies(void) { return tn_current_device().kind == TN_DEVICE_CUDA; }
+
+/* Small whole numbers, whose sums, and those of their products, are exact in any order. */
+static tn_array *whole(const tn_array *x) { return tn_clip(tn_rint(tn_where(tn_isfinite(x), x, 0)), -8, 8); }
+
+static bool has_product(const random_graph *g)
+{
+    bool has = false;
+    for (int i = 0; i < g->count; i++)
+        has = has || g->product[i];
+    return has;
+}
+
 static void apply_reduction(builder *b)
 {
+    enum { EXACT = 9 }; /* in any order, of small whole numbers */
     static const struct {
         const char *name;
         reduction make;
-    } rows[] = {NAMED_WITH(sum), NAMED_WITH(sum),  NAMED_WITH(sum),    NAMED_WITH(max),
-                NAMED_WITH(min), NAMED_WITH(mean), NAMED_WITH(var),    NAMED_WITH(any),
-                NAMED_WITH(all), NAMED_WITH(prod), NAMED_WITH(argmax), NAMED_WITH(logsumexp)};
-    int i = any(b), r = below(b, sizeof rows / sizeof *rows), ndim = tn_ndim(b->g->x[i]);
+    } rows[] = {NAMED_WITH(sum),    NAMED_WITH(sum),  NAMED_WITH(sum),  NAMED_WITH(max),
+                NAMED_WITH(min),    NAMED_WITH(mean), NAMED_WITH(any),  NAMED_WITH(all),
+                NAMED_WITH(argmax), NAMED_WITH(var),  NAMED_WITH(prod), NAMED_WITH(logsumexp)};
+    bool exact = order_varies() && has_product(b->g); /* which a reduction may be fused with */
+    int i = any(b), r = below(b, exact ? EXACT : sizeof rows / sizeof *rows), ndim = tn_ndim(b->g->x[i]);
+    const tn_array *x = exact ? whole(b->g->x[i]) : b->g->x[i];
     tn_reduce_opts opts = {.axis = pick_axes(b, ndim), .keepdims = chance(b, 60)};
     if (rows[r].make == tn_argmax_with && opts.axis.count > 1)
         opts.axis.count = 1;
-    add(b, rows[r].make(b->g->x[i], &opts), rows[r].name, i, opts.keepdims);
-    if (ndim && chance(b, 30)) {
+    add(b, rows[r].make(x, &opts), rows[r].name, i, opts.keepdims);
+    if (ndim && !exact && chance(b, 30)) {
         int axis = below(b, ndim);
-        add(b, chance(b, 50) ? tn_softmax(b->g->x[i], axis) : tn_log_softmax(b->g->x[i], axis), "softmax", i, axis);
+        add(b, chance(b, 50) ? tn_softmax(x, axis) : tn_log_softmax(x, axis), "softmax", i, axis);
     }
 }
 
@@ -243,12 +261,6 @@ static void apply_view(builder *b)
         break;
     }
 }
-
-/* On a GPU the tiles of a product, and so the order of its sums, depend on what is fused with it. */
-static bool order_varies(void) { return tn_current_device().kind == TN_DEVICE_CUDA; }
-
-/* Small whole numbers, whose products have exact sums in any order. */
-static tn_array *whole(const tn_array *x) { return tn_clip(tn_rint(tn_where(tn_isfinite(x), x, 0)), -8, 8); }
 
 static void apply_product(builder *b)
 {
@@ -333,9 +345,8 @@ static void apply_gradient(builder *b)
     tn_array *gradient = NULL;
     if (!tn_dtype_is_float(tn_dtype_of(b->g->x[i])) || !tn_dtype_is_float(tn_dtype_of(x)))
         return;
-    for (int j = 0; order_varies() && j < b->g->count; j++)
-        if (b->g->product[j]) /* whose gradients are products of other numbers */
-            return;
+    if (order_varies() && has_product(b->g)) /* whose gradients are products of other numbers */
+        return;
     if (tn_gradients(tn_sum(b->g->x[i]), 1, &x, false, &gradient) == TN_OK)
         add(b, gradient, "gradient", i, k);
     tn_clear_error();

@@ -305,7 +305,7 @@ static void a_position_is_of_what_was_there(void **state)
     static const struct {
         int64_t rows, columns;
         int axis;
-    } cases[] = {{1, 2, 1},    {70, 10, 1},  {10, 70, 0},     {70, 300, 1},
+    } cases[] = {{1, 2, 1},    {70, 10, 1},  {10, 70, 0},    {70, 300, 1},
                  {300, 70, 0}, {2, 3000, 1}, {1, 300000, 1}, {30000, 9, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         TN_SCOPE {
@@ -329,9 +329,9 @@ static void a_position_is_of_what_was_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_agrees_with_itself), cmocka_unit_test(kernels_agree_with_the_reference),
-        cmocka_unit_test(folded_update_is_near),        cmocka_unit_test(whole_numbers_have_no_negative_zero),
-        cmocka_unit_test(a_window_keeps_its_values),    cmocka_unit_test(a_copied_window_is_read_later),
+        cmocka_unit_test(reference_agrees_with_itself),    cmocka_unit_test(kernels_agree_with_the_reference),
+        cmocka_unit_test(folded_update_is_near),           cmocka_unit_test(whole_numbers_have_no_negative_zero),
+        cmocka_unit_test(a_window_keeps_its_values),       cmocka_unit_test(a_copied_window_is_read_later),
         cmocka_unit_test(a_position_is_of_what_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
