@@ -60,7 +60,7 @@ static tn_status evaluate(tn__node *node)
 {
     if (tn__node_is_error(node))
         return tn__error_raise(node->error);
-    return node->storage ? TN_OK : tn__evaluate_hook(node);
+    return tn__evaluate_hook(node);
 }
 
 static tn_status read_scalar(tn__node *node, double *value)

@@ -302,8 +302,8 @@ static tn_status visit(tn__collection *c, tn__node *root)
 
 static tn_status add_root(tn__collection *c, tn__node *node)
 {
-    if (node->storage)
-        return TN_OK;
+    if (node->storage) /* nothing to compute, but what computed it may have failed since */
+        return tn__storage_check(node->storage);
     if (node->error || tn__node_is_error(node))
         return refuse(node);
     if (c->device && node->device != c->device)

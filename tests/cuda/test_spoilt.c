@@ -34,6 +34,17 @@ static void spoilt(const tn_array *x)
         assert_true(isnan(tn_item(tn_sum(x))));
         assert_int_equal(tn_error_code(), TN_ERR_INDEX);
         tn_clear_error();
+        char *text = tn_string(x);
+        assert_non_null(strstr(text, "<error: "));
+        tn_string_free(text);
+        assert_int_equal(tn_error_code(), TN_ERR_INDEX);
+        tn_clear_error();
+        assert_null(tn_to_dlpack(x));
+        assert_int_equal(tn_error_code(), TN_ERR_INDEX);
+        tn_clear_error();
+        assert_int_equal(tn_launch(tn_raw_kernel("extern \"C\" __global__ void raw(float *x) {}", "raw"), TN_ARGS(x)),
+                         TN_ERR_INDEX);
+        tn_clear_error();
     }
 }
 
