@@ -172,18 +172,21 @@ static bool add_params(const tn__emitter *emitter, filler *f, tn__nest *nest, in
 
 /* ---- a step ---- */
 
+#define LABEL_MOST 160 /* characters, and what is begun by then */
+
 static void add_label(tn__text *label, const tn__nest *nest)
 {
-    for (int e = 0; e < nest->expr_count && label->length < 160; e++) {
+    size_t start = label->length;
+    for (int e = 0; e < nest->expr_count && label->length < LABEL_MOST; e++) {
         const tn__expr *x = &nest->expr[e];
         if (x->kind == TN__EXPR_OP || x->kind == TN__EXPR_REDUCED || x->kind == TN__EXPR_INDEX ||
             x->kind == TN__EXPR_PRODUCT)
-            tn__text_addf(label, "%s%s", label->length ? " " : "",
+            tn__text_addf(label, "%s%s", label->length > start ? " " : "",
                           x->user ? x->user->kernel->name : tn__ops[x->op].name);
         else if (x->kind == TN__EXPR_LOAD && x->arity)
-            tn__text_addf(label, "%s%s", label->length ? " " : "", "gather");
+            tn__text_addf(label, "%s%s", label->length > start ? " " : "", "gather");
     }
-    if (!label->length)
+    if (label->length == start && start < LABEL_MOST)
         tn__text_add(label, "copy");
 }
 

@@ -405,7 +405,7 @@ static void test_goes_on(void **state)
         if (goes_on) {
             const tn__step *step = &plan->program.step[0];
             assert_int_equal(step->blocks, 100);
-            assert_non_null(strstr(step->label, ";  matmul multiply"));
+            assert_non_null(strstr(step->label, "; matmul multiply"));
             const char *text = next(plan->program.source, "core::run(tile, factor0, factor1");
             text = next(next(text, "__syncthreads();"), "next(held);");
             next(plan->program.source, "= (held.a["); /* h, which has been multiplied by */
