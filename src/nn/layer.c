@@ -5,6 +5,8 @@
 #include <string.h>
 #include <tanso/array.h>
 
+#include "array/build_parts.h"
+
 /* ---- error layers ---- */
 
 static tn__node *error_forward(tn_layer *layer, tn__node *x)
@@ -285,9 +287,24 @@ tn_layer *tn_layer_child(const tn_layer *layer, const char *path)
 
 /* ---- calling ---- */
 
+/* A layer of the user's own may take its input from anywhere. */
+static bool is_elsewhere(const tn_layer *layer, const tn__node *x)
+{
+    const tn_array *param = layer->slot_count && layer->kind != &user_kind ? layer->slots[0].value : NULL;
+    return param && param->node->device != x->device && !tn__node_is_error(param->node) && !tn__foldable(x);
+}
+
 tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
 {
-    return tn__node_is_error(x) && !layer->error ? x : layer->kind->forward(layer, x);
+    if (tn__node_is_error(x) && !layer->error)
+        return x;
+    if (!layer->error && is_elsewhere(layer, x))
+        return tn__node_error(tn__error_new(
+            TN_ERR_DEVICE, tn__layer_name(layer),
+            "the parameters are on %s, the input is on %s: move the network with tn_layer_to, or the input with "
+            "tn_to(x, tn_device_of(net)); a loader makes its minibatches on its .device",
+            layer->slots[0].value->node->device->name, x->device->name));
+    return layer->kind->forward(layer, x);
 }
 
 tn_array *tn_forward(tn_layer *layer, const tn_array *x)

@@ -411,7 +411,8 @@ static void test_move(void **state)
         check_near(tn_grad(param), grad, 12, 0);
 
         assert_true(tn_is_error(tn_forward(net, x)));
-        check_latched(TN_ERR_DEVICE, "");
+        check_latched(TN_ERR_DEVICE, "linear: the parameters are on virtual:1, the input is on ");
+        assert_int_equal(tn_eval(tn_forward(net, tn_ones(TN_SHAPE(5, 4)))), TN_OK); /* a constant goes anywhere */
         tn_array *y = tn_forward(net, tn_to(x, other));
         assert_int_equal(tn_eval(y), TN_OK);
         assert_int_equal(tn_param_count(net), 4);
