@@ -247,10 +247,9 @@ static char *text_of(const tn_array *x, const char *operation,
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, operation);
     tn__text text = {0};
-    if (node->error || tn__evaluate(1, &node) != TN_OK || !add(&text, node)) {
+    if (tn__evaluate(1, &node) != TN_OK || !add(&text, node)) {
         text.length = 0;
-        tn__text_addf(&text, "<error: %s>",
-                      tn__error_message(node->error ? node->error : tn__error_last()));
+        tn__text_addf(&text, "<error: %s>", tn__error_message(tn__error_last()));
     }
     char *string = tn__text_take(&text);
     if (!string)

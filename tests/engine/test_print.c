@@ -112,6 +112,9 @@ static void errors_print_their_message(void **state)
         tn_string_free(text);
         tn_string_free(code);
         tn_clear_error();
+        tn_string_free(tn_string(bad));
+        assert_int_equal(tn_error_code(), TN_ERR_SHAPE); /* again */
+        tn_clear_error();
 
         text = tn_string(tn_take(tn_zeros(TN_SHAPE(2)), tn_full(TN_SHAPE(1), 7, .dtype = TN_INT64), 0));
         assert_int_equal(tn_error_code(), TN_ERR_INDEX);
