@@ -109,6 +109,8 @@
 #define tn_squeeze(x, axes) TN_AT(tn_squeeze)(TN_ARG(x), axes)
 #define tn_flatten(x) TN_AT(tn_flatten)(TN_ARG(x))
 #define tn_slice(x, ...) TN_AT(tn_slice)(TN_ARG(x), __VA_ARGS__)
+#define tn_dim(x, axis) TN_AT(tn_dim)(x, axis)
+#define tn_strides_of(x, strides) TN_AT(tn_strides_of)(x, strides)
 #define tn_slice_axis(x, axis, start, stop, step) TN_AT(tn_slice_axis)(TN_ARG(x), axis, start, stop, step)
 #define tn_index(x, i) TN_AT(tn_index)(TN_ARG(x), i)
 #define tn_slice_update(x, ...) TN_AT(tn_slice_update)(TN_ARG(x), __VA_ARGS__)

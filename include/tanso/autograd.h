@@ -100,6 +100,8 @@ TN_API tn_array *tn_set_name(tn_array *x, const char *name);
 TN_API tn_status tn_graph_dot(const tn_array *y, FILE *stream) TN_MUST_CHECK;
 
 #ifndef TN_NO_MACROS
+#define tn_no_grad_pop() TN_HERE(tn_no_grad_pop())
+#define tn_set_name(...) TN_HERE(tn_set_name(__VA_ARGS__))
 #define tn_retain_grad(...) TN_HERE(tn_retain_grad(__VA_ARGS__))
 #define tn_set_grad(...) TN_HERE(tn_set_grad(__VA_ARGS__))
 #define tn_gradients(...) TN_HERE(tn_gradients(__VA_ARGS__))

@@ -231,6 +231,11 @@ TN_API void tn__scope_leave(tn__scope_guard *guard);
 #define TN_SCOPE TN__BLOCK(scope, tn__scope_enter())
 #endif
 
+#ifndef TN_NO_MACROS
+#define tn_scope_pop() TN_HERE(tn_scope_pop())
+#define tn_own(...) TN_HERE(tn_own(__VA_ARGS__))
+#endif
+
 #ifdef __cplusplus
 }
 

@@ -109,6 +109,8 @@ TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
 #define tn_dataset_named(...) TN_HERE(tn_dataset_named(__VA_ARGS__))
 #define tn_dataset_x(...) TN_HERE(tn_dataset_x(__VA_ARGS__))
 #define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))
+#define tn_data_cache(...) TN_HERE(tn_data_cache(__VA_ARGS__))
+#define tn_loader_set_epoch(...) TN_HERE(tn_loader_set_epoch(__VA_ARGS__))
 #define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))
 #define tn_loader_new(...) TN__CALL_V(tn_loader_new_with, tn_loader_opts, __VA_ARGS__, )
 #endif

@@ -74,7 +74,7 @@ typedef struct tn__device_guard {
 TN_API tn__device_guard tn__device_enter(tn_device device);
 TN_API void tn__device_leave(tn__device_guard *guard);
 #if defined(__GNUC__)
-#define TN_ON_DEVICE(where) TN__BLOCK(device, tn__device_enter(where))
+#define TN_ON_DEVICE(where) TN__BLOCK(device, TN_HERE(tn__device_enter(where)))
 #endif
 
 /*
@@ -169,6 +169,11 @@ typedef enum tn_matmul_precision {
 #ifndef TN_NO_MACROS
 #define tn_device_parse(...) TN_HERE(tn_device_parse(__VA_ARGS__))
 #define tn_device_properties(...) TN_HERE(tn_device_properties(__VA_ARGS__))
+#define tn_memory_stats(...) TN_HERE(tn_memory_stats(__VA_ARGS__))
+#define tn_memory_reset_peak(...) TN_HERE(tn_memory_reset_peak(__VA_ARGS__))
+#define tn_memory_trim(...) TN_HERE(tn_memory_trim(__VA_ARGS__))
+#define tn_kernel_compiler() TN_HERE(tn_kernel_compiler())
+#define tn_kernel_cache() TN_HERE(tn_kernel_cache())
 #define tn_to(x, device) TN_AT(tn_to)(x, device)
 #define tn_to_cpu(x) TN_AT(tn_to_cpu)(x)
 #define tn_to_cuda(x) TN_AT(tn_to_cuda)(x)

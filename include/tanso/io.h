@@ -91,6 +91,8 @@ TN_API tn_array *tn_load_idx(const char *path);
 
 #ifndef TN_NO_MACROS
 #define tn_archive_add(...) TN_HERE(tn_archive_add(__VA_ARGS__))
+#define tn_archive_name(...) TN_HERE(tn_archive_name(__VA_ARGS__))
+#define tn_archive_set_text(...) TN_HERE(tn_archive_set_text(__VA_ARGS__))
 #define tn_archive_array(...) TN_HERE(tn_archive_array(__VA_ARGS__))
 #define tn_load_npy(...) TN_HERE(tn_load_npy(__VA_ARGS__))
 #define tn_map_npy(...) TN_HERE(tn_map_npy(__VA_ARGS__))

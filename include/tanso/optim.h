@@ -80,6 +80,8 @@ TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *nam
 #define tn_optimizer_state(...) TN_HERE(tn_optimizer_state(__VA_ARGS__))
 #define tn_optimizer_state_name(...) TN_HERE(tn_optimizer_state_name(__VA_ARGS__))
 #define tn_optimizer_set_state(...) TN_HERE(tn_optimizer_set_state(__VA_ARGS__))
+#define tn_optimizer_set_lr(...) TN_HERE(tn_optimizer_set_lr(__VA_ARGS__))
+#define tn_optimizer_set_steps(...) TN_HERE(tn_optimizer_set_steps(__VA_ARGS__))
 #define tn_step(optimizer) TN_HERE(tn_step(optimizer))
 #define tn_sgd(...) TN__CALL_V(tn_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_momentum_sgd(...) TN__CALL_V(tn_momentum_sgd_with, tn_optimizer_opts, __VA_ARGS__, )

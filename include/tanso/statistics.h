@@ -142,6 +142,7 @@ TN_API tn_array *tn_histogram2d_with(const tn_array *x, const tn_array *y, tn_ar
                                      const tn_histogramdd_opts *opts);
 
 #ifndef TN_NO_MACROS
+#define tn_cov_with(...) TN_AT(tn_cov_with)(__VA_ARGS__)
 #define tn_cov(x, by_columns, ddof) TN_AT(tn_cov)(TN_ARG(x), by_columns, ddof)
 #define tn_corrcoef(x, by_columns) TN_AT(tn_corrcoef)(TN_ARG(x), by_columns)
 #define tn_convolve(a, b, mode) TN_AT(tn_convolve)(TN_ARG(a), TN_ARG(b), mode)

@@ -71,6 +71,7 @@ TN_API double tn_event_elapsed(tn_event *from, tn_event *to);
 
 #ifndef TN_NO_MACROS
 #define tn_stream_new(...) TN_HERE(tn_stream_new(__VA_ARGS__))
+#define tn_stream_native(...) TN_HERE(tn_stream_native(__VA_ARGS__))
 #define tn_event_new(...) TN_HERE(tn_event_new(__VA_ARGS__))
 #define tn_event_elapsed(...) TN_HERE(tn_event_elapsed(__VA_ARGS__))
 #endif

@@ -117,6 +117,7 @@ TN_API bool tn_array_equal(const tn_array *a, const tn_array *b, bool equal_nan)
 TN_API bool tn_array_equiv(const tn_array *a, const tn_array *b);
 
 #ifndef TN_NO_MACROS
+#define tn_clip_with(...) TN_AT(tn_clip_with)(__VA_ARGS__)
 #define tn_result_type(...) TN_HERE(tn_result_type(__VA_ARGS__))
 #define tn_reduce_by(...) TN_HERE(tn_reduce_by(__VA_ARGS__))
 #define tn_accumulate_by(...) TN_HERE(tn_accumulate_by(__VA_ARGS__))

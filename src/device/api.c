@@ -163,9 +163,8 @@ tn_device tn_current_device(void)
     return tn__device_resolve((tn_device){0});
 }
 
-tn_status tn_set_device(tn_device device)
+static tn_status set_device(tn_device device)
 {
-    TN__NO_PLACE();
     tn__device *opened = tn__device_get(device);
     if (!opened)
         return tn__error_status(tn__error_last());
@@ -173,16 +172,22 @@ tn_status tn_set_device(tn_device device)
     return TN_OK;
 }
 
+tn_status tn_set_device(tn_device device)
+{
+    TN__NO_PLACE();
+    return set_device(device);
+}
+
 tn__device_guard tn__device_enter(tn_device device)
 {
     tn__device_guard guard = {tn_current_device()};
-    (void)!tn_set_device(device); /* a failure is latched; the block runs all the same, on the device of before */
+    (void)set_device(device); /* a failure is latched; the block runs all the same, on the device of before */
     return guard;
 }
 
 void tn__device_leave(tn__device_guard *guard)
 {
-    (void)!tn_set_device(guard->before);
+    (void)set_device(guard->before);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */

@@ -160,18 +160,23 @@ tn_status tn_event_wait(tn_event *event)
                                             : status;
 }
 
+static tn_status reach(tn_event *event, const char *operation)
+{
+    tn_status status = recorded(event, operation);
+    return status == TN_OK && event->handle ? event->device->ops->streams->event_wait(event->device, event->handle)
+                                            : status;
+}
+
 tn_status tn_event_synchronize(tn_event *event)
 {
     TN__NO_PLACE();
-    tn_status status = recorded(event, "event_synchronize");
-    return status == TN_OK && event->handle ? event->device->ops->streams->event_wait(event->device, event->handle)
-                                            : status;
+    return reach(event, "event_synchronize");
 }
 
 double tn_event_elapsed(tn_event *from, tn_event *to)
 {
     double seconds = NAN;
-    if (tn_event_synchronize(from) != TN_OK || tn_event_synchronize(to) != TN_OK)
+    if (reach(from, "event_elapsed") != TN_OK || reach(to, "event_elapsed") != TN_OK)
         return NAN;
     if (from->device != to->device) {
         tn__fail(TN_ERR_DEVICE, "event_elapsed",
