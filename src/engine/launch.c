@@ -102,13 +102,17 @@ static bool geometry(const tn_kernel *kernel, const tn_launch_opts *opts, tn__la
     return true;
 }
 
-static tn_status explain(const tn_kernel *kernel)
+/* What did not compile, with its lines, and the language that it is in, which the arguments' device decides. */
+static tn_status explain(const tn_kernel *kernel, const tn__device *device)
 {
     tn_status status = tn__error_status(tn__error_last());
     if (status != TN_ERR_COMPILE)
         return status;
     tn__text text = {0};
     tn__source_listing(kernel->name, kernel->source, &text);
+    tn__text_addf(&text, "\non %s the source is %s%s", device->name,
+                  device->capabilities.host_memory ? "C, with a function " : "CUDA C, with an extern \"C\" __global__ "
+                                                                            "function ", kernel->name);
     char *more = tn__text_take(&text);
     if (more)
         status = tn__fail_explained(more);
@@ -156,7 +160,7 @@ static tn_status launch(const tn_kernel *kernel, tn_args args, const tn_launch_o
     if (!device->ops->launch)
         return tn__fail(TN_ERR_UNSUPPORTED, kernel->name, "%s runs no raw kernels: use the CPU or a GPU", device->name);
     status = start(device, &l, &args, storage);
-    return status == TN_OK ? TN_OK : explain(kernel);
+    return status == TN_OK ? TN_OK : explain(kernel, device);
 }
 
 tn_status tn_launch_with(const tn_kernel *kernel, tn_args args, const tn_launch_opts *opts)

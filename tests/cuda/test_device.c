@@ -18,6 +18,7 @@
 #include "array/ops.h"
 #include "cuda/fake.h"
 #include "device/kernel_cache.h"
+#include "device/launch.h"
 
 /* A program of one kernel with one operand of 4 floats, one parameter and two scalars. */
 typedef struct one_kernel {
@@ -279,6 +280,23 @@ static void test_failed_launch(void **state)
     device->ops->unload(executable);
 }
 
+static void test_refused_launch(void **state)
+{
+    (void)state;
+    tn__device *device = fake_open();
+    const tn__launch l = {.source = "", .name = "raw", .grid = {2, 1, 1}, .block = {5000, 1, 1}};
+    static const CUresult refusals[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES};
+    for (int i = 0; i < 2; i++) {
+        fake.next_launch = refusals[i];
+        assert_int_equal(device->ops->launch(device, &l), TN_ERR_VALUE);
+        assert_non_null(strstr(tn_error(), "at most 1024 threads"));
+        assert_non_null(strstr(tn_error(), "a grid of (2, 1, 1), blocks of (5000, 1, 1) and 0 bytes of shared memory"));
+        tn_clear_error();
+    }
+    fake.next_launch = CUDA_SUCCESS;
+    assert_int_equal(device->ops->launch(device, &l), TN_OK);
+}
+
 /* ---- code ---- */
 
 static void test_cache(void **state)
@@ -504,7 +522,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_scalars),     cmocka_unit_test(test_index_fault),
         cmocka_unit_test(test_fault_before_donation),
-        cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_lost_device),   cmocka_unit_test(test_failed_launch),
+        cmocka_unit_test(test_refused_launch), cmocka_unit_test(test_cache),
         cmocka_unit_test(test_target),        cmocka_unit_test(test_compiling),     cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_no_folder),
         cmocka_unit_test(test_compiler_error), cmocka_unit_test(test_copy),       cmocka_unit_test(test_supports),

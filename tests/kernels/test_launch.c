@@ -83,6 +83,17 @@ static void refused(void **state)
         assert_int_equal(tn_launch(scale(), TN_ARGS(TN_WRITES(x), 1)), TN_ERR_COMPILE);
         assert_failed(TN_ERR_COMPILE, "too few arguments");
     }
+    /* a text in the other language, and one without the function, tell of the language that is due */
+    const char *due = on_gpu() ? "the source is CUDA C, with an extern \"C\" __global__ function other"
+                               : "on cpu the source is C, with a function other";
+    tn_kernel *other = tn_raw_kernel(on_gpu() ? "void other(float *y) { y[0] = 1; }\n"
+                                              : CUDA("void other(float *y) { y[0] = 1; }\n"), "other");
+    assert_int_equal(tn_launch(other, TN_ARGS(TN_WRITES(x))), TN_ERR_COMPILE);
+    assert_failed(TN_ERR_COMPILE, due);
+    other = tn_raw_kernel(on_gpu() ? CUDA("void another(float *y) { y[0] = 1; }\n")
+                                   : "void another(float *y) { y[0] = 1; }\n", "other");
+    assert_int_equal(tn_launch(other, TN_ARGS(TN_WRITES(x))), TN_ERR_COMPILE);
+    assert_failed(TN_ERR_COMPILE, due);
     tn_array *elsewhere = tn_ones(TN_SHAPE(3), .device = tn_device_parse("virtual:3", NULL));
     assert_int_equal(tn_launch(scale(), TN_ARGS(TN_WRITES(x), elsewhere, 3, 1.0, (signed char)0)), TN_ERR_DEVICE);
     assert_failed(TN_ERR_DEVICE, "expected one device");

@@ -54,6 +54,27 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
     return TN_OK;
 }
 
+static bool is_refusal(CUresult result)
+{
+    return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* The driver says only that an argument is invalid, or that there are too few resources. */
+static tn_status refuse(tn__cuda_device *device, const tn__launch *l, CUresult result)
+{
+    const char *words = "";
+    int threads = 0, shared = 0;
+    device->driver->cuGetErrorString(result, &words);
+    device->driver->cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device->device);
+    device->driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                         device->device);
+    return tn__fail(TN_ERR_VALUE, l->name,
+                    "%s does not start a grid of (%u, %u, %u), blocks of (%u, %u, %u) and %u bytes of shared memory (%s): "
+                    "its blocks have at most %d threads, fewer where a kernel needs many registers, and %d bytes",
+                    device->name, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared,
+                    words, threads, shared);
+}
+
 /* Under the device's lock: the function may have as much shared memory as this launch wants. */
 static tn_status allow_shared(tn__cuda_device *device, const tn__launch *l, launched *entry)
 {
@@ -64,7 +85,7 @@ static tn_status allow_shared(tn__cuda_device *device, const tn__launch *l, laun
                                                          (int)l->shared);
     if (result == CUDA_SUCCESS)
         entry->shared = (int)l->shared;
-    return tn__cuda_check(device, result, l->name);
+    return is_refusal(result) ? refuse(device, l, result) : tn__cuda_check(device, result, l->name);
 }
 
 static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *entry)
@@ -81,7 +102,7 @@ static tn_status start(tn__cuda_device *device, const tn__launch *l, launched *e
         CUresult result =
             device->driver->cuLaunchKernel(entry->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared, stream, params, NULL);
-        status = tn__cuda_started(&run, result, l->name);
+        status = is_refusal(result) ? refuse(device, l, result) : tn__cuda_started(&run, result, l->name);
         tn__cuda_asked(device);
     }
     pthread_mutex_unlock(&device->lock);

@@ -293,5 +293,8 @@ const char *tn__cuda_module_name(const tn__cuda_module *module) { return module-
 tn_status tn__cuda_module_function(tn__cuda_device *device, tn__cuda_module *module, const char *name,
                                    CUfunction *function)
 {
-    return tn__cuda_check(device, device->driver->cuModuleGetFunction(function, module->handle, name), name);
+    CUresult result = device->driver->cuModuleGetFunction(function, module->handle, name);
+    if (result == CUDA_ERROR_NOT_FOUND)
+        return tn__fail(TN_ERR_COMPILE, name, "the source has no kernel of this name");
+    return tn__cuda_check(device, result, name);
 }
