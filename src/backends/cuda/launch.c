@@ -69,8 +69,8 @@ static tn_status refuse(tn__cuda_device *device, const tn__launch *l, CUresult r
     device->driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                                          device->device);
     return tn__fail(TN_ERR_VALUE, l->name,
-                    "%s does not start a grid of (%u, %u, %u), blocks of (%u, %u, %u) and %u bytes of shared memory (%s): "
-                    "its blocks have at most %d threads, fewer where a kernel needs many registers, and %d bytes",
+                    "%s does not start a grid of (%u, %u, %u), blocks of (%u, %u, %u) and %u bytes of shared memory "
+                    "(%s): its blocks have at most %d threads, fewer where a kernel needs many registers, and %d bytes",
                     device->name, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared,
                     words, threads, shared);
 }
