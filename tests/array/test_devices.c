@@ -23,7 +23,7 @@ static void both_named(const char *what)
 {
     const char *said = tn_error();
     if (tn_error_code() != TN_ERR_DEVICE || !strstr(said, "cpu") || !strstr(said, tn_device_name(elsewhere)) ||
-        !strstr(said, "tn_to(x, tn_device_of(y))"))
+        !strstr(said, "tn_to(x, tn_device_of("))
         fail_msg("%s: %s", what, *said ? said : "no error");
     tn_clear_error();
 }
