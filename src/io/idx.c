@@ -106,14 +106,8 @@ tn_status tn__idx_parse(const char *operation, const char *name, const uint8_t *
 
 tn_status tn__idx_read(const char *operation, const char *path, tn__values *values)
 {
-    uint8_t *data;
-    size_t size;
     *values = (tn__values){0};
-    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
-    if (status == TN_OK)
-        status = tn__idx_parse(operation, path, data, size, values);
-    tn__free(data);
-    return status;
+    return tn__values_read(operation, path, tn__idx_parse, values);
 }
 
 tn_array *tn_load_idx(const char *path)

@@ -78,18 +78,6 @@ static tn_status read_regular(const char *operation, const char *path, int fd, u
     return status == TN_OK ? tn__npy_arrange(operation, &header, values) : status;
 }
 
-/* Pipes and the like, whose size shows only at their end. */
-static tn_status read_stream(const char *operation, const char *path, tn__values *values)
-{
-    uint8_t *data;
-    size_t size;
-    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
-    if (status == TN_OK)
-        status = tn__npy_parse(operation, path, data, size, values);
-    tn__free(data);
-    return status;
-}
-
 static tn_status read_npy(const char *operation, const char *path, tn__values *values)
 {
     struct stat info;
@@ -100,7 +88,8 @@ static tn_status read_npy(const char *operation, const char *path, tn__values *v
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
     tn_status status = regular ? read_regular(operation, path, fd, (uint64_t)info.st_size, values) : TN_OK;
     close(fd);
-    return regular ? status : read_stream(operation, path, values);
+    /* the size of pipes and the like shows only at their end */
+    return regular ? status : tn__values_read(operation, path, tn__npy_parse, values);
 }
 
 tn_array *tn_load_npy(const char *path)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/memory.h"
 #include "engine/engine.h"
+#include "io/file.h"
 
 tn_status tn__values_new(const char *operation, tn__values *values, tn_dtype dtype, tn_shape shape)
 {
@@ -28,6 +29,20 @@ void tn__values_free(tn__values *values)
     if (values->storage)
         tn__storage_release(values->storage);
     *values = (tn__values){0};
+}
+
+tn_status tn__values_read(const char *operation, const char *path,
+                          tn_status (*parse)(const char *operation, const char *name, const uint8_t *data, size_t size,
+                                             tn__values *values),
+                          tn__values *values)
+{
+    uint8_t *data;
+    size_t size;
+    tn_status status = tn__file_read(operation, path, UINT64_MAX, &data, &size);
+    if (status == TN_OK)
+        status = parse(operation, path, data, size, values);
+    tn__free(data);
+    return status;
 }
 
 static tn__node *values_node(const tn__values *values)

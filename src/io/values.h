@@ -20,6 +20,11 @@ static inline void *tn__values_data(const tn__values *values)
 {
     return (char *)values->storage->memory + (size_t)values->offset * tn__dtypes[values->dtype].size;
 }
+/* A file that is read whole, as a parser of its format takes it. */
+tn_status tn__values_read(const char *operation, const char *path,
+                          tn_status (*parse)(const char *operation, const char *name, const uint8_t *data, size_t size,
+                                             tn__values *values),
+                          tn__values *values);
 /* A handle owned by no scope; NULL with a latched error without memory. Drops the values either way. */
 tn_array *tn__values_own(tn__values *values);
 /* Ends a public reader: a handle in the innermost scope, of the values (dropped) or, if status says so, of the error
