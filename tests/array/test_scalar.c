@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel dialect's conversions, casts and arithmetic, against wider types, counting and NumPy's results. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "array/scalar.h"
-#include "support/random.h"
-
-static test_random chance; /* its seed is printed */
-
-static uint64_t next(void) { return test_random_bits(&chance); }
-
-#define CHECK(cond, ...) \
-    do { \
-        if (!(cond)) { \
-            print_error(__VA_ARGS__); \
-            fail(); \
-        } \
-    } while (0)
+#include "array/scalar_check.h"
 
 /* Equal as numbers with the sign of zero, or both NaN. */
 static int same(double a, double b)

@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel dialect's real functions: accuracy against wider types, special values, the same bits always. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "array/scalar.h"
-#include "support/random.h"
-
-static test_random chance; /* its seed is printed */
-
-static uint64_t next(void) { return test_random_bits(&chance); }
-
-#define CHECK(cond, ...) \
-    do { \
-        if (!(cond)) { \
-            print_error(__VA_ARGS__); \
-            fail(); \
-        } \
-    } while (0)
+#include "array/scalar_check.h"
 
 /* ---- references ---- */
 

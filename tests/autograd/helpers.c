@@ -2,36 +2,29 @@
 /* Helpers of the tests of differentiation. */
 #include "autograd/helpers.h"
 
+#include "support/random.h"
 #include "support/slice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-static uint64_t seed, state;
+static uint64_t seed;
+static test_random numbers;
 
 uint64_t test_seed(void)
 {
-    if (!seed) {
-        const char *given = getenv("TANSO_TEST_SEED");
-        seed = given ? strtoull(given, NULL, 10)
-                     : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
-        state = seed;
-    }
+    if (!seed)
+        numbers.state = seed = test_seed_new();
     return seed;
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-uint64_t test_random(uint64_t n)
+/* In [least, most]. */
+static int64_t random_int(int64_t least, int64_t most)
 {
     test_seed();
-    uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (z ^ z >> 31) % n;
+    return test_random_int(&numbers, least, most);
 }
 
 static int64_t size_of(tn_shape shape)
@@ -48,7 +41,7 @@ tn_array *spread(tn_shape shape, double low, double high, int phase)
     double *values = malloc((size_t)(n + 1) * sizeof *values);
     assert_non_null(values);
     for (int64_t i = 0; i < n; i++) {
-        int64_t j = (int64_t)test_random((uint64_t)i + 1);
+        int64_t j = random_int(0, i);
         values[i] = values[j];
         values[j] = low + (high - low) * ((double)i + 0.2 + 0.25 * phase) / (double)n;
     }
@@ -62,7 +55,7 @@ tn_array *random_indices(tn_shape shape, int64_t low, int64_t high)
     int64_t n = size_of(shape), *values = malloc((size_t)(n + 1) * sizeof *values);
     assert_non_null(values);
     for (int64_t i = 0; i < n; i++)
-        values[i] = low + (int64_t)test_random((uint64_t)(high - low));
+        values[i] = random_int(low, high - 1);
     tn_array *x = tn_from_host(values, shape, TN_INT64);
     free(values);
     return x;

@@ -17,8 +17,6 @@
 /* The seed of this run: from TANSO_TEST_SEED, or fresh. Every failure message of check_gradients
  * shows it. */
 uint64_t test_seed(void);
-/* The next number below n. */
-uint64_t test_random(uint64_t n);
 
 /* A float64 array of distinct values spread over (low, high) in random order. Arrays with different
  * `phase` (0, 1, 2) have no value in common, nor has any the value in the middle: differences do

@@ -3,12 +3,10 @@
 #include "cpu_steps.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/shape.h"
+#include "support/random.h"
 
 extern const tn__backend tn__backend_cpu;
 
@@ -77,29 +75,14 @@ tn_status step_run(one_step *step)
     return status;
 }
 
-static uint64_t state;
-
-uint64_t step_seed(void)
-{
-    static uint64_t seed;
-    if (seed == 0) {
-        const char *given = getenv("TANSO_TEST_SEED");
-        seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
-        state = seed;
-        printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
-        fflush(stdout);
-    }
-    return seed;
-}
-
 uint64_t step_random(void)
 {
-    step_seed();
-    state += 0x9E3779B97F4A7C15u; /* splitmix64 */
-    uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    static test_random numbers;
+    static bool begun;
+    if (!begun)
+        numbers = test_random_new();
+    begun = true;
+    return test_random_bits(&numbers);
 }
 
 int64_t step_between(int64_t low, int64_t high)

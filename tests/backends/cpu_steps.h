@@ -28,8 +28,7 @@ void step_scalar(one_step *step, tn_dtype dtype, uint64_t bits);
 tn_status step_run(one_step *step);
 tn__device *step_device(void);
 
-/* A generator for test inputs; its seed is fresh, or TANSO_TEST_SEED's, and is printed by step_seed. */
-uint64_t step_seed(void);
+/* A generator for test inputs, whose seed is printed (support/random.h). */
 uint64_t step_random(void);
 int64_t step_between(int64_t low, int64_t high); /* both included */
 double step_uniform(double low, double high);

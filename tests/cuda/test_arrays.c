@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 #include <tanso.h>
+
+#include "support/device.h"
+#include "support/random.h"
 
 enum { ROWS = 37, COLUMNS = 129, MOST = 1 << 16 };
 
@@ -143,13 +145,9 @@ static void test_repeatable(void **state)
 int main(void)
 {
     struct CMUnitTest tests[EXPRESSIONS + 1];
-    const char *why = "", *given = getenv("TANSO_TEST_SEED");
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
+    if (test_no_gpu())
+        return TEST_SKIPPED;
+    seed = test_seed_new();
     for (intptr_t i = 0; i < EXPRESSIONS; i++)
         tests[i] = (struct CMUnitTest){expressions[i].name, test_expression, NULL, NULL, (void *)i};
     tests[EXPRESSIONS] = (struct CMUnitTest)cmocka_unit_test(test_repeatable);

@@ -13,7 +13,6 @@
 #include <tanso.h>
 
 #include "cuda/fake_blas.h"
-#include "cuda/stand_in.h"
 #include "support/device.h"
 #include "support/folder.h"
 
@@ -117,12 +116,8 @@ int main(void)
     char folder[256];
     test_folder_make(folder);
     setenv("TANSO_CACHE_DIR", folder, 1);
-    tn__device *device = stand_in_use();
-    if (device == NULL)
+    if (fake_blas_use() == NULL)
         return 1;
-    fake_blas_use(tn__cuda_of(device));
-    fake.closes = NULL;
-    fake.finds = NULL;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     test_folder_remove(folder);
     return failed;

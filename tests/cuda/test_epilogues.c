@@ -14,7 +14,6 @@
 
 #include "array/node.h"
 #include "cuda/fake_blas.h"
-#include "cuda/stand_in.h"
 #include "support/device.h"
 
 enum { N = 520, MOST = 16 }; /* N^3 is more than products of our own have */
@@ -131,10 +130,9 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_told), cmocka_unit_test(test_refused)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
         return TEST_SKIPPED;
-    tn__device *device = stand_in_use();
+    tn__device *device = fake_blas_use();
     if (device == NULL)
         return 1;
-    fake_blas_use(tn__cuda_of(device));
     device->capabilities.epilogues = true;
     fake.finds = found;
     fake.closes = closed;

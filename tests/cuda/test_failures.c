@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #include <tanso.h>
+
+#include "support/device.h"
 
 enum { ROWS = 6, CLASSES = 4, FEATURES = 5 };
 
@@ -124,11 +125,8 @@ static void test_training(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_training)};
-    const char *why = "";
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
+    if (test_no_gpu())
+        return TEST_SKIPPED;
     if (tn_set_device(tn_cuda(0)) != TN_OK)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

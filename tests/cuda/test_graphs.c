@@ -18,6 +18,7 @@
 
 #include "array/ops.h"
 #include "cuda/fake.h"
+#include "support/random.h"
 
 enum { BUFFERS = 3, STEPS = 2 };
 
@@ -454,10 +455,7 @@ static bool meet(const tn__program *p, const tn__step *a, const tn__step *b)
 static void test_order(void **state)
 {
     (void)state;
-    const char *given = getenv("TANSO_TEST_SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
-    print_message("TANSO_TEST_SEED=%u\n", seed);
-    srand(seed);
+    srand((unsigned)test_seed_new());
     for (int round = 0; round < 300; round++) {
         tn__buffer buffer[PLACES] = {{.kind = TN__BUFFER_INPUT}, {.kind = TN__BUFFER_INPUT},
                                      {.kind = TN__BUFFER_OUTPUT}, {.kind = TN__BUFFER_DONATED, .donor = 1}};

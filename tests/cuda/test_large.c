@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <cmocka.h>
 #include <tanso.h>
+
+#include "support/device.h"
 
 enum { ROWS = 50001, COLUMNS = 50021 }; /* 2.5e9 elements, neither divisible by 4 */
 static const int64_t all = (int64_t)ROWS * COLUMNS;
@@ -266,11 +267,8 @@ static void test_softmax(void **state)
 
 int main(void)
 {
-    const char *why = "";
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
+    if (test_no_gpu())
+        return TEST_SKIPPED;
     if (tn_set_device(tn_cuda(0)) != TN_OK || tn_memory_stats(tn_cuda(0)).total < (size_t)all * 12) {
         printf("a GPU with too little memory\n");
         tn_clear_error();

@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 #include <tanso.h>
 
 #include "array/ops.h"
 #include "backends/cuda/cuda.h"
+#include "support/device.h"
+#include "support/random.h"
 
 static uint64_t seed;
 
@@ -311,13 +311,9 @@ int main(void)
         cmocka_unit_test(test_least), cmocka_unit_test(test_fft),   cmocka_unit_test(test_no_result),
         cmocka_unit_test(test_no_result_of_one),
     };
-    const char *why = "", *given = getenv("TANSO_TEST_SEED");
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
+    if (test_no_gpu())
+        return TEST_SKIPPED;
+    seed = test_seed_new();
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* of the CPU's side: each is a graph of its own */
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

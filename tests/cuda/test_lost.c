@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "device/launch.h"
 #include "device/program.h"
+#include "support/device.h"
 
 static const char source[] =
     "struct k0_a { void *p[1]; long long n[1]; unsigned long long s[1]; };\n"
@@ -118,10 +119,7 @@ static void test_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_newer), cmocka_unit_test(test_lost)};
-    const char *why = "";
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
+    if (test_no_gpu())
+        return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

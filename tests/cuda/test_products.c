@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "support/device.h"
 #include "support/random.h"
 
 enum { MOST = 1 << 20, KINDS = 9 };
@@ -363,11 +364,8 @@ int main(void)
                                        cmocka_unit_test(test_random_products), cmocka_unit_test(test_minibatches),
                                        cmocka_unit_test(test_not_finite),
                                        cmocka_unit_test(test_vectors), cmocka_unit_test(test_repeatable)};
-    const char *why = "";
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
+    if (test_no_gpu())
+        return TEST_SKIPPED;
     numbers = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 #include <tanso.h>
+
+#include "support/device.h"
+#include "support/random.h"
 
 enum { MOST_RESULTS = 8 };
 
@@ -333,13 +335,9 @@ static void test_halves(void **state)
 
 int main(void)
 {
-    const char *why = "", *given = getenv("TANSO_TEST_SEED");
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
+    if (test_no_gpu())
+        return TEST_SKIPPED;
+    seed = test_seed_new();
     tn_set_compile(TN_COMPILE_ALWAYS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_tiles),   cmocka_unit_test(test_rows),

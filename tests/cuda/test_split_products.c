@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "support/device.h"
 #include "support/random.h"
 
 static test_random numbers;
@@ -133,11 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_updates),
                                        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_repeatable)};
-    const char *why = "";
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
+    if (test_no_gpu())
+        return TEST_SKIPPED;
     numbers = test_random_new();
     tn_set_compile(TN_COMPILE_ALWAYS);
     tn_set_matmul_precision(TN_MATMUL_TF32X3);

@@ -11,13 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "array/ops.h"
 #include "backends/plugin.h"
 #include "core/dtype.h"
 #include "device/program.h"
+#include "support/device.h"
+#include "support/random.h"
 
 enum { OPERANDS = 4, SPACE = 1 << 21 };
 
@@ -599,13 +600,9 @@ int main(void)
                                        cmocka_unit_test(test_scan), cmocka_unit_test(test_nonzero),
                                        cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
                                        cmocka_unit_test(test_matmul)};
-    const char *why = "", *given = getenv("TANSO_TEST_SEED");
-    if (!tn_device_available(tn_cuda(0), &why)) {
-        printf("no GPU: %s\n", why);
-        return 77;
-    }
-    state_of_random = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)state_of_random);
+    if (test_no_gpu())
+        return TEST_SKIPPED;
+    state_of_random = test_seed_new();
     gpu = tn__device_get(tn_cuda(0));
     cpu = tn__device_get(tn_cpu());
     assert_true(gpu && cpu);

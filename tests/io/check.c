@@ -24,3 +24,15 @@ void assert_same_array(tn_array *a, tn_array *b)
     if (bytes)
         assert_memory_equal(test_data(a), test_data(b), bytes);
 }
+
+tn_archive *load_same(const char *path, const tn_archive *archive)
+{
+    tn_archive *back = tn_archive_load(path);
+    assert_string_equal(tn_error(), "");
+    assert_int_equal(tn_archive_count(back), tn_archive_count(archive));
+    for (int i = 0; i < tn_archive_count(archive); i++) {
+        assert_string_equal(tn_archive_name(back, i), tn_archive_name(archive, i));
+        assert_same_array(tn_archive_array(archive, i), tn_archive_array(back, i));
+    }
+    return back;
+}

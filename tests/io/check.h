@@ -15,5 +15,7 @@
 tn_array *random_array(test_random *random, tn_dtype dtype);
 /* Equal shapes, dtypes and bytes. */
 void assert_same_array(tn_array *a, tn_array *b);
+/* The archive at the path, which has the same arrays by the same names. */
+tn_archive *load_same(const char *path, const tn_archive *archive);
 
 #endif

@@ -93,13 +93,8 @@ static void npz_round_trips(void **state)
             if (count > 6)
                 assert_int_equal(tn_archive_set_text(archive, "nothing", ""), TN_OK);
             assert_int_equal(tn_archive_save(archive, path), TN_OK);
-            tn_archive *back = tn_archive_load(path);
-            assert_string_equal(tn_error(), "");
+            tn_archive *back = load_same(path, archive);
             assert_int_equal(tn_archive_count(back), count);
-            for (int i = 0; i < count; i++) {
-                assert_string_equal(tn_archive_name(back, i), tn_archive_name(archive, i));
-                assert_same_array(tn_archive_array(archive, i), tn_archive_array(back, i));
-            }
             if (count > 6) {
                 assert_string_equal(tn_archive_text(back, "model"), "linear:10\nrelu");
                 assert_string_equal(tn_archive_text(back, "nothing"), "");

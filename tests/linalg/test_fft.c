@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <tanso.h>
 
 #include "support/device.h"
+#include "support/random.h"
 
 static uint64_t seed;
 
@@ -161,8 +161,7 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-    const char *given = getenv("TANSO_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed_new();
     tn_seed(seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_back),
                                        cmocka_unit_test(test_refusals)};

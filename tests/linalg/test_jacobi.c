@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 #include <tanso.h>
 
 #include "support/device.h"
+#include "support/random.h"
 
 typedef double _Complex cell;
 
@@ -429,11 +429,9 @@ static void test_not_finite(void **state)
 
 int main(void)
 {
-    const char *given = getenv("TANSO_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed_new();
     tn_seed(seed);
     srand((unsigned)seed);
-    printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
     TN_SCOPE if (tn_eval(tn_linalg_svdvals(tn_ones(TN_SHAPE(1, 1), .device = tn_cpu()))) == TN_ERR_UNSUPPORTED) {
         print_message("skipped: %s\n", tn_error());
         return TEST_SKIPPED;

@@ -2,9 +2,8 @@
 /* Linear algebra: what decompositions and solutions promise, for random matrices of all shapes, batches and dtypes;
  * refusals; and allocations that fail. Values against NumPy's are replayed (tests/replay). */
 #include <math.h>
-#include <stdlib.h>
-#include <time.h>
 
+#include "support/random.h"
 #include "support/starve.h"
 
 static uint64_t seed;
@@ -289,8 +288,7 @@ static void test_subgradients(void **state)
 
 int main(void)
 {
-    const char *given = getenv("TANSO_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed_new();
     tn_seed(seed);
     tn_array *probe = tn_linalg_inv(tn_ones(TN_SHAPE(1, 1)));
     bool without = tn_eval(probe) == TN_ERR_UNSUPPORTED;

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 
+#include "support/random.h"
 #include "support/slice.h"
 
 /* Distinct values, so that no difference steps over a tie: a random order of evenly spread numbers. */
@@ -36,8 +36,7 @@ static void test_gradients(void **state)
 {
     (void)state;
     const gradient_case *cases = given.cases;
-    const char *wanted = getenv("TANSO_TEST_SEED");
-    unsigned seed = wanted ? (unsigned)strtoul(wanted, NULL, 10) : (unsigned)time(NULL);
+    unsigned seed = (unsigned)test_seed_new();
     srand(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* a thousand small plans */
     int failed = 0;

@@ -6,14 +6,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <tanso.h>
 
 #include "support/device.h"
+#include "support/random.h"
 
 static uint64_t seed;
 static const tn_dtype dtypes[] = {TN_BOOL,  TN_INT8,   TN_UINT8,   TN_INT16,    TN_UINT16,  TN_INT32,   TN_UINT32,
@@ -145,8 +144,7 @@ static void test_layouts(void **state)
 
 int main(void)
 {
-    const char *given = getenv("TANSO_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed_new();
     tn_seed(seed);
     tn_set_compile(TN_COMPILE_NEVER); /* hundreds of small graphs */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_in_turn),

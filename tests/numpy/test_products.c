@@ -15,6 +15,7 @@
 
 #include "support/device.h"
 #include "support/random.h"
+#include "support/read.h"
 
 static test_random numbers;
 
@@ -63,15 +64,6 @@ static tn_array *matrices(const shape *s, lie how, int64_t rows, int64_t columns
     }
 }
 
-static double *host(tn_array *x)
-{
-    double *at = malloc((size_t)(tn_size(x) + 1) * sizeof *at);
-    assert_non_null(at);
-    if (tn_to_host(tn_cast(x, TN_FLOAT64), at, (size_t)tn_size(x) * sizeof *at) != TN_OK)
-        fail_msg("%s", tn_error());
-    return at;
-}
-
 /* Of the largest sum of magnitudes, the error of the worst element. */
 static double error_of(const shape *s, const double *a, const double *b, const double *old, const double *c)
 {
@@ -102,15 +94,15 @@ static void check(const shape *s)
     {
         tn_array *a = matrices(s, s->a, s->rows, s->depth), *b = matrices(s, s->b, s->depth, s->columns);
         tn_array *old = s->update ? values(TN_SHAPE(s->batch[0], s->batch[1], s->rows, s->columns), s->wide) : NULL;
-        double *was = old ? host(old) : NULL, *x = host(a), *y = host(b), *c[2];
+        double *was = old ? test_doubles(old) : NULL, *x = test_doubles(a), *y = test_doubles(b), *c[2];
         for (int again = 0; again < 2; again++) {
             if (old) { /* in the old one's memory */
                 tn_array *p = tn_cast(tn_from_host(was, tn_shape_of(old), TN_FLOAT64), tn_dtype_of(old));
                 assert_int_equal(tn_eval(p), TN_OK);
                 tn_assign(p, tn_subtract(p, tn_multiply(tn_matmul(a, b), 0.25)));
-                c[again] = host(p);
+                c[again] = test_doubles(p);
             } else {
-                c[again] = host(tn_matmul(a, b));
+                c[again] = test_doubles(tn_matmul(a, b));
             }
         }
         const size_t bytes = (size_t)(s->batch[0] * s->batch[1] * s->rows * s->columns) * sizeof(double);

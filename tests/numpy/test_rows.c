@@ -14,6 +14,7 @@
 
 #include "support/device.h"
 #include "support/random.h"
+#include "support/read.h"
 
 static test_random numbers;
 
@@ -31,15 +32,6 @@ static tn_array *array_of(const double *x, tn_shape shape, tn_dtype dtype)
     tn_array *y = tn_cast(tn_from_host(x, shape, TN_FLOAT64), dtype);
     assert_int_equal(tn_eval(y), TN_OK);
     return y;
-}
-
-static double *host(tn_array *x)
-{
-    double *at = malloc((size_t)(tn_size(x) + 1) * sizeof *at);
-    assert_non_null(at);
-    if (tn_to_host(tn_cast(x, TN_FLOAT64), at, (size_t)tn_size(x) * sizeof *at) != TN_OK)
-        fail_msg("%s", tn_error());
-    return at;
 }
 
 static double variance_of(const double *x, int64_t size, double ddof)
@@ -90,8 +82,8 @@ static void test_variance(void **state)
             }
             double *x = random_values(size, cases[i].about), wanted[8];
             tn_array *y = array_of(x, shape, cases[i].dtype);
-            double *var = host(tn_var(y, .axis = axes, .ddof = cases[i].ddof));
-            double *root = host(tn_std(y, .axis = axes, .ddof = cases[i].ddof, .keepdims = true));
+            double *var = test_doubles(tn_var(y, .axis = axes, .ddof = cases[i].ddof));
+            double *root = test_doubles(tn_std(y, .axis = axes, .ddof = cases[i].ddof, .keepdims = true));
             double tolerance = cases[i].dtype == TN_FLOAT64 ? 1e-12 : 2e-6;
             for (int64_t r = 0; r < rows; r++)
                 wanted[r] = variance_of(x + r * (size / rows), size / rows, cases[i].ddof);
@@ -113,7 +105,7 @@ static void test_variance_gradient(void **state)
         tn_array *y = array_of(x, TN_SHAPE(1 << 11, 1 << 11), TN_FLOAT64);
         y = tn_requires_grad(y);
         assert_int_equal(tn_backward(tn_var(y)), TN_OK);
-        double *got = host(tn_grad(y));
+        double *got = test_doubles(tn_grad(y));
         for (int64_t i = 0; i < SIZE; i++)
             mean += x[i] / SIZE;
         for (int64_t i = 0; i < SIZE; i++)
@@ -133,7 +125,8 @@ static void test_softmax(void **state)
             const int64_t rows = shapes[s][0], columns = shapes[s][1];
             double *x = random_values(rows * columns, 0);
             tn_array *y = array_of(x, TN_SHAPE(rows, columns), TN_FLOAT32);
-            double *got = host(tn_multiply(tn_softmax(y, 1), (double)columns)), *logs = host(tn_log_softmax(y, 1));
+            double *got = test_doubles(tn_multiply(tn_softmax(y, 1), (double)columns));
+            double *logs = test_doubles(tn_log_softmax(y, 1));
             for (int64_t r = 0; r < rows; r++) {
                 double sum = 0, *of = x + r * columns;
                 for (int64_t i = 0; i < columns; i++)
@@ -166,7 +159,7 @@ static void test_cumsum(void **state)
             for (int64_t i = 0; i < rows * columns && dtype == TN_INT64; i++)
                 x[i] = floor(100 * x[i]);
             tn_array *y = array_of(x, across ? TN_SHAPE(columns, rows) : TN_SHAPE(rows, columns), dtype);
-            double *got = host(tn_cumsum(across ? tn_swapaxes(y, 0, 1) : y, .axis = TN_AXES(1)));
+            double *got = test_doubles(tn_cumsum(across ? tn_swapaxes(y, 0, 1) : y, .axis = TN_AXES(1)));
             for (int64_t r = 0; r < rows; r++) {
                 double sum = 0;
                 for (int64_t i = 0; i < columns; i++)

@@ -108,6 +108,7 @@ static void test_step_is_all_or_nothing(void **state)
 enum { ROWS = 30, COLUMNS = 40, ARRAYS = 4, ELEMENTS = ROWS * COLUMNS }; /* a weight, its gradient, Adam's two states */
 
 typedef struct moved_net {
+    tn_device here, other;
     tn_layer *net;
     tn_optimizer *optimizer;
     double before[ARRAYS][ELEMENTS];
@@ -119,9 +120,15 @@ static tn_array *array_of(const moved_net *m, int i)
     return i == 0 ? weight : i == 1 ? tn_grad(weight) : tn_optimizer_state(m->optimizer, i - 2);
 }
 
+/* Skips the test where there is no other device. */
 static moved_net net_to_move(void)
 {
-    moved_net m = {.net = tn_sequential(tn_linear(COLUMNS, .in = ROWS), tn_linear(2, .in = COLUMNS))};
+    tn_status status;
+    tn_device other = tn_device_parse("virtual:1", &status);
+    if (status != TN_OK)
+        skip();
+    moved_net m = {.here = test_device(), .other = other};
+    m.net = tn_sequential(tn_linear(COLUMNS, .in = ROWS), tn_linear(2, .in = COLUMNS));
     m.optimizer = tn_adam(m.net);
     TN_SCOPE {
         tn_array *x = tn_random_normal(TN_SHAPE(4, ROWS)), *t = tn_from_int64s((int64_t[]){0, 1, 1, 0}, 4);
@@ -158,69 +165,64 @@ static void has_its_values(const moved_net *m)
     }
 }
 
+static void free_moved(moved_net *m)
+{
+    tn_optimizer_free(m->optimizer);
+    tn_layer_free(m->net);
+    check_fine();
+}
+
 /* Parameters, gradients and state move together or stay together, whichever allocation fails. */
 static void test_move_is_all_or_nothing(void **state)
 {
     (void)state;
-    tn_status status;
-    tn_device here = test_device(), other = tn_device_parse("virtual:1", &status);
-    if (status != TN_OK)
-        skip();
     moved_net m = net_to_move();
-    assert_int_equal(tn_layer_to(m.net, other), TN_OK); /* makes what lasts as long as the process */
-    assert_int_equal(tn_layer_to(m.net, here), TN_OK);
-    is_whole_on(&m, here);
+    assert_int_equal(tn_layer_to(m.net, m.other), TN_OK); /* makes what lasts as long as the process */
+    assert_int_equal(tn_layer_to(m.net, m.here), TN_OK);
+    is_whole_on(&m, m.here);
     long failures = 0;
     for (long n = 0;; n++) {
-        size_t arrays = tn_live_arrays(), used = tn_memory_stats(other).used;
+        size_t arrays = tn_live_arrays(), used = tn_memory_stats(m.other).used;
         tn__fail_allocation_after(n);
-        status = tn_layer_to(m.net, other);
+        tn_status status = tn_layer_to(m.net, m.other);
         bool reached = tn__fail_allocation_after(-1) > n;
         assert_true(status == TN_OK || tn_error_code() == TN_ERR_MEMORY);
         tn_clear_error();
-        is_whole_on(&m, status == TN_OK ? other : here);
+        is_whole_on(&m, status == TN_OK ? m.other : m.here);
         assert_int_equal(tn_live_arrays(), arrays);
         if (status != TN_OK) {
             failures++;
-            assert_int_equal(tn_memory_stats(other).used, used);
+            assert_int_equal(tn_memory_stats(m.other).used, used);
         }
         has_its_values(&m);
         if (!reached)
             break;
-        assert_int_equal(tn_layer_to(m.net, here), TN_OK);
+        assert_int_equal(tn_layer_to(m.net, m.here), TN_OK);
     }
     assert_true(failures > 0);
-    is_whole_on(&m, other);
-    tn_optimizer_free(m.optimizer);
-    tn_layer_free(m.net);
-    check_fine();
+    is_whole_on(&m, m.other);
+    free_moved(&m);
 }
 
 /* A device with room for some of it. */
 static void test_move_without_room(void **state)
 {
     (void)state;
-    tn_status status;
-    tn_device here = test_device(), other = tn_device_parse("virtual:1", &status);
-    if (status != TN_OK)
-        skip();
     moved_net m = net_to_move();
-    tn_memory_trim(other);
-    size_t used = tn_memory_stats(other).used;
+    tn_memory_trim(m.other);
+    size_t used = tn_memory_stats(m.other).used;
     for (int i = 0; i <= ARRAYS; i++) {
-        assert_int_equal(tn_memory_limit(other, used + 1 + (size_t)i * ELEMENTS * sizeof(float)), TN_OK);
-        assert_int_equal(tn_layer_to(m.net, other), TN_ERR_MEMORY);
+        assert_int_equal(tn_memory_limit(m.other, used + 1 + (size_t)i * ELEMENTS * sizeof(float)), TN_OK);
+        assert_int_equal(tn_layer_to(m.net, m.other), TN_ERR_MEMORY);
         check_latched(TN_ERR_MEMORY, "virtual:1");
-        is_whole_on(&m, here);
+        is_whole_on(&m, m.here);
         has_its_values(&m);
     }
-    assert_int_equal(tn_memory_limit(other, 0), TN_OK);
-    assert_int_equal(tn_layer_to(m.net, other), TN_OK);
-    is_whole_on(&m, other);
+    assert_int_equal(tn_memory_limit(m.other, 0), TN_OK);
+    assert_int_equal(tn_layer_to(m.net, m.other), TN_OK);
+    is_whole_on(&m, m.other);
     has_its_values(&m);
-    tn_optimizer_free(m.optimizer);
-    tn_layer_free(m.net);
-    check_fine();
+    free_moved(&m);
 }
 
 static void test_build(void **state)

@@ -37,6 +37,15 @@ bool test_about_cpu(const char *what)
     return test_elsewhere();
 }
 
+bool test_no_gpu(void)
+{
+    const char *why = "";
+    bool none = !tn_device_available(tn_cuda(0), &why);
+    if (none)
+        printf("skipped: no GPU: %s\n", why);
+    return none;
+}
+
 tn_status test_eval(const tn_array *x)
 {
     tn_status status = tn_eval(x);

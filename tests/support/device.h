@@ -20,6 +20,8 @@ bool test_same_bits(void);
 /* For `main`: true, having said why, if this program is about the CPU and another device is to be tested; then
  * return TEST_SKIPPED. */
 bool test_about_cpu(const char *what);
+/* The same for a program that is about a GPU: true, having said why, if there is none that works. */
+bool test_no_gpu(void);
 /* For one test of a program: skips it on another device, having said why. */
 #define TEST_ABOUT_CPU(what) \
     do { \

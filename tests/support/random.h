@@ -9,11 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct test_random {
-    uint64_t state;
-} test_random;
-
-static inline test_random test_random_new(void)
+/* The seed of this run. */
+static inline uint64_t test_seed_new(void)
 {
     const char *wanted = getenv("TANSO_TEST_SEED");
     struct timespec now;
@@ -22,8 +19,14 @@ static inline test_random test_random_new(void)
                            : ((uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 40);
     printf("TANSO_TEST_SEED=%llu\n", (unsigned long long)seed);
     fflush(stdout);
-    return (test_random){seed};
+    return seed;
 }
+
+typedef struct test_random {
+    uint64_t state;
+} test_random;
+
+static inline test_random test_random_new(void) { return (test_random){test_seed_new()}; }
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 static inline uint64_t test_random_bits(test_random *r)
