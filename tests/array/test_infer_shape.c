@@ -63,6 +63,7 @@ static void broadcasting(void **state)
         REFUSED(tn_add(SHAPED(2), SHAPED(0)), TN_ERR_SHAPE, "extents 2 and 0");
         REFUSED(tn_broadcast_to(SHAPED(2, 3), TN_SHAPE(3)), TN_ERR_SHAPE, "(2, 3)");
         REFUSED(tn_add(SHAPED(2), (tn_array *)NULL), TN_ERR_VALUE, "NULL");
+        REFUSED(tn_add(SHAPED(2), NULL), TN_ERR_VALUE, "NULL"); /* no number 0 */
     }
 }
 
