@@ -101,6 +101,8 @@ static CUresult fake_attribute(int *value, CUdevice_attribute which, CUdevice de
     *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
              : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? 132
              : which == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK    ? 1024
+             : which == CU_DEVICE_ATTRIBUTE_WARP_SIZE                ? 32
+             : which == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE            ? 50 << 20
              : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
                                                                      : 0;
     return CUDA_SUCCESS;

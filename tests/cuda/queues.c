@@ -272,6 +272,6 @@ CUresult fake_event_ask(CUevent handle)
 
 CUresult fake_elapsed(float *milliseconds, CUevent from, CUevent to)
 {
-    *milliseconds = (float)(((event *)to)->moment - ((event *)from)->moment); /* a piece of work takes one */
+    *milliseconds = (float)((event *)to)->moment - (float)((event *)from)->moment; /* a piece of work takes one */
     return CUDA_SUCCESS;
 }
