@@ -30,9 +30,10 @@ static tn_status exhausted(const tn__device *device, size_t bytes, const tn_memo
 {
     return tn__fail(TN_ERR_MEMORY, device->name,
                     "no memory for %zu bytes: %zu are used, %zu cached, the limit is %zu%s, the device has %zu%s; free "
-                    "arrays, use smaller batches, or raise the limit",
+                    "arrays%s use smaller batches%s",
                     bytes, info->used, info->cached, info->limit, info->limit ? "" : " (none)", info->total,
-                    info->total ? "" : " (unknown)");
+                    info->total ? "" : " (unknown)", info->limit ? "," : " or",
+                    info->limit ? ", or raise the limit (tn_memory_limit, TANSO_MEMORY_LIMIT)" : "");
 }
 
 /* Under the lock. */

@@ -150,7 +150,8 @@ static void cache_goes_before_failure(void **state)
     assert_null(tn__storage_new(&f.device, 101 * MIB));
     assert_int_equal(tn_error_code(), TN_ERR_MEMORY);
     static const char *const parts[] = {"fake:0: no memory for 105906176 bytes", "104857600 are used", "0 cached",
-                                        "limit is 0 (none)", "the device has 209715200"};
+                                        "limit is 0 (none)",
+                                        "the device has 209715200; free arrays or use smaller batches"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strstr(tn_error(), parts[i]))
             fail_msg("'%s' is not in '%s'", parts[i], tn_error());
@@ -177,6 +178,7 @@ static void limits(void **state)
         tn__storage_release(storage[i]);
     assert_null(storage[3]);
     assert_int_equal(tn_error_code(), TN_ERR_MEMORY);
+    assert_non_null(strstr(tn_error(), "or raise the limit (tn_memory_limit, TANSO_MEMORY_LIMIT)"));
     tn_clear_error();
     tn__allocator_limit(f.device.allocator, 0);
     storage[3] = storage_of(1);
