@@ -60,8 +60,8 @@ extern "C" {
 static inline const tn_array *tn__same(const tn_array *x) { return x; }
 /* An operand: an array, or a C number of any arithmetic type. (NULL is an array that is missing, not 0.) */
 #define TN_ARG(x) \
-    _Generic((x), tn_array *: tn__same, const tn_array *: tn__same, void *: tn__same, bool: tn_weak_bool, float: tn_weak_float, \
-             double: tn_weak_float, long double: tn_weak_float, default: tn_weak_int)(x)
+    _Generic((x), tn_array *: tn__same, const tn_array *: tn__same, void *: tn__same, bool: tn_weak_bool, \
+             float: tn_weak_float, double: tn_weak_float, long double: tn_weak_float, default: tn_weak_int)(x)
 #endif
 
 /* ---- creation ---- */
