@@ -398,6 +398,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
     c->users = false;
+    c->begun = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
         return no_memory();

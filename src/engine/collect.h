@@ -57,6 +57,7 @@ typedef struct tn__collection {
     bool users;         /* has operations of a user's own, which only a compiler can run */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
     size_t refused_count;
+    bool begun;         /* it has been run: there was memory, and it reads nothing that is spoilt */
     /* scratch */
     struct tn__frame {
         tn__node *node;

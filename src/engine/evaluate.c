@@ -186,6 +186,7 @@ static tn_status run(tn__collection *c, bool step)
     const tn__program *program = &loaded->plan->program;
     tn_status status = bind_all(c, program, &bind);
     if (status == TN_OK) {
+        c->begun = true;
         if (program->step_count)
             status = start(c, loaded, &bind);
         if (status == TN_OK) {
@@ -204,6 +205,13 @@ static tn_status run(tn__collection *c, bool step)
     return status;
 }
 
+/* Whether an index out of range is one of what was collected. Where failures come late, it is another run's that is
+ * told of, unless this one has not begun: then it reads what a failed run should have computed. */
+static bool failed_itself(const tn__collection *c, tn_status status)
+{
+    return status == TN_ERR_INDEX && (!c->device->capabilities.late_failures || !c->begun);
+}
+
 /* Computes each of a step's pending handles by itself. Those that can't be are noted as refused: who reads them is
  * told, and the step goes on without them, unless it goes back through one. */
 static tn_status compute_apart(tn__collection *c, tn__node **node, int count)
@@ -214,7 +222,7 @@ static tn_status compute_apart(tn__collection *c, tn__node **node, int count)
             status = run(c, false);
         if (status == TN_OK)
             continue;
-        if (node[i]->flags & TN__NODE_BACKWARD || status != TN_ERR_INDEX)
+        if (node[i]->flags & TN__NODE_BACKWARD || !failed_itself(c, status))
             return status;
         tn_clear_error();
         c->refused[c->refused_count++] = node[i];
@@ -255,9 +263,8 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
     if (status != TN_OK || !c->root_count)
         return status;
     bool more = mode != TN__COLLECT_STEP && c->root_count > c->asked;
-    bool late = c->device->capabilities.late_failures; /* then it is another run's failure that is told of */
     status = run(c, mode == TN__COLLECT_STEP);
-    if (mode == TN__COLLECT_STEP && status == TN_ERR_INDEX && clean && !late) {
+    if (mode == TN__COLLECT_STEP && clean && failed_itself(c, status)) {
         tn_clear_error();
         return step_again(c, count, roots);
     }

@@ -201,6 +201,16 @@ static void clear_gradients(tn_optimizer *optimizer)
     }
 }
 
+/* After a failure that leaves no gradient to anybody: a loss that still has a handle is an array like others now, and
+ * no step fails because it cannot be computed along. */
+static void forget_backward(void)
+{
+    tn_array *const *handle;
+    int count = tn__pending_gradients(NULL, 0) == 0 ? tn__pending_handles(&handle) : 0;
+    for (int i = 0; i < count; i++)
+        handle[i]->node->flags &= (uint8_t)~TN__NODE_BACKWARD;
+}
+
 static tn_status update(tn_optimizer *optimizer)
 {
     tn__call call = tn__enter();
@@ -216,7 +226,7 @@ static tn_status update(tn_optimizer *optimizer)
     if (status == TN_OK)
         optimizer->steps++;
     else
-        restore(optimizer);
+        restore(optimizer), forget_backward();
     return status;
 }
 

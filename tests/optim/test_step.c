@@ -395,6 +395,44 @@ static void test_failed_evaluation(void **state)
     check_fine();
 }
 
+/* Handles of what failed, which a step would compute along, do not stop the steps after it: of this network, or of
+ * another. */
+static void test_failures_held(void **state)
+{
+    (void)state;
+    tn_layer *nets[] = {new_net(), new_net()};
+    tn_optimizer *optimizers[] = {tn_adam(nets[0]), tn_adam(nets[1])};
+    TN_SCOPE {
+        tn_array *x = random_input(4), *t = random_labels(4), *bad = tn_from_int64s((int64_t[]){0, 1, 3, 2}, 4);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(train_once(nets[i], optimizers[i], x, t), TN_OK);
+        for (int held = 0; held < 2; held++) {
+            tn_array *square = held ? tn_square(tn_param(nets[0], 0)) : NULL; /* of the old parameters, pending */
+            tn_status status = train_once(nets[0], optimizers[0], x, bad);
+            assert_int_equal(status == TN_OK ? tn_synchronize(test_device()) : status, TN_ERR_INDEX);
+            check_latched(TN_ERR_INDEX, "");
+            tn_array *after = held ? tn_square(tn_param(nets[0], 0)) : NULL;
+            /* on a GPU parameters whose old values somebody holds are not overwritten in place, and so are lost */
+            bool lost = held && tn_eval(tn_param(nets[0], 0)) != TN_OK;
+            tn_clear_error();
+            for (int i = 0; i < 3; i++) {
+                assert_int_equal(train_once(nets[1], optimizers[1], x, t), TN_OK);
+                assert_int_equal(tn_synchronize(test_device()), TN_OK);
+                if (!lost)
+                    assert_int_equal(train_once(nets[0], optimizers[0], x, t), TN_OK);
+            }
+            assert_int_equal(square ? tn_eval(square) : TN_OK, lost ? TN_ERR_INDEX : TN_OK); /* computed along */
+            assert_int_equal(after ? tn_eval(after) : TN_OK, lost ? TN_ERR_INDEX : TN_OK);
+            tn_clear_error();
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        tn_optimizer_free(optimizers[i]);
+        tn_layer_free(nets[i]);
+    }
+    check_fine();
+}
+
 /* A gradient that the user holds is still there after the step, until the step's clearing shows. */
 static void test_held_gradient(void **state)
 {
@@ -508,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_state_of_parts),
         cmocka_unit_test(test_two_devices),
         cmocka_unit_test(test_failed_evaluation),
+        cmocka_unit_test(test_failures_held),
         cmocka_unit_test(test_held_gradient),
         cmocka_unit_test(test_optimizers_of_parts),
         cmocka_unit_test(test_part_without_optimizer),
