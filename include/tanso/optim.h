@@ -48,8 +48,8 @@ TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
 
 /* One update, see above: hooks, clipping by value, clipping by norm, weight decay, the rule. The status is latched
  * too. A parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After
- * a failure the parameters and the state have their old values, and the gradients are cleared. On a GPU a failure may be
- * told of later (engine.h): then those have their old values that were overwritten in place, as all are whose old
+ * a failure the parameters and the state have their old values, and the gradients are cleared. On a GPU a failure may
+ * be told of later (engine.h): then those have their old values that were overwritten in place, as all are whose old
  * values nobody else holds. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
 /* Frees it with its state; the layer stays. NULL is ignored. */
