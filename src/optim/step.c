@@ -223,10 +223,12 @@ static tn_status update(tn_optimizer *optimizer)
     if (status != TN_OK)
         return status;
     status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
-    if (status == TN_OK)
+    if (status == TN_OK) {
         optimizer->steps++;
-    else
-        restore(optimizer), forget_backward();
+    } else {
+        restore(optimizer);
+        forget_backward();
+    }
     return status;
 }
 
