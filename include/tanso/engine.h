@@ -66,7 +66,7 @@ typedef struct tn_engine_counters {
 TN_API tn_engine_counters tn_engine_stats(void);
 
 /* Switches of the whole process, for measurements and tests; all on by default (compile: "auto"). Changing one drops
- * cached plans. */
+ * cached plans. A mode that is none latches TN_ERR_VALUE and changes nothing. */
 typedef enum tn_compile_mode {
     TN_COMPILE_AUTO = 0, /* small evaluations by the reference evaluator until they recur as in a loop, then compiled */
     TN_COMPILE_ALWAYS,
@@ -79,11 +79,13 @@ TN_API void tn_set_memory_planning(bool on);
 /* How GPUs multiply float32 matrices, in the whole process; TN_MATMUL_FLOAT32 unless set. Setting another one drops
  * cached plans. The CPU always multiplies in float32, whatever is set, and so, with TN_MATMUL_TF32, do a GPU's kernels
  * for small products, which gain nothing; other dtypes are not concerned (products of float16 and bfloat16 add in
- * float32). */
+ * float32). A precision that is none latches TN_ERR_VALUE and changes nothing. */
 TN_API void tn_set_matmul_precision(tn_matmul_precision precision);
 TN_API tn_matmul_precision tn_get_matmul_precision(void);
 
 #ifndef TN_NO_MACROS
+#define tn_set_compile(...) TN_HERE(tn_set_compile(__VA_ARGS__))
+#define tn_set_matmul_precision(...) TN_HERE(tn_set_matmul_precision(__VA_ARGS__))
 #define tn_eval_all(...) TN_HERE(tn_eval_all(__VA_ARGS__))
 #define tn_string(...) TN_HERE(tn_string(__VA_ARGS__))
 #define tn_repr(...) TN_HERE(tn_repr(__VA_ARGS__))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tanso info */
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "cli/command.h"
 #include "device/device.h"
 #include "tn_build_config.h"
@@ -132,11 +134,12 @@ static void cache(const char *head, const char *what, char *path)
         return;
     }
     memset(&found, 0, sizeof found);
-    if (nftw(path, count_file, 8, FTW_PHYS) == 0)
-        printf("%-14s %s: %ld file%s, %.1f MB\n", what, path, found.files, found.files == 1 ? "" : "s",
-               found.bytes / 1e6);
+    printf("%-14s %s: ", what, path);
+    if (nftw(path, count_file, 8, FTW_PHYS) != 0)
+        printf("%s\n", errno == ENOENT ? "empty" : strerror(errno));
     else
-        printf("%-14s %s: empty\n", what, path);
+        printf("%ld file%s, %.1f MB%s\n", found.files, found.files == 1 ? "" : "s", found.bytes / 1e6,
+               access(path, W_OK) != 0 ? ", cannot be written to" : "");
     tn_string_free(path);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tanso predict */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cli/command.h"
 #include "cli/picture.h"
 #include "cli/run_model.h"
@@ -185,6 +187,10 @@ static bool predict_images(predictor *p, const tn_array *x, float *values, const
 
 static bool predict_idx(predictor p, const char *path)
 {
+    if (access(path, R_OK) != 0) {
+        tn__failure("predict", "cannot read '%s': %s", path, strerror(errno));
+        return false;
+    }
     if (!tn__may_be_idx(path)) {
         tn__failure("predict", "'%s' is neither a PNG picture nor an IDX file: convert it to one of these", path);
         return false;

@@ -235,7 +235,8 @@ tn_status tn_memory_limit_parse(tn_device device, const char *text)
     size_t bytes = text && !none ? tn__parse_bytes(text, opened->capabilities.total_memory) : 0;
     if (bytes == 0 && !none)
         return tn__fail(TN_ERR_VALUE, "memory_limit",
-                        "expected bytes as 512M or 4G, a share of the device's memory as 80%%, or none, got '%s'",
+                        "expected bytes as 512M or 4G, a share of the device's memory up to 100%% as 80%%, or "
+                        "none, got '%s'",
                         text ? text : "(NULL)");
     tn__allocator_limit(opened->allocator, bytes);
     return TN_OK;

@@ -2,6 +2,7 @@
 /* Switches, counters, and descriptions of plans. */
 #include "engine/plans.h"
 
+#include "core/error.h"
 #include "core/memory.h"
 #include "device/kernel_cache.h"
 
@@ -19,6 +20,11 @@ tn_engine_counters tn_engine_stats(void)
 
 void tn_set_compile(tn_compile_mode mode)
 {
+    if (mode < TN_COMPILE_AUTO || mode > TN_COMPILE_NEVER) {
+        tn__fail(TN_ERR_VALUE, "set_compile", "expected a tn_compile_mode from %d to %d, got %d", TN_COMPILE_AUTO,
+                 TN_COMPILE_NEVER, (int)mode);
+        return;
+    }
     tn__engine_switches.compile = mode;
     tn__plans_clear();
 }
@@ -37,6 +43,11 @@ void tn_set_memory_planning(bool on)
 
 void tn_set_matmul_precision(tn_matmul_precision precision)
 {
+    if (precision < TN_MATMUL_FLOAT32 || precision > TN_MATMUL_TF32X3) {
+        tn__fail(TN_ERR_VALUE, "set_matmul_precision", "expected a tn_matmul_precision from %d to %d, got %d",
+                 TN_MATMUL_FLOAT32, TN_MATMUL_TF32X3, (int)precision);
+        return;
+    }
     if ((int)precision == tn__engine_switches.precision)
         return;
     tn__engine_switches.precision = precision;

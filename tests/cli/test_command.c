@@ -142,6 +142,24 @@ static void test_failures(void **state)
     expect("eval . --dataset mnst", 1, "", "linear");
 }
 
+/* A folder of kernels that cannot be one is not called empty. */
+static void test_caches(void **state)
+{
+    (void)state;
+    const char *before = getenv("TANSO_CACHE_DIR");
+    char *kept = before ? strdup(before) : NULL;
+    test_write(test_path(folder, "file"), "no folder");
+    setenv("TANSO_CACHE_DIR", test_path(folder, "file"), 1);
+    expect("info", 0, "file/kernels: Not a directory", "");
+    setenv("TANSO_CACHE_DIR", test_path(folder, "new"), 1);
+    expect("info", 0, "new/kernels: empty", "");
+    if (kept)
+        setenv("TANSO_CACHE_DIR", kept, 1);
+    else
+        unsetenv("TANSO_CACHE_DIR");
+    free(kept);
+}
+
 /* Values of variables that mean nothing are said, not taken for something. */
 static void test_environment(void **state)
 {
@@ -347,7 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
-        CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
+        CASE(test_caches), CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards),
     };
     chance = test_random_new();

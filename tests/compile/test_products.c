@@ -5,6 +5,7 @@
 
 #include "compile/product.h"
 #include "graphs.h"
+#include "support/latched.h"
 
 /* A GPU that nobody runs anything on. */
 static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .threads = 132,
@@ -214,6 +215,9 @@ static void test_precision(void **state)
     }
     assert_int_equal(tn_get_matmul_precision(), TN_MATMUL_FLOAT32);
     tn_set_matmul_precision(TN_MATMUL_TF32X3);
+    assert_int_equal(tn_get_matmul_precision(), TN_MATMUL_TF32X3);
+    tn_set_matmul_precision((tn_matmul_precision)77);
+    assert_failed(TN_ERR_VALUE, "got 77");
     assert_int_equal(tn_get_matmul_precision(), TN_MATMUL_TF32X3);
     tn_set_matmul_precision(TN_MATMUL_FLOAT32);
 }

@@ -122,7 +122,7 @@ static void test_limits_as_text(void **state)
         size_t wanted = rows[i].share > 0 ? (size_t)((double)total * rows[i].share) : rows[i].bytes;
         assert_in_range(tn_memory_stats(device).limit, wanted > 4 ? wanted - 4 : wanted, wanted + 4);
     }
-    static const char *const bad[] = {"", "much", "-1", "5 apples", NULL};
+    static const char *const bad[] = {"", "much", "-1", "5 apples", "180%", NULL};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(tn_memory_limit_parse(device, bad[i]), TN_ERR_VALUE);
         assert_failed(TN_ERR_VALUE, "80%");
