@@ -365,8 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
         CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
-        CASE(test_caches), CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
-        CASE(test_signals_afterwards),
+        CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
+        CASE(test_signals_afterwards), CASE(test_caches),
     };
     chance = test_random_new();
     return cmocka_run_group_tests(tests, NULL, NULL);
