@@ -67,6 +67,14 @@ static uint32_t access_loops(const tn__access *a)
 
 static int evaluate(builder *b, int v, const tn__map *map);
 
+/* Whose memory v is read from: its own or, of a view, that of the first below it which is stored or no view. */
+static int read_from(const builder *b, int v)
+{
+    while (tn__value_kind(&b->graph->value[v]) == TN__KIND_VIEW && !b->fusion->stored[v])
+        v = b->graph->value[v].in[0];
+    return v;
+}
+
 static int memoized(const builder *b, int v, const tn__map *map)
 {
     for (int i = b->nest->memo_count; i-- > 0;) {
@@ -119,8 +127,7 @@ static int gather(builder *b, const tn__value *v, const tn__map *map)
     int blocked, axis = v->attr.axis;
     if (index < 0 || !tn__window_of(b->graph, v->in[0], b->fusion->stored, &w, &blocked))
         return MISFIT;
-    int base = tn__view_base(b->graph, v->in[0]);
-    if (b->fusion->owner[base] == b->nest->number)
+    if (b->fusion->owner[read_from(b, v->in[0])] == b->nest->number)
         return MISFIT;
     tn__map source = *map;
     source.loop[axis] = -1;
@@ -148,7 +155,7 @@ static int raw_argument(builder *b, int v)
     tn__window w;
     int blocked;
     if (!tn__window_of(b->graph, v, b->fusion->stored, &w, &blocked) ||
-        b->fusion->owner[tn__view_base(b->graph, v)] == b->nest->number)
+        b->fusion->owner[read_from(b, v)] == b->nest->number)
         return MISFIT;
     tn__map whole = {.loop = {-1, -1, -1, -1, -1, -1, -1, -1}};
     int access = add_access(b, TN__ACCESS_LOAD, w.base, b->graph->value[v].dtype, &w, &whole);
@@ -246,7 +253,7 @@ static int factor(builder *b, const tn__value *v, int k, const tn__map *map)
     int blocked, along = v->shape->ndim - 1 - k, in = v->in[k], rows = k ? MISFIT : gathered_rows(b, v, map);
     if (rows >= 0)
         return rows;
-    if (b->fusion->owner[tn__view_base(b->graph, in)] == b->nest->number ||
+    if (b->fusion->owner[read_from(b, in)] == b->nest->number ||
         !tn__window_of(b->graph, in, b->fusion->stored, &w, &blocked))
         return MISFIT;
     lines.loop[along] = -1;
@@ -291,7 +298,7 @@ static int define(builder *b, int v, const tn__map *map)
         if (tn__map_through(b->graph, value, map, &in))
             return evaluate(b, value->in[0], &in);
         /* what this nest itself computes is not in memory yet */
-        return b->fusion->owner[tn__view_base(b->graph, v)] == b->nest->number ? MISFIT : load(b, v, map);
+        return b->fusion->owner[read_from(b, value->in[0])] == b->nest->number ? MISFIT : load(b, v, map);
     case TN__KIND_CONST:
         return add_expr(b, &(tn__expr){.kind = TN__EXPR_SCALAR, .dtype = value->dtype, .scalar = value->scalar});
     case TN__KIND_GENERATE:
@@ -351,7 +358,7 @@ static bool gathered_again(const builder *b, int v)
 static int evaluate(builder *b, int v, const tn__map *map)
 {
     const tn__value *value = &b->graph->value[v];
-    int expr = memoized(b, v, map), base = tn__view_base(b->graph, v);
+    int expr = memoized(b, v, map), base = read_from(b, v);
     if (expr >= 0)
         return expr;
     if (b->fusion->owner[v] == b->nest->number)
@@ -360,7 +367,7 @@ static int evaluate(builder *b, int v, const tn__map *map)
     if (tn__value_kind(value) == TN__KIND_VIEW && b->fusion->owner[base] != b->nest->number)
         in_memory = in_memory || ((b->fusion->stored[base] || tn__value_is_leaf(&b->graph->value[base])) &&
                                   b->graph->value[base].op != TN__OP_CONST);
-    in_memory = in_memory && value->op != TN__OP_CONST && !gathered_again(b, base);
+    in_memory = in_memory && value->op != TN__OP_CONST && !gathered_again(b, tn__view_base(b->graph, v));
     expr = in_memory ? load(b, v, map) : define(b, v, map);
     return expr >= 0 && !memoize(b, v, map, expr) ? no_memory(b) : expr;
 }

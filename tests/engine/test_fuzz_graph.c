@@ -297,6 +297,29 @@ static void a_copied_window_is_read_later(void **state)
         }
 }
 
+/* A view that is stored, because something flattens it, is no longer read from what it is a view of: who reads it in
+ * the loops that store it takes what these have. */
+static void a_stored_view_is_read_where_it_lies(void **state)
+{
+    (void)state;
+    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
+                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+    for (int i = 0; i < 2; i++)
+        TN_SCOPE {
+            use(&ways[i]);
+            tn_array *x = tn_cast(tn_reshape(tn_arange(1, 35, 1), TN_SHAPE(17, 2)), TN_INT32);
+            assert_int_equal(tn_eval(x), TN_OK);
+            tn_array *spread = tn_broadcast_to(x, TN_SHAPE(4, 17, 2)), *flat = tn_flatten(spread);
+            tn_array *cast = tn_cast(tn_expand_dims(spread, 0), TN_FLOAT64);
+            const tn_array *all[] = {flat, cast, spread};
+            assert_int_equal(tn_eval_all(3, all), TN_OK);
+            const int32_t *f = test_data(flat);
+            const double *c = test_data(cast);
+            for (int k = 0; k < 4 * 34; k++)
+                assert_true(f[k] == k % 34 + 1 && c[k] == k % 34 + 1);
+        }
+}
+
 /* And another: the position of the largest is looked for before the same kernel overwrites what it looks at. */
 static void a_position_is_of_what_was_there(void **state)
 {
@@ -329,9 +352,13 @@ static void a_position_is_of_what_was_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_agrees_with_itself),    cmocka_unit_test(kernels_agree_with_the_reference),
-        cmocka_unit_test(folded_update_is_near),           cmocka_unit_test(whole_numbers_have_no_negative_zero),
-        cmocka_unit_test(a_window_keeps_its_values),       cmocka_unit_test(a_copied_window_is_read_later),
+        cmocka_unit_test(reference_agrees_with_itself),
+        cmocka_unit_test(kernels_agree_with_the_reference),
+        cmocka_unit_test(folded_update_is_near),
+        cmocka_unit_test(whole_numbers_have_no_negative_zero),
+        cmocka_unit_test(a_window_keeps_its_values),
+        cmocka_unit_test(a_copied_window_is_read_later),
+        cmocka_unit_test(a_stored_view_is_read_where_it_lies),
         cmocka_unit_test(a_position_is_of_what_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
