@@ -33,8 +33,10 @@ static tn__node *ready(const tn_kernel *kernel, const tn_arg *arg, tn__device **
 static tn__node *own_memory(tn_array *x, tn__node *node)
 {
     if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
-        atomic_load(&node->storage->references) == 1 && !node->storage->release)
+        atomic_load(&node->storage->references) == 1 && !node->storage->release) {
+        node->attr = (tn__attr){.raw = {0}}; /* what was known of its elements */
         return node;
+    }
     size_t itemsize = tn_dtype_size((tn_dtype)node->dtype);
     tn__storage *storage = tn__storage_new(node->device, (size_t)node->shape->size * itemsize);
     if (!storage)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <tanso/kernel.h>
 #include <tanso/nn.h>
 #include "array/node.h"
 #include "core/memory.h"
@@ -540,8 +541,12 @@ static void labels_on_the_way(void **state)
         assert_true(wrong > 0);
         assert_true(shuffle || right == CLASSES / 8);
         assert_memory_equal(tn_data(tn_to_cpu(kept)), first, sizeof first);
-        tn_free(kept);
         tn_loader_free(loader);
+        assert_true(kept->node->attr.below > 0); /* and nobody else holds them: a kernel writes into them */
+        tn_kernel *spoil = tn_raw_kernel("void spoil(long long *t) { t[0] = 1000; }", "spoil");
+        assert_int_equal(tn_launch(spoil, TN_ARGS(TN_WRITES(kept)), .grid = {1}), TN_OK);
+        assert_int_equal(kept->node->attr.below, 0);
+        tn_free(kept);
     }
     const int64_t below[] = {3, 0, -1};
     assert_int_equal(tn__labels_below(below, TN_INT64, 2), 4);
