@@ -60,6 +60,20 @@ static void values_stay(void **state)
     assert_elements(zeros, 3, 3, 3);
 }
 
+/* A kernel may be called what a function of the C library is called, which the process has, too. */
+static void known_names(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"raise", "remove", "index"};
+    for (int i = 0; i < 3; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "%svoid %s(float *y) { y[0] = 7; }\n", on_gpu() ? CUDA("") : "", name[i]);
+        tn_array *y = tn_zeros(TN_SHAPE(1));
+        assert_int_equal(tn_launch(tn_raw_kernel(text, name[i]), TN_ARGS(TN_WRITES(y))), TN_OK);
+        assert_elements(y, 7);
+    }
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -101,6 +115,6 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(arguments), TEST(values_stay), TEST(refused)};
+    const struct CMUnitTest tests[] = {TEST(arguments), TEST(values_stay), TEST(known_names), TEST(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
