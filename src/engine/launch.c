@@ -112,9 +112,8 @@ static tn_status explain(const tn_kernel *kernel, const tn__device *device)
         return status;
     tn__text text = {0};
     tn__source_listing(kernel->name, kernel->source, &text);
-    tn__text_addf(&text, "\non %s the source is %s%s", device->name,
-                  device->capabilities.host_memory ? "C, with a function " : "CUDA C, with an extern \"C\" __global__ "
-                                                                            "function ", kernel->name);
+    const char *language = device->id.kind == TN_DEVICE_CUDA ? "CUDA C, with an extern \"C\" __global__" : "C, with a";
+    tn__text_addf(&text, "\non %s the source is %s function %s", device->name, language, kernel->name);
     char *more = tn__text_take(&text);
     if (more)
         status = tn__fail_explained(more);

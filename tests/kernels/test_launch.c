@@ -99,7 +99,7 @@ static void refused(void **state)
     }
     /* a text in the other language, and one without the function, tell of the language that is due */
     const char *due = on_gpu() ? "the source is CUDA C, with an extern \"C\" __global__ function other"
-                               : "on cpu the source is C, with a function other";
+                               : "the source is C, with a function other";
     tn_kernel *other = tn_raw_kernel(on_gpu() ? "void other(float *y) { y[0] = 1; }\n"
                                               : CUDA("void other(float *y) { y[0] = 1; }\n"), "other");
     assert_int_equal(tn_launch(other, TN_ARGS(TN_WRITES(x))), TN_ERR_COMPILE);
