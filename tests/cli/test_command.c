@@ -142,22 +142,34 @@ static void test_failures(void **state)
     expect("eval . --dataset mnst", 1, "", "linear");
 }
 
+/* Gives a variable a value for now; what it had, for put_back. */
+static char *put(const char *name, const char *value)
+{
+    const char *before = getenv(name);
+    char *kept = before ? strdup(before) : NULL;
+    setenv(name, value, 1);
+    return kept;
+}
+
+static void put_back(const char *name, char *kept)
+{
+    if (kept)
+        setenv(name, kept, 1);
+    else
+        unsetenv(name);
+    free(kept);
+}
+
 /* A folder of kernels that cannot be one is not called empty. */
 static void test_caches(void **state)
 {
     (void)state;
-    const char *before = getenv("TANSO_CACHE_DIR");
-    char *kept = before ? strdup(before) : NULL;
     test_write(test_path(folder, "file"), "no folder");
-    setenv("TANSO_CACHE_DIR", test_path(folder, "file"), 1);
+    char *kept = put("TANSO_CACHE_DIR", test_path(folder, "file"));
     expect("info", 0, "file/kernels: Not a directory", "");
     setenv("TANSO_CACHE_DIR", test_path(folder, "new"), 1);
     expect("info", 0, "new/kernels: empty", "");
-    if (kept)
-        setenv("TANSO_CACHE_DIR", kept, 1);
-    else
-        unsetenv("TANSO_CACHE_DIR");
-    free(kept);
+    put_back("TANSO_CACHE_DIR", kept);
 }
 
 /* Values of variables that mean nothing are said, not taken for something. */
@@ -170,30 +182,18 @@ static void test_environment(void **state)
         {"TANSO_LOG", "loud", "'loud'"},            {"TANSO_DUMP", "graph,plans", "'plans'"},
     };
     for (int i = 0; i < TN__COUNT_OF(rows); i++) {
-        const char *before = getenv(rows[i][0]);
-        char *kept = before ? strdup(before) : NULL, parts[64];
-        setenv(rows[i][0], rows[i][1], 1);
+        char *kept = put(rows[i][0], rows[i][1]), parts[64];
         snprintf(parts, sizeof parts, "warn|%s: expected|%s", rows[i][0], rows[i][2]);
         /* The last two are read when there is something to say, which `info` has nothing of without the plug-in. */
         expect(i < 4 ? "info" : "train digits --epochs 1 --quiet", 0, "", parts);
-        if (kept)
-            setenv(rows[i][0], kept, 1);
-        else
-            unsetenv(rows[i][0]);
-        free(kept);
+        put_back(rows[i][0], kept);
     }
     if (test_elsewhere()) /* kernels of other devices may have another compiler */
         return;
 #if defined(__x86_64__)
-    const char *simd = getenv("TANSO_SIMD");
-    char *kept = simd ? strdup(simd) : NULL;
-    setenv("TANSO_SIMD", "wide", 1);
+    char *kept = put("TANSO_SIMD", "wide");
     expect("train digits --epochs 1 --quiet --out slow", 0, "accuracy", "TANSO_SIMD: expected avx2 or off|'wide'");
-    if (kept)
-        setenv("TANSO_SIMD", kept, 1);
-    else
-        unsetenv("TANSO_SIMD");
-    free(kept);
+    put_back("TANSO_SIMD", kept);
 #endif
     setenv("TANSO_CC", "/nonexistent/cc", 1);
     expect("train digits --epochs 1 --quiet --out slow", 0, "accuracy", "/nonexistent/cc|slower reference evaluator");

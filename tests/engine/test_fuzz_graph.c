@@ -272,15 +272,16 @@ static void a_window_keeps_its_values(void **state)
         }
 }
 
+static const way compiled_ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
+                                    {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
+
 /* A transpose that is copied, because something flattens it, is read only after the copy, by products as well. */
 static void a_copied_window_is_read_later(void **state)
 {
     (void)state;
-    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
-                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
     for (int i = 0; i < 2; i++)
         TN_SCOPE {
-            use(&ways[i]);
+            use(&compiled_ways[i]);
             tn_array *x = tn_cast(tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)), TN_INT64);
             assert_int_equal(tn_eval(x), TN_OK);
             tn_array *turned = tn_swapaxes(x, 0, 1);
@@ -302,11 +303,9 @@ static void a_copied_window_is_read_later(void **state)
 static void a_stored_view_is_read_where_it_lies(void **state)
 {
     (void)state;
-    static const way ways[] = {{"fused", TN_COMPILE_ALWAYS, true, true, 1},
-                               {"unfused", TN_COMPILE_ALWAYS, false, true, 1}};
     for (int i = 0; i < 2; i++)
         TN_SCOPE {
-            use(&ways[i]);
+            use(&compiled_ways[i]);
             tn_array *x = tn_cast(tn_reshape(tn_arange(1, 35, 1), TN_SHAPE(17, 2)), TN_INT32);
             assert_int_equal(tn_eval(x), TN_OK);
             tn_array *spread = tn_broadcast_to(x, TN_SHAPE(4, 17, 2)), *flat = tn_flatten(spread);
