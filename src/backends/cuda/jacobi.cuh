@@ -38,7 +38,8 @@ __device__ void meet()
 #endif
 }
 
-/* The largest of what the threads have. */
+/* The largest of what the threads have. They meet: what they read to find it may be overwritten behind, which exchanging
+ * registers alone does not promise. */
 __device__ unsigned long long largest(unsigned long long x)
 {
     for (int apart = 16; apart > 0; apart /= 2) {
@@ -52,8 +53,8 @@ __device__ unsigned long long largest(unsigned long long x)
     __syncthreads();
     for (int k = 0; k < THREADS / 32; k++)
         x = of_warp[k] > x ? of_warp[k] : x;
-    __syncthreads();
 #endif
+    meet();
     return x;
 }
 
