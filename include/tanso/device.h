@@ -111,7 +111,11 @@ TN_API tn_device tn_event_device(const struct tn_event *event);
  * MiB may be under way so; who copies more waits until the first of them have been fetched. Copies to the host
  * (tn_to_cpu, tn_to_host, tn_data, tn_item) return when the values are there: they wait for the work of their stream.
  * Where other work must not be waited for, make them in a block of TN_ON_STREAM with a stream of their own (stream.h),
- * which waits for what computes the values alone, or in another thread. From GPU to GPU goes through the host.
+ * which waits for what computes the values alone, or in another thread.
+ *
+ * From GPU to GPU the copy is asynchronous, too, straight from memory to memory where these GPUs reach each other
+ * (NVLink, or the bus), else by way of the host. What one is asked afterwards comes behind the copy on both. Where x's
+ * computation may still fail (an index out of range), it is waited for.
  */
 TN_API tn_array *tn_to(const tn_array *x, tn_device device);
 /* The same to the CPU; to a GPU: the current device if it is one, else cuda:0. */

@@ -48,6 +48,9 @@ typedef struct tn__device_ops {
     tn_status (*read)(tn__device *device, void *host, const void *memory, size_t bytes);
     tn_status (*write)(tn__device *device, void *memory, const void *host, size_t bytes);
     tn_status (*copy)(tn__device *device, void *to, const void *from, size_t bytes);
+    /* (optional) Copies from another device of the backend: behind what this thread's lanes of both were asked, and
+     * ahead of what either is asked from now on. What may turn out to be spoilt is waited for. */
+    tn_status (*copy_from)(tn__device *device, void *to, tn__device *other, const void *from, size_t bytes);
     /* Prepares a program (which must outlive it) for running; compiles its kernels. */
     tn_status (*load)(tn__device *device, const tn__program *program, tn__executable **executable);
     /* Runs it: one address for each buffer of the program, and the scalars' values. May return before it is done, and
@@ -159,11 +162,16 @@ static inline tn__storage *tn__storage_retain(tn__storage *storage)
     return storage;
 }
 void tn__storage_release(tn__storage *storage);
-/* Copies to and from host memory, and between storages of a device, behind those that used them: `memory` is in the
- * storage that is read; what is written is written from its beginning. */
+/* Copies to and from host memory, and between storages, behind those that used them: `memory` is in the storage that is
+ * read; what is written is written from its beginning. Storages of two devices only if tn__device_reaches says so. */
 tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes);
 tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes);
 tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes);
+/* Whether a device can copy from another's memory, so that nothing goes through the host's. */
+static inline bool tn__device_reaches(const tn__device *device, const tn__device *other)
+{
+    return device == other || (device->ops == other->ops && device->ops->copy_from);
+}
 
 TN__PLUGIN_BEGIN
 /* Marks all storages in use that run `first` of the device or a later one computes. They get references to the

@@ -76,14 +76,15 @@ tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes
 
 tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memory, size_t bytes)
 {
-    tn__device *device = to->device;
+    tn__device *device = to->device, *other = from->device;
     tn_status status = tn__use_begin(device, &to->use, true);
     if (status == TN_OK)
-        status = tn__use_begin(device, &from->use, false);
+        status = tn__use_begin(other, &from->use, false);
     if (status != TN_OK)
         return status;
-    status = device->ops->copy(device, to->memory, memory, bytes);
+    status = device == other ? device->ops->copy(device, to->memory, memory, bytes)
+                             : device->ops->copy_from(device, to->memory, other, memory, bytes);
     tn__use_end(device, &to->use, true);
-    tn__use_end(device, &from->use, false);
+    tn__use_end(other, &from->use, false);
     return status;
 }

@@ -25,7 +25,8 @@ driver() {
         echo "int cuDeviceGetCount(int *count) { *count = $4; return 0; }"
         echo "int cuGetErrorString(int result, const char **text) { *text = \"its own words\"; return result; }"
         for name in cuGetErrorName cuDeviceGet cuDeviceGetName cuDeviceGetAttribute cuDeviceTotalMem_v2 \
-            cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamCreate cuStreamDestroy_v2 \
+            cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuDeviceCanAccessPeer \
+            cuCtxEnablePeerAccess cuMemcpyPeerAsync cuStreamCreate cuStreamDestroy_v2 \
             cuStreamSynchronize cuStreamQuery cuStreamWaitEvent cuEventCreate cuEventDestroy_v2 cuEventRecord \
             cuEventSynchronize cuEventQuery cuEventElapsedTime cuEventElapsedTime_v2 cuMemGetInfo_v2 \
             cuDeviceGetPCIBusId cuMemAlloc_v2 cuMemFree_v2 cuMemAllocHost_v2 cuMemFreeHost cuMemcpyHtoDAsync_v2 \

@@ -77,9 +77,11 @@ static CUresult fake_error(CUresult result, const char **text)
     return CUDA_SUCCESS;
 }
 
+#define GPUS 2
+
 static CUresult fake_device_count(int *count)
 {
-    *count = 1;
+    *count = GPUS;
     return CUDA_SUCCESS;
 }
 
@@ -115,15 +117,46 @@ static CUresult fake_total(size_t *bytes, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* ---- contexts: one a device ---- */
+
+static char contexts[GPUS];
+static _Thread_local CUcontext current;
+
 static CUresult fake_retain(CUcontext *context, CUdevice device)
 {
-    (void)device;
-    *context = (CUcontext)&fake;
+    *context = (CUcontext)&contexts[device];
     return CUDA_SUCCESS;
 }
 
 static CUresult fake_let_go(CUdevice device) { return (void)device, CUDA_SUCCESS; }
-static CUresult fake_current(CUcontext context) { return (void)context, CUDA_SUCCESS; }
+
+static CUresult fake_current(CUcontext context)
+{
+    current = context;
+    return CUDA_SUCCESS;
+}
+
+CUcontext fake_context(void) { return current; }
+
+CUresult fake_within(CUcontext context)
+{
+    if (context == current)
+        return CUDA_SUCCESS;
+    fake.astray++;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult fake_can_reach(int *can, CUdevice device, CUdevice other)
+{
+    *can = device != other;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_reach(CUcontext other, unsigned flags)
+{
+    fake.count.reaches++;
+    return flags || other == current ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 
 static CUresult fake_memory(size_t *left, size_t *total)
 {
@@ -196,6 +229,15 @@ static CUresult fake_inside(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
 {
     fake.count.device_to_device++;
     return fake_ask(stream, (work){.kind = FAKE_COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
+}
+
+static CUresult fake_peer(CUdeviceptr to, CUcontext here, CUdeviceptr from, CUcontext there, size_t bytes,
+                          CUstream stream)
+{
+    fake.count.peers++;
+    return here == there
+               ? CUDA_ERROR_INVALID_VALUE
+               : fake_ask(stream, (work){.kind = FAKE_COPY, .to = (void *)to, .from = (void *)from, .bytes = bytes});
 }
 
 static CUresult fake_set(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
@@ -508,6 +550,9 @@ static tn__cuda_libraries libraries = {
                .cuDevicePrimaryCtxRetain = fake_retain,
                .cuDevicePrimaryCtxRelease = fake_let_go,
                .cuCtxSetCurrent = fake_current,
+               .cuDeviceCanAccessPeer = fake_can_reach,
+               .cuCtxEnablePeerAccess = fake_reach,
+               .cuMemcpyPeerAsync = fake_peer,
                .cuStreamCreate = fake_stream,
                .cuStreamDestroy = fake_stream_end,
                .cuStreamSynchronize = fake_stream_wait,
@@ -562,7 +607,7 @@ static tn__cuda_libraries libraries = {
                  .nvrtcGetPTX = fake_code},
     .driver_version = 13000,
     .compiler_version = 99990, /* no real one: what it leaves in the cache is not for a GPU */
-    .device_count = 1,
+    .device_count = GPUS,
 };
 
 static tn__device *open_with(bool graphs)

@@ -13,7 +13,7 @@
 typedef struct fake_counts {
     int allocations, releases, pinned, unpinned, host_to_device, device_to_host, device_to_device, launches, waits,
         event_waits, modules, unloads, compilations, sets, captures, graphs, graphs_gone, graph_launches, patches,
-        records, follows;
+        records, follows, peers, reaches;
 } fake_counts;
 
 typedef struct fake_driver {
@@ -32,6 +32,7 @@ typedef struct fake_driver {
     int most_nodes;            /* of a graph; 0: as many as there is room for */
     int edges, early;          /* of the graph made last: what its nodes wait for, and how much of that while it runs */
     int roots, last_root;      /* nodes that wait for nothing; whether the last one does */
+    int astray; /* calls in the context of another device than what they are about */
     void (*compiles)(const char *text); /* is shown each text; may be NULL */
     bool lazy;                          /* see queues.h */
     unsigned (*dice)(unsigned sides);   /* a number from 0 on, below `sides`; NULL: none are thrown */
@@ -47,9 +48,13 @@ typedef struct fake_driver {
 
 extern fake_driver fake;
 
-/* Makes this driver the one that cuda:0 is found on, for tests of the whole library: kernels are compiled by nobody, do
- * nothing, and memory holds what it holds. */
+/* Makes this driver the one that cuda:0 and cuda:1 are found on, for tests of the whole library: kernels are compiled by
+ * nobody, do nothing, and memory holds what it holds. */
 void fake_use(void);
+/* The context that is current; what is made belongs to it. */
+CUcontext fake_context(void);
+/* Notes that a call is about something of this context: an error where another one is current. */
+CUresult fake_within(CUcontext context);
 
 /* A device of the backend on this driver, fresh counts; with a driver that has graphs, or not. */
 tn__device *fake_open(void);

@@ -12,6 +12,7 @@ typedef struct event {
     uint64_t asked, reached;
     size_t moment; /* pieces of work that had been asked for when it was recorded last */
     struct stream *where;
+    CUcontext context;
     int mentions;
     bool gone;
 } event;
@@ -27,6 +28,7 @@ typedef struct item {
 
 typedef struct stream {
     struct stream *next;
+    CUcontext context;
     item *item;
     size_t first, last, room;
     int questions; /* since it was asked for work: whether it is done */
@@ -131,6 +133,10 @@ CUresult fake_put(CUstream where, const fake_work *work)
     item i = {.kind = WORK, .work = malloc(sizeof *work)};
     if (i.work == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (fake_within(((stream *)where)->context) != CUDA_SUCCESS) {
+        free(i.work);
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     *i.work = *work;
     pthread_mutex_lock(&lock);
     append((stream *)where, i);
@@ -146,6 +152,7 @@ CUresult fake_stream(CUstream *made, unsigned flags)
     if (s == NULL || !(s->item = calloc(LONGEST, sizeof *s->item)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     s->room = LONGEST;
+    s->context = fake_context();
     pthread_mutex_lock(&lock);
     s->next = streams;
     streams = s;
@@ -195,9 +202,11 @@ CUresult fake_stream_ask(CUstream where)
 /* For the event as it was recorded last, however often it is recorded from now on. */
 CUresult fake_stream_follow(CUstream where, CUevent handle, unsigned flags)
 {
-    event *e = (event *)handle;
+    event *e = (event *)handle; /* of any device */
     if (fake.next_follow != CUDA_SUCCESS)
         return fake.next_follow;
+    if (fake_within(((stream *)where)->context) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
     fake.count.follows++;
     if (e->reached < e->asked) {
@@ -213,8 +222,11 @@ CUresult fake_stream_follow(CUstream where, CUevent handle, unsigned flags)
 CUresult fake_event(CUevent *made, unsigned flags)
 {
     (void)flags;
-    *made = calloc(1, sizeof(event));
-    return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    event *e = calloc(1, sizeof *e);
+    if (e)
+        e->context = fake_context();
+    *made = (CUevent)e;
+    return e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult fake_event_end(CUevent handle)
@@ -232,6 +244,8 @@ CUresult fake_record(CUevent handle, CUstream where)
 {
     event *e = (event *)handle;
     stream *s = (stream *)where;
+    if (fake_within(s->context) != CUDA_SUCCESS || fake_within(e->context) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
     fake.count.records++;
     e->asked++;

@@ -11,6 +11,7 @@ static const tn__device_ops cuda_ops = {
     .read = tn__cuda_read,
     .write = tn__cuda_write,
     .copy = tn__cuda_copy,
+    .copy_from = tn__cuda_copy_from,
     .load = tn__cuda_load,
     .run = tn__cuda_run_program,
     .unload = tn__cuda_unload,

@@ -11,6 +11,7 @@ void tn__cuda_release(tn__device *device, void *memory, size_t bytes);
 tn_status tn__cuda_read(tn__device *device, void *host, const void *memory, size_t bytes);
 tn_status tn__cuda_write(tn__device *device, void *memory, const void *host, size_t bytes);
 tn_status tn__cuda_copy(tn__device *device, void *to, const void *from, size_t bytes);
+tn_status tn__cuda_copy_from(tn__device *device, void *to, tn__device *other, const void *from, size_t bytes);
 tn_status tn__cuda_synchronize(tn__device *device);
 tn_status tn__cuda_load(tn__device *device, const tn__program *program, tn__executable **executable);
 tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers, const uint64_t *scalars);

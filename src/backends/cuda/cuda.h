@@ -104,6 +104,8 @@ typedef struct tn__cuda_device {
     tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
     tn__cuda_staging *staging; /* pinned memory for transfers, made when first needed */
+    CUevent handed;            /* the end of a lane that another GPU goes behind: see peer.c */
+    uint32_t reaches;          /* GPUs, by their numbers, whose memory this one has been asked to reach */
     tn__cuda_held held;
     _Atomic uint64_t started;  /* pieces of work ever, see tn__cuda_work */
     bool blocking;             /* TANSO_CUDA_BLOCKING: each piece of work is waited for, so that a fault names its
@@ -120,6 +122,7 @@ typedef struct tn__cuda_device {
     CUdeviceptr latch;         /* a word on the device: not 0 after a failure */
     volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */
     bool doubtful;             /* some program may fail: what overwrites looks at the latch first */
+    _Atomic bool in_doubt;     /* one that may has been started since peer.c last waited for all */
     tn__error *failure;        /* one that nobody has been told of */
     tn__use latched;           /* by lanes: programs that may fail write the latch, those that overwrite read it */
     tn__use shared;            /* by programs that use memory or handles of the device, `packed` or `solver` */

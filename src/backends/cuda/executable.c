@@ -353,6 +353,8 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
         status = begin_common(executable, &run);
     if (status == TN_OK)
         status = start(executable, &run);
+    if (executable->may_fail)
+        device->in_doubt = true;
     if (beside)
         end_common(executable, device);
     pthread_mutex_unlock(&device->lock);
