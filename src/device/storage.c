@@ -50,7 +50,8 @@ void tn__storage_release(tn__storage *storage)
     tn__allocator_give(storage->device->allocator, storage);
 }
 
-/* What is read has been read when the call returns, so it is noted only where that went wrong half-way. */
+/* What is read has been read when the call returns, so it is noted only where that went wrong half-way. Meanwhile
+ * another thread may have been told that it is spoilt. */
 tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory, size_t bytes)
 {
     tn__device *device = storage->device;
@@ -60,7 +61,7 @@ tn_status tn__storage_read(tn__storage *storage, void *host, const void *memory,
     status = device->ops->read(device, host, memory, bytes);
     if (status != TN_OK)
         tn__use_end(device, &storage->use, false);
-    return status;
+    return status == TN_OK ? tn__storage_check(storage) : status;
 }
 
 tn_status tn__storage_write(tn__storage *storage, const void *host, size_t bytes)
@@ -86,5 +87,5 @@ tn_status tn__storage_copy(tn__storage *to, tn__storage *from, const void *memor
                              : device->ops->copy_from(device, to->memory, other, memory, bytes);
     tn__use_end(device, &to->use, true);
     tn__use_end(other, &from->use, false);
-    return status;
+    return status == TN_OK ? tn__storage_check(from) : status;
 }

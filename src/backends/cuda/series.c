@@ -122,12 +122,12 @@ static tn_status launch(tn__cuda_device *device, CUgraphExec exec, const tn__cud
     return tn__cuda_check(device, result, device->held.label);
 }
 
+/* Who finds that nothing is held back, without the lock, may go on: so it is there until it has been launched. */
 static tn_status launch_held(tn__cuda_device *device)
 {
     tn__cuda_held *held = &device->held;
     int count = held->count;
     tn_status status = TN_OK;
-    held->count = 0;
     for (int i = 0, n = TN__CUDA_TOGETHER; i < count; i += n) {
         while (n > count - i)
             n /= 2;
@@ -137,6 +137,7 @@ static tn_status launch_held(tn__cuda_device *device)
         for (int k = i; k < i + n && !all && status == TN_OK; k++)
             status = launch(device, held->graph[k]->exec, held->graph[k]);
     }
+    held->count = 0;
     return status;
 }
 
