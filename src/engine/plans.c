@@ -89,7 +89,17 @@ static void destroy(tn__cached *e)
     tn__free(e);
 }
 
-static void forget(tn__cached *e)
+static void destroy_all(tn__cached *gone)
+{
+    for (tn__cached *next; gone; gone = next) {
+        next = gone->chain;
+        destroy(gone);
+    }
+}
+
+/* Takes an entry off the table; if nobody runs it, onto the list of those to destroy: without the lock, as a device may
+ * have to be waited for. */
+static void forget(tn__cached *e, tn__cached **gone)
 {
     tn__cached **at = &bucket[e->hash % BUCKETS];
     while (*at != e)
@@ -99,8 +109,10 @@ static void forget(tn__cached *e)
     plan_count--;
     step_count -= e->steps;
     e->forgotten = true;
-    if (!e->holds)
-        destroy(e);
+    if (!e->holds) {
+        e->chain = *gone;
+        *gone = e;
+    }
 }
 
 static bool has_key(const tn__cached *e, const tn__collection *c)
@@ -116,7 +128,7 @@ static tn__cached *find(const tn__collection *c, uint64_t hash)
     return NULL;
 }
 
-static tn__cached *insert(const tn__collection *c, uint64_t hash)
+static tn__cached *insert(const tn__collection *c, uint64_t hash, tn__cached **gone)
 {
     tn__cached *e = tn__calloc(1, sizeof *e);
     uint64_t *key = tn__alloc(c->key_count * sizeof *key);
@@ -135,7 +147,7 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash)
     bucket[hash % BUCKETS] = e;
     link_newest(e);
     if (++plan_count > CAPACITY)
-        forget(oldest);
+        forget(oldest, gone);
     return e;
 }
 
@@ -143,14 +155,16 @@ static tn__cached *insert(const tn__collection *c, uint64_t hash)
  * ago. */
 static void count_steps(tn__cached *e, int64_t steps)
 {
+    tn__cached *gone = NULL;
     pthread_mutex_lock(&lock);
     if (!e->forgotten) {
         e->steps += steps;
         step_count += steps;
     }
     while (step_count > MOST_STEPS && oldest != newest && oldest != e)
-        forget(oldest);
+        forget(oldest, &gone);
     pthread_mutex_unlock(&lock);
+    destroy_all(gone);
 }
 
 /* ---- building ---- */
@@ -241,6 +255,7 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
 
 const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
 {
+    tn__cached *gone = NULL;
     pthread_mutex_lock(&lock);
     tn__cached *e = newest && has_key(newest, c) ? newest : NULL; /* as in a loop: no hash is needed to see that */
     uint64_t hash = e ? e->hash : tn__hash(c->key, c->key_count * sizeof *c->key, 0);
@@ -248,7 +263,7 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
     atomic_fetch_add_explicit(e ? &tn__engine_counters.plan_hits : &tn__engine_counters.plan_misses, 1,
                               memory_order_relaxed);
     if (!e) {
-        e = insert(c, hash);
+        e = insert(c, hash, &gone);
     } else if (e != newest) {
         unlink_use(e);
         link_newest(e);
@@ -264,6 +279,7 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
             e->work += tn__collection_work(c);
     }
     pthread_mutex_unlock(&lock);
+    destroy_all(gone);
     if (!e) {
         tn__fail_memory("eval", sizeof *e);
         return NULL;
@@ -281,17 +297,20 @@ const tn__loaded *tn__plans_acquire(const tn__collection *c, tn__cached **held)
 void tn__plans_release(tn__cached *e)
 {
     pthread_mutex_lock(&lock);
-    if (--e->holds == 0 && e->forgotten)
-        destroy(e);
+    bool last = --e->holds == 0 && e->forgotten;
     pthread_mutex_unlock(&lock);
+    if (last)
+        destroy(e);
 }
 
 void tn__plans_clear(void)
 {
+    tn__cached *gone = NULL;
     pthread_mutex_lock(&lock);
     while (oldest)
-        forget(oldest);
+        forget(oldest, &gone);
     pthread_mutex_unlock(&lock);
+    destroy_all(gone);
 }
 
 /* A device without memory left: its plans that nobody runs go. Whoever asks may hold a lock of the device's, so nobody
@@ -300,15 +319,16 @@ static bool drop_idle(tn__device *device)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
-    int before = plan_count;
+    tn__cached *gone = NULL;
     for (tn__cached *e = oldest, *next; e; e = next) {
         next = e->newer;
         if (e->device == device && !e->holds)
-            forget(e);
+            forget(e, &gone);
     }
-    bool dropped = plan_count < before;
+    bool any = gone != NULL;
     pthread_mutex_unlock(&lock);
-    return dropped;
+    destroy_all(gone);
+    return any;
 }
 
 /* A child by fork has none of the other threads: what they were building is not there and never will be, and their
