@@ -8,18 +8,40 @@ static tn__node *clipped_value(tn__node *g, double limit)
                       tn__const_like(g, limit));
 }
 
-/* min(1, limit / norm) of all gradients together, as a 0-d array of at least float32; NULL if there are none. */
+/* Whether gradient i is the first one on its device. */
+static bool is_first(int i, tn__node *const *gradient)
+{
+    for (int k = 0; k < i; k++)
+        if (gradient[k] && gradient[k]->device == gradient[i]->device)
+            return false;
+    return true;
+}
+
+static tn__node *on_device(tn__node *x, tn__device *device)
+{
+    return x->device == device || tn__node_is_error(x) ? x : tn__transfer_hook(x, device);
+}
+
+static tn__node *sum_of_squares(tn__node *g)
+{
+    g = tn__cast(g, (tn_dtype)tn__dtypes[g->dtype].compute);
+    tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_SQUARE, g), (1u << g->shape->ndim) - 1);
+    return tn__reshape(sum, 0, NULL);
+}
+
+/* min(1, limit / norm) of all gradients together, as a 0-d array of at least float32 on the device of the first; NULL
+ * if there are none. */
 static tn__node *norm_scale(double limit, int count, tn__node *const *gradient)
 {
     tn__node *total = NULL;
     for (int i = 0; i < count; i++) {
-        tn__node *g = gradient[i];
-        if (!g)
+        if (!gradient[i] || !is_first(i, gradient))
             continue;
-        g = tn__cast(g, (tn_dtype)tn__dtypes[g->dtype].compute);
-        tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_SQUARE, g), (1u << g->shape->ndim) - 1);
-        sum = tn__reshape(sum, 0, NULL);
-        total = total ? tn__binary(TN__OP_ADD, total, sum) : sum;
+        tn__node *here = sum_of_squares(gradient[i]);
+        for (int k = i + 1; k < count; k++)
+            if (gradient[k] && gradient[k]->device == gradient[i]->device)
+                here = tn__binary(TN__OP_ADD, here, sum_of_squares(gradient[k]));
+        total = total ? tn__binary(TN__OP_ADD, total, on_device(here, total->device)) : here;
     }
     if (!total || tn__node_is_error(total))
         return total;
@@ -36,11 +58,16 @@ tn_status tn__clip(const tn_optimizer_opts *set, int count, tn__node **gradient)
     tn__node *scale = set->clip_norm > 0 ? norm_scale(set->clip_norm, count, gradient) : NULL;
     if (!scale)
         return TN_OK;
-    if (tn__node_is_error(scale))
-        return tn__error_raise(scale->error);
-    for (int i = 0; i < count; i++) {
-        if (gradient[i])
-            gradient[i] = tn__binary(TN__OP_MULTIPLY, gradient[i], tn__cast(scale, (tn_dtype)gradient[i]->dtype));
+    for (int i = 0; i < count && !tn__node_is_error(scale); i++) {
+        if (!gradient[i] || !is_first(i, gradient))
+            continue;
+        tn__device *device = gradient[i]->device;
+        tn__node *there = on_device(scale, device);
+        if (tn__node_is_error(there))
+            return tn__error_raise(there->error);
+        for (int k = i; k < count; k++)
+            if (gradient[k] && gradient[k]->device == device)
+                gradient[k] = tn__binary(TN__OP_MULTIPLY, gradient[k], tn__cast(there, (tn_dtype)gradient[k]->dtype));
     }
-    return TN_OK;
+    return tn__node_is_error(scale) ? tn__error_raise(scale->error) : TN_OK;
 }

@@ -2,7 +2,9 @@
 /*
  * One update. In order: hooks; the new values as nodes; the handles are pointed at them and the gradients let go, so
  * that during evaluation only the graph itself holds the old values and the gradients, and their memory can be reused;
- * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds.
+ * evaluation. If it fails the handles go back to the old values, which the unfinished graph still holds. Of parameters
+ * on several devices all gradients are computed first, so that one device's failure leaves the others' as they were,
+ * unless it has no memory for the update itself.
  */
 #include "optim/optimizer.h"
 
@@ -149,6 +151,22 @@ static tn_status record(tn_optimizer *optimizer)
     return status;
 }
 
+/* Where parameters are on several devices, one may fail when others' new values are there already: so all that could
+ * fail in the gradients comes before. */
+static tn_status settle_gradients(tn_optimizer *optimizer)
+{
+    int count = 0;
+    bool several = false;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        tn__node *gradient = optimizer->work[i].gradient;
+        if (!gradient)
+            continue;
+        optimizer->roots[count++] = gradient;
+        several |= gradient->device != optimizer->roots[0]->device;
+    }
+    return several ? evaluate_all(count, optimizer->roots, tn__evaluate) : TN_OK;
+}
+
 /* ---- putting it in place ---- */
 
 /* Points the handles at the new nodes and keeps the old ones' addresses in their place: the graph of the new ones holds
@@ -216,6 +234,8 @@ static tn_status update(tn_optimizer *optimizer)
     tn__call call = tn__enter();
     int count = 0;
     tn_status status = record(optimizer);
+    if (status == TN_OK)
+        status = settle_gradients(optimizer);
     if (status == TN_OK)
         count = exchange(optimizer);
     clear_gradients(optimizer);

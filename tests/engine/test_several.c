@@ -4,6 +4,7 @@
  * each, the same training on both, a thread for each, and what one device's failure is to the other. On two GPUs where
  * there are two, else on two virtual devices, whose arithmetic is the CPU's.
  */
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -239,6 +240,95 @@ static void test_same_training(void **state)
         fail_msg("%.17g on %s, %.17g on another one: %s", first, tn_device_name(on[0]), second, tn_error());
 }
 
+/* A network with a layer on each device, or both on one. */
+typedef struct halves {
+    tn_layer *first, *second, *both;
+    tn_optimizer *opt;
+} halves;
+
+static halves halves_new(tn_device second, double clip)
+{
+    tn_seed(5);
+    halves h = {.first = tn_linear(8, .in = COLUMNS), .second = tn_linear(3, .in = 8)};
+    MUST(tn_layer_to(h.first, on[0]));
+    MUST(tn_layer_to(h.second, second));
+    h.both = tn_sequential(h.first, h.second);
+    h.opt = tn_adam(h.both, .lr = 0.05, .clip_norm = clip);
+    return h;
+}
+
+static void halves_free(halves *h)
+{
+    tn_optimizer_free(h->opt);
+    tn_layer_free(h->both);
+}
+
+static tn_status halves_backward(const halves *h)
+{
+    tn_device first = tn_layer_device(h->first), second = tn_layer_device(h->second);
+    tn_array *in = of_host(samples, ROWS, COLUMNS, first);
+    tn_array *t = tn_from_host(labels, TN_SHAPE(ROWS), TN_INT32, .device = second);
+    tn_array *hidden = tn_tanh(tn_forward(h->first, in));
+    return tn_backward(tn_softmax_cross_entropy(tn_forward(h->second, tn_to(hidden, second)), t));
+}
+
+/* Their parameters' elements, summed up by their weight. */
+static double halves_sum(const halves *h)
+{
+    double sum = 0;
+    for (int i = 0; i < tn_param_count(h->both); i++) {
+        tn_array *p = tn_cast(tn_to_cpu(tn_param(h->both, i)), TN_FLOAT64);
+        sum += (i + 1) * tn_item(tn_sum(tn_square(p)));
+    }
+    return sum;
+}
+
+/* Clipped by the norm of all gradients, wherever they are. */
+static void test_halves(void **state)
+{
+    (void)state;
+    draw_samples();
+    double found[DEVICES];
+    for (int d = 0; d < DEVICES; d++)
+        TN_SCOPE {
+            halves h = halves_new(on[d], 0.3);
+            for (int i = 0; i < ROUNDS; i++)
+                TN_SCOPE {
+                    MUST(halves_backward(&h));
+                    MUST(tn_step(h.opt));
+                }
+            found[d] = halves_sum(&h);
+            halves_free(&h);
+        }
+    if (!(found[0] > 0) || fabs(found[0] - found[1]) > 1e-5 * found[0])
+        fail_msg("%.9g on one device, %.9g on two: %s", found[0], found[1], tn_error());
+}
+
+/* Where one device cannot compute its gradients, the other's parameters are as they were, too. */
+static void test_failed_step(void **state)
+{
+    (void)state;
+    draw_samples();
+    TN_SCOPE {
+        halves h = halves_new(on[1], 0);
+        MUST(halves_backward(&h));
+        MUST(tn_step(h.opt));
+        double before = halves_sum(&h);
+        MUST(halves_backward(&h));
+        MUST(tn_synchronize(on[1]));
+        tn_memory_trim(on[1]);
+        MUST(tn_memory_limit(on[1], 1));
+        assert_int_equal(tn_step(h.opt), TN_ERR_MEMORY);
+        MUST(tn_memory_limit_parse(on[1], "none"));
+        tn_clear_error();
+        assert_true(halves_sum(&h) == before);
+        MUST(halves_backward(&h));
+        MUST(tn_step(h.opt));
+        assert_true(halves_sum(&h) != before);
+        halves_free(&h);
+    }
+}
+
 /* ---- threads ---- */
 
 typedef struct worker {
@@ -385,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),      cmocka_unit_test(test_large),
         cmocka_unit_test(test_split_network), cmocka_unit_test(test_same_training),
+        cmocka_unit_test(test_halves),        cmocka_unit_test(test_failed_step),
         cmocka_unit_test(test_threads),       cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_failure),       cmocka_unit_test(test_memory),
         cmocka_unit_test(test_rate),
