@@ -34,17 +34,21 @@ size_t tn__parse_bytes(const char *text, size_t total)
 static void complain(const char *text)
 {
     tn__log(TN__LOG_WARN, "device",
-            "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, a percentage, or these by kind as "
-            "cuda=80%%,cpu=4G; got "
+            "TANSO_MEMORY_LIMIT: expected bytes such as 512M or 4G, a percentage, or these by kind or device as "
+            "cuda=80%%,cuda:1=10G,cpu=4G; got "
             "'%s': no limit is set by it",
             text);
 }
 
-static bool is_kind(const char *name)
+/* "cuda", "cuda:1" */
+static bool is_device(const char *name)
 {
     for (int i = 0; i < TN__DEVICE_KINDS; i++) {
         const char *kind = tn__device_kind_name(i);
-        if (kind && strcmp(name, kind) == 0)
+        size_t length = kind ? strlen(kind) : 0;
+        const char *index = name + length + 1;
+        if (kind && strncmp(name, kind, length) == 0 &&
+            (!name[length] || (name[length] == ':' && *index && !index[strspn(index, "0123456789")])))
             return true;
     }
     return false;
@@ -54,6 +58,7 @@ size_t tn__limit_given(const tn__device *device)
 {
     const char *text = getenv("TANSO_MEMORY_LIMIT"), *kind = tn__device_kind_name(device->id.kind);
     size_t limit = 0;
+    bool own = false; /* the limit is this very device's, not its kind's */
     while (text && *text) {
         char item[64], *value = item;
         size_t length = strcspn(text, ",");
@@ -69,14 +74,18 @@ size_t tn__limit_given(const tn__device *device)
             *equals = 0;
             value = equals + 1;
         }
-        if (equals && kind && strcmp(item, kind) != 0) {
-            if (!is_kind(item))
+        bool named = equals && strcmp(item, device->name) == 0;
+        if (equals && kind && !named && strcmp(item, kind) != 0) {
+            if (!is_device(item))
                 complain(item);
             continue;
         }
-        limit = tn__parse_bytes(value, device->capabilities.total_memory);
-        if (!limit)
+        size_t given = tn__parse_bytes(value, device->capabilities.total_memory);
+        if (!given)
             complain(value);
+        if (named || !own)
+            limit = given;
+        own |= named;
     }
     return limit;
 }

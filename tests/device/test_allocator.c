@@ -404,6 +404,8 @@ static void limit_from_the_environment(void **state)
                 {"0", 0},
                 {"nan", 0},
                 {"1e40", 0},
+                {"fake:0=3M,2M", 3 * MIB},
+                {"2M,fake:0=3M", 3 * MIB},
                 {"100%", 200 * MIB},
                 {"101%", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
