@@ -7,6 +7,9 @@
  * work is waited for, so that any stream may read it. Tanso's values are immutable: who gets an array's memory must not
  * write into it, and who lends memory must not write into it while arrays made from it, or results not yet computed,
  * are in use.
+ *
+ * A call about a GPU leaves that GPU's context current in its thread. Other software that goes by the current one, as
+ * CUDA's run-time library does, names its device again (cudaSetDevice) where there are several.
  */
 #ifndef TANSO_EXCHANGE_H
 #define TANSO_EXCHANGE_H
@@ -87,7 +90,8 @@ TN_API tn_dlpack *tn_to_dlpack(const tn_array *x);
 TN_API tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x);
 /* An array in a tensor's memory; takes the tensor over, and calls its deleter when no array needs it any more. On
  * failure (a dtype, device or layout that Tanso does not have, negative strides among them) an error array; then the
- * tensor stays the caller's. The producer's work on a GPU must be done or ordered before the default stream. */
+ * tensor stays the caller's. The producer's work on a GPU must be done, or in front of this thread's stream
+ * (tn_stream_native): CUDA's default stream is no such order. */
 TN_API tn_array *tn_from_dlpack(tn_dlpack *tensor);
 TN_API tn_array *tn_from_dlpack_versioned(tn_dlpack_versioned *tensor);
 

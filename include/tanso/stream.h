@@ -61,7 +61,8 @@ TN_API tn_event *tn_event_new(tn_device device);
 TN_API void tn_event_free(tn_event *event);
 /* Marks the end of what this thread's stream of the event's device holds now. An event may be recorded again. */
 TN_API tn_status tn_event_record(tn_event *event) TN_MUST_CHECK;
-/* What is asked for from now on in this thread waits for the event, on the device: the call itself returns at once. */
+/* What this thread asks the event's device for from now on waits for the event, on the device: the call itself returns
+ * at once. Work of other devices is ordered by the copies between them. */
 TN_API tn_status tn_event_wait(tn_event *event) TN_MUST_CHECK;
 /* Waits here until the event's mark is reached. */
 TN_API tn_status tn_event_synchronize(tn_event *event) TN_MUST_CHECK;

@@ -99,7 +99,6 @@ typedef struct tn__cuda_device {
      * take the allocator's lock, never the other way round. */
     pthread_mutex_t lock;
     tn__cuda_module *modules;  /* loaded ones */
-    pthread_mutex_t loading;   /* held while a text is looked for on the disk or compiled; taken before `lock` */
     cublasLtHandle_t blas;     /* made when first needed */
     tn__cuda_packed *packed;   /* memory of matmul_split.c, while some step uses it */
     void *solver, *solver_params; /* cuSOLVER's handle, made when first needed, and its settings */
@@ -122,7 +121,7 @@ typedef struct tn__cuda_device {
     CUdeviceptr latch;         /* a word on the device: not 0 after a failure */
     volatile int64_t *report;  /* the first failure, in host memory that kernels write: tn__cuda_report */
     bool doubtful;             /* some program may fail: what overwrites looks at the latch first */
-    _Atomic bool in_doubt;     /* one that may has been started since peer.c last waited for all */
+    _Atomic uint64_t may_fail, sure; /* the last run that may; all up to which have been waited for: peer.c */
     tn__error *failure;        /* one that nobody has been told of */
     tn__use latched;           /* by lanes: programs that may fail write the latch, those that overwrite read it */
     tn__use shared;            /* by programs that use memory or handles of the device, `packed` or `solver` */
@@ -147,6 +146,13 @@ tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char 
 /* Device `index` is open: in children by fork it will be lost, and if it is lost when the process ends, that is told of
  * (process.c). */
 void tn__cuda_watch(tn__cuda_device *device, int index);
+/* Whether this is a child by fork of a process that had opened one, and what that means. */
+#define TN__CUDA_NO_CHILD \
+    "CUDA serves no child by fork of a process that has used it; fork before the first use of a GPU, or use the CPU in " \
+    "the child"
+bool tn__cuda_is_child(void);
+/* Launches what is held back of all other devices; what is wrong with one is left for who asks it. */
+void tn__cuda_flush_others(const tn__cuda_device *device);
 /* Memory of the backend's own, beside the allocator's, for cuMemFree. Where there is none, what the allocator has
  * cached goes back to the driver first, then programs that nobody runs. */
 tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size_t bytes, const char *what);
@@ -155,7 +161,7 @@ tn_status tn__cuda_own_memory(tn__cuda_device *device, CUdeviceptr *memory, size
 tn_status tn__cuda_wait(tn__cuda_device *device, const char *why);
 tn_status tn__cuda_wait_event(tn__cuda_device *device, CUevent event, tn__cuda_point point, const char *why);
 /* Before a wait by other means: counted, and reported or forbidden. Where a wait cannot be left out, what is latched is
- * all. */
+ * all. Other GPUs are given what is held back of theirs, so that they work meanwhile. */
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why);
 /* The same where the GPU may be idle, and then nothing is waited for. */
 void tn__cuda_may_wait_if_busy(tn__cuda_device *device, const char *why);

@@ -31,6 +31,7 @@ tn_status tn__cuda_enter(tn__cuda_device *device, const char *what)
 tn_status tn__cuda_may_wait(tn__cuda_device *device, const char *why)
 {
     device->wait_count++;
+    tn__cuda_flush_others(device);
     if (device->waits == TN__CUDA_WAITS_ALLOWED)
         return TN_OK;
     if (device->waits == TN__CUDA_WAITS_FORBIDDEN)
@@ -208,7 +209,6 @@ static tn__cuda_device *device_new(const tn__cuda_libraries *libraries, int inde
     pthread_mutex_init(&device->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
     pthread_mutex_init(&device->fault_lock, NULL);
-    pthread_mutex_init(&device->loading, NULL);
     pthread_mutex_init(&device->held.lock, NULL);
     return device;
 }
@@ -217,7 +217,6 @@ static void device_free(tn__cuda_device *device)
 {
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->fault_lock);
-    pthread_mutex_destroy(&device->loading);
     pthread_mutex_destroy(&device->held.lock);
     tn__free(device);
 }
@@ -253,6 +252,8 @@ tn_status tn__cuda_device_open(int index, tn__device *owner)
     const tn__cuda_libraries *libraries = tn__cuda_open(&why);
     if (libraries == NULL)
         return tn__fail(TN_ERR_DEVICE, "cuda", "%s", why);
+    if (tn__cuda_is_child())
+        return tn__fail(TN_ERR_DEVICE, "cuda", "a GPU of the parent's: " TN__CUDA_NO_CHILD);
     tn__cuda_device *device = device_new(libraries, index, owner);
     if (device == NULL)
         return tn__fail_memory("cuda", sizeof *device);

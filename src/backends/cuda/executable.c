@@ -225,8 +225,8 @@ void tn__cuda_unload(tn__executable *executable)
     const tn__cuda_driver *driver = device->driver;
     /* Work of this program may still run, and fail. At exit the driver may be gone, and all that it held. */
     pthread_mutex_lock(&device->lock);
-    if (executable->has_run && driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS &&
-        tn__cuda_flush(device) == TN_OK) {
+    bool there = driver->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
+    if (executable->has_run && there && tn__cuda_flush(device) == TN_OK) {
         tn__cuda_may_wait_if_busy(device, "a program that has run is let go");
         CUresult result = tn__cuda_finish(device);
         if (result == CUDA_SUCCESS)
@@ -354,7 +354,7 @@ tn_status tn__cuda_run_program(tn__executable *executable, void *const *buffers,
     if (status == TN_OK)
         status = start(executable, &run);
     if (executable->may_fail)
-        device->in_doubt = true;
+        device->may_fail = number;
     if (beside)
         end_common(executable, device);
     pthread_mutex_unlock(&device->lock);

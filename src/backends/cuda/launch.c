@@ -48,9 +48,32 @@ static tn_status load(tn__cuda_device *device, const tn__launch *l, launched **m
     fresh->name = l->name;
     fresh->device = device;
     fresh->work.kernel = l->name;
-    tn__cuda_work_add(device, &fresh->work);
-    fresh->next = first;
-    *made = first = fresh;
+    *made = fresh;
+    return TN_OK;
+}
+
+/* Nobody waits while another's text is compiled. If two threads have loaded the same one, the second's goes again. */
+static tn_status find_or_load(tn__cuda_device *device, const tn__launch *l, launched **entry)
+{
+    pthread_mutex_lock(&lock);
+    *entry = find(device, l);
+    pthread_mutex_unlock(&lock);
+    launched *fresh;
+    tn_status status = *entry ? TN_OK : load(device, l, &fresh);
+    if (*entry || status != TN_OK)
+        return status;
+    pthread_mutex_lock(&lock);
+    *entry = find(device, l);
+    if (*entry == NULL) {
+        tn__cuda_work_add(device, &fresh->work);
+        fresh->next = first;
+        *entry = first = fresh;
+    }
+    pthread_mutex_unlock(&lock);
+    if (*entry != fresh) {
+        tn__cuda_module_release(device, fresh->module);
+        tn__free(fresh);
+    }
     return TN_OK;
 }
 
@@ -116,9 +139,6 @@ tn_status tn__cuda_launch_source(tn__device *owner, const tn__launch *l)
     if (status != TN_OK)
         return status;
     launched *entry;
-    pthread_mutex_lock(&lock);
-    if (!(entry = find(device, l)))
-        status = load(device, l, &entry);
-    pthread_mutex_unlock(&lock);
+    status = find_or_load(device, l, &entry);
     return status == TN_OK ? start(device, l, entry) : status;
 }

@@ -194,6 +194,9 @@ static tn__cuda_algorithm proposal(const tn__cuda_trial *t, int i)
     return (tn__cuda_algorithm){t->result[i].algo, t->result[i].workspaceSize};
 }
 
+/* One at a time, so that GPUs of a kind, which have a key in common, go by the same timing. */
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+
 void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const tn__cuda_trial *trial,
                                tn__cuda_algorithm *algorithm)
 {
@@ -201,6 +204,7 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
     *algorithm = proposal(trial, 0);
     if (trial->count < 2 || trial->operations < WORTH_OPERATIONS || !find_place(key, &p))
         return;
+    pthread_mutex_lock(&choosing);
     /* What cannot be remembered is not chosen by timing: the next run might choose another, and sums would have other
      * bits. */
     if (!p.folder.temporary && !recall(&p, algorithm) &&
@@ -218,5 +222,6 @@ void tn__cuda_choose_algorithm(tn__cuda_device *device, const char *key, const t
                     trial->count, 1e3 * least, key);
         }
     }
+    pthread_mutex_unlock(&choosing);
     tn__kernel_folder_close(&p.folder);
 }

@@ -248,6 +248,10 @@ static tn_status add(tn__cuda_device *device, const char *name, const char *sour
     return TN_OK;
 }
 
+/* Held while a text is looked for on the disk or compiled, and not a device's: for as long, the device is others', and
+ * GPUs of a kind that all want a text have it compiled once. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
 tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__cuda_module **module)
 {
     char name[33];
@@ -255,12 +259,12 @@ tn_status tn__cuda_module_load(tn__cuda_device *device, const char *source, tn__
     if (status != TN_OK)
         return status;
     tn__cuda_module *found = take(device, name);
-    if (found == NULL) { /* for as long as a text is compiled, the device is others' */
-        pthread_mutex_lock(&device->loading);
+    if (found == NULL) {
+        pthread_mutex_lock(&loading);
         found = take(device, name);
         if (found == NULL)
             status = add(device, name, source, module);
-        pthread_mutex_unlock(&device->loading);
+        pthread_mutex_unlock(&loading);
     }
     if (found == NULL)
         return status;

@@ -12,7 +12,8 @@
 static tn_status be_sure(tn__cuda_device *device)
 {
     tn_status status = TN_OK;
-    if (!atomic_exchange(&device->in_doubt, false))
+    uint64_t last = device->may_fail;
+    if (device->sure >= last)
         return TN_OK;
     for (uint32_t lanes = device->owner->lanes | 1; lanes && status == TN_OK; lanes &= lanes - 1) {
         int lane = __builtin_ctz(lanes);
@@ -25,8 +26,9 @@ static tn_status be_sure(tn__cuda_device *device)
             status = tn__cuda_check(device, result, "to");
     }
     if (status == TN_OK)
-        return tn__cuda_look(device);
-    device->in_doubt = true;
+        status = tn__cuda_look(device);
+    if (status == TN_OK)
+        device->sure = last; /* if another thread has come further meanwhile, one more wait is all */
     return status;
 }
 
@@ -66,6 +68,16 @@ static tn_status follow(tn__cuda_device *device, const tn__cuda_device *other)
                            : status;
 }
 
+/* The driver does not say which of two GPUs is at fault. */
+static tn_status blame(tn__cuda_device *device, tn__cuda_device *other, CUresult result)
+{
+    const tn__cuda_driver *driver = device->driver;
+    if (result != CUDA_SUCCESS && driver->cuCtxSetCurrent(other->context) == CUDA_SUCCESS &&
+        tn__cuda_latch(other, driver->cuStreamQuery(other->stream)))
+        return tn__cuda_fail_lost(other, "to");
+    return tn__cuda_check(device, result, "to");
+}
+
 /* Under the locks of both. */
 static tn_status copy(tn__cuda_device *device, CUdeviceptr to, tn__cuda_device *other, CUdeviceptr from, size_t bytes)
 {
@@ -75,8 +87,8 @@ static tn_status copy(tn__cuda_device *device, CUdeviceptr to, tn__cuda_device *
     if (status == TN_OK)
         status = follow(device, other);
     if (status == TN_OK)
-        status = tn__cuda_check(device, device->driver->cuMemcpyPeerAsync(to, device->context, from, other->context,
-                                                                          bytes, tn__cuda_stream(device)), "to");
+        status = blame(device, other, device->driver->cuMemcpyPeerAsync(to, device->context, from, other->context,
+                                                                        bytes, tn__cuda_stream(device)));
     if (status == TN_OK)
         status = hand_over(device);
     if (status == TN_OK)

@@ -17,9 +17,14 @@
 #define PATIENCE 2.0 /* seconds that the end waits for work in all, which may be endless */
 
 static tn__cuda_device *_Atomic opened[TN__MAX_DEVICES];
+static _Atomic int open_count;
+static bool is_child;
+
+bool tn__cuda_is_child(void) { return is_child; }
 
 static void lose_all(void)
 {
+    is_child = true;
     for (int i = 0; i < TN__MAX_DEVICES; i++) {
         tn__cuda_device *device = opened[i];
         if (device == NULL)
@@ -27,11 +32,7 @@ static void lose_all(void)
         device->told = true; /* at the child's end there is nothing to tell */
         if (device->faulted)
             continue;
-        snprintf(
-            device->fault, sizeof device->fault,
-            "%s is the parent's: CUDA serves no child by fork of a process that has used it; fork before the first use "
-            "of a GPU, or use the CPU in the child",
-            device->name);
+        snprintf(device->fault, sizeof device->fault, "%s is the parent's: " TN__CUDA_NO_CHILD, device->name);
         device->faulted = true;
     }
 }
@@ -82,6 +83,25 @@ void tn__cuda_watch(tn__cuda_device *device, int index)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);
-    if (index >= 0 && index < TN__MAX_DEVICES)
-        opened[index] = device;
+    if (index < 0 || index >= TN__MAX_DEVICES)
+        return;
+    opened[index] = device;
+    open_count++;
+}
+
+void tn__cuda_flush_others(const tn__cuda_device *device)
+{
+    if (open_count < 2)
+        return;
+    bool clean = tn_ok(), entered = false;
+    for (int i = 0; i < TN__MAX_DEVICES; i++) {
+        tn__cuda_device *other = opened[i];
+        if (other == NULL || other == device || other->held.count == 0)
+            continue;
+        entered = true;
+        if (tn__cuda_enter(other, "run") != TN_OK && clean)
+            tn_clear_error();
+    }
+    if (entered)
+        (void)device->driver->cuCtxSetCurrent(device->context);
 }
