@@ -116,7 +116,7 @@ cp -L "$good" "$folder/whole/libcuda.so.1"
 for major in 12 13 14 15; do
     ln -s libcuda.so.1 "$folder/whole/libnvrtc.so.$major"
 done
-major=$(with whole info | sed -n 's/.*driver for CUDA \([0-9]*\)\..*/\1/p')
+major=$(with whole info | sed -n 's/.*driver for CUDA \([0-9]*\)\..*/\1/p' | head -n 1)
 fft=libcufft.so.$((major - 1)) solver=libcusolver.so.$((major - 1)) blas=libcublasLt.so.$major
 library "whole/$blas" cublasLt driver.h
 library "whole/$fft" cufft library_open.c

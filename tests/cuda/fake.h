@@ -48,8 +48,8 @@ typedef struct fake_driver {
 
 extern fake_driver fake;
 
-/* Makes this driver the one that cuda:0 and cuda:1 are found on, for tests of the whole library: kernels are compiled by
- * nobody, do nothing, and memory holds what it holds. */
+/* Makes this driver the one that cuda:0 and cuda:1 are found on, for tests of the whole library: kernels are compiled
+ * by nobody, do nothing, and memory holds what it holds. */
 void fake_use(void);
 /* The context that is current; what is made belongs to it. */
 CUcontext fake_context(void);

@@ -14,6 +14,7 @@
 #include <tanso.h>
 
 #include "cuda/fake.h"
+#include "support/device.h"
 #include "support/random.h"
 
 enum { ARRAYS = 5, MOST = 3000, STEPS = 400, PROGRAMS = 30 };
@@ -86,6 +87,8 @@ static void test_programs(void **state)
 
 int main(void)
 {
+    if (test_about_cpu("a fake driver, which a device that is open already would not use"))
+        return TEST_SKIPPED;
     common = test_random_new();
     fake_use();
     fake.lazy = true;

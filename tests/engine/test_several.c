@@ -448,7 +448,8 @@ static void test_rate(void **state)
     if (on[0].kind != TN_DEVICE_CUDA || strstr(tn_device_properties(on[0]).product, "Fake"))
         skip();
     TN_SCOPE {
-        tn_array *x = tn_ones(TN_SHAPE(BYTES / 4), .device = on[0]);
+        tn_array *x = tn_random_normal(TN_SHAPE(BYTES / 4), .device = on[0]);
+        MUST(tn_eval(x));
         MUST(tn_eval(tn_to(x, on[1])));
         MUST(tn_synchronize(on[1]));
         double began = tn__seconds(), asked;

@@ -148,8 +148,8 @@ tn_status tn__cuda_started(const tn__cuda_run *run, CUresult result, const char 
 void tn__cuda_watch(tn__cuda_device *device, int index);
 /* Whether this is a child by fork of a process that had opened one, and what that means. */
 #define TN__CUDA_NO_CHILD \
-    "CUDA serves no child by fork of a process that has used it; fork before the first use of a GPU, or use the CPU in " \
-    "the child"
+    "CUDA serves no child by fork of a process that has used it; fork before the first use of a GPU, or use the CPU " \
+    "in the child"
 bool tn__cuda_is_child(void);
 /* Launches what is held back of all other devices; what is wrong with one is left for who asks it. */
 void tn__cuda_flush_others(const tn__cuda_device *device);

@@ -38,8 +38,8 @@ __device__ void meet()
 #endif
 }
 
-/* The largest of what the threads have. They meet: what they read to find it may be overwritten behind, which exchanging
- * registers alone does not promise. */
+/* The largest of what the threads have. They meet: what they read to find it may be overwritten afterwards, which to
+ * exchange registers does not promise. */
 __device__ unsigned long long largest(unsigned long long x)
 {
     for (int apart = 16; apart > 0; apart /= 2) {
