@@ -75,16 +75,7 @@ class Torch(peers.Torch):
         torch = self.torch
         step = self.step_of(net, optimizer)
         x, t = torch.randn(batch, 784, device=self.device), torch.zeros(batch, dtype=torch.long, device=self.device)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(4):
-                step(x, t)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph):
-            step(x, t)
+        graph = self.graph_of(lambda: step(x, t))
 
         def replay(xs, ts):
             x.copy_(xs)
@@ -93,9 +84,22 @@ class Torch(peers.Torch):
 
         return replay
 
+    def graph_of(self, step):
+        torch = self.torch
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(4):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        return graph
+
 
 def torch_rows(peer):
-    yield from peers.plain_rows(peer)
+    yield from peers.torch_rows(peer)
     for kind in ("tf32", "bf16"):
         make, call = peer.precise(kind)
         yield f"matmul-4096-{kind}", make, call, 1
@@ -113,6 +117,7 @@ def torch_compiled(peer):
     yield ("relu3-adam", lambda: (peer.epoch(peer.torch.compile(peer.step_of(*peer.relu3(True))), RELU3["samples"],
                                              RELU3["batch"]),),
            lambda run: run(), 1)
+    yield from peers.torch_steps(peer, peer.torch.compile, capturable=True)
 
 
 def torch_graphs(peer):
@@ -122,6 +127,7 @@ def torch_graphs(peer):
     yield ("relu3-adam",
            lambda: (peer.epoch(peer.captured(*peer.relu3(True), RELU3["batch"]), RELU3["samples"], RELU3["batch"]),),
            lambda run: run(), 1)
+    yield from peers.torch_steps(peer, lambda step: peer.graph_of(step).replay, capturable=True)
 
 
 def cupy_fused(peer):

@@ -206,6 +206,79 @@ class Torch:
         return epoch
 
 
+class TorchSteps:
+    """The networks of steps.c, each as its loss, a function without arguments, and its parameters."""
+
+    def __init__(self, torch, device):
+        self.torch, self.device = torch, device
+
+    def block(self, batch, time, width, heads):
+        torch, nn, f = self.torch, self.torch.nn, self.torch.nn.functional
+        x = torch.randn(batch, time, width, device=self.device)
+        layers = nn.ModuleList([nn.LayerNorm(width), *(nn.Linear(width, width) for _ in range(4)), nn.LayerNorm(width),
+                                nn.Linear(width, 4 * width), nn.Linear(4 * width, width)]).to(self.device)
+        norm1, query, key, value, out, norm2, up, down = layers
+
+        def loss():
+            h = norm1(x)
+            parts = (layer(h).view(batch, time, heads, -1).transpose(1, 2) for layer in (query, key, value))
+            mixed = f.scaled_dot_product_attention(*parts).transpose(1, 2).reshape(batch, time, width)
+            y = x + out(mixed)
+            return (y + down(f.gelu(up(norm2(y))))).square().mean()
+
+        return loss, layers.parameters()
+
+    def recurrent(self, batch, time, width):
+        torch, nn = self.torch, self.torch.nn
+        x = torch.randn(time, batch, width, device=self.device)
+        layers = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, width, bias=False)]).to(self.device)
+
+        def loss():
+            h = torch.tanh(layers[0](x[0]))
+            for i in range(1, time):
+                h = torch.tanh(layers[0](x[i]) + layers[1](h))
+            return h.square().mean()
+
+        return loss, layers.parameters()
+
+    def wide(self, batch, width):
+        torch, nn = self.torch, self.torch.nn
+        x = torch.randn(batch, width, device=self.device)
+        t = torch.randint(0, 10, (batch,), device=self.device)
+        net = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, 4 * width), nn.ReLU(),
+                            nn.Linear(4 * width, 10)).to(self.device)
+        return lambda: nn.functional.cross_entropy(net(x), t), net.parameters()
+
+    def words(self, batch, time, width):
+        torch, nn = self.torch, self.torch.nn
+        x = torch.randint(0, 30000, (batch, time), device=self.device)
+        t = torch.randint(0, 10, (batch,), device=self.device)
+        layers = nn.ModuleList([nn.Embedding(30000, width), nn.Linear(width, 10)]).to(self.device)
+        return lambda: nn.functional.cross_entropy(layers[1](layers[0](x).mean(1)), t), layers.parameters()
+
+    def rows(self, gpu, wrap, **adam):
+        """Each row with what makes its step; `wrap` makes something else of a step, if it is to."""
+
+        def make(network, shape):
+            self.torch.set_grad_enabled(True)
+            loss, parameters = network(*shape)
+            optimizer = self.torch.optim.Adam(parameters, lr=0.0001, **adam)
+
+            def step():
+                optimizer.zero_grad(set_to_none=True)
+                loss().backward()
+                optimizer.step()
+
+            return (wrap(step),)
+
+        networks = {"block-256": (self.block, (8, 128, 256, 4)), "recurrent": (self.recurrent, (64, 20, 256))}
+        if gpu:
+            networks.update({"block-768": (self.block, (16, 512, 768, 12)), "wide": (self.wide, (4096, 1024)),
+                             "words": (self.words, (4096, 16, 256))})
+        for row, (network, shape) in networks.items():
+            yield row, lambda network=network, shape=shape: make(network, shape), lambda step: step(), 1
+
+
 TRAINING = {
     "mnist-epoch": dict(samples=60000, inputs=784, hidden=1000, relu=False, batch=100, rate=0.01, epochs=1,
                         drop_last=False),
@@ -243,9 +316,18 @@ def time_rows(peer, way, rows, only, budget):
             emit(peer.name, peer.version, row, way, broken=str(problem).split("\n")[0][:200])
 
 
+def torch_steps(peer, wrap=lambda step: step, **adam):
+    yield from TorchSteps(peer.torch, peer.device).rows(peer.gpu, wrap, **adam)
+
+
+def torch_rows(peer):
+    yield from plain_rows(peer)
+    yield from torch_steps(peer)
+
+
 def cpu_ways():
     yield "numpy", "", lambda: NumPy(), plain_rows
-    yield "pytorch", "", lambda: Torch(), plain_rows
+    yield "pytorch", "", lambda: Torch(), torch_rows
 
 
 def main():
