@@ -310,6 +310,24 @@ static int lanes_across(int64_t wanted, int64_t chunks)
     return lanes;
 }
 
+static bool may_split(const tn__nest *n)
+{
+    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY &&
+           tn__nest_passes(n) <= 1;
+}
+
+/* How many segments there may be of a column, each of enough rows for a thread. */
+static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
+
+/* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, they are split if
+ * they are long enough for that, else fewer threads lie across, and read less of each row. */
+static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, int64_t rows)
+{
+    int all = lanes_across(1, chunks);
+    bool fills = may_split(n) && up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
+    return fills || n->beside ? all : lanes_across(chip->multiprocessors, chunks);
+}
+
 static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
     int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
@@ -320,7 +338,7 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
-    f->lanes = lanes_across(n->beside ? 1 : chip->multiprocessors, up(kept, WIDTH));
+    f->lanes = lanes_of_columns(chip, n, up(kept, WIDTH), f->rows);
     /* of few rows, so many across that each thread has several */
     while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS &&
            f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
@@ -397,15 +415,14 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 {
     const tn__capabilities *chip = emitter->chip;
     n->part = TN__PART_WHOLE;
-    if (!n->reduction_count || tn__nest_points(n) < MANY || tn__nest_passes(n) > 1 ||
-        n->reduction_count > TN__MAX_PIECES)
+    if (!may_split(n))
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
     /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */
     int64_t wanted = (f.kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
-    int64_t each = f.kind == TN__CUDA_ROWS ? f.rows / TN__CUDA_THREADS : f.rows * f.lanes / TN__CUDA_THREADS;
-    int64_t segments = at_most(threads ? wanted / threads : 0, each / SPLIT_CHUNKS);
+    int64_t most = most_segments(f.rows, f.kind == TN__CUDA_ROWS ? 1 : f.lanes);
+    int64_t segments = at_most(threads ? wanted / threads : 0, most);
     if (segments < 2 || f.groups == 0)
         return false;
     n->segments = up(f.rows, up(f.rows, segments));
