@@ -80,6 +80,13 @@ static tn_status run_passes(tn__graph *graph, tn__draft *draft, const tn__device
     if ((wrong = tn__graph_verify(graph)))
         return broken("rewrite", wrong);
     dump_graph("rewritten", graph);
+    if (together) { /* on a CPU, matrices that lie at other distances are no call more */
+        if (!tn__pack_batches(graph, device, options->precision))
+            return tn__fail_memory("compile", 0);
+        if ((wrong = tn__graph_verify(graph)))
+            return broken("packing batches", wrong);
+        dump_graph("with packed batches", graph);
+    }
     if (!tn__draft_init(draft, graph))
         return tn__fail_memory("compile", 0);
     draft->precision = options->precision;

@@ -41,6 +41,10 @@ void tn__plan_print(const tn__plan *plan, struct tn__text *text);
 /* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. False without memory. */
 bool tn__rewrite(tn__graph *graph);
 
+/* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
+ * without memory. */
+bool tn__pack_batches(tn__graph *graph, const tn__device *device, int precision);
+
 /* A window of a value: how a chain of views reads its base. */
 typedef struct tn__window {
     int base;            /* the value whose elements are read */

@@ -115,7 +115,7 @@ bool tn__rewrite(tn__graph *graph)
             continue;
         for (int i = 0; i < value.arity; i++)
             value.in[i] = number[value.in[i]];
-        if (value.op == TN__OP_CUSTOM) { /* only backward knows the difference */
+        if (tn__value_kind(&value) == TN__KIND_CUSTOM) { /* only backward knows the difference */
             number[v] = value.in[0];
             r.to.value[number[v]].uses += value.uses - 1;
             for (int i = 1; i < value.arity; i++)
