@@ -289,8 +289,7 @@ REDUCTION(argmax, ARGMAX, position)
 REDUCTION(argmin, ARGMIN, position)
 REDUCTION(logsumexp, SUM, logsumexp)
 
-/* exp(x - max) over its sum, or its logarithm. */
-static tn__node *softmax(const char *operation, const tn_array *x, int axis, bool logarithm)
+static tn__node *softmax(const char *operation, tn__op op, const tn_array *x, int axis)
 {
     tn__node *a = tn__strong(tn__node_of(x, operation));
     TN__PASS_ERROR(a);
@@ -301,20 +300,15 @@ static tn__node *softmax(const char *operation, const tn_array *x, int axis, boo
         return tn__cast(a, tn__dtype_to_float(a->dtype));
     tn_dtype dtype;
     a = exponent(a, &dtype);
-    uint32_t set = 1u << axis;
-    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, a, shift_of(a, set));
-    tn__node *power = tn__unary(TN__OP_EXP, shifted), *sum = tn__reduce(TN__OP_SUM, power, set);
-    tn__node *result = logarithm ? tn__binary(TN__OP_SUBTRACT, shifted, tn__unary(TN__OP_LOG, sum))
-                                 : tn__binary(TN__OP_DIVIDE, power, sum);
-    return tn__cast(result, dtype);
+    return tn__cast(tn__softmax(op, a, 1u << axis), dtype);
 }
 
 tn_array *tn_softmax(const tn_array *x, int axis)
 {
-    TN__RETURN(softmax("softmax", x, axis, false));
+    TN__RETURN(softmax("softmax", TN__OP_SOFTMAX, x, axis));
 }
 
 tn_array *tn_log_softmax(const tn_array *x, int axis)
 {
-    TN__RETURN(softmax("log_softmax", x, axis, true));
+    TN__RETURN(softmax("log_softmax", TN__OP_LOG_SOFTMAX, x, axis));
 }

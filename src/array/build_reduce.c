@@ -122,3 +122,18 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape)
             set |= 1u << i;
     return tn__reshape_like(tn__reduce(TN__OP_SUM, a, set), shape);
 }
+
+/* What computes the value has no part in backward, which would keep the powers, too: the gradient is one of the value.
+ * By the largest, whose choice changes nothing, powers do not overflow. */
+tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    tn__no_grad_depth++;
+    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, a, tn__reduce(TN__OP_MAX, a, axes));
+    tn__node *power = tn__unary(TN__OP_EXP, shifted), *sum = tn__reduce(TN__OP_SUM, power, axes);
+    tn__node *y = op == TN__OP_SOFTMAX ? tn__binary(TN__OP_DIVIDE, power, sum)
+                                       : tn__binary(TN__OP_SUBTRACT, shifted, tn__unary(TN__OP_LOG, sum));
+    tn__no_grad_depth--;
+    TN__PASS_ERROR(y);
+    return tn__node_new(op, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a}, (tn__attr){.axes = axes});
+}

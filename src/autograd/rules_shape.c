@@ -24,6 +24,21 @@ void tn__grad_max(tn__chain *c)
     c->in[0] = tn__where(chosen, tn__binary(TN__OP_DIVIDE, c->g, count), zeros_like(x));
 }
 
+/* Input 0 has no gradient of its own: it is what the node is made of. */
+void tn__grad_softmax(tn__chain *c)
+{
+    tn__node *y = c->node, *sum = tn__reduce(TN__OP_SUM, tn__binary(TN__OP_MULTIPLY, c->g, y), y->attr.axes);
+    c->in[0] = NULL;
+    c->in[1] = tn__binary(TN__OP_MULTIPLY, y, tn__binary(TN__OP_SUBTRACT, c->g, sum));
+}
+
+void tn__grad_log_softmax(tn__chain *c)
+{
+    tn__node *y = c->node, *sum = tn__reduce(TN__OP_SUM, c->g, y->attr.axes);
+    c->in[0] = NULL;
+    c->in[1] = tn__binary(TN__OP_SUBTRACT, c->g, tn__binary(TN__OP_MULTIPLY, tn__unary(TN__OP_EXP, y), sum));
+}
+
 /* Every other element of the last axis of a matrix, from the first one given. */
 static tn__node *every_other(tn__node *a, int first, int64_t rows, int64_t count)
 {

@@ -69,11 +69,7 @@ tn__node *tn__softmax_over(tn__node *x, int axis)
 {
     if (tn__node_is_error(x))
         return x;
-    tn__node *wide = tn__widened(x);
-    uint32_t axes = 1u << axis;
-    tn__node *e = tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, wide, tn__max_detached(wide, axes)));
-    tn__node *y = tn__binary(TN__OP_DIVIDE, e, tn__reduce(TN__OP_SUM, e, axes));
-    return tn__cast(y, tn__dtype_to_float((tn_dtype)x->dtype));
+    return tn__cast(tn__softmax(TN__OP_SOFTMAX, tn__widened(x), 1u << axis), tn__dtype_to_float((tn_dtype)x->dtype));
 }
 
 /* ---- dropout ---- */

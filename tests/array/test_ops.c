@@ -18,7 +18,7 @@ static void every_row_is_whole(void **state)
         assert_int_equal(*op->identity != 0, computed && op->kind == TN__KIND_REDUCE);
         assert_int_equal(op->arity == 0, op->kind == TN__KIND_LEAF || op->kind == TN__KIND_CONST ||
                                              op->kind == TN__KIND_GENERATE || op->kind == TN__KIND_USER ||
-                                             op->kind == TN__KIND_CUSTOM);
+                                             i == TN__OP_CUSTOM);
         for (int j = 0; j < i; j++)
             assert_string_not_equal(op->name, tn__ops[j].name);
     }
