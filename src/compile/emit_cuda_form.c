@@ -13,7 +13,10 @@
 #define HELD_REGISTERS  64   /* for values that stay from pass to pass; a quarter where a block has all its threads */
 #define REGISTERS       65536 /* of a multiprocessor */
 #define OTHER_REGISTERS 9    /* of a thread, for what it computes with */
+#define EXPENSIVE_WORDS 10   /* twice those for what exp and its like compute with */
+#define OTHER_WORDS     16   /* the same of a thread that goes through columns, for simple sums */
 #define MOST_THREADS    1536 /* of a multiprocessor that are worth having fewer registers each */
+#define ENOUGH_THREADS  1024 /* the same where each holds 9 to 16 words, and must not have to put them away */
 #define MANY_WORDS      24   /* registers of a thread with which one block keeps the memory busy by loads of whole
                                 chunks */
 #define CLUSTER_WORDS   160  /* registers of a thread that a row may take which several blocks hold together */
@@ -21,6 +24,7 @@
 #define FEWEST_CLUSTERED ((int64_t)1 << 20) /* elements: smaller nests may share a launch */
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
 #define STREAMED        4    /* chunks under way where rows are longer than that */
+#define STREAMED_BYTES  64   /* of them, for a thread of columns in pieces: a chip full of such threads needs no more */
 #define SHORTEST_TILED  16   /* extent of a loop that is worth turning */
 #define TILE_BYTES      40000
 #define FEWEST_TILED    65536 /* elements; fewer may share a kernel with other nests, whose blocks have other sizes */
@@ -286,6 +290,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
         f->resident = (words > 32                    ? 0
                        : words > 16                  ? 768
+                       : words > 8                   ? ENOUGH_THREADS
                        : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
                                                      : MOST_THREADS) /
                       f->threads;
@@ -326,6 +331,31 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
     int all = lanes_across(1, chunks);
     bool fills = may_split(n) && up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
     return fills || n->beside ? all : lanes_across(chip->multiprocessors, chunks);
+}
+
+static bool goes_down(const tn__nest *n, const tn__access *a)
+{
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1 && a->stride[l])
+            return true;
+    return false;
+}
+
+/* Columns in pieces, whose blocks are all there at once: as many as leave their threads the registers for what is under
+ * way, sums, what is stored, addresses, and what is computed in between, as far as that is known here. */
+static void settle_pieces(const tn__nest *n, tn__cu_form *f)
+{
+    int64_t loaded = loaded_bytes(n, f->loop, WIDTH), words = OTHER_WORDS + WIDTH * n->reduction_count, computed = 0;
+    f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, STREAMED), 1) : STREAMED);
+    words += loaded / 4 * f->batch;
+    for (int i = 0; i < n->access_count; i++)
+        if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
+            words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + WIDTH;
+    for (int e = 0; e < n->expr_count; e++)
+        if (n->expr[e].arity > 0 && n->expr[e].loops & n->reduced)
+            computed += tn__ops[n->expr[e].op].props & TN_EXPENSIVE ? EXPENSIVE_WORDS : 1;
+    words += computed / 2;
+    f->resident = (int)at_least(at_most(REGISTERS / TN__CUDA_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
 }
 
 static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
@@ -394,7 +424,8 @@ tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
     if (n->part == TN__PART_PIECES) {
         f.segments = n->segments;
         f.segment = up(f.rows, n->segments);
-        f.resident = f.kind == TN__CUDA_COLUMNS ? AT_ONCE : 0;
+        if (f.kind == TN__CUDA_COLUMNS)
+            settle_pieces(n, &f);
         if (f.kind == TN__CUDA_ROWS) {
             f.held = false;
             f.shared = 0;
@@ -419,7 +450,10 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
     /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */
-    int64_t wanted = (f.kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
+    if (f.kind == TN__CUDA_COLUMNS)
+        settle_pieces(n, &f);
+    int64_t blocks = f.kind == TN__CUDA_ROWS ? PIECES : f.resident;
+    int64_t wanted = blocks * chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
     int64_t most = most_segments(f.rows, f.kind == TN__CUDA_ROWS ? 1 : f.lanes);
     int64_t segments = at_most(threads ? wanted / threads : 0, most);

@@ -59,8 +59,8 @@ static void check(const row_case *c)
     assert_int_equal(strstr(plan->program.source, "const ix at = lane;") != NULL, c->held);
     if (c->cluster) /* as many blocks as have the registers for their elements */
         assert_true(step->resident >= 2 && step->resident * step->threads <= 1536);
-    else if (c->columns <= 16384) /* few enough registers for two */
-        assert_int_equal(step->resident, 2);
+    else if (c->columns <= 16384) /* two would have too few registers each, and spill where more is computed */
+        assert_int_equal(step->resident, 1);
     tn__plan_free(plan);
 }
 
