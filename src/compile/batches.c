@@ -63,15 +63,14 @@ static bool repeats(const tn__window *w)
     return false;
 }
 
-/* Calls of the library for the operands as they are, and the matrices of each. */
-static int64_t calls(const tn__window *w, int64_t *each)
+/* Calls of the library for the operands as they are. */
+static int64_t calls(const tn__window *w)
 {
     int64_t outer = 1;
     bool open = true;
-    *each = 1;
     for (int d = w->ndim - 3; d >= 0; d--) {
         open = open && merges(&w[0], d) && merges(&w[1], d);
-        *(open ? each : &outer) *= w->dim[d];
+        outer *= open ? 1 : w->dim[d];
     }
     return outer;
 }
@@ -80,12 +79,10 @@ static int64_t calls(const tn__window *w, int64_t *each)
 static bool is_scattered(const packer *p, const tn__value *v, tn__window *w)
 {
     int blocked;
-    int64_t each, k;
     for (int i = 0; i < 2; i++)
         if (!tn__window_of(p->from, v->in[i], NULL, &w[i], &blocked) || w[i].ndim != v->shape->ndim)
             return false;
-    int64_t outer = calls(w, &each);
-    k = w[0].dim[w[0].ndim - 1];
+    int64_t outer = calls(w), k = w[0].dim[w[0].ndim - 1];
     if (outer < FEW_CALLS || v->shape->size * k / outer > LARGE)
         return false;
     return (is_one_batch(&w[0]) || !repeats(&w[0])) && (is_one_batch(&w[1]) || !repeats(&w[1]));

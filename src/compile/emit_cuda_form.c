@@ -341,8 +341,8 @@ static bool goes_down(const tn__nest *n, const tn__access *a)
     return false;
 }
 
-/* Columns in pieces, whose blocks are all there at once: as many as leave their threads the registers for what is under
- * way, sums, what is stored, addresses, and what is computed in between, as far as that is known here. */
+/* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
+ * what is stored, addresses, and what is computed in between, as far as that is known here. */
 static void settle_pieces(const tn__nest *n, tn__cu_form *f)
 {
     int64_t loaded = loaded_bytes(n, f->loop, WIDTH), words = OTHER_WORDS + WIDTH * n->reduction_count, computed = 0;
@@ -449,11 +449,9 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
     if (!may_split(n))
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
-    /* threads that keep the memory busy; those of columns all at once, as each piece ends in a combination */
-    if (f.kind == TN__CUDA_COLUMNS)
-        settle_pieces(n, &f);
-    int64_t blocks = f.kind == TN__CUDA_ROWS ? PIECES : f.resident;
-    int64_t wanted = blocks * chip->multiprocessors * TN__CUDA_THREADS;
+    /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
+     * how many there are must not depend on what is fused, as registers do */
+    int64_t wanted = (f.kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
     int64_t most = most_segments(f.rows, f.kind == TN__CUDA_ROWS ? 1 : f.lanes);
     int64_t segments = at_most(threads ? wanted / threads : 0, most);

@@ -96,6 +96,17 @@ void graph_result(tn__graph *graph, int v)
     graph->result[graph->result_count++] = v;
 }
 
+tn__plan *graph_plan(tn__graph *graph, const tn__device *device)
+{
+    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
+    tn__plan *plan = tn__compile(graph, device, &options);
+    if (!plan)
+        fail_msg("%s", tn_error());
+    assert_null(tn__plan_verify(plan));
+    tn__graph_free(graph);
+    return plan;
+}
+
 void graph_random(tn__graph *graph, test_random *chance)
 {
     static const tn__op unary[] = {TN__OP_EXP, TN__OP_NEGATIVE, TN__OP_SQRT};

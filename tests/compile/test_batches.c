@@ -10,16 +10,7 @@
 static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .threads = 132,
                                           .multiprocessors = 132, .shared_memory = 227 << 10}};
 
-static tn__plan *plan_of(tn__graph *graph)
-{
-    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
-    tn__plan *plan = tn__compile(graph, &gpu, &options);
-    if (!plan)
-        fail_msg("%s", tn_error());
-    assert_null(tn__plan_verify(plan));
-    tn__graph_free(graph);
-    return plan;
-}
+static tn__plan *plan_of(tn__graph *graph) { return graph_plan(graph, &gpu); }
 
 static const tn__step *product(const tn__plan *plan, int which)
 {
