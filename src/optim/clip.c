@@ -42,9 +42,11 @@ static tn__node *norm_scale(double limit, int count, tn__node *const *gradient)
             if (gradient[k] && gradient[k]->device == gradient[i]->device)
                 here = tn__binary(TN__OP_ADD, here, sum_of_squares(gradient[k]));
         total = total ? tn__binary(TN__OP_ADD, total, on_device(here, total->device)) : here;
+        if (tn__node_is_error(total))
+            return total;
     }
-    if (!total || tn__node_is_error(total))
-        return total;
+    if (!total)
+        return NULL;
     tn__node *ratio = tn__binary(TN__OP_DIVIDE, tn__const_like(total, limit), tn__unary(TN__OP_SQRT, total));
     return tn__binary(TN__OP_MINIMUM, ratio, tn__const_like(ratio, 1));
 }

@@ -120,6 +120,22 @@ static tn_status clip_gradients(tn_optimizer *optimizer)
     return status;
 }
 
+/* Where parameters are on several devices, one may fail when others' new values are there already: so all that could
+ * fail in the gradients comes before. */
+static tn_status settle_gradients(tn_optimizer *optimizer)
+{
+    int count = 0;
+    bool several = false;
+    for (size_t i = 0; i < optimizer->tracked_count; i++) {
+        tn__node *gradient = optimizer->work[i].gradient;
+        if (!gradient)
+            continue;
+        optimizer->roots[count++] = gradient;
+        several |= gradient->device != optimizer->roots[0]->device;
+    }
+    return several ? evaluate_all(count, optimizer->roots, tn__evaluate_step) : TN_OK;
+}
+
 static tn_status record(tn_optimizer *optimizer)
 {
     double t = (double)(optimizer->steps + 1);
@@ -135,7 +151,9 @@ static tn_status record(tn_optimizer *optimizer)
     if (gradients == 0)
         return tn__fail(TN_ERR_STATE, "step",
                         "no parameter has a gradient: call tn_backward on the loss before each tn_step");
-    tn_status status = prepare_state(optimizer);
+    tn_status status = settle_gradients(optimizer);
+    if (status == TN_OK)
+        status = prepare_state(optimizer);
     if (status == TN_OK)
         status = clip_gradients(optimizer);
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
@@ -149,22 +167,6 @@ static tn_status record(tn_optimizer *optimizer)
             status = tn__error_raise(work->value->error);
     }
     return status;
-}
-
-/* Where parameters are on several devices, one may fail when others' new values are there already: so all that could
- * fail in the gradients comes before. */
-static tn_status settle_gradients(tn_optimizer *optimizer)
-{
-    int count = 0;
-    bool several = false;
-    for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        tn__node *gradient = optimizer->work[i].gradient;
-        if (!gradient)
-            continue;
-        optimizer->roots[count++] = gradient;
-        several |= gradient->device != optimizer->roots[0]->device;
-    }
-    return several ? evaluate_all(count, optimizer->roots, tn__evaluate) : TN_OK;
 }
 
 /* ---- putting it in place ---- */
@@ -235,20 +237,18 @@ static tn_status update(tn_optimizer *optimizer)
     int count = 0;
     tn_status status = record(optimizer);
     if (status == TN_OK)
-        status = settle_gradients(optimizer);
-    if (status == TN_OK)
         count = exchange(optimizer);
     clear_gradients(optimizer);
     tn__leave(call);
-    if (status != TN_OK)
-        return status;
-    status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
     if (status == TN_OK) {
-        optimizer->steps++;
-    } else {
-        restore(optimizer);
-        forget_backward();
+        status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
+        if (status == TN_OK)
+            optimizer->steps++;
+        else
+            restore(optimizer);
     }
+    if (status != TN_OK)
+        forget_backward();
     return status;
 }
 
