@@ -93,8 +93,7 @@ tn_status tn__cuda_look(tn__cuda_device *device)
         if (status == TN_OK)
             tn__cuda_settle(device);
     }
-    tn__error *failure = device->failure;
-    device->failure = NULL;
+    tn__error *failure = __atomic_exchange_n(&device->failure, NULL, __ATOMIC_ACQ_REL);
     pthread_mutex_unlock(&device->lock);
     if (failure) {
         status = tn__error_raise(failure);

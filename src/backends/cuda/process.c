@@ -89,18 +89,30 @@ void tn__cuda_watch(tn__cuda_device *device, int index)
     open_count++;
 }
 
+/* What this thread has met of another device is for who asks that next. */
+static void leave_failure(tn__cuda_device *other, bool told)
+{
+    tn__error *none = NULL, *error = tn__error_retain(tn__error_last());
+    other->told = told;
+    if (other->faulted || !__atomic_compare_exchange_n(&other->failure, &none, error, false, __ATOMIC_ACQ_REL,
+                                                       __ATOMIC_RELAXED))
+        tn__error_release(error);
+    tn_clear_error();
+}
+
 void tn__cuda_flush_others(const tn__cuda_device *device)
 {
-    if (open_count < 2)
+    bool entered = false;
+    if (open_count < 2 || !tn_ok())
         return;
-    bool clean = tn_ok(), entered = false;
     for (int i = 0; i < TN__MAX_DEVICES; i++) {
         tn__cuda_device *other = opened[i];
-        if (other == NULL || other == device || other->held.count == 0)
+        if (other == NULL || other == device || other->held.count == 0 || other->faulted)
             continue;
+        bool told = other->told;
         entered = true;
-        if (tn__cuda_enter(other, "run") != TN_OK && clean)
-            tn_clear_error();
+        if (tn__cuda_enter(other, "run") != TN_OK)
+            leave_failure(other, told);
     }
     if (entered)
         (void)device->driver->cuCtxSetCurrent(device->context);
