@@ -15,6 +15,10 @@
 #include "core/memory.h"
 
 #define SHALLOW 16 /* what is no deeper may be computed again */
+#define VALUE   6  /* how deep what computes the value of a CUSTOM node lies on its other inputs: a softmax's */
+
+/* The first input that lies on a path: what computes the value of a CUSTOM node lies on its other inputs itself. */
+static int first_input(const tn__node *node) { return tn__ops[node->op].kind == TN__KIND_CUSTOM; }
 
 typedef struct list {
     tn__node **node;
@@ -54,7 +58,7 @@ static bool add_cut(const tn__tape *t, size_t at, uint32_t level, list *l)
             continue;
         if (s->inputs == 0)
             fine = add(l, s->node);
-        for (int k = 0; k < s->node->arity && s->inputs && fine; k++) {
+        for (int k = first_input(s->node); k < s->node->arity && s->inputs && fine; k++) {
             tn__node *in = s->node->in[k];
             bool elsewhere = k >= s->inputs || t->inputs[s->first + (size_t)k] == TN__ELSEWHERE;
             if (to_compute(in) && in->depth > SHALLOW && (in->depth <= level || elsewhere))
@@ -83,10 +87,10 @@ static void measure(tn__tape *t, size_t at)
         uint32_t depth = 0;
         if (!to_compute(node))
             continue;
-        for (int k = 0; k < node->arity; k++)
+        for (int k = first_input(node); k < node->arity; k++)
             if (tn__node_pending(node->in[k]) && node->in[k]->depth > depth)
                 depth = node->in[k]->depth;
-        node->depth = depth + 1;
+        node->depth = depth + (first_input(node) ? VALUE : 1);
     }
 }
 
