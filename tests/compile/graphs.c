@@ -96,13 +96,19 @@ void graph_result(tn__graph *graph, int v)
     graph->result[graph->result_count++] = v;
 }
 
-tn__plan *graph_plan(tn__graph *graph, const tn__device *device)
+tn__plan *graph_plan(const tn__graph *graph, const tn__device *device, tn_matmul_precision precision)
 {
-    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
+    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true, .precision = (int)precision};
     tn__plan *plan = tn__compile(graph, device, &options);
     if (!plan)
         fail_msg("%s", tn_error());
     assert_null(tn__plan_verify(plan));
+    return plan;
+}
+
+tn__plan *graph_plan_once(tn__graph *graph, const tn__device *device)
+{
+    tn__plan *plan = graph_plan(graph, device, TN_MATMUL_FLOAT32);
     tn__graph_free(graph);
     return plan;
 }

@@ -30,8 +30,10 @@ int graph_permute(tn__graph *graph, int a, const uint8_t *perm);
 /* start and step an axis, extents in `shape`. */
 int graph_slice(tn__graph *graph, int a, const int64_t *start, const int64_t *step, const tn__shape *shape);
 void graph_result(tn__graph *graph, int v);
-/* The graph's plan of fused kernels for a device, verified; the graph is freed. */
-tn__plan *graph_plan(tn__graph *graph, const tn__device *device);
+/* The graph's plan of fused kernels for a device, verified. */
+tn__plan *graph_plan(const tn__graph *graph, const tn__device *device, tn_matmul_precision precision);
+/* The same in float32, and the graph is freed. */
+tn__plan *graph_plan_once(tn__graph *graph, const tn__device *device);
 
 /* A graph of elementwise values, reductions, views, products and updates, all of shape (n, n) or reduced ones of it,
  * with some results; a stranger one with every call. */

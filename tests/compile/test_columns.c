@@ -9,7 +9,7 @@
 static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .threads = 132,
                                           .multiprocessors = 132, .shared_memory = 227 << 10}};
 
-static tn__plan *plan_of(tn__graph *graph) { return graph_plan(graph, &gpu); }
+static tn__plan *plan_of(tn__graph *graph) { return graph_plan_once(graph, &gpu); }
 
 /* Bytes of the pieces of a sum of x, or of much that is made of x and another matrix. */
 static size_t pieces_of(int rows, int columns, bool fused)

@@ -13,11 +13,7 @@ static const tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .prod
 
 static tn__plan *plan_on(const tn__device *device, tn__graph *graph, tn_matmul_precision precision)
 {
-    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true, .precision = (int)precision};
-    tn__plan *plan = tn__compile(graph, device, &options);
-    if (!plan)
-        fail_msg("%s", tn_error());
-    assert_null(tn__plan_verify(plan));
+    tn__plan *plan = graph_plan(graph, device, precision);
     tn__graph_free(graph);
     return plan;
 }

@@ -12,7 +12,7 @@ static tn__device gpus[2] = {
     {.capabilities = {.target = TN__TARGET_CUDA, .clusters = true, .threads = 132, .multiprocessors = 132,
                       .shared_memory = 227 << 10}}};
 
-static tn__plan *plan_of(tn__graph *graph, bool clusters) { return graph_plan(graph, &gpus[clusters]); }
+static tn__plan *plan_of(tn__graph *graph, bool clusters) { return graph_plan_once(graph, &gpus[clusters]); }
 
 /* exp(x - max) / sum, x a leaf. */
 static int softmax(tn__graph *graph, int x, const tn__shape *whole)

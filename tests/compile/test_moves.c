@@ -9,12 +9,7 @@ static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .threads = 
 
 static tn__plan *plan_of(const tn__graph *graph, bool on_gpu)
 {
-    tn__compile_options options = {.kernels = true, .fusion = true, .plan_memory = true};
-    tn__plan *plan = tn__compile(graph, on_gpu ? &gpu : tn__device_get(tn_cpu()), &options);
-    if (!plan)
-        fail_msg("%s", tn_error());
-    assert_null(tn__plan_verify(plan));
-    return plan;
+    return graph_plan(graph, on_gpu ? &gpu : tn__device_get(tn_cpu()), TN_MATMUL_FLOAT32);
 }
 
 /* `base` with `part` in the rows from `row` on and the columns from `column` on. */

@@ -11,7 +11,7 @@
 static tn__device gpu = {.capabilities = {.target = TN__TARGET_CUDA, .product_kernels = true, .threads = 132,
                                           .multiprocessors = 132, .shared_memory = 227 << 10}};
 
-static tn__plan *plan_of(tn__graph *graph) { return graph_plan(graph, &gpu); }
+static tn__plan *plan_of(tn__graph *graph) { return graph_plan_once(graph, &gpu); }
 
 static int kernels_of(const tn__plan *plan)
 {
