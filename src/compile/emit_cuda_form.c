@@ -324,13 +324,15 @@ static bool may_split(const tn__nest *n)
 /* How many segments there may be of a column, each of enough rows for a thread. */
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
 
-/* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, they are split if
- * they are long enough for that, else fewer threads lie across, and read less of each row. */
+/* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
+ * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
+ * same order in a nest that may be split and in one that may not.) */
 static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, int64_t rows)
 {
-    int all = lanes_across(1, chunks);
-    bool fills = may_split(n) && up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
-    return fills || n->beside ? all : lanes_across(chip->multiprocessors, chunks);
+    int all = lanes_across(1, chunks), few = lanes_across(chip->multiprocessors, chunks);
+    bool fills = may_split(n) && most_segments(rows, few) >= 2 &&
+                 up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
+    return fills || n->beside ? all : few;
 }
 
 static bool goes_down(const tn__nest *n, const tn__access *a)

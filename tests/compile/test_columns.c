@@ -49,7 +49,7 @@ static void test_few_columns(void **state)
     (void)state;
     static const struct {
         int rows, columns, steps, least;
-    } cases[] = {{8192, 768, 2, 132}, {1024, 256, 1, 32}, {300, 1000, 1, 64}};
+    } cases[] = {{8192, 768, 2, 132}, {1024, 256, 1, 32}, {300, 1000, 1, 64}, {2048, 1152, 1, 132}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn__graph graph = {0};
         graph_result(&graph, graph_reduce(&graph, TN__OP_SUM,
