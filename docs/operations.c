@@ -66,6 +66,7 @@ static const char *const recorded_by[][2] = {
     {"update", "`tn_slice_update`, `tn_concatenate`, `tn_stack`"},
     {"gather", "`tn_take`, `tn_take_along_axis`, embedding, `tn_softmax_cross_entropy`"},
     {"transfer", "`tn_to`, `tn_layer_to`"},
+    {"deviations", "`tn_var`, `tn_std`"},
     {"sort", "`tn_sort`, `tn_partition`, `tn_median`, `tn_unique`"},
     {"argsort", "`tn_argsort`, `tn_topk`, `tn_lexsort`, and `tn_sort` where a gradient is wanted"},
     {"largest", "`tn_topk` on a GPU"},
@@ -80,7 +81,7 @@ static const char *const recorded_by[][2] = {
 static const char *const composites[][2] = {
     {"tn_mean(x)", "`sum(x) / count`; of integers in float64, of float16 and bfloat16 in float32"},
     {"tn_var(x), tn_std(x)",
-     "mean of `(x - mean(x))²` with the divisor `count - ddof`, in two passes; its square root"},
+     "sum of `(x - mean(x))²` over `count - ddof`; its square root. On a GPU, much float32 is read once for both"},
     {"tn_softmax(x, axis)", "`exp(x - m) / sum(exp(x - m))`, `m` the largest along the axis, a constant for backward"},
     {"tn_logsumexp(x)", "`log(sum(exp(x - m))) + m`, `m` the largest, or 0 where that is infinite"},
     {"tn_log_softmax(x, axis)", "`(x - m) - log(sum(exp(x - m)))`"},

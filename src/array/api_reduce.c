@@ -163,12 +163,18 @@ static tn__node *average(tn__node *a, uint32_t set, double count)
     return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, set), count);
 }
 
+/* That number of elements less `less`, or 0. */
+static double count_less(const tn__node *a, uint32_t set, double less)
+{
+    double count = (double)count_of(a, set);
+    return count > less ? count - less : 0;
+}
+
 /* The mean of the elements that count, or their sum over their number less `less`. */
 static tn__node *average_where(tn__node *a, uint32_t set, const tn_reduce_opts *opts, double less)
 {
-    double count = (double)count_of(a, set);
     if (!opts->where)
-        return average(a, set, count > less ? count - less : 0);
+        return average(a, set, count_less(a, set, less));
     tn__node *ones = tn__cast(counted(tn__const(1, TN_INT64, a->shape, a->device), opts, 0), TN_INT64);
     tn_dtype dtype = tn__dtype_inexact((tn_dtype)a->dtype) ? (tn_dtype)a->dtype : TN_FLOAT64;
     tn__node *number = tn__cast(tn__reduce(TN__OP_SUM, ones, set), less == 0 ? TN_INT64 : dtype);
@@ -191,7 +197,47 @@ static tn__node *mean(const char *operation, tn__op op, tn__node *a, uint32_t se
     return tn__cast(average_where(tn__cast(a, wide(dtype)), set, opts, 0), dtype);
 }
 
-/* Two passes: the mean first, then the mean square about it. */
+/* What is averaged for a variance: squares of what elements differ from their mean by. *dtype: that of the variance,
+ * here it becomes real, and that of the sum. `whole`: it is no fraction. */
+static tn__node *squares_of(tn__node *a, uint32_t set, const tn_reduce_opts *opts, bool whole, tn_dtype *dtype)
+{
+    /* then the mean alone is real */
+    bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(*dtype) && !whole;
+    tn__node *counted = tn__cast(a, whole ? *dtype : wide(*dtype));
+    tn__node *mean = average_where(counted, set, opts, 0);
+    TN__PASS_ERROR(mean);
+    tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(*dtype));
+    tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
+                          : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, *dtype))
+                                  : tn__binary(TN__OP_SUBTRACT, counted, mean);
+    TN__PASS_ERROR(deviation);
+    if (whole && tn_dtype_is_complex((tn_dtype)deviation->dtype))
+        deviation = tn__unary(TN__OP_ABS, deviation);
+    TN__PASS_ERROR(deviation);
+    if (parts) {
+        deviation = tn__cast(tn__unary(TN__OP_ABS, deviation), wide(*dtype));
+    } else if (tn_dtype_is_complex(*dtype)) { /* of a complex number, its square is that of its size */
+        *dtype = opts->dtype ? opts->dtype : (tn_dtype)tn__dtypes[*dtype].component;
+        deviation = tn__unary(TN__OP_ABS, deviation);
+    }
+    tn__node *squares = tn__unary(TN__OP_SQUARE, deviation);
+    squares = whole ? tn__cast(squares, *dtype) : squares;
+    TN__PASS_ERROR(squares);
+    if (!opts->dtype && !whole) { /* the sum alone is in what out holds, too */
+        *dtype = summed_in(*dtype, opts);
+        squares = tn__cast(squares, wide(*dtype));
+    }
+    return squares;
+}
+
+/* Nothing but real numbers that all count, summed in the dtype they are in: DIVIDE of DEVIATIONS. */
+static bool is_plain(const tn__node *a, const tn_reduce_opts *opts, tn_dtype dtype)
+{
+    return !opts->where && tn_dtype_is_float(dtype) && !tn_dtype_is_complex((tn_dtype)a->dtype) &&
+           (opts->dtype || summed_in(dtype, opts) == dtype);
+}
+
+/* The mean first, then the mean square about it. */
 static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_t set,
                           const tn_reduce_opts *opts)
 {
@@ -205,33 +251,14 @@ static tn__node *variance(const char *operation, tn__op op, tn__node *a, uint32_
         (opts->keepdims || set + 1 != 1u << a->shape->ndim)) /* NumPy's rule: of all as one number only */
         TN__REFUSE(TN_ERR_DTYPE, operation, "a root is a fraction: expected a float or complex dtype, got %s",
                    tn_dtype_name(dtype));
-    /* then the mean alone is real */
-    bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(dtype) && !whole;
-    tn__node *counted = tn__cast(a, whole ? dtype : wide(dtype));
-    tn__node *mean = average_where(counted, set, opts, 0);
-    TN__PASS_ERROR(mean);
-    tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(dtype));
-    tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
-                          : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, dtype))
-                                  : tn__binary(TN__OP_SUBTRACT, counted, mean);
-    TN__PASS_ERROR(deviation);
-    if (whole && tn_dtype_is_complex((tn_dtype)deviation->dtype))
-        deviation = tn__unary(TN__OP_ABS, deviation);
-    TN__PASS_ERROR(deviation);
-    if (parts) {
-        deviation = tn__cast(tn__unary(TN__OP_ABS, deviation), wide(dtype));
-    } else if (tn_dtype_is_complex(dtype)) { /* of a complex number, its square is that of its size */
-        dtype = opts->dtype ? opts->dtype : (tn_dtype)tn__dtypes[dtype].component;
-        deviation = tn__unary(TN__OP_ABS, deviation);
+    tn__node *result;
+    if (is_plain(a, opts, dtype)) {
+        result = tn__with(TN__OP_DIVIDE, tn__deviations(tn__cast(a, wide(dtype)), set), count_less(a, set, opts->ddof));
+    } else {
+        tn__node *squares = squares_of(a, set, opts, whole, &dtype);
+        TN__PASS_ERROR(squares);
+        result = average_where(squares, set, opts, opts->ddof);
     }
-    tn__node *squares = tn__unary(TN__OP_SQUARE, deviation);
-    squares = whole ? tn__cast(squares, dtype) : squares;
-    TN__PASS_ERROR(squares);
-    if (!opts->dtype && !whole) { /* the sum alone is in what out holds, too */
-        dtype = summed_in(dtype, opts);
-        squares = tn__cast(squares, wide(dtype));
-    }
-    tn__node *result = average_where(squares, set, opts, opts->ddof);
     if (op == TN__OP_SQRT)
         result = tn__root_of_sum(result, 0.5);
     return tn__cast(result, dtype);

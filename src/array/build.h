@@ -59,6 +59,10 @@ tn__node *tn__sum_to(tn__node *a, const tn__shape *shape);
 
 /* SOFTMAX or LOG_SOFTMAX of an array in the dtype it is computed in, over axes. */
 tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes);
+/* DEVIATIONS of a real array in the dtype it is computed in, over axes. */
+tn__node *tn__deviations(tn__node *a, uint32_t axes);
+/* The sum over axes divided by the number of elements. */
+tn__node *tn__average(tn__node *a, uint32_t axes);
 tn__node *tn__matmul_node(tn__node *a, tn__node *b);
 tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
 /* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in

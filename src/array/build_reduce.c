@@ -137,3 +137,24 @@ tn__node *tn__softmax(tn__op op, tn__node *a, uint32_t axes)
     TN__PASS_ERROR(y);
     return tn__node_new(op, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a}, (tn__attr){.axes = axes});
 }
+
+tn__node *tn__average(tn__node *a, uint32_t axes)
+{
+    double count = 1;
+    for (int d = 0; d < a->shape->ndim; d++)
+        count *= axes >> d & 1 ? (double)a->shape->dim[d] : 1;
+    return tn__with(TN__OP_DIVIDE, tn__reduce(TN__OP_SUM, a, axes), count);
+}
+
+/* A value of two passes; what can do with one does (compile/rewrite.c). */
+tn__node *tn__deviations(tn__node *a, uint32_t axes)
+{
+    TN__PASS_ERROR(a);
+    tn__no_grad_depth++;
+    tn__node *deviation = tn__binary(TN__OP_SUBTRACT, a, tn__average(a, axes));
+    tn__node *y = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_SQUARE, deviation), axes);
+    tn__no_grad_depth--;
+    TN__PASS_ERROR(y);
+    return tn__node_new(TN__OP_DEVIATIONS, (tn_dtype)y->dtype, y->shape, y->device, 2, (tn__node *[]){y, a},
+                        (tn__attr){.axes = axes});
+}

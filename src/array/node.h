@@ -27,7 +27,7 @@ struct tn__user;
 typedef union tn__attr {
     uint64_t raw[2];
     struct {
-        uint32_t axes;           /* REDUCE, SOFTMAX, LOG_SOFTMAX: bit i set: along axis i */
+        uint32_t axes;           /* REDUCE, SOFTMAX, LOG_SOFTMAX, DEVIATIONS: bit i set: along axis i */
         uint32_t output;         /* USER: which of its outputs this is */
         const struct tn__user *user; /* USER, USER_REDUCE */
     };

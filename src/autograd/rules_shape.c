@@ -39,6 +39,15 @@ void tn__grad_log_softmax(tn__chain *c)
     c->in[1] = tn__binary(TN__OP_SUBTRACT, c->g, tn__binary(TN__OP_MULTIPLY, tn__unary(TN__OP_EXP, y), sum));
 }
 
+/* The mean depends on the elements, too, but moving it changes nothing: they differ from it by 0 in all. */
+void tn__grad_deviations(tn__chain *c)
+{
+    tn__node *x = c->node->in[1], *mean = tn__average(x, c->node->attr.axes);
+    tn__node *twice = tn__with(TN__OP_MULTIPLY, c->g, 2);
+    c->in[0] = NULL;
+    c->in[1] = tn__binary(TN__OP_MULTIPLY, twice, tn__binary(TN__OP_SUBTRACT, x, mean));
+}
+
 /* Every other element of the last axis of a matrix, from the first one given. */
 static tn__node *every_other(tn__node *a, int first, int64_t rows, int64_t count)
 {

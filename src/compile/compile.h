@@ -38,8 +38,9 @@ void tn__plan_print(const tn__plan *plan, struct tn__text *text);
 
 /* ---- passes (compile/ only) ---- */
 
-/* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. False without memory. */
-bool tn__rewrite(tn__graph *graph);
+/* Rewrites in place: common subexpressions become one value, reshapes move toward leaves. `one_pass`: reductions may be
+ * `about_mean`. False without memory. */
+bool tn__rewrite(tn__graph *graph, bool one_pass);
 
 /* Operands of a library's batches of products that lie at no equal distances are copied, where that saves calls. False
  * without memory. */

@@ -168,6 +168,43 @@ TN_HOT tn_f32 tn_careless_reciprocal(tn_f32 b, bool &sure)
     return tn_inverse(b);
 }
 
+/* Of numbers: how many they are, and the sums of what they exceed `from` by, and of its squares. `from` is one of them,
+ * or near their mean: so squares keep their digits however far the numbers are from 0, and no mean has to be known
+ * first. A number more; two of these in one, whose squares are those of both and what the means' difference adds (Chan,
+ * Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979); the sum of
+ * squares about the mean. Squares that have overflown stay infinite; an infinite number makes them none, as its
+ * difference from the mean is none. */
+struct tn_deviations { tn_f32 count, from, sum, squares; };
+
+TN_HOT tn_deviations tn_deviate(const tn_deviations &t, tn_f32 x)
+{
+    const tn_f32 from = t.count == 0 ? x : t.from, d = x - from;
+    return {t.count + 1, from, t.sum + d, fmaf(d, d, t.squares)};
+}
+
+/* mean: t.sum / t.count */
+TN_HOT tn_f32 tn_squares_about(const tn_deviations &t, tn_f32 mean)
+{ return t.squares - fminf(t.sum * mean, 0x1.fffffep127f); }
+
+TN_HOT tn_deviations tn_deviate(const tn_deviations &a, const tn_deviations &b)
+{
+    if (a.count == 0 || b.count == 0)
+        return a.count == 0 ? b : a;
+    const tn_f32 count = a.count + b.count, share = b.count * tn_inverse(count);
+    const tn_f32 mean = a.sum * tn_inverse(a.count), other = b.sum * tn_inverse(b.count);
+    const tn_f32 apart = (b.from - a.from) + (other - mean);
+    const tn_f32 step = mean + apart * share, from = a.from + step; /* to the mean of all */
+    const tn_f32 taken = from - a.from, rest = (a.from - (from - taken)) + (step - taken); /* that is not in `from` */
+    const tn_f32 squares = tn_squares_about(a, mean) + tn_squares_about(b, other) + apart * apart * (a.count * share);
+    return {count, from, count * rest, squares + count * rest * rest};
+}
+
+TN_HOT tn_f32 tn_squares(const tn_deviations &t)
+{
+    const tn_f32 squares = t.count == 0 ? 0 : tn_squares_about(t, t.sum / t.count);
+    return squares < 0 ? 0 : squares;
+}
+
 TN_HOT tn_i32 tn_quotient(tn_i32 x, tn_i64 d, tn_i64 m, tn_i64 shift)
 { return (tn_i32)((__umulhi((tn_u32)x, (tn_u32)m) + (tn_u32)x) >> (int)shift); }
 TN_HOT tn_i64 tn_quotient(tn_i64 x, tn_i64 d, tn_i64 m, tn_i64 shift) { return x / d; }

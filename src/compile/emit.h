@@ -139,12 +139,13 @@ void tn__emit_decode(tn__printer *p, uint32_t loops, const char *from);
 /* A pass's work on one element: stores of its level, and the reductions' elements left in variables. */
 void tn__emit_element(tn__printer *p, int level);
 void tn__emit_hoist_pass(tn__printer *p, int level, uint32_t inner);
-/* Names for a reduction: what it starts from, its combining function, its type, the rounding its result needs ("":
- * none). */
+/* Names for a reduction: what it starts from, its combining function, its accumulator's type, that of its result, and
+ * the rounding or other function that makes the one of the other ("": none). */
 const char *tn__emit_identity(tn__printer *p, int r);
 const char *tn__emit_function(tn__printer *p, int r);
 const char *tn__emit_type(const tn__printer *p, int r);
 const char *tn__emit_variable_type(tn_dtype dtype);
+const char *tn__emit_result_type(const tn__printer *p, int r);
 const char *tn__emit_rounding(const tn__printer *p, int r);
 /* const tn_i64 R: the number of reduced elements. */
 void tn__emit_extent(tn__printer *p);

@@ -51,6 +51,8 @@ typedef struct tn__cu_form {
 tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *nest);
 /* Are the nest's rows held by several blocks each, whose passes then read memory once? */
 bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *nest);
+/* True for columns, however often they are gone through, that are too few for the chip unless split. */
+bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *nest);
 /* True if the nest is better done in two steps: pieces of rows, then what the pieces gave; fills in nest->segments. */
 bool tn__cu_splits(const tn__emitter *emitter, tn__nest *nest);
 
@@ -149,6 +151,8 @@ void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *
 void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level);
 /* Bytes of shared memory that it takes. */
 int64_t tn__cu_down_bytes(const tn__nest *nest);
+/* The letter in front of the number of the access that has the pieces' results of reduction r. */
+static inline char tn__cu_piece(const tn__nest *n, int r) { return n->reduction[r].about_mean ? 'd' : 'p'; }
 
 /* ---- the body of a kernel of each form, a file each ---- */
 

@@ -39,7 +39,7 @@ static void finish(tn__printer *p, const tn__cu_form *f, int level)
         if (p->nest->reduction[r].level != level)
             continue;
         bool position = tn__ops[p->nest->reduction[r].op].props & TN_ARG;
-        tn__line(p, "%s a%d[%d];", position ? "tn_i64" : tn__emit_type(p, r), r, f->width);
+        tn__line(p, "%s a%d[%d];", position ? "tn_i64" : tn__emit_result_type(p, r), r, f->width);
         if (position)
             tn__line(p, "for (int u = 0; u < %d; u++) a%d[u] = at%d[u] < R ? at%d[u] : 0;", f->width, r, r, r);
         else
@@ -97,7 +97,7 @@ static void store_pieces(tn__printer *p, const tn__cu_form *f)
     print_place(p, f);
     tn__text_add(p->text, ";\n");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "p%d[part * kept + place] = t%d[u];", n->piece[r][0], r);
+        tn__line(p, "%c%d[part * kept + place] = t%d[u];", tn__cu_piece(n, r), n->piece[r][0], r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
             tn__line(p, "p%d[part * kept + place] = at%d[u];", n->piece[r][1], r);
     }
@@ -175,7 +175,8 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     tn__line(p, "#pragma unroll 4");
     tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));
     TN__EACH_PLAIN(p, r, 0)
-        tn__line(p, "t%d[0] = %s(t%d[0], p%d[part * kept + number]);", r, tn__emit_function(p, r), r, n->piece[r][0]);
+        tn__line(p, "t%d[0] = %s(t%d[0], %c%d[part * kept + number]);", r, tn__emit_function(p, r), r,
+                 tn__cu_piece(n, r), n->piece[r][0]);
     TN__EACH_POSITION(p, r, 0) {
         tn__line(p, "{");
         tn__line(p, "const %s b = p%d[part * kept + number];", tn__emit_type(p, r), n->piece[r][0]);

@@ -75,8 +75,17 @@ static bool has_positions(const tn__nest *n)
     return false;
 }
 
-/* Of the given loops the one that most accesses are contiguous along, the last of several; how many they are. -1: there
- * are no loops. */
+/* Does it vary with what is reduced? */
+static bool goes_down(const tn__nest *n, const tn__access *a)
+{
+    for (int l = 0; l < n->loop_count; l++)
+        if (n->reduced >> l & 1 && a->stride[l])
+            return true;
+    return false;
+}
+
+/* Of the given loops the one that most accesses are contiguous along, the last of several; how many they are. Of a
+ * reduction's, those of every element count, not results. -1: there are no loops. */
 static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
 {
     int best = -1;
@@ -84,7 +93,8 @@ static int contiguous_loop(const tn__nest *n, uint32_t loops, int *score)
     for (int l = n->loop_count - 1; l >= 0; l--) {
         int found = 0;
         for (int i = 0; i < n->access_count; i++)
-            found += counts(&n->access[i]) && !n->access[i].gathered && n->access[i].stride[l] == 1;
+            found += counts(&n->access[i]) && !n->access[i].gathered && n->access[i].stride[l] == 1 &&
+                     (!n->reduced || goes_down(n, &n->access[i]));
         if (loops >> l & 1 && found > *score) {
             best = l;
             *score = found;
@@ -315,11 +325,12 @@ static int lanes_across(int64_t wanted, int64_t chunks)
     return lanes;
 }
 
-static bool may_split(const tn__nest *n)
+static bool may_split_a_pass(const tn__nest *n)
 {
-    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY &&
-           tn__nest_passes(n) <= 1;
+    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY;
 }
+
+static bool may_split(const tn__nest *n) { return may_split_a_pass(n) && tn__nest_passes(n) <= 1; }
 
 /* How many segments there may be of a column, each of enough rows for a thread. */
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
@@ -335,14 +346,6 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
     return fills || n->beside ? all : few;
 }
 
-static bool goes_down(const tn__nest *n, const tn__access *a)
-{
-    for (int l = 0; l < n->loop_count; l++)
-        if (n->reduced >> l & 1 && a->stride[l])
-            return true;
-    return false;
-}
-
 /* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
  * what is stored, addresses, and what is computed in between, as far as that is known here. */
 static void settle_pieces(const tn__nest *n, tn__cu_form *f)
@@ -350,6 +353,8 @@ static void settle_pieces(const tn__nest *n, tn__cu_form *f)
     int64_t loaded = loaded_bytes(n, f->loop, WIDTH), words = OTHER_WORDS + WIDTH * n->reduction_count, computed = 0;
     f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, STREAMED), 1) : STREAMED);
     words += loaded / 4 * f->batch;
+    for (int r = 0; r < n->reduction_count; r++)
+        words += n->reduction[r].about_mean ? 3 * WIDTH : 0;
     for (int i = 0; i < n->access_count; i++)
         if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
             words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + WIDTH;
@@ -444,23 +449,36 @@ bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *n)
     return f.kind == TN__CUDA_ROWS && f.held && f.cluster;
 }
 
+/* How many segments a reduction's rows or columns would best be in. */
+static int64_t best_segments(const tn__capabilities *chip, const tn__cu_form *f)
+{
+    /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
+     * how many there are must not depend on what is fused, as registers do */
+    int64_t wanted = (f->kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
+    int64_t threads = f->kind == TN__CUDA_ROWS ? f->groups * f->lanes : f->groups * f->threads;
+    int64_t most = most_segments(f->rows, f->kind == TN__CUDA_ROWS ? 1 : f->lanes);
+    return at_most(threads ? wanted / threads : 0, most);
+}
+
 bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 {
-    const tn__capabilities *chip = emitter->chip;
     n->part = TN__PART_WHOLE;
     if (!may_split(n))
         return false;
-    tn__cu_form f = tn__cu_form_of(chip, n);
-    /* threads that keep the memory busy; those of columns all at once, or nearly: each piece ends in a combination, and
-     * how many there are must not depend on what is fused, as registers do */
-    int64_t wanted = (f.kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
-    int64_t threads = f.kind == TN__CUDA_ROWS ? f.groups * f.lanes : f.groups * f.threads;
-    int64_t most = most_segments(f.rows, f.kind == TN__CUDA_ROWS ? 1 : f.lanes);
-    int64_t segments = at_most(threads ? wanted / threads : 0, most);
-    if (segments < 2 || f.groups == 0)
+    tn__cu_form f = tn__cu_form_of(emitter->chip, n);
+    int64_t segments = best_segments(emitter->chip, &f);
+    if (segments < 2)
         return false;
     n->segments = up(f.rows, up(f.rows, segments));
     return true;
+}
+
+bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
+{
+    if (n->product.there || !may_split_a_pass(n))
+        return false;
+    tn__cu_form f = tn__cu_form_of(chip, n);
+    return f.kind == TN__CUDA_COLUMNS && best_segments(chip, &f) >= 2;
 }
 
 /* ---- arguments ---- */

@@ -95,7 +95,7 @@ static void finish(tn__printer *p, int level)
         if (tn__ops[p->nest->reduction[r].op].props & TN_ARG)
             tn__line(p, "const tn_i64 v%d = at%d < R ? at%d : 0;", e, r, r);
         else
-            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_type(p, r), e, tn__emit_rounding(p, r), r);
+            tn__line(p, "const %s v%d = %s(t%d);", tn__emit_result_type(p, r), e, tn__emit_rounding(p, r), r);
         p->nest->expr[e].printed = TN__SCOPE_ITEM;
     }
 }
@@ -116,7 +116,8 @@ static void store_pieces(tn__printer *p)
     const tn__nest *n = p->nest;
     tn__line(p, "if (there && lane == 0) {");
     for (int r = 0; r < n->reduction_count; r++) {
-        tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = t%d;", n->piece[r][0], TN__CUDA_GROUPS(n), r);
+        tn__line(p, "%c%d[(tn_i64)part * n[%d] + row] = t%d;", tn__cu_piece(n, r), n->piece[r][0], TN__CUDA_GROUPS(n),
+                 r);
         if (tn__ops[n->reduction[r].op].props & TN_ARG)
             tn__line(p, "p%d[(tn_i64)part * n[%d] + row] = at%d;", n->piece[r][1], TN__CUDA_GROUPS(n), r);
     }

@@ -60,6 +60,9 @@ void tn__cu_begin(tn__printer *p, const tn__cu_form *f)
             print_carries(p, i);
             tn__line(p, "(void)key%d, (void)counter%d, (void)carries%d;", i, i, i);
         }
+    for (int r = 0; r < p->nest->reduction_count && p->nest->part != TN__PART_WHOLE; r++)
+        if (p->nest->reduction[r].about_mean)
+            tn__line(p, "tn_deviations *const d%d = (tn_deviations *)p%d;", p->nest->piece[r][0], p->nest->piece[r][0]);
     if (p->nest->reduced) {
         tn__emit_extent(p);
         tn__line(p, "(void)R;");

@@ -380,22 +380,36 @@ const char *tn__emit_identity(tn__printer *p, int r)
         snprintf(p->name[1], sizeof p->name[1], "%s_identity()", tn__user_function(p, red->user));
         return p->name[1];
     }
-    return tn__identity(p, red->op, red->dtype);
+    return red->about_mean ? "tn_deviations()" : tn__identity(p, red->op, red->dtype);
 }
 
 const char *tn__emit_function(tn__printer *p, int r)
 {
     const tn__reduction *red = &p->nest->reduction[r];
-    return red->user ? tn__user_function(p, red->user) : tn__function(p, red->op, red->dtype);
+    return red->about_mean ? "tn_deviate"
+           : red->user     ? tn__user_function(p, red->user)
+                           : tn__function(p, red->op, red->dtype);
 }
 
-const char *tn__emit_type(const tn__printer *p, int r) { return tn__emit_variable_type(p->nest->reduction[r].dtype); }
+const char *tn__emit_type(const tn__printer *p, int r)
+{
+    const tn__reduction *red = &p->nest->reduction[r];
+    return red->about_mean ? "tn_deviations" : tn__emit_variable_type(red->dtype);
+}
 
-/* The rounding a finished accumulator needs. */
+const char *tn__emit_result_type(const tn__printer *p, int r)
+{
+    return tn__emit_variable_type(p->nest->reduction[r].dtype);
+}
+
+/* What makes a result of a finished accumulator. */
 const char *tn__emit_rounding(const tn__printer *p, int r)
 {
-    tn_dtype dtype = p->nest->reduction[r].dtype;
-    return dtype == TN_FLOAT16 ? "tn_round_f16" : dtype == TN_BFLOAT16 ? "tn_round_bf16" : "";
+    const tn__reduction *red = &p->nest->reduction[r];
+    return red->about_mean               ? "tn_squares"
+           : red->dtype == TN_FLOAT16    ? "tn_round_f16"
+           : red->dtype == TN_BFLOAT16   ? "tn_round_bf16"
+                                         : "";
 }
 
 void tn__emit_extent(tn__printer *p)

@@ -102,6 +102,8 @@ void tn__graph_print(const tn__graph *graph, tn__text *text)
         tn__text_addf(text, "  %%%d = %s", i, v->attr.user ? v->attr.user->function : tn__ops[v->op].name);
         for (int k = 0; k < v->arity; k++)
             tn__text_addf(text, "%s%%%d", k ? ", " : " ", v->in[k]);
+        if (v->attr.about_mean)
+            tn__text_add(text, " about its mean");
         if (v->leaf >= 0)
             tn__text_addf(text, " leaf %d%s", v->leaf, graph->leaf[v->leaf].donatable ? " (donated)" : "");
         tn__text_addf(text, " : %s%s\n", tn_dtype_name(v->dtype), tn__shape_text(v->shape->ndim, v->shape->dim, shape));

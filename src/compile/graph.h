@@ -15,6 +15,8 @@
 
 typedef struct tn__graph_attr {
     uint32_t axes;             /* REDUCE */
+    bool about_mean;           /* SUM: not the elements are added, but the squares of what they differ from their mean
+                                  by */
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE */
     const tn__ints *ints;      /* SLICE, UPDATE: start, step an axis */
     int axis;                  /* GATHER, SCATTER_ADD */

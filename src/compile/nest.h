@@ -92,6 +92,7 @@ typedef struct tn__reduction {
     tn__op op;
     tn_dtype dtype;    /* of its elements */
     const struct tn__user *user; /* USER_REDUCE */
+    bool about_mean;   /* SUM: as that of a value's attr. An accumulator is a tn_deviations, on a GPU only */
     int arg;           /* expression */
     int level;         /* the pass that computes it */
 } tn__reduction;

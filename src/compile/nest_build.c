@@ -402,7 +402,8 @@ static bool add_reduction(builder *b, int v)
         return no_memory(b) >= 0;
     int level = n->expr[arg].level;
     n->reduction[n->reduction_count] =
-        (tn__reduction){v, value->op, b->graph->value[value->in[0]].dtype, value->attr.user, arg, level};
+        (tn__reduction){.value = v, .op = value->op, .dtype = b->graph->value[value->in[0]].dtype,
+                        .user = value->attr.user, .about_mean = value->attr.about_mean, .arg = arg, .level = level};
     uint32_t kept_loops = ((1u << n->loop_count) - 1) & ~n->reduced;
     int expr = add_expr(b, &(tn__expr){.kind = TN__EXPR_REDUCED, .op = value->op, .dtype = value->dtype,
                                        .reduction = n->reduction_count, .loops = kept_loops, .level = level + 1});

@@ -8,14 +8,17 @@
 #include "compile/fuse.h"
 
 #define LONG_ROW   16384
+#define DEVIATIONS 4  /* float32 of a tn_deviations (cuda_helpers.cuh) */
 #define PROCESSORS 16 /* of a CPU: whatever there are, the same plan */
 
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 {
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
-    return nest->reduced && rows && rows < workers && tn__nest_passes(nest) > 1 &&
-           tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers &&
-           !(device->clusters && tn__cu_holds_rows(device, nest));
+    if (!nest->reduced || rows == 0 || tn__nest_passes(nest) < 2)
+        return false;
+    if (rows < workers && tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers)
+        return !(device->clusters && tn__cu_holds_rows(device, nest));
+    return device->target == TN__TARGET_CUDA && tn__cu_needs_splitting(device, nest);
 }
 
 /* Marks what expression e is made of. */
@@ -55,10 +58,10 @@ static void choose_part(tn__nest *nest, tn__part part)
             }
 }
 
-/* A temporary of an element for each piece and row, and the nest's access to it; -1 without memory. */
-static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype)
+/* A temporary of so many elements for each piece and row, and the nest's access to it; -1 without memory. */
+static int add_piece(tn__draft *draft, tn__nest *nest, tn_dtype dtype, int each)
 {
-    int64_t size = nest->segments * tn__nest_rows(nest);
+    int64_t size = each * nest->segments * tn__nest_rows(nest);
     int value = tn__draft_scratch(draft, dtype, size);
     if (value < 0 || !tn__grow((void **)&nest->access, &nest->access_capacity, (size_t)nest->access_count + 1,
                                sizeof *nest->access))
@@ -71,8 +74,9 @@ bool tn__emit_in_pieces(tn__draft *draft, tn__emitter *emitter, tn__nest *nest, 
 {
     for (int r = 0; r < nest->reduction_count; r++) {
         bool position = tn__ops[nest->reduction[r].op].props & TN_ARG;
-        nest->piece[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute);
-        nest->piece[r][1] = position ? add_piece(draft, nest, TN_INT64) : -1;
+        int each = nest->reduction[r].about_mean ? DEVIATIONS : 1;
+        nest->piece[r][0] = add_piece(draft, nest, tn__dtypes[nest->reduction[r].dtype].compute, each);
+        nest->piece[r][1] = position ? add_piece(draft, nest, TN_INT64, 1) : -1;
         if (nest->piece[r][0] < 0 || (position && nest->piece[r][1] < 0))
             return false;
     }

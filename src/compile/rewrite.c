@@ -12,6 +12,7 @@
 #include <string.h>
 
 typedef struct rewriter {
+    bool one_pass;        /* sums of squared deviations without their mean first */
     tn__graph to;         /* the new graph; values are numbered as there */
     int *table;           /* open addressing: 1 + value number */
     uint32_t mask;
@@ -24,7 +25,7 @@ static uint64_t value_hash(const tn__value *v)
         h = tn__hash_mix(h, (uint64_t)v->in[i] + 1);
     uint64_t perm;
     memcpy(&perm, v->attr.perm, sizeof perm);
-    h = tn__hash_mix(h, (uint64_t)v->attr.axes << 32 | (uint32_t)v->attr.axis);
+    h = tn__hash_mix(h, (uint64_t)v->attr.axes << 32 | (uint32_t)(v->attr.axis << 1 | v->attr.about_mean));
     h = tn__hash_mix(h, perm ^ (v->attr.ints ? v->attr.ints->id : 0));
     h = tn__hash_mix(h, (uintptr_t)v->attr.user ^ (uint32_t)v->attr.output);
     return tn__hash_mix(h, (uint64_t)(v->leaf + 1) << 32 | (uint32_t)(v->scalar + 1));
@@ -35,7 +36,8 @@ static bool value_equal(const tn__value *a, const tn__value *b)
     return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
            a->scalar == b->scalar && a->strides == b->strides && memcmp(a->in, b->in, sizeof a->in) == 0 &&
            a->attr.user == b->attr.user && a->attr.output == b->attr.output && a->attr.axes == b->attr.axes &&
-           a->attr.axis == b->attr.axis && a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
+           a->attr.about_mean == b->attr.about_mean && a->attr.axis == b->attr.axis &&
+           a->attr.known == b->attr.known && a->attr.ints == b->attr.ints &&
            memcmp(a->attr.perm, b->attr.perm, sizeof a->attr.perm) == 0;
 }
 
@@ -100,10 +102,46 @@ static void move_leaves(rewriter *r, tn__graph *graph)
     graph->result = NULL;
 }
 
-bool tn__rewrite(tn__graph *graph)
+#define MANY 4194304  /* elements that a GPU should not read twice */
+#define HELD_ROW 16384 /* elements of a row that it does not: they stay in registers */
+
+/* Is it the sum of squares of what many float32 numbers differ from their mean by? Kernels of a GPU find it by one
+ * pass, which takes more instructions than the two that input 0 is. */
+static bool in_one_pass(const rewriter *r, const tn__value *v)
+{
+    const tn__value *x = &r->to.value[v->in[v->arity - 1]];
+    if (!r->one_pass || v->op != TN__OP_DEVIATIONS || x->dtype != TN_FLOAT32 || x->shape->size < MANY ||
+        v->shape->size == 0)
+        return false;
+    int last = x->shape->ndim - 1;
+    while (last > 0 && x->shape->dim[last] == 1)
+        last--;
+    bool row = v->shape->dim[last] != x->shape->dim[last];
+    return !row || x->shape->size / v->shape->size > HELD_ROW;
+}
+
+/* A node that is its input 0: only backward knows the difference. */
+static int custom(rewriter *r, const tn__value *v)
+{
+    if (in_one_pass(r, v)) {
+        const tn__shape *shape = r->to.value[v->in[1]].shape;
+        tn__value sum = {.op = TN__OP_SUM, .dtype = v->dtype, .arity = 1, .in = {v->in[1]}, .shape = v->shape,
+                         .attr.about_mean = true, .leaf = -1, .scalar = -1, .uses = v->uses};
+        for (int d = 0; d < shape->ndim; d++)
+            sum.attr.axes |= (uint32_t)(shape->dim[d] != v->shape->dim[d]) << d;
+        r->to.value[v->in[0]].uses--;
+        return intern(r, &sum);
+    }
+    r->to.value[v->in[0]].uses += v->uses - 1;
+    for (int i = 1; i < v->arity; i++)
+        r->to.value[v->in[i]].uses--;
+    return v->in[0];
+}
+
+bool tn__rewrite(tn__graph *graph, bool one_pass)
 {
     tn__graph_count_uses(graph);
-    rewriter r = {.mask = 63};
+    rewriter r = {.one_pass = one_pass, .mask = 63};
     while (r.mask < (uint32_t)graph->count * 4)
         r.mask = r.mask * 2 + 1;
     r.table = tn__calloc((size_t)r.mask + 1, sizeof *r.table);
@@ -115,14 +153,9 @@ bool tn__rewrite(tn__graph *graph)
             continue;
         for (int i = 0; i < value.arity; i++)
             value.in[i] = number[value.in[i]];
-        if (tn__value_kind(&value) == TN__KIND_CUSTOM) { /* only backward knows the difference */
-            number[v] = value.in[0];
-            r.to.value[number[v]].uses += value.uses - 1;
-            for (int i = 1; i < value.arity; i++)
-                r.to.value[value.in[i]].uses--;
-            continue;
-        }
-        number[v] = value.op == TN__OP_RESHAPE ? reshaped(&r, value.in[0], value.shape) : intern(&r, &value);
+        number[v] = tn__value_kind(&value) == TN__KIND_CUSTOM ? custom(&r, &value)
+                    : value.op == TN__OP_RESHAPE              ? reshaped(&r, value.in[0], value.shape)
+                                                              : intern(&r, &value);
         done = number[v] >= 0;
     }
     if (done) {

@@ -61,8 +61,31 @@ static void test_few_columns(void **state)
     }
 }
 
+/* Few columns that are gone through twice or more: by kernels of their own, each of which can be split; not where they
+ * are short. */
+static void test_passes(void **state)
+{
+    (void)state;
+    static const struct {
+        int rows, columns, steps;
+    } cases[] = {{65536, 256, 5}, {8192, 768, 5}, {128, 1024, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        const tn__shape *whole = shape(2, cases[i].rows, cases[i].columns);
+        int x = graph_leaf(&graph, whole, false);
+        int most = graph_expand(&graph, graph_reduce(&graph, TN__OP_MAX, x, 1), whole);
+        int e = graph_op(&graph, TN__OP_EXP, whole, graph_op(&graph, TN__OP_SUBTRACT, whole, x, most), -1);
+        int sum = graph_expand(&graph, graph_reduce(&graph, TN__OP_SUM, e, 1), whole);
+        graph_result(&graph, graph_op(&graph, TN__OP_DIVIDE, whole, e, sum));
+        tn__plan *plan = plan_of(&graph);
+        assert_int_equal(plan->program.step_count, cases[i].steps);
+        tn__plan_free(plan);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces_by_shape), cmocka_unit_test(test_few_columns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces_by_shape), cmocka_unit_test(test_few_columns),
+                                       cmocka_unit_test(test_passes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,13 +11,15 @@ static int count_op(const tn__graph *graph, tn__op op)
     return count;
 }
 
-static void rewrite(tn__graph *graph)
+static void rewrite_for(tn__graph *graph, bool one_pass)
 {
-    assert_true(tn__rewrite(graph));
+    assert_true(tn__rewrite(graph, one_pass));
     const char *wrong = tn__graph_verify(graph);
     if (wrong)
         fail_msg("%s", wrong);
 }
+
+static void rewrite(tn__graph *graph) { rewrite_for(graph, false); }
 
 static void test_equal_expressions(void **state)
 {
@@ -109,6 +111,36 @@ static void test_reshapes_that_stay_or_vanish(void **state)
     tn__graph_free(&graph);
 }
 
+/* Squared deviations of x from its mean down columns, or along rows: one reduction where one pass is wanted, of much
+ * that no registers hold, and the two passes elsewhere. */
+static void test_deviations(void **state)
+{
+    (void)state;
+    static const struct {
+        int rows, columns, axes;
+        bool one_pass, becomes_one;
+    } cases[] = {{65536, 64, 1, true, true}, {65536, 64, 1, false, false}, {65535, 64, 1, true, false},
+                 {64, 65536, 2, true, true}, {256, 16384, 2, true, false}, {3000, 5000, 3, true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn__graph graph = {0};
+        uint32_t axes = (uint32_t)cases[i].axes;
+        const tn__shape *whole = shape(2, cases[i].rows, cases[i].columns);
+        const tn__shape *each = shape(2, axes & 1 ? 1 : cases[i].rows, axes & 2 ? 1 : cases[i].columns);
+        int x = graph_leaf(&graph, whole, false), sum = graph_reduce(&graph, TN__OP_SUM, x, axes);
+        int mean = graph_op(&graph, TN__OP_DIVIDE, each, sum, graph_const(&graph, each));
+        int apart = graph_op(&graph, TN__OP_SUBTRACT, whole, x, graph_expand(&graph, mean, whole));
+        int squares = graph_reduce(&graph, TN__OP_SUM, graph_op(&graph, TN__OP_SQUARE, whole, apart, -1), axes);
+        graph_result(&graph, graph_op(&graph, TN__OP_DEVIATIONS, each, squares, x));
+        rewrite_for(&graph, cases[i].one_pass);
+        const tn__value *result = &graph.value[graph.result[0]];
+        assert_int_equal(result->op, TN__OP_SUM);
+        assert_int_equal(result->attr.axes, axes);
+        assert_int_equal(result->attr.about_mean, cases[i].becomes_one);
+        assert_int_equal(count_op(&graph, TN__OP_SUM), cases[i].becomes_one ? 1 : 2);
+        tn__graph_free(&graph);
+    }
+}
+
 static bool same_value(const tn__value *a, const tn__value *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->shape == b->shape && a->leaf == b->leaf &&
@@ -145,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_unequal_expressions),
         cmocka_unit_test(test_reshapes_move_to_leaves),
         cmocka_unit_test(test_reshapes_that_stay_or_vanish),
+        cmocka_unit_test(test_deviations),
         cmocka_unit_test(test_random_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
