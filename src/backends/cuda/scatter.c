@@ -2,7 +2,8 @@
 /*
  * SCATTER_ADD and SCATTER_SET: the base is copied to the output, then terms go to their positions, by the kernels of
  * scatter.cuh. Few terms are added in their order, those of whole numbers in any order, which is the same, and many
- * others in an order that follows from their positions (scatter_sorted.c).
+ * others in an order that follows from how many there are (scatter_tables.c) or, where there are many positions, from
+ * these (scatter_sorted.c).
  */
 #include <limits.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 enum { IN_ORDER_TERMS = 64, IN_ORDER_SUMS = 256, IN_BLOCK_EXTENT = 4096, IN_BLOCK_BLOCKS = 1024, BLOCK_THREADS = 256 };
 
-typedef enum scatter_way { IN_ORDER, AT_ONCE, IN_BLOCK, LAST_WINS, SORTED } scatter_way;
+typedef enum scatter_way { IN_ORDER, AT_ONCE, IN_BLOCK, LAST_WINS, BY_TABLES, SORTED } scatter_way;
 
 typedef struct scatter_data {
     tn__cuda_walk walk; /* over all axes but the indexed one: output, positions, terms */
@@ -26,7 +27,8 @@ typedef struct scatter_data {
     tn__cuda_step base; /* of copying the base to the output */
     void *last;
     size_t last_bytes;
-    tn__cuda_sorted_sums *sums; /* SORTED */
+    tn__cuda_table_sums *tables; /* BY_TABLES */
+    tn__cuda_sorted_sums *sums;  /* SORTED */
 } scatter_data;
 
 /* Bytes of a dtype that atomics add, else 0. */
@@ -39,9 +41,11 @@ static int atomic_bytes(tn_dtype dtype)
 char *tn__cuda_text_scatter(tn_dtype dtype)
 {
     int bytes = atomic_bytes(dtype);
-    return tn__format("%s%s%s%s%s", bytes == 8 ? "#define ATOMIC 8\n" : bytes ? "#define ATOMIC 4\n" : "",
-                      tn__cuda_types(dtype), tn__cuda_walk_text, tn__cuda_failure_text,
-                      (const char *)tn__embed_cuda_scatter);
+    return tn__format("%s#define NOTHING %s\n%s%s%s%s%s",
+                      bytes == 8 ? "#define ATOMIC 8\n" : bytes ? "#define ATOMIC 4\n" : "",
+                      tn_dtype_is_complex(dtype) ? "W(-0.0f, -0.0f)" : "W(-0.0f)", tn__cuda_types(dtype),
+                      tn__cuda_walk_text, tn__cuda_failure_text, (const char *)tn__embed_cuda_scatter,
+                      (const char *)tn__embed_cuda_scatter_tables);
 }
 
 static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const tn__cuda_scatter_args *args,
@@ -51,13 +55,14 @@ static tn_status put(const tn__cuda_step *step, const tn__cuda_run *run, const t
     const char *label = step->step->label ? step->step->label : "scatter";
     int64_t lanes = data->walk.size, terms = lanes * args->count;
     void *params[] = {(void *)&data->walk, (void *)args, (void *)failure};
+    tn__cuda_scatter_args own = *args;
+    tn__cuda_failure own_failure = *failure;
     tn_status status = TN_OK;
     switch (data->way) {
-    case SORTED: {
-        tn__cuda_scatter_args own = *args;
-        tn__cuda_failure own_failure = *failure;
+    case BY_TABLES:
+        return tn__cuda_table_sums_start(data->tables, run, &data->walk, &own, &own_failure);
+    case SORTED:
         return tn__cuda_sorted_sums_start(data->sums, run, &data->walk, &own, &own_failure);
-    }
     case IN_ORDER:
         return tn__cuda_start(run, step->function, lanes, params, label);
     case AT_ONCE:
@@ -104,9 +109,21 @@ static void free_scatter(const tn__cuda_step *step, tn__cuda_device *device)
     scatter_data *data = step->data;
     tn__cuda_module_release(device, data->base.module);
     tn__free(data->base.data);
+    tn__cuda_table_sums_free(data->tables, device);
     tn__cuda_sorted_sums_free(data->sums, device);
     if (data->last)
         tn__device_release(device->owner, data->last, data->last_bytes);
+}
+
+/* Of what no atomics add. */
+static scatter_way way_of_sums(tn_dtype dtype, const scatter_data *data)
+{
+    const tn__cuda_scatter_args *args = &data->args;
+    if (args->count <= IN_ORDER_SUMS)
+        return IN_ORDER;
+    return tn__cuda_table_sums_take(&data->walk, args, dtype) ? BY_TABLES
+           : tn__cuda_sorted_sums_take(args)                  ? SORTED
+                                                              : IN_ORDER;
 }
 
 static scatter_way way_of(const tn__step *step, const scatter_data *data)
@@ -116,7 +133,7 @@ static scatter_way way_of(const tn__step *step, const scatter_data *data)
     if (!args->add)
         return many && args->count < UINT_MAX ? LAST_WINS : IN_ORDER;
     if (!many || !atomic_bytes(step->operand[0].dtype))
-        return args->count > IN_ORDER_SUMS && tn__cuda_sorted_sums_take(args) ? SORTED : IN_ORDER;
+        return way_of_sums(step->operand[0].dtype, data);
     return data->walk.size == 1 && args->extent <= IN_BLOCK_EXTENT ? IN_BLOCK : AT_ONCE;
 }
 
@@ -131,13 +148,15 @@ static long long rows_of_positions(const tn__cuda_walk *walk)
 static tn_status load_kernels(tn__cuda_step *step, tn__cuda_device *device)
 {
     static const char *const name[] = {[IN_ORDER] = "in_order", [AT_ONCE] = "at_once", [IN_BLOCK] = "in_block",
-                                       [LAST_WINS] = "write", [SORTED] = "fold"};
+                                       [LAST_WINS] = "write", [BY_TABLES] = "add_to_tables", [SORTED] = "fold"};
     scatter_data *data = step->data;
     tn_status status =
         tn__cuda_own_kernel(step, device, tn__cuda_text_scatter(step->step->operand[0].dtype), name[data->way]);
     if (status == TN_OK)
         status = tn__cuda_module_function(device, step->module, data->way == LAST_WINS ? "clear" : "check",
                                           &data->check);
+    if (status == TN_OK && data->way == BY_TABLES)
+        return tn__cuda_table_sums_make(step, device, &data->walk, &data->args, &data->tables);
     if (status == TN_OK && data->way == SORTED)
         return tn__cuda_sorted_sums_make(step, device, &data->walk, &data->args, &data->sums);
     if (status != TN_OK || data->way != LAST_WINS)

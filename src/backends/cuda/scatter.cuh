@@ -8,8 +8,10 @@
  *     in_order                a thread a place of the walk, term after term: any dtype, few terms
  *     at_once, in_block       whole numbers, which add up to the same in any order: a thread a term, by atomics; for
  *                             few positions in shared memory first
+ *     add_to_tables, join_tables
+ *                             sums of any dtype, many terms, few positions (scatter_tables.cuh)
  *     sorted_keys, fold, fold_lanes
- *                             sums of any dtype, many terms: positions are sorted, and equal ones added up
+ *                             sums of any dtype, many of both: positions are sorted, and equal ones added up
  *                             (scatter_sorted.c)
  *     clear, choose, write    SCATTER_SET: the last term of each position is found, then written; clear checks, too
  *

@@ -23,4 +23,15 @@ tn_status tn__cuda_sorted_sums_start(const tn__cuda_sorted_sums *sums, const tn_
                                      const tn__cuda_walk *walk, tn__cuda_scatter_args *args, tn__cuda_failure *failure);
 void tn__cuda_sorted_sums_free(tn__cuda_sorted_sums *sums, tn__cuda_device *device);
 
+/* Sums of terms at few positions, in an order that follows from how many there are (scatter_tables.c); the rest as
+ * above. */
+typedef struct tn__cuda_table_sums tn__cuda_table_sums;
+
+bool tn__cuda_table_sums_take(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args, tn_dtype dtype);
+tn_status tn__cuda_table_sums_make(tn__cuda_step *step, tn__cuda_device *device, const tn__cuda_walk *walk,
+                                   const tn__cuda_scatter_args *args, tn__cuda_table_sums **sums);
+tn_status tn__cuda_table_sums_start(const tn__cuda_table_sums *sums, const tn__cuda_run *run, const tn__cuda_walk *walk,
+                                    tn__cuda_scatter_args *args, tn__cuda_failure *failure);
+void tn__cuda_table_sums_free(tn__cuda_table_sums *sums, tn__cuda_device *device);
+
 #endif
