@@ -17,7 +17,7 @@ static tn__operand matrix(int buffer, tn_dtype dtype, int64_t row, int64_t colum
     return (tn__operand){.buffer = buffer, .dtype = dtype, .ndim = 2, .dim = {4, 4}, .stride = {row, column}};
 }
 
-/* A kernel, a copy with gaps, a constant, a product and additions at positions. */
+/* A kernel, a copy with gaps, a constant, a product and additions at positions, of few terms and of many. */
 static tn_status load_and_run(void *user)
 {
     work *w = user;
@@ -27,6 +27,8 @@ static tn_status load_and_run(void *user)
     tn__operand product[] = {matrix(0, TN_FLOAT32, 4, 1), matrix(1, TN_FLOAT32, 4, 1), matrix(2, TN_FLOAT32, 1, 4)};
     tn__operand scatter[] = {matrix(0, TN_FLOAT32, 8, 1), matrix(1, TN_FLOAT32, 4, 1), matrix(4, TN_INT64, 4, 1),
                              matrix(3, TN_FLOAT32, 4, 1)};
+    tn__operand many[] = {scatter[0], scatter[1], matrix(4, TN_INT64, 0, 0), matrix(3, TN_FLOAT32, 0, 0)};
+    many[2].dim[0] = many[3].dim[0] = 300;
     int slot = 0;
     tn_dtype dtype = TN_FLOAT32;
     tn__buffer buffer[5] = {{.kind = TN__BUFFER_INPUT}};
@@ -40,6 +42,8 @@ static tn_status load_and_run(void *user)
          .alpha = 0},
         {.kind = TN__STEP_OP, .op = TN__OP_SCATTER_ADD, .compute = TN_FLOAT32, .axes = 1, .operand_count = 4,
          .output_count = 1, .operand = scatter, .alpha = -1},
+        {.kind = TN__STEP_OP, .op = TN__OP_SCATTER_ADD, .compute = TN_FLOAT32, .axes = 1, .operand_count = 4,
+         .output_count = 1, .operand = many, .alpha = -1},
     };
     char source[64];
     snprintf(source, sizeof source, "k1 %d of %ld", w->text++, (long)getpid());
@@ -69,7 +73,7 @@ static void test_host(void **state)
     fake.words = 2;
     assert_non_null(w.device);
     starve_checked("load and run", load_and_run, balanced, &w);
-    assert_true(fake.count.launches >= 5);
+    assert_true(fake.count.launches >= 7);
 }
 
 static void test_opening(void **state)

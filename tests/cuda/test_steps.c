@@ -370,6 +370,42 @@ static void test_scatter_rows(void **state)
     }
 }
 
+/* Many terms, at positions that tables in shared memory have room for, or at one more; rows and columns of them, which
+ * share positions or have their own. */
+static void test_scatter_tables(void **state)
+{
+    (void)state;
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_FLOAT16, TN_COMPLEX64, TN_COMPLEX128, TN_INT8};
+    for (int i = 0; i < 60; i++) {
+        one_step one;
+        tn_dtype dtype = dtypes[i % 6];
+        int64_t size = tn__dtypes[dtype].size, room = (48 << 10) / (size < 4 ? 4 : size) - 1;
+        int64_t extents[] = {1, between(2, 40), between(41, 1500), room, room + 1};
+        int64_t places = i % 3 ? 1 : between(2, 6);
+        int64_t count = between(257, dtype == TN_FLOAT16 ? 600 : places > 1 ? 9000 : 200000); /* sums that are exact */
+        int axis = (int)between(0, 1);
+        int64_t dim[2] = {places, places}, terms[2] = {places, places};
+        dim[axis] = extents[i / 6 % 5];
+        terms[axis] = count;
+        begin(&one, TN__OP_SCATTER_ADD, dtype);
+        one.step.axes = 1u << axis;
+        bool plain = between(0, 1);
+        for (int k = 0; k < 2; k++)
+            add(&one, dtype, 2, dim, plain, false);
+        add(&one, TN_INT64, 2, terms, plain, true);
+        if (between(0, 1))
+            one.operand[2].stride[1 - axis] = 0;
+        add(&one, dtype, 2, terms, plain, true);
+        int64_t *index = (int64_t *)one.memory[2], wrong = between(0, 5) == 0, at_one = between(0, 3) == 0;
+        int64_t first = between(-dim[axis], dim[axis] - 1);
+        for (size_t j = 0; j < one.bytes[2] / 8; j++)
+            index[j] = at_one ? first : between(-dim[axis], dim[axis] - 1);
+        if (wrong)
+            index[between(0, (int64_t)one.bytes[2] / 8 - 1)] = dim[axis];
+        compare(&one);
+    }
+}
+
 static void test_bad_index(void **state)
 {
     (void)state;
@@ -595,7 +631,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy), cmocka_unit_test(test_const),
                                        cmocka_unit_test(test_windows), cmocka_unit_test(test_scatter),
-                                       cmocka_unit_test(test_scatter_rows), cmocka_unit_test(test_bad_index),
+                                       cmocka_unit_test(test_scatter_rows), cmocka_unit_test(test_scatter_tables),
+                                       cmocka_unit_test(test_bad_index),
                                        cmocka_unit_test(test_sort), cmocka_unit_test(test_largest),
                                        cmocka_unit_test(test_scan), cmocka_unit_test(test_nonzero),
                                        cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
