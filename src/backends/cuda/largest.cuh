@@ -6,6 +6,8 @@
  *     largest    a block finds those of a part of a row, which stays in registers. Of a row of several parts it leaves
  *                them as keys and positions, which the next launch takes for a shorter row
  *
+ * Few of many rows, or of short ones, are found by largest_few.cuh.
+ *
  * A digit of the keys at a time, from the highest, elements are counted, and the digit is found among whose elements
  * the last one wanted is. As soon as those that lie not below it are FOUND or fewer, they go to shared memory and are
  * sorted there (Batcher's bitonic network): mostly after one digit. Where too many keys are equal, digits of their

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on whole rows of the last axis on a GPU, one text of kernels each: sort.cuh, scan.cuh, nonzero.cuh,
- * search.cuh, histogram.cuh, largest.cuh. */
+ * search.cuh, histogram.cuh, largest.cuh, largest_few.cuh. */
 #ifndef TN_BACKENDS_CUDA_ROWS_H
 #define TN_BACKENDS_CUDA_ROWS_H
 
@@ -25,6 +25,7 @@ tn_status tn__cuda_prepare_histogram(tn__cuda_step *step, tn__cuda_device *devic
 /* Texts, for tn__free; NULL without memory. */
 char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide);
 char *tn__cuda_text_largest(tn_dtype dtype);
+char *tn__cuda_text_largest_few(tn_dtype dtype, int each); /* elements that a lane reads at a time */
 char *tn__cuda_text_scan(tn_dtype dtype, int op);
 char *tn__cuda_text_nonzero(void);
 char *tn__cuda_text_search(tn_dtype dtype, bool right);

@@ -46,6 +46,12 @@ char *tn__cuda_text_largest(tn_dtype dtype)
                       (const char *)tn__embed_cuda_largest);
 }
 
+char *tn__cuda_text_largest_few(tn_dtype dtype, int each)
+{
+    return tn__format(WORDS "%s#define EACH_LANE %d\n%s%s%s", order_text[dtype], each, tn__cuda_walk_text,
+                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_largest_few);
+}
+
 char *tn__cuda_text_search(tn_dtype dtype, bool right)
 {
     return tn__format(WORDS "%s%s%s%s%s%s%s", order_text[dtype], right ? "#define RIGHT\n" : "", conversions(dtype),
