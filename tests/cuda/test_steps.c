@@ -487,6 +487,35 @@ static void test_largest(void **state)
     }
 }
 
+/* A few, by a warp: of short rows, and of many that it goes through in turns; 32 are the most, 33 others' work. Some
+ * ascend, so that each turn's are below those before it, some descend, and some have their greatest in one lane. */
+static void test_largest_few(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 160; i++) {
+        one_step one;
+        bool many = i % 8 == 0, plain = many || between(0, 1);
+        int64_t n = many ? between(4097, 5000) : i % 8 == 1 ? between(1, 33) : any_length() % 4096 + 1;
+        int64_t most = n < 33 ? n : 33, dim[] = {many ? 320 : between(1, 9), n};
+        int64_t found[] = {dim[0], i % 4 == 3 ? most - between(0, most > 1) : between(1, most)};
+        tn_dtype dtype = (tn_dtype)between(TN_DTYPE_DEFAULT + 1, TN_FLOAT64);
+        begin(&one, TN__OP_LARGEST, dtype);
+        add(&one, TN_INT64, 2, found, plain, false);
+        add(&one, dtype, 2, dim, plain, true);
+        int64_t elements = (int64_t)one.bytes[1] / tn__dtypes[dtype].size, order = between(0, 5);
+        for (int64_t j = 0; j < elements && order < 3 && dtype != TN_BOOL; j++)
+            put(one.memory[1], j, dtype,
+                (double)(order == 0   ? j * 100 / elements
+                         : order == 1 ? 100 - j * 100 / elements
+                         : j % 32     ? 0
+                                      : j % 99));
+        some_nan(&one, 1);
+        if (i % 10 == 0)
+            memset(one.memory[1], 0, one.bytes[1]);
+        compare(&one);
+    }
+}
+
 static void test_scan(void **state)
 {
     (void)state;
@@ -634,9 +663,9 @@ int main(void)
                                        cmocka_unit_test(test_scatter_rows), cmocka_unit_test(test_scatter_tables),
                                        cmocka_unit_test(test_bad_index),
                                        cmocka_unit_test(test_sort), cmocka_unit_test(test_largest),
-                                       cmocka_unit_test(test_scan), cmocka_unit_test(test_nonzero),
-                                       cmocka_unit_test(test_search), cmocka_unit_test(test_histogram),
-                                       cmocka_unit_test(test_matmul)};
+                                       cmocka_unit_test(test_largest_few), cmocka_unit_test(test_scan),
+                                       cmocka_unit_test(test_nonzero), cmocka_unit_test(test_search),
+                                       cmocka_unit_test(test_histogram), cmocka_unit_test(test_matmul)};
     if (test_no_gpu())
         return TEST_SKIPPED;
     state_of_random = test_seed_new();

@@ -58,6 +58,7 @@ static void test_every_dtype(void **state)
             continue;
         compiles(90, tn__cuda_text_histogram((tn_dtype)dtype), dtype % 2 ? "histogram" : "histogram_many");
         compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2, dtype % 3 == 0), "sort_move");
+        compiles(90, tn__cuda_text_largest_few((tn_dtype)dtype, 1 + dtype), "largest_few");
         compiles(90, tn__cuda_text_search((tn_dtype)dtype, dtype % 3 == 0), "search");
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4]), "scan_clear");
     }
@@ -92,6 +93,7 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_jacobi(TN_FLOAT64, TN__CUDA_OP_SVD, 32, 4 << i), "svd");
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
+        compiles(architectures[i], tn__cuda_text_largest_few(TN_FLOAT32, 32), "largest_few");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM), "scan_short");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM), "scan_row");
         compiles(architectures[i], tn__cuda_text_products(TN_FLOAT32, tall, tn__embed_cuda_tall_product), "tall_sum");
