@@ -18,6 +18,7 @@
  * The host puts in front of it what rows.cuh needs, and EACH_LANE, at most 32.
  */
 #define WARPS 4
+#define BLOCKS (E_BITS == 64 ? 7 : 8) /* of a multiprocessor: as many as leave a lane's elements in registers */
 #define TURN (32 * EACH_LANE)
 
 #if E_BITS == 64
@@ -171,8 +172,8 @@ static __device__ __forceinline__ void find_few(found &f, int n)
     } while (begin > 0);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) largest_few(const __grid_constant__ walk w,
-                                                                        const __grid_constant__ few_work work)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) largest_few(const __grid_constant__ walk w,
+                                                                             const __grid_constant__ few_work work)
 {
     STOP_IF_FAILED(work.guard);
     for (i64 row = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5); row < w.size; row += (i64)gridDim.x * WARPS) {
