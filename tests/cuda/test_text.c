@@ -60,7 +60,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2, dtype % 3 == 0), "sort_move");
         compiles(90, tn__cuda_text_largest_few((tn_dtype)dtype, 1 + dtype), "largest_few");
         compiles(90, tn__cuda_text_search((tn_dtype)dtype, dtype % 3 == 0), "search");
-        compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4]), "scan_clear");
+        compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4], 0), "scan_clear");
     }
     for (size_t size = 1; size <= 16; size *= 2)
         compiles(90, tn__cuda_text_move(size, size == 4 ? 508 : 96), "move");
@@ -94,8 +94,8 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
         compiles(architectures[i], tn__cuda_text_largest_few(TN_FLOAT32, 32), "largest_few");
-        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM), "scan_short");
-        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM), "scan_row");
+        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM, 4 << 3 * i), "scan_short");
+        compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM, 0), "scan_row");
         compiles(architectures[i], tn__cuda_text_products(TN_FLOAT32, tall, tn__embed_cuda_tall_product), "tall_sum");
         compiles(architectures[i],
                  tn__cuda_text_products(i ? TN_FLOAT64 : TN_FLOAT32, tiny, tn__embed_cuda_tiny_products),

@@ -142,16 +142,18 @@ static void test_softmax(void **state)
         }
 }
 
-/* Of rows of up to a tile and a little more; of a transposed array, too. */
+/* Of rows of some of a warp's lanes up to a tile and a little more; of a transposed array, too. */
 static void test_cumsum(void **state)
 {
     (void)state;
-    static const int64_t lengths[] = {1, 5, 1024, 1025, 2048, 3001, 4096, 8191, 8192, 8193, 20000};
+    static const int64_t lengths[] = {1,    2,    4,    5,    8,    9,    17,   31,   63,   64,  100,
+                                      128,  129,  256,  300,  512,  513,  1000, 1024, 1025, 2048, 3001,
+                                      4096, 8191, 8192, 8193, 20000};
     static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_INT64};
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
         TN_SCOPE
         {
-            const int64_t rows = 11, columns = lengths[l];
+            const int64_t rows = 3 + 37 * (int64_t)(l % 3), columns = lengths[l];
             tn_dtype dtype = dtypes[l % 3];
             bool across = l % 2;
             double *x = random_values(rows * columns, 0), *wanted = malloc((size_t)(rows * columns) * sizeof *wanted);

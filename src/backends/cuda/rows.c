@@ -32,7 +32,8 @@ static tn_status no_such_step(const tn__step *step)
 
 /* ---- scans, and positions of what is true: as scan.cuh and nonzero.cuh take them ---- */
 
-enum { SCAN_THREADS = 256, SCAN_WARP = 1024, SCAN_TILE = 8 * SCAN_WARP, SCAN_GROUP = 128, SCAN_STATE = 16 };
+enum { SCAN_THREADS = 256, SCAN_FOUR = 4, SCAN_SPAN = 32 * SCAN_FOUR, SCAN_WARP = 8 * SCAN_SPAN,
+       SCAN_TILE = 8 * SCAN_WARP, SCAN_GROUP = 128, SCAN_STATE = 16 };
 
 typedef struct scan_work {
     CUdeviceptr from, to;
@@ -44,7 +45,8 @@ typedef struct scan_data {
     tn__cuda_rows rows;
     scan_work work;
     CUfunction clear;
-    void *state;     /* the ticket, then totals and sums before groups; NULL for short rows */
+    int shorter;     /* rows of a warp or less: a power of 2 that is as much as they have, or more; else 0 */
+    void *state;     /* the ticket, then totals and sums before groups; NULL if no row needs several blocks */
     size_t bytes;
 } scan_data;
 
@@ -67,8 +69,9 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     work.guard = tn__cuda_guard(step, run);
     void *params[] = {(void *)&data->rows.walk, &work,
                       (void *)&data->rows.count[0]}; /* the last one is of nonzero alone */
-    if (data->state == NULL) { /* no row needs several blocks */
-        int64_t each = work.n <= SCAN_WARP ? SCAN_THREADS / 32 : 1, blocks = (rows + each - 1) / each;
+    if (data->state == NULL) {
+        int lanes = data->shorter < SCAN_SPAN ? data->shorter / SCAN_FOUR : 32;
+        int64_t each = data->shorter ? SCAN_THREADS / lanes : 1, blocks = (rows + each - 1) / each;
         return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SCAN_THREADS, 0, params,
                                "scan");
     }
@@ -76,6 +79,14 @@ static tn_status start_scan(const tn__cuda_step *step, const tn__cuda_run *run)
     tn_status status = tn__cuda_start(run, data->clear, rows * (work.tiles + work.groups), clear, "scan");
     return status == TN_OK ? tn__cuda_launch(run, step->function, rows * work.tiles, SCAN_THREADS, 0, params, "scan")
                            : status;
+}
+
+static int scan_shorter(int64_t n)
+{
+    int shorter = SCAN_FOUR;
+    while (shorter < n && shorter < SCAN_WARP)
+        shorter *= 2;
+    return n <= shorter ? shorter : 0;
 }
 
 tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
@@ -92,12 +103,14 @@ tn_status tn__cuda_prepare_scan(tn__cuda_step *step, tn__cuda_device *device)
     data->rows = rows;
     scan_work *work = &data->work;
     *work = (scan_work){.n = rows.count[1], .from_step = rows.step[1], .to_step = rows.step[0]};
-    bool finds = step->step->op == TN__CUDA_OP_NONZERO, brief = !finds && work->n <= SCAN_WARP;
-    bool alone = !finds && !brief && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a block has a row */
-    char *text = finds ? tn__cuda_text_nonzero() : tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op);
+    bool finds = step->step->op == TN__CUDA_OP_NONZERO;
+    data->shorter = finds ? 0 : scan_shorter(work->n);
+    bool alone = !finds && !data->shorter && work->n <= SCAN_TILE && rows.walk.size <= INT_MAX; /* a block has a row */
+    char *text = finds ? tn__cuda_text_nonzero()
+                       : tn__cuda_text_scan(step->step->operand[1].dtype, step->step->op, data->shorter);
     tn_status status = tn__cuda_own_kernel(
-        step, device, text, finds ? "nonzero" : brief ? "scan_short" : alone ? "scan_row" : "scan");
-    if (status != TN_OK || brief || alone)
+        step, device, text, finds ? "nonzero" : data->shorter ? "scan_short" : alone ? "scan_row" : "scan");
+    if (status != TN_OK || data->shorter || alone)
         return status;
     work->tiles = (work->n + SCAN_TILE - 1) / SCAN_TILE;
     work->groups = (work->tiles + SCAN_GROUP - 1) / SCAN_GROUP;

@@ -26,7 +26,8 @@ tn_status tn__cuda_prepare_histogram(tn__cuda_step *step, tn__cuda_device *devic
 char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide);
 char *tn__cuda_text_largest(tn_dtype dtype);
 char *tn__cuda_text_largest_few(tn_dtype dtype, int each); /* elements that a lane reads at a time */
-char *tn__cuda_text_scan(tn_dtype dtype, int op);
+/* shorter: 0, or a power of 2, at least 4, that no row is longer than, for the kernel of such rows alone. */
+char *tn__cuda_text_scan(tn_dtype dtype, int op, int shorter);
 char *tn__cuda_text_nonzero(void);
 char *tn__cuda_text_search(tn_dtype dtype, bool right);
 char *tn__cuda_text_histogram(tn_dtype dtype);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What stands in front of the texts for rows: types, how elements are ordered, how they combine. */
+#include <stdio.h>
+
 #include "backends/cuda/rows.h"
 #include "core/memory.h"
 #include "tn_embed.h"
@@ -104,22 +106,25 @@ static const struct {
 
 char *tn__cuda_text_nonzero(void)
 {
-    char *scan = tn__cuda_text_scan(TN_INT64, TN__CUDA_OP_CUMSUM);
+    char *scan = tn__cuda_text_scan(TN_INT64, TN__CUDA_OP_CUMSUM, 0);
     char *text = scan ? tn__format("%s%s", scan, (const char *)tn__embed_cuda_nonzero) : NULL;
     tn__free(scan);
     return text;
 }
 
-char *tn__cuda_text_scan(tn_dtype dtype, int op)
+char *tn__cuda_text_scan(tn_dtype dtype, int op, int shorter)
 {
     size_t i = 0;
     while (scans[i].op != op)
         i++;
     bool half = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16,
          adds = op == TN__CUDA_OP_CUMSUM || op == TN__CUDA_OP_CUMPROD;
-    return tn__format(WORDS "typedef %s S;\ntypedef %s W;\n%s%s#define IDENTITY %s\n#define COMBINE(a, b) %s\n%s%s",
+    char given[32] = "";
+    if (shorter)
+        snprintf(given, sizeof given, "#define SHORT %d\n", shorter);
+    return tn__format(WORDS "typedef %s S;\ntypedef %s W;\n%s%s#define IDENTITY %s\n#define COMBINE(a, b) %s\n%s%s%s",
                       scan_types[dtype].stored, adds || half ? scan_types[dtype].added : scan_types[dtype].stored,
                       half ? tn__cuda_conversions(dtype) : "#define LOAD(x) (x)\n#define STORE(x) (x)\n",
-                      scan_types[dtype].limits, scans[i].identity, scans[i].combine, tn__cuda_walk_text,
+                      scan_types[dtype].limits, scans[i].identity, scans[i].combine, given, tn__cuda_walk_text,
                       (const char *)tn__embed_cuda_scan);
 }

@@ -8,7 +8,8 @@
  * groups before, and the last tile of a group publishes the latter for the next group. Tiles are numbered in the order
  * in which blocks begin, so that whoever is waited for is running or done.
  *
- * In front of it: S stored, W computed in, LOAD, STORE, IDENTITY and COMBINE(a, b), and struct walk of the rows.
+ * In front of it: S stored, W computed in, LOAD, STORE, IDENTITY and COMBINE(a, b), and struct walk of the rows; SHORT,
+ * a power of 2, if no row has more elements, and a warp, or some of its lanes, is to take a row at once.
  */
 #define FOUR 4
 #define SPAN (32 * FOUR)
@@ -56,12 +57,12 @@ static __device__ W wait_for(scan_state *state)
     return word.value;
 }
 
-/* Everything up to this lane. */
-static __device__ __forceinline__ W warp_scan(W x)
+/* Everything up to this lane, of LANES neighbours. */
+template <int LANES> static __device__ __forceinline__ W warp_scan(W x)
 {
-    const int lane = threadIdx.x & 31;
-    for (int by = 1; by < 32; by *= 2) {
-        const W lower = __shfl_up_sync(~0u, x, by);
+    const int lane = threadIdx.x & (LANES - 1);
+    for (int by = 1; by < LANES; by *= 2) {
+        const W lower = __shfl_up_sync(~0u, x, by, LANES);
         if (lane >= by)
             x = combine(lower, x);
     }
@@ -95,24 +96,26 @@ static __device__ __forceinline__ void store_four(const W *v, S *to, i64 step, i
             to[(at + k) * step] = (S)STORE(v[k]);
 }
 
-/* Scans the warp's elements from `begin` on, in registers; returns their total, to every lane. */
+/* Scans the elements from `begin` on of LANES lanes, COUNT times four each, in registers; returns their total, to each
+ * of them. */
+template <int COUNT, int LANES>
 static __device__ __forceinline__ W scan_warp(W (*v)[FOUR], const S *from, i64 step, i64 begin, i64 n, bool whole)
 {
-    const int lane = threadIdx.x & 31;
+    const int lane = threadIdx.x & (LANES - 1);
 #pragma unroll
-    for (int i = 0; i < SPANS; i++)
+    for (int i = 0; i < COUNT; i++)
         load_four(v[i], from, step, begin + i * SPAN + lane * FOUR, n, whole);
     W before = IDENTITY;
 #pragma unroll
-    for (int i = 0; i < SPANS; i++) {
+    for (int i = 0; i < COUNT; i++) {
         for (int k = 1; k < FOUR; k++)
             v[i][k] = combine(v[i][k - 1], v[i][k]);
-        const W upto = warp_scan(v[i][FOUR - 1]);
-        W lower = __shfl_up_sync(~0u, upto, 1);
+        const W upto = warp_scan<LANES>(v[i][FOUR - 1]);
+        W lower = __shfl_up_sync(~0u, upto, 1, LANES);
         lower = lane ? combine(before, lower) : before;
         for (int k = 0; k < FOUR; k++)
             v[i][k] = combine(lower, v[i][k]);
-        before = combine(before, __shfl_sync(~0u, upto, 31));
+        before = combine(before, __shfl_sync(~0u, upto, LANES - 1, LANES));
     }
     return before;
 }
@@ -122,24 +125,32 @@ static __device__ __forceinline__ bool aligned(const void *p, i64 step)
     return step == 1 && (u64)p % alignof(four) == 0;
 }
 
-/* Rows of one warp each. */
-extern "C" __global__ void __launch_bounds__(THREADS, 2) scan_short(const __grid_constant__ walk w,
-                                                                 const __grid_constant__ scan_work work)
+#ifdef SHORT
+
+/* Rows of a warp each, or of some of its lanes. Lanes without a row take part as those of the last one. Left to itself,
+ * the compiler takes up to 253 registers. */
+extern "C" __global__ void __launch_bounds__(THREADS, 3) scan_short(const __grid_constant__ walk w,
+                                                                    const __grid_constant__ scan_work work)
 {
+    constexpr int LANES = SHORT < SPAN ? SHORT / FOUR : 32, COUNT = SHORT < SPAN ? 1 : SHORT / SPAN;
     STOP_IF_FAILED(work.guard);
-    const int lane = threadIdx.x & 31;
-    for (i64 row = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5); row < w.size; row += (i64)gridDim.x * WARPS) {
+    const int lane = threadIdx.x & (LANES - 1), own = threadIdx.x / LANES;
+    for (i64 first = (i64)blockIdx.x * (THREADS / LANES); first < w.size; first += (i64)gridDim.x * (THREADS / LANES)) {
+        const i64 row = first + own;
         i64 at[3];
-        places(w, row, at);
+        places(w, row < w.size ? row : w.size - 1, at);
         const S *from = work.from + at[1];
         S *to = work.to + at[0];
-        W v[SPANS][FOUR];
-        scan_warp(v, from, work.from_step, 0, work.n, aligned(from, work.from_step));
+        W v[COUNT][FOUR];
+        scan_warp<COUNT, LANES>(v, from, work.from_step, 0, work.n, aligned(from, work.from_step));
+        if (row < w.size)
 #pragma unroll
-        for (int i = 0; i < SPANS; i++)
-            store_four(v[i], to, work.to_step, i * SPAN + lane * FOUR, work.n, aligned(to, work.to_step));
+            for (int i = 0; i < COUNT; i++)
+                store_four(v[i], to, work.to_step, i * SPAN + lane * FOUR, work.n, aligned(to, work.to_step));
     }
 }
+
+#else
 
 /* What comes before a tile: the groups before its own, then the tiles before it in the group; by the block's first
  * warp. */
@@ -153,7 +164,7 @@ static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
         if (i < in_group)
             sum = combine(sum, wait_for(&totals[i]));
     }
-    sum = __shfl_sync(~0u, warp_scan(sum), 31);
+    sum = __shfl_sync(~0u, warp_scan<32>(sum), 31);
     return tile < GROUP ? sum : combine(wait_for(&work.before[row * work.groups + tile / GROUP]), sum);
 }
 
@@ -186,7 +197,7 @@ static __device__ __forceinline__ W scan_tile(W (*v)[FOUR], const scan_work &wor
 {
     __shared__ W total[WARPS];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const W own = scan_warp(v, from, work.from_step, begin, work.n, aligned(from, work.from_step));
+    const W own = scan_warp<SPANS, 32>(v, from, work.from_step, begin, work.n, aligned(from, work.from_step));
     if (lane == 0)
         total[warp] = own;
     __syncthreads();
@@ -255,3 +266,5 @@ extern "C" __global__ void scan_clear(const __grid_constant__ scan_work work, i6
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *work.ticket = 0;
 }
+
+#endif
