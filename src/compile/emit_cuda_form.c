@@ -204,6 +204,8 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
 #define WIDTH   4  /* elements of a chunk, where extents allow */
 #define EACH    4  /* chunks of a row that a thread takes before more threads take part */
 #define ALONE   16 /* elements of a row that a single thread takes */
+#define SHARED  2  /* chunks a thread of rows that do not need a warp, which take less each if fewer threads look for
+                      their row and combine */
 #define MANY    65536
 
 /* Registers that the values of a chunk take which are loaded or computed in one pass and used in another. */
@@ -289,7 +291,8 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
-    int64_t lanes = f->chunks <= 32 ? power_of_two(f->chunks) : at_least(power_of_two(up(f->chunks, each)), 32);
+    int64_t lanes = f->chunks <= 32 ? power_of_two(up(f->chunks, SHARED))
+                                    : at_least(power_of_two(up(f->chunks, each)), 32);
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
     f->threads = f->lanes > TN__CUDA_THREADS ? f->lanes : TN__CUDA_THREADS;
     f->batch = (int)at_most(up(at_least(f->chunks, 1), f->lanes), 8 * EACH);

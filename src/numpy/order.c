@@ -68,14 +68,12 @@ static tn_array *last_places(const tn_array *x, int axis, int64_t k)
 #define FEW_TAKEN    5
 #define MANY_ROWS    64
 #define LONGEST_ROW  50000
-#define SOON         10000 /* elements looked at in all turns, up to which that is sooner than counting digits */
 
 static bool takes_in_turn(const tn_array *x, int axis, int64_t k)
 {
     int64_t extent = tn_dim(x, axis);
     return k > 0 && k <= FEW_TAKEN && axis == tn_ndim(x) - 1 && tn_dtype_is_float(tn_dtype_of(x)) && extent >= 16 * k &&
-           extent <= LONGEST_ROW && tn_size(x) / extent >= MANY_ROWS &&
-           (k * extent <= SOON || !tn__finds_largest(x, axis, k));
+           extent <= LONGEST_ROW && tn_size(x) / extent >= MANY_ROWS && !tn__finds_largest(x, axis, k);
 }
 
 static tn_array *places_in_turn(const tn_array *x, int axis, int64_t k)
