@@ -34,6 +34,17 @@ static tn_array *f_argsort(tn_array *const *x) { return tn_argsort(x[0]); }
 static tn_array *f_cumsum(tn_array *const *x) { return tn_cumsum(x[0]); }
 static tn_array *f_histogram(tn_array *const *x) { return tn_histogram(x[0], NULL, .bins = 100, .low = -6, .high = 6); }
 static tn_array *f_unique(tn_array *const *x) { return tn_unique(tn_floor(tn_multiply(x[0], 100))); }
+static tn_array *f_variance(tn_array *const *x) { return tn_var(x[0]); }
+static tn_array *f_variance_0(tn_array *const *x) { return tn_var(x[0], .axis = TN_AXES(0)); }
+static tn_array *f_batch_norm(tn_array *const *x)
+{
+    tn_array *mean = tn_mean(x[0], .axis = TN_AXES(0)), *variance = tn_var(x[0], .axis = TN_AXES(0));
+    tn_array *normal = tn_multiply(tn_subtract(x[0], mean), tn_rsqrt(tn_add(variance, 1e-5)));
+    return tn_add(tn_multiply(normal, x[1]), x[2]);
+}
+static tn_array *f_softmax_0(tn_array *const *x) { return tn_softmax(x[0], 0); }
+static tn_array *f_cumsum_1(tn_array *const *x) { return tn_cumsum(x[0], .axis = TN_AXES(1)); }
+static tn_array *f_largest(tn_array *const *x) { return tn_topk(x[0], 10, NULL); }
 static tn_array *f_chain(tn_array *const *x)
 {
     tn_array *y = x[0];
@@ -79,6 +90,7 @@ static const array_row cpu_rows[] = {
      {VECTOR(100000), VECTOR(100000), VECTOR(100000)}},
 };
 
+#define TALL "65536 x 256 float32"
 static const array_row gpu_rows[] = {
     {"exp", "exp(-0.5 x^2), 1e8 float32", f_gauss, 1e8, 1e8, {VECTOR(100000000)}},
     {"negative", "-x, 1e8 float32", f_negative, 1e8, 1e8, {VECTOR(100000000)}},
@@ -95,6 +107,13 @@ static const array_row gpu_rows[] = {
     {"sum-long", "16 x 5000000 float32, axis 1", f_sum_1, 8e7, 16, {MATRIX(16, 5000000)}},
     {"sum-tall", "5000000 x 16 float32, axis 0", f_sum_0, 8e7, 16, {MATRIX(5000000, 16)}},
     {"argmax", "1e8 float32", f_argmax, 1e8, 1, {VECTOR(100000000)}},
+    {"variance", "8192 x 8192 float32, of all", f_variance, 8192.0 * 8192, 1, {MATRIX(8192, 8192)}},
+    {"variance-axis-0", TALL, f_variance_0, 65536 * 256, 256, {MATRIX(65536, 256)}},
+    {"batch-norm", TALL, f_batch_norm, 65536 * 256, 65536 * 256, {MATRIX(65536, 256), VECTOR(256), VECTOR(256)}},
+    {"softmax-axis-0", TALL, f_softmax_0, 65536 * 256, 65536 * 256, {MATRIX(65536, 256)}},
+    {"cumsum-rows", TALL, f_cumsum_1, 65536 * 256, 65536 * 256, {MATRIX(65536, 256)}},
+    {"sort-rows", TALL, f_sort, 65536 * 256, 65536 * 256, {MATRIX(65536, 256)}},
+    {"largest-10", "65536 x 1000 float32, each row's 10 largest", f_largest, 65536e3, 655360, {MATRIX(65536, 1000)}},
     ORDER_ROWS(1e8, "1e8"),
     {"chain-20", "20 operations over 8192 x 8192, a row and a column, float32", f_chain, 8192.0 * 8192, 8192.0 * 8192,
      {MATRIX(8192, 8192), VECTOR(8192), MATRIX(8192, 1)}},

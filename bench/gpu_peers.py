@@ -6,7 +6,8 @@ import os
 
 import peers
 
-COMPILED = ("exp", "layer-norm", "softmax-1000", "softmax-50257", "sum-short", "sum-long", "sum-tall", "chain-20")
+COMPILED = ("exp", "layer-norm", "softmax-1000", "softmax-50257", "sum-short", "sum-long", "sum-tall", "chain-20",
+            "variance", "variance-axis-0", "batch-norm", "softmax-axis-0", "cumsum-rows")
 RELU3 = dict(samples=59904, inputs=784, hidden=1024, batch=128, rate=0.001)
 MNIST = peers.TRAINING["mnist-epoch"]
 

@@ -39,6 +39,9 @@ def nothing():
     pass
 
 
+TALL = (65536, 256)
+
+
 def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
     """Rows that read alike in NumPy, CuPy and PyTorch: name, function that makes the operands, function of them."""
     n, square = (10**8, 8192) if gpu else (2 * 10**7, 4096)
@@ -66,6 +69,11 @@ def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
                                    normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
     if xp.__name__ != "torch": # whose functions have other names and results
         many = 10**8 if gpu else 10**7
+        if gpu:
+            yield "variance", lambda: (normal(square, square),), lambda x: x.var()
+            yield "variance-axis-0", lambda: (normal(*TALL),), lambda x: x.var(0)
+            yield "cumsum-rows", lambda: (normal(*TALL),), lambda x: x.cumsum(1)
+            yield "sort-rows", lambda: (normal(*TALL),), lambda x: xp.sort(x, 1)
         yield "sort", lambda: (normal(many),), xp.sort
         yield "argsort", lambda: (normal(many),), xp.argsort
         yield "cumsum", lambda: (normal(many),), xp.cumsum
@@ -182,6 +190,16 @@ class Torch:
         yield from array_rows(torch, self.normal, lambda x: torch.softmax(x, -1),
                               lambda x, g, b: functional.layer_norm(x, (x.shape[-1],), g, b),
                               lambda x: x.contiguous() if not x.is_contiguous() else x.clone(), self.gpu)
+        if self.gpu:
+            tall = lambda: (self.normal(*TALL),)
+            yield "variance", lambda: (self.normal(8192, 8192),), lambda x: x.var(correction=0)
+            yield "variance-axis-0", tall, lambda x: x.var(0, correction=0)
+            yield ("batch-norm", lambda: tall() + (self.normal(256), self.normal(256)),
+                   lambda x, g, b: functional.batch_norm(x, None, None, g, b, training=True))
+            yield "softmax-axis-0", tall, lambda x: torch.softmax(x, 0)
+            yield "cumsum-rows", tall, lambda x: x.cumsum(1)
+            yield "sort-rows", tall, lambda x: x.sort(1)[0]
+            yield "largest-10", lambda: (self.normal(65536, 1000),), lambda x: x.topk(10)[0]
         yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, torch.mul,
                                                                                                   torch.exp, x, y)
 
