@@ -173,10 +173,29 @@ static void test_cumsum(void **state)
         }
 }
 
+/* Of more tiles than a group has, which learn from each other what comes before them: whole numbers, which floats hold
+ * exactly, so that one tile too many or too few shows. */
+static void test_long_cumsum(void **state)
+{
+    (void)state;
+    enum { LENGTH = 5000003 };
+    static const tn_dtype dtypes[] = {TN_FLOAT32, TN_FLOAT64, TN_INT64};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        TN_SCOPE
+        {
+            tn_array *ones = tn_ones(TN_SHAPE(2, LENGTH), .dtype = dtypes[d]);
+            double *got = test_doubles(tn_cumsum(ones, .axis = TN_AXES(1)));
+            for (int64_t i = 0; i < 2 * (int64_t)LENGTH; i++)
+                assert_true(got[i] == (double)(i % LENGTH + 1));
+            free(got);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_variance), cmocka_unit_test(test_variance_gradient),
-                                       cmocka_unit_test(test_softmax), cmocka_unit_test(test_cumsum)};
+                                       cmocka_unit_test(test_softmax), cmocka_unit_test(test_cumsum),
+                                       cmocka_unit_test(test_long_cumsum)};
     numbers = test_random_new();
     tn_set_compile(TN_COMPILE_ALWAYS);
     return cmocka_run_group_tests(tests, NULL, NULL);

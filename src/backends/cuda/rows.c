@@ -33,7 +33,7 @@ static tn_status no_such_step(const tn__step *step)
 /* ---- scans, and positions of what is true: as scan.cuh and nonzero.cuh take them ---- */
 
 enum { SCAN_THREADS = 256, SCAN_FOUR = 4, SCAN_SPAN = 32 * SCAN_FOUR, SCAN_WARP = 8 * SCAN_SPAN,
-       SCAN_TILE = 8 * SCAN_WARP, SCAN_GROUP = 128, SCAN_STATE = 16 };
+       SCAN_TILE = 8 * SCAN_WARP, SCAN_GROUP = 256, SCAN_STATE = 16 };
 
 typedef struct scan_work {
     CUdeviceptr from, to;

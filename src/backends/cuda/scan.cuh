@@ -17,14 +17,16 @@
 #define THREADS 256
 #define WARPS (THREADS / 32)
 #define TILE (WARPS * SPANS * SPAN)
-#define GROUP 128
+#define GROUP 256
 
 struct __align__(4 * sizeof(S) < 16 ? 4 * sizeof(S) : 16) four {
     S s[FOUR];
 };
 
+/* What a tile or a group has published. Short values lie in one word with the flag, which is there as a whole or not at
+ * all: so nobody waits for a fence where each group waits for the one before. */
 struct scan_state {
-    u64 value, flag;      /* flag: the value is there */
+    u64 value, flag;      /* flag: 0, or 1, with a short value above it */
 };
 
 struct scan_work {
@@ -39,21 +41,32 @@ struct scan_work {
 
 static __device__ __forceinline__ W combine(W a, W b) { return (W)COMBINE(a, b); }
 
-static __device__ void publish(scan_state *state, W value)
+static __device__ __forceinline__ void publish(scan_state *state, W value)
 {
-    const union { W value; u64 bits; } word = {value};
+    union { W value; u64 bits; } word = {};
+    word.value = value;
+    if (sizeof(W) <= 4) {
+        *(volatile u64 *)&state->flag = word.bits << 32 | 1;
+        return;
+    }
     *(volatile u64 *)&state->value = word.bits;
     __threadfence();
     *(volatile u64 *)&state->flag = 1;
 }
 
-static __device__ W wait_for(scan_state *state)
+static __device__ __forceinline__ u64 flag_of(const scan_state *state) { return *(const volatile u64 *)&state->flag; }
+
+/* `flag`: what was last seen of it. */
+static __device__ __forceinline__ W wait_for(const scan_state *state, u64 flag)
 {
-    while (*(volatile u64 *)&state->flag == 0)
-        ;
-    __threadfence();
+    while (flag == 0)
+        flag = flag_of(state);
     union { u64 bits; W value; } word;
-    word.bits = *(volatile u64 *)&state->value;
+    word.bits = flag >> 32;
+    if (sizeof(W) > 4) {
+        __threadfence();
+        word.bits = *(const volatile u64 *)&state->value;
+    }
     return word.value;
 }
 
@@ -156,16 +169,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3) scan_short(const __grid
  * warp. */
 static __device__ W before_tile(const scan_work &work, i64 row, i64 tile)
 {
-    const int lane = threadIdx.x & 31, in_group = (int)(tile % GROUP);
-    scan_state *totals = work.totals + row * work.tiles + (tile - in_group);
+    constexpr int EACH = GROUP / 32;
+    const int first = (threadIdx.x & 31) * EACH, in_group = (int)(tile % GROUP);
+    const scan_state *totals = work.totals + row * work.tiles + (tile - in_group);
+    const scan_state *groups = work.before + row * work.groups + tile / GROUP;
+    u64 flag[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        flag[k] = first + k < in_group ? flag_of(&totals[first + k]) : 0;
     W sum = IDENTITY;
-    for (int k = 0; k < GROUP / 32; k++) {
-        const int i = lane * (GROUP / 32) + k;
-        if (i < in_group)
-            sum = combine(sum, wait_for(&totals[i]));
-    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        if (first + k < in_group)
+            sum = combine(sum, wait_for(&totals[first + k], flag[k]));
     sum = __shfl_sync(~0u, warp_scan<32>(sum), 31);
-    return tile < GROUP ? sum : combine(wait_for(&work.before[row * work.groups + tile / GROUP]), sum);
+    return tile < GROUP ? sum : combine(wait_for(groups, 0), sum);
 }
 
 /* Publishes a tile's total, and what later groups need of it; returns what comes before it. By the block's first
