@@ -21,6 +21,31 @@ static __device__ __forceinline__ E key_of(E x)
 #endif
 }
 
+/* What moves in sorts: without POSITIONS a number in the order of the elements that they can be had back from; NaN is
+ * positive, -0 before 0. */
+static __device__ __forceinline__ E moved(E x)
+{
+#if defined(KEY_FLOAT) && !defined(POSITIONS)
+    constexpr E top = (E)((E)1 << (E_BITS - 1));
+    const E size = (E)(x & (E)(top - 1));
+    return ((x & top) != 0) & (size <= (E)INFINITE_BITS) ? (E)~x : (E)(size | top);
+#else
+    return key_of(x);
+#endif
+}
+
+static __device__ __forceinline__ E moved_back(E key)
+{
+#if defined(KEY_FLOAT) && !defined(POSITIONS)
+    constexpr E top = (E)((E)1 << (E_BITS - 1));
+    return key & top ? (E)(key ^ top) : (E)~key;
+#elif defined(KEY_SIGNED)
+    return (E)(key ^ (E)((E)1 << (E_BITS - 1)));
+#else
+    return key;
+#endif
+}
+
 /* The sum of `x` over the lanes up to this one. */
 static __device__ __forceinline__ u32 warp_sums(u32 x)
 {

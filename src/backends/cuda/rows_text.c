@@ -42,6 +42,13 @@ char *tn__cuda_text_sort(tn_dtype dtype, bool positions, bool wide)
                       (const char *)tn__embed_cuda_sort);
 }
 
+char *tn__cuda_text_sort_rows(tn_dtype dtype, bool positions, int each, int lanes, int threads)
+{
+    return tn__format(WORDS "%s%s#define EACH_LANE %d\n#define LANES %d\n#define THREADS %d\n%s%s%s", order_text[dtype],
+                      positions ? "#define POSITIONS\n" : "", each, lanes, threads, tn__cuda_walk_text,
+                      (const char *)tn__embed_cuda_rows, (const char *)tn__embed_cuda_sort_rows);
+}
+
 char *tn__cuda_text_largest(tn_dtype dtype)
 {
     return tn__format(WORDS "%s%s%s%s", order_text[dtype], tn__cuda_walk_text, (const char *)tn__embed_cuda_rows,

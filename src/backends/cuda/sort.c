@@ -2,7 +2,7 @@
 /*
  * Sorting rows on a GPU: the passes of sort.cuh and the memory between them. Passes go from one buffer to the other by
  * turns; an output that lies as a whole is one of the two. Which passes a row takes, the GPU finds out: the others
- * return at once.
+ * return at once. Short rows go to sort_rows.c.
  */
 #include <limits.h>
 
@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_SHORT = 32, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
+enum { SORT_THREADS = 512, SORT_DIGITS = 256, SORT_TILES_AT_ONCE = 8, SORT_PASSES = 8,
        SORT_ROWS_AT_ONCE = 1 << 15, SORT_BLOCKS_AT_ONCE = 1 /* of a multiprocessor */ };
 #define SORT_WIDE ((int64_t)1 << 30) /* elements of a row from which on words are of 64 bits */
 
@@ -49,17 +49,6 @@ static sort_pass pass_of(const tn__cuda_step *step, const tn__cuda_run *run)
         pass.between[1] = pass.out;
     pass.guard = tn__cuda_guard(step, run);
     return pass;
-}
-
-static tn_status start_short(const tn__cuda_step *step, const tn__cuda_run *run)
-{
-    const sort_data *data = step->data;
-    sort_pass pass = pass_of(step, run);
-    void *params[] = {(void *)&data->rows.walk, &pass};
-    int64_t blocks = (data->rows.walk.size + SORT_THREADS / 32 - 1) / (SORT_THREADS / 32);
-    if (blocks == 0 || pass.n == 0)
-        return TN_OK;
-    return tn__cuda_launch(run, step->function, blocks < INT_MAX ? blocks : INT_MAX, SORT_THREADS, 0, params, "sort");
 }
 
 static tn_status start_sort(const tn__cuda_step *step, const tn__cuda_run *run)
@@ -152,6 +141,8 @@ static int tiles_at_once(const tn__cuda_device *device, int64_t tiles)
 
 void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit)
 {
+    if (step->start != start_sort) /* by comparisons */
+        return;
     sort_data *data = step->data;
     int bytes = 1;
     while (bytes < data->pass.passes && (limit - 1) >> (8 * bytes))
@@ -162,13 +153,18 @@ void tn__cuda_sort_below(tn__cuda_step *step, uint64_t limit)
 tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
 {
     const tn__step *s = step->step;
+    tn__cuda_rows found;
+    if (s->operand_count != 2 || !tn__cuda_rows_of(s, &found))
+        return tn__fail(TN_ERR_INTERNAL, "sort", "a step of %d operands", s->operand_count);
+    if (tn__cuda_sorts_rows(s, found.count[1]))
+        return tn__cuda_prepare_sort_rows(step, device, &found);
     sort_data *data = tn__calloc(1, sizeof *data);
     if (data == NULL)
         return tn__fail_memory("sort", sizeof *data);
     step->data = data;
+    step->start = start_sort;
     step->free = free_sort;
-    if (s->operand_count != 2 || !tn__cuda_rows_of(s, &data->rows))
-        return tn__fail(TN_ERR_INTERNAL, "sort", "a step of %d operands", s->operand_count);
+    data->rows = found;
     int64_t n = data->rows.count[1], rows = data->rows.walk.size, itemsize = tn__dtypes[s->operand[1].dtype].size;
     data->positions = s->op == TN__CUDA_OP_ARGSORT;
     int each = data->positions ? (itemsize == 8 ? 8 : 16) : itemsize == 8 ? 10 : 20;
@@ -179,12 +175,10 @@ tn_status tn__cuda_prepare_sort(tn__cuda_step *step, tn__cuda_device *device)
                              .to_step = data->rows.step[0],
                              .passes = itemsize == 1 && step->overwrites ? 2 : (int)itemsize, .even = step->overwrites};
     data->pass.at_once = tiles_at_once(device, rows * tiles);
-    bool brief = n <= SORT_SHORT;
     tn_status status = tn__cuda_own_kernel(step, device,
                                            tn__cuda_text_sort(s->operand[1].dtype, data->positions, n >= SORT_WIDE),
-                                           brief ? "sort_short" : "sort_move");
-    step->start = brief ? start_short : start_sort;
-    if (status != TN_OK || brief || rows == 0)
+                                           "sort_move");
+    if (status != TN_OK || rows == 0)
         return status;
     if (n > UINT32_MAX || rows > INT_MAX / tiles)
         return tn__fail(TN_ERR_VALUE, "sort",

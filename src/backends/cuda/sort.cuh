@@ -60,31 +60,6 @@ struct sort_pass {
     const u64 *guard;       /* NULL, or not 0 after a failure */
 };
 
-/* What moves: for SORT a number in the order of the elements that they can be had back from; NaN is positive, -0 before
- * 0. */
-static __device__ __forceinline__ E moved(E x)
-{
-#if defined(KEY_FLOAT) && !defined(POSITIONS)
-    constexpr E top = (E)((E)1 << (E_BITS - 1));
-    const E size = (E)(x & (E)(top - 1));
-    return x & top && size <= (E)INFINITE_BITS ? (E)~x : (E)(size | top);
-#else
-    return key_of(x);
-#endif
-}
-
-static __device__ __forceinline__ E moved_back(E key)
-{
-#if defined(KEY_FLOAT) && !defined(POSITIONS)
-    constexpr E top = (E)((E)1 << (E_BITS - 1));
-    return key & top ? (E)(key ^ top) : (E)~key;
-#elif defined(KEY_SIGNED)
-    return (E)(key ^ (E)((E)1 << (E_BITS - 1)));
-#else
-    return key;
-#endif
-}
-
 static __device__ __forceinline__ u32 digit_of(E key, int byte)
 {
 #if E_BITS == 64
@@ -389,31 +364,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_move(const __grid_
         }
     }
 #endif
-}
-
-/* Rows of up to 32 elements: a warp a row. An element goes where as many are before it in order. */
-extern "C" __global__ void __launch_bounds__(THREADS) sort_short(const __grid_constant__ walk w,
-                                                                 const __grid_constant__ sort_pass pass)
-{
-    if (pass.guard && *(const volatile u64 *)pass.guard)
-        return;
-    const int lane = threadIdx.x & 31;
-    for (i64 row = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5); row < w.size; row += (i64)gridDim.x * WARPS) {
-        i64 at[3];
-        places(w, row, at);
-        const bool here = lane < pass.n;
-        const E x = here ? pass.in[at[1] + lane * pass.from_step] : (E)0, key = key_of(x);
-        int before = 0;
-        for (int i = 0; i < (int)pass.n; i++) {
-            const E other = (E)__shfl_sync(~0u, key, i);
-            before += other < key || (other == key && i < lane);
-        }
-        if (!here)
-            continue;
-#ifdef POSITIONS
-        ((i64 *)pass.out)[at[0] + before * pass.to_step] = lane;
-#else
-        pass.out[at[0] + before * pass.to_step] = x;
-#endif
-    }
 }
