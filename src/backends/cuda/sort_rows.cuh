@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting rows of up to LANES * EACH_LANE elements, each of which is read once and written once: LANES threads have a row
- * in EACH_LANE registers apiece. Elements come in any order, as the row's memory is best read; what is behind the row's end
- * comes last.
+ * Sorting rows of up to LANES * EACH_LANE elements, each of which is read once and written once: LANES threads have a
+ * row in EACH_LANE registers apiece. Elements come in any order, as the row's memory is best read; what is behind the
+ * row's end comes last.
  *
  * Each thread sorts its own (Batcher's merges of what is odd and even, the fewest comparisons of the plain networks;
  * Knuth, The Art of Computer Programming, volume 3, 5.2.2), then runs of neighbours are merged by bitonic networks:
