@@ -59,6 +59,7 @@ static void test_every_dtype(void **state)
         compiles(90, tn__cuda_text_histogram((tn_dtype)dtype), dtype % 2 ? "histogram" : "histogram_many");
         compiles(90, tn__cuda_text_sort((tn_dtype)dtype, dtype % 2, dtype % 3 == 0), "sort_move");
         compiles(90, tn__cuda_text_largest_few((tn_dtype)dtype, 1 + dtype), "largest_few");
+        compiles(90, tn__cuda_text_sort_rows((tn_dtype)dtype, dtype % 2, 16, 64, 128), "sort_rows");
         compiles(90, tn__cuda_text_search((tn_dtype)dtype, dtype % 3 == 0), "search");
         compiles(90, tn__cuda_text_scan((tn_dtype)dtype, scans[dtype % 4], 0), "scan_clear");
     }
@@ -94,6 +95,8 @@ static void test_every_generation(void **state)
         compiles(architectures[i], tn__cuda_text_fft(i > 0), "ends");
         compiles(architectures[i], tn__cuda_text_sort(TN_FLOAT32, true, false), "sort_move");
         compiles(architectures[i], tn__cuda_text_largest_few(TN_FLOAT32, 32), "largest_few");
+        compiles(architectures[i], tn__cuda_text_sort_rows(i ? TN_FLOAT64 : TN_FLOAT32, i != 1, 4 << i, 8, 128),
+                 "sort_rows");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT16, TN__CUDA_OP_CUMSUM, 4 << 3 * i), "scan_short");
         compiles(architectures[i], tn__cuda_text_scan(TN_FLOAT64, TN__CUDA_OP_CUMSUM, 0), "scan_row");
         compiles(architectures[i], tn__cuda_text_products(TN_FLOAT32, tall, tn__embed_cuda_tall_product), "tall_sum");
