@@ -67,7 +67,7 @@ def array_rows(xp, normal, softmax, layer_norm, copy, gpu):
         yield "argmax", lambda: (normal(10**8),), lambda x: x.argmax()
         yield "chain-20", lambda: (normal(square, square), normal(square),
                                    normal(square, 1)), lambda x, y, z: chain_20(xp, x, y, z)
-    if xp.__name__ != "torch": # whose functions have other names and results
+    if xp.__name__ != "torch": # whose functions have other names
         many = 10**8 if gpu else 10**7
         if gpu:
             yield "variance", lambda: (normal(square, square),), lambda x: x.var()
@@ -200,6 +200,12 @@ class Torch:
             yield "cumsum-rows", tall, lambda x: x.cumsum(1)
             yield "sort-rows", tall, lambda x: x.sort(1)[0]
             yield "largest-10", lambda: (self.normal(65536, 1000),), lambda x: x.topk(10)[0]
+            many = lambda: (self.normal(10**8),)
+            yield "sort", many, lambda x: x.sort()[0]
+            yield "argsort", many, lambda x: x.argsort()
+            yield "cumsum", many, lambda x: x.cumsum(0)
+            yield "histogram", many, lambda x: x.histc(100, -6, 6)
+            yield "unique", lambda: ((100 * self.normal(10**8)).floor(),), torch.unique
         yield "record-node", lambda: (self.normal(16), -self.normal(16) ** 2), lambda x, y: chain(100, torch.mul,
                                                                                                   torch.exp, x, y)
 
