@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that write loops in CUDA C: emit_cuda_form.c (how a nest is spread over threads), emit_cuda_walk.c
- * (index arithmetic), emit_cuda_chunks.c (loads and stores), emit_cuda_care.c (elements, divisions),
- * emit_cuda_combine.c (what threads do together), and a file a form.
+ * Between the files that write loops in CUDA C: emit_cuda_form.c and emit_cuda_reduced.c (how a nest is spread over
+ * threads), emit_cuda_walk.c (index arithmetic), emit_cuda_chunks.c (loads and stores), emit_cuda_care.c (elements,
+ * divisions), emit_cuda_combine.c (what threads do together), and a file a form.
  *
  * A chunk is `width` neighbours along one loop, the form's, which a thread handles together: it loads them at once, 16
  * bytes where they lie in one piece, computes them one by one, and stores them at once. In the text b<l> is a chunk's
