@@ -172,19 +172,21 @@ TN_HOT tn_f32 tn_careless_reciprocal(tn_f32 b, bool &sure)
  * or near their mean: so squares keep their digits however far the numbers are from 0, and no mean has to be known
  * first. A number more; two of these in one, whose squares are those of both and what the means' difference adds (Chan,
  * Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979); the sum of
- * squares about the mean. Squares that have overflown stay infinite; an infinite number makes them none, as its
- * difference from the mean is none. */
+ * squares about the mean. */
 struct tn_deviations { tn_f32 count, from, sum, squares; };
 
+/* `from` is the second number, as the first one of all is more often unlike the others; then what the first one exceeds
+ * it by comes in, before it is what the number does. */
 TN_HOT tn_deviations tn_deviate(const tn_deviations &t, tn_f32 x)
 {
-    const tn_f32 from = t.count == 0 ? x : t.from, d = x - from;
+    const tn_f32 from = t.count < 2 ? x : t.from, d = t.count == 1 ? t.from - x : x - from;
     return {t.count + 1, from, t.sum + d, fmaf(d, d, t.squares)};
 }
 
-/* mean: t.sum / t.count */
+/* mean: t.sum / t.count. Squares that have overflown stay infinite; numbers that are infinite make them none, as does a
+ * sum that has overflown. */
 TN_HOT tn_f32 tn_squares_about(const tn_deviations &t, tn_f32 mean)
-{ return t.squares - fminf(t.sum * mean, 0x1.fffffep127f); }
+{ return t.squares - fminf(t.sum * mean, 0x1.fffffep127f) + (t.sum - t.sum); }
 
 TN_HOT tn_deviations tn_deviate(const tn_deviations &a, const tn_deviations &b)
 {

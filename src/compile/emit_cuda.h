@@ -51,7 +51,8 @@ typedef struct tn__cu_form {
 tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *nest);
 /* Are the nest's rows held by several blocks each, whose passes then read memory once? */
 bool tn__cu_holds_rows(const tn__capabilities *chip, const tn__nest *nest);
-/* True for columns, however often they are gone through, that are too few for the chip unless split. */
+/* True for columns that are gone through more than once, and for more reductions than can be split, if there is too
+ * little to do beside one another for the chip unless it is split. */
 bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *nest);
 /* True if the nest is better done in two steps: pieces of rows, then what the pieces gave; fills in nest->segments. */
 bool tn__cu_splits(const tn__emitter *emitter, tn__nest *nest);

@@ -194,12 +194,11 @@ static int lanes_across(int64_t wanted, int64_t chunks)
     return lanes;
 }
 
-static bool may_split_a_pass(const tn__nest *n)
+static bool may_split(const tn__nest *n)
 {
-    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY;
+    return n->reduction_count && n->reduction_count <= TN__MAX_PIECES && tn__nest_points(n) >= MANY &&
+           tn__nest_passes(n) <= 1;
 }
-
-static bool may_split(const tn__nest *n) { return may_split_a_pass(n) && tn__nest_passes(n) <= 1; }
 
 /* How many segments there may be of a column, each of enough rows for a thread. */
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
@@ -335,8 +334,9 @@ bool tn__cu_splits(const tn__emitter *emitter, tn__nest *n)
 
 bool tn__cu_needs_splitting(const tn__capabilities *chip, const tn__nest *n)
 {
-    if (n->product.there || !may_split_a_pass(n))
+    bool again = tn__nest_passes(n) > 1, many = n->reduction_count > TN__MAX_PIECES;
+    if (n->product.there || n->reduction_count == 0 || tn__nest_points(n) < MANY || !(again || many))
         return false;
     tn__cu_form f = tn__cu_form_of(chip, n);
-    return f.kind == TN__CUDA_COLUMNS && best_segments(chip, &f) >= 2;
+    return best_segments(chip, &f) >= 2 && (f.kind == TN__CUDA_COLUMNS || !again);
 }

@@ -68,8 +68,8 @@ tn__known tn__order_needs_through(tn__fuser *fuser, int other);
  * memory. */
 bool tn__schedule(tn__fuser *fuser, tn__draft *draft, tn__emitter *emitter, bool fusion);
 
-/* pieces.c: true if a nest goes through few long rows or columns more than once, which steps of their own do with more
- * workers. */
+/* pieces.c: true if a nest goes through few long rows or columns more than once, or has more reductions of them than
+ * can be in pieces, which nests of their own do with more workers. */
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest);
 
 /* Are kernels written for a GPU: a chip of many workers, whose launches cost more than most nests? */

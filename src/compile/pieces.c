@@ -14,9 +14,10 @@
 bool tn__pieces_rather(const tn__capabilities *device, const tn__nest *nest)
 {
     int64_t rows = tn__nest_rows(nest), workers = device->multiprocessors ? device->multiprocessors : PROCESSORS;
-    if (!nest->reduced || rows == 0 || tn__nest_passes(nest) < 2)
+    if (!nest->reduced || rows == 0)
         return false;
-    if (rows < workers && tn__nest_points(nest) / rows >= LONG_ROW && tn__nest_points(nest) >= LONG_ROW * workers)
+    if (tn__nest_passes(nest) > 1 && rows < workers && tn__nest_points(nest) / rows >= LONG_ROW &&
+        tn__nest_points(nest) >= LONG_ROW * workers)
         return !(device->clusters && tn__cu_holds_rows(device, nest));
     return device->target == TN__TARGET_CUDA && tn__cu_needs_splitting(device, nest);
 }

@@ -111,7 +111,7 @@ static bool in_one_pass(const rewriter *r, const tn__value *v)
 {
     const tn__value *x = &r->to.value[v->in[v->arity - 1]];
     if (!r->one_pass || v->op != TN__OP_DEVIATIONS || x->dtype != TN_FLOAT32 || x->shape->size < MANY ||
-        v->shape->size == 0)
+        v->shape->size == 0 || v->shape == x->shape) /* of one number each, which a reduction hands on as it is */
         return false;
     int last = x->shape->ndim - 1;
     while (last > 0 && x->shape->dim[last] == 1)

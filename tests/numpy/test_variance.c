@@ -173,6 +173,35 @@ static void test_gradient(void **state)
     free(values);
 }
 
+/* Of one number each, the variance is 0. Columns of few numbers, which one thread has. */
+static void test_few(void **state)
+{
+    (void)state;
+    enum { MANY = 4200000, COLUMNS = 1700000 };
+    for (int axis = 0; axis < 2; axis++)
+        TN_SCOPE {
+            tn_array *x = tn_reshape(tn_arange(0, MANY, 1, .dtype = TN_FLOAT32),
+                                     axis ? TN_SHAPE(MANY, 1) : TN_SHAPE(1, MANY));
+            assert_true(tn_item(tn_max(tn_abs(tn_var(x, .axis = TN_AXES(axis))))) == 0);
+        }
+    float *values = malloc(sizeof(float[3][COLUMNS]));
+    assert_non_null(values);
+    for (int i = 0; i < 3; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            values[i * COLUMNS + c] = i < c % 4 - 1 ? INFINITY : (float)((i + 1) * (c % 5));
+    values[COLUMNS + 4] = -INFINITY; /* behind and before finite ones */
+    TN_SCOPE {
+        double *variance = test_doubles(tn_var(tn_from_host(values, TN_SHAPE(3, COLUMNS), TN_FLOAT32),
+                                               .axis = TN_AXES(0)));
+        for (int c = 0; c < COLUMNS; c++) {
+            double step = c % 5, expected = step * step * 2 / 3;
+            assert_true(c % 4 > 1 || c == 4 ? isnan(variance[c]) : fabs(variance[c] - expected) <= 1e-5 * expected);
+        }
+        free(variance);
+    }
+    free(values);
+}
+
 /* The bits of sums do not depend on what is computed along with them. */
 static void test_beside(void **state)
 {
@@ -181,7 +210,8 @@ static void test_beside(void **state)
     static const struct {
         int64_t rows, columns;
         int axis;
-    } cases[] = {{3000, 1500, 1}, {3000, 1500, 0}, {70, 61000, 1}, {61000, 70, 0}, {130, 77, 1}};
+    } cases[] = {{3000, 1500, 1}, {3000, 1500, 0}, {70, 61000, 1},  {61000, 70, 0},
+                 {130, 77, 1},    {40000, 200, 0}, {20000, 24, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         TN_SCOPE {
             int64_t size = cases[i].rows * cases[i].columns;
@@ -189,9 +219,10 @@ static void test_beside(void **state)
             tn_array *x = tn_from_host(values, TN_SHAPE(cases[i].rows, cases[i].columns), TN_FLOAT32);
             tn_axes axis = TN_AXES(cases[i].axis);
             tn_array *sum = tn_sum(x, .axis = axis), *beside = tn_sum(x, .axis = axis);
-            const tn_array *all[] = {beside, tn_max(x, .axis = axis), tn_min(x, .axis = axis), tn_var(x, .axis = axis)};
+            const tn_array *all[] = {beside, tn_max(x, .axis = axis), tn_min(x, .axis = axis), tn_var(x, .axis = axis),
+                                     tn_sum(tn_abs(x), .axis = axis), tn_prod(x, .axis = axis)};
             assert_int_equal(tn_eval(sum), TN_OK);
-            assert_int_equal(tn_eval_all(4, all), TN_OK);
+            assert_int_equal(tn_eval_all(i % 2 ? 6 : 4, all), TN_OK);
             double *alone = test_doubles(sum), *together = test_doubles(beside);
             for (int64_t k = 0; k < tn_size(sum); k++)
                 assert_true(alone[k] == together[k]);
@@ -203,6 +234,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_digits),
                                        cmocka_unit_test(test_ends), cmocka_unit_test(test_gradient),
-                                       cmocka_unit_test(test_beside)};
+                                       cmocka_unit_test(test_few), cmocka_unit_test(test_beside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

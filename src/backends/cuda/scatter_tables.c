@@ -69,10 +69,10 @@ static tables cut(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args, 
 
 bool tn__cuda_table_sums_take(const tn__cuda_walk *walk, const tn__cuda_scatter_args *args, tn_dtype dtype)
 {
-    if (walk->size < 1 || walk->size > INT_MAX / MOST_BYTES || args->extent < 1 || args->extent > MOST_BYTES ||
-        args->count > INT_MAX / 2 || bytes_of_table(args, dtype) > MOST_BYTES)
+    if (walk->size < 1 || walk->size > INT_MAX / MOST_BYTES || args->extent < 1 || args->extent > args->count ||
+        args->extent > MOST_BYTES || args->count > INT_MAX / 2 || bytes_of_table(args, dtype) > MOST_BYTES)
         return false;
-    return walk->size == 1 || (args->extent <= args->count && (walk->size <= FEW_PLACES || args->from_step == 1));
+    return walk->size <= FEW_PLACES || args->from_step == 1;
 }
 
 tn_status tn__cuda_table_sums_make(tn__cuda_step *step, tn__cuda_device *device, const tn__cuda_walk *walk,
