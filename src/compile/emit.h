@@ -63,7 +63,6 @@ typedef struct tn__emit_target {
     const char *const *brief; /* by operation: a function that is exact enough where all is rounded to 16 bits; NULL: no
                                  such functions, or no such one */
     const char *rounding;   /* behind these: tn_round_f16, tn_round_bf16 */
-    bool rounds_casts;      /* which are cheaper than a cast to 16 bits and back */
     const char *random_helpers; /* behind those where random numbers are made */
     bool own_scalars;       /* s[] of a kernel holds the scalars of its step, by the step's list, not all of the
                                program's */

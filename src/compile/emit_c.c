@@ -193,7 +193,6 @@ static void emit_elementwise(tn__printer *p)
 static void loops(tn__printer *p)
 {
     p->checks_ahead = true;
-    tn__c_find_loose(p->nest);
     if (!p->nest->reduced && tiled_loop(p->nest) < 0 && tn__c_is_short(p->nest))
         tn__c_emit_short(p);
     else if (!p->nest->reduced)
@@ -287,7 +286,6 @@ const tn__emit_target tn__emit_target_c = {
     .functions = TN__DIALECT_CPU,
     .helpers = (const char *)tn__embed_c_helpers,
     .rounding = "",
-    .rounds_casts = true,
     .random_helpers = (const char *)tn__embed_c_random,
     .splits = splits,
     .loops = loops,

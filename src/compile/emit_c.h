@@ -36,8 +36,6 @@ typedef struct tn__c_strip {
 bool tn__c_has_strip(tn__printer *p, int loop, bool rows, int level);
 void tn__c_open_strip(tn__printer *p, const tn__c_strip *strip);
 void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip);
-/* Marks values whose rounding to 16 bits is left to their stores. */
-void tn__c_find_loose(tn__nest *n);
 
 /*
  * Copies what a tile needs of an operand that lies across, line by line: read where it lies, its lines would be far

@@ -135,19 +135,3 @@ void tn__c_close_strip(tn__printer *p, const tn__c_strip *strip)
     for (int e = 0; e < n->expr_count; e++)
         n->expr[e].made = false;
 }
-
-/* What nobody but stores needs is rounded by these. */
-void tn__c_find_loose(tn__nest *n)
-{
-    for (int e = 0; e < n->expr_count; e++)
-        n->expr[e].loose = false;
-    for (int s = 0; s < n->store_count; s++)
-        n->expr[n->store[s].expr].loose = true;
-    for (int s = 0; s < n->store_count; s++)
-        n->expr[n->store[s].expr].loose &= n->expr[n->store[s].expr].dtype == n->access[n->store[s].access].dtype;
-    for (int e = 0; e < n->expr_count; e++)
-        for (int i = 0; i < n->expr[e].arity; i++)
-            n->expr[n->expr[e].arg[i]].loose = false;
-    for (int r = 0; r < n->reduction_count; r++)
-        n->expr[n->reduction[r].arg].loose = false;
-}

@@ -425,6 +425,20 @@ void tn__emit_extent(tn__printer *p)
 
 /* ---- a nest ---- */
 
+/* What nobody but stores needs is rounded by these. */
+static void find_loose(tn__nest *n)
+{
+    for (int s = 0; s < n->store_count; s++)
+        n->expr[n->store[s].expr].loose = true;
+    for (int s = 0; s < n->store_count; s++)
+        n->expr[n->store[s].expr].loose &= n->expr[n->store[s].expr].dtype == n->access[n->store[s].access].dtype;
+    for (int e = 0; e < n->expr_count; e++)
+        for (int i = 0; i < n->expr[e].arity; i++)
+            n->expr[n->expr[e].arg[i]].loose = false;
+    for (int r = 0; r < n->reduction_count; r++)
+        n->expr[n->reduction[r].arg].loose = false;
+}
+
 void tn__print_nest(tn__printer *p)
 {
     tn__nest *n = p->nest;
@@ -440,6 +454,7 @@ void tn__print_nest(tn__printer *p)
     }
     for (int i = 0; i < n->access_count; i++)
         n->access[i].staged = n->access[i].wide = false;
+    find_loose(n);
     tn__line(p, "{");
     tn__line(p, "(void)s, (void)fault;");
     for (int i = 0; i < n->access_count; i++) {

@@ -104,7 +104,7 @@ void tn__print_cast(tn__printer *p, const tn__expr *e, tn_dtype from, int arg)
 {
     tn_dtype to = e->dtype;
     bool widen = tn__dtypes[to].compute != to;
-    if (widen && p->emitter->target->rounds_casts && tn__dtypes[from].compute == TN_FLOAT32) {
+    if (widen && tn__dtypes[from].compute == TN_FLOAT32) {
         if (!e->loose)
             tn__text_addf(p->text, "tn_round_%s", tn__dtypes[to].suffix);
         tn__text_addf(p->text, "(v%d)", arg);
