@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rewriting: the graph is rebuilt value by value. Equal expressions become one value; a reshape of an elementwise value
- * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing.
+ * becomes the elementwise value of reshapes, so that reshapes end at leaves and products, where they cost nothing; what
+ * is chosen of an array in another dtype becomes that dtype's value of what is chosen, so that the array need not be
+ * stored in it.
  */
 #include "compile/compile.h"
 
@@ -60,6 +62,12 @@ static int intern(rewriter *r, const tn__value *v)
 
 static int reshaped(rewriter *r, int v, const tn__shape *shape);
 
+/* A leaf in another dtype, which is never worth being stored. */
+static bool is_cast_leaf(const rewriter *r, const tn__value *v)
+{
+    return v->op == TN__OP_CAST && r->to.value[v->in[0]].leaf >= 0;
+}
+
 /* Reshape of an elementwise or generated value: the same operation over reshaped inputs. */
 static int reshaped_map(rewriter *r, int v, const tn__shape *shape)
 {
@@ -80,13 +88,31 @@ static int reshaped(rewriter *r, int v, const tn__shape *shape)
     int kind = tn__value_kind(&value);
     bool once = value.uses == 1; /* uses of the old graph, carried along: a value needed in both shapes stays one */
     bool map = kind == TN__KIND_MAP || (kind == TN__KIND_USER && !value.attr.user->raw && value.arity > 0);
-    if ((map && once) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
+    if ((map && (once || is_cast_leaf(r, &value))) || kind == TN__KIND_CONST || kind == TN__KIND_GENERATE)
         return reshaped_map(r, v, shape);
     if (value.op == TN__OP_RESHAPE)
         return reshaped(r, value.in[0], shape);
     tn__value view = {.op = TN__OP_RESHAPE, .dtype = value.dtype, .arity = 1, .in = {v}, .shape = shape, .leaf = -1,
                       .scalar = -1, .uses = 1};
     return intern(r, &view);
+}
+
+/* Elements chosen by indices, of what may be a cast of a leaf. */
+static int gathered(rewriter *r, const tn__value *v)
+{
+    const tn__value cast = r->to.value[v->in[0]];
+    if (!is_cast_leaf(r, &cast))
+        return intern(r, v);
+    tn__value chosen = *v, wide = cast;
+    chosen.in[0] = cast.in[0];
+    chosen.dtype = r->to.value[cast.in[0]].dtype;
+    chosen.uses = 1;
+    r->to.value[cast.in[0]].uses++;
+    r->to.value[v->in[0]].uses--;
+    wide.in[0] = intern(r, &chosen);
+    wide.shape = v->shape;
+    wide.uses = v->uses;
+    return wide.in[0] < 0 ? -1 : intern(r, &wide);
 }
 
 static void move_leaves(rewriter *r, tn__graph *graph)
@@ -155,6 +181,7 @@ bool tn__rewrite(tn__graph *graph, bool one_pass)
             value.in[i] = number[value.in[i]];
         number[v] = tn__value_kind(&value) == TN__KIND_CUSTOM ? custom(&r, &value)
                     : value.op == TN__OP_RESHAPE              ? reshaped(&r, value.in[0], value.shape)
+                    : tn__value_kind(&value) == TN__KIND_GATHER ? gathered(&r, &value)
                                                               : intern(&r, &value);
         done = number[v] >= 0;
     }

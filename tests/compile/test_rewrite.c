@@ -72,6 +72,34 @@ static void test_unequal_expressions(void **state)
     tn__graph_free(&graph);
 }
 
+/* What is chosen of a cast, or a cast seen in two shapes: the cast comes last, where it is needed. */
+static void test_casts_come_last(void **state)
+{
+    (void)state;
+    tn__graph graph = {0};
+    const tn__shape *s = shape(2, 30, 4), *flat = shape(1, 120), *some = shape(2, 7, 4);
+    int x = graph_leaf(&graph, s, false), places = graph_leaf(&graph, shape(1, 7), false);
+    graph.value[x].dtype = TN_BFLOAT16;
+    graph.value[places].dtype = TN_INT64;
+    int wide = graph_op(&graph, TN__OP_CAST, s, x, -1);
+    graph_result(&graph, graph_op(&graph, TN__OP_EXP, s, wide, -1));
+    graph_result(&graph, graph_op(&graph, TN__OP_GATHER, some, wide, places));
+    graph_result(&graph, graph_op(&graph, TN__OP_EXP, flat, graph_op(&graph, TN__OP_RESHAPE, flat, wide, -1), -1));
+    rewrite(&graph);
+    const tn__value *chosen = &graph.value[graph.result[1]], *reshaped = &graph.value[graph.result[2]];
+    assert_int_equal(chosen->op, TN__OP_CAST);
+    assert_int_equal(chosen->dtype, TN_FLOAT32);
+    assert_ptr_equal(chosen->shape, some);
+    chosen = &graph.value[chosen->in[0]];
+    assert_int_equal(chosen->op, TN__OP_GATHER);
+    assert_int_equal(chosen->dtype, TN_BFLOAT16);
+    assert_int_equal(graph.value[chosen->in[0]].op, TN__OP_VALUE);
+    reshaped = &graph.value[reshaped->in[0]];
+    assert_int_equal(reshaped->op, TN__OP_CAST);
+    assert_int_equal(graph.value[reshaped->in[0]].op, TN__OP_RESHAPE);
+    tn__graph_free(&graph);
+}
+
 static void test_reshapes_move_to_leaves(void **state)
 {
     (void)state;
@@ -175,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_expressions),
         cmocka_unit_test(test_unequal_expressions),
+        cmocka_unit_test(test_casts_come_last),
         cmocka_unit_test(test_reshapes_move_to_leaves),
         cmocka_unit_test(test_reshapes_that_stay_or_vanish),
         cmocka_unit_test(test_deviations),
