@@ -9,6 +9,7 @@
 
 #define MAX_INLINED 96  /* operations computed inside another value's loop */
 #define MAX_REPEATED 8  /* operations worth computing again for each of several users */
+#define LARGE (1 << 20) /* elements that a GPU computes again sooner than it writes and reads them */
 
 static bool is_library(int kind)
 {
@@ -67,13 +68,29 @@ static void store_what_is_read(tn__fuser *f)
     }
 }
 
+/* What it takes to compute a value again. */
+typedef struct cost {
+    int weight;     /* operations */
+    int expensive;  /* of them, exp and its like */
+    bool costly;    /* what is worse */
+    int64_t bytes;  /* that are read */
+} cost;
+
+static int64_t bytes_of(const tn__value *v) { return v->shape->size * (int64_t)tn_dtype_size(v->dtype); }
+
+/* A GPU has an exponential sooner than the bytes of a large array, unless what it is made of is even more of them. */
+static bool is_costly(const tn__fuser *f, const tn__value *v, const cost *c)
+{
+    bool reads_less = v->shape->size >= LARGE && c->bytes <= bytes_of(v) + bytes_of(v) / 8;
+    return c->costly || c->expensive > (tn__on_gpu(f->device) && reads_less);
+}
+
 /* Stores what is needed several times and costly, and cuts expressions that grow too long. */
 static bool store_repeated(tn__fuser *f, bool fusion)
 {
     const tn__graph *graph = f->graph;
-    int *weight = tn__calloc((size_t)graph->count + 1, sizeof(int));
-    bool *costly = tn__calloc((size_t)graph->count + 1, sizeof(bool));
-    bool done = weight && costly;
+    cost *cost_of = tn__calloc((size_t)graph->count + 1, sizeof *cost_of);
+    bool done = cost_of;
     for (int v = 0; v < graph->count && done; v++) {
         const tn__value *value = &graph->value[v];
         int kind = tn__value_kind(value);
@@ -81,21 +98,26 @@ static bool store_repeated(tn__fuser *f, bool fusion)
             continue;
         bool computes = kind == TN__KIND_MAP || kind == TN__KIND_USER || kind == TN__KIND_GATHER ||
                         kind == TN__KIND_REDUCE || (kind == TN__KIND_GENERATE && value->op != TN__OP_IOTA);
+        cost *c = &cost_of[v];
         for (int i = 0; i < value->arity && !f->base.stored[v]; i++) {
-            int in = value->in[i];
-            weight[v] += f->base.stored[in] ? 0 : weight[in];
-            costly[v] = costly[v] || (!f->base.stored[in] && costly[in]);
+            const tn__value *in = &graph->value[value->in[i]];
+            const cost *of = &cost_of[value->in[i]];
+            bool stored = f->base.stored[value->in[i]];
+            c->bytes += stored || tn__value_is_leaf(in) ? bytes_of(in) : of->bytes;
+            c->weight += stored ? 0 : of->weight;
+            c->expensive += stored ? 0 : of->expensive;
+            c->costly |= !stored && of->costly;
         }
-        weight[v] += computes;
-        costly[v] = costly[v] || kind == TN__KIND_GATHER || kind == TN__KIND_USER ||
-                    (kind == TN__KIND_GENERATE && computes) || tn__ops[value->op].props & TN_EXPENSIVE;
+        c->weight += computes;
+        c->expensive += (tn__ops[value->op].props & TN_EXPENSIVE) != 0;
+        c->costly |= kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes);
         if (!computes)
             continue;
-        if (!fusion || weight[v] > MAX_INLINED || (value->uses > 1 && (costly[v] || weight[v] > MAX_REPEATED)))
+        bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED);
+        if (!fusion || c->weight > MAX_INLINED || again)
             f->base.stored[v] = true;
     }
-    tn__free(weight);
-    tn__free(costly);
+    tn__free(cost_of);
     return done;
 }
 

@@ -79,6 +79,8 @@ static void test_passes(void **state)
         graph_result(&graph, graph_op(&graph, TN__OP_DIVIDE, whole, e, sum));
         tn__plan *plan = plan_of(&graph);
         assert_int_equal(plan->program.step_count, cases[i].steps);
+        /* no matrix of exponentials */
+        assert_true(plan->program.arena_bytes < (size_t)whole->size * sizeof(float));
         tn__plan_free(plan);
     }
 }
