@@ -218,8 +218,7 @@ TN_HOT tn_f32 tns_pow_f32(tn_f32 x, tn_f32 y)
     return x > 0.0f && x < TNS_INF_F32 && TNS__ABS_F32(y) < TNS_INF_F32 ? result : tns__special_power_f32(x, y, result);
 }
 
-
-/* ---- exact to 20 bits: of 16-bit floats ---- */
+/* ---- exact to 18 bits: of 16-bit floats ---- */
 
 /* |x| < 0.2: Taylor's series; else 1 - 2 / (e^2|x| + 1). */
 TN_HOT tn_f32 tns_brief_tanh_f32(tn_f32 x)
@@ -228,6 +227,17 @@ TN_HOT tn_f32 tns_brief_tanh_f32(tn_f32 x)
     tn_f32 big = fmaf(-2.0f, tns__inverse_f32(t + 1.0f), 1.0f);
     tn_f32 small = a * fmaf(z, fmaf(z, fmaf(z, -5.39682540e-2f, 0.133333333f), -0.333333333f), 1.0f);
     return copysignf(a < 0.2f ? small : big, x);
+}
+/* x Phi(-|x|), or what that leaves of x: Phi(-t) = e^(-t^2/2) / (sqrt(2 pi) t + num(t) / den(t)). The power is two
+ * factors, so that it is not lost where the result is subnormal. */
+TN_HOT tn_f32 tns_brief_gelu_f32(tn_f32 x)
+{
+    tn_f32 v = tns__above_f32(tns__below_f32(x, 14.6f), -15.0f), a = TNS__ABS_F32(v);
+    tn_f32 num = fmaf(a, fmaf(a, 0.120591195f, 0.711874744f), 2.00000528f);
+    tn_f32 den = fmaf(a, fmaf(a, fmaf(a, 4.77553219e-2f, 0.292591087f), 0.811476657f), 1.0f);
+    tn_f32 root = tns__power_of_2_f32(-0.360673760f * v * v);
+    tn_f32 y = v * den * tns__inverse_f32(fmaf(2.50662827f * a, den, num)) * root * root;
+    return x > 0.0f ? x - y : y;
 }
 
 #endif

@@ -164,7 +164,8 @@ static void launch(const tn__emitter *emitter, const tn__kernel_part *part, bool
 }
 
 /* Of float16 and bfloat16. */
-static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_f32"};
+static const char *const brief[TN__OP_COUNT] = {[TN__OP_TANH] = "tns_brief_tanh_f32",
+                                                [TN__OP_GELU] = "tns_brief_gelu_f32"};
 
 const tn__emit_target tn__emit_target_cuda = {
     .nest_head =
