@@ -131,6 +131,8 @@ bool tn__cu_has_row_values(const tn__nest *nest);
 int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);
 /* An access that does not vary with the kept loops, of which there are some. */
 bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a);
+/* Is it what was loaded as 16 bits, in another dtype? It is kept as it was loaded, in half as many registers. */
+bool tn__cu_widens(const tn__nest *n, const tn__expr *e);
 
 /* ---- emit_cuda_care.c ---- */
 

@@ -13,7 +13,7 @@ static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inne
     uint32_t bit = 1u << (pass < 31 ? pass : 31);
     if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
         return;
-    if (e->passes && f->held) {
+    if (e->passes && f->held && !tn__cu_widens(p->nest, e)) {
         e->kept = e->kind != TN__EXPR_LOAD || e->arity;
         return;
     }
@@ -137,7 +137,7 @@ static void print_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e
 
 static void round_random(tn__printer *p, const tn__cu_form *f, const tn__expr *e)
 {
-    if (tn__dtypes[e->dtype].compute != e->dtype)
+    if (tn__dtypes[e->dtype].compute != e->dtype && !e->loose)
         tn__line(p, "for (int u = 0; u < %d; u++) c%d%s.e[u] = tn_round_%s(c%d%s.e[u]);", f->width, e->access, p->chunk,
                  tn__dtypes[e->dtype].suffix, e->access, p->chunk);
 }

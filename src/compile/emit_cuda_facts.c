@@ -41,6 +41,13 @@ bool tn__cu_same_in_rows(const tn__nest *n, const tn__access *a)
     return kept && !varies;
 }
 
+bool tn__cu_widens(const tn__nest *n, const tn__expr *e)
+{
+    const tn__expr *from = &n->expr[e->arg[0]];
+    return e->kind == TN__EXPR_OP && e->op == TN__OP_CAST && from->kind == TN__EXPR_LOAD && !from->arity &&
+           tn_dtype_size(from->dtype) == 2;
+}
+
 /* ---- registers ---- */
 
 typedef struct span {
@@ -54,7 +61,7 @@ static void follow(const tn__nest *n, int e, int pass, span *of)
     if (x->kind == TN__EXPR_REDUCED || !(x->loops & n->reduced))
         return;
     of[e].last = pass;
-    if (of[e].first >= 0)
+    if (of[e].first >= 0 && !tn__cu_widens(n, x))
         return;
     of[e].first = pass;
     for (int i = 0; i < x->arity; i++)
@@ -92,7 +99,7 @@ int64_t tn__cu_kept_words(const tn__nest *n, int loop, int width)
         int64_t before = 0, after = 0; /* when all of the pass has been loaded; what it hands on */
         for (int e = 0; e < n->expr_count; e++) {
             const tn__expr *x = &n->expr[e];
-            if (of[e].first < 0 || of[e].first > pass || of[e].last < pass ||
+            if (of[e].first < 0 || of[e].first > pass || of[e].last < pass || tn__cu_widens(n, x) ||
                 (is_load(x) && tn__cu_same_in_rows(n, &n->access[x->access]))) /* loaded where it is used */
                 continue;
             int64_t words = words_of(n, x, loop, width);

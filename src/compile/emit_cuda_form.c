@@ -58,15 +58,16 @@ static int natural_width(const tn__nest *n, int loop)
     return width > MOST_WIDTH ? MOST_WIDTH : width;
 }
 
-int64_t tn__cu_loaded_bytes(const tn__nest *n, int loop, int width)
+int64_t tn__cu_loaded_bytes(const tn__nest *n, int loop, int width, size_t least)
 {
     int64_t bytes = 0;
     for (int i = 0; i < n->access_count; i++) {
         bool all = true;
         for (int l = 0; l < n->loop_count; l++)
             all = all && (n->access[i].stride[l] || n->extent[l] == 1);
+        size_t size = tn_dtype_size(n->access[i].dtype);
         if (n->access[i].kind == TN__ACCESS_LOAD && loop >= 0 && n->access[i].stride[loop] && all)
-            bytes += (int64_t)tn_dtype_size(n->access[i].dtype) * width;
+            bytes += (int64_t)(size < least ? least : size) * width;
     }
     return bytes;
 }
@@ -114,7 +115,7 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
     }
     f->kind = TN__CUDA_ELEMENTWISE;
     f->width = natural_width(n, last);
-    int64_t loaded = tn__cu_loaded_bytes(n, last, f->width);
+    int64_t loaded = tn__cu_loaded_bytes(n, last, f->width, 1);
     f->batch = loaded && loaded * 2 <= IN_FLIGHT ? 2 : 1;
     f->batch = tn__cu_makes_random(n) ? RANDOM_CHUNKS : f->batch;
     f->chunks = last >= 0 ? up(n->extent[last], f->width) : 1;

@@ -24,10 +24,12 @@
 #define OTHER_SHARED    4096 /* bytes that a reduction needs of shared memory besides */
 #define STREAMED        4    /* chunks under way where rows are longer than that */
 #define STREAMED_BYTES  64   /* of them, for a thread of columns in pieces: a chip full of such threads needs no more */
-#define AT_ONCE         6    /* blocks of a multiprocessor */
+#define AT_ONCE         4    /* blocks of a multiprocessor: with more, few kernels have registers for all at once */
 #define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
 #define SPLIT_CHUNKS    16   /* chunks or rows a thread has to go through at least before a reduction is split */
 #define WIDTH   4  /* elements of a chunk, where extents allow */
+#define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a chunk is 16 bytes */
+#define NARROW_KEPT  40 /* registers of a thread that a row's values may take which are loaded as 16 bits */
 #define EACH    4  /* chunks of a row that a thread takes before more threads take part */
 #define ALONE   16 /* elements of a row that a single thread takes */
 #define SHARED  2  /* chunks a thread of rows that do not need a warp, which take less each if fewer threads look for
@@ -133,7 +135,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
         others += 2 * counts(&n->access[i]); /* an address */
     bool alone = words <= REGISTERS / TN__CUDA_MOST - others; /* fits in those of one block */
     bool together = chip->clusters && tn__nest_points(n) >= FEWEST_CLUSTERED;
-    if (alone && f->width == WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
+    if (alone && f->width >= WIDTH && words >= MANY_WORDS && tn__nest_rows(n) >= chip->multiprocessors)
         together = false;
     if (!alone && (!together || words > CLUSTER_WORDS))
         return;
@@ -146,15 +148,28 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
+static int widest_chunk(const tn__nest *n)
+{
+    bool narrow = tn__nest_points(n) >= MANY;
+    for (int i = 0; i < n->access_count; i++)
+        if (counts(&n->access[i]) && goes_down(n, &n->access[i]) && !tn__cu_same_in_rows(n, &n->access[i]))
+            narrow = narrow && tn_dtype_size(n->access[i].dtype) <= 2;
+    return narrow ? NARROW_WIDTH : WIDTH;
+}
+
 static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
 {
     int64_t reduced = tn__nest_rows(n) ? tn__nest_points(n) / tn__nest_rows(n) : 0;
     int64_t extent = tn__nest_points(n) < MANY ? n->innermost : n->extent[f->loop];
+    int widest = widest_chunk(n);
     f->kind = TN__CUDA_ROWS;
-    for (f->width = 1; f->width < WIDTH && extent % (2 * f->width) == 0;)
+    for (f->width = 1; f->width < widest && extent % (2 * f->width) == 0;)
         f->width *= 2;
     f->chunks = f->rows = reduced / f->width;
     int64_t each = f->width == 1 ? 2 * EACH : EACH;
+    bool simple = tn__nest_passes(n) == 1 && !has_positions(n), narrow = f->width > WIDTH;
+    if (narrow && (simple || EACH * tn__cu_kept_words(n, f->loop, f->width) > NARROW_KEPT))
+        each = EACH / 2;
     int64_t lanes = f->chunks <= 32 ? power_of_two(up(f->chunks, SHARED))
                                     : at_least(power_of_two(up(f->chunks, each)), 32);
     f->lanes = reduced <= ALONE ? 1 : (int)at_most(lanes, TN__CUDA_MOST);
@@ -166,7 +181,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
               (tn__nest_passes(n) == 1 ? f->batch <= 2 * each || f->lanes == 1 : words <= room);
     if (f->held && f->lanes >= 32 && tn__nest_passes(n) > 1)
         f->resident = (words > 32                    ? 0
-                       : words > 16                  ? 768
+                       : words > 16 && !narrow       ? 768
                        : words > 8                   ? ENOUGH_THREADS
                        : f->threads == TN__CUDA_MOST ? 2 * TN__CUDA_MOST
                                                      : MOST_THREADS) /
@@ -178,7 +193,7 @@ static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f
         f->shared = f->lanes == TN__CUDA_MOST ? shared_bytes(n, f) : 0; /* of one row: such a block has no other */
         f->shared = f->shared + OTHER_SHARED <= (int64_t)chip->shared_memory ? f->shared : 0;
         /* such a block has half as many registers a thread */
-        f->batch = f->shared ? 2 * STREAMED / f->width : f->batch;
+        f->batch = f->shared ? (int)at_least(2 * STREAMED / f->width, 2) : f->batch;
     }
     f->groups = tn__nest_rows(n);
 }
@@ -218,20 +233,33 @@ static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int
  * what is stored, addresses, and what is computed in between, as far as that is known here. */
 static void settle_columns(const tn__nest *n, tn__cu_form *f)
 {
-    int64_t words = OTHER_WORDS + WIDTH * n->reduction_count, computed = 0;
-    int64_t loaded = tn__cu_loaded_bytes(n, f->loop, WIDTH);
-    f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, STREAMED), 1) : STREAMED);
-    words += loaded / 4 * f->batch;
+    int64_t words = OTHER_WORDS + f->width * n->reduction_count, computed = 0, most = 2 * STREAMED;
+    int64_t loaded = tn__cu_loaded_bytes(n, f->loop, f->width, 1);
+    for (int e = 0; e < n->expr_count; e++) {
+        bool expensive = tn__ops[n->expr[e].op].props & TN_EXPENSIVE;
+        if (n->expr[e].arity > 0 && n->expr[e].loops & n->reduced) {
+            computed += expensive ? EXPENSIVE_WORDS : 1;
+            most = expensive ? STREAMED * WIDTH / f->width : most;
+        }
+    }
+    f->batch = (int)(loaded ? at_least(at_most(STREAMED_BYTES / loaded, most), 1) : STREAMED);
+    words += tn__cu_loaded_bytes(n, f->loop, f->width, 4) / 4 * f->batch;
     for (int r = 0; r < n->reduction_count; r++)
-        words += n->reduction[r].about_mean ? 3 * WIDTH : 0;
+        words += n->reduction[r].about_mean ? 3 * f->width : 0;
     for (int i = 0; i < n->access_count; i++)
         if (counts(&n->access[i]) && goes_down(n, &n->access[i]))
-            words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + WIDTH;
-    for (int e = 0; e < n->expr_count; e++)
-        if (n->expr[e].arity > 0 && n->expr[e].loops & n->reduced)
-            computed += tn__ops[n->expr[e].op].props & TN_EXPENSIVE ? EXPENSIVE_WORDS : 1;
+            words += n->access[i].kind == TN__ACCESS_LOAD ? 2 : 2 + f->width;
     words += computed / 2;
     f->resident = (int)at_least(at_most(REGISTERS / TN__CUDA_THREADS / (up(words, 8) * 8), AT_ONCE), 2);
+}
+
+/* Wider chunks' results are exchanged in the same room, so they must be small ones. */
+static int down_width(const tn__nest *n, int64_t extent)
+{
+    bool small = extent % NARROW_WIDTH == 0 && !has_positions(n);
+    for (int r = 0; r < n->reduction_count; r++)
+        small = small && !n->reduction[r].about_mean && tn_dtype_size(n->reduction[r].dtype) <= 8;
+    return small ? widest_chunk(n) : WIDTH;
 }
 
 static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)
@@ -239,16 +267,16 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     int64_t kept = tn__nest_rows(n), extent = n->extent[f->loop];
     f->kind = TN__CUDA_COLUMNS;
     f->exchanged = tn__cu_down_bytes(n);
-    f->width = WIDTH;
-    f->chunks = up(extent, WIDTH);
+    f->width = down_width(n, extent);
+    f->chunks = up(extent, f->width);
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
-    f->lanes = lanes_of_columns(chip, n, up(kept, WIDTH), f->rows);
+    f->lanes = lanes_of_columns(chip, n, up(kept, f->width), f->rows);
     /* of few rows, so many across that each thread has several */
     while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS &&
            f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
-           up(kept, WIDTH) / (2 * f->lanes) >= 2 * AT_ONCE * chip->multiprocessors)
+           up(kept, f->width) / (2 * f->lanes) >= 2 * AT_ONCE * chip->multiprocessors)
         f->lanes *= 2;
     f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
 }
