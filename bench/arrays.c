@@ -11,7 +11,7 @@ enum { OPERANDS = 3 };
 typedef struct array_row {
     const char *row, *work;
     tn_array *(*expression)(tn_array *const *x);
-    double reads, writes; /* float32 elements */
+    double reads, writes; /* elements */
     tn_shape operand[OPERANDS];
 } array_row;
 
@@ -45,6 +45,11 @@ static tn_array *f_batch_norm(tn_array *const *x)
 static tn_array *f_softmax_0(tn_array *const *x) { return tn_softmax(x[0], 0); }
 static tn_array *f_cumsum_1(tn_array *const *x) { return tn_cumsum(x[0], .axis = TN_AXES(1)); }
 static tn_array *f_largest(tn_array *const *x) { return tn_topk(x[0], 10, NULL); }
+static tn_array *f_gelu(tn_array *const *x) { return tn_gelu(x[0]); }
+static tn_array *f_loss(tn_array *const *x)
+{
+    return tn_softmax_cross_entropy(x[0], tn_cast(tn_multiply(tn_abs(x[1]), 1000), TN_INT64));
+}
 static tn_array *f_chain(tn_array *const *x)
 {
     tn_array *y = x[0];
@@ -121,6 +126,19 @@ static const array_row gpu_rows[] = {
      {VECTOR(100000), VECTOR(100000), VECTOR(100000)}},
 };
 
+#define NARROW(name, expr, outputs, ...) \
+    {name, "8192 x 8192 bfloat16", expr, 8192.0 * 8192, outputs, {MATRIX(8192, 8192), __VA_ARGS__}}
+static const array_row gpu_bfloat16_rows[] = {
+    NARROW("softmax-bf16", f_softmax, 8192.0 * 8192, {0}),
+    NARROW("softmax-axis-0-bf16", f_softmax_0, 8192.0 * 8192, {0}),
+    NARROW("layer-norm-bf16", f_layer_norm, 8192.0 * 8192, VECTOR(8192), VECTOR(8192)),
+    NARROW("sum-axis-0-bf16", f_sum_0, 8192, {0}),
+    NARROW("sum-axis-1-bf16", f_sum_1, 8192, {0}),
+    NARROW("gelu-bf16", f_gelu, 8192.0 * 8192, {0}),
+    {"loss-bf16", "softmax cross-entropy, 4096 x 50257 bfloat16", f_loss, 4096.0 * 50257, 1,
+     {MATRIX(4096, 50257), VECTOR(4096)}},
+};
+
 typedef struct expression_work {
     const array_row *row;
     tn_array *operand[OPERANDS];
@@ -136,19 +154,20 @@ static void evaluate(void *context, bool last)
     }
 }
 
-static void array_row_run(const bench *b, const array_row *row)
+static void array_row_run(const bench *b, const array_row *row, tn_dtype dtype)
 {
     if (!wanted(b, row->row))
         return;
     TN_SCOPE {
         expression_work w = {.row = row};
         for (int i = 0; i < OPERANDS && row->operand[i].ndim; i++) {
-            w.operand[i] = tn_random_normal(row->operand[i], .device = b->device);
+            w.operand[i] = tn_cast(tn_random_normal(row->operand[i], .device = b->device), dtype);
             if (tn_eval(w.operand[i]) != TN_OK)
                 break;
         }
         timing t = measure(b, evaluate, &w, 5e-3);
-        report(b, (row_facts){.row = row->row, .work = row->work, .bytes = 4 * (row->reads + row->writes)}, t);
+        double bytes = (double)tn_dtype_size(dtype) * (row->reads + row->writes);
+        report(b, (row_facts){.row = row->row, .work = row->work, .bytes = bytes}, t);
     }
 }
 
@@ -245,11 +264,15 @@ int main(int argc, char **argv)
     tn_seed(1);
     tn_set_compile(TN_COMPILE_ALWAYS);
     copy_run(&b);
-    bool gpu = b.device.kind == TN_DEVICE_CUDA;
-    const array_row *rows = gpu ? gpu_rows : cpu_rows;
-    int count = gpu ? (int)(sizeof gpu_rows / sizeof *gpu_rows) : (int)(sizeof cpu_rows / sizeof *cpu_rows);
-    for (int i = 0; i < count; i++)
-        array_row_run(&b, &rows[i]);
+    if (b.device.kind == TN_DEVICE_CUDA) {
+        for (size_t i = 0; i < sizeof gpu_rows / sizeof *gpu_rows; i++)
+            array_row_run(&b, &gpu_rows[i], TN_FLOAT32);
+        for (size_t i = 0; i < sizeof gpu_bfloat16_rows / sizeof *gpu_bfloat16_rows; i++)
+            array_row_run(&b, &gpu_bfloat16_rows[i], TN_BFLOAT16);
+    } else {
+        for (size_t i = 0; i < sizeof cpu_rows / sizeof *cpu_rows; i++)
+            array_row_run(&b, &cpu_rows[i], TN_FLOAT32);
+    }
     normals_run(&b);
     return 0;
 }

@@ -7,7 +7,8 @@ import os
 import peers
 
 COMPILED = ("exp", "layer-norm", "softmax-1000", "softmax-50257", "sum-short", "sum-long", "sum-tall", "chain-20",
-            "variance", "variance-axis-0", "batch-norm", "softmax-axis-0", "cumsum-rows")
+            "variance", "variance-axis-0", "batch-norm", "softmax-axis-0", "cumsum-rows", "softmax-bf16",
+            "softmax-axis-0-bf16", "layer-norm-bf16", "sum-axis-0-bf16", "sum-axis-1-bf16", "gelu-bf16", "loss-bf16")
 RELU3 = dict(samples=59904, inputs=784, hidden=1024, batch=128, rate=0.001)
 MNIST = peers.TRAINING["mnist-epoch"]
 

@@ -183,6 +183,20 @@ class Torch:
     def normal(self, *shape):
         return self.torch.randn(*shape, device=self.device)
 
+    def arrays_of_16_bits(self):
+        torch, functional = self.torch, self.torch.nn.functional
+        half = lambda *shape: self.normal(*shape).bfloat16()
+        square = lambda: (half(8192, 8192),)
+        yield "softmax-bf16", square, lambda x: torch.softmax(x, -1)
+        yield "softmax-axis-0-bf16", square, lambda x: torch.softmax(x, 0)
+        yield ("layer-norm-bf16", lambda: square() + (half(8192), half(8192)),
+               lambda x, g, b: functional.layer_norm(x, (8192,), g, b))
+        yield "sum-axis-0-bf16", square, lambda x: x.sum(0)
+        yield "sum-axis-1-bf16", square, lambda x: x.sum(1)
+        yield "gelu-bf16", square, functional.gelu
+        yield ("loss-bf16", lambda: (half(4096, 50257), (1000 * self.normal(4096).abs()).long()),
+               functional.cross_entropy)
+
     def arrays(self):
         torch = self.torch
         functional = torch.nn.functional
@@ -197,6 +211,7 @@ class Torch:
             yield ("batch-norm", lambda: tall() + (self.normal(256), self.normal(256)),
                    lambda x, g, b: functional.batch_norm(x, None, None, g, b, training=True))
             yield "softmax-axis-0", tall, lambda x: torch.softmax(x, 0)
+            yield from self.arrays_of_16_bits()
             yield "cumsum-rows", tall, lambda x: x.cumsum(1)
             yield "sort-rows", tall, lambda x: x.sort(1)[0]
             yield "largest-10", lambda: (self.normal(65536, 1000),), lambda x: x.topk(10)[0]
