@@ -73,6 +73,20 @@ static void test_hardly_faster(void **state)
     assert_int_equal(taken(N + 16, 0, &products), 0);
 }
 
+/* A chip that has been idle is slow at first, when the library's first proposal is timed. */
+static void test_slow_at_first(void **state)
+{
+    (void)state;
+    int products;
+    propose(1, 1.1, 1.2);
+    fake_blas.slow = 3;
+    assert_int_equal(taken(N + 40, 0, &products), 0);
+    propose(1, 0.9, 1.2);
+    fake_blas.slow = 3;
+    assert_int_equal(taken(N + 48, 0, &products), 1);
+    fake_blas.slow = 0;
+}
+
 static void test_impossible(void **state)
 {
     (void)state;
@@ -109,6 +123,7 @@ static void test_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fastest), cmocka_unit_test(test_hardly_faster),
+                                       cmocka_unit_test(test_slow_at_first),
                                        cmocka_unit_test(test_impossible), cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_nowhere)};
     if (test_about_cpu("a fake driver, which a device that is open already would not use"))
