@@ -148,13 +148,17 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
+/* Elements of a chunk at most: more where all that is read and written has 16 bits or fewer, and there is such a thing. */
 static int widest_chunk(const tn__nest *n)
 {
-    bool narrow = tn__nest_points(n) >= MANY;
-    for (int i = 0; i < n->access_count; i++)
-        if (counts(&n->access[i]) && goes_down(n, &n->access[i]) && !tn__cu_same_in_rows(n, &n->access[i]))
-            narrow = narrow && tn_dtype_size(n->access[i].dtype) <= 2;
-    return narrow ? NARROW_WIDTH : WIDTH;
+    size_t largest = 0;
+    for (int i = 0; i < n->access_count; i++) {
+        const tn__access *a = &n->access[i];
+        size_t size = tn_dtype_size(a->dtype);
+        if (counts(a) && goes_down(n, a) && !tn__cu_same_in_rows(n, a))
+            largest = size > largest ? size : largest;
+    }
+    return tn__nest_points(n) >= MANY && (largest == 1 || largest == 2) ? NARROW_WIDTH : WIDTH;
 }
 
 static void rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_form *f)

@@ -71,7 +71,7 @@ static void store_what_is_read(tn__fuser *f)
 /* What it takes to compute a value again. */
 typedef struct cost {
     int weight;     /* operations */
-    int expensive;  /* of them, exp and its like */
+    int expensive;  /* of them, exp and its like: functions of one float32 number */
     bool costly;    /* what is worse */
     int64_t bytes;  /* that are read */
 } cost;
@@ -109,8 +109,11 @@ static bool store_repeated(tn__fuser *f, bool fusion)
             c->costly |= !stored && of->costly;
         }
         c->weight += computes;
-        c->expensive += (tn__ops[value->op].props & TN_EXPENSIVE) != 0;
-        c->costly |= kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes);
+        bool expensive = tn__ops[value->op].props & TN_EXPENSIVE;
+        bool brief = value->arity == 1 && tn__dtypes[value->dtype].compute == TN_FLOAT32;
+        c->expensive += expensive && brief;
+        c->costly |= kind == TN__KIND_GATHER || kind == TN__KIND_USER || (kind == TN__KIND_GENERATE && computes) ||
+                     (expensive && !brief);
         if (!computes)
             continue;
         bool again = value->uses > 1 && (is_costly(f, value, c) || c->weight > MAX_REPEATED);

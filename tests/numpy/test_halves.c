@@ -75,6 +75,35 @@ static void check_reductions(const matrix *m, const tn_array *x)
     free(sum), free(most), free(first), free(variance);
 }
 
+/* Sums in eight bytes, and scale and shift in another dtype than the rows. */
+static void check_wider(const matrix *m, const tn_array *x)
+{
+    double *sum = test_doubles(tn_sum(tn_cast(x, TN_FLOAT64), .axis = TN_AXES(m->axis)));
+    for (int64_t k = 0; k < lines(m); k++) {
+        double total = 0;
+        for (int64_t i = 0; i < length(m); i++)
+            total += at(m, k, i);
+        near(m, "sum in float64", k, sum[k], total, 0, 1e-9);
+    }
+    free(sum);
+    if (!m->axis)
+        return;
+    tn_array *scale = tn_linspace(1, 2, m->columns, .dtype = TN_FLOAT32);
+    double *normal = test_doubles(tn_layer_norm_function(x, scale, scale, 1e-5)), *factor = test_doubles(scale);
+    for (int64_t r = 0; r < m->rows; r++) {
+        double total = 0, squares = 0, count = (double)m->columns;
+        for (int64_t c = 0; c < m->columns; c++)
+            total += at(m, r, c);
+        for (int64_t c = 0; c < m->columns; c++)
+            squares += pow(at(m, r, c) - total / count, 2);
+        for (int64_t c = 0; c < m->columns; c++) {
+            double expected = ((at(m, r, c) - total / count) / sqrt(squares / count + 1e-5) + 1) * factor[c];
+            near(m, "normalized", place(m, r, c), normal[place(m, r, c)], expected, 2, ulp(m->half, 4));
+        }
+    }
+    free(normal), free(factor);
+}
+
 /* As many results as elements. */
 static void check_softmax(const matrix *m, const tn_array *x)
 {
@@ -130,11 +159,33 @@ static void test_lines(void **state)
                 assert_int_equal(tn_eval(x), TN_OK);
                 m.x = test_doubles(x);
                 check_reductions(&m, x);
+                check_wider(&m, x);
                 check_softmax(&m, x);
                 if (m.axis)
                     check_loss(&m, x);
                 free(values), free(m.x);
             }
+}
+
+/* Views: of rows that begin between multiples of 16 bytes, backwards, transposed. */
+static void test_views(void **state)
+{
+    (void)state;
+    tn_seed(test_seed_new());
+    for (int how = 0; how < 12; how++)
+        TN_SCOPE {
+            const half *h = &halves[how % 2];
+            tn_array *all = tn_cast(tn_random_uniform(TN_SHAPE(150, 1001)), h->dtype);
+            assert_int_equal(tn_eval(all), TN_OK);
+            tn_array *x = how / 4 == 0   ? tn_slice_axis(all, 1, 1, TN_NONE, 1)
+                          : how / 4 == 1 ? tn_slice_axis(all, 1, TN_NONE, TN_NONE, -1)
+                                         : tn_transpose(all, (tn_axes){0});
+            matrix m = {tn_shape_of(x).dim[0], tn_shape_of(x).dim[1], how / 2 % 2, h, test_doubles(x)};
+            check_reductions(&m, x);
+            check_wider(&m, x);
+            check_softmax(&m, x);
+            free(m.x);
+        }
 }
 
 /* Functions that have a shorter form for numbers of 16 bits, of all of these. */
@@ -171,6 +222,7 @@ static void test_functions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_functions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_views),
+                                       cmocka_unit_test(test_functions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

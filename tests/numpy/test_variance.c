@@ -230,10 +230,40 @@ static void test_beside(void **state)
         }
 }
 
+/* Nor do they on what sums are of: numbers that are drawn or made of a row and a column as they are added, or before. */
+static void test_made(void **state)
+{
+    (void)state;
+    enum { ROWS = 256, COLUMNS = 1024 };
+    const uint64_t seed = test_seed_new();
+    tn_shape whole = TN_SHAPE(ROWS, COLUMNS);
+    for (int made = 0; made < 4; made++)
+        TN_SCOPE {
+            tn_dtype dtype = made % 2 ? TN_FLOAT64 : TN_FLOAT32;
+            tn_array *row = tn_random_normal(TN_SHAPE(COLUMNS), .dtype = dtype);
+            tn_array *column = tn_random_normal(TN_SHAPE(ROWS, 1), .dtype = dtype);
+            assert_int_equal(tn_eval_all(2, (const tn_array *[]){row, column}), TN_OK);
+            tn_array *sum[2];
+            for (int before = 0; before < 2; before++) {
+                tn_seed(seed);
+                tn_array *x = made / 2 ? tn_multiply(row, column) : tn_random_normal(whole, .dtype = dtype);
+                if (before)
+                    assert_int_equal(tn_eval(x), TN_OK);
+                sum[before] = tn_sum(x, .axis = TN_AXES(1));
+                assert_int_equal(tn_eval(sum[before]), TN_OK);
+            }
+            double *fused = test_doubles(sum[0]), *apart = test_doubles(sum[1]);
+            for (int64_t k = 0; k < ROWS; k++)
+                assert_true(fused[k] == apart[k]);
+            free(fused), free(apart);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_digits),
                                        cmocka_unit_test(test_ends), cmocka_unit_test(test_gradient),
-                                       cmocka_unit_test(test_few), cmocka_unit_test(test_beside)};
+                                       cmocka_unit_test(test_few), cmocka_unit_test(test_beside),
+                                       cmocka_unit_test(test_made)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
