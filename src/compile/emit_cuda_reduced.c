@@ -148,7 +148,7 @@ static void long_rows(const tn__capabilities *chip, const tn__nest *n, tn__cu_fo
     f->resident = (int)at_most(REGISTERS / (f->threads * up(words + others, 8) * 8), MOST_THREADS / f->threads);
 }
 
-/* Elements of a chunk at most: more where all that is read and written has 16 bits or fewer, and there is such a thing. */
+/* Elements of a chunk at most: more where something is read or written, and all of it has 16 bits or fewer. */
 static int widest_chunk(const tn__nest *n)
 {
     size_t largest = 0;

@@ -230,7 +230,7 @@ static void test_beside(void **state)
         }
 }
 
-/* Nor do they on what sums are of: numbers that are drawn or made of a row and a column as they are added, or before. */
+/* Nor do they on when numbers that are drawn, or made of a row and a column, are: as they are added, or before. */
 static void test_made(void **state)
 {
     (void)state;
