@@ -33,7 +33,8 @@ typedef struct matrix {
     int64_t rows, columns;
     int axis;
     const half *half;
-    double *x; /* what its elements are */
+    double *x;  /* what its elements are */
+    bool wrong; /* one failure is told */
 } matrix;
 
 static int64_t lines(const matrix *m) { return m->axis ? m->rows : m->columns; }
@@ -44,15 +45,17 @@ static int64_t place(const matrix *m, int64_t line, int64_t i)
 }
 static double at(const matrix *m, int64_t line, int64_t i) { return m->x[place(m, line, i)]; }
 
-static void near(const matrix *m, const char *what, int64_t i, double got, double expected, double ulps, double apart)
+static void near(matrix *m, const char *what, int64_t i, double got, double expected, double ulps, double apart)
 {
-    if (!(fabs(got - expected) <= ulps * ulp(m->half, expected) + apart))
-        fail_msg("%s of %s, %lld x %lld, axis %d: %lld is %.9g, expected %.9g", what, tn_dtype_name(m->half->dtype),
-                 (long long)m->rows, (long long)m->columns, m->axis, (long long)i, got, expected);
+    if (m->wrong || fabs(got - expected) <= ulps * ulp(m->half, expected) + apart)
+        return;
+    m->wrong = true;
+    fail_msg("%s of %s, %lld x %lld, axis %d: %lld is %.9g, expected %.9g", what, tn_dtype_name(m->half->dtype),
+             (long long)m->rows, (long long)m->columns, m->axis, (long long)i, got, expected);
 }
 
 /* One result a line. */
-static void check_reductions(const matrix *m, const tn_array *x)
+static void check_reductions(matrix *m, const tn_array *x)
 {
     tn_axes axis = TN_AXES(m->axis);
     double *sum = test_doubles(tn_sum(x, .axis = axis)), *most = test_doubles(tn_max(x, .axis = axis));
@@ -76,7 +79,7 @@ static void check_reductions(const matrix *m, const tn_array *x)
 }
 
 /* Sums in eight bytes, and scale and shift in another dtype than the rows. */
-static void check_wider(const matrix *m, const tn_array *x)
+static void check_wider(matrix *m, const tn_array *x)
 {
     double *sum = test_doubles(tn_sum(tn_cast(x, TN_FLOAT64), .axis = TN_AXES(m->axis)));
     for (int64_t k = 0; k < lines(m); k++) {
@@ -105,7 +108,7 @@ static void check_wider(const matrix *m, const tn_array *x)
 }
 
 /* As many results as elements. */
-static void check_softmax(const matrix *m, const tn_array *x)
+static void check_softmax(matrix *m, const tn_array *x)
 {
     double *share = test_doubles(tn_softmax(x, m->axis));
     for (int64_t k = 0; k < lines(m); k++) {
@@ -119,7 +122,7 @@ static void check_softmax(const matrix *m, const tn_array *x)
 }
 
 /* The loss chooses from x itself, not from a copy of it in float32; its gradient reads x once more. */
-static void check_loss(const matrix *m, tn_array *x)
+static void check_loss(matrix *m, tn_array *x)
 {
     tn_array *t = tn_remainder(tn_multiply(tn_arange(0, m->rows, 1, .dtype = TN_INT64), 7), m->columns), *gradient;
     tn_requires_grad(x);
@@ -147,9 +150,9 @@ static void test_lines(void **state)
     static const int64_t shapes[][2] = {{70, 1000}, {9, 30000}, {5000, 24}, {20003, 8}, {4001, 17},
                                         {1500, 72}, {2, 65536}, {64, 2050}, {300, 1024}, {12, 50257}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int how = 0; how < 4; how++)
+        for (int axis = 0; axis < 2; axis++)
             TN_SCOPE {
-                matrix m = {shapes[s][0], shapes[s][1], how & 1, &halves[how / 2], NULL};
+                matrix m = {shapes[s][0], shapes[s][1], axis, &halves[(s + (size_t)axis) % 2], NULL, false};
                 int64_t size = m.rows * m.columns;
                 float *values = malloc((size_t)size * sizeof *values);
                 assert_non_null(values);
@@ -172,15 +175,15 @@ static void test_views(void **state)
 {
     (void)state;
     tn_seed(test_seed_new());
-    for (int how = 0; how < 12; how++)
+    for (int how = 0; how < 6; how++)
         TN_SCOPE {
-            const half *h = &halves[how % 2];
+            const half *h = &halves[how / 2 % 2];
             tn_array *all = tn_cast(tn_random_uniform(TN_SHAPE(150, 1001)), h->dtype);
             assert_int_equal(tn_eval(all), TN_OK);
-            tn_array *x = how / 4 == 0   ? tn_slice_axis(all, 1, 1, TN_NONE, 1)
-                          : how / 4 == 1 ? tn_slice_axis(all, 1, TN_NONE, TN_NONE, -1)
+            tn_array *x = how / 2 == 0   ? tn_slice_axis(all, 1, 1, TN_NONE, 1)
+                          : how / 2 == 1 ? tn_slice_axis(all, 1, TN_NONE, TN_NONE, -1)
                                          : tn_transpose(all, (tn_axes){0});
-            matrix m = {tn_shape_of(x).dim[0], tn_shape_of(x).dim[1], how / 2 % 2, h, test_doubles(x)};
+            matrix m = {tn_shape_of(x).dim[0], tn_shape_of(x).dim[1], how % 2, h, test_doubles(x), false};
             check_reductions(&m, x);
             check_wider(&m, x);
             check_softmax(&m, x);
@@ -201,7 +204,7 @@ static void test_functions(void **state)
         bits[i] = (uint16_t)i;
     for (int how = 0; how < 2; how++)
         TN_SCOPE {
-            matrix m = {ALL, 1, 0, &halves[how], NULL};
+            matrix m = {ALL, 1, 0, &halves[how], NULL, false};
             tn_array *x = tn_from_host(bits, TN_SHAPE(ALL), m.half->dtype);
             double *of = test_doubles(x), *bent = test_doubles(tn_gelu(x)), *flat = test_doubles(tn_tanh(x));
             for (int i = 0; i < ALL; i++) {
