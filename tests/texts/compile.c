@@ -95,10 +95,11 @@ static bool is_for(const kernel_text *text, int generation)
     return (generation >= 90 || !text->clusters) && (generation == 90 || text->count || !strstr(text->data, "wgmma"));
 }
 
-/* Whether a part is translated for a generation. */
+/* Whether a part is translated for a generation: by turns the same one for all with a prelude, which takes as long as
+ * the part. */
 static bool is_chosen(const kernel_text *text, int part, int generation)
 {
-    int number = (int)(text - texts) + part, turn = text->clusters ? 1 + number % 2 : number % 3;
+    int turn = (int)(text->clusters ? 1 + text->group % 2 : text->group % 3);
     return text->part[part].wanted && (!by_turns || generations[turn] == generation);
 }
 
