@@ -32,8 +32,10 @@ typedef struct tn__cu_form {
     bool wide;            /* positions need 64 bits */
     int loop;             /* whose neighbours make a chunk; -1: none */
     int width;            /* elements of a chunk */
-    int batch;            /* chunks of a thread that are in flight together; all that it has of a row where `held` */
-    bool held;            /* ROWS: values stay in registers from pass to pass */
+    int batch;            /* chunks of a thread that are in flight together; all that it has of a row or column where
+                             `held` */
+    bool held;            /* ROWS, COLUMNS: values stay in registers from pass to pass */
+    int streams;          /* COLUMNS: accumulators of a thread for each column, which take turns; 1 of variances */
     int cluster;          /* ROWS: blocks that have a row's lanes together, each `threads` of them; 0: a block has them
                              all */
     int64_t shared;       /* ROWS: bytes of shared memory, where else loads stay that several passes need; 0: none do */
@@ -97,7 +99,7 @@ void tn__cu_find(tn__printer *p, const tn__cu_form *f, uint32_t inner);
  * known. */
 void tn__cu_declare(tn__printer *p, const tn__cu_form *f, int pass);
 void tn__cu_load(tn__printer *p, const tn__cu_form *f, int pass);
-/* ROWS: what all rows have in common, in front of tn__cu_elements. */
+/* What all rows or columns have in common, in front of tn__cu_elements. */
 void tn__cu_load_late(tn__printer *p, const tn__cu_form *f, int pass);
 /* ROWS: declares the places of loads that stay in shared memory; puts there what chunk `id` has loaded, if a later pass
  * needs it. */
@@ -145,9 +147,9 @@ void tn__cu_elements(tn__printer *p, const tn__cu_form *f, int pass);
 
 /* ---- emit_cuda_combine.c ---- */
 
-/* Accumulators of a level; `lanes`: of a thread, 0 for a single one. */
-void tn__cu_start(tn__printer *p, int level, int width);
-void tn__cu_accumulate(tn__printer *p, int level, bool columns);
+/* Accumulators of a level: `width` of a thread, 0 for a single one, and of each so many as there are streams. */
+void tn__cu_start(tn__printer *p, int level, int width, int streams);
+void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level);
 /* Combines the accumulators of the threads of a row; all get the result. */
 void tn__cu_combine_lanes(tn__printer *p, const tn__cu_form *f, int level, int *used);
 /* Combines the accumulators of threads that have the same columns; all get the result. */

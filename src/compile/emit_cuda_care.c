@@ -58,7 +58,7 @@ static void elements(tn__printer *p, const tn__cu_form *f, int pass)
 {
     tn__cu_open_elements(p, f);
     if (p->nest->reduced)
-        tn__cu_accumulate(p, pass, f->kind == TN__CUDA_COLUMNS);
+        tn__cu_accumulate(p, f, pass);
     tn__cu_values(p, false, pass);
     tn__line(p, "}");
 }

@@ -6,14 +6,15 @@
 
 /* ---- what passes compute ---- */
 
-/* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. */
+/* Notes that a pass needs expression e, and what e is made of; where values are held, an earlier pass may have it. What
+ * varies with columns alone is computed again, which takes no registers for each row. */
 static void visit(tn__printer *p, const tn__cu_form *f, int index, uint32_t inner, int pass)
 {
     tn__expr *e = &p->nest->expr[index];
     uint32_t bit = 1u << (pass < 31 ? pass : 31);
     if (e->kind == TN__EXPR_REDUCED || !(e->loops & inner) || e->passes & bit)
         return;
-    if (e->passes && f->held && !tn__cu_widens(p->nest, e)) {
+    if (e->passes && f->held && e->loops & p->nest->reduced && !tn__cu_widens(p->nest, e)) {
         e->kept = e->kind != TN__EXPR_LOAD || e->arity;
         return;
     }

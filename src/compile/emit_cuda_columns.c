@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Columns in CUDA C: kept elements lie side by side. Some threads of a block lie across, each with a chunk of columns;
- * the others have the same columns further down: every so-manieth row, combined through shared memory at the end.
+ * the others have the same columns further down: every so-manieth row, combined through shared memory at the end. What
+ * passes have in common stays in registers where columns are short; else each pass reads them again.
  */
 #include "compile/emit_cuda.h"
 
@@ -17,13 +18,20 @@ static void open_row(tn__printer *p, const tn__cu_form *f)
 static void pass(tn__printer *p, const tn__cu_form *f, int level)
 {
     p->pass = level;
-    tn__line(p, "for (ix at = begin + cy; at < end; at += %d * down) {", f->batch);
-    tn__cu_declare(p, f, level);
+    if (f->held) {
+        tn__cu_declare(p, f, level);
+        tn__line(p, "{");
+        tn__line(p, "const ix at = begin + cy;");
+    } else {
+        tn__line(p, "for (ix at = begin + cy; at < end; at += %d * down) {", f->batch);
+        tn__cu_declare(p, f, level);
+    }
     open_row(p, f);
     tn__cu_load(p, f, level);
     tn__line(p, "}");
     open_row(p, f);
     tn__line(p, "if (live <= 0) continue;");
+    tn__cu_load_late(p, f, level);
     tn__cu_declare_stores(p, f, false, level);
     tn__cu_declare_inverses(p, level);
     tn__cu_elements(p, f, level);
@@ -145,7 +153,7 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
     tn__text_addf(p->text, " && cy < down ? (ix)n[%d] - b%d : 0;\n", TN__EXTENT(f->loop), f->loop);
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, inner);
-        tn__cu_start(p, level, f->width);
+        tn__cu_start(p, level, f->width, f->streams);
         pass(p, f, level);
         tn__cu_combine_down(p, f, level);
         if (!pieces)
@@ -170,7 +178,7 @@ void tn__cu_emit_combine(tn__printer *p, const tn__cu_form *f)
     open_groups(p);
     tn__line(p, "const ix number = item * across + cx;");
     tn__line(p, "const ix columns = number < kept && cy < down;");
-    tn__cu_start(p, 0, 1);
+    tn__cu_start(p, 0, 1, 1);
     tn__line(p, "if (columns) {");
     tn__line(p, "#pragma unroll 4");
     tn__line(p, "for (ix part = cy; part < (ix)n[%d]; part += down) {", TN__CUDA_SEGMENTS(n));

@@ -10,23 +10,27 @@
 
 /* ---- accumulators ---- */
 
-void tn__cu_start(tn__printer *p, int level, int width)
+void tn__cu_start(tn__printer *p, int level, int width, int streams)
 {
     char size[24] = "";
-    if (width)
-        snprintf(size, sizeof size, "[%d]", width);
-    TN__EACH_PLAIN(p, r, level)
+    const char *u = width ? "[u]" : "";
+    TN__EACH_PLAIN(p, r, level) {
+        int count = p->nest->reduction[r].about_mean ? width : width * streams;
+        if (width)
+            snprintf(size, sizeof size, "[%d]", count);
         tn__line(p, "%s t%d%s;", tn__emit_type(p, r), r, size);
-    TN__EACH_POSITION(p, r, level)
+        if (width)
+            tn__line(p, "for (int u = 0; u < %d; u++)", count);
+        tn__line(p, "t%d%s = %s;", r, u, tn__emit_identity(p, r));
+    }
+    TN__EACH_POSITION(p, r, level) {
+        if (width)
+            snprintf(size, sizeof size, "[%d]", width);
         tn__line(p, "%s t%d%s; tn_i64 at%d%s;", tn__emit_type(p, r), r, size, r, size);
-    if (width)
-        tn__line(p, "for (int u = 0; u < %d; u++) {", width);
-    TN__EACH_PLAIN(p, r, level)
-        tn__line(p, "t%d%s = %s;", r, width ? "[u]" : "", tn__emit_identity(p, r));
-    TN__EACH_POSITION(p, r, level)
-        tn__line(p, "t%d%s = %s; at%d%s = R;", r, width ? "[u]" : "", tn__emit_identity(p, r), r, width ? "[u]" : "");
-    if (width)
-        tn__line(p, "}");
+        if (width)
+            tn__line(p, "for (int u = 0; u < %d; u++)", width);
+        tn__line(p, "t%d%s = %s, at%d%s = R;", r, u, tn__emit_identity(p, r), r, u);
+    }
 }
 
 /* The position of the element in hand in the C order of the reduced loops, as an expression. */
@@ -46,13 +50,16 @@ static void print_reduced_position(tn__printer *p)
 }
 
 /* The element in hand goes into the accumulators of its level. A thread comes by positions in order. */
-void tn__cu_accumulate(tn__printer *p, int level, bool columns)
+void tn__cu_accumulate(tn__printer *p, const tn__cu_form *f, int level)
 {
     const tn__nest *n = p->nest;
-    const char *u = columns ? "[u]" : "";
+    const char *u = f->kind == TN__CUDA_COLUMNS ? "[u]" : "";
+    char turn[40];
+    snprintf(turn, sizeof turn, "[q %% %d * %d + u]", f->streams, f->width);
     TN__EACH_PLAIN(p, r, level) {
+        const char *mine = f->streams > 1 && !n->reduction[r].about_mean ? turn : u;
         tn__emit_need(p, n->reduction[r].arg);
-        tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, u, tn__emit_function(p, r), r, u, n->reduction[r].arg);
+        tn__line(p, "t%d%s = %s(t%d%s, v%d);", r, mine, tn__emit_function(p, r), r, mine, n->reduction[r].arg);
     }
     TN__EACH_POSITION(p, r, level) {
         int v = n->reduction[r].arg;
@@ -158,6 +165,15 @@ int64_t tn__cu_down_bytes(const tn__nest *n)
     return DOWN_PARTS + (position ? DOWN_PLACES : 0);
 }
 
+/* Over a thread's streams, as over threads. */
+static void fold_streams(tn__printer *p, const tn__cu_form *f, int r)
+{
+    const char *combine = tn__emit_function(p, r);
+    for (int h = f->streams / 2; h && !p->nest->reduction[r].about_mean; h /= 2)
+        tn__line(p, "for (int u = 0; u < %d; u++) t%d[u] = %s(t%d[u], t%d[u + %d]);", h * f->width, r, combine, r, r,
+                 h * f->width);
+}
+
 void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
 {
     for (int r = 0; r < p->nest->reduction_count; r++) {
@@ -165,6 +181,8 @@ void tn__cu_combine_down(tn__printer *p, const tn__cu_form *f, int level)
         const char *type = tn__emit_type(p, r);
         if (p->nest->reduction[r].level != level)
             continue;
+        if (!position)
+            fold_streams(p, f, r);
         tn__line(p, "{");
         tn__line(p, "tn_pack<%s, %d> *const part = (tn_pack<%s, %d> *)tn_shared;", type, f->width, type, f->width);
         if (position)

@@ -126,7 +126,7 @@ static void elementwise(const tn__nest *n, tn__cu_form *f)
 
 tn__cu_form tn__cu_form_of(const tn__capabilities *chip, const tn__nest *n)
 {
-    tn__cu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1};
+    tn__cu_form f = {.loop = -1, .width = 1, .batch = 1, .tiled = -1, .segments = 1, .streams = 1};
     f.wide = is_wide(n);
     if (n->part == TN__PART_RESULTS)
         tn__cu_form_combination(chip, n, &f);

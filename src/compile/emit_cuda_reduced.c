@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a reduction is spread over the threads of a GPU: rows, whose threads lie along what is reduced, or columns, whose
- * threads lie along what is kept; in whose registers a row stays; in how many pieces few rows or columns are reduced.
+ * threads lie along what is kept; in whose registers a row or a column stays; in how many pieces few of them are
+ * reduced.
  *
  * The order in which a reduction combines follows from the logical shape and the chip: so that the same sum gives the
  * same bits whatever it is fused with, and however its operands lie. Only which loop neighbours lie along depends on
@@ -27,6 +28,8 @@
 #define AT_ONCE         4    /* blocks of a multiprocessor: with more, few kernels have registers for all at once */
 #define PIECES          32   /* the same of rows in pieces, most of which wait until others have ended */
 #define SPLIT_CHUNKS    16   /* chunks or rows a thread has to go through at least before a reduction is split */
+#define HELD_ROWS       16   /* of a thread of columns: their chunks of float32 take all of HELD_REGISTERS */
+#define FEWEST_ACROSS   8    /* threads side by side, whose chunks of 16 bytes are a cache's line of 128 */
 #define WIDTH   4  /* elements of a chunk, where extents allow */
 #define NARROW_WIDTH 8 /* the same of many elements of 16 bits, so that a chunk is 16 bytes */
 #define NARROW_KEPT  40 /* registers of a thread that a row's values may take which are loaded as 16 bits */
@@ -222,15 +225,86 @@ static bool may_split(const tn__nest *n)
 /* How many segments there may be of a column, each of enough rows for a thread. */
 static int64_t most_segments(int64_t rows, int64_t lanes) { return rows * lanes / TN__CUDA_THREADS / SPLIT_CHUNKS; }
 
+/* Could a block hold columns of so many rows? */
+static bool are_short(int64_t rows) { return rows * FEWEST_ACROSS <= HELD_ROWS * TN__CUDA_THREADS; }
+
 /* Neighbours are read best by 32 threads side by side. Where columns are too few to fill the chip so, fewer lie across
  * and read less of each row, but for columns that are long enough to be split either way. (Those that are not have the
  * same order in a nest that may be split and in one that may not.) */
 static int lanes_of_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, int64_t rows)
 {
     int all = lanes_across(1, chunks), few = lanes_across(chip->multiprocessors, chunks);
-    bool fills = may_split(n) && most_segments(rows, few) >= 2 &&
+    bool fills = may_split(n) && !are_short(rows) && most_segments(rows, few) >= 2 &&
                  up(chunks, all) * most_segments(rows, all) >= chip->multiprocessors;
     return fills || n->beside ? all : few;
+}
+
+/* So few threads side by side that the others can hold short columns. */
+static int lanes_that_hold(int lanes, int64_t rows)
+{
+    while (are_short(rows) && rows * lanes > HELD_ROWS * TN__CUDA_THREADS)
+        lanes /= 2;
+    return lanes;
+}
+
+static bool deviates(const tn__nest *n)
+{
+    for (int r = 0; r < n->reduction_count; r++)
+        if (n->reduction[r].about_mean)
+            return true;
+    return false;
+}
+
+/* Of few rows, so many threads across that each has several, at least `rows` of them. */
+static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t chunks, int lanes, int64_t rows)
+{
+    while (lanes >= 32 && lanes < TN__CUDA_THREADS && f->rows * lanes < rows * TN__CUDA_THREADS &&
+           chunks / (2 * lanes) >= 2 * AT_ONCE * chip->multiprocessors)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Threads side by side, and with them the order of sums, are few where columns are short, so that these can be held if
+ * they are gone through more than once. Variances, whose accumulators take long to combine, what is gone through once,
+ * and what lies beside a product have more of them, each with the sums, in turns, of those that it stands for. */
+static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, tn__cu_form *f)
+{
+    int all = lanes_of_columns(chip, n, chunks, f->rows), lanes = lanes_that_hold(all, f->rows);
+    if (n->beside) {
+        f->lanes = all;
+    } else {
+        lanes = lanes_for_rows(chip, f, chunks, lanes, STREAMED);
+        f->lanes = deviates(n) && up(chunks, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
+        if (deviates(n) || tn__nest_passes(n) == 1)
+            f->lanes = lanes_for_rows(chip, f, chunks, f->lanes, STREAMED * STREAMED);
+    }
+    f->streams = f->lanes / lanes;
+}
+
+/* What varies from column to column alone would take registers for each row. */
+static bool loads_of_columns(const tn__nest *n, int loop)
+{
+    for (int e = 0; e < n->expr_count; e++) {
+        const tn__expr *x = &n->expr[e];
+        if ((x->kind == TN__EXPR_LOAD || tn__cu_is_random(x)) && x->loops >> loop & 1 && !(x->loops & n->reduced))
+            return true;
+    }
+    return false;
+}
+
+/* Columns that are gone through several times stay in registers if they are short; not of 16 bits, which are read
+ * again as fast. */
+static void hold_columns(const tn__nest *n, tn__cu_form *f)
+{
+    if (tn__nest_passes(n) == 1 || n->part != TN__PART_WHOLE || widest_chunk(n) > WIDTH || loads_of_columns(n, f->loop))
+        return;
+    int64_t batch = at_least(up(f->rows * f->lanes, TN__CUDA_THREADS), 1);
+    int64_t words = batch * tn__cu_kept_words(n, f->loop, f->width);
+    if (batch > HELD_ROWS || words > HELD_REGISTERS)
+        return;
+    f->held = true;
+    f->batch = (int)batch;
+    f->resident = words > 32 ? 2 : words > 16 ? 3 : 4;
 }
 
 /* Columns in pieces: as many blocks a multiprocessor as leave their threads the registers for what is under way, sums,
@@ -276,12 +350,8 @@ static void columns(const tn__capabilities *chip, const tn__nest *n, tn__cu_form
     f->rows = kept ? tn__nest_points(n) / kept : 0;
     f->batch = STREAMED;
     f->threads = TN__CUDA_THREADS;
-    f->lanes = lanes_of_columns(chip, n, up(kept, f->width), f->rows);
-    /* of few rows, so many across that each thread has several */
-    while (!n->beside && f->lanes >= 32 && f->lanes < TN__CUDA_THREADS &&
-           f->rows * f->lanes < STREAMED * TN__CUDA_THREADS &&
-           up(kept, f->width) / (2 * f->lanes) >= 2 * AT_ONCE * chip->multiprocessors)
-        f->lanes *= 2;
+    spread_columns(chip, n, up(kept, f->width), f);
+    hold_columns(n, f);
     f->groups = extent ? up(kept / extent * f->chunks, f->lanes) : 0;
 }
 
@@ -347,7 +417,7 @@ static int64_t best_segments(const tn__capabilities *chip, const tn__cu_form *f)
      * how many there are must not depend on what is fused, as registers do */
     int64_t wanted = (f->kind == TN__CUDA_ROWS ? PIECES : AT_ONCE) * (int64_t)chip->multiprocessors * TN__CUDA_THREADS;
     int64_t threads = f->kind == TN__CUDA_ROWS ? f->groups * f->lanes : f->groups * f->threads;
-    int64_t most = most_segments(f->rows, f->kind == TN__CUDA_ROWS ? 1 : f->lanes);
+    int64_t most = most_segments(f->rows, f->kind == TN__CUDA_ROWS ? 1 : f->lanes / f->streams);
     return at_most(threads ? wanted / threads : 0, most);
 }
 

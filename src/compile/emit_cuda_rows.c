@@ -170,7 +170,7 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     tn__cu_decode(p, f, tn__nest_loops(n) & ~n->reduced, "row");
     for (int level = 0, passes = tn__nest_passes(n); level < passes; level++) {
         tn__emit_hoist_pass(p, level, n->reduced);
-        tn__cu_start(p, level, 0);
+        tn__cu_start(p, level, 0, 1);
         pass(p, f, level);
         tn__cu_combine_lanes(p, f, level, &combinations);
         if (!pieces)
