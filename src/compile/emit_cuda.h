@@ -128,6 +128,9 @@ bool tn__cu_makes_random(const tn__nest *nest);
 bool tn__cu_skips_absent(const tn__nest *nest);
 /* Does it store values of rows? */
 bool tn__cu_has_row_values(const tn__nest *nest);
+/* Is there a pass behind the last combination? Its threads may still read what a value of their row or column takes the
+ * memory of, and have to be waited for. */
+bool tn__cu_ends_uncombined(const tn__nest *nest);
 /* Registers that a chunk's values take when they take most, where they stay from pass to pass; chunks are along `loop`.
  * INT32_MAX: too many to tell. */
 int64_t tn__cu_kept_words(const tn__nest *nest, int loop, int width);

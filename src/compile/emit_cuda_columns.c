@@ -159,10 +159,13 @@ void tn__cu_emit_columns(tn__printer *p, const tn__cu_form *f)
         if (!pieces)
             finish(p, f, level);
     }
-    if (pieces)
+    if (pieces) {
         store_pieces(p, f);
-    else if (tn__cu_has_row_values(n))
+    } else if (tn__cu_has_row_values(n)) {
+        if (tn__cu_ends_uncombined(n))
+            tn__line(p, "__syncthreads();");
         store_row_values(p, f);
+    }
     tn__line(p, "}");
 }
 

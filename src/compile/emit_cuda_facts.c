@@ -20,6 +20,15 @@ bool tn__cu_has_row_values(const tn__nest *nest)
     return false;
 }
 
+bool tn__cu_ends_uncombined(const tn__nest *nest)
+{
+    int last = tn__nest_passes(nest) - 1;
+    for (int r = 0; r < nest->reduction_count; r++)
+        if (nest->reduction[r].level == last)
+            return false;
+    return true;
+}
+
 bool tn__cu_skips_absent(const tn__nest *nest)
 {
     for (int i = 0; i < nest->access_count; i++)
