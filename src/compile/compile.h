@@ -64,7 +64,7 @@ typedef struct tn__draft_operand {
     int ndim;
     int64_t dim[TN_MAX_NDIM], stride[TN_MAX_NDIM], offset;
     int nest;            /* KERNEL: the loop nest that uses it; nests of a part of a step run one after another */
-    int part;            /* KERNEL: that nest's part; parts run at the same time */
+    int part;            /* KERNEL: that nest's part; several moves: which; parts run at the same time */
     bool pointwise; /* read or written only at the loop position: may share memory with an equal window of its nest */
 } tn__draft_operand;
 

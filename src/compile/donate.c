@@ -86,6 +86,8 @@ static bool rearrange(donor *p)
     int count = 0;
     for (int i = p->head; i >= 0; i = p->step[i].next)
         steps[count++] = draft->step[i];
+    if (p->head > 0) /* only what was emitted as the first step reads late all that a run may overwrite */
+        steps[0].step.late = false;
     for (int i = 0; i < draft->step_count; i++)
         if (p->step[i].gone)
             tn__draft_step_free(&draft->step[i]);
@@ -198,7 +200,8 @@ static bool in_step_legal(const donor *p, const tn__draft_step *s, int leaf, int
             const tn__draft_operand *out = &s->operand[w], *in = &s->operand[r];
             if (home_of(p, out) != home || home_of(p, in) != leaf || (in->nest < out->nest && in->part == out->part))
                 continue;
-            if (in->nest != out->nest || !in->pointwise || !out->pointwise || !same_window(in, out))
+            if (in->nest != out->nest || in->part != out->part || !in->pointwise || !out->pointwise ||
+                !same_window(in, out))
                 return false;
         }
     return true;

@@ -3,6 +3,7 @@
  * Kernels around a matrix product that reduce its rows or columns, in CUDA C++: a warp has whole rows, the threads of a
  * block whole columns, of which each combines its share (see emit_cuda_product.c).
  */
+#include "compile/emit_cuda.h"
 #include "compile/emit_cuda_product.h"
 
 #define MOST_TURNS 4 /* rows of a warp for which something is fetched ahead */
@@ -101,12 +102,16 @@ static void finish(tn__printer *p, int level)
     }
 }
 
+/* Waits by `barrier` for those who may still read what an item's value takes the memory of. */
+static void meet(tn__printer *p, const char *barrier)
+{
+    if (tn__cu_has_row_values(p->nest) && tn__cu_ends_uncombined(p->nest))
+        tn__line(p, "%s", barrier);
+}
+
 static void store_items(tn__printer *p)
 {
-    bool any = false;
-    for (int s = 0; s < p->nest->store_count; s++)
-        any = any || p->nest->store[s].row;
-    if (!any)
+    if (!tn__cu_has_row_values(p->nest))
         return;
     tn__line(p, "if (lane == 0) {");
     p->in_tile = false;
@@ -171,6 +176,7 @@ void tn__product_emit_rows(tn__printer *p)
         combine_row(p, level);
         finish(p, level);
     }
+    meet(p, "__syncwarp();");
     store_items(p);
     tn__line(p, "}");
     tn__product_emit_next(p);
@@ -194,6 +200,7 @@ void tn__product_emit_columns(tn__printer *p)
         combine_column(p, level);
         finish(p, level);
     }
+    meet(p, "__syncthreads();");
     tn__line(p, "if (own_column >= columns) return;");
     p->lane = "0";
     store_items(p);

@@ -339,11 +339,15 @@ static bool close_group(tn__draft *draft, group *g)
     for (int i = 0, done = 0; i < count; i++) {
         const tn__draft_step *m = &draft->step[g->member[i]];
         bool copy = m->operand_count > 1;
-        operand[copy ? done : copies + fills] = m->operand[0];
-        if (copy)
-            operand[count + done++] = m->operand[1];
-        else
+        tn__draft_operand *to = &operand[copy ? done : copies + fills];
+        *to = m->operand[0];
+        to->part = i; /* they are made at the same time */
+        if (copy) {
+            operand[count + done] = m->operand[1];
+            operand[count + done++].part = i;
+        } else {
             scalar[fills++] = m->step.scalar[0];
+        }
         bytes += m->step.bytes;
         operations += m->step.operations;
     }

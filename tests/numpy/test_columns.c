@@ -73,10 +73,11 @@ static void check(test_random *random, block b, tn_dtype dtype)
             double p = exp(x[i]) / total, apart = x[i] - sum / n;
             near(b, "softmax", i, share[i], p, tolerance);
             near(b, "log softmax", i, log_share[i], log(p), tolerance);
-            near(b, "normalized", i, one[i], apart * rate, 4 * tolerance);
+            near(b, "normalized", i, one[i], apart * rate, 4 * tolerance * (1 + rate));
             near(b, "gradient of softmax", i, slope[0][i], p * (y[i] - inner), tolerance);
             near(b, "gradient of normalized", i, slope[1][i],
-                 rate * (y[i] - weights / n - apart * rate * rate * across / n), 10 * tolerance);
+                 rate * (y[i] - weights / n - apart * rate * rate * across / n),
+                 10 * tolerance * (1 + rate * (1 + rate * rate)));
         }
     }
     free(x), free(y), free(share), free(log_share), free(one), free(slope[0]), free(slope[1]);
