@@ -265,8 +265,9 @@ static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, in
 }
 
 /* Threads side by side, and with them the order of sums, are few where columns are short, so that these can be held if
- * they are gone through more than once. Variances, whose accumulators take long to combine, what is gone through once,
- * and what lies beside a product have more of them, each with the sums, in turns, of those that it stands for. */
+ * they are gone through more than once. Variances, whose accumulators take long to combine, and what is gone through
+ * once have more of them, each with the sums, in turns, of those that it stands for. What lies beside a product is
+ * spread as if the chip were full: its order may be another than alone. */
 static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int64_t chunks, tn__cu_form *f)
 {
     int all = lanes_of_columns(chip, n, chunks, f->rows), lanes = lanes_that_hold(all, f->rows);
