@@ -102,13 +102,6 @@ static void finish(tn__printer *p, int level)
     }
 }
 
-/* Waits by `barrier` for those who may still read what an item's value takes the memory of. */
-static void meet(tn__printer *p, const char *barrier)
-{
-    if (tn__cu_has_row_values(p->nest) && tn__cu_ends_uncombined(p->nest))
-        tn__line(p, "%s", barrier);
-}
-
 static void store_items(tn__printer *p)
 {
     if (!tn__cu_has_row_values(p->nest))
@@ -176,7 +169,8 @@ void tn__product_emit_rows(tn__printer *p)
         combine_row(p, level);
         finish(p, level);
     }
-    meet(p, "__syncwarp();");
+    if (tn__cu_has_row_values(p->nest)) /* shuffles order no memory: others may still read what a value takes over */
+        tn__line(p, "__syncwarp();");
     store_items(p);
     tn__line(p, "}");
     tn__product_emit_next(p);
@@ -200,7 +194,8 @@ void tn__product_emit_columns(tn__printer *p)
         combine_column(p, level);
         finish(p, level);
     }
-    meet(p, "__syncthreads();");
+    if (tn__cu_has_row_values(p->nest) && tn__cu_ends_uncombined(p->nest)) /* else combine_column waited */
+        tn__line(p, "__syncthreads();");
     tn__line(p, "if (own_column >= columns) return;");
     p->lane = "0";
     store_items(p);

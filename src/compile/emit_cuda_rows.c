@@ -179,8 +179,9 @@ void tn__cu_emit_rows(tn__printer *p, const tn__cu_form *f)
     if (pieces) {
         store_pieces(p);
     } else if (tn__cu_has_row_values(n)) {
-        if (tn__cu_ends_uncombined(n) && f->lanes > 1)
-            tn__line(p, f->cluster ? "tn_join();" : f->lanes > 32 ? "__syncthreads();" : "__syncwarp();");
+        bool shuffled = f->lanes <= 32; /* which has combined a warp's values, but orders no memory */
+        if (f->lanes > 1 && (shuffled || tn__cu_ends_uncombined(n)))
+            tn__line(p, f->cluster ? "tn_join();" : shuffled ? "__syncwarp();" : "__syncthreads();");
         tn__line(p, "if (there && lane == 0) {");
         p->scope = TN__SCOPE_ITEM;
         tn__emit_stores(p, true, 0);
