@@ -136,15 +136,16 @@ static void lanes_meet(unsigned lanes)
     int in_warp = now.count - (int)(warp - now.thread);
     t->state = EMULATED_WAITS_LANES;
     t->waits_for = lanes;
-    bool all = true;
-    for (int k = 0; k < 32 && k < in_warp; k++)
-        if (lanes >> k & 1 && warp[k].state != EMULATED_DONE)
-            all &= warp[k].state == EMULATED_WAITS_LANES && warp[k].waits_for == lanes;
-    if (!all) {
-        wait(t);
-        return;
+    int last = in_warp < 32 ? in_warp - 1 : 31;
+    for (int i = 0; i <= last; i++) {
+        int k = now.backwards ? i : last - i; /* those that come last first */
+        if (lanes >> k & 1 && warp[k].state != EMULATED_DONE &&
+            (warp[k].state != EMULATED_WAITS_LANES || warp[k].waits_for != lanes)) {
+            wait(t);
+            return;
+        }
     }
-    for (int k = 0; k < 32 && k < in_warp; k++)
+    for (int k = 0; k <= last; k++)
         if (lanes >> k & 1 && warp[k].state != EMULATED_DONE)
             warp[k].state = EMULATED_READY;
 }

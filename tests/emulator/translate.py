@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """translate.py TEXT LIBRARY: compiles a kernel text in CUDA C++ for the processor at hand.
+translate.py --header FOLDER: compiles device.h, which stands before each, once for all libraries in that folder: the
+standard headers in it take longer to read than most texts.
 
 The text goes through the preprocessor as one for sm_80; then its kernels are named to the driver, variables in shared
 memory become static ones (blocks run one after another), and PTX becomes calls of device.h's functions.
@@ -18,7 +20,8 @@ WORDS = {
 }
 DYNAMIC = 227 << 10  # bytes of shared memory that a launch may ask for
 FLAGS = ["-std=gnu++17", "-O1", "-march=native", "-w", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
-         "-fno-math-errno", "-fno-gnu-unique", "-fvisibility=hidden", "-fPIC", "-shared", "-I", os.path.dirname(HERE)]
+         "-fno-math-errno", "-fno-gnu-unique", "-fvisibility=hidden", "-fPIC"]
+HEADER = "emulator/device.h"
 LITERAL = re.compile(r'\s*"((?:[^"\\]|\\.)*)"')
 EXTERN = re.compile(r"\bextern\s+__shared__\s+(?:__attribute__\s*\(\(.*?\)\)\s+)?([\w\s]+?)\s+(\w+)\s*\[\s*\]\s*;")
 ASM = re.compile(r"\basm\b\s*(?:volatile)?\s*\(")
@@ -92,16 +95,24 @@ def translated(text):
         raise SystemExit(f"shared memory under several names: {dynamic}")
     kind, name = dynamic[0]
     end = [f"alignas(1024) {kind} {name}[{DYNAMIC} / sizeof({kind})];", f"#define emulated_dynamic {name}"]
-    return "\n".join(['#include "emulator/device.h"', text, *end, *(f"EMULATED_KERNEL({k})" for k in kernels), ""])
+    return "\n".join([f'#include "{HEADER}"', text, *end, *(f"EMULATED_KERNEL({k})" for k in kernels), ""])
 
 
-def main(source, library):
+def compile_header(folder):
+    path = os.path.join(folder, f"{HEADER}.gch")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    tests = os.path.dirname(HERE)
+    subprocess.run(["g++", *FLAGS, "-x", "c++-header", "-I", tests, "-o", path, f"{tests}/{HEADER}"], check=True)
+
+
+def compile_text(source, library):
     with open(source) as file:
         text = translated(preprocessed(file.read()))
     written = f"{library}.{os.getpid()}"
     with open(f"{written}.cc", "w") as file:
         file.write(text)
-    failed = subprocess.run(["g++", *FLAGS, "-o", written, f"{written}.cc"]).returncode
+    headers = ["-I", os.path.dirname(library), "-I", os.path.dirname(HERE)]
+    failed = subprocess.run(["g++", *FLAGS, "-shared", *headers, "-o", written, f"{written}.cc"]).returncode
     if not os.environ.get("TANSO_EMULATOR_KEEP"):
         os.remove(f"{written}.cc")
     if failed:
@@ -109,4 +120,7 @@ def main(source, library):
     os.rename(written, library)
 
 
-main(*sys.argv[1:])
+if sys.argv[1] == "--header":
+    compile_header(sys.argv[2])
+else:
+    compile_text(*sys.argv[1:])

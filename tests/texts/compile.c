@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compile_texts FOLDER [--all | --turns]: compiles the kernel texts in FOLDER by NVRTC, which needs no GPU, for three
+ * compile_texts FOLDER [--all]: compiles the kernel texts in FOLDER by NVRTC, which needs no GPU, for three
  * generations. compile_texts --there: whether there is an NVRTC that can.
  *
  * Texts with the same prelude become one program, each in a namespace: NVRTC spends 45 ms or more on a prelude, 3 ms on
  * what is behind it, and 25 ms on machine code for a kernel, which is most of it all. So every text is parsed and
  * checked for every generation, and then translated for each but for the parts that a text before it has, too
- * (texts_choose); with --turns for one generation each. With --all everything is translated.
+ * (texts_choose). With --all everything is translated.
  *
- * Optimised no further than is quick (--Ofast-compile=max): cuda.emitted compiles a share as the library does.
+ * Optimised no further than is quick (quickest): cuda.emitted compiles a share as the library does.
  */
 #include <dirent.h>
 #include <stdatomic.h>
@@ -45,7 +45,6 @@ typedef struct progress { /* shared by the workers */
 } progress;
 
 static const int generations[] = {80, 90, 100};
-static bool by_turns;
 static tn__cuda_libraries libraries;
 static kernel_text *texts; /* those with one prelude lie together */
 static int text_count;
@@ -55,9 +54,7 @@ static progress *shared;
 
 /* ---- the compiler ---- */
 
-static const char *const options[DEPTHS][3] = {
-    {"-w", "--fdevice-syntax-only"}, {"-w", "--Ofast-compile=max"}, {"-w", "--Ofast-compile=max"}};
-static const char *const *more_options;
+static const char *how_far;
 static __typeof__(&nvrtcCompileProgram) nvrtc_compile;
 
 /* In the place of NVRTC's own: what the library compiles by, and more. */
@@ -66,9 +63,18 @@ static nvrtcResult compile_with_more(nvrtcProgram p, int count, const char *cons
     const char *all[32];
     for (int i = 0; i < count; i++)
         all[i] = given[i];
-    for (int i = 0; more_options[i]; i++)
-        all[count++] = more_options[i];
+    all[count++] = "-w";
+    all[count++] = how_far;
     return nvrtc_compile(p, count, all);
+}
+
+/* The option by which a text takes the least time: most of it is for ptxas, which has less to do behind some
+ * optimisation; but the generators of random numbers, with no product beside them, take longer to optimise. */
+static const char *quickest(depth how, const char *text)
+{
+    if (how == CHECKED)
+        return "--fdevice-syntax-only";
+    return strstr(text, "philox") && !strstr(text, "tn_product") ? "--Ofast-compile=max" : "--Ofast-compile=mid";
 }
 
 static bool compiles(depth how, int generation, const char *text)
@@ -76,7 +82,7 @@ static bool compiles(depth how, int generation, const char *text)
     char *image = NULL;
     size_t length = 0;
     struct timespec begin, end;
-    more_options = options[how];
+    how_far = quickest(how, text);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     bool good = tn__cuda_compile(&libraries, generation, text, &image, &length) == TN_OK;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
@@ -95,33 +101,24 @@ static bool is_for(const kernel_text *text, int generation)
     return (generation >= 90 || !text->clusters) && (generation == 90 || text->count || !strstr(text->data, "wgmma"));
 }
 
-/* Whether a part is translated for a generation: by turns the same one for all with a prelude, which takes as long as
- * the part. */
-static bool is_chosen(const kernel_text *text, int part, int generation)
-{
-    int turn = (int)(text->clusters ? 1 + text->group % 2 : text->group % 3);
-    return text->part[part].wanted && (!by_turns || generations[turn] == generation);
-}
-
-static size_t chosen_bytes(const kernel_text *text, int generation)
+static size_t chosen_bytes(const kernel_text *text)
 {
     size_t bytes = text->count ? 0 : text->length;
     for (int i = 0; i < text->count; i++)
-        bytes += is_chosen(text, i, generation) ? text->part[i].end - text->part[i].begin : 0;
+        bytes += text->part[i].wanted ? text->part[i].end - text->part[i].begin : 0;
     return bytes;
 }
 
 /* Parts that no text before has, with the entry points behind them; loop nests that others call are left empty. */
-static void add_chosen(tn__text *to, const kernel_text *text, int generation)
+static void add_chosen(tn__text *to, const kernel_text *text)
 {
     const char *data = text->data;
     bool wanted = false;
     tn__text_addn(to, data + text->prelude, (text->count ? text->part[0].begin : text->length) - text->prelude);
     for (int i = 0; i < text->count; i++) {
         const text_part *part = &text->part[i];
-        bool chosen = is_chosen(text, i, generation);
-        wanted |= chosen;
-        if (part->entry ? wanted : chosen || !part->body) {
+        wanted |= part->wanted;
+        if (part->entry ? wanted : part->wanted || !part->body) {
             tn__text_addn(to, data + part->begin, part->end - part->begin);
         } else if (!part->entry) {
             tn__text_addn(to, data + part->begin, part->body - part->begin);
@@ -141,12 +138,12 @@ static void rename_entries(tn__text *to, const kernel_text *text, const char *fo
 }
 
 /* A text's share of a program, behind the prelude. */
-static void add_text(tn__text *to, const kernel_text *text, int number, depth how, int generation)
+static void add_text(tn__text *to, const kernel_text *text, int number, depth how)
 {
     tn__text_addf(to, "namespace text%d {\n", number);
     rename_entries(to, text, "#define k%d text%d_k%d\n", number);
     if (how == CHOSEN)
-        add_chosen(to, text, generation);
+        add_chosen(to, text);
     else
         tn__text_addn(to, text->data + text->prelude, text->length - text->prelude);
     rename_entries(to, text, "#undef k%d\n", number);
@@ -186,8 +183,8 @@ static void compile_program(const program *p)
     tn__text_addn(&program, head->data, head->prelude);
     for (int i = p->first; i < p->first + p->count; i++)
         if (texts[i].count && is_for(&texts[i], p->generation) &&
-            (p->depth != CHOSEN || chosen_bytes(&texts[i], p->generation))) {
-            add_text(&program, &texts[i], i, p->depth, p->generation);
+            (p->depth != CHOSEN || chosen_bytes(&texts[i]))) {
+            add_text(&program, &texts[i], i, p->depth);
             any = true;
         }
     char *text = tn__text_take(&program);
@@ -206,9 +203,10 @@ static bool add_programs(depth how, int generation)
     program *p = NULL;
     for (int i = 0; i < text_count; i++) {
         const kernel_text *text = &texts[i];
-        size_t bytes = how == CHOSEN ? chosen_bytes(text, generation) : text->length - text->prelude;
+        size_t bytes = how == CHOSEN ? chosen_bytes(text)
+                                     : text->length - (text->count ? text->prelude : 0);
         bool wrong = text_is_wrong(text);
-        if (how != CHECKED && (wrong || bytes == 0))
+        if (how == CHECKED ? text->count == 0 && !wrong : wrong || bytes == 0) /* without parts: wholly translated */
             continue;
         if (p && !wrong && text->count && texts[p->first].group == text->group && p->bytes + bytes <= most &&
             p->first + p->count <= i) {
@@ -317,7 +315,7 @@ static bool open_compiler(void)
     for (int how = 0; how < DEPTHS; how++)
         if (!compiles((depth)how, 90, nothing)) {
             printf("skipped: NVRTC %d.%d does not know %s\n", libraries.compiler_version / 1000,
-                   libraries.compiler_version % 1000 / 10, options[how][1]);
+                   libraries.compiler_version % 1000 / 10, how_far);
             return false;
         }
     return true;
@@ -326,7 +324,6 @@ static bool open_compiler(void)
 int main(int argc, char **argv)
 {
     bool all = argc > 2 && strcmp(argv[2], "--all") == 0;
-    by_turns = argc > 2 && strcmp(argv[2], "--turns") == 0;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (argc < 2 || shared == MAP_FAILED)
         return 2;
