@@ -247,14 +247,6 @@ static int lanes_that_hold(int lanes, int64_t rows)
     return lanes;
 }
 
-static bool deviates(const tn__nest *n)
-{
-    for (int r = 0; r < n->reduction_count; r++)
-        if (n->reduction[r].about_mean)
-            return true;
-    return false;
-}
-
 /* Of few rows, so many threads across that each has several, at least `rows` of them. */
 static int lanes_for_rows(const tn__capabilities *chip, const tn__cu_form *f, int64_t chunks, int lanes, int64_t rows)
 {
@@ -275,8 +267,8 @@ static void spread_columns(const tn__capabilities *chip, const tn__nest *n, int6
         f->lanes = all;
     } else {
         lanes = lanes_for_rows(chip, f, chunks, lanes, STREAMED);
-        f->lanes = deviates(n) && up(chunks, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
-        if (deviates(n) || tn__nest_passes(n) == 1)
+        f->lanes = tn__nest_deviates(n) && up(chunks, all) >= 2 * chip->multiprocessors && all > lanes ? all : lanes;
+        if (tn__nest_deviates(n) || tn__nest_passes(n) == 1)
             f->lanes = lanes_for_rows(chip, f, chunks, f->lanes, STREAMED * STREAMED);
     }
     f->streams = f->lanes / lanes;

@@ -226,6 +226,15 @@ static inline bool tn__reduces_nothing(const tn__graph *graph, int v)
     return true;
 }
 
+/* Is one of its sums about the mean? Its accumulators are tn_deviations then. */
+static inline bool tn__nest_deviates(const tn__nest *nest)
+{
+    for (int r = 0; r < nest->reduction_count; r++)
+        if (nest->reduction[r].about_mean)
+            return true;
+    return false;
+}
+
 /* The base of a chain of views. */
 static inline int tn__view_base(const tn__graph *graph, int v)
 {

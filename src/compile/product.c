@@ -39,18 +39,11 @@ static bool finds_positions(const tn__nest *nest)
     return false;
 }
 
-/* A product's block adds up elements, no tn_deviations. */
-static bool is_about_mean(const tn__nest *n)
-{
-    for (int r = 0; r < n->reduction_count; r++)
-        if (n->reduction[r].about_mean)
-            return true;
-    return false;
-}
-
 bool tn__product_joins(const tn__nest *a, const tn__nest *b)
 {
-    if ((a->product.there && b->product.there) || is_about_mean(a) || is_about_mean(b))
+    if (a->product.there && b->product.there)
+        return false;
+    if (tn__nest_deviates(a) || tn__nest_deviates(b)) /* a product's block adds up elements */
         return false;
     const tn__nest *product = a->product.there ? a : b, *other = a->product.there ? b : a;
     if (!tn__nest_same_loops(product, other)) /* then at most values of its rows or columns */
