@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compile_texts FOLDER [--all]: compiles the kernel texts in FOLDER by NVRTC, which needs no GPU, for three
- * generations. compile_texts --there: whether there is an NVRTC that can.
+ * compile_texts FOLDER [--all]: compiles the kernel texts in FOLDER by NVRTC for three generations, of which none has
+ * to be here. compile_texts --there: whether there is an NVRTC that can.
  *
  * Texts with the same prelude become one program, each in a namespace: NVRTC spends 45 ms or more on a prelude, 3 ms on
  * what is behind it, and 25 ms on machine code for a kernel, which is most of it all. So every text is parsed and
@@ -182,8 +182,7 @@ static void compile_program(const program *p)
     bool any = head->count == 0 && is_for(head, p->generation);
     tn__text_addn(&program, head->data, head->prelude);
     for (int i = p->first; i < p->first + p->count; i++)
-        if (texts[i].count && is_for(&texts[i], p->generation) &&
-            (p->depth != CHOSEN || chosen_bytes(&texts[i]))) {
+        if (texts[i].count && is_for(&texts[i], p->generation) && (p->depth != CHOSEN || texts[i].wanted)) {
             add_text(&program, &texts[i], i, p->depth);
             any = true;
         }
@@ -203,8 +202,7 @@ static bool add_programs(depth how, int generation)
     program *p = NULL;
     for (int i = 0; i < text_count; i++) {
         const kernel_text *text = &texts[i];
-        size_t bytes = how == CHOSEN ? chosen_bytes(text)
-                                     : text->length - (text->count ? text->prelude : 0);
+        size_t bytes = how == CHOSEN ? chosen_bytes(text) : text->length - (text->count ? text->prelude : 0);
         bool wrong = text_is_wrong(text);
         if (how == CHECKED ? text->count == 0 && !wrong : wrong || bytes == 0) /* without parts: wholly translated */
             continue;
