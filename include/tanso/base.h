@@ -145,26 +145,56 @@ TN_API bool tn_dtype_is_complex(tn_dtype dtype);
 #define TN_MAX_NDIM 8
 
 /* A shape by value: ndim extents, outermost first. ndim 0 is a scalar. */
-typedef struct tn_shape {
-    int ndim;
+#ifndef __cplusplus
+typedef struct TN__LISTED tn_shape {
+    tn__count ndim;
     int64_t dim[TN_MAX_NDIM];
 } tn_shape;
+#else
+extern "C++" { /* in C++ a number or braces will do, too */
+struct tn_shape {
+    int ndim;
+    int64_t dim[TN_MAX_NDIM];
+    tn_shape() = default;
+    tn_shape(int64_t extent) : ndim(1), dim{extent} {}
+    tn_shape(std::initializer_list<int64_t> extents) : ndim(static_cast<int>(extents.size())), dim{}
+    {
+        tn__list_into(dim, TN_MAX_NDIM, extents);
+    }
+};
+}
+#endif
 
 /* A list of axes by value. In options an empty list (zero) means "not given". Negative axes count from the end. */
-typedef struct tn_axes {
-    int count;
+#ifndef __cplusplus
+typedef struct TN__LISTED tn_axes {
+    tn__count count;
     int axis[TN_MAX_NDIM];
 } tn_axes;
+#else
+extern "C++" {
+struct tn_axes {
+    int count;
+    int axis[TN_MAX_NDIM];
+    tn_axes() = default;
+    tn_axes(int only) : count(1), axis{only} {}
+    tn_axes(std::initializer_list<int> axes) : count(static_cast<int>(axes.size())), axis{}
+    {
+        tn__list_into(axis, TN_MAX_NDIM, axes);
+    }
+};
+}
+#endif
 
 /* TN_SHAPE(100, 784) and TN_AXES(0, -1) build such values; both count their arguments (at least one, at most
  * 8 are used; more are reported as an error by the function that receives the value). */
 #ifndef __cplusplus
 #define TN__AT_MOST_8(a, b, c, d, e, f, g, h, ...) a, b, c, d, e, f, g, h
 #define TN_SHAPE(...) \
-    ((tn_shape){.ndim = TN__COUNT(int64_t, __VA_ARGS__), \
+    ((tn_shape){.ndim = (tn__count)TN__COUNT(int64_t, __VA_ARGS__), \
                 .dim = {TN__AT_MOST_8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0)}})
 #define TN_AXES(...) \
-    ((tn_axes){.count = TN__COUNT(int, __VA_ARGS__), \
+    ((tn_axes){.count = (tn__count)TN__COUNT(int, __VA_ARGS__), \
                .axis = {TN__AT_MOST_8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0)}})
 #endif
 
@@ -242,12 +272,12 @@ TN_API void tn__scope_leave(tn__scope_guard *guard);
 template <class... I> inline tn_shape TN_SHAPE(I... extents)
 {
     static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM extents");
-    return tn_shape{static_cast<int>(sizeof...(I)), {static_cast<int64_t>(extents)...}};
+    return tn_shape{static_cast<int64_t>(extents)...};
 }
 template <class... I> inline tn_axes TN_AXES(I... axes)
 {
     static_assert(sizeof...(I) <= TN_MAX_NDIM, "at most TN_MAX_NDIM axes");
-    return tn_axes{static_cast<int>(sizeof...(I)), {static_cast<int>(axes)...}};
+    return tn_axes{static_cast<int>(axes)...};
 }
 #endif
 

@@ -56,7 +56,15 @@ TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_ran
  * opts: dtype, device, generator.
  */
 #ifdef __cplusplus
-#define TN_FIT (tn_shape{-1, {}})
+extern "C++" {
+inline tn_shape tn__fit()
+{
+    tn_shape fit{};
+    fit.ndim = -1;
+    return fit;
+}
+}
+#define TN_FIT tn__fit()
 #else
 #define TN_FIT ((tn_shape){.ndim = -1})
 #endif

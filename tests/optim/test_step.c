@@ -60,7 +60,7 @@ static void test_loop(void **state)
     uint64_t misses = 0;
     size_t live = 0;
     tn_scope_push();
-    tn_array *x = random_input(40), *t = tn_argmax(tn_slice_axis(x, 1, 0, 3, 1), .axis = {1, {1}});
+    tn_array *x = random_input(40), *t = tn_argmax(tn_slice_axis(x, 1, 0, 3, 1), .axis = TN_AXES(1));
     for (int i = 0; i < 60; i++) TN_SCOPE {
         tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, x), t);
         assert_int_equal(tn_backward(loss), TN_OK);
