@@ -10,6 +10,7 @@
 #include <tanso/autograd.h>
 #include <tanso/base.h>
 #include <tanso/data.h>
+#include <tanso/dataset.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include <tanso/exchange.h>
