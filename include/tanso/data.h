@@ -24,11 +24,17 @@ TN_API tn_dataset *tn_dataset_arrays(const tn_array *x, const tn_array *t);
 TN_API tn_dataset *tn_digits(tn_split_kind split);
 /* All 1,797, raw pixel values 0..16, in file order. */
 TN_API tn_dataset *tn_digits_raw(void);
-/* MNIST, Fashion-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA, in
- * $TANSO_DATA/mnist (fashion-mnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist. $TANSO_DATA itself
- * counts as Fashion-MNIST's if "fashion" is in its path, else as MNIST's. Downloads nothing: see tn_data_fetch. */
+/* MNIST, Fashion-MNIST, Kuzushiji-MNIST: x (n, 784) float32, pixels over 255; t (n) int64. Looked for in $TANSO_DATA,
+ * in $TANSO_DATA/mnist (fashion-mnist, kmnist), then in the cache ($XDG_CACHE_HOME or ~/.cache)/tanso/mnist.
+ * $TANSO_DATA itself counts as Fashion-MNIST's if "fashion" is in its path, as Kuzushiji-MNIST's if "kmnist" is, else
+ * as MNIST's. Downloads nothing: see tn_data_fetch. */
 TN_API tn_dataset *tn_mnist(tn_split_kind split);
 TN_API tn_dataset *tn_fashion_mnist(tn_split_kind split);
+TN_API tn_dataset *tn_kmnist(tn_split_kind split);
+/* CIFAR-10, CIFAR-100: x (n, 3, 32, 32) float32, red, green and blue pixels over 255; t (n) int64, of CIFAR-100 the
+ * fine labels. Read from cifar-10-binary.tar.gz (cifar-100-binary.tar.gz), looked for in the same places. */
+TN_API tn_dataset *tn_cifar10(tn_split_kind split);
+TN_API tn_dataset *tn_cifar100(tn_split_kind split);
 /* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz],
  * {train,t10k}-labels-idx1-ubyte[.gz]. x, images of any shape, as (n, pixels) float32: bytes over 255, other dtypes as
  * they are; t (n) int64, from any integers. */
@@ -37,11 +43,17 @@ TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
 TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
 /* n points of sin(2 pi x) + U(0,1) noise: x (n, 1), t (n, 1) float32. */
 TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
-/* By name: "digits", "mnist", "fashion-mnist", "spiral", "sine", or the path of an IDX folder. */
+/* A stand-in for "mnist", "fashion-mnist", "kmnist", "cifar10" or "cifar100" where its files are not at hand: samples
+ * of the set's shape, dtypes and classes, 2,000 to train and 500 to test, computed, always the same: a picture of noise
+ * for each class, under other noise, so that networks can learn them. */
+TN_API tn_dataset *tn_dataset_synthetic(const char *name, tn_split_kind split);
+/* By name: "digits", "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "spiral", "sine", "synthetic:" and
+ * a name of tn_dataset_synthetic, or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
-/* Downloads "mnist" or "fashion-mnist" into the cache: resumed where it stopped, verified by checksum. The environment
- * variable TANSO_MIRROR names a place (an http, https or file URL) to take the files from instead of the usual ones.
- * `progress` (may be NULL) is called with bytes done and in all (0 = unknown). TN_ERR_NAME for other names, TN_ERR_IO,
+/* Downloads "mnist", "fashion-mnist", "kmnist", "cifar10" or "cifar100" into the cache: resumed where it stopped,
+ * verified by checksum. The environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the
+ * files from instead of the usual ones. `progress` (may be NULL) is called with bytes done and in all (0 = unknown).
+ * TN_ERR_NAME for other names, TN_ERR_IO,
  * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
 TN_API tn_status tn_data_fetch(const char *name,
                                void (*progress)(const char *file, int64_t done, int64_t total, void *user),
@@ -103,9 +115,13 @@ TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
 #define tn_dataset_arrays(...) TN_HERE(tn_dataset_arrays(__VA_ARGS__))
 #define tn_mnist(...) TN_HERE(tn_mnist(__VA_ARGS__))
 #define tn_fashion_mnist(...) TN_HERE(tn_fashion_mnist(__VA_ARGS__))
+#define tn_kmnist(...) TN_HERE(tn_kmnist(__VA_ARGS__))
+#define tn_cifar10(...) TN_HERE(tn_cifar10(__VA_ARGS__))
+#define tn_cifar100(...) TN_HERE(tn_cifar100(__VA_ARGS__))
 #define tn_idx_folder(...) TN_HERE(tn_idx_folder(__VA_ARGS__))
 #define tn_spiral(...) TN_HERE(tn_spiral(__VA_ARGS__))
 #define tn_sine(...) TN_HERE(tn_sine(__VA_ARGS__))
+#define tn_dataset_synthetic(...) TN_HERE(tn_dataset_synthetic(__VA_ARGS__))
 #define tn_dataset_named(...) TN_HERE(tn_dataset_named(__VA_ARGS__))
 #define tn_dataset_x(...) TN_HERE(tn_dataset_x(__VA_ARGS__))
 #define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))

@@ -31,6 +31,8 @@ bool tn__shuffling_go_on(tn__shuffling *shuffling, int64_t steps);
 /* Copies rows order[0..count-1] of `bytes` each. */
 void tn__gather_rows(void *out, const void *rows, size_t bytes, const int64_t *order, int64_t count);
 
+/* What stands before the name of a set that is to be computed, see tn_dataset_named. */
+#define TN__SYNTHETIC "synthetic:"
 /* Datasets by name, for "did you mean". */
 extern const char *const tn__dataset_names[];
 extern const int tn__dataset_name_count;

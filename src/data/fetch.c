@@ -207,7 +207,7 @@ tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int
     if (!folder)
         return tn__error_status(tn__error_last());
     tn_status status = tn__folder_make(OPERATION, folder);
-    for (int i = 0; i < TN__SET_FILES && status == TN_OK; i++) {
+    for (int i = 0; i < TN__SET_FILES && set->file[i].name && status == TN_OK; i++) {
         job j = {set, &set->file[i], {set->file[i].name, MOST_BYTES, progress, user}, was_ok};
         status = fetch_file(&j, folder);
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Folders of IDX files named like MNIST's, and where MNIST and Fashion-MNIST themselves are looked for. */
-#include <stdlib.h>
+/* Folders of IDX files named like MNIST's; MNIST, Fashion-MNIST and Kuzushiji-MNIST are some. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -126,58 +125,20 @@ static tn_dataset *load_folder(const char *operation, const char *folder, tn_spl
     return tn__dataset_make(operation, status, &x, &t);
 }
 
-tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split)
-{
-    return load_folder("idx_folder", folder, split);
-}
+tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split) { return load_folder("idx_folder", folder, split); }
 
-/* ---- MNIST and Fashion-MNIST ---- */
-
-static bool holds_files(const char *folder, tn_split_kind split)
-{
-    char *images = find_file(folder, stems[split == TN_TEST][0]);
-    bool found = images != NULL;
-    tn__free(images);
-    return found;
-}
-
-/* Both sets have files of the same names: TANSO_DATA itself counts as holding Fashion-MNIST only if its name says
- * so. */
-static bool may_hold(const char *folder, const tn__set *set)
-{
-    bool says_fashion = strstr(folder, "fashion") != NULL;
-    return says_fashion == (strcmp(set->name, "fashion-mnist") == 0);
-}
-
-/* The first folder that holds the set, for the caller to free; NULL with a latched error. */
-static char *find_set(const tn__set *set, tn_split_kind split)
-{
-    const char *data = getenv("TANSO_DATA");
-    if (data && !*data)
-        data = NULL;
-    if (data && may_hold(data, set) && holds_files(data, split))
-        return tn__strdup(data);
-    char *folder = data ? tn__format("%s/%s", data, set->name) : NULL;
-    if (folder && holds_files(folder, split))
-        return folder;
-    tn__free(folder);
-    folder = tn__set_cache(set->name, set);
-    if (!folder || holds_files(folder, split))
-        return folder;
-    tn__fail(TN_ERR_IO, set->name,
-             "its files are neither in $TANSO_DATA (%s) nor in the cache, '%s'; run `tanso data fetch "
-             "%s`, or set TANSO_DATA to a folder that holds %s.gz and the others",
-             data ? data : "not set", folder, set->name, stems[split == TN_TEST][0]);
-    tn__free(folder);
-    return NULL;
-}
+/* ---- the published sets in this form ---- */
 
 static tn_dataset *load_set(const char *name, tn_split_kind split)
 {
     tn__values x = {0}, t = {0};
-    char *folder = find_set(tn__set_find(name), split);
+    const char *images = stems[split == TN_TEST][0];
+    char *packed = tn__format("%s.gz", images);
+    const char *files[] = {images, packed, NULL};
+    char *folder = packed ? tn__set_folder(tn__set_find(name), files) : NULL;
+    tn__free(packed);
     if (!folder)
-        return tn__dataset_make(name, tn__error_status(tn__error_last()), &x, &t);
+        return tn__dataset_make(name, packed ? tn__error_status(tn__error_last()) : tn__fail_memory(name, 64), &x, &t);
     tn_dataset *dataset = load_folder(name, folder, split);
     tn__free(folder);
     return dataset;
@@ -185,3 +146,4 @@ static tn_dataset *load_set(const char *name, tn_split_kind split)
 
 tn_dataset *tn_mnist(tn_split_kind split) { return load_set("mnist", split); }
 tn_dataset *tn_fashion_mnist(tn_split_kind split) { return load_set("fashion-mnist", split); }
+tn_dataset *tn_kmnist(tn_split_kind split) { return load_set("kmnist", split); }

@@ -20,6 +20,9 @@ static tn_dataset *sine(tn_split_kind split)
     ROW("digits", tn_digits) \
     ROW("mnist", tn_mnist) \
     ROW("fashion-mnist", tn_fashion_mnist) \
+    ROW("kmnist", tn_kmnist) \
+    ROW("cifar10", tn_cifar10) \
+    ROW("cifar100", tn_cifar100) \
     ROW("spiral", spiral) \
     ROW("sine", sine)
 #define NAME(name, maker) name,
@@ -36,6 +39,8 @@ tn_dataset *tn_dataset_named(const char *name, tn_split_kind split)
     for (int i = 0; i < tn__dataset_name_count; i++)
         if (strcmp(name, tn__dataset_names[i]) == 0)
             return makers[i](split);
+    if (strncmp(name, TN__SYNTHETIC, strlen(TN__SYNTHETIC)) == 0)
+        return tn_dataset_synthetic(name + strlen(TN__SYNTHETIC), split);
     struct stat info;
     if (strchr(name, '/') || (stat(name, &info) == 0 && S_ISDIR(info.st_mode)))
         return tn_idx_folder(name, split);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Toy sets computed from a seed. */
+/* Toy sets computed from a seed, and stand-ins of the published ones. */
 #include <math.h>
+#include <string.h>
 #include "array/scalar.h"
 #include "core/hash.h"
 #include "data/dataset.h"
 
 #define ARMS 3
 
-enum { STREAM_NOISE = 1, STREAM_ORDER, STREAM_X };
+enum { STREAM_NOISE = 1, STREAM_ORDER, STREAM_X, STREAM_CLASSES };
 
 static tn_status check_count(const char *operation, int64_t count)
 {
@@ -78,4 +79,73 @@ tn_dataset *tn_sine(int64_t n, uint64_t seed)
         }
     }
     return tn__dataset_make("sine", status, &x, &t);
+}
+
+/* ---- stand-ins of published sets ---- */
+
+/* The shape of a sample and the number of classes, a row a set. */
+static const struct stand_in {
+    const char *name;
+    tn_shape sample;
+    int64_t classes;
+} stand_ins[] = {
+    {"mnist", {1, {784}}, 10},         {"fashion-mnist", {1, {784}}, 10},   {"kmnist", {1, {784}}, 10},
+    {"cifar10", {3, {3, 32, 32}}, 10}, {"cifar100", {3, {3, 32, 32}}, 100},
+};
+enum { STAND_INS = sizeof stand_ins / sizeof *stand_ins };
+
+/* Samples of the two splits. */
+static const int64_t stand_in_count[2] = {2000, 500};
+
+static const struct stand_in *find_stand_in(const char *name)
+{
+    for (int i = 0; name && i < STAND_INS; i++)
+        if (strcmp(name, stand_ins[i].name) == 0)
+            return &stand_ins[i];
+    return NULL;
+}
+
+/* Pixel j of sample i, of class c, is 0.5 + 0.1 P(c, j) + 0.2 N(i, j), cut to [0, 1], with P and N normal: every class
+ * has a picture of its own, under noise. Classes come by turns. */
+static void fill_stand_in(const struct stand_in *set, bool test, int64_t pixels, float *x, int64_t *t)
+{
+    uint64_t key = tn__hash_mix(STREAM_CLASSES, (uint64_t)(set - stand_ins));
+    uint64_t noise = tn__hash_mix(key, STREAM_NOISE + (uint64_t)test);
+    for (int64_t i = 0; i < stand_in_count[test]; i++) {
+        t[i] = i % set->classes;
+        for (int64_t j = 0; j < pixels; j++) {
+            double picture = tns_random_normal_f64(key, 0, (tn_u64)(t[i] * pixels + j));
+            double value = 0.5 + 0.1 * picture + 0.2 * tns_random_normal_f64(noise, 0, (tn_u64)(i * pixels + j));
+            *x++ = (float)(value < 0 ? 0 : value > 1 ? 1 : value);
+        }
+    }
+}
+
+tn_dataset *tn_dataset_synthetic(const char *name, tn_split_kind split)
+{
+    tn__values x = {0}, t = {0};
+    const struct stand_in *set = find_stand_in(name);
+    bool test = split == TN_TEST;
+    tn_status status = TN_OK;
+    if (!set) {
+        const char *names[STAND_INS];
+        for (int i = 0; i < STAND_INS; i++)
+            names[i] = stand_ins[i].name;
+        const char *near = name ? tn__nearest_name(name, names, STAND_INS) : NULL;
+        status = tn__fail(TN_ERR_NAME, "dataset_synthetic",
+                          "there is a stand-in of mnist, fashion-mnist, kmnist, cifar10 and cifar100, and none of "
+                          "'%s'%s%s%s",
+                          name ? name : "NULL", near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return tn__dataset_make("dataset_synthetic", status, &x, &t);
+    }
+    tn_shape shape = {set->sample.ndim + 1, {stand_in_count[test]}};
+    int64_t pixels = 1;
+    for (int i = 0; i < set->sample.ndim; i++)
+        pixels *= shape.dim[i + 1] = set->sample.dim[i];
+    status = tn__values_new("dataset_synthetic", &x, TN_FLOAT32, shape);
+    if (status == TN_OK)
+        status = tn__values_new("dataset_synthetic", &t, TN_INT64, (tn_shape){1, {stand_in_count[test]}});
+    if (status == TN_OK)
+        fill_stand_in(set, test, pixels, tn__values_data(&x), tn__values_data(&t));
+    return tn__dataset_make("dataset_synthetic", status, &x, &t);
 }

@@ -131,8 +131,11 @@ tn_status tn__words_fit(tn__words *words, int64_t outputs)
 tn_status tn__words_default(tn__words *words, int64_t outputs)
 {
     const tn_recipe *recipe;
+    const char *dataset = words->text[TN__WORD_DATASET];
+    if (strncmp(dataset, TN__SYNTHETIC, strlen(TN__SYNTHETIC)) == 0)
+        dataset += strlen(TN__SYNTHETIC); /* a stand-in is trained as what it stands for */
     for (int i = 0; (recipe = tn_train_recipe(i))->dataset[0] != '*'; i++)
-        if (strcmp(recipe->dataset, words->text[TN__WORD_DATASET]) == 0)
+        if (strcmp(recipe->dataset, dataset) == 0)
             break;
     tn_status status = TN_OK;
     if (!words->text[TN__WORD_MODEL])

@@ -223,6 +223,13 @@ static void training(void)
                                   tn_relu_layer(), tn_linear(3, .no_bias = true));
     tn_optimizer *opts[] = {tn_sgd(net, .lr = 0.1), tn_momentum_sgd(net, .momentum = 0.8), tn_nesterov(net),
                             tn_adam(net, .lr = 0.01, .beta1 = 0.8), tn_adamw(net, .weight_decay = 0.1, .clip_norm = 1)};
+    tn_dataset *all = tn_spiral(5, 1), *first, *rest;
+    DONE(tn_dataset_split(all, 4, &first, &rest, .shuffle = true, .seed = 1));
+    tn_dataset_free(first);
+    tn_dataset_free(rest);
+    tn_dataset_free(tn_dataset_part(all, 3, 0, .shuffle = true));
+    tn_dataset_free(tn_dataset_fold(all, 3, 0, TN_TEST, .shuffle = true, .seed = 2));
+    tn_dataset_free(all);
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .seed = 2, .drop_last = true);
     tn_batch b;
     for (int i = 0; i < 5; i++) {
