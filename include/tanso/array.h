@@ -67,7 +67,7 @@ static inline const tn_array *tn__same(const tn_array *x) { return x; }
 /* ---- creation ---- */
 
 typedef struct tn_create_opts {
-    char _;
+    const char *_;
     tn_dtype dtype;   /* default: see each function */
     tn_device device; /* default: the thread's current device */
 } tn_create_opts;
@@ -257,7 +257,7 @@ TN_API tn_status tn_split(const tn_array *x, int sections, int axis, tn_array **
 /* ---- reductions ---- */
 
 typedef struct tn_reduce_opts {
-    char _;
+    const char *_;
     tn_axes axis;   /* default: all axes */
     bool keepdims;  /* keep reduced axes with extent 1 */
     tn_dtype dtype; /* sum, prod, mean, var, std: dtype of the result; default as NumPy (bool and small ints sum as
@@ -296,7 +296,7 @@ TN_API tn_array *tn_logsumexp_with(const tn_array *x, const tn_reduce_opts *opts
  * tn_outer among them, get theirs by tn_binary(tn_matmul, a, b, .out = y) of ufunc.h.
  */
 struct tn_out_opts {
-    char _;
+    const char *_;
     tn_array *out;       /* receives the result, as tn_assign does: of the result's shape, and a dtype of its kind or a
                             higher one */
     tn_dtype dtype;      /* of the operands, and so of the result; default: theirs, promoted */

@@ -29,7 +29,7 @@ TN_API tn_array *tn_retain_grad(tn_array *x);
 TN_API bool tn_needs_grad(const tn_array *x);
 
 typedef struct tn_backward_opts {
-    char _;
+    const char *_;
     const tn_array *grad; /* the gradient of the output; default: ones */
     bool create_graph;    /* let gradients be differentiated themselves */
     bool retain_graph;    /* keep the graph for another backward after evaluation (implied by create_graph) */
@@ -61,7 +61,7 @@ TN_API void tn_no_grad_pop(void);
 /* Whether this thread records for backward now. */
 TN_API bool tn_grad_enabled(void);
 typedef struct tn__no_grad_guard {
-    char _;
+    const char *_;
 } tn__no_grad_guard;
 TN_API tn__no_grad_guard tn__no_grad_enter(void);
 TN_API void tn__no_grad_leave(tn__no_grad_guard *guard);
@@ -75,7 +75,7 @@ TN_API void tn__no_grad_leave(tn__no_grad_guard *guard);
 typedef tn_array *(*tn_function)(int count, tn_array *const *xs, void *user);
 
 typedef struct tn_check_opts {
-    char _;
+    const char *_;
     double eps;    /* step of the central differences, eps and eps/2, extrapolated; default 1e-3 (inputs are cast to
                       float64) */
     double rtol;   /* default 1e-4 */

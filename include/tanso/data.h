@@ -84,7 +84,7 @@ typedef struct tn_batch {
 typedef struct tn_loader tn_loader;
 
 typedef struct tn_loader_opts {
-    char _;
+    const char *_;
     int64_t batch;     /* default 32 */
     bool shuffle;      /* a new order each epoch, from the seed and the epoch's number alone */
     uint64_t seed;

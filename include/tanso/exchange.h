@@ -23,7 +23,7 @@ extern "C" {
 /* ---- memory of others ---- */
 
 typedef struct tn_wrap_opts {
-    char _;
+    const char *_;
     const int64_t *strides; /* bytes between neighbours along each axis, as NumPy's; may be 0 or negative, and are
                                multiples of the item size. Default: C order */
     tn_device device;       /* whose memory it is; default: the CPU */

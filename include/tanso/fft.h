@@ -25,7 +25,7 @@ typedef enum tn_fft_norm {
 } tn_fft_norm;
 
 typedef struct tn_fft_opts {
-    char _;
+    const char *_;
     int64_t n;        /* length; default: the axis's (irfft, hfft: 2 (m - 1)) */
     tn_axes axis;     /* of fft, ifft and so on, one; default: the last */
     tn_shape s;       /* of fftn and so on: lengths, as many as axes, -1 for an axis as it is; default: as they are */

@@ -67,7 +67,7 @@ TN_API tn_status tn_add_at(tn_array *x, const tn_array *value, int count, const 
 /* ---- positions along an axis, or in the flat array ---- */
 
 typedef struct tn_take_opts {
-    char _;
+    const char *_;
     tn_axes axis;     /* one axis; default: the flat array */
     const char *mode; /* of positions out of range: "raise" (default), "wrap" around, "clip" to the ends */
     tn_array *out;    /* receives the result, as tn_assign does; of its shape */

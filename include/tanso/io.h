@@ -39,7 +39,7 @@ TN_API tn_status tn_archive_set_text(tn_archive *archive, const char *key, const
 TN_API const char *tn_archive_text(const tn_archive *archive, const char *key);
 
 typedef struct tn_archive_opts {
-    char _;
+    const char *_;
     bool compressed; /* saving .npz: deflate the arrays, as NumPy's savez_compressed */
     bool mapped;     /* loading .safetensors: arrays stay in the file, whose pages are read when they are touched; it
                         must not be changed or cut short while they live. Loading .npz reads all the same */
@@ -65,9 +65,9 @@ TN_API tn_array *tn_load_npy(const char *path);
 TN_API tn_array *tn_map_npy(const char *path);
 
 typedef struct tn_csv_opts {
-    char _;
+    const char *_;
     char delimiter;      /* default: a comma. ' ' stands for any run of spaces and tabs */
-    char comment;        /* the rest of a line from it on is not read; default: '#' */
+    char comment;        /* the rest of a line from it on is not read; default: '#', 0: there are no comments */
     int skip;            /* lines at the beginning that are not read: a header */
     int64_t rows;        /* read at most so many; default: all */
     int column_count;    /* loading: only these columns (from 0, negative from the end), in this order */

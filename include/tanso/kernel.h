@@ -166,7 +166,7 @@ typedef void (*tn_gradient_function)(const tn_gradient_call *call);
 /* ---- making kernels ---- */
 
 typedef struct tn_kernel_opts {
-    char _;
+    const char *_;
     const char *preamble;   /* functions and macros for the texts. A function is `static`, on a GPU `__device__` too:
                                write TN_FN for both */
     const char *gradient;   /* elementwise: statements that give gx for each floating input x from the inputs, the
@@ -199,7 +199,7 @@ TN_API const char *tn_kernel_name(const tn_kernel *kernel);
 /* ---- calling ---- */
 
 typedef struct tn_call_opts {
-    char _;
+    const char *_;
     tn_axes axis;     /* reduction: over these axes; default: all */
     bool keepdims;    /* reduction: keep reduced axes with extent 1 */
     tn_array *out;    /* written: keeps its shape and dtype, and is returned. Default: a new array */
@@ -216,7 +216,7 @@ TN_API tn_status tn_call_into_with(const tn_kernel *kernel, tn_args args, int co
                                    const tn_call_opts *opts);
 
 typedef struct tn_launch_opts {
-    char _;
+    const char *_;
     int grid[3], block[3]; /* blocks, and threads in each; 0 stands for 1. Not read on the CPU */
     int shared;            /* bytes of dynamic shared memory a block. Not read on the CPU */
 } tn_launch_opts;

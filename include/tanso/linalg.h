@@ -43,9 +43,9 @@ TN_API tn_array *tn_linalg_det(const tn_array *a);
 TN_API tn_status tn_linalg_slogdet(const tn_array *a, tn_array **sign, tn_array **logdet);
 
 typedef struct tn_pinv_opts {
-    char _;
+    const char *_;
     double rcond;   /* singular values up to rcond times the largest count as 0; default: see each function */
-    double tol;     /* matrix_rank: up to this number; default 0: by rcond */
+    double tol;     /* matrix_rank: up to this number; default: by rcond */
     bool hermitian; /* pinv, matrix_rank: the matrices are Hermitian, and eigenvalues do */
 } tn_pinv_opts;
 /* The Moore-Penrose inverse; rcond is 1e-15 by default. */
@@ -63,7 +63,7 @@ TN_API tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_a
 /* ---- decompositions ---- */
 
 typedef struct tn_linalg_opts {
-    char _;
+    const char *_;
     bool upper; /* cholesky: gives U of a = U^H U, of a's upper triangle; eigh, eigvalsh: read a's upper triangle */
 } tn_linalg_opts;
 /* L of a = L L^H; only a's lower triangle is read. */
@@ -76,14 +76,14 @@ typedef enum tn_qr_mode {
     TN_QR_RAW          /* LAPACK's: q is h (..., n, m), r is tau (..., k) */
 } tn_qr_mode;
 typedef struct tn_qr_opts {
-    char _;
+    const char *_;
     tn_qr_mode mode;
 } tn_qr_opts;
 /* a = q r: q's columns are orthonormal, r is upper triangular. */
 TN_API tn_status tn_linalg_qr_with(const tn_array *a, tn_array **q, tn_array **r, const tn_qr_opts *opts);
 
 typedef struct tn_svd_opts {
-    char _;
+    const char *_;
     bool reduced;   /* u (..., m, k), vh (..., k, n) with k = min(m, n), not square ones */
     bool hermitian; /* a is Hermitian: by eigenvalues */
 } tn_svd_opts;
@@ -131,7 +131,7 @@ static inline tn_norm_order tn_norm_order_make(int kind, double p)
 #define TN_NUC    tn_norm_order_make(TN__NORM_NUC, 0)
 
 typedef struct tn_norm_opts {
-    char _;
+    const char *_;
     tn_norm_order ord; /* default: the root of the sum of squares */
     tn_axes axis;      /* one: norms of vectors; two: of matrices; default: of the whole array */
     bool keepdims;

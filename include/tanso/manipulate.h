@@ -30,7 +30,7 @@ TN_API tn_array *tn_tri_with(int64_t n, int64_t m, int k, const tn_create_opts *
 TN_API tn_array *tn_arange_int64_with(int64_t start, int64_t stop, int64_t step, const tn_create_opts *opts);
 
 typedef struct tn_space_opts {
-    char _;
+    const char *_;
     tn_dtype dtype; /* default: float64, or the float dtype of start and stop where those are narrower */
     bool open;      /* without stop (NumPy's endpoint=False) */
     int axis;       /* of the result along which the numbers go; default 0 */
@@ -48,7 +48,7 @@ TN_API tn_array *tn_geomspace_with(const tn_array *start, const tn_array *stop, 
                                    const tn_space_opts *opts);
 
 typedef struct tn_grid_opts {
-    char _;
+    const char *_;
     bool ij;     /* the first vector along the first axis (indexing='ij'); default: along the second */
     bool sparse; /* extents of 1 instead of repeated elements */
 } tn_grid_opts;
@@ -109,7 +109,7 @@ TN_API tn_array *tn_repeat_each(const tn_array *x, const tn_array *counts, tn_ax
 TN_API tn_array *tn_resize(const tn_array *x, tn_shape shape);
 
 typedef struct tn_pad_opts {
-    char _;
+    const char *_;
     const char *mode; /* NumPy's: "constant" (default), "edge", "linear_ramp", "maximum", "mean", "median",
                          "minimum", "reflect", "symmetric", "wrap", "empty" */
     const double (*values)[2];       /* constant, linear_ramp: before and after, a pair an axis; default 0 */

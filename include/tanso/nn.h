@@ -41,7 +41,7 @@ typedef enum tn_init_kind {
 
 typedef struct tn_init {
     tn_init_kind kind;
-    double gain; /* 0 stands for 1 */
+    double gain; /* 0 stands for 1, but of TN_INIT_CONSTANT */
 } tn_init;
 
 /* A new array of the innermost scope, filled by the initialiser; dtype, device and generator from opts (NULL:
@@ -53,7 +53,7 @@ TN_API tn_init_kind tn_init_parse(const char *name);
 /* ---- layers ---- */
 
 typedef struct tn_linear_opts {
-    char _;
+    const char *_;
     int64_t in;     /* input features; default: inferred at the first forward */
     bool no_bias;
     tn_init weight; /* default LeCun normal */

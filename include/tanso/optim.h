@@ -21,14 +21,14 @@ extern "C" {
 typedef struct tn_optimizer tn_optimizer;
 
 typedef struct tn_optimizer_opts {
-    char _;
+    const char *_;
     double lr;           /* default: SGD kinds 0.01, Adam kinds 0.001 */
     double momentum;     /* momentum, Nesterov: default 0.9 */
     double beta1, beta2; /* Adam kinds: default 0.9, 0.999 */
     double eps;          /* Adam kinds: default 1e-8 */
     double weight_decay; /* SGD kinds and Adam: added to the gradient as decay * p; AdamW: decoupled, default 0.01 */
-    double clip_norm;    /* scales all gradients down so that their joint L2 norm is at most this; 0 = off */
-    double clip_value;   /* clamps each element to [-v, v] first; 0 = off */
+    double clip_norm;    /* scales all gradients down so that their joint L2 norm is at most this; default: 0, off */
+    double clip_value;   /* clamps each element to [-v, v] first; default: 0, off */
 } tn_optimizer_opts;
 
 /* p -= lr g. The optimizer borrows the layer, which must outlive it, and sees parameters inferred later too. */

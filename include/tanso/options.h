@@ -3,9 +3,14 @@
  * Keyword arguments and lists, of which C and C++ have their own. Every header gets them by tanso/base.h.
  *
  * TN_OPTS(tn_reduce_opts, .axis = TN_AXES(1)) is the address of options, which live to the end of the block in C, to
- * the end of the full expression in C++. Every option struct starts with an unused field `_`, so that none need be
- * given; an option left out is zero, which means its default. C++ wants them in the order of the struct's fields, and
- * since C++20: before, gcc and clang take them, and -pedantic warns.
+ * the end of the full expression in C++. C++ wants them in the order of the struct's fields, and since C++20: before,
+ * gcc and clang take them, and -pedantic warns.
+ *
+ * One rule for all options: one that is written counts, whatever its value, so that .lr = 0 is a learning rate of 0;
+ * one that is left out has its default. A zero alone could not tell the two apart. So every option struct starts with a
+ * field `_`, in which TN_OPTS, and so every macro with keywords, keeps the text of what was written. In a struct that
+ * is filled without it, as by another language, zeros are defaults, but for those that `_` names:
+ * ._ = ".lr, .momentum". NULL instead of a struct leaves out all options.
  *
  * An option that is a list or another structure, such as axes, takes no bare number in C: `.axis = 1` does not compile,
  * `.axis = TN_AXES(1)` is meant. By itself C would let the number initialise the structure's first member, here the
@@ -16,6 +21,8 @@
  */
 #ifndef TANSO_OPTIONS_H
 #define TANSO_OPTIONS_H
+
+#define TN_OPTS(type, ...) TN__OPTS(type, __VA_ARGS__)
 
 #ifdef __cplusplus
 #include <initializer_list>
@@ -35,7 +42,7 @@ template <class T> inline void tn__list_into(T *list, int room, std::initializer
 }
 
 #define TN__CAST(type, x) static_cast<type>(x)
-#define TN_OPTS(type, ...) tn__address(type{__VA_ARGS__})
+#define TN__OPTS(type, ...) tn__address(type{._ = #__VA_ARGS__, __VA_ARGS__})
 #define TN__LIST(type, ...) \
     static_cast<int>(sizeof tn__counted(__VA_ARGS__)), (std::initializer_list<type>{__VA_ARGS__}.begin())
 #else
@@ -44,10 +51,10 @@ template <class T> inline void tn__list_into(T *list, int room, std::initializer
 /* The count of a list in C: what holds any number, but is named no small one, so that `.axis = {0}` is told of. */
 typedef enum tn__count { TN__COUNT_LEAST = -2147483647 - 1, TN__COUNT_MOST = 2147483647 } tn__count;
 #define TN__LISTED
-#define TN_OPTS(type, ...) \
+#define TN__OPTS(type, ...) \
     (_Pragma("clang diagnostic push") _Pragma("clang diagnostic error \"-Wmissing-braces\"") \
          _Pragma("clang diagnostic error \"-Wassign-enum\"") \
-             &(type){._ = 0, __VA_ARGS__} _Pragma("clang diagnostic pop"))
+             &(type){._ = #__VA_ARGS__, __VA_ARGS__} _Pragma("clang diagnostic pop"))
 #elif defined(__GNUC__)
 typedef int tn__count;
 /* gcc takes a pragma within an expression where that declares a structure. It keeps quiet about macros of the system's
@@ -65,11 +72,11 @@ typedef int tn__count;
     0 * sizeof(struct { \
         _Pragma("GCC diagnostic pop") _Pragma("GCC diagnostic ignored \"-Wsystem-headers\"") char tn__; \
     })
-#define TN_OPTS(type, ...) (TN__STRICTLY + &(type){._ = 0, __VA_ARGS__} + TN__AS_BEFORE)
+#define TN__OPTS(type, ...) (TN__STRICTLY + &(type){._ = #__VA_ARGS__, __VA_ARGS__} + TN__AS_BEFORE)
 #else
 typedef int tn__count;
 #define TN__LISTED
-#define TN_OPTS(type, ...) (&(type){._ = 0, __VA_ARGS__})
+#define TN__OPTS(type, ...) (&(type){._ = #__VA_ARGS__, __VA_ARGS__})
 #endif
 #define TN__COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
 #define TN__LIST(type, ...) TN__COUNT(type, __VA_ARGS__), ((type[]){__VA_ARGS__})

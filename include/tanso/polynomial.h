@@ -32,7 +32,7 @@ TN_API tn_array *tn_poly(const tn_array *roots);
 TN_API tn_array *tn_roots(const tn_array *p);
 
 typedef struct tn_polyfit_opts {
-    char _;
+    const char *_;
     const tn_array *weights; /* a vector: of each point's difference, not its square */
     double rcond; /* singular values up to this times the largest do not count; default: points times epsilon */
     bool unscaled;           /* covariance as if the weights were the points' 1 / standard deviation */

@@ -31,7 +31,7 @@ TN_API tn_array *tn_kron(const tn_array *a, const tn_array *b);
 TN_API tn_array *tn_tensordot(const tn_array *a, const tn_array *b, tn_axes a_axes, tn_axes b_axes);
 
 typedef struct tn_cross_opts {
-    char _;
+    const char *_;
     tn_axes a, b, result; /* the axes that hold the vectors; default: the last */
 } tn_cross_opts;
 /* Cross products of vectors of 3 elements, or of 2 (the third is 0; of two such only the third component is given). */

@@ -27,9 +27,9 @@ TN_API void tn_seed(uint64_t seed);
 TN_API tn_generator *tn_default_generator(void);
 
 typedef struct tn_random_opts {
-    char _; /* unused: lets the macros take no options */
+    const char *_;
     double low, high;        /* uniform: [low, high), default [0, 1) */
-    double loc, scale;       /* normal: mean loc and deviation scale, default 0 and 1 (scale 0 means 1) */
+    double loc, scale;       /* normal: mean loc and deviation scale, default 0 and 1 */
     int axis;                /* permuted, shuffle: whose order is random, negative from the end; default: the first */
     tn_dtype dtype;          /* default float32 (integers: int64) */
     tn_device device;        /* default: current */
@@ -131,7 +131,7 @@ TN_API tn_array *tn_random_multivariate_normal_with(const tn_array *mean, const 
 TN_API tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts);
 
 typedef struct tn_choice_opts {
-    char _;
+    const char *_;
     bool once;               /* no position twice (NumPy's replace=False) */
     const tn_array *p;       /* their weights, a vector; default: all equal */
     tn_device device;        /* default: current */

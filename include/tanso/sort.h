@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 typedef struct tn_axis_opts {
-    char _;
+    const char *_;
     tn_axes axis;   /* one axis; default: see each function */
     tn_dtype dtype; /* cumsum, cumprod: dtype of the result; default as NumPy (bool and small integers as int64) */
     tn_array *out;  /* receives the result, as tn_assign does; of its shape */
@@ -59,7 +59,7 @@ TN_API tn_array *tn_nancumprod_with(const tn_array *x, const tn_axis_opts *opts)
 /* ---- searching ---- */
 
 typedef struct tn_search_opts {
-    char _;
+    const char *_;
     bool right; /* behind elements equal to the value (NumPy's side='right') */
 } tn_search_opts;
 
@@ -72,7 +72,7 @@ TN_API tn_array *tn_digitize_with(const tn_array *x, const tn_array *bins, const
 /* ---- sets: read on the host how many elements they have, so they evaluate; results are sorted vectors ---- */
 
 typedef struct tn_unique_opts {
-    char _;
+    const char *_;
     tn_array **index;   /* out: int64 positions of the first occurrences in the flat array */
     tn_array **inverse; /* out: int64 positions in the result that rebuild x, in x's shape (with an axis: a vector of
                            its extent) */

@@ -21,7 +21,7 @@ TN_API tn_array *tn_median_with(const tn_array *x, const tn_reduce_opts *opts);
 TN_API tn_array *tn_ptp_with(const tn_array *x, const tn_reduce_opts *opts);
 
 typedef struct tn_quantile_opts {
-    char _;
+    const char *_;
     tn_axes axis;       /* default: all */
     bool keepdims;
     const char *method; /* NumPy's: "linear" (default), "lower", "higher", "midpoint", "nearest", "inverted_cdf",
@@ -46,9 +46,9 @@ TN_API tn_array *tn_nanpercentile_with(const tn_array *x, const tn_array *q, con
 TN_API tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array **total,
                                  const tn_reduce_opts *opts);
 typedef struct tn_cov_opts {
-    char _;
+    const char *_;
     bool by_columns;          /* variables are columns (NumPy's rowvar=False) */
-    int ddof;                 /* divisor: count - ddof; -1 stands for the usual 1 */
+    int ddof;                 /* divisor: count - ddof; default 1 */
     const tn_array *fweights; /* vectors: how often each observation occurs, */
     const tn_array *aweights; /* and how much it weighs */
     tn_dtype dtype;           /* computed in; default: at least float64 */
@@ -108,12 +108,13 @@ TN_API tn_array *tn_interp_periodic(const tn_array *x, const tn_array *xp, const
 TN_API tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t minlength);
 
 typedef struct tn_histogram_opts {
-    char _;
+    const char *_;
     int64_t bins;           /* equal bins between the limits; default 10 */
     const char *rule;       /* or the rule that tells their number: "auto", "fd", "doane", "scott", "stone", "rice",
                                "sturges",       "sqrt" (NumPy 2's); not with weights */
     const tn_array *edges;  /* or an ascending vector of edges */
-    double low, high;       /* limits of equal bins; default (both 0): the smallest and the largest element */
+    double low, high;       /* limits of equal bins, 0 where only the other is given; default: the smallest and the
+                               largest element */
     bool density;           /* probability density instead of counts */
     const tn_array *weights; /* of x's shape */
 } tn_histogram_opts;
@@ -125,7 +126,7 @@ TN_API tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn
 TN_API tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogram_opts *opts);
 
 typedef struct tn_histogramdd_opts {
-    char _;
+    const char *_;
     const int64_t *bins;          /* equal bins, a number a dimension; default: 10 in each */
     const tn_array *const
         *edges; /* or ascending vectors of edges, one a dimension; NULL among them: equal bins there */

@@ -34,7 +34,7 @@ typedef struct tn_epoch {
 } tn_epoch;
 
 typedef struct tn_train_opts {
-    char _;
+    const char *_;
     const char *model;     /* words of tn_layer_parse, of which a last one "linear:*" has the outputs that the
                               dataset asks for; default suits the dataset */
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */

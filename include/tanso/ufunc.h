@@ -20,7 +20,7 @@ extern "C" {
 /* ---- options ---- */
 
 typedef struct tn_ufunc_opts {
-    char _;
+    const char *_;
     tn_array *out;         /* receives the result: the handle is pointed at it, as tn_assign does; the result must
                               broadcast to its shape, and its dtype be of the same kind or a lower one (float64 into
                               float32, not into int64) */
@@ -103,8 +103,8 @@ TN_API tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quot
 /* ---- whole arrays ---- */
 
 typedef struct tn_close_opts {
-    char _;
-    double rtol, atol;   /* |a - b| <= atol + rtol |b|; default 1e-5 and 1e-8; a negative number stands for 0 */
+    const char *_;
+    double rtol, atol;   /* |a - b| <= atol + rtol |b|; default 1e-5 and 1e-8 */
     bool equal_nan;      /* NaN equals NaN */
 } tn_close_opts;
 

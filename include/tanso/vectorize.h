@@ -25,7 +25,7 @@ extern "C" {
 typedef void (*tn_scalar_function)(void);
 
 typedef struct tn_vectorize_opts {
-    char _;
+    const char *_;
     const char *preamble; /* functions that this one calls: as in tn_kernel_opts */
     const char *identity; /* "0": what changes nothing in a reduction. With it, and a text, tn_ufunc_reduce is a
                              recorded reduction in tn_sum's order; without, a left fold computed at once */
@@ -41,7 +41,7 @@ typedef struct tn_vectorize_opts {
 TN_API tn_kernel *tn_vectorize_with(tn_scalar_function function, const char *text, const tn_vectorize_opts *opts);
 
 typedef struct tn_ufunc_reduce_opts {
-    char _;
+    const char *_;
     int axis;      /* default: the first */
     bool keepdims; /* reduce: keep the axis with extent 1 */
     tn_array *out; /* written: keeps shape and dtype, and is returned */

@@ -14,6 +14,7 @@
 #include "array/draw.h"
 #include "array/scalar.h"
 #include "core/memory.h"
+#include "core/options.h"
 
 static _Thread_local tn_generator thread_generator;
 
@@ -90,9 +91,7 @@ static tn__node *uniform(tn_shape shape, const tn_random_opts *opts)
     tn__draw d = tn__draw_new("random_uniform", shape, TN_FLOAT32, opts);
     if (!is_float_draw("random_uniform", &d))
         return tn__failed();
-    double low = d.opts.low, high = d.opts.high;
-    if (low == 0 && high == 0)
-        high = 1;
+    double low = d.opts.low, high = TN__OPTION(&d.opts, high, 1);
     if (!(low <= high) || !isfinite(high - low))
         TN__REFUSE(TN_ERR_VALUE, "random_uniform",
                    "low %g, high %g: expected finite numbers with low <= high", low, high);
@@ -117,8 +116,8 @@ static tn__node *normal(tn_shape shape, const tn_random_opts *opts)
     tn__draw d = tn__draw_new("random_normal", shape, TN_FLOAT32, opts);
     if (!is_float_draw("random_normal", &d))
         return tn__failed();
-    double loc = d.opts.loc, scale = d.opts.scale == 0 ? 1 : d.opts.scale;
-    if (!isfinite(loc) || !(scale > 0 && isfinite(scale)))
+    double loc = d.opts.loc, scale = TN__OPTION(&d.opts, scale, 1);
+    if (!isfinite(loc) || !(scale >= 0 && isfinite(scale)))
         TN__REFUSE(TN_ERR_VALUE, "random_normal",
                    "loc %g, scale %g: expected finite numbers, scale not negative", loc, scale);
     tn__node *z = tn__draw_next(&d, TN__OP_RANDOM_NORMAL, (tn_dtype)tn__dtypes[d.dtype].compute);

@@ -12,6 +12,7 @@
 #include "autograd/backward.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/options.h"
 
 #include <math.h>
 #include <tanso/autograd.h>
@@ -235,14 +236,14 @@ static tn_status run(const char *operation, bool second, tn_function f, void *us
     if (!f || !xs)
         return tn__fail_null(operation, "a function and its inputs");
     check c = {.operation = operation, .f = f, .user = user, .second = second, .count = count};
-    if (opts)
-        c.opts = *opts;
-    if (c.opts.eps == 0)
-        c.opts.eps = 1e-3;
-    if (c.opts.rtol == 0)
-        c.opts.rtol = 1e-4;
-    if (c.opts.atol == 0)
-        c.opts.atol = 1e-5;
+    c.opts = (tn_check_opts){.eps = TN__OPTION(opts, eps, 1e-3),
+                             .rtol = TN__OPTION(opts, rtol, 1e-4),
+                             .atol = TN__OPTION(opts, atol, 1e-5),
+                             .seed = opts ? opts->seed : 0};
+    if (!(c.opts.eps > 0) || !isfinite(c.opts.eps) || !(c.opts.rtol >= 0) || !(c.opts.atol >= 0))
+        return tn__fail(TN_ERR_VALUE, operation,
+                        "eps %g, rtol %g, atol %g: expected a finite step above 0 and tolerances of 0 or more",
+                        c.opts.eps, c.opts.rtol, c.opts.atol);
     size_t each = (size_t)count + 1;
     tn__node **lists = tn__calloc(5 * each, sizeof *lists);
     c.xs = tn__calloc(each, sizeof *c.xs);

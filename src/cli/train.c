@@ -143,10 +143,12 @@ static int run(const tn__options *options)
     signals before;
     catch_signals(&before);
     tn_epoch last = {0};
-    tn_status status = tn_train(options->arguments[0], &last, .model = options->model, .optimizer = options->optimizer,
+    /* By hand, as what was not asked for is zero. */
+    const tn_train_opts opts = {.model = options->model, .optimizer = options->optimizer,
                                 .schedule = options->schedule, .epochs = (int)options->epochs, .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
-                                .report = options->quiet ? NULL : stdout, .stop = &interrupted);
+                                .report = options->quiet ? NULL : stdout, .stop = &interrupted};
+    tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);
     if (status != TN_OK)
         return interrupted ? stopped(options->arguments[0], out, &last, interrupted) : tn__library_error("train");

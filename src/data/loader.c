@@ -11,6 +11,7 @@
 #include <tanso/stream.h>
 #include "core/memory.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "data/batches.h"
 #include "data/dataset.h"
 #include "data/resident.h"
@@ -65,16 +66,15 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     tn_status status = tn_dataset_status(dataset);
     if (status != TN_OK)
         return dataset->error ? tn__error_raise(dataset->error) : tn__fail_memory(operation, sizeof *dataset);
-    if (opts->batch < 0)
-        return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more (0: %d), got %lld",
-                        DEFAULT_BATCH, (long long)opts->batch);
+    int64_t batch = TN__OPTION(opts, batch, DEFAULT_BATCH);
+    if (batch < 1)
+        return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more, got %lld", (long long)batch);
     if (!(loader->device = tn__device_get(opts->device)) ||
         (status = tn__host_view_of(operation, dataset->x, &loader->x)) != TN_OK ||
         (status = tn__host_view_of(operation, dataset->t, &loader->t)) != TN_OK)
         return status != TN_OK ? status : tn__error_status(tn__error_last());
 
     int64_t count = dataset->size;
-    int64_t batch = opts->batch ? opts->batch : DEFAULT_BATCH;
     int64_t whole = count / batch, rest = count % batch;
     loader->shuffle = opts->shuffle;
     loader->no_prefetch = opts->no_prefetch;

@@ -9,6 +9,7 @@
 
 #include "array/build_parts.h"
 #include "core/memory.h"
+#include "core/options.h"
 #include "engine/engine.h"
 #include "engine/users.h"
 
@@ -89,6 +90,14 @@ static bool fill(const tn_kernel *kernel, const tn_args *args, tn__launch *launc
 
 static bool geometry(const tn_kernel *kernel, const tn_launch_opts *opts, tn__launch *launch)
 {
+    static const char *const field[] = {"grid", "block"};
+    for (int k = 0; k < 2; k++) {
+        if ((k ? opts->block : opts->grid)[0] == 0 && tn__option_written(opts->_, field[k])) {
+            tn__fail(TN_ERR_VALUE, kernel->name, "a %s of 0: expected 1 or more; launch nothing where there is no work",
+                     field[k]);
+            return false;
+        }
+    }
     for (int d = 0; d < 3; d++) {
         if (opts->grid[d] < 0 || opts->block[d] < 0 || opts->shared < 0) {
             tn__fail(TN_ERR_VALUE, kernel->name,

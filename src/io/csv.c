@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "core/number.h"
+#include "core/options.h"
 #include "io/formats.h"
 
 /* ---- reading ---- */
@@ -29,7 +30,7 @@ typedef struct reader {
     size_t columns;
     char *elements;      /* of all rows so far */
     size_t bytes, element_capacity;
-    int64_t rows;
+    int64_t rows, most;  /* read so far, and to be read */
 } reader;
 
 static tn_status bad_line(const reader *r, const char *what, size_t found, size_t expected)
@@ -148,7 +149,7 @@ static tn_status read_lines(reader *r)
         r->at = end ? end + 1 : r->end;
         r->line++;
     }
-    while (r->at < r->end && status == TN_OK && (!r->opts->rows || r->rows < r->opts->rows)) {
+    while (r->at < r->end && status == TN_OK && r->rows < r->most) {
         if (!split_line(r))
             return tn__fail_memory(r->operation, r->count * sizeof *r->fields);
         if (r->count)
@@ -162,12 +163,13 @@ static tn_status check_opts(const char *operation, const tn_csv_opts *o)
     if (o->dtype && (!tn__dtype_valid(o->dtype) || tn_dtype_is_complex(o->dtype)))
         return tn__fail(TN_ERR_DTYPE, operation, "a dtype %s: expected bool, integers or floats",
                         tn_dtype_name(o->dtype));
-    if (o->skip < 0 || o->rows < 0 || o->column_count < 0 || o->column_count > 1 << 20 ||
-        (o->column_count && !o->columns))
+    int columns = TN__OPTION(o, column_count, 1);
+    if (o->skip < 0 || o->rows < 0 || columns < 1 || columns > 1 << 20 || (o->column_count && !o->columns))
         return tn__fail(TN_ERR_VALUE, operation,
-                        "skip %d, rows %lld and %d columns: expected numbers from 0 on, and a list of columns", o->skip,
-                        (long long)o->rows, o->column_count);
-    if (o->delimiter == '\n' || o->delimiter == '"' || (o->delimiter && o->delimiter == o->comment))
+                        "skip %d, rows %lld and %d columns: expected numbers from 0 on, and a list of columns",
+                        o->skip, (long long)o->rows, o->column_count);
+    char delimiter = TN__OPTION(o, delimiter, ',');
+    if (!delimiter || delimiter == '\n' || delimiter == '"' || delimiter == TN__OPTION(o, comment, '#'))
         return tn__fail(TN_ERR_VALUE, operation, "the delimiter has another meaning already: choose another");
     return TN_OK;
 }
@@ -180,8 +182,8 @@ tn_status tn__csv_parse(const char *operation, const char *name, const char *tex
     if (status != TN_OK)
         return status;
     reader r = {.operation = operation, .name = name, .at = text, .end = text + size, .opts = opts,
-                .delimiter = opts->delimiter ? opts->delimiter : ',', .comment = opts->comment ? opts->comment : '#',
-                .dtype = opts->dtype ? opts->dtype : TN_FLOAT32};
+                .most = TN__OPTION(opts, rows, INT64_MAX), .delimiter = TN__OPTION(opts, delimiter, ','),
+                .comment = TN__OPTION(opts, comment, '#'), .dtype = opts->dtype ? opts->dtype : TN_FLOAT32};
     status = read_lines(&r);
     size_t columns = r.column ? r.columns : (size_t)opts->column_count;
     if (status == TN_OK)
@@ -226,7 +228,7 @@ static int print_element(const table *t, const char *element, char text[64])
     tn__scalar value = {.bits = 0};
     memcpy(value.bytes, element, tn_dtype_size(dtype));
     if (tn_dtype_is_float(dtype)) {
-        int digits = t->opts->digits ? t->opts->digits : enough_digits[dtype];
+        int digits = TN__OPTION(t->opts, digits, enough_digits[dtype]);
         return tn__print_into(text, 64, "%.*g", digits, tn__scalar_to_double(value, dtype));
     }
     if (dtype == TN_UINT64)
@@ -241,7 +243,7 @@ static tn_status fill(tn__writer *writer, void *user)
     int64_t rows = shape->ndim ? shape->dim[0] : 1, columns = shape->ndim == 2 ? shape->dim[1] : 1;
     size_t item = tn_dtype_size(t->view->dtype);
     const char *element = t->view->data;
-    char delimiter = t->opts->delimiter ? t->opts->delimiter : ',';
+    char delimiter = TN__OPTION(t->opts, delimiter, ',');
     tn_status status = TN_OK;
     if (t->opts->header) {
         tn__write(writer, t->opts->header, strlen(t->opts->header));
@@ -265,8 +267,9 @@ tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opt
     tn__host_view view;
     table t = {&view, opts ? opts : &defaults};
     tn_status status = check_opts("save_csv", t.opts);
-    if (status == TN_OK && (t.opts->digits < 0 || t.opts->digits > 40))
-        status = tn__fail(TN_ERR_VALUE, "save_csv", "%d digits: expected 1 to 40", t.opts->digits);
+    int digits = TN__OPTION(t.opts, digits, 1);
+    if (status == TN_OK && (digits < 1 || digits > 40))
+        status = tn__fail(TN_ERR_VALUE, "save_csv", "%d digits: expected 1 to 40", digits);
     if (status != TN_OK || (status = tn__host_view_of("save_csv", x, &view)) != TN_OK)
         return status;
     if (tn_dtype_is_complex(view.dtype))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zip.h>
 #include "core/memory.h"
+#include "core/options.h"
 #include "io/archive.h"
 #include "io/formats.h"
 
@@ -199,7 +200,7 @@ static uint64_t usual_limit(uint64_t size)
     return most > USUAL_LIMIT ? most : USUAL_LIMIT;
 }
 
-static tn_status read_archive(const char *operation, const char *name, zip_source_t *bytes, uint64_t limit,
+static tn_status read_archive(const char *operation, const char *name, zip_source_t *bytes, const tn_archive_opts *opts,
                               tn_archive *archive)
 {
     zip_error_t error;
@@ -220,7 +221,7 @@ static tn_status read_archive(const char *operation, const char *name, zip_sourc
         zip_source_free(bytes);
         return fail_open(operation, name, &error);
     }
-    limit = limit ? limit : usual_limit(stat.size);
+    uint64_t limit = TN__OPTION(opts, limit, usual_limit(stat.size));
     source s = {operation, name, zip, stat.size, limit, limit, archive};
     tn_status status = TN_OK;
     zip_int64_t count = zip_get_num_entries(zip, 0);
@@ -246,7 +247,7 @@ tn_status tn__npz_read(const char *operation, const char *path, const tn_archive
     if (access(path, R_OK) != 0)
         return tn__fail_errno(operation, "read", path, errno);
     zip_source_t *bytes = zip_source_file_create(path, 0, 0, &error);
-    return bytes ? read_archive(operation, path, bytes, opts->limit, archive) : fail_open(operation, path, &error);
+    return bytes ? read_archive(operation, path, bytes, opts, archive) : fail_open(operation, path, &error);
 }
 
 /* ---- writing ---- */

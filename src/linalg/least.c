@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <string.h>
+#include "core/options.h"
 
 #include "engine/engine.h"
 #include "linalg/matrix.h"
@@ -87,7 +88,7 @@ static tn__node *refused(tn__node *a, tn__node *b)
     return NULL;
 }
 
-static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
+static void lstsq(tn__node *a, tn__node *b, const tn_pinv_opts *opts, tn__node *part[4])
 {
     a = tn__matrix_operand("lstsq", a, 2);
     b = tn__matrix_operand("lstsq", b, 1);
@@ -111,8 +112,7 @@ static void lstsq(tn__node *a, tn__node *b, double rcond, tn__node *part[4])
         const tn__shape *column = tn__shape_make("lstsq", TN_SHAPE(m, 1), dtype);
         in[1] = column ? tn__const(0, dtype, column, device) : tn__failed();
     }
-    if (rcond == 0)
-        rcond = (double)(m > n ? m : n) * DBL_EPSILON;
+    double rcond = TN__OPTION(opts, rcond, (double)(m > n ? m : n) * DBL_EPSILON);
     bool elsewhere =
         !tn__node_is_error(in[0]) && !tn__library_native(TN__OP_LSTSQ, in[0]) && tn__library_native(TN__OP_SVD, in[0]);
     least l = (wanted || elsewhere) && m && n ? by_values(in, rcond) : by_driver(in, rcond);
@@ -136,6 +136,6 @@ tn_status tn_linalg_lstsq_with(const tn_array *a, const tn_array *b, tn_array **
 {
     tn__call call = tn__enter();
     tn__node *part[4];
-    lstsq(tn__node_of(a, "lstsq"), tn__node_of(b, "lstsq"), opts ? opts->rcond : 0, part);
+    lstsq(tn__node_of(a, "lstsq"), tn__node_of(b, "lstsq"), opts, part);
     return tn__give_all(call, 4, part, (tn_array **const[]){x, residuals, rank, s});
 }

@@ -3,6 +3,7 @@
 #include <tanso/linalg.h>
 
 #include <float.h>
+#include "core/options.h"
 
 #include "linalg/matrix.h"
 
@@ -100,7 +101,7 @@ static tn__node *pinv(tn__node *a, const tn_pinv_opts *opts)
     if (opts && opts->hermitian)
         a = tn__square_operand("pinv", a);
     TN__PASS_ERROR(a);
-    double rcond = opts && opts->rcond != 0 ? opts->rcond : 1e-15;
+    double rcond = TN__OPTION(opts, rcond, 1e-15);
     tn__node *part[3];
     tn__singular_vectors(a, opts && opts->hermitian, part);
     tn__node *inverse = tn__inverted_values(part[1], rcond, NULL);
@@ -132,12 +133,12 @@ static tn__node *matrix_rank(tn__node *a, const tn_pinv_opts *opts)
     TN__PASS_ERROR(s);
     int last = s->shape->ndim - 1;
     tn__node *above;
-    if (opts && opts->tol != 0)
+    if (opts && TN__GIVEN(opts, tol))
         above = tn__with(TN__OP_GREATER, s, opts->tol);
     else
         above = tn__binary(TN__OP_GREATER, s,
                            tn__with(TN__OP_MULTIPLY, largest(s),
-                                    (opts && opts->rcond != 0 ? opts->rcond : (double)(m > n ? m : n) * epsilon(s))));
+                                    TN__OPTION(opts, rcond, (double)(m > n ? m : n) * epsilon(s))));
     TN__PASS_ERROR(above);
     return tn__drop_axes(tn__reduce(TN__OP_SUM, tn__cast(above, TN_INT64), 1u << last), 1u << last);
 }

@@ -7,6 +7,7 @@
 #include <tanso/ufunc.h>
 
 #include <math.h>
+#include "core/options.h"
 
 #include "linalg/matrix.h"
 
@@ -122,7 +123,7 @@ static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
     bool half = !tn__node_is_error(a) && a->dtype == TN_FLOAT16 && kinds[kind].to_real;
     a = operand(kinds[kind].name, a);
     TN__PASS_ERROR(a);
-    if (opts->n < 0)
+    if (opts->n < 0 || (opts->n == 0 && TN__GIVEN(opts, n)))
         TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "expected a transform of at least 1 number, got %lld",
                    (long long)opts->n);
     if (opts->axis.count > 1)

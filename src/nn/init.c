@@ -101,7 +101,7 @@ tn_array *tn_initialize(tn_init init, tn_shape shape, const tn_random_opts *opts
     if (tn__shape_check(operation, shape, tn_dtype_size(filled.dtype)) != TN_OK)
         return tn__error_array(tn__error_retain(tn__error_last()));
     const initializer *row = &initializers[init.kind];
-    double scale = init.gain == 0 ? 1 : init.gain;
+    double scale = init.gain == 0 && init.kind != TN_INIT_CONSTANT ? 1 : init.gain;
     if (row->fans != FANS_NONE) {
         char text[TN__SHAPE_TEXT];
         if (shape.ndim < 2)

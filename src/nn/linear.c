@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <tanso/array.h>
+#include "core/options.h"
 
 static tn__node *misfit(const tn__node *x, const tn__node *w)
 {
@@ -61,9 +62,9 @@ tn_layer *tn_linear_with(int64_t out, const tn_linear_opts *opts)
     if (!opts)
         opts = &none;
     tn_dtype dtype = opts->dtype == TN_DTYPE_DEFAULT ? TN_FLOAT32 : opts->dtype;
-    if (out < 1 || opts->in < 0)
+    if (out < 1 || TN__OPTION(opts, in, 1) < 1)
         return tn__layer_error(tn__error_new(TN_ERR_VALUE, "linear",
-                                             "expected at least one output and no negative input features, got %" PRId64
+                                             "expected at least one output, and one input feature, got %" PRId64
                                              " and %" PRId64, out, opts->in));
     if (!tn_dtype_is_float(dtype))
         return tn__layer_error(tn__error_new(TN_ERR_DTYPE, "linear", "parameters are floating, got %s",

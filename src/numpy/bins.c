@@ -75,7 +75,8 @@ static double stone_width(const sample *s)
     int64_t most = s->n > 10000 ? (int64_t)sqrt(s->n) : 100, best = 1;
     double least = INFINITY;
     for (int64_t bins = 1; bins <= most; bins++) {
-        const tn_histogram_opts opts = {.bins = bins, .low = s->own ? 0 : s->low, .high = s->own ? 0 : s->high};
+        const tn_histogram_opts opts = {
+            ._ = s->own ? NULL : ".low, .high", .bins = bins, .low = s->own ? 0 : s->low, .high = s->own ? 0 : s->high};
         tn_scope_push();
         tn_array *share = tn_divide(tn_histogram_with(s->raw, NULL, &opts), tn_weak_float(s->n));
         double loss =

@@ -3,6 +3,7 @@
 #include "numpy/compose.h"
 
 #include "array/build_parts.h"
+#include "core/options.h"
 
 /* ---- filled arrays ---- */
 
@@ -230,7 +231,7 @@ tn_array *tn_linspace_arrays_with(const tn_array *start, const tn_array *stop, i
 
 static tn_array *logspace(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts)
 {
-    double base = opts && opts->base != 0 ? opts->base : 10;
+    double base = TN__OPTION(opts, base, 10);
     tn_array *exponents = spaced(end_of(start, stop), end_of(stop, start), count, opts);
     const tn_create_opts own = {.dtype = tn_dtype_of(exponents), .device = tn_device_of(exponents)};
     tn_array *y = tn_power(tn_scalar_with(base, &own), exponents);

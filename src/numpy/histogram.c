@@ -4,6 +4,7 @@
 
 #include "array/build_parts.h"
 #include "core/memory.h"
+#include "core/options.h"
 #include "numpy/bins.h"
 
 #define FEW_BINS      2048 /* whose counters have room near each processor */
@@ -104,12 +105,13 @@ tn_array *tn_bincount(const tn_array *x, const tn_array *weights, int64_t minlen
 /* Bins of equal width, or an error. */
 static tn_array *equal_edges(const tn_array *x, const tn_histogram_opts *opts)
 {
-    int64_t bins = opts && opts->bins ? opts->bins : 10;
+    int64_t bins = TN__OPTION(opts, bins, 10);
     double low = opts ? opts->low : 0, high = opts ? opts->high : 0;
     if (bins < 1)
         return tn__refused(TN_ERR_VALUE, "histogram", "expected 1 or more bins, got %lld", (long long)bins);
-    bool own = low == 0 && high == 0 && tn_size(x) > 0; /* limits of x's dtype; others are float64 */
-    if (low == 0 && high == 0) {
+    bool limited = opts && (TN__GIVEN(opts, low) || TN__GIVEN(opts, high));
+    bool own = !limited && tn_size(x) > 0; /* limits of x's dtype; others are float64 */
+    if (!limited) {
         high = 1;
         if (own) {
             tn_array *ends[] = {tn_min_with(x, NULL), tn_max_with(x, NULL)};
@@ -207,20 +209,17 @@ tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn_histog
 /* The edges of dimension d of the points, whose coordinates there are x. */
 static tn_array *edges_along(const tn_array *x, int d, const tn_histogramdd_opts *opts)
 {
-    tn_histogram_opts own = {.bins = opts->bins ? opts->bins[d] : 0, .edges = opts->edges ? opts->edges[d] : NULL};
-    if (opts->bins && own.bins < 1)
-        own.bins = -1; /* 0 stands for the default */
+    tn_histogram_opts own = {._ = opts->bins ? ".bins" : NULL,
+                             .bins = opts->bins ? opts->bins[d] : 0,
+                             .edges = opts->edges ? opts->edges[d] : NULL};
     bool limited = opts->limits && opts->limits[d][0] == opts->limits[d][0];
     if (limited || tn_size(x) == 0) /* limits are of float64 */
         x = tn_cast(x, TN_FLOAT64);
     if (!limited)
         return edges_of(x, &own);
+    own._ = opts->bins ? ".bins, .low, .high" : ".low, .high";
     own.low = opts->limits[d][0];
     own.high = opts->limits[d][1];
-    if (own.low == 0 && own.high == 0) { /* which stand for the data's */
-        own.low = -0.5;
-        own.high = 0.5;
-    }
     return edges_of(x, &own);
 }
 

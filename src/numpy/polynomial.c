@@ -6,6 +6,7 @@
 #include <float.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 #include "numpy/compose.h"
 
 /* A vector: these take no number for one. */
@@ -291,8 +292,8 @@ static tn_array *fit(const tn_array *xs, const tn_array *ys, int degree, const t
     const tn_reduce_opts columns = {.axis = {1, {0}}};
     tn_array *scale = tn_sqrt(tn_sum_with(tn_multiply(powers, powers), &columns));
     powers = tn_divide(powers, scale);
-    double rcond = opts && opts->rcond > 0 ? opts->rcond : (double)n * epsilon_of(tn_dtype_of(x));
-    const tn_pinv_opts least = {.rcond = rcond};
+    double rcond = TN__OPTION(opts, rcond, (double)n * epsilon_of(tn_dtype_of(x)));
+    const tn_pinv_opts least = {._ = ".rcond", .rcond = rcond};
     tn_array *part[4];
     if (tn_linalg_lstsq_with(powers, values, &part[0], &part[1], &part[2], &part[3], &least) != TN_OK)
         return part[0];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 
 static const tn_reduce_opts no_opts = {._ = 0};
 
@@ -251,7 +252,7 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
     if (opts->by_columns && tn_ndim(x) == 2)
         rows = tn_transpose(rows, (tn_axes){0});
     int64_t count = tn_dim(rows, 1);
-    int ddof = opts->ddof < 0 ? 1 : opts->ddof;
+    int ddof = TN__OPTION(opts, ddof, 1);
     const tn_array *f = opts->fweights, *a = opts->aweights;
     if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
         return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation",
@@ -275,19 +276,19 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
 
 tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts)
 {
-    static const tn_cov_opts defaults = {.ddof = -1};
+    static const tn_cov_opts defaults;
     TN__COMPOSE(covariance(x, opts ? opts : &defaults));
 }
 
 tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof)
 {
-    const tn_cov_opts opts = {.by_columns = by_columns, .ddof = ddof};
+    const tn_cov_opts opts = {._ = ".ddof", .by_columns = by_columns, .ddof = ddof < 0 ? 1 : ddof};
     TN__COMPOSE(covariance(x, &opts));
 }
 
 static tn_array *correlation(const tn_array *x, bool by_columns)
 {
-    const tn_cov_opts opts = {.by_columns = by_columns, .ddof = -1};
+    const tn_cov_opts opts = {.by_columns = by_columns};
     tn_array *c = covariance(x, &opts);
     if (tn_ndim(c) == 0)
         return tn_divide(c, c);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "array/build_parts.h"
+#include "core/options.h"
 
 /* ---- of one operand ---- */
 
@@ -225,9 +226,9 @@ tn_status tn_divmod(const tn_array *a, const tn_array *b, tn_array **quotient, t
 /* The difference of integers as floats, so that nothing wraps around. */
 static tn_array *isclose(const tn_array *a, const tn_array *b, const tn_close_opts *opts)
 {
-    double rtol = opts && opts->rtol != 0 ? opts->rtol : 1e-5, atol = opts && opts->atol != 0 ? opts->atol : 1e-8;
-    rtol = rtol < 0 ? 0 : rtol;
-    atol = atol < 0 ? 0 : atol;
+    double rtol = TN__OPTION(opts, rtol, 1e-5), atol = TN__OPTION(opts, atol, 1e-8);
+    if (!(rtol >= 0) || !(atol >= 0))
+        return tn__refused(TN_ERR_VALUE, "isclose", "rtol %g, atol %g: expected tolerances of 0 or more", rtol, atol);
     tn_dtype dtype = tn_dtype_promote(tn_dtype_of(a), tn_dtype_of(b));
     if (dtype == TN_BOOL || tn_dtype_is_integer(dtype)) {
         a = tn_cast(a, TN_FLOAT64);

@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <tanso/device.h>
+#include "core/options.h"
 
 /* ---- settings ---- */
 
 #define FIELD(name) #name, offsetof(tn_optimizer_opts, name)
 const tn__field tn__optimizer_fields[TN__FIELD_COUNT] = {
-    {FIELD(lr), INFINITY, true},          {FIELD(momentum), 1, false},
-    {FIELD(beta1), 1, false},             {FIELD(beta2), 1, false},
-    {FIELD(eps), INFINITY, true},         {FIELD(weight_decay), INFINITY, false},
-    {FIELD(clip_norm), INFINITY, false},  {FIELD(clip_value), INFINITY, false},
+    {FIELD(lr), INFINITY},        {FIELD(momentum), 1},         {FIELD(beta1), 1},
+    {FIELD(beta2), 1},            {FIELD(eps), INFINITY},       {FIELD(weight_decay), INFINITY},
+    {FIELD(clip_norm), INFINITY}, {FIELD(clip_value), INFINITY},
 };
 
 double *tn__field_of(tn_optimizer_opts *opts, int field)
@@ -42,7 +42,7 @@ static tn_status settle(const char *operation, const tn__optimizer_rule *rule, u
         const tn__field *field = &tn__optimizer_fields[i];
         double *value = tn__field_of(set, i);
         unsigned bit = 1u << i;
-        if (*value == 0 && !(given & bit)) {
+        if (*value == 0 && !(given & bit) && !tn__option_written(set->_, field->name)) {
             *value = *tn__field_of(&defaults, i);
             continue;
         }
@@ -52,10 +52,11 @@ static tn_status settle(const char *operation, const tn__optimizer_rule *rule, u
             return tn__fail(TN_ERR_VALUE, operation, "%s has no use for %s, which belongs to %s: leave it out",
                             rule->name, field->name, others);
         }
-        if (!(*value >= 0 && *value < field->below) || (*value == 0 && field->positive))
-            return tn__fail(TN_ERR_VALUE, operation, "expected %s %s 0%s, got %g", field->name,
-                            field->positive ? ">" : ">=", field->below == 1 ? " and < 1" : " and finite", *value);
+        if (!(*value >= 0 && *value < field->below))
+            return tn__fail(TN_ERR_VALUE, operation, "expected %s >= 0 and %s, got %g", field->name,
+                            field->below == 1 ? "< 1" : "finite", *value);
     }
+    set->_ = NULL; /* the caller's */
     return TN_OK;
 }
 

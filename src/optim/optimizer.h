@@ -38,7 +38,6 @@ typedef struct tn__field {
     const char *name;
     size_t offset;   /* in tn_optimizer_opts */
     double below;    /* values are finite, >= 0 and below this */
-    bool positive;   /* 0 is no value (in options it asks for the default) */
 } tn__field;
 extern const tn__field tn__optimizer_fields[TN__FIELD_COUNT];
 double *tn__field_of(tn_optimizer_opts *opts, int field);
@@ -94,7 +93,8 @@ struct tn_optimizer {
     size_t hook_count, hook_capacity;
 };
 
-/* An optimizer by its rule; `given` has the bits of fields whose 0 is meant, not a request for the default. */
+/* An optimizer by its rule; `given` has the bits of fields that count although they are 0, besides those that the
+ * options' own text names. */
 tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule *rule, tn_layer *layer,
                                  const tn_optimizer_opts *opts, unsigned given);
 /* An inert one that carries the error; takes over one reference to the record. */

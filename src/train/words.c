@@ -9,6 +9,7 @@
 #include <string.h>
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/options.h"
 #include "data/dataset.h"
 
 /* Those that change the course of a run must be the same when it is resumed. */
@@ -58,11 +59,10 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
 {
     if (!dataset || !*dataset)
         return tn__fail(TN_ERR_VALUE, "train", "expected the name of a dataset, got %s", dataset ? "\"\"" : "NULL");
-    if (opts->epochs < 0)
-        return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more (0: the default), got %d", opts->epochs);
-    if (opts->batch < 0)
-        return tn__fail(TN_ERR_VALUE, "train",
-                        "expected minibatches of 1 sample or more (0: the default), got %" PRId64, opts->batch);
+    if (TN__OPTION(opts, epochs, 1) < 1)
+        return tn__fail(TN_ERR_VALUE, "train", "expected 1 epoch or more, got %d", opts->epochs);
+    if (TN__OPTION(opts, batch, 1) < 1)
+        return tn__fail(TN_ERR_VALUE, "train", "expected minibatches of 1 sample or more, got %" PRId64, opts->batch);
     /* A folder is remembered by its whole path, so that the run can be resumed and evaluated from anywhere. */
     bool known = false;
     for (int i = 0; i < tn__dataset_name_count; i++)
@@ -78,7 +78,7 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
         status = tn__words_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
     if (status == TN_OK && opts->batch)
         status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
-    if (status == TN_OK && opts->seed)
+    if (status == TN_OK && TN__GIVEN(opts, seed))
         status = tn__words_set(words, TN__WORD_SEED, "%" PRIu64, opts->seed);
     if (status == TN_OK && opts->epochs)
         status = tn__words_set(words, TN__WORD_EPOCHS, "%d", opts->epochs);

@@ -271,11 +271,34 @@ static void files(const char *folder)
         SHOW(tn_load_csv(path));
 }
 
+/* An option that is written counts, zero too. */
+static void zeros(void)
+{
+    tn_layer *net = tn_linear(2, .in = 2, .no_bias = true);
+    tn_optimizer *still[] = {tn_sgd(net, .lr = 0), tn_adam(net, .lr = 0, .beta1 = 0),
+                             tn_momentum_sgd(net, .lr = 0, .momentum = 0), tn_adam(net, .beta1 = 0)};
+    for (int i = 0; i < 4; i++) {
+        tn_array *before = tn_positive(tn_param(net, 0));
+        DONE(tn_backward(tn_sum(tn_forward(net, tn_ones(TN_SHAPE(3, 2))))));
+        DONE(tn_step(still[i]));
+        CHECK(tn_array_equal(before, tn_param(net, 0), false) == (i < 3));
+        tn_optimizer_free(still[i]);
+    }
+    tn_layer_free(net);
+    tn_loader *none = tn_loader_new(tn_spiral(5, 1), .batch = 0);
+    CHECK(tn_error_code() == TN_ERR_VALUE);
+    tn_clear_error();
+    tn_loader_free(none);
+    tn_array *x = tn_scalar(1, .dtype = TN_FLOAT64), *y = tn_scalar(1 + 1e-7, .dtype = TN_FLOAT64);
+    CHECK(tn_allclose(x, y) && !tn_allclose(x, y, .rtol = 0, .atol = 0));
+    SHOW(tn_random_normal(TN_SHAPE(2), .loc = 3, .scale = 0));
+}
+
 int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training();
+            training(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())

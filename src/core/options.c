@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Which options a call wrote, read from the text of its arguments: ".lr = 0, .betas = {0, 0.9}" as the preprocessor
+ * gives it. A designator stands at the beginning or after a comma that lies in no bracket and no literal. */
+#include "core/options.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+
+static const char *past_spaces(const char *at)
+{
+    while (isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+/* Past a literal of characters, whose first quote `at` points to. */
+static const char *past_literal(const char *at)
+{
+    char quote = *at++;
+    while (*at && *at != quote)
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+    return *at ? at + 1 : at;
+}
+
+/* Past the next comma that separates options, or the end. */
+static const char *next_option(const char *at)
+{
+    unsigned char before = 0;
+    for (int depth = 0; *at && !(*at == ',' && depth == 0);) {
+        depth += (strchr("([{", *at) != NULL) - (strchr(")]}", *at) != NULL);
+        bool separator = *at == '\'' && isdigit(before); /* of digits, in C++ */
+        before = (unsigned char)*at;
+        at = (*at == '"' || *at == '\'') && !separator ? past_literal(at) : at + 1;
+    }
+    return *at ? at + 1 : at;
+}
+
+static bool is_designator(const char *at, const char *name, size_t length)
+{
+    at = past_spaces(at);
+    if (*at != '.')
+        return false;
+    at = past_spaces(at + 1);
+    return strncmp(at, name, length) == 0 && !isalnum((unsigned char)at[length]) && at[length] != '_';
+}
+
+bool tn__option_written(const char *written, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = written ? written : ""; *at; at = next_option(at)) {
+        if (is_designator(at, name, length))
+            return true;
+    }
+    return false;
+}
