@@ -25,7 +25,7 @@ TN_API tn_dataset *tn_dataset_subset(const tn_dataset *dataset, int64_t count, c
 TN_API tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets);
 
 typedef struct tn_split_opts {
-    char _;
+    const char *_;
     bool shuffle;  /* deal the samples out by a random order instead of in their own */
     uint64_t seed; /* of that order, which depends on it and on the number of samples alone */
 } tn_split_opts;
