@@ -18,7 +18,7 @@ set(TANSO_FEATURE_LAPACK_TEXT "LAPACK, linear algebra (package libopenblas-dev o
 set(TANSO_FEATURE_JANSSON_TEXT "jansson, networks as safetensors (package libjansson-dev)")
 set(TANSO_FEATURE_LIBZIP_TEXT "libzip, arrays as .npz (package libzip-dev)")
 set(TANSO_FEATURE_CURL_TEXT "libcurl, downloads (package libcurl4-openssl-dev)")
-set(TANSO_FEATURE_PNG_TEXT "libpng, pictures as input (package libpng-dev)")
+set(TANSO_FEATURE_PNG_TEXT "libpng, pictures as input and as PNG files of plots (package libpng-dev)")
 
 foreach(feature IN LISTS TANSO_FEATURES)
     option(TANSO_WITH_${feature} "Use ${TANSO_FEATURE_${feature}_TEXT} where it is found" ON)

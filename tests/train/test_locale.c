@@ -121,7 +121,7 @@ static void training(void **state)
     free(text);
     snprintf(path, sizeof path, "%s/curve.svg", out);
     text = test_read(path, NULL);
-    assert_non_null(strstr(text, "y1=\""));
+    assert_non_null(strstr(text, "cx=\""));
     for (const char *at = text; (at = strchr(at, ',')); at++)
         assert_false(at[-1] >= '0' && at[-1] <= '9' && at[1] >= '0' && at[1] <= '9');
     free(text);

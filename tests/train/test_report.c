@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Progress on a terminal of any width: a bar that stays within its line, and no half of a number. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 #include "support/random.h"
+#include "support/terminal.h"
 #include "train/report.h"
 
 static test_random chance;
-
-/* Both ends of a terminal. */
-typedef struct terminal {
-    int master;
-    FILE *stream;
-} terminal;
-
-static bool terminal_open(terminal *t, int columns)
-{
-    t->master = posix_openpt(O_RDWR | O_NOCTTY);
-    if (t->master < 0 || grantpt(t->master) != 0 || unlockpt(t->master) != 0)
-        return false;
-    int slave = open(ptsname(t->master), O_RDWR | O_NOCTTY);
-    t->stream = slave < 0 ? NULL : fdopen(slave, "w");
-    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
-    return t->stream && ioctl(slave, TIOCSWINSZ, &size) == 0;
-}
-
-/* What has been written to it, "" if nothing: all before a mark, as the kernel hands a terminal's text over when it has
- * time. */
-static const char *terminal_text(terminal *t)
-{
-    static char text[4096];
-    size_t length = 0;
-    fflush(t->stream);
-    assert_int_equal(write(fileno(t->stream), "\1", 1), 1);
-    while (length == 0 || text[length - 1] != '\1') {
-        ssize_t more = read(t->master, text + length, sizeof text - length);
-        assert_true(more > 0);
-        length += (size_t)more;
-    }
-    text[length - 1] = 0;
-    return text;
-}
 
 static void test_bar_fits(void **state)
 {
@@ -79,8 +37,7 @@ static void test_bar_fits(void **state)
         tn__report_line(&report, "next");
         text = terminal_text(&t);
         assert_true(!bar || strncmp(text, "\r\033[Knext", 8) == 0);
-        fclose(t.stream);
-        close(t.master);
+        terminal_close(&t);
     }
 }
 

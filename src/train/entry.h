@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* An entry of a log: numbers by name, in order; how the JSON list of a run keeps it, and how a table shows it. */
+#ifndef TN_TRAIN_ENTRY_H
+#define TN_TRAIN_ENTRY_H
+
+#include <stdio.h>
+#include <tanso/base.h>
+#include "core/memory.h"
+
+typedef struct tn__figure {
+    const char *key; /* borrowed */
+    double value;
+    bool whole; /* an integer: written without a point */
+} tn__figure;
+
+/* ---- json_log.c ---- */
+
+/*
+ * A JSON list of objects in a file, indented by 4, as Chainer's log: the shortest digits that read back, NaN as NaN.
+ *
+ * While the list is short, each entry replaces the file by a whole new one. A long list is added to in place, by one
+ * write of the entry and the closing bracket, so that an entry takes the same time however many there are. What a crash
+ * left of such a write is cut off when the run is resumed.
+ */
+typedef struct tn__json_log {
+    char *path; /* owned; NULL: nothing is written */
+    int64_t entries;
+    int64_t size;  /* bytes up to the last entry's closing brace */
+    tn__text list; /* these bytes, while the list is short */
+} tn__json_log;
+
+/* Begins an empty list, or goes on from one that was resumed; looks whether the file can be written. */
+tn_status tn__json_log_open(tn__json_log *log, const char *path);
+tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count);
+/* What was added lasts, whatever happens to the machine. */
+tn_status tn__json_log_sync(const tn__json_log *log);
+void tn__json_log_close(tn__json_log *log);
+/* A double as JSON has it in Python's words: "1.0", "1e-05", "NaN". */
+void tn__json_number(double value, char text[32]);
+
+/* ---- table.c ---- */
+
+/* Lines of a table: columns as wide as their names, 10 at least, with two blanks between. */
+void tn__table_header(tn__text *out, int count, const char *const *names);
+/* `found[i]` false: a blank field. */
+void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures, const bool *found);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* The log's file, see entry.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/error.h"
+#include "engine/digits.h"
+#include "io/file.h"
+#include "train/entry.h"
+
+#define OPERATION  "log_report"
+#define END        "\n]\n"
+/* A list longer than this is added to in place. */
+#define SHORT_LIST (64 * 1024)
+
+void tn__json_number(double value, char text[32])
+{
+    if (!isfinite(value)) {
+        strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity");
+        return;
+    }
+    tn__digits d = tn__digits_shortest(value, TN_FLOAT64);
+    char *at = text;
+    if (signbit(value))
+        *at++ = '-';
+    bool power = d.exponent < -4 || d.exponent >= 16;
+    int before = power || d.exponent < 0 ? 1 : d.exponent + 1; /* digits before the point */
+    int zeros = power || d.exponent >= 0 ? 0 : -d.exponent;    /* 0.00d: that before the point is one of them */
+    int shown = 0;
+    for (int i = 0; i < before; i++)
+        *at++ = zeros ? '0' : shown < d.count ? d.digit[shown++] : '0';
+    if (!power || shown < d.count)
+        *at++ = '.';
+    for (int i = 1; i < zeros; i++)
+        *at++ = '0';
+    if (!power && shown == d.count)
+        *at++ = '0';
+    while (shown < d.count)
+        *at++ = d.digit[shown++];
+    *at = '\0';
+    if (power)
+        sprintf(at, "e%c%02d", d.exponent < 0 ? '-' : '+', d.exponent < 0 ? -d.exponent : d.exponent);
+}
+
+static void put_string(tn__text *out, const char *text)
+{
+    tn__text_add(out, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            tn__text_add(out, "\\");
+        if ((unsigned char)*text < ' ')
+            tn__text_addf(out, "\\u%04x", (unsigned)*text);
+        else
+            tn__text_addn(out, text, 1);
+    }
+    tn__text_add(out, "\"");
+}
+
+static void put_entry(tn__text *out, const tn__figure *figures, int count, bool first)
+{
+    tn__text_add(out, first ? "[\n    {" : ",\n    {");
+    for (int i = 0; i < count; i++) {
+        char number[32];
+        tn__text_add(out, i ? ",\n        " : "\n        ");
+        put_string(out, figures[i].key);
+        if (figures[i].whole)
+            snprintf(number, sizeof number, "%lld", (long long)figures[i].value);
+        else
+            tn__json_number(figures[i].value, number);
+        tn__text_addf(out, ": %s", number);
+    }
+    tn__text_add(out, count ? "\n    }" : "}");
+}
+
+/* ---- the file ---- */
+
+static tn_status write_at(int fd, const char *data, size_t bytes, int64_t at, const char *path)
+{
+    while (bytes > 0) {
+        ssize_t done = pwrite(fd, data, bytes, at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return tn__fail_errno(OPERATION, "write", path, done < 0 ? errno : ENOSPC);
+        data += done;
+        bytes -= (size_t)done;
+        at += done;
+    }
+    return TN_OK;
+}
+
+/* `text` goes to `size`; what may be behind it goes away. */
+static tn_status write_end(const tn__json_log *log, const tn__text *text, int64_t size)
+{
+    int fd = open(log->path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tn__fail_errno(OPERATION, "open", log->path, errno);
+    struct stat file;
+    int64_t end = size + (int64_t)text->length;
+    tn_status status = write_at(fd, text->data, text->length, size, log->path);
+    if (status == TN_OK && fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end) != 0)
+        status = tn__fail_errno(OPERATION, "write", log->path, errno);
+    if (close(fd) != 0 && status == TN_OK)
+        status = tn__fail_errno(OPERATION, "write", log->path, errno);
+    return status;
+}
+
+/* Beside, and renamed: the file is the old list or the new one. It is not synced each time, which takes longer than an
+ * epoch of a small network. */
+static tn_status replace(const tn__json_log *log)
+{
+    char *temporary;
+    tn_status status = tn__file_temporary(OPERATION, log->path, &temporary);
+    if (status != TN_OK)
+        return status;
+    tn__json_log beside = {.path = temporary};
+    tn__text whole = {0};
+    tn__text_addn(&whole, log->list.data ? log->list.data : "[", log->list.data ? log->list.length : 1);
+    tn__text_add(&whole, log->list.data ? END : "]\n");
+    status = whole.failed ? tn__fail_memory(OPERATION, whole.capacity) : write_end(&beside, &whole, 0);
+    tn__free(whole.data);
+    if (status == TN_OK && rename(temporary, log->path) != 0)
+        status = tn__fail_errno(OPERATION, "write", log->path, errno);
+    if (status != TN_OK)
+        tn__file_discard(temporary);
+    else
+        tn__free(temporary);
+    return status;
+}
+
+/* A long list that is gone on from: the file must have what it had, and loses what came later. */
+static tn_status cut(const tn__json_log *log)
+{
+    int fd = open(log->path, O_RDONLY | O_CLOEXEC);
+    char first = 0, last = 0;
+    bool there = fd >= 0 && pread(fd, &first, 1, 0) == 1 && pread(fd, &last, 1, log->size - 1) == 1;
+    if (fd >= 0)
+        close(fd);
+    if (!there || first != '[' || last != '}')
+        return tn__fail(TN_ERR_FORMAT, OPERATION,
+                        "the run goes on from a log of %lld entries, and '%s' does not hold them: bring that file "
+                        "back, or log into another one",
+                        (long long)log->entries, log->path);
+    tn__text end = {0};
+    tn__text_add(&end, END);
+    tn_status status = end.failed ? tn__fail_memory(OPERATION, sizeof END) : write_end(log, &end, log->size);
+    tn__free(end.data);
+    return status;
+}
+
+tn_status tn__json_log_open(tn__json_log *log, const char *path)
+{
+    tn__free(log->path);
+    log->path = tn__strdup(path);
+    if (!log->path)
+        return tn__fail_memory(OPERATION, strlen(path) + 1);
+    return log->entries && !log->list.data ? cut(log) : replace(log);
+}
+
+tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count)
+{
+    if (!log->path)
+        return TN_OK;
+    tn__text entry = {0};
+    put_entry(&entry, figures, count, log->entries == 0);
+    int64_t length = (int64_t)entry.length;
+    bool is_short = log->size + length <= SHORT_LIST;
+    if (is_short)
+        tn__text_addn(&log->list, entry.data ? entry.data : "", entry.length);
+    tn__text_add(&entry, END);
+    tn_status status = entry.failed || log->list.failed ? tn__fail_memory(OPERATION, entry.capacity) : TN_OK;
+    if (status == TN_OK)
+        status = is_short ? replace(log) : write_end(log, &entry, log->size);
+    tn__free(entry.data);
+    if (status != TN_OK)
+        return status;
+    if (!is_short) {
+        tn__free(log->list.data);
+        log->list = (tn__text){0};
+    }
+    log->size += length;
+    log->entries++;
+    return TN_OK;
+}
+
+tn_status tn__json_log_sync(const tn__json_log *log)
+{
+    int fd = log->path ? open(log->path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return TN_OK; /* nothing was written */
+    fsync(fd);        /* not every file system can */
+    close(fd);
+    return TN_OK;
+}
+
+void tn__json_log_close(tn__json_log *log)
+{
+    tn__free(log->path);
+    tn__free(log->list.data);
+    *log = (tn__json_log){0};
+}

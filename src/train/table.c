@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries of a log as lines of a table, see entry.h. */
+#include <string.h>
+#include "core/number.h"
+#include "train/entry.h"
+
+#define LEAST_WIDTH 10
+
+/* Characters, not bytes, so that columns stay under one another. */
+static int width_of(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
+static void put_padded(tn__text *out, const char *text, int width)
+{
+    tn__text_addf(out, "%s%*s", text, width > width_of(text) ? width - width_of(text) : 0, "");
+}
+
+static int column_width(const char *name) { return width_of(name) > LEAST_WIDTH ? width_of(name) : LEAST_WIDTH; }
+
+void tn__table_header(tn__text *out, int count, const char *const *names)
+{
+    for (int i = 0; i < count; i++) {
+        put_padded(out, names[i], i + 1 < count ? column_width(names[i]) : 0);
+        tn__text_add(out, i + 1 < count ? "  " : "\n");
+    }
+}
+
+void tn__table_row(tn__text *out, int count, const char *const *names, const tn__figure *figures, const bool *found)
+{
+    for (int i = 0; i < count; i++) {
+        char text[32] = "";
+        if (found[i])
+            tn__print_into(text, sizeof text, figures[i].whole ? "%.0f" : "%g", figures[i].value);
+        put_padded(out, text, column_width(names[i]));
+        tn__text_add(out, "  ");
+    }
+    tn__text_add(out, "\n");
+}
