@@ -180,7 +180,7 @@ static void test_any_curves(void **state)
     static const char *const names[] = {
         "main/loss", "validation/main/loss", "lr", "<&>",
         "a very long name of a key, longer than what a legend has room for, with an end"};
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < 60; round++) {
         tn__thinned curves[12] = {0};
         tn__plot_item items[12];
         int count = (int)test_random_int(&chance, 1, 12);
