@@ -36,7 +36,7 @@ typedef struct tn_random_opts {
     tn_generator *generator; /* default: the thread's; advanced by the call */
 } tn_random_opts;
 
-/* Uniform floats in [low, high); low must not be above high. */
+/* Uniform floats in [low, high), multiples of 2^-24 of the range (float64: of 2^-53); low must not be above high. */
 TN_API tn_array *tn_random_uniform_with(tn_shape shape, const tn_random_opts *opts);
 /* Normal floats by Box and Muller's transform. */
 TN_API tn_array *tn_random_normal_with(tn_shape shape, const tn_random_opts *opts);
@@ -45,15 +45,15 @@ TN_API tn_array *tn_random_normal_with(tn_shape shape, const tn_random_opts *opt
 TN_API tn_array *tn_random_integers_with(int64_t low, int64_t high, tn_shape shape, const tn_random_opts *opts);
 /* A random permutation of 0..n-1, int64. */
 TN_API tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts);
-/* True with probability p, as bool (or opts->dtype, 0 and 1): the mask of a dropout. p outside [0, 1] is
- * TN_ERR_VALUE. */
+/* True with probability p, as bool (or opts->dtype, 0 and 1): the mask of a dropout. The chance of what is rarer is off
+ * by less than 2^-24 where it is 2^-10 or more, by 2^-53 below. p outside [0, 1] is TN_ERR_VALUE. */
 TN_API tn_array *tn_random_bernoulli_with(double p, tn_shape shape, const tn_random_opts *opts);
 
 /*
  * Distributions with parameters. A parameter is an array or a C number; they broadcast to `shape`, and TN_FIT as the
  * shape stands for what they broadcast to. Parameters given as numbers are checked (TN_ERR_VALUE); where an array's
- * element is out of range, the result is NaN (0 for integers). Floats are float32 by default, whole numbers int64.
- * opts: dtype, device, generator.
+ * element is out of range, NaN or infinite, the result is NaN (0 for integers). Floats are float32 by default, whole
+ * numbers int64; those beyond their dtype are its largest. opts: dtype, device, generator.
  */
 #ifdef __cplusplus
 extern "C++" {
@@ -99,7 +99,7 @@ TN_API tn_array *tn_random_rayleigh_with(const tn_array *scale, tn_shape shape, 
 TN_API tn_array *tn_random_weibull_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_pareto_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
 TN_API tn_array *tn_random_power_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts);
-/* A density that rises from left to mode and falls to right. */
+/* A density that rises from left to mode and falls to right: left <= mode <= right, left < right. */
 TN_API tn_array *tn_random_triangular_with(const tn_array *left, const tn_array *mode, const tn_array *right,
                                            tn_shape shape, const tn_random_opts *opts);
 /* Inverse Gaussian. */
@@ -121,7 +121,7 @@ TN_API tn_array *tn_random_negative_binomial_with(const tn_array *n, const tn_ar
 TN_API tn_array *tn_random_hypergeometric_with(const tn_array *good, const tn_array *bad, const tn_array *taken,
                                                tn_shape shape, const tn_random_opts *opts);
 /* How often each of the categories, a vector p of chances that sum to 1, came up in n trials: shape + (categories,),
- * int64. */
+ * int64. p is read by the call: chances below 0, NaN, or that sum to more are TN_ERR_VALUE. */
 TN_API tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts);
 /* Vectors with that mean, a vector, and covariance, a symmetric matrix whose eigenvalues are not negative (those that
  * are count as 0): shape + (extent of mean,). */
@@ -133,7 +133,8 @@ TN_API tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape,
 typedef struct tn_choice_opts {
     const char *_;
     bool once;               /* no position twice (NumPy's replace=False) */
-    const tn_array *p;       /* their weights, a vector; default: all equal */
+    const tn_array *p;       /* their weights, a vector, read by the call; default: all equal. NaN, below 0, infinite,
+                                all 0, or fewer not 0 than are drawn once: TN_ERR_VALUE */
     tn_device device;        /* default: current */
     tn_generator *generator; /* default: the thread's */
 } tn_choice_opts;

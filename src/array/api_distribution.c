@@ -20,12 +20,13 @@
 
 enum { PARAMETERS = 3 };
 
-/* [0, 1), and (0, 1) */
+/* [0, 1), and (0, 1). What is infinite at an end has its tail cut where they end: in float64 beyond what is ever drawn,
+ * in float32 within reach of a large array, whose tail would also be steps. So these distributions are `wide`. */
 static tn__node *uniform(const tn__draw *d, tn_dtype dtype) { return tn__draw_next(d, TN__OP_RANDOM_UNIFORM, dtype); }
 static tn__node *open_uniform(const tn__draw *d, tn_dtype dtype)
 {
     tn__node *u = uniform(d, dtype);
-    return tn_dtype_is_float(dtype) ? map2(MAXIMUM, u, tn__const_like(u, dtype == TN_FLOAT64 ? 0x1p-54 : 0x1p-25)) : u;
+    return map2(MAXIMUM, u, tn__const_like(u, dtype == TN_FLOAT64 ? 0x1p-54 : 0x1p-25));
 }
 static tn__node *normal(const tn__draw *d, tn_dtype dtype) { return tn__draw_next(d, TN__OP_RANDOM_NORMAL, dtype); }
 /* -log(1 - u) */
@@ -146,7 +147,7 @@ RECIPE(hypergeometric)
 }
 
 /* What a parameter must be: between two numbers, the second of which it may be, and the first where it is `closed`. */
-typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART } range;
+typedef enum range { ANY, POSITIVE, NOT_NEGATIVE, FRACTION, PART, MEAN } range;
 static const struct {
     const char *text;
     double above, to;
@@ -157,12 +158,43 @@ static const struct {
     [NOT_NEGATIVE] = {"a number not below 0", 0, DBL_MAX, true},
     [FRACTION] = {"from 0 to 1", 0, 1, true},
     [PART] = {"above 0, at most 1", 0, 1, false},
+    [MEAN] = {"from 0 to 9.2e18", 0, 9.2e18, true}, /* what int64 holds */
 };
 
 static bool in_range(range r, double x)
 {
     return (x > ranges[r].above || (ranges[r].closed && x == ranges[r].above)) && x <= ranges[r].to;
 }
+
+/* The same of a parameter's elements: bools, or NULL where all are. */
+static tn__node *elements_in_range(range r, tn__node *x)
+{
+    tn__node *in = NULL;
+    bool inexact = tn_dtype_is_float((tn_dtype)x->dtype);
+    if (ranges[r].above > -DBL_MAX)
+        in = tn__with(ranges[r].closed ? TN__OP_GREATER_EQUAL : TN__OP_GREATER, x, ranges[r].above);
+    if (ranges[r].to == DBL_MAX && !inexact)
+        return in;
+    tn__node *below = ranges[r].to == DBL_MAX ? map(ISFINITE, x) : tn__with(TN__OP_LESS_EQUAL, x, ranges[r].to);
+    return in ? map2(LOGICAL_AND, in, below) : below;
+}
+
+/* What parameters must be to each other, of numbers and of arrays. */
+typedef struct relation {
+    const char *text;
+    bool (*holds)(const double *p);
+    tn__node *(*elements)(tn__node *const *p);
+} relation;
+static bool ascends(const double *p) { return p[0] <= p[1] && p[1] <= p[2] && p[0] < p[2]; }
+static tn__node *elements_ascend(tn__node *const *p)
+{
+    tn__node *inside = map2(LOGICAL_AND, map2(LESS_EQUAL, p[0], p[1]), map2(LESS_EQUAL, p[1], p[2]));
+    return map2(LOGICAL_AND, inside, map2(LESS, p[0], p[2]));
+}
+static const relation ascending = {"left <= mode <= right, and left < right", ascends, elements_ascend};
+static bool enough(const double *p) { return floor(p[2]) <= floor(p[0]) + floor(p[1]) && p[0] < 1e9 && p[1] < 1e9; }
+/* its operation gives NaN for the others */
+static const relation at_most_all = {"sizes below 1e9, and at most as many taken as there are", enough, NULL};
 
 typedef struct distribution {
     const char *name;
@@ -171,6 +203,7 @@ typedef struct distribution {
     bool wide;                 /* floats computed in float64 */
     int parameters;
     range range[PARAMETERS];
+    const relation *relation;
 } distribution;
 
 /* The result's shape: as given, or what the parameters broadcast to. */
@@ -184,20 +217,67 @@ static bool result_shape(const distribution *row, tn__node *const *p, tn_shape *
     return common != NULL;
 }
 
-static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape,
-                       const tn_random_opts *opts)
+/* Reads the parameters, and checks those that are numbers. */
+static tn__node *checked(const distribution *row, const tn_array *const *parameters, tn__node **p)
 {
-    tn__node *p[PARAMETERS];
+    double value[PARAMETERS];
+    bool known = true;
     for (int i = 0; i < row->parameters; i++) {
         p[i] = tn__node_of(parameters[i], row->name);
         TN__PASS_ERROR(p[i]);
         if (tn_dtype_is_complex((tn_dtype)p[i]->dtype))
             TN__REFUSE(TN_ERR_DTYPE, row->name, "parameter %d is complex, expected real numbers", i + 1);
-        double value = tn__foldable(p[i]) ? tn__scalar_to_double(p[i]->attr.scalar, (tn_dtype)p[i]->dtype) : 1;
-        if (tn__foldable(p[i]) && !in_range(row->range[i], value))
-            TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value,
+        bool number = tn__foldable(p[i]);
+        known = known && number;
+        value[i] = number ? tn__scalar_to_double(p[i]->attr.scalar, (tn_dtype)p[i]->dtype) : 0;
+        if (number && !in_range(row->range[i], value[i]))
+            TN__REFUSE(TN_ERR_VALUE, row->name, "parameter %d is %g, expected %s", i + 1, value[i],
                        ranges[row->range[i]].text);
     }
+    if (known && row->relation && !row->relation->holds(value))
+        TN__REFUSE(TN_ERR_VALUE, row->name, "parameters %g, %g, %g: expected %s", value[0], value[1], value[2],
+                   row->relation->text);
+    return NULL;
+}
+
+static tn__node *both(tn__node *a, tn__node *b) { return a && b ? map2(LOGICAL_AND, a, b) : a ? a : b; }
+
+/* Parameters in dtype t and the result's shape, on its device; *good: where all elements are in range, or NULL. */
+static tn__node *fitted(const distribution *row, const tn__draw *d, tn_dtype t, tn__node **p, tn__node **good)
+{
+    bool known = true;
+    for (int i = 0; i < row->parameters; i++) {
+        if (!tn__foldable(p[i]) && p[i]->device != d->device)
+            TN__REFUSE(TN_ERR_DEVICE, row->name,
+                       "parameter %d is on %s, the result on %s; move it with tn_to, or give .device", i + 1,
+                       p[i]->device->name, d->device->name);
+        known = known && tn__foldable(p[i]);
+        tn__node *in = tn__foldable(p[i]) ? NULL : elements_in_range(row->range[i], p[i]);
+        *good = both(*good, in ? tn__expand(in, d->shape) : NULL);
+        p[i] = tn__adapt(p[i], t, d->shape, d->device);
+        TN__PASS_ERROR(p[i]);
+    }
+    if (!known && row->relation && row->relation->elements)
+        *good = both(*good, row->relation->elements(p));
+    return NULL;
+}
+
+/* Whole numbers as the integers of a dtype: those beyond are its ends, what is none is 0. */
+static tn__node *as_integers(tn__node *x, tn_dtype dtype)
+{
+    TN__PASS_ERROR(x);
+    int bits = 8 * tn__dtypes[dtype].size - (tn__dtypes[dtype].class == TN__CLASS_SIGNED);
+    double most = bits > 53 ? ldexp(1 - 0x1p-53, bits) : ldexp(1, bits) - 1; /* of those that float64 has */
+    x = tn__where(map2(EQUAL, x, x), map2(MINIMUM, x, tn__const_like(x, most)), tn__const_like(x, 0));
+    return tn__cast(x, dtype);
+}
+
+static tn__node *drawn(const distribution *row, const tn_array *const *parameters, tn_shape shape,
+                       const tn_random_opts *opts)
+{
+    tn__node *p[PARAMETERS], *good = NULL, *failed = checked(row, parameters, p);
+    if (failed)
+        return failed;
     if (!result_shape(row, p, &shape))
         return tn__failed();
     tn__draw d = tn__draw_new(row->name, shape, row->whole ? TN_INT64 : TN_FLOAT32, opts);
@@ -207,61 +287,59 @@ static tn__node *drawn(const distribution *row, const tn_array *const *parameter
         TN__REFUSE(TN_ERR_DTYPE, row->name, "draws %s, and the dtype asked for is %s",
                    row->whole ? "whole numbers" : "floats", tn_dtype_name(d.dtype));
     tn_dtype t = row->whole || row->wide || d.dtype == TN_FLOAT64 ? TN_FLOAT64 : TN_FLOAT32;
-    for (int i = 0; i < row->parameters; i++) {
-        p[i] = tn__foldable(p[i]) || p[i]->device == d.device ? tn__adapt(p[i], t, d.shape, d.device) : p[i];
-        TN__PASS_ERROR(p[i]);
-        if (p[i]->device != d.device)
-            TN__REFUSE(TN_ERR_DEVICE, row->name,
-                       "parameter %d is on %s, the result on %s; move it with tn_to, or give .device", i + 1,
-                       p[i]->device->name, d.device->name);
-    }
-    return tn__cast(row->f(&d, t, p), d.dtype);
+    failed = fitted(row, &d, t, p, &good);
+    if (failed)
+        return failed;
+    tn__node *x = row->f(&d, t, p);
+    TN__PASS_ERROR(x);
+    x = good ? tn__where(good, x, tn__const_like(x, NAN)) : x;
+    return tn_dtype_is_float(d.dtype) ? tn__cast(x, d.dtype) : as_integers(x, d.dtype);
 }
 
 #define DISTRIBUTION1(name, whole, wide, r0) \
     tn_array *tn_random_##name##_with(const tn_array *a, tn_shape shape, const tn_random_opts *opts) \
     { \
-        static const distribution row = {"random_" #name, draw_##name, whole, wide, 1, {r0}}; \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 1, {r0}, NULL}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a}, shape, opts)); \
     }
 #define DISTRIBUTION2(name, whole, wide, r0, r1) \
     tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, tn_shape shape, \
                                       const tn_random_opts *opts) \
     { \
-        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}}; \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 2, {r0, r1}, NULL}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a, b}, shape, opts)); \
     }
-#define DISTRIBUTION3(name, whole, wide, r0, r1, r2) \
+#define DISTRIBUTION3(name, whole, wide, r0, r1, r2, relation) \
     tn_array *tn_random_##name##_with(const tn_array *a, const tn_array *b, const tn_array *c, tn_shape shape, \
                                       const tn_random_opts *opts) \
     { \
-        static const distribution row = {"random_" #name, draw_##name, whole, wide, 3, {r0, r1, r2}}; \
+        static const distribution row = {"random_" #name, draw_##name, whole, wide, 3, {r0, r1, r2}, relation}; \
         TN__RETURN(drawn(&row, (const tn_array *const[]){a, b, c}, shape, opts)); \
     }
-DISTRIBUTION1(exponential, false, false, NOT_NEGATIVE)
+DISTRIBUTION1(exponential, false, true, NOT_NEGATIVE)
 DISTRIBUTION2(gamma, false, true, NOT_NEGATIVE, NOT_NEGATIVE)
 DISTRIBUTION2(beta, false, true, POSITIVE, POSITIVE)
 DISTRIBUTION1(chisquare, false, true, POSITIVE)
 DISTRIBUTION2(f, false, true, POSITIVE, POSITIVE)
 DISTRIBUTION1(standard_t, false, true, POSITIVE)
 DISTRIBUTION2(lognormal, false, false, ANY, NOT_NEGATIVE)
-DISTRIBUTION2(laplace, false, false, ANY, NOT_NEGATIVE)
-DISTRIBUTION2(logistic, false, false, ANY, NOT_NEGATIVE)
-DISTRIBUTION2(gumbel, false, false, ANY, NOT_NEGATIVE)
-DISTRIBUTION2(cauchy, false, false, ANY, NOT_NEGATIVE)
-DISTRIBUTION1(rayleigh, false, false, NOT_NEGATIVE)
-DISTRIBUTION1(weibull, false, false, POSITIVE)
-DISTRIBUTION1(pareto, false, false, POSITIVE)
-DISTRIBUTION1(power, false, false, POSITIVE)
+DISTRIBUTION2(laplace, false, true, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(logistic, false, true, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(gumbel, false, true, ANY, NOT_NEGATIVE)
+DISTRIBUTION2(cauchy, false, true, ANY, NOT_NEGATIVE)
+DISTRIBUTION1(rayleigh, false, true, NOT_NEGATIVE)
+DISTRIBUTION1(weibull, false, true, POSITIVE)
+DISTRIBUTION1(pareto, false, true, POSITIVE)
+DISTRIBUTION1(power, false, true, POSITIVE)
 DISTRIBUTION2(wald, false, true, POSITIVE, POSITIVE)
 DISTRIBUTION1(geometric, true, true, PART)
-DISTRIBUTION1(poisson, true, true, NOT_NEGATIVE)
+DISTRIBUTION1(poisson, true, true, MEAN)
 DISTRIBUTION2(binomial, true, true, NOT_NEGATIVE, FRACTION)
 DISTRIBUTION2(negative_binomial, true, true, POSITIVE, PART)
 DISTRIBUTION2(vonmises, false, true, ANY, NOT_NEGATIVE)
-DISTRIBUTION3(triangular, false, false, ANY, ANY, ANY)
-DISTRIBUTION3(hypergeometric, true, true, NOT_NEGATIVE, NOT_NEGATIVE, NOT_NEGATIVE)
+DISTRIBUTION3(triangular, false, false, ANY, ANY, ANY, &ascending)
+DISTRIBUTION3(hypergeometric, true, true, NOT_NEGATIVE, NOT_NEGATIVE, NOT_NEGATIVE, &at_most_all)
 
 tn__node *tn__draw_binomial(const tn__draw *d, tn__node *n, tn__node *p) { return binomial_of(d, n, p); }
 tn__node *tn__draw_exponential(const tn__draw *d) { return standard_exponential(d, TN_FLOAT64); }
-tn__node *tn__draw_gamma(const tn__draw *d, tn__node *shape) { return gamma_of(d, shape); }
+tn__node *tn__draw_log_gamma(const tn__draw *d, tn__node *shape) { return log_gamma(d, shape); }

@@ -72,6 +72,11 @@ tn__node *tn__draw_next(const tn__draw *d, tn__op op, tn_dtype dtype)
     return node;
 }
 
+static bool is_finite_in(double x, tn_dtype dtype)
+{
+    return isfinite(tn__scalar_to_double(tn__scalar_from_double(x, dtype), dtype));
+}
+
 /* The largest number of a float dtype below x. */
 static tn__scalar below(double x, tn_dtype dtype)
 {
@@ -92,14 +97,18 @@ static tn__node *uniform(tn_shape shape, const tn_random_opts *opts)
     if (!is_float_draw("random_uniform", &d))
         return tn__failed();
     double low = d.opts.low, high = TN__OPTION(&d.opts, high, 1);
-    if (!(low <= high) || !isfinite(high - low))
-        TN__REFUSE(TN_ERR_VALUE, "random_uniform",
-                   "low %g, high %g: expected finite numbers with low <= high", low, high);
+    if (!(low <= high) || !is_finite_in(low, d.dtype) || !is_finite_in(high, d.dtype))
+        TN__REFUSE(TN_ERR_VALUE, "random_uniform", "low %g, high %g: expected finite numbers of %s with low <= high",
+                   low, high, tn_dtype_name(d.dtype));
     tn_dtype compute = (tn_dtype)tn__dtypes[d.dtype].compute;
     tn__node *u = tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, compute);
     if (low == 0 && high == 1 && compute == d.dtype)
         return u;
-    u = tn__with(TN__OP_ADD, tn__with(TN__OP_MULTIPLY, u, high - low), low);
+    if (is_finite_in(high - low, compute))
+        u = tn__with(TN__OP_ADD, tn__with(TN__OP_MULTIPLY, u, high - low), low);
+    else /* by halves, as the distance is beyond the dtype that it is computed in */
+        u = tn__with(TN__OP_MULTIPLY,
+                     tn__with(TN__OP_ADD, tn__with(TN__OP_MULTIPLY, u, high / 2 - low / 2), low / 2), 2);
     u = tn__cast(u, d.dtype);
     /* rounding may reach high, which is left out */
     tn__scalar most = low < high ? below(high, d.dtype) : tn__scalar_from_double(high, d.dtype);
@@ -117,9 +126,9 @@ static tn__node *normal(tn_shape shape, const tn_random_opts *opts)
     if (!is_float_draw("random_normal", &d))
         return tn__failed();
     double loc = d.opts.loc, scale = TN__OPTION(&d.opts, scale, 1);
-    if (!isfinite(loc) || !(scale >= 0 && isfinite(scale)))
-        TN__REFUSE(TN_ERR_VALUE, "random_normal",
-                   "loc %g, scale %g: expected finite numbers, scale not negative", loc, scale);
+    if (!is_finite_in(loc, d.dtype) || !(scale >= 0 && is_finite_in(scale, d.dtype)))
+        TN__REFUSE(TN_ERR_VALUE, "random_normal", "loc %g, scale %g: expected finite numbers of %s, scale not negative",
+                   loc, scale, tn_dtype_name(d.dtype));
     tn__node *z = tn__draw_next(&d, TN__OP_RANDOM_NORMAL, (tn_dtype)tn__dtypes[d.dtype].compute);
     if (scale != 1)
         z = tn__with(TN__OP_MULTIPLY, z, scale);
@@ -218,6 +227,13 @@ tn_array *tn_random_permutation_with(int64_t n, const tn_random_opts *opts)
     TN__RETURN(permutation(n, opts));
 }
 
+/* Of which uniform numbers: float32's are multiples of 2^-24, too coarse for what is rare, be it true or false. */
+static tn_dtype fine_enough(double p)
+{
+    double rare = p < 0.5 ? p : 1 - p;
+    return rare >= 0x1p-10 || p * 0x1p24 == floor(p * 0x1p24) ? TN_FLOAT32 : TN_FLOAT64;
+}
+
 static tn__node *bernoulli(double p, tn_shape shape, const tn_random_opts *opts)
 {
     tn__draw d = tn__draw_new("random_bernoulli", shape, TN_BOOL, opts);
@@ -226,7 +242,7 @@ static tn__node *bernoulli(double p, tn_shape shape, const tn_random_opts *opts)
     if (!(p >= 0 && p <= 1))
         TN__REFUSE(TN_ERR_VALUE, "random_bernoulli", "p is %g, expected a probability from 0 to 1",
                    p);
-    tn__node *u = tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, TN_FLOAT32);
+    tn__node *u = tn__draw_next(&d, TN__OP_RANDOM_UNIFORM, fine_enough(p));
     return tn__cast(tn__with(TN__OP_LESS, u, p), d.dtype);
 }
 

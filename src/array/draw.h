@@ -24,7 +24,7 @@ tn__node *tn__draw_below(const tn__draw *d, uint64_t n);
 
 /* In float64 and the draw's shape, of parameters that are so. */
 tn__node *tn__draw_binomial(const tn__draw *d, tn__node *n, tn__node *p);
-tn__node *tn__draw_gamma(const tn__draw *d, tn__node *shape);
+tn__node *tn__draw_log_gamma(const tn__draw *d, tn__node *shape);
 tn__node *tn__draw_exponential(const tn__draw *d);
 
 #endif

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Choosing among elements, shuffling them, and distributions over several categories. */
-#include <tanso/array.h>
+/*
+ * Choosing among elements, shuffling them, and distributions over several categories. Weights are read when a call is
+ * made: a position drawn by weights that are none looks like any other, so that nothing later could tell.
+ */
+#include "numpy/compose.h"
+
+#include <float.h>
+#include <math.h>
 
 #include "array/draw.h"
 
@@ -8,7 +14,7 @@
 
 /* ---- categories ---- */
 
-/* A vector of float64 probabilities on the draw's device; their last axis is `last` further ones. */
+/* A vector of float64 probabilities on the draw's device. */
 static tn__node *categories(const char *operation, const tn_array *p, tn__device *device)
 {
     tn__node *node = tn__strong(tn__node_of(p, operation));
@@ -20,6 +26,25 @@ static tn__node *categories(const char *operation, const tn_array *p, tn__device
         TN__REFUSE(TN_ERR_DEVICE, operation, "the probabilities are on %s, the result on %s; move them with tn_to",
                    node->device->name, device->name);
     return tn__adapt(node, TN_FLOAT64, node->shape, device);
+}
+
+/* What is asked of weights, computed where they are: their sum without the last `apart` of them, their least and
+ * largest one, how many are not 0. */
+typedef struct weights {
+    double sum, least, most, count;
+} weights;
+
+/* p: a vector that categories() takes. False, with a latched failure, if the values cannot be had. */
+static bool read_weights(const tn_array *p, int64_t apart, weights *found)
+{
+    tn_scope_push();
+    tn_array *wide = tn_cast(p, TN_FLOAT64);
+    tn_array *facts[] = {tn_sum_with(tn__cut(wide, 0, 0, tn_size(wide) - apart), NULL), tn_min_with(wide, NULL),
+                         tn_max_with(wide, NULL),
+                         tn_cast(tn_count_nonzero_with(wide, NULL), TN_FLOAT64)};
+    bool read = tn_to_host(tn_stack(4, (const tn_array *const *)facts, 0), found, sizeof *found) == TN_OK;
+    tn_scope_pop();
+    return read;
 }
 
 /* shape with one axis more, of n. */
@@ -53,6 +78,24 @@ static tn__node *put_column(tn__node *all, tn__node *column, int64_t i)
     return tn__update_along(all, tn__reshape(column, ndim, shape.dim), ndim - 1, i);
 }
 
+/* May these be the chances of a multinomial? Their last one is what the others leave. The sum may be off by half the
+ * digits of their dtype. */
+static bool are_chances(const char *operation, const tn_array *p)
+{
+    weights w;
+    tn_dtype dtype = tn_dtype_of(p);
+    double slack = dtype == TN_FLOAT16 || dtype == TN_BFLOAT16 ? 0.1 : dtype == TN_FLOAT32 ? 3e-4 : 1e-8;
+    if (!read_weights(p, 1, &w))
+        return false;
+    bool right = w.least >= 0 && w.most <= 1 + slack && w.sum <= 1 + slack;
+    if (!right)
+        tn__fail(TN_ERR_VALUE, operation,
+                 "chances from %g to %g, all but the last of which sum to %g: expected chances from 0 to 1 that sum to "
+                 "1; divide them by their sum",
+                 w.least, w.most, w.sum);
+    return right;
+}
+
 /* Category by category: how many of those left, with its probability among the rest. */
 static tn__node *multinomial(int64_t n, const tn_array *p, tn_shape shape, const tn_random_opts *opts)
 {
@@ -66,6 +109,8 @@ static tn__node *multinomial(int64_t n, const tn_array *p, tn_shape shape, const
     if (n < 0 || !tn_dtype_is_integer(d.dtype))
         TN__REFUSE(TN_ERR_VALUE, operation, "%lld experiments, dtype %s: expected at least 0, and integers",
                    (long long)n, tn_dtype_name(d.dtype));
+    if (!are_chances(operation, p))
+        return tn__failed();
     tn_shape whole = shape;
     if (!longer(operation, &whole, count))
         return tn__failed();
@@ -95,7 +140,7 @@ tn_array *tn_random_multinomial_with(int64_t n, const tn_array *p, tn_shape shap
     TN__RETURN(multinomial(n, p, shape, opts));
 }
 
-/* Gamma variates over their sum. */
+/* Gamma variates over their sum, by their logarithms: of small shapes all may be too small for a float. */
 static tn__node *dirichlet(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts)
 {
     const char *operation = "random_dirichlet";
@@ -107,9 +152,9 @@ static tn__node *dirichlet(const tn_array *alpha, tn_shape shape, const tn_rando
     tn__draw d = tn__draw_new(operation, shape, TN_FLOAT32, opts);
     if (!d.shape)
         return tn__failed();
-    tn__node *x = tn__draw_gamma(&d, tn__expand(a, d.shape));
+    tn__node *x = tn__draw_log_gamma(&d, tn__expand(a, d.shape));
     TN__PASS_ERROR(x);
-    return tn__cast(map2(DIVIDE, x, tn__reduce(TN__OP_SUM, x, 1u << (d.shape->ndim - 1))), d.dtype);
+    return tn__cast(tn__softmax(TN__OP_SOFTMAX, x, 1u << (d.shape->ndim - 1)), d.dtype);
 }
 
 tn_array *tn_random_dirichlet_with(const tn_array *alpha, tn_shape shape, const tn_random_opts *opts)
@@ -133,7 +178,7 @@ static tn__node *weighted(const tn__draw *d, tn__node *p)
 }
 
 /* Without putting back: those whose exponential variates over their probabilities come first (P. Efraimidis, P.
- * Spirakis, 2006). */
+ * Spirakis, 2006), by their logarithms: a quotient by a small probability may be infinite, as that by 0 is. */
 static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, tn__node *p)
 {
     int64_t size = d->shape->size;
@@ -148,11 +193,29 @@ static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, t
     }
     tn__node *key = tn__draw_exponential(&keys);
     if (p)
-        key = map2(DIVIDE, key, p);
+        key = map2(SUBTRACT, tn__unary(TN__OP_LOG, key), tn__unary(TN__OP_LOG, p));
     tn__node *order = tn__rows(TN__OP_ARGSORT, key, NULL);
     TN__PASS_ERROR(order);
     int64_t start = 0, step = 1;
     return tn__reshape_like(tn__slice_node(order, &start, &step, &size), d->shape);
+}
+
+/* May elements be drawn by these weights, `fewest` different ones? */
+static bool are_weights(const char *operation, const tn_array *p, int64_t fewest)
+{
+    weights w;
+    if (!read_weights(p, 0, &w))
+        return false;
+    bool right = w.least >= 0 && w.sum > 0 && w.sum <= DBL_MAX;
+    if (!right)
+        tn__fail(TN_ERR_VALUE, operation,
+                 "the least weight is %g, their sum %g: expected finite weights, none below 0, not all 0", w.least,
+                 w.sum);
+    else if (w.count < (double)fewest)
+        tn__fail(TN_ERR_VALUE, operation,
+                 "%lld of the %g elements whose weight is not 0 cannot be chosen without putting back; leave out .once",
+                 (long long)fewest, w.count);
+    return right && w.count >= (double)fewest;
 }
 
 static tn__node *choice(int64_t n, tn_shape shape, const tn_choice_opts *opts)
@@ -171,6 +234,8 @@ static tn__node *choice(int64_t n, tn_shape shape, const tn_choice_opts *opts)
         if (p->shape->size != n)
             TN__REFUSE(TN_ERR_SHAPE, operation, "%lld probabilities for %lld elements: they must be as many",
                        (long long)p->shape->size, (long long)n);
+        if (!are_weights(operation, opts->p, opts->once ? d.shape->size : 0))
+            return tn__failed();
     }
     if (opts && opts->once)
         return distinct(operation, &d, n, p);
