@@ -20,35 +20,49 @@ TN__PLUGIN_BEGIN
  * folder or loaded already. */
 extern _Atomic uint64_t tn__kernels_compiled, tn__kernels_found;
 
-/* A place to compile in. */
+/* A place to compile in. It is reached by its descriptor alone: somebody might put another in the place of its path. */
 typedef struct tn__kernel_folder {
-    char path[PATH_MAX - 128];
-    bool temporary; /* of this call alone: nothing stays */
+    char path[PATH_MAX - 128]; /* for messages */
+    int file;                  /* the open folder; -1 if there is none */
+    bool temporary;            /* of this call alone: nothing stays */
 } tn__kernel_folder;
 
-/* The cache, made if need be; a fresh temporary folder where the cache cannot be used or is not safe. */
+/* The cache, made if need be; a fresh temporary folder where the cache cannot be used or is not safe: others may write
+ * it, or a folder above it that is not sticky. */
 tn_status tn__kernel_folder_open(tn__kernel_folder *folder);
 /* Makes a temporary folder in place of the cache. */
 tn_status tn__kernel_folder_private(tn__kernel_folder *folder);
 /* Before something is compiled: a temporary folder where the cache's disk has no room for it, which is told once. */
 tn_status tn__kernel_folder_with_room(tn__kernel_folder *folder);
-/* Removes a temporary folder, which must be empty. */
+/* Closes it, and removes a temporary one, which must be empty. */
 void tn__kernel_folder_close(tn__kernel_folder *folder);
 
 /*
  * Where a folder's files take more than `most` bytes, removes those not used for longest until half of that is left;
- * and what processes that were killed left behind. A kernel that is loaded stays so; one that is missed is compiled
- * anew.
+ * and, however few there are, what processes that were killed left behind an hour ago or more. A kernel that is loaded
+ * stays so; one that is missed is compiled anew.
  */
-void tn__kernel_prune(const char *path, uint64_t most);
+void tn__kernel_prune(const tn__kernel_folder *folder, uint64_t most);
 
+/* `name` with an ending that no other call has or had, in whatever process, container or machine: what is written
+ * first and then renamed. There is room behind it for an ending like ".tmp". */
+enum { TN__KERNEL_NAME = 72 };
+void tn__kernel_unique(char unique[TN__KERNEL_NAME], const char *name);
+
+/* The path to load a file of the folder by: leads through the descriptor. NULL where that is not possible (no /proc)
+ * and the folder's own path is not safe. */
+const char *tn__kernel_path(const tn__kernel_folder *folder, const char *name, char path[PATH_MAX]);
+
+/* Makes a new file, without a seal. */
+tn_status tn__kernel_put(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
 /* Adds the seal to a finished file and brings it to the disk. */
-tn_status tn__kernel_seal(const char *path);
+tn_status tn__kernel_seal(const tn__kernel_folder *folder, const char *name);
+tn_status tn__kernel_rename(const tn__kernel_folder *folder, const char *name, const char *final);
 /* True if the file is there, ours, and unharmed. A harmed one is removed. */
-bool tn__kernel_intact(const char *path);
+bool tn__kernel_intact(const tn__kernel_folder *folder, const char *name);
 
 /* An unharmed file's contents without the seal, to be freed with tn__free; NULL if there is none. */
-char *tn__kernel_read(const char *path, size_t *length);
+char *tn__kernel_read(const tn__kernel_folder *folder, const char *name, size_t *length);
 /* Puts contents under a name in the folder, sealed, all at once for whoever else looks. */
 tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, const char *data, size_t length);
 /* The same for whoever can do without: nothing is put into a temporary folder, and a failure (a full disk) is told

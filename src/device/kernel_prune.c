@@ -13,12 +13,13 @@
 #include "core/log.h"
 #include "core/memory.h"
 
-#define DAY 86400
+#define HOUR 3600
 
 typedef struct found {
     char name[72];
     uint64_t bytes;
     int64_t used; /* seconds: when it was last read, as far as the file system notes it, or written */
+    int64_t written;
 } found;
 
 static int by_use(const void *a, const void *b)
@@ -49,24 +50,33 @@ static found *list(DIR *folder, size_t *count, uint64_t *bytes)
         found *file = &files[(*count)++];
         strcpy(file->name, entry->d_name);
         file->bytes = (uint64_t)info.st_size;
+        file->written = info.st_mtime;
         file->used = info.st_atime > info.st_mtime ? info.st_atime : info.st_mtime;
         *bytes += file->bytes;
     }
     return files;
 }
 
-/* What a killed process left half written. */
+/* What a killed process left behind: a text, what the compiler said of it, what was half written. */
 static bool abandoned(const found *file, int64_t now)
 {
-    size_t length = strlen(file->name);
-    return length > 4 && strcmp(file->name + length - 4, ".tmp") == 0 && file->used < now - DAY;
+    static const char *const endings[] = {".tmp", ".c", ".log"};
+    const char *ending = strrchr(file->name, '.');
+    for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(ending, endings[i]) == 0)
+            return file->written < now - HOUR;
+    return false;
 }
 
-void tn__kernel_prune(const char *path, uint64_t most)
+void tn__kernel_prune(const tn__kernel_folder *of, uint64_t most)
 {
-    DIR *folder = opendir(path);
-    if (folder == NULL)
+    int file = openat(of->file, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = file >= 0 ? fdopendir(file) : NULL;
+    if (folder == NULL) {
+        if (file >= 0)
+            close(file);
         return;
+    }
     size_t count, removed = 0;
     uint64_t bytes;
     found *files = list(folder, &count, &bytes);
@@ -80,7 +90,8 @@ void tn__kernel_prune(const char *path, uint64_t most)
             removed++;
         }
     if (removed > 0)
-        tn__log(TN__LOG_INFO, "kernels", "%zu files that were not used for longest removed from %s", removed, path);
+        tn__log(TN__LOG_INFO, "kernels", "%zu files that were not used for longest removed from %s", removed,
+                of->path);
     tn__free(files);
     closedir(folder);
 }

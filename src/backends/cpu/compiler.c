@@ -79,21 +79,28 @@ static bool executable_file(const char *path, struct stat *info)
     return stat(path, info) == 0 && S_ISREG(info->st_mode) && access(path, X_OK) == 0;
 }
 
+/* Joins a folder and a name to a whole path: compilers are not started in the folder that this process is in. */
+static bool join(char path[PATH_MAX], const char *folder, int length, const char *name)
+{
+    char here[PATH_MAX] = "";
+    if (*folder != '/' && getcwd(here, sizeof here) == NULL)
+        return false;
+    return snprintf(path, PATH_MAX, "%s%s%.*s%s%s", here, *here ? "/" : "", length, folder, length ? "/" : "", name) <
+           PATH_MAX;
+}
+
 /* Resolves a program's name as execvp would. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     struct stat info;
-    if (strchr(name, '/')) {
-        snprintf(path, PATH_MAX, "%s", name);
-        return executable_file(path, &info);
-    }
+    if (strchr(name, '/'))
+        return join(path, name, 0, name) && executable_file(path, &info);
     const char *folders = getenv("PATH");
     if (folders == NULL)
         folders = "/usr/local/bin:/usr/bin:/bin";
     while (*folders) {
         int length = (int)strcspn(folders, ":");
-        int written = snprintf(path, PATH_MAX, "%.*s/%s", length, folders, name);
-        if (length > 0 && written < PATH_MAX && executable_file(path, &info))
+        if (length > 0 && join(path, folders, length, name) && executable_file(path, &info))
             return true;
         folders += length + (folders[length] == ':');
     }
@@ -144,12 +151,16 @@ void tn__compiler_identity(const tn__compiler *compiler, tn__text *text)
 }
 
 /* The first lines of the compiler's output, for a message. */
-static void first_lines(const char *log, char *lines, size_t size)
+static void first_lines(int folder, const char *log, char *lines, size_t size)
 {
     lines[0] = 0;
-    FILE *file = fopen(log, "re");
-    if (file == NULL)
+    int descriptor = openat(folder, log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "r") : NULL;
+    if (file == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
         return;
+    }
     size_t length = fread(lines, 1, size - 1, file);
     fclose(file);
     lines[length] = 0;
@@ -158,12 +169,14 @@ static void first_lines(const char *log, char *lines, size_t size)
 }
 
 /* Starts the compiler and waits; true if it went well. *code: an errno if it could not be started, else 0. */
-static bool spawn(const tn__compiler *compiler, char *const *argument, const char *log, int *code)
+static bool spawn(const tn__compiler *compiler, int folder, char *const *argument, const char *log, int *code)
 {
     posix_spawn_file_actions_t actions;
     if ((*code = posix_spawn_file_actions_init(&actions)) != 0)
         return false;
     *code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (*code == 0)
+        *code = posix_spawn_file_actions_addfchdir_np(&actions, folder);
     if (*code == 0)
         *code = posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (*code == 0)
@@ -183,8 +196,8 @@ static bool spawn(const tn__compiler *compiler, char *const *argument, const cha
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool compile(const tn__compiler *compiler, int level, const char *source, const char *object, const char *log,
-                    int *code)
+static bool compile(const tn__compiler *compiler, int level, int folder, const char *source, const char *object,
+                    const char *log, int *code)
 {
     const char *argument[FLAG_COUNT + MOST_ABSENT + LEVEL_FLAGS + 8];
     size_t count = 0;
@@ -199,20 +212,21 @@ static bool compile(const tn__compiler *compiler, int level, const char *source,
     argument[count++] = object;
     argument[count++] = "-lm";
     argument[count] = NULL;
-    return spawn(compiler, (char *const *)argument, log, code);
+    return spawn(compiler, folder, (char *const *)argument, log, code);
 }
 
-tn_status tn__compiler_run(const tn__compiler *compiler, const char *source, const char *object, const char *log)
+tn_status tn__compiler_run(const tn__compiler *compiler, int folder, const char *source, const char *object,
+                           const char *log)
 {
     int code = 0;
     for (size_t level = 0; level < LEVEL_COUNT && code == 0; level++)
-        if (compile(compiler, (int)level, source, object, log, &code))
+        if (compile(compiler, (int)level, folder, source, object, log, &code))
             return TN_OK;
     if (code != 0)
         return tn__fail(TN_ERR_COMPILE, "kernels", "cannot run the C compiler %s: %s; name another in TANSO_CC",
                         compiler->path, strerror(code));
     char lines[1200];
-    first_lines(log, lines, sizeof(lines));
+    first_lines(folder, log, lines, sizeof(lines));
     return tn__fail(TN_ERR_COMPILE, "kernels", "the C compiler %s failed (TANSO_CC names another): %s", compiler->path,
                     *lines ? lines : "it said nothing");
 }

@@ -17,7 +17,8 @@ tn_status tn__compiler_find(tn__compiler *compiler);
 /* Adds all that the compiler's output depends on beside its input: which binary it is, its flags, this processor. */
 void tn__compiler_identity(const tn__compiler *compiler, tn__text *text);
 /* Compiles a C file to a shared object; `log` is a file for what the compiler says, which goes into the message of a
- * TN_ERR_COMPILE. */
-tn_status tn__compiler_run(const tn__compiler *compiler, const char *source, const char *object, const char *log);
+ * TN_ERR_COMPILE. All are names in the open folder, in which the compiler is started. */
+tn_status tn__compiler_run(const tn__compiler *compiler, int folder, const char *source, const char *object,
+                           const char *log);
 
 #endif

@@ -6,8 +6,6 @@
 #include "backends/cpu/module.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,65 +94,54 @@ tn__cpu_kernel tn__cpu_module_kernel(const tn__cpu_module *module, const char *n
 
 /* ---- compiling and opening ---- */
 
-typedef struct paths {
-    char source[PATH_MAX], object[PATH_MAX], log[PATH_MAX], final[PATH_MAX];
-} paths;
+/* Names in the folder. */
+typedef struct names {
+    char source[TN__KERNEL_NAME], object[TN__KERNEL_NAME], log[TN__KERNEL_NAME], final[TN__KERNEL_NAME];
+} names;
 
-static void name_paths(paths *p, const tn__kernel_folder *folder, const char *name)
+static void name_files(names *n, const char *name)
 {
-    static _Atomic unsigned counter;
-    unsigned number = atomic_fetch_add(&counter, 1);
-    int process = (int)getpid();
-    snprintf(p->final, PATH_MAX, "%s/%s.so", folder->path, name);
-    snprintf(p->source, PATH_MAX, "%s/%s-%d-%u.c", folder->path, name, process, number);
-    snprintf(p->object, PATH_MAX, "%s/%s-%d-%u.tmp", folder->path, name, process, number);
-    snprintf(p->log, PATH_MAX, "%s/%s-%d-%u.log", folder->path, name, process, number);
+    char unique[TN__KERNEL_NAME];
+    tn__kernel_unique(unique, name);
+    snprintf(n->final, TN__KERNEL_NAME, "%.60s.so", name);
+    snprintf(n->source, TN__KERNEL_NAME, "%.60s.c", unique);
+    snprintf(n->object, TN__KERNEL_NAME, "%.60s.tmp", unique);
+    snprintf(n->log, TN__KERNEL_NAME, "%.60s.log", unique);
 }
 
-static tn_status write_source(const char *path, const char *source)
-{
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool good = file >= 0;
-    for (size_t left = strlen(source); good && left > 0;) {
-        ssize_t written = write(file, source, left);
-        good = written > 0 || (written < 0 && errno == EINTR);
-        if (written > 0) {
-            source += written;
-            left -= written;
-        }
-    }
-    int failed = errno;
-    if (file >= 0)
-        close(file);
-    return good ? TN_OK : tn__fail(TN_ERR_COMPILE, "kernels", "cannot write %s: %s", path, strerror(failed));
-}
-
-/* Leaves the compiled text at p->final. */
-static tn_status compile(const tn__compiler *compiler, const char *source, const paths *p)
+/* Leaves the compiled text at n->final. */
+static tn_status compile(const tn__compiler *compiler, const tn__kernel_folder *folder, const char *source,
+                         const names *n)
 {
     double start = tn__seconds();
-    tn_status status = write_source(p->source, source);
+    tn_status status = tn__kernel_put(folder, n->source, source, strlen(source));
+    if (status != TN_OK)
+        return status;
+    status = tn__compiler_run(compiler, folder->file, n->source, n->object, n->log);
     if (status == TN_OK)
-        status = tn__compiler_run(compiler, p->source, p->object, p->log);
+        status = tn__kernel_seal(folder, n->object);
     if (status == TN_OK)
-        status = tn__kernel_seal(p->object);
-    if (status == TN_OK && rename(p->object, p->final) != 0)
-        status =
-            tn__fail(TN_ERR_COMPILE, "kernels", "cannot rename %s to %s: %s", p->object, p->final, strerror(errno));
-    unlink(p->source);
-    unlink(p->log);
-    unlink(p->object);
+        status = tn__kernel_rename(folder, n->object, n->final);
+    unlinkat(folder->file, n->source, 0);
+    unlinkat(folder->file, n->log, 0);
+    unlinkat(folder->file, n->object, 0);
     if (status == TN_OK) {
         atomic_fetch_add(&tn__kernels_compiled, 1);
-        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s", strlen(source),
-                1e3 * (tn__seconds() - start), p->final);
+        tn__log(TN__LOG_INFO, "kernels", "compiled %zu bytes in %.0f ms: %s/%s", strlen(source),
+                1e3 * (tn__seconds() - start), folder->path, n->final);
     }
     return status;
 }
 
 /* Opens a file that has every kernel; NULL with *why if it is not so. */
-static void *open_object(const char *path, int count, const char *const *kernel, const char **why)
+static void *open_object(const tn__kernel_folder *folder, const char *name, int count, const char *const *kernel,
+                         const char **why)
 {
+    char path[PATH_MAX];
+    if (tn__kernel_path(folder, name, path) == NULL) {
+        *why = "there is no /proc, and others can change what its path leads to";
+        return NULL;
+    }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     for (int i = 0; handle && i < count; i++)
         if (dlsym(handle, kernel[i]) == NULL) {
@@ -171,29 +158,28 @@ static void *open_object(const char *path, int count, const char *const *kernel,
 static tn_status obtain(const tn__compiler *compiler, tn__kernel_folder *folder, const char *name, const char *source,
                         int count, const char *const *kernel, void **handle)
 {
-    paths p;
+    names n;
     const char *why = "";
-    name_paths(&p, folder, name);
-    if (tn__kernel_intact(p.final)) {
-        *handle = open_object(p.final, count, kernel, &why);
+    name_files(&n, name);
+    if (tn__kernel_intact(folder, n.final)) {
+        *handle = open_object(folder, n.final, count, kernel, &why);
         if (*handle) {
             atomic_fetch_add(&tn__kernels_found, 1);
-            tn__log(TN__LOG_DEBUG, "kernels", "found %s", p.final);
+            tn__log(TN__LOG_DEBUG, "kernels", "found %s/%s", folder->path, n.final);
             return TN_OK;
         }
-        tn__log(TN__LOG_WARN, "kernels", "%s cannot be loaded (%s): compiling it again", p.final, why);
-        unlink(p.final);
+        tn__log(TN__LOG_WARN, "kernels", "%s/%s cannot be loaded (%s): compiling it again", folder->path, n.final,
+                why);
+        unlinkat(folder->file, n.final, 0);
     }
     tn_status status = tn__kernel_folder_with_room(folder);
-    if (status == TN_OK && folder->temporary)
-        name_paths(&p, folder, name);
     if (status == TN_OK)
-        status = compile(compiler, source, &p);
+        status = compile(compiler, folder, source, &n);
     if (status != TN_OK)
         return status;
-    *handle = open_object(p.final, count, kernel, &why);
+    *handle = open_object(folder, n.final, count, kernel, &why);
     if (folder->temporary || *handle == NULL)
-        unlink(p.final);
+        unlinkat(folder->file, n.final, 0);
     return *handle ? TN_OK : tn__fail(TN_ERR_COMPILE, "kernels", "compiled code cannot be loaded: %s", why);
 }
 

@@ -26,7 +26,7 @@
 
 typedef struct place {
     tn__kernel_folder folder;
-    char file[48], path[PATH_MAX];
+    char file[48];
 } place;
 
 static bool find_place(const char *key, place *p)
@@ -40,14 +40,13 @@ static bool find_place(const char *key, place *p)
     }
     tn__hash_name(key, strlen(key), name);
     snprintf(p->file, sizeof p->file, "%s.algorithm", name);
-    snprintf(p->path, sizeof p->path, "%s/%s", p->folder.path, p->file);
     return true;
 }
 
 static bool recall(const place *p, tn__cuda_algorithm *algorithm)
 {
     size_t length = 0;
-    char *data = tn__kernel_read(p->path, &length);
+    char *data = tn__kernel_read(&p->folder, p->file, &length);
     bool found = data && length == sizeof *algorithm;
     if (found)
         memcpy(algorithm, data, sizeof *algorithm);

@@ -137,7 +137,7 @@ static void find_folder(tn__kernel_folder *folder)
         return;
     if (clean)
         tn_clear_error();
-    *folder = (tn__kernel_folder){.temporary = true};
+    *folder = (tn__kernel_folder){.file = -1, .temporary = true};
 }
 
 /* What a first run pauses for, told before it does; once a process. */
@@ -182,7 +182,7 @@ static CUresult load_code(tn__cuda_device *device, CUmodule *handle, const char 
 static bool load_found(tn__cuda_device *device, const place *p, CUmodule *handle)
 {
     size_t length;
-    char *image = p->folder.temporary ? NULL : tn__kernel_read(p->path, &length);
+    char *image = p->folder.temporary ? NULL : tn__kernel_read(&p->folder, p->file, &length);
     if (image == NULL)
         return false;
     CUresult result = load_code(device, handle, image);
