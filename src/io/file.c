@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static const struct {
     {ENOENT, "check the path"},
     {ENOTDIR, "a part of the path is not a folder: check the path"},
     {EISDIR, "that is a folder: name a file"},
+    {ELOOP, "its links lead in a circle: check them"},
     {EMFILE, "the process has too many open files"},
     {ENFILE, "the system has too many open files"},
     {ENAMETOOLONG, "use a shorter name"},
@@ -95,15 +97,75 @@ static tn_status no_path(const char *operation)
     return tn__fail(TN_ERR_VALUE, operation, "expected the path of a file, got NULL");
 }
 
-/* Opens a new file next to `path`, with the rights that the final file will have. */
-static tn_status open_temporary(const char *operation, const char *path, char **temporary, int *fd)
+/* The folder of a path, with the slash at its end ("" for the current one), to be freed; NULL: no memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return tn__format("%.*s", slash ? (int)(slash - path) + 1 : 0, path);
+}
+
+/* As the kernel has it for what it opens (proc(5), protected_symlinks): a link that somebody else put where all may
+ * write is not followed. */
+static bool planted(const struct stat *link, const char *folder)
+{
+    struct stat around;
+    return link->st_uid != geteuid() && stat(*folder ? folder : ".", &around) == 0 && (around.st_mode & S_ISVTX) &&
+           (around.st_mode & S_IWOTH) && around.st_uid != link->st_uid;
+}
+
+/* Goes one link on from *path, whose memory is replaced; *more: whether there was one. */
+static tn_status follow(const char *operation, char **path, bool *more)
+{
+    struct stat link;
+    char target[PATH_MAX];
+    *more = lstat(*path, &link) == 0 && S_ISLNK(link.st_mode);
+    if (!*more)
+        return TN_OK;
+    ssize_t length = readlink(*path, target, sizeof target - 1);
+    if (length < 0)
+        return tn__fail_errno(operation, "write", *path, errno);
+    target[length] = '\0';
+    char *folder = folder_of(*path);
+    bool refused = folder && planted(&link, folder);
+    char *next = folder && !refused ? tn__format("%s%s", *target == '/' ? "" : folder, target) : NULL;
+    tn__free(folder);
+    if (refused)
+        return tn__fail(TN_ERR_IO, operation,
+                        "'%s' is another user's link in a folder that all may write: remove it, or name another file",
+                        *path);
+    if (!next)
+        return tn__fail_memory(operation, strlen(*path) + (size_t)length);
+    tn__free(*path);
+    *path = next;
+    return TN_OK;
+}
+
+/* The file that a path leads to, through links, there or not: a link stays one, and what it leads to is replaced. */
+static tn_status end_of_links(const char *operation, const char *path, char **end)
+{
+    enum { MOST_LINKS = 40 };
+    tn_status status = TN_OK;
+    bool more = true;
+    *end = tn__strdup(path);
+    if (!*end)
+        return tn__fail_memory(operation, strlen(path));
+    for (int i = 0; more && i < MOST_LINKS && status == TN_OK; i++)
+        status = follow(operation, end, &more);
+    if (status == TN_OK && more)
+        status = tn__fail_errno(operation, "write", path, ELOOP);
+    if (status != TN_OK)
+        tn__free(*end);
+    return status;
+}
+
+#define TEMPORARY ".tmp-"
+
+/* Opens a new file next to `path`, a file that no link leads to, with the rights that the final file will have. */
+static tn_status open_beside(const char *operation, const char *path, char **temporary, int *fd)
 {
     static atomic_uint counter;
     struct stat old;
     mode_t mode = 0666;
-    *temporary = NULL;
-    if (!path)
-        return no_path(operation);
     if (stat(path, &old) == 0) {
         if (S_ISDIR(old.st_mode))
             return tn__fail_errno(operation, "write", path, EISDIR);
@@ -113,7 +175,7 @@ static tn_status open_temporary(const char *operation, const char *path, char **
         mode = old.st_mode & 0777;
     }
     for (;;) {
-        char *name = tn__format("%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        char *name = tn__format("%s" TEMPORARY "%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
         if (!name)
             return tn__fail_memory(operation, strlen(path) + 32);
         *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -128,11 +190,24 @@ static tn_status open_temporary(const char *operation, const char *path, char **
     }
 }
 
+static tn_status open_temporary(const char *operation, const char *path, char **temporary, int *fd)
+{
+    char *end;
+    *temporary = NULL;
+    if (!path)
+        return no_path(operation);
+    tn_status status = end_of_links(operation, path, &end);
+    if (status != TN_OK)
+        return status;
+    status = open_beside(operation, end, temporary, fd);
+    tn__free(end);
+    return status;
+}
+
 void tn__folder_sync(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? tn__format("%.*s", (int)(slash - path) + 1, path) : tn__strdup(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    char *folder = folder_of(path);
+    int fd = folder ? open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         fsync(fd); /* not every file system can; the rename itself has succeeded */
         close(fd);
@@ -156,19 +231,35 @@ tn_status tn__file_temporary(const char *operation, const char *path, char **tem
     return status;
 }
 
+/* Gives a temporary file the name that it was made for; 0 or an errno. */
+static int become_final(const char *temporary)
+{
+    size_t length = strlen(temporary) - strlen(TEMPORARY);
+    while (memcmp(temporary + length, TEMPORARY, strlen(TEMPORARY)) != 0)
+        length--;
+    char *final = tn__format("%.*s", (int)length, temporary);
+    if (!final)
+        return ENOMEM;
+    int error = rename(temporary, final) == 0 ? 0 : errno;
+    if (!error)
+        tn__folder_sync(final);
+    tn__free(final);
+    return error;
+}
+
 /* Closes fd in any case. */
 static tn_status commit_open(const char *operation, int fd, char *temporary, const char *path)
 {
     int error = fsync(fd) == 0 ? 0 : errno;
     if (close(fd) != 0 && !error)
         error = errno;
-    if (!error && rename(temporary, path) != 0)
-        error = errno;
+    if (!error)
+        error = become_final(temporary);
     if (error) {
         tn__file_discard(temporary);
-        return tn__fail_errno(operation, "write", path, error);
+        return error == ENOMEM ? tn__fail_memory(operation, strlen(path))
+                               : tn__fail_errno(operation, "write", path, error);
     }
-    tn__folder_sync(path);
     tn__free(temporary);
     return TN_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whole files: read into memory, or written so that the final name holds the old contents or all of the new ones, never
- * a part: a temporary file in the same folder is written, synced and renamed. Failures latch TN_ERR_IO with the path,
- * the system's reason and what to do.
+ * a part: a temporary file in the same folder is written, synced and renamed. Where the name is a link, so is what it
+ * leads to, and the link stays. Failures latch TN_ERR_IO with the path, the system's reason and what to do.
  */
 #ifndef TN_IO_FILE_H
 #define TN_IO_FILE_H

@@ -36,28 +36,31 @@ static char *path_of(const tn__run *run, const char *name)
     return path;
 }
 
-/* True for "snapshot.safetensors.tmp-77-3" and its like, see tn__file_temporary, when there is no process 77. */
-static bool is_left_over(const char *name)
+static const char *const finals[] = {snapshot_name, model_name, log_name, curve_name};
+enum { FINALS = sizeof finals / sizeof *finals };
+
+/* True for "snapshot.safetensors.tmp-77-3" and its like, see tn__file_temporary, when nobody else is in the folder or
+ * there is no process 77. In a container this one may have the number of the one that was killed. */
+static bool is_left_over(const char *name, bool alone)
 {
-    static const char *const finals[] = {snapshot_name, model_name, log_name, curve_name};
-    for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+    for (int i = 0; i < FINALS; i++) {
         size_t length = strlen(finals[i]);
         long process;
         unsigned number;
         int end = 0;
         if (strncmp(name, finals[i], length) == 0 &&
             sscanf(name + length, ".tmp-%ld-%u%n", &process, &number, &end) == 2 && name[length + (size_t)end] == 0)
-            return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+            return alone || (process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH);
     }
     return false;
 }
 
 /* What a run that was killed while it wrote has left. */
-static void clear_left_overs(const tn__run *run)
+static void clear_left_overs(const tn__run *run, bool alone)
 {
     DIR *folder = opendir(run->out);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (is_left_over(entry->d_name))
+        if (is_left_over(entry->d_name, alone))
             unlinkat(dirfd(folder), entry->d_name, 0);
     if (folder)
         closedir(folder);
@@ -65,10 +68,11 @@ static void clear_left_overs(const tn__run *run)
 
 /* Files of two runs in one folder would be a mixture. The lock goes with the process, however that ends; where the file
  * system has none there is no such care. */
-static tn_status lock(tn__run *run)
+static tn_status lock(tn__run *run, bool *alone)
 {
     run->folder = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (run->folder >= 0 && flock(run->folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    *alone = run->folder >= 0 && flock(run->folder, LOCK_EX | LOCK_NB) == 0;
+    if (run->folder >= 0 && !*alone && errno == EWOULDBLOCK)
         return tn__fail(TN_ERR_STATE, "train",
                         "another run is training into '%s': wait until it has ended, or give this one another folder",
                         run->out);
@@ -82,8 +86,23 @@ void tn__output_close(tn__run *run)
     run->folder = -1;
 }
 
+/* Whether all files can be written, before anything is computed for them. */
+static tn_status probe(const tn__run *run)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < FINALS && status == TN_OK; i++) {
+        char *path = path_of(run, finals[i]), *temporary = NULL;
+        status = path ? tn__file_temporary("train", path, &temporary) : TN_ERR_MEMORY;
+        if (status == TN_OK)
+            tn__file_discard(temporary);
+        tn__free(path);
+    }
+    return status;
+}
+
 tn_status tn__output_open(tn__run *run)
 {
+    bool alone = false;
     if (!run->out)
         return TN_OK;
     if (!*run->out)
@@ -91,7 +110,7 @@ tn_status tn__output_open(tn__run *run)
     run->snapshot_path = path_of(run, snapshot_name);
     tn_status status = run->snapshot_path ? tn__folder_make("train", run->out) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = lock(run);
+        status = lock(run, &alone);
     if (status != TN_OK)
         return status;
     run->saves = tn__archive_known("train", run->snapshot_path) == TN_OK;
@@ -99,13 +118,8 @@ tn_status tn__output_open(tn__run *run)
         tn__log(TN__LOG_WARN, "train", "the network will not be saved: %s", tn_error());
         tn_clear_error();
     }
-    char *probe;
-    status = tn__file_temporary("train", run->snapshot_path, &probe);
-    if (status != TN_OK)
-        return status;
-    tn__file_discard(probe);
-    clear_left_overs(run);
-    return TN_OK;
+    clear_left_overs(run, alone);
+    return probe(run);
 }
 
 /* An archive of the run's words and parameters. */
@@ -168,8 +182,8 @@ static tn_status save_log(const tn__run *run, bool anew)
     return status;
 }
 
-/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and the others are made
- * anew from it. */
+/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and resuming makes the
+ * others anew from it. */
 static tn_status checkpoint(tn__run *run)
 {
     double began = tn__seconds();
@@ -193,4 +207,10 @@ tn_status tn__output_epoch(tn__run *run, bool last)
     return status == TN_OK ? save_log(run, run->history.count == 1) : status;
 }
 
-tn_status tn__output_resumed(tn__run *run) { return save_log(run, true); }
+tn_status tn__output_resumed(tn__run *run)
+{
+    tn_status status = save_log(run, true);
+    if (status == TN_OK && run->saves)
+        status = save_model(run);
+    return status == TN_OK ? save_curve(run) : status;
+}

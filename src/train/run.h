@@ -50,7 +50,7 @@ tn_status tn__output_open(tn__run *run);
 void tn__output_close(tn__run *run);
 /* After an epoch: the log, and as often as is due, or `last`, the snapshot, the model and the curve. */
 tn_status tn__output_epoch(tn__run *run, bool last);
-/* After resuming: the log as it was at the snapshot. */
+/* After resuming: the log, the model and the curve as they were at the snapshot. */
 tn_status tn__output_resumed(tn__run *run);
 
 /* ---- curve.c ---- */

@@ -157,6 +157,48 @@ static void rights_stay(void **state)
     unlink(path);
 }
 
+/* What a link leads to is written, there or not, and the link stays; circles, and links that others put where all may
+ * write, are refused. */
+static void links_are_followed(void **state)
+{
+    (void)state;
+    struct stat info;
+    content c = {(const uint8_t *)"first", 5, 5, false};
+    const char *path = scratch_path("link");
+    assert_int_equal(mkdir(scratch_path("there"), 0777), 0);
+    assert_int_equal(symlink("there/second", path), 0); /* from where the link is, not from here */
+    assert_int_equal(symlink("target", scratch_path("there/second")), 0);
+    for (int round = 0; round < 2; round++) { /* the target is made, then replaced */
+        assert_int_equal(tn__file_write_atomic("test", path, fill, &c), TN_OK);
+        assert_contents(scratch_path("there/target"), c.data, c.size);
+        c = (content){(const uint8_t *)"second", 6, 6, false};
+        assert_int_equal(lstat(path, &info), 0);
+        assert_true(S_ISLNK(info.st_mode));
+        assert_int_equal(lstat(scratch_path("there/second"), &info), 0);
+        assert_true(S_ISLNK(info.st_mode));
+    }
+    char *temporary;
+    assert_int_equal(tn__file_temporary("test", path, &temporary), TN_OK);
+    test_write_bytes(temporary, "third", 5);
+    assert_int_equal(tn__file_commit("test", temporary, path), TN_OK);
+    assert_contents(scratch_path("there/target"), "third", 5);
+
+    assert_int_equal(symlink("circle", scratch_path("circle")), 0);
+    assert_int_equal(tn__file_write_atomic("test", scratch_path("circle"), fill, &c), TN_ERR_IO);
+    assert_failed(TN_ERR_IO, "in a circle");
+    if (geteuid() == 0) {
+        assert_int_equal(chmod(scratch_path("there"), 01777), 0);
+        assert_int_equal(lchown(scratch_path("there/second"), 54321, (gid_t)-1), 0);
+        assert_int_equal(tn__file_write_atomic("test", path, fill, &c), TN_ERR_IO);
+        assert_failed(TN_ERR_IO, "another user's link");
+        assert_contents(scratch_path("there/target"), "third", 5);
+    }
+    const char *const made[] = {"link", "circle", "there/second", "there/target"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        unlink(scratch_path(made[i]));
+    assert_int_equal(rmdir(scratch_path("there")), 0); /* nothing else is in it */
+}
+
 static void folders(void **state)
 {
     (void)state;
@@ -174,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trips), cmocka_unit_test(failures_leave_the_old_file), cmocka_unit_test(a_full_disk),
         cmocka_unit_test(bad_places),  cmocka_unit_test(rights_stay),                 cmocka_unit_test(folders),
+        cmocka_unit_test(links_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

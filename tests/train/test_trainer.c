@@ -200,6 +200,60 @@ static void test_resume(void **state)
     }
 }
 
+static void copy(const char *from, const char *to)
+{
+    size_t size;
+    char *data = test_read(from, &size);
+    assert_non_null(data);
+    test_write_bytes(to, data, size);
+    free(data);
+}
+
+/* Killed before any of the files beside the snapshot got its name: resumed, they are what the snapshot knows, whether
+ * epochs are left to do or not. */
+static void test_resume_agrees(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"model.safetensors", "curve.svg", "log.jsonl"};
+    enum { NAMES = sizeof names / sizeof *names };
+    const char *out = test_path(folder, "run"), *early = test_path(folder, "early"),
+               *right = test_path(folder, "right");
+    assert_int_equal(mkdir(early, 0777) | mkdir(right, 0777), 0);
+    for (int epochs = 1; epochs <= 3; epochs += 2) {
+        assert_done(train("spiral", NULL, .model = "linear:5 tanh linear:*", .epochs = epochs, .out = out,
+                          .resume = true));
+        for (int i = 0; i < NAMES; i++)
+            copy(test_path(out, names[i]), test_path(epochs == 1 ? early : right, names[i]));
+    }
+    for (int stale = 1; stale < 2 << NAMES; stale++) { /* the highest bit: the files are not there at all */
+        for (int i = 0; i < NAMES; i++) {
+            const char *path = test_path(out, names[i]);
+            assert_false(test_same_files(test_path(early, names[i]), test_path(right, names[i])));
+            if (stale & 1 << i && stale >> NAMES)
+                assert_int_equal(unlink(path), 0);
+            else if (stale & 1 << i)
+                copy(test_path(early, names[i]), path);
+        }
+        assert_done(train("spiral", NULL, .epochs = 3, .out = out, .resume = true));
+        for (int i = 0; i < NAMES; i++)
+            assert_true(test_same_files(test_path(out, names[i]), test_path(right, names[i])));
+    }
+}
+
+/* What cannot be written is said before an epoch is computed. */
+static void test_in_the_way(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"snapshot.safetensors", "model.safetensors", "curve.svg", "log.jsonl"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *out = test_path(folder, names[i]);
+        tn_epoch last = {.epoch = 7};
+        assert_int_equal(mkdir(out, 0777) | mkdir(test_path(out, names[i]), 0777), 0);
+        assert_says(train("spiral", &last, .model = "linear:3", .epochs = 1, .out = out), TN_ERR_IO, names[i]);
+        assert_int_equal(last.epoch, 0);
+    }
+}
+
 static void test_resume_refused(void **state)
 {
     (void)state;
@@ -318,8 +372,8 @@ static void test_left_overs(void **state)
     char mine[64];
     snprintf(mine, sizeof mine, "snapshot.safetensors.tmp-%ld-77", (long)getpid());
     const char *const gone[] = {"snapshot.safetensors.tmp-2147483647-1", "model.safetensors.tmp-2147483646-12",
-                                "log.jsonl.tmp-2147483646-3", "curve.svg.tmp-2147483646-0"};
-    const char *const kept[] = {mine, "other.tmp-2147483646-1", "curve.svg.tmp-2147483646-1x",
+                                "log.jsonl.tmp-2147483646-3", mine}; /* in a container, each life's number */
+    const char *const kept[] = {"log.jsonl.tmp-x-1", "other.tmp-2147483646-1", "curve.svg.tmp-2147483646-1x",
                                 "model.safetensors.tmp-"};
     for (int i = 0; i < 4; i++) {
         test_write(test_path(out, gone[i]), "half");
@@ -447,6 +501,8 @@ int main(void)
         CASE(test_recipes),
         CASE(test_outputs_that_fit),
         CASE(test_resume),
+        CASE(test_resume_agrees),
+        CASE(test_in_the_way),
         CASE(test_resume_refused),
         CASE(test_resume_damaged),
         CASE(test_nan_keeps_the_last_good),
