@@ -86,7 +86,8 @@ TN_API tn_array *tn_load_csv_with(const char *path, const tn_csv_opts *opts);
 /* An array of at most two axes; a vector becomes a column. */
 TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_csv_opts *opts) TN_MUST_CHECK;
 
-/* The array of an IDX file (dtypes 0x08 to 0x0E), gzipped or not. As tn_load_npy. */
+/* The array of an IDX file (dtypes 0x08 to 0x0E), gzipped or not. As tn_load_npy. What unpacks to more than 1 GiB, and
+ * more than 100 times the file's size, is TN_ERR_FORMAT: so that a small file cannot fill the memory. */
 TN_API tn_array *tn_load_idx(const char *path);
 
 #ifndef TN_NO_MACROS

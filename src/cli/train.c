@@ -101,7 +101,9 @@ static int check_words(const tn__options *options)
     static const char fits[] = "linear:*"; /* what the dataset asks for, which is not known yet: any number stands for
                                               it */
     char *model = strdup(options->model ? options->model : fits);
-    size_t length = model ? strlen(model) : 0, tail = sizeof fits - 1;
+    if (!model)
+        return tn__failure("train", "out of memory");
+    size_t length = strlen(model), tail = sizeof fits - 1;
     if (length >= tail && strcmp(model + length - tail, fits) == 0)
         model[length - 1] = '1';
     tn_layer *net = tn_layer_parse(model);
@@ -112,7 +114,7 @@ static int check_words(const tn__options *options)
     const char *flag = !optimizer ? "--model" : tn_optimizer_status(optimizer) != TN_OK ? "--optimizer" : NULL;
     tn_optimizer_free(optimizer);
     tn_layer_free(net);
-    return flag ? tn__usage_error("train", "%s: %s", flag, tn__error_text("train")) : TN__EXIT_DONE;
+    return flag ? tn__words_error("train", flag) : TN__EXIT_DONE;
 }
 
 static int stopped(const char *dataset, const char *out, const tn_epoch *last, int signal_number)

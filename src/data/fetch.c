@@ -51,6 +51,7 @@ static tn_status file_digest(const char *path, bool unpacked, char digest[33])
     } else {
         tn__unpack stream;
         status = tn__unpack_open(&stream, OPERATION, path, data, size);
+        stream.limit = MOST_BYTES;
         if (status == TN_OK) {
             do {
                 if ((status = tn__unpack_read(&stream, buffer, sizeof buffer, &got)) == TN_OK)

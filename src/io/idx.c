@@ -50,33 +50,40 @@ static tn_status read_header(tn__unpack *stream, tn_dtype *dtype, tn_shape *shap
     return tn__shape_check(stream->operation, *shape, tn__dtypes[*dtype].size);
 }
 
-/* Gzipped elements are unpacked as far as they go before memory of the size that the header claims is taken. */
+/* Whether there can be so many bytes of elements, before memory is taken for them. */
+static tn_status check_claim(const tn__unpack *stream, uint64_t bytes)
+{
+    if (!stream->gzipped)
+        return stream->left < bytes ? cut_short(stream, "elements", bytes, stream->left) : TN_OK;
+    if (bytes > stream->limit - stream->unpacked)
+        return tn__fail(TN_ERR_FORMAT, stream->operation,
+                        "'%s' claims %llu bytes of elements, and may unpack to %llu; if it is to be trusted, unpack it "
+                        "first (gunzip)",
+                        stream->name, (unsigned long long)bytes, (unsigned long long)stream->limit);
+    uint64_t most = (stream->left + 1) * TN__DEFLATE_MOST; /* some of a byte that is read already may be to come */
+    return most < bytes ? cut_short(stream, "elements", bytes, most) : TN_OK;
+}
+
 static tn_status read_elements(tn__unpack *stream, uint64_t bytes, tn_dtype dtype, tn_shape shape, tn__values *values)
 {
-    if (!stream->gzipped) {
-        if (stream->left < bytes)
-            return cut_short(stream, "elements", bytes, stream->left);
-        if (stream->left > bytes)
-            return tn__fail(TN_ERR_FORMAT, stream->operation,
-                            "'%s': expected %llu bytes of elements by its header, found "
-                            "%llu; fetch or make the file again",
-                            stream->name, (unsigned long long)bytes, (unsigned long long)stream->left);
-        size_t got;
-        tn_status status = tn__values_new(stream->operation, values, dtype, shape);
-        return status == TN_OK ? tn__unpack_read(stream, tn__values_data(values), (size_t)bytes, &got) : status;
-    }
-    uint8_t *unpacked;
-    size_t size;
-    tn_status status = tn__unpack_all(stream, bytes, &unpacked, &size);
-    if (status != TN_OK)
-        return status;
-    if (size < bytes)
-        status = cut_short(stream, "elements", bytes, size);
+    size_t got = 0, more = 0;
+    uint8_t next;
+    tn_status status = check_claim(stream, bytes);
     if (status == TN_OK)
         status = tn__values_new(stream->operation, values, dtype, shape);
-    if (status == TN_OK && size)
-        memcpy(tn__values_data(values), unpacked, size);
-    tn__free(unpacked);
+    if (status == TN_OK)
+        status = tn__unpack_read(stream, tn__values_data(values), (size_t)bytes, &got);
+    if (status == TN_OK && got < bytes)
+        return cut_short(stream, "elements", bytes, got);
+    if (status == TN_OK)
+        status = tn__unpack_read(stream, &next, 1, &more);
+    if (status == TN_OK && more)
+        return tn__fail(TN_ERR_FORMAT, stream->operation,
+                        "'%s': expected %llu bytes of elements by its header, found %llu%s; fetch or make the file "
+                        "again",
+                        stream->name, (unsigned long long)bytes,
+                        (unsigned long long)(bytes + 1 + (stream->gzipped ? 0 : stream->left)),
+                        stream->gzipped ? " or more" : "");
     return status;
 }
 

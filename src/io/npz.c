@@ -11,18 +11,14 @@
 #include "core/options.h"
 #include "io/archive.h"
 #include "io/formats.h"
+#include "io/unpack.h"
 
 #define SUFFIX ".npy"
 #define SUFFIX_LENGTH 4
 #define TEXT_FOLDER TN__METADATA "/"
-/* Deflate cannot pack tighter than this (zlib's technical details: 1032 to 1). */
-#define DEFLATE_MOST 1032
 #define MAX_TEXT (64 << 20)
 /* Read at a time: still in the cache when libzip computes its checksum. */
 #define PIECE (256 << 10)
-/* What a file may unpack to without being asked: a bomb packs a thousand times as tight. */
-#define USUAL_LIMIT ((uint64_t)1 << 30)
-#define USUAL_RATIO 100
 /* Bytes of the record that ends a zip archive. */
 #define END_OF_DIRECTORY 22
 
@@ -123,7 +119,8 @@ static tn_status check_stat(source *s, const zip_stat_t *stat, size_t *name_leng
     if (stat->comp_size > s->left)
         return bad_entry(s, stat->name, "it claims more bytes than the file has");
     s->left -= stat->comp_size;
-    if (stat->comp_method == ZIP_CM_STORE ? stat->size != stat->comp_size : stat->size / DEFLATE_MOST > stat->comp_size)
+    if (stat->comp_method == ZIP_CM_STORE ? stat->size != stat->comp_size
+                                          : stat->size / TN__DEFLATE_MOST > stat->comp_size)
         return bad_entry(s, stat->name, "it claims more bytes than are packed in it");
     if (stat->size > s->room)
         return tn__fail(TN_ERR_FORMAT, s->operation,
@@ -194,12 +191,6 @@ static tn_status fail_open(const char *operation, const char *name, zip_error_t 
 }
 
 /* Takes over the zip source. */
-static uint64_t usual_limit(uint64_t size)
-{
-    uint64_t most = size > UINT64_MAX / USUAL_RATIO ? UINT64_MAX : size * USUAL_RATIO;
-    return most > USUAL_LIMIT ? most : USUAL_LIMIT;
-}
-
 static tn_status read_archive(const char *operation, const char *name, zip_source_t *bytes, const tn_archive_opts *opts,
                               tn_archive *archive)
 {
@@ -221,7 +212,7 @@ static tn_status read_archive(const char *operation, const char *name, zip_sourc
         zip_source_free(bytes);
         return fail_open(operation, name, &error);
     }
-    uint64_t limit = TN__OPTION(opts, limit, usual_limit(stat.size));
+    uint64_t limit = TN__OPTION(opts, limit, tn__unpack_limit(stat.size));
     source s = {operation, name, zip, stat.size, limit, limit, archive};
     tn_status status = TN_OK;
     zip_int64_t count = zip_get_num_entries(zip, 0);

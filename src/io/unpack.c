@@ -9,6 +9,13 @@
 #define FIRST_PIECE ((size_t)1 << 16)
 #define MOST_AT_ONCE ((size_t)1 << 30) /* zlib counts in unsigned int */
 
+uint64_t tn__unpack_limit(uint64_t packed)
+{
+    static const uint64_t usual = (uint64_t)1 << 30, ratio = 100;
+    uint64_t most = packed > UINT64_MAX / ratio ? UINT64_MAX : packed * ratio;
+    return most > usual ? most : usual;
+}
+
 static bool has_gzip_magic(const uint8_t *data, size_t size)
 {
     return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
@@ -28,7 +35,8 @@ static void zlib_free(voidpf unused, voidpf memory)
 
 tn_status tn__unpack_open(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data, size_t size)
 {
-    *stream = (tn__unpack){.operation = operation, .name = name, .in = data, .left = size};
+    *stream = (tn__unpack){.operation = operation, .name = name, .in = data, .left = size,
+                            .limit = tn__unpack_limit(size)};
     if (!has_gzip_magic(data, size))
         return TN_OK;
     stream->gzipped = true;
@@ -49,7 +57,7 @@ static tn_status damaged(const tn__unpack *stream, const char *what)
 {
     return tn__fail(TN_ERR_FORMAT, stream->operation,
                     "'%s': damaged gzip data after %llu unpacked bytes: %s; fetch or make the file again", stream->name,
-                    (unsigned long long)stream->zlib.total_out, what);
+                    (unsigned long long)stream->unpacked, what);
 }
 
 /* gzip files may be several streams one after another. */
@@ -75,7 +83,12 @@ static tn_status inflate_some(tn__unpack *stream, uint8_t *out, size_t want, siz
     int result = inflate(z, Z_NO_FLUSH);
     stream->in += in - z->avail_in;
     stream->left -= in - z->avail_in;
+    stream->unpacked += room - z->avail_out;
     *got += room - z->avail_out;
+    if (stream->unpacked > stream->limit)
+        return tn__fail(TN_ERR_FORMAT, stream->operation,
+                        "'%s' unpacks to more than %llu bytes; if it is to be trusted, unpack it first (gunzip)",
+                        stream->name, (unsigned long long)stream->limit);
     if (result == Z_STREAM_END)
         return next_member(stream);
     if (result == Z_MEM_ERROR)

@@ -10,6 +10,7 @@
 #include <tanso.h>
 #include "cli/command.h"
 #include "cli/command_runner.h"
+#include "core/memory.h"
 #include "support/device.h"
 #include "support/fresh_folder.h"
 #include "support/random.h"
@@ -239,6 +240,23 @@ static void test_train_and_eval(void **state)
     expect("predict runs/sine x.png", 1, "", "no picture");
 }
 
+/* Out of memory is a failure wherever it comes, not wrong usage. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"linear:3", "linear:4 relu dropout:0.5 linear:3", "layer_norm linear:3"};
+    for (int n = 0; n < 60; n++) {
+        char *words[] = {"tanso",  "train", "spiral", "--epochs", "1",       "--quiet", "--model", (char *)models[n % 3],
+                         "--optimizer", "adam:lr=0.1", "--out", (char *)test_path(folder, "starved"), NULL};
+        tn__fail_allocation_after(n / 3);
+        int code = tn__cli_main((int)(sizeof words / sizeof *words) - 1, words);
+        tn__fail_allocation_after(-1);
+        tn_clear_error();
+        if (code != TN__EXIT_DONE && code != TN__EXIT_FAILED)
+            fail_msg("without the allocation %d: exit code %d", n / 3, code);
+    }
+}
+
 static void nap(double seconds)
 {
     struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
@@ -364,7 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
-        CASE(test_train_and_eval), CASE(test_kill_and_resume), CASE(test_interrupt),
+        CASE(test_train_and_eval), CASE(test_no_memory), CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards), CASE(test_caches),
     };

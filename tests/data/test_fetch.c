@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <zlib.h>
 #include "data/download.h"
 #include "data/server.h"
 #include "tn_build_config.h"
@@ -127,6 +128,35 @@ static void wrong_files(void **state)
     unsetenv("TANSO_MIRROR");
 }
 
+/* A mirror whose small file unpacks to more than any file of a set holds: no more than that is unpacked. */
+static void bomb(void **state)
+{
+    (void)state;
+    enum { PIECE = 1 << 20, TIMES = 300 };
+    char url[1100];
+    use_scratch_cache();
+    uint8_t *zeros = calloc(1, PIECE), *packed = malloc(PIECE);
+    z_stream z = {.next_in = zeros, .avail_in = PIECE, .next_out = packed, .avail_out = PIECE};
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t size = PIECE - z.avail_out;
+    deflateEnd(&z);
+    uint8_t *file = malloc(TIMES * size); /* members one after another */
+    for (int i = 0; i < TIMES; i++)
+        memcpy(file + (size_t)i * size, packed, size);
+    snprintf(url, sizeof url, "file://%s", scratch_path("mirror"));
+    setenv("TANSO_MIRROR", url, 1);
+    mkdir(scratch_path("mirror"), 0777);
+    test_write_bytes(scratch_path("mirror/train-images-idx3-ubyte.gz"), file, TIMES * size);
+    assert_int_equal(tn_data_fetch("mnist", NULL, NULL), TN_ERR_FORMAT);
+    assert_failed(TN_ERR_FORMAT, "unpacks to more than 268435456 bytes");
+    unsetenv("TANSO_MIRROR");
+    unlink(scratch_path("mirror/train-images-idx3-ubyte.gz"));
+    free(file);
+    free(packed);
+    free(zeros);
+}
+
 static void real_mnist(void **state)
 {
     (void)state;
@@ -187,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(downloads),
         cmocka_unit_test(wrong_files),
+        cmocka_unit_test(bomb),
         cmocka_unit_test(real_mnist),
     };
     setenv("no_proxy", "127.0.0.1", 1); /* whatever the machine asks others through */

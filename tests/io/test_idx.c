@@ -5,6 +5,7 @@
 #include <zlib.h>
 #include "core/memory.h"
 #include "io/formats.h"
+#include "io/unpack.h"
 
 /* data gzipped, for the caller to free. */
 static uint8_t *gzipped(const uint8_t *data, size_t size, size_t *packed)
@@ -130,6 +131,46 @@ static void gzip_streams(void **state)
     free(b);
 }
 
+/* Small files that would fill the memory: refused before memory is taken, by what they claim and what can be in them. */
+static void bombs(void **state)
+{
+    (void)state;
+    enum { ZEROS = 1 << 20, TIMES = 1 << 10 };
+    uint8_t *zeros = calloc(1, ZEROS), header[] = {0, 0, 8, 2, 0x70, 0, 0, 0, 0, 0, 0, 3}; /* 5.6 GB */
+    size_t first, piece;
+    uint8_t *a = gzipped(header, sizeof header, &first), *b = gzipped(zeros, ZEROS, &piece);
+    uint8_t *file = malloc(first + TIMES * piece);
+    assert_true(a && b && file);
+    memcpy(file, a, first);
+    for (int i = 0; i < TIMES; i++)
+        memcpy(file + first + (size_t)i * piece, b, piece);
+    tn__values values;
+    assert_int_equal(tn__idx_parse("test", "bomb", file, first + TIMES * piece, &values), TN_ERR_FORMAT);
+    assert_failed(TN_ERR_FORMAT, "claims 5637144576 bytes of elements, and may unpack to 1073741824");
+    free(a);
+
+    header[4] = 4; /* 200 MB: less than the limit, more than can be packed so tight */
+    a = gzipped(header, sizeof header, &first);
+    memcpy(file, a, first);
+    memcpy(file + first, b, piece);
+    assert_int_equal(tn__idx_parse("test", "liar", file, first + piece, &values), TN_ERR_FORMAT);
+    assert_failed(TN_ERR_FORMAT, "cut short");
+
+    memcpy(file, b, piece); /* what unpacks to more than it may, however it is read */
+    tn__unpack stream;
+    uint8_t *all;
+    size_t size;
+    assert_int_equal(tn__unpack_open(&stream, "test", "all", file, piece), TN_OK);
+    stream.limit = ZEROS - 1;
+    assert_int_equal(tn__unpack_all(&stream, UINT64_MAX, &all, &size), TN_ERR_FORMAT);
+    assert_failed(TN_ERR_FORMAT, "'all' unpacks to more than 1048575 bytes");
+    tn__unpack_close(&stream);
+    free(a);
+    free(b);
+    free(file);
+    free(zeros);
+}
+
 static void files(void **state)
 {
     (void)state;
@@ -163,6 +204,7 @@ int main(void)
         cmocka_unit_test(every_dtype),
         cmocka_unit_test(headers),
         cmocka_unit_test(gzip_streams),
+        cmocka_unit_test(bombs),
         cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
