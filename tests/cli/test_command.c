@@ -246,7 +246,7 @@ static void test_no_memory(void **state)
     (void)state;
     static const char *const models[] = {"linear:3", "linear:4 relu dropout:0.5 linear:3", "layer_norm linear:3"};
     for (int n = 0; n < 60; n++) {
-        char *words[] = {"tanso",  "train", "spiral", "--epochs", "1",       "--quiet", "--model", (char *)models[n % 3],
+        char *words[] = {"tanso", "train", "spiral", "--epochs", "1", "--quiet", "--model", (char *)models[n % 3],
                          "--optimizer", "adam:lr=0.1", "--out", (char *)test_path(folder, "starved"), NULL};
         tn__fail_allocation_after(n / 3);
         int code = tn__cli_main((int)(sizeof words / sizeof *words) - 1, words);

@@ -131,12 +131,12 @@ static void gzip_streams(void **state)
     free(b);
 }
 
-/* Small files that would fill the memory: refused before memory is taken, by what they claim and what can be in them. */
+/* Small files that would fill the memory, here of 5.6 GB: refused before memory is taken, by what they claim and what can be in them. */
 static void bombs(void **state)
 {
     (void)state;
     enum { ZEROS = 1 << 20, TIMES = 1 << 10 };
-    uint8_t *zeros = calloc(1, ZEROS), header[] = {0, 0, 8, 2, 0x70, 0, 0, 0, 0, 0, 0, 3}; /* 5.6 GB */
+    uint8_t *zeros = calloc(1, ZEROS), header[] = {0, 0, 8, 2, 0x70, 0, 0, 0, 0, 0, 0, 3};
     size_t first, piece;
     uint8_t *a = gzipped(header, sizeof header, &first), *b = gzipped(zeros, ZEROS, &piece);
     uint8_t *file = malloc(first + TIMES * piece);
