@@ -131,7 +131,8 @@ static void gzip_streams(void **state)
     free(b);
 }
 
-/* Small files that would fill the memory, here of 5.6 GB: refused before memory is taken, by what they claim and what can be in them. */
+/* Small files that would fill the memory, here with 5.6 GB: refused before memory is taken, by what they claim and by
+ * what can be in them. */
 static void bombs(void **state)
 {
     (void)state;
