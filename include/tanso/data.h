@@ -90,6 +90,8 @@ typedef struct tn_loader_opts {
     uint64_t seed;
     bool drop_last;    /* drop the short last minibatch */
     bool no_prefetch;  /* prepare minibatches in the caller's thread, even where a thread of their own would pay */
+    int workers;       /* threads that gather or make samples (tn_dataset_of), in order all the same; default: one, of
+                          samples that are only copied where it pays */
     bool keep_dataset; /* do not free the dataset with the loader */
     tn_device device;  /* default: current */
 } tn_loader_opts;

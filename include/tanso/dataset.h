@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datasets made of other datasets: stretches, chosen samples, parts joined, random splits, k folds.
+ * Datasets made of other datasets (stretches, chosen samples, parts joined, random splits, k folds), and datasets whose
+ * samples a function makes when a minibatch needs them.
  *
  * None of these functions takes anything over: a result holds what it needs, and the datasets it was made of may be
  * freed at any time. Stretches of samples share memory with what they are cut out of; chosen and joined samples are
@@ -11,6 +12,7 @@
 #define TANSO_DATASET_H
 
 #include <tanso/data.h>
+#include <tanso/random.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +41,51 @@ TN_API tn_dataset *tn_dataset_part_with(const tn_dataset *dataset, int parts, in
 TN_API tn_dataset *tn_dataset_fold_with(const tn_dataset *dataset, int folds, int i, tn_split_kind which,
                                         const tn_split_opts *opts);
 
+/* ---- samples made when they are needed ---- */
+
+/* What the x, or the t, of one sample is; a shape without axes is one number. */
+typedef struct tn_sample_type {
+    tn_dtype dtype;
+    tn_shape shape;
+} tn_sample_type;
+
+/* Writes sample i, 0 <= i < count, into x and t, in C order; whatever else but TN_OK it gives ends the loader with that
+ * error. It is called from several threads at once. Its random numbers come from `generator` (tn_generator_uniform and
+ * others): they depend on the loader's seed, the epoch and i alone, so that runs and numbers of threads agree. */
+typedef tn_status (*tn_sample_fn)(void *user, int64_t i, tn_generator *generator, void *x, void *t);
+/* The same from a sample of another dataset, which it must not write into. */
+typedef tn_status (*tn_transform_fn)(void *user, const void *x, const void *t, tn_generator *generator, void *new_x,
+                                     void *new_t);
+
+typedef struct tn_sample_opts {
+    const char *_;
+    int64_t classes;                /* of integer targets (tn_dataset_classes); default: those of the dataset that is
+                                       transformed, else unknown, 0 */
+    void (*free_user)(void *user);  /* called when the last dataset that needs `user` is freed, or at once should this
+                                       one fail; default: nothing is */
+} tn_sample_opts;
+
+/* `count` samples made by a function. A loader makes them in threads of its own (.workers). tn_dataset_x and
+ * tn_dataset_t make all of them, as in epoch 0 of a loader with seed 0, and keep them. */
+TN_API tn_dataset *tn_dataset_of_with(int64_t count, tn_sample_type x, tn_sample_type t, tn_sample_fn get, void *user,
+                                      const tn_sample_opts *opts);
+/* Every sample of a dataset transformed by a function, anew each time that a minibatch has it: augmentation. */
+TN_API tn_dataset *tn_dataset_transform_with(const tn_dataset *dataset, tn_sample_type x, tn_sample_type t,
+                                             tn_transform_fn function, void *user, const tn_sample_opts *opts);
+
+/* Random numbers for such functions, on the host: uniform in [0, 1), a standard normal one, an integer from 0 to
+ * n - 1 (0 for n < 1). Each advances the generator by one. */
+TN_API double tn_generator_uniform(tn_generator *generator);
+TN_API double tn_generator_normal(tn_generator *generator);
+TN_API int64_t tn_generator_below(tn_generator *generator, int64_t n);
+
 #ifndef TN_NO_MACROS
+#define tn_dataset_of(...) TN__DATASET_OF(__VA_ARGS__, )
+#define TN__DATASET_OF(count, x, t, get, user, ...) \
+    TN_AT(tn_dataset_of_with)(count, x, t, get, user, TN_OPTS(tn_sample_opts, __VA_ARGS__))
+#define tn_dataset_transform(...) TN__DATASET_TRANSFORM(__VA_ARGS__, )
+#define TN__DATASET_TRANSFORM(dataset, x, t, function, user, ...) \
+    TN_AT(tn_dataset_transform_with)(dataset, x, t, function, user, TN_OPTS(tn_sample_opts, __VA_ARGS__))
 #define tn_dataset_slice(...) TN_HERE(tn_dataset_slice(__VA_ARGS__))
 #define tn_dataset_subset(...) TN_HERE(tn_dataset_subset(__VA_ARGS__))
 /* tn_dataset_concat(a, b, ...) */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <tanso/device.h>
 #include "core/memory.h"
+#include "data/source.h"
 
 static tn_dataset out_of_memory = {.is_static = true};
 
@@ -84,10 +85,38 @@ tn_dataset *tn_dataset_arrays(const tn_array *x, const tn_array *t)
     return tn__dataset_make("dataset_arrays", status, &own_x, &own_t);
 }
 
+tn_dataset *tn__dataset_of_source(const char *operation, tn__source *source, int64_t classes)
+{
+    tn__values none = {0};
+    tn_dataset *dataset = source ? tn__calloc(1, sizeof *dataset) : NULL;
+    if (dataset) {
+        dataset->source = source;
+        dataset->size = source->count;
+        dataset->classes = classes;
+        pthread_mutex_init(&dataset->making, NULL);
+        return dataset;
+    }
+    tn_status status = source ? tn__fail_memory(operation, sizeof *dataset) : tn__error_status(tn__error_last());
+    tn__source_release(source);
+    return tn__dataset_make(operation, status, &none, &none);
+}
+
+tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset)
+{
+    if (!dataset)
+        return tn__fail_null(operation, "a dataset");
+    if (dataset->is_static)
+        return tn__fail_memory(operation, sizeof *dataset);
+    return dataset->error ? tn__error_raise(dataset->error) : TN_OK;
+}
+
 void tn_dataset_free(tn_dataset *dataset)
 {
     if (!dataset || dataset->is_static)
         return;
+    if (dataset->source)
+        pthread_mutex_destroy(&dataset->making);
+    tn__source_release(dataset->source);
     tn_free(dataset->x);
     tn_free(dataset->t);
     if (dataset->error)
@@ -112,20 +141,71 @@ tn_status tn_dataset_status(const tn_dataset *dataset)
 int64_t tn_dataset_size(const tn_dataset *dataset) { return dataset ? dataset->size : 0; }
 int64_t tn_dataset_classes(const tn_dataset *dataset) { return dataset ? dataset->classes : 0; }
 
-/* A failed dataset has no arrays: gives an error array with its reason, in the caller's scope. */
-static tn_array *array_of(const tn_dataset *dataset, tn_array *array)
+static tn_shape rows_of(int64_t count, tn_shape sample)
 {
-    if (array)
-        return array;
+    tn_shape shape = {.ndim = sample.ndim + 1, .dim = {count}};
+    for (int i = 0; i < sample.ndim; i++)
+        shape.dim[i + 1] = sample.dim[i];
+    return shape;
+}
+
+/* All samples of a source, as they are in the first epoch. */
+static tn_status make_all(tn__source *source, tn__values *x, tn__values *t)
+{
+    tn_status status = tn__values_new("dataset_x", x, source->x.dtype, rows_of(source->count, source->x.shape));
+    if (status == TN_OK)
+        status = tn__values_new("dataset_x", t, source->t.dtype, rows_of(source->count, source->t.shape));
+    for (int64_t i = 0; i < source->count && status == TN_OK; i++)
+        status = tn__source_get(source, 0, 0, i, (char *)tn__values_data(x) + (size_t)i * source->x_bytes,
+                                (char *)tn__values_data(t) + (size_t)i * source->t_bytes);
+    return status;
+}
+
+static tn_status keep_all(tn_dataset *dataset)
+{
+    tn__values x = {0}, t = {0};
+    tn_status status = make_all(dataset->source, &x, &t);
+    tn_array *all_x = status == TN_OK ? tn__values_own(&x) : NULL, *all_t = all_x ? tn__values_own(&t) : NULL;
+    tn__values_free(&x);
+    tn__values_free(&t);
+    if (!all_t) {
+        tn_free(all_x);
+        return tn__error_status(tn__error_last());
+    }
+    dataset->x = all_x;
+    dataset->t = all_t;
+    return TN_OK;
+}
+
+/* An array of the caller's scope with the reason why a dataset has none. */
+static tn_array *no_array(const tn_dataset *dataset)
+{
     tn__call call = tn__enter();
-    if (!dataset)
-        tn__fail_null("dataset", "a dataset");
-    else if (dataset->error)
-        tn__error_raise(dataset->error);
-    else
-        tn__fail_memory("dataset", sizeof *dataset);
+    tn__dataset_raise("dataset", dataset);
     return tn__leave_error(call);
 }
 
-tn_array *tn_dataset_x(const tn_dataset *dataset) { return array_of(dataset, dataset ? dataset->x : NULL); }
-tn_array *tn_dataset_t(const tn_dataset *dataset) { return array_of(dataset, dataset ? dataset->t : NULL); }
+/* Sees to it that the arrays are there; false with an error latched. What a dataset is does not change by it: it is
+ * const to its readers, of which several threads may ask at once. */
+static bool has_arrays(const tn_dataset *dataset)
+{
+    if (!dataset || !dataset->source)
+        return dataset && dataset->x;
+    tn_dataset *own = (tn_dataset *)dataset;
+    pthread_mutex_lock(&own->making);
+    bool there = own->x || keep_all(own) == TN_OK;
+    pthread_mutex_unlock(&own->making);
+    return there;
+}
+
+static tn_array *array_of(const tn_dataset *dataset, bool targets)
+{
+    if (has_arrays(dataset))
+        return targets ? dataset->t : dataset->x;
+    if (!dataset || !dataset->source)
+        return no_array(dataset);
+    return tn__leave_error(tn__enter());
+}
+
+tn_array *tn_dataset_x(const tn_dataset *dataset) { return array_of(dataset, false); }
+tn_array *tn_dataset_t(const tn_dataset *dataset) { return array_of(dataset, true); }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a dataset is: two evaluated, contiguous arrays on the CPU with equal first extents, or an error. */
+/* What a dataset is: two evaluated, contiguous arrays on the CPU with equal first extents, or a source that makes
+ * samples when they are needed, or an error. */
 #ifndef TN_DATA_DATASET_H
 #define TN_DATA_DATASET_H
 
+#include <pthread.h>
 #include <tanso/data.h>
 #include "io/values.h"
 
 struct tn_dataset {
-    tn_array *x, *t;   /* owned; NULL in a failed dataset */
+    tn_array *x, *t;   /* owned; NULL in a failed dataset; of a source, NULL until somebody asks for them */
+    struct tn__source *source; /* held, or NULL: the samples are in x and t */
+    pthread_mutex_t making;    /* of a source: held while x and t are made */
     int64_t size;
     int64_t classes;
     tn__error *error;  /* why it failed, else NULL */
@@ -17,6 +21,15 @@ struct tn_dataset {
 /* A dataset of x and t, which it takes over, or, if status says so, a failed one with the error that was latched last
  * (x and t are dropped). Checks that first extents agree. Never NULL. */
 tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values *x, tn__values *t);
+
+/* Why a dataset cannot be used, latched; TN_OK if it can. */
+tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset);
+/* The elements of x or t. */
+static inline const char *tn__dataset_data(const tn_array *all)
+{
+    const tn__node *node = all->node;
+    return (const char *)node->storage->memory + (size_t)node->offset * tn__dtypes[node->dtype].size;
+}
 
 /* A permutation of 0..n-1 in order[], by Fisher and Yates with Philox stream `key`. */
 void tn__permutation(uint64_t key, int64_t n, int64_t *order);

@@ -3,8 +3,9 @@
  * Loaders. On a device with memory of its own the dataset lies there, if it takes a fair share of it at most, and
  * minibatches are gathered by whatever computes with them (resident.c). Else shuffled minibatches are gathered into
  * trays, ahead on a thread where that pays and is not turned off, and the batch's arrays are pointed at them.
- * Minibatches in order need no gathering: on the CPU they are views of the dataset. What is copied to a device goes
- * on a stream of the loader's own, beside the step that is under way.
+ * Minibatches in order need no gathering: on the CPU they are views of the dataset. Samples that a source makes
+ * (source.h) are always gathered, ahead on as many threads as were asked for. What is copied to a device goes on a
+ * stream of the loader's own, beside the step that is under way.
  */
 #include <string.h>
 #include <tanso/device.h>
@@ -15,34 +16,39 @@
 #include "data/batches.h"
 #include "data/dataset.h"
 #include "data/resident.h"
+#include "data/source.h"
 #include "engine/engine.h"
 
-#define DEFAULT_BATCH 32
+#define DEFAULT_BATCH  32
 /* Copying less takes no longer than the calls that put it beside a step, and the next step behind it. */
 #define WORTH_A_STREAM ((size_t)256 << 10)
-/* The ring's, the one the caller has, and the one a recorded but unevaluated graph holds. */
-#define KEPT_TRAYS (TN__PREFETCH_SLOTS + 2)
+/* Beside the ring's: the one the caller has, and the one a recorded but unevaluated graph holds. */
+#define TRAYS_OUT      2
 
 struct tn_loader {
-    tn_dataset *dataset;     /* owned, or NULL */
-    tn__host_view x, t;      /* its arrays, held for as long as the loader lives */
+    tn_dataset *dataset; /* owned, or NULL */
+    tn__host_view x, t;  /* its arrays, held for as long as the loader lives; of a source, types and shapes alone */
     tn__batches batches;
-    tn__resident *resident;  /* NULL: the dataset is on the CPU */
+    tn__resident *resident; /* NULL: the dataset is on the CPU */
     tn__trays *trays;
-    tn__prefetch *prefetch;  /* NULL: not begun, or not wanted */
-    bool shuffle, no_prefetch, no_stream;
+    tn__prefetch *prefetch; /* NULL: not begun, or not wanted */
+    bool no_prefetch, no_stream;
+    int workers;       /* threads that gather */
     tn_stream *stream; /* for copies to a device that has streams */
     tn__device *device;
-    int64_t epoch, next;     /* the minibatch that comes next */
+    int64_t epoch, next; /* the minibatch that comes next */
     tn_array *x_handle, *t_handle;
     tn__storage *slot[2][2]; /* where samples, and targets, are copied to, by turns */
     int turn;
-    tn_array *place_handle;  /* of a resident dataset: where the next minibatch begins, computed along with a step */
+    tn_array *place_handle; /* of a resident dataset: where the next minibatch begins, computed along with a step */
     tn__error *error;
     bool is_static;
 };
 
 static tn_loader out_of_memory = {.is_static = true};
+
+/* Whether minibatches are put together in trays. Those in the dataset's own order lie there already. */
+static bool gathers(const tn_loader *loader) { return loader->batches.shuffle || loader->batches.source; }
 
 /* Brings the dataset to the device where it may lie there. A device that turns out to have no room is no failure. */
 static bool settle_down(tn_loader *loader)
@@ -52,10 +58,32 @@ static bool settle_down(tn_loader *loader)
     if (device->capabilities.host_memory || !tn__resident_fits(device, loader->x.bytes + loader->t.bytes + order))
         return false;
     bool clean = tn_ok();
-    loader->resident = tn__resident_new(&loader->x, &loader->t, &loader->batches, loader->shuffle, loader->device);
+    loader->resident =
+        tn__resident_new(&loader->x, &loader->t, &loader->batches, loader->batches.shuffle, loader->device);
     if (!loader->resident && clean)
         tn_clear_error();
     return loader->resident != NULL;
+}
+
+/* The samples that the loader cuts into minibatches: those of two arrays, or what a source will make. */
+static tn_status look_at(tn_loader *loader, const tn_dataset *dataset)
+{
+    tn_status status = TN_OK;
+    for (int targets = 0; targets < 2 && status == TN_OK; targets++) {
+        tn__host_view *view = targets ? &loader->t : &loader->x;
+        if (!dataset->source) {
+            status = tn__host_view_of("loader", targets ? dataset->t : dataset->x, view);
+            continue;
+        }
+        tn_sample_type type = targets ? dataset->source->t : dataset->source->x;
+        int64_t dim[TN_MAX_NDIM] = {dataset->size};
+        memcpy(dim + 1, type.shape.dim, (size_t)type.shape.ndim * sizeof *dim);
+        *view = (tn__host_view){.dtype = type.dtype, .shape = tn__shape_intern(type.shape.ndim + 1, dim)};
+        view->bytes = (size_t)dataset->size * (targets ? dataset->source->t_bytes : dataset->source->x_bytes);
+        status = view->shape ? TN_OK : tn__fail_memory("loader", sizeof *view->shape);
+    }
+    loader->batches.source = status == TN_OK && dataset->source ? tn__source_retain(dataset->source) : NULL;
+    return status;
 }
 
 static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts)
@@ -69,18 +97,24 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     int64_t batch = TN__OPTION(opts, batch, DEFAULT_BATCH);
     if (batch < 1)
         return tn__fail(TN_ERR_VALUE, operation, "expected a batch of 1 sample or more, got %lld", (long long)batch);
-    if (!(loader->device = tn__device_get(opts->device)) ||
-        (status = tn__host_view_of(operation, dataset->x, &loader->x)) != TN_OK ||
-        (status = tn__host_view_of(operation, dataset->t, &loader->t)) != TN_OK)
-        return status != TN_OK ? status : tn__error_status(tn__error_last());
+    if (opts->workers < 0 || opts->workers > TN__MOST_WORKERS)
+        return tn__fail(TN_ERR_VALUE, operation, "expected 1 to %d workers (0: one where it pays), got %d",
+                        TN__MOST_WORKERS, opts->workers);
+    if (!(loader->device = tn__device_get(opts->device)))
+        return tn__error_status(tn__error_last());
+    status = look_at(loader, dataset);
+    if (status != TN_OK)
+        return status;
 
     int64_t count = dataset->size;
     int64_t whole = count / batch, rest = count % batch;
-    loader->shuffle = opts->shuffle;
+    loader->workers = opts->workers ? opts->workers : 1;
     loader->no_prefetch = opts->no_prefetch;
     loader->batches = (tn__batches){
         .x = loader->x.data,
         .t = loader->t.data,
+        .source = loader->batches.source,
+        .shuffle = opts->shuffle,
         .x_row = count ? loader->x.bytes / (size_t)count : 0,
         .t_row = count ? loader->t.bytes / (size_t)count : 0,
         .count = count,
@@ -89,12 +123,13 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
         .seed = opts->seed,
         .order_epoch = -1,
     };
-    if (loader->batches.length && settle_down(loader))
+    if (loader->batches.length && !dataset->source && settle_down(loader))
         return TN_OK;
-    if (!opts->shuffle || loader->batches.length == 0)
+    if (!gathers(loader) || loader->batches.length == 0)
         return TN_OK;
     size_t rows = (size_t)loader->batches.batch;
-    loader->trays = tn__trays_new(rows * loader->batches.x_row, rows * loader->batches.t_row, KEPT_TRAYS);
+    loader->trays = tn__trays_new(rows * loader->batches.x_row, rows * loader->batches.t_row,
+                                  tn__prefetch_slots(loader->workers) + TRAYS_OUT);
     loader->batches.order = loader->trays ? tn__alloc((size_t)count * sizeof(int64_t)) : NULL;
     return loader->batches.order ? TN_OK : tn__fail_memory(operation, (size_t)count * sizeof(int64_t));
 }
@@ -135,6 +170,7 @@ void tn_loader_free(tn_loader *loader)
     tn__trays_close(loader->trays);
     tn_stream_free(loader->stream);
     tn__free(loader->batches.order);
+    tn__source_release(loader->batches.source);
     tn__host_view_end(&loader->x);
     tn__host_view_end(&loader->t);
     tn_dataset_free(loader->dataset);
@@ -185,7 +221,7 @@ tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
     loader->epoch = epoch;
     loader->next = 0;
     if (loader->prefetch)
-        tn__prefetch_restart(loader->prefetch, epoch);
+        tn__prefetch_restart(loader->prefetch, epoch, 0);
     return TN_OK;
 }
 
@@ -257,27 +293,26 @@ static void begin_prefetch(tn_loader *loader)
 {
     if (loader->no_prefetch || loader->prefetch)
         return;
-    if (!tn__prefetch_pays(tn__trays_bytes(loader->trays), loader->device->capabilities.host_memory)) {
+    bool worth = loader->workers > 1 || loader->batches.source;
+    if (!worth && !tn__prefetch_pays(tn__trays_bytes(loader->trays), loader->device->capabilities.host_memory)) {
         loader->no_prefetch = true;
         return;
     }
-    loader->prefetch = tn__prefetch_new(&loader->batches, loader->trays, loader->epoch, loader->next);
+    loader->prefetch = tn__prefetch_new(&loader->batches, loader->trays, loader->workers, loader->epoch, loader->next);
     if (!loader->prefetch) {
         loader->no_prefetch = true;
         tn__log(TN__LOG_WARN, "data", "no thread to prefetch minibatches on: they are prepared as they are asked for");
     }
 }
 
-static bool shuffled_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
+static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
 {
     begin_prefetch(loader);
     tn__tray *tray = loader->prefetch ? tn__prefetch_take(loader->prefetch, loader->epoch, loader->next) : NULL;
     if (!tray)
         tray = tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
-    if (!tray) {
-        tn__fail_memory("loader", tn__trays_bytes(loader->trays));
+    if (!tray)
         return false;
-    }
     if (loader->device->capabilities.host_memory) {
         atomic_store_explicit(&tray->holders, 2, memory_order_relaxed);
         node[0] = tray_node(loader, tray, tray->x, &loader->x, x_shape);
@@ -305,11 +340,11 @@ static tn_stream *stream_for_copies(tn_loader *loader)
     return loader->stream;
 }
 
-/* The minibatch's samples and targets where they are gathered on the host. */
+/* The minibatch's samples and targets, from the host. */
 static bool host_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
 {
-    if (loader->shuffle)
-        return shuffled_nodes(loader, x_shape, t_shape, node);
+    if (gathers(loader))
+        return gathered_nodes(loader, x_shape, t_shape, node);
     int64_t first = loader->next * loader->batches.batch;
     node[0] = window_node(loader, &loader->x, first, x_shape);
     node[1] = window_node(loader, &loader->t, first, t_shape);

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Datasets made of other datasets. A stretch of samples is a view of their memory; other choices are gathered. */
+/* Datasets made of other datasets. A stretch of samples is a view of their memory; other choices are gathered; of
+ * samples that are made when they are needed, the result makes them, too. */
 #include <string.h>
 #include <tanso/dataset.h>
 #include "core/hash.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "data/source.h"
 
 /* Keeps the orders of splits apart from those that a loader or a user draws with the same seed. */
 #define SPLIT_KEY 0x73706C6974000000u
-
-/* Why a dataset cannot be used, latched. */
-static tn_status raise(const char *operation, const tn_dataset *dataset)
-{
-    if (!dataset)
-        return tn__fail_null(operation, "a dataset");
-    if (dataset->is_static)
-        return tn__fail_memory(operation, sizeof *dataset);
-    return dataset->error ? tn__error_raise(dataset->error) : TN_OK;
-}
 
 static tn_dataset *failed(const char *operation, tn_status status)
 {
@@ -53,11 +45,6 @@ static size_t row_bytes(const tn_array *all)
     return (size_t)elements * tn__dtypes[node->dtype].size;
 }
 
-static const char *data_of(const tn_array *all)
-{
-    return (const char *)all->node->storage->memory + (size_t)all->node->offset * tn__dtypes[all->node->dtype].size;
-}
-
 static tn_status view_rows(const char *operation, const tn_array *all, int64_t first, int64_t count, tn__values *view)
 {
     const tn__node *node = all->node;
@@ -70,9 +57,30 @@ static tn_status view_rows(const char *operation, const tn_array *all, int64_t f
     return TN_OK;
 }
 
+static tn_dataset *choose_of_source(const char *operation, const tn_dataset *dataset, int64_t count,
+                                    const int64_t *rows)
+{
+    return tn__dataset_of_source(operation, tn__source_chosen(dataset->source, operation, count, rows),
+                                 dataset->classes);
+}
+
+static tn_dataset *stretch_of_source(const char *operation, const tn_dataset *dataset, int64_t first, int64_t count)
+{
+    int64_t *rows = tn__calloc((size_t)count + 1, sizeof *rows);
+    if (!rows)
+        return failed(operation, tn__fail_memory(operation, (size_t)count * sizeof *rows));
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = first + i;
+    tn_dataset *part = choose_of_source(operation, dataset, count, rows);
+    tn__free(rows);
+    return part;
+}
+
 static tn_dataset *stretch(const char *operation, const tn_dataset *dataset, int64_t first, int64_t count)
 {
     tn__values x = {0}, t = {0};
+    if (dataset->source)
+        return stretch_of_source(operation, dataset, first, count);
     tn_status status = view_rows(operation, dataset->x, first, count, &x);
     if (status == TN_OK)
         status = view_rows(operation, dataset->t, first, count, &t);
@@ -81,7 +89,7 @@ static tn_dataset *stretch(const char *operation, const tn_dataset *dataset, int
 
 tn_dataset *tn_dataset_slice(const tn_dataset *dataset, int64_t start, int64_t stop)
 {
-    tn_status status = raise("dataset_slice", dataset);
+    tn_status status = tn__dataset_raise("dataset_slice", dataset);
     if (status != TN_OK)
         return failed("dataset_slice", status);
     int64_t bound[2] = {start, stop};
@@ -98,7 +106,7 @@ static tn_status gather(const char *operation, const tn_array *all, int64_t coun
 {
     tn_status status = tn__values_new(operation, out, all->node->dtype, shape_of_rows(all, count));
     if (status == TN_OK)
-        tn__gather_rows(tn__values_data(out), data_of(all), row_bytes(all), rows, count);
+        tn__gather_rows(tn__values_data(out), tn__dataset_data(all), row_bytes(all), rows, count);
     return status;
 }
 
@@ -106,6 +114,8 @@ static tn_status gather(const char *operation, const tn_array *all, int64_t coun
 static tn_dataset *choose(const char *operation, const tn_dataset *dataset, int64_t count, const int64_t *rows)
 {
     tn__values x = {0}, t = {0};
+    if (dataset->source)
+        return choose_of_source(operation, dataset, count, rows);
     tn_status status = gather(operation, dataset->x, count, rows, &x);
     if (status == TN_OK)
         status = gather(operation, dataset->t, count, rows, &t);
@@ -138,7 +148,7 @@ static int64_t *positions(const tn_dataset *dataset, int64_t count, const int64_
 
 tn_dataset *tn_dataset_subset(const tn_dataset *dataset, int64_t count, const int64_t *rows)
 {
-    tn_status status = raise("dataset_subset", dataset);
+    tn_status status = tn__dataset_raise("dataset_subset", dataset);
     int64_t *place = status == TN_OK ? positions(dataset, count, rows) : NULL;
     if (!place)
         return failed("dataset_subset", tn__error_status(tn__error_last()));
@@ -149,45 +159,69 @@ tn_dataset *tn_dataset_subset(const tn_dataset *dataset, int64_t count, const in
 
 /* ---- joined ---- */
 
-/* Whether the samples of `other` may follow those of `first`. */
-static tn_status check_join(const tn_array *first, const tn_array *other, const char *what)
+/* Whether samples of one type may follow those of another. */
+static tn_status check_join(tn_sample_type first, tn_sample_type other, const char *what)
 {
-    const tn__shape *a = first->node->shape, *b = other->node->shape;
-    bool fits = first->node->dtype == other->node->dtype && a->ndim == b->ndim;
-    for (int i = 1; fits && i < a->ndim; i++)
-        fits = a->dim[i] == b->dim[i];
+    bool fits = first.dtype == other.dtype && first.shape.ndim == other.shape.ndim;
+    for (int i = 0; fits && i < first.shape.ndim; i++)
+        fits = first.shape.dim[i] == other.shape.dim[i];
     if (fits)
         return TN_OK;
-    char a_text[TN__SHAPE_TEXT], b_text[TN__SHAPE_TEXT];
-    return tn__fail(TN_ERR_SHAPE, "dataset_concat",
-                    "expected %s of one dtype and of shapes that agree but for the first extent, got %s %s and %s %s",
-                    what, tn_dtype_name(first->node->dtype), tn__shape_text(a->ndim, a->dim, a_text),
-                    tn_dtype_name(other->node->dtype), tn__shape_text(b->ndim, b->dim, b_text));
+    char first_text[TN__SHAPE_TEXT], other_text[TN__SHAPE_TEXT];
+    return tn__fail(TN_ERR_SHAPE, "dataset_concat", "expected %s of one dtype and shape, got %s %s and %s %s", what,
+                    tn_dtype_name(first.dtype), tn__shape_text(first.shape.ndim, first.shape.dim, first_text),
+                    tn_dtype_name(other.dtype), tn__shape_text(other.shape.ndim, other.shape.dim, other_text));
 }
 
-static tn_status check_all(int count, const tn_dataset *const *datasets, int64_t *total)
+static tn_status check_all(int count, const tn_dataset *const *datasets, int64_t *total, bool *in_memory)
 {
     tn_status status = count > 0 && datasets
                            ? TN_OK
                            : tn__fail(TN_ERR_VALUE, "dataset_concat", "expected at least one dataset, got none");
     *total = 0;
+    *in_memory = true;
     for (int i = 0; i < count && status == TN_OK; i++) {
-        status = raise("dataset_concat", datasets[i]);
-        if (status == TN_OK)
-            status = check_join(datasets[0]->x, datasets[i]->x, "samples");
-        if (status == TN_OK)
-            status = check_join(datasets[0]->t, datasets[i]->t, "targets");
+        status = tn__dataset_raise("dataset_concat", datasets[i]);
+        for (int targets = 0; targets < 2 && status == TN_OK; targets++)
+            status = check_join(tn__dataset_type(datasets[0], targets), tn__dataset_type(datasets[i], targets),
+                                targets ? "targets" : "samples");
         if (status == TN_OK && __builtin_add_overflow(*total, datasets[i]->size, total))
             status = tn__fail(TN_ERR_VALUE, "dataset_concat", "these are more samples than can be counted");
+        *in_memory = status == TN_OK && *in_memory && !datasets[i]->source;
     }
     return status;
+}
+
+static int64_t most_classes(int count, const tn_dataset *const *datasets)
+{
+    int64_t most = 0;
+    for (int i = 0; i < count; i++)
+        most = datasets[i]->classes > most ? datasets[i]->classes : most;
+    return most;
+}
+
+/* Joined samples of which some are made when they are needed. */
+static tn_dataset *concat_sources(int count, const tn_dataset *const *datasets)
+{
+    tn__source **source = tn__calloc((size_t)count, sizeof *source), *all = NULL;
+    bool complete = source != NULL;
+    if (!source)
+        tn__fail_memory("dataset_concat", (size_t)count * sizeof *source);
+    for (int i = 0; i < count && complete; i++)
+        complete = (source[i] = tn__source_of(datasets[i])) != NULL;
+    if (complete)
+        all = tn__source_joined(count, source);
+    for (int i = 0; source && i < count; i++)
+        tn__source_release(source[i]);
+    tn__free(source);
+    return tn__dataset_of_source("dataset_concat", all, most_classes(count, datasets));
 }
 
 static void append(char **to, const tn_array *all, int64_t count)
 {
     size_t bytes = (size_t)count * row_bytes(all);
     if (bytes)
-        memcpy(*to, data_of(all), bytes);
+        memcpy(*to, tn__dataset_data(all), bytes);
     *to += bytes;
 }
 
@@ -195,7 +229,10 @@ tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
 {
     tn__values x = {0}, t = {0};
     int64_t total;
-    tn_status status = check_all(count, datasets, &total);
+    bool in_memory;
+    tn_status status = check_all(count, datasets, &total, &in_memory);
+    if (status == TN_OK && !in_memory)
+        return concat_sources(count, datasets);
     if (status == TN_OK)
         status =
             tn__values_new("dataset_concat", &x, datasets[0]->x->node->dtype, shape_of_rows(datasets[0]->x, total));
@@ -209,7 +246,7 @@ tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
             append(&to_t, datasets[i]->t, datasets[i]->size);
         }
     }
-    return tn__dataset_make("dataset_concat", status, &x, &t);
+    return make("dataset_concat", status, &x, &t, status == TN_OK ? most_classes(count, datasets) : 0);
 }
 
 /* ---- splits ---- */
@@ -224,7 +261,7 @@ typedef struct deal {
 static tn_status deal_begin(deal *d, const char *operation, const tn_dataset *dataset, const tn_split_opts *opts)
 {
     *d = (deal){operation, dataset, NULL};
-    tn_status status = raise(operation, dataset);
+    tn_status status = tn__dataset_raise(operation, dataset);
     if (status != TN_OK || !opts || !opts->shuffle)
         return status;
     d->order = tn__calloc((size_t)dataset->size + 1, sizeof *d->order);

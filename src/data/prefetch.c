@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gathering minibatches ahead on a thread. Waking a thread costs more than handing over a minibatch, so the worker
- * sleeps until half of the ring is used up and then fills it. The taker never sleeps: where the worker is late, as on a
- * machine whose cores are all busy, it does that minibatch itself, which takes microseconds where a turn of the
- * scheduler takes milliseconds.
+ * Gathering minibatches ahead on threads. Waking a thread costs more than handing over a minibatch, so the workers
+ * sleep until half of the ring is used up and then fill it. A worker claims the first place of the ring that is free,
+ * gathers the minibatch that belongs there and marks it as ready, so that minibatches keep their order whichever worker
+ * is done first. Where samples are only copied the taker never sleeps: if the one worker is late, as on a machine whose
+ * cores are all busy, it does that minibatch itself, which takes microseconds where a turn of the scheduler takes
+ * milliseconds. Samples that a function makes, or several workers, are worth waiting for.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,11 +14,10 @@
 #include "core/signals.h"
 #include "data/batches.h"
 
-#define WAKE_AT (TN__PREFETCH_SLOTS / 2)
 /* Gathering less than this takes no longer than waking a thread (a few microseconds). */
 #define LEAST_BYTES ((size_t)32 << 10)
 /* With fewer cores, all of them computing, a thread beside them takes from one what it saves on another. */
-#define MANY_CORES 4
+#define MANY_CORES  4
 
 bool tn__prefetch_always;
 
@@ -31,72 +32,93 @@ bool tn__prefetch_pays(size_t bytes, bool same_cores)
     return !same_cores || count >= MANY_CORES || tn_threads() < count;
 }
 
+typedef struct worker {
+    tn__prefetch *prefetch;
+    tn__batches batches; /* its own */
+    pthread_t thread;
+} worker;
+
 struct tn__prefetch {
     pthread_mutex_t lock;
-    pthread_cond_t emptied;
-    tn__tray *ring[TN__PREFETCH_SLOTS];
-    int head, ready;
-    bool worker_waits, stop, out_of_memory;
-    unsigned restarts;       /* a minibatch that was begun before a restart is dropped */
-    int64_t epoch, next;     /* what the worker gathers next */
-    tn__batches batches;     /* the worker's own */
+    pthread_cond_t emptied, filled;
+    struct {
+        tn__tray *tray; /* NULL: it could not be gathered */
+        bool ready;
+    } ring[2 * TN__MOST_WORKERS];
+    int slots;           /* of the ring that are used */
+    int head, claimed;   /* the first place, and how many from it on are ready or being filled */
+    int waiting;         /* workers that sleep */
+    bool stop, waits;    /* waits: the taker sleeps until its minibatch is ready */
+    unsigned restarts;   /* a minibatch that was begun before a restart is dropped */
+    int64_t epoch, next; /* what is to be gathered next */
     tn__trays *trays;
-    pthread_t thread;
+    int worker_count;
+    worker workers[TN__MOST_WORKERS];
 };
 
 /* Under the lock, as all below but the gathering itself. */
 static void go_on_after(tn__prefetch *p, int64_t epoch, int64_t i)
 {
-    bool last = i + 1 == p->batches.length;
+    bool last = i + 1 == p->workers[0].batches.length;
     p->next = last ? 0 : i + 1;
     p->epoch = epoch + last;
 }
 
-static void drop_ready(tn__prefetch *p)
-{
-    for (; p->ready > 0; p->ready--) {
-        tn__tray_give(p->ring[p->head]);
-        p->head = (p->head + 1) % TN__PREFETCH_SLOTS;
-    }
-}
-
-/* Whatever the worker is at is of no use any more. */
+/* Whatever is ready or being gathered is of no use any more. */
 static void supersede(tn__prefetch *p)
 {
+    for (int i = 0; i < p->claimed; i++) {
+        int place = (p->head + i) % p->slots;
+        if (p->ring[place].ready && p->ring[place].tray)
+            tn__tray_give(p->ring[place].tray);
+        p->ring[place].ready = false;
+    }
+    p->claimed = 0;
     p->restarts++;
-    p->out_of_memory = false;
 }
 
-static void gather_next(tn__prefetch *p)
+/* A failure is told of by whoever takes the minibatch, who tries it again. */
+static tn__tray *gather_quietly(worker *w, int64_t epoch, int64_t i)
 {
+    tn__tray *tray = tn__batches_gather(&w->batches, w->prefetch->trays, epoch, i);
+    if (!tray)
+        tn_clear_error();
+    return tray;
+}
+
+static void gather_next(worker *w)
+{
+    tn__prefetch *p = w->prefetch;
     unsigned restarts = p->restarts;
+    int place = (p->head + p->claimed++) % p->slots;
     int64_t epoch = p->epoch, i = p->next;
     go_on_after(p, epoch, i);
     pthread_mutex_unlock(&p->lock);
-    tn__tray *tray = tn__batches_gather(&p->batches, p->trays, epoch, i);
+    tn__tray *tray = gather_quietly(w, epoch, i);
     pthread_mutex_lock(&p->lock);
     if (restarts != p->restarts) {
         if (tray)
             tn__tray_give(tray);
         return;
     }
-    if (tray)
-        p->ring[(p->head + p->ready++) % TN__PREFETCH_SLOTS] = tray;
-    else
-        p->out_of_memory = true;
+    p->ring[place].tray = tray;
+    p->ring[place].ready = true;
+    if (p->waits && place == p->head)
+        pthread_cond_signal(&p->filled);
 }
 
 static void *work(void *user)
 {
-    tn__prefetch *p = user;
+    worker *w = user;
+    tn__prefetch *p = w->prefetch;
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        if (p->ready < TN__PREFETCH_SLOTS && !p->out_of_memory) {
-            gather_next(p);
+        if (p->claimed < p->slots) {
+            gather_next(w);
         } else {
-            p->worker_waits = true;
+            p->waiting++;
             pthread_cond_wait(&p->emptied, &p->lock);
-            p->worker_waits = false;
+            p->waiting--;
         }
     }
     pthread_mutex_unlock(&p->lock);
@@ -106,29 +128,46 @@ static void *work(void *user)
 static void release(tn__prefetch *p)
 {
     pthread_cond_destroy(&p->emptied);
+    pthread_cond_destroy(&p->filled);
     pthread_mutex_destroy(&p->lock);
-    tn__free(p->batches.order);
+    for (int i = 0; i < TN__MOST_WORKERS; i++)
+        tn__free(p->workers[i].batches.order);
     tn__free(p);
 }
 
-tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t first)
+static bool start_worker(tn__prefetch *p, const tn__batches *batches)
+{
+    worker *w = &p->workers[p->worker_count];
+    w->prefetch = p;
+    w->batches = *batches;
+    w->batches.order_epoch = -1;
+    w->batches.order = tn__alloc((size_t)batches->count * sizeof *batches->order);
+    bool running = w->batches.order && pthread_create(&w->thread, NULL, work, w) == 0;
+    p->worker_count += running;
+    return running;
+}
+
+tn__prefetch *tn__prefetch_new(const tn__batches *batches, tn__trays *trays, int workers, int64_t epoch, int64_t first)
 {
     tn__prefetch *p = tn__calloc(1, sizeof *p);
     if (!p)
         return NULL;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->emptied, NULL);
-    p->batches = *batches;
-    p->batches.order_epoch = -1;
-    p->batches.order = tn__alloc((size_t)batches->count * sizeof *batches->order);
+    pthread_cond_init(&p->filled, NULL);
+    p->waits = batches->source || workers > 1;
+    p->slots = tn__prefetch_slots(workers);
     p->trays = trays;
     p->epoch = epoch;
     p->next = first;
     sigset_t before;
     tn__signals_hold(&before);
-    bool running = p->batches.order && pthread_create(&p->thread, NULL, work, p) == 0;
+    pthread_mutex_lock(&p->lock); /* until all are there: they read what of the others is written here */
+    for (int i = 0; i < workers && i < TN__MOST_WORKERS && start_worker(p, batches); i++)
+        ;
+    pthread_mutex_unlock(&p->lock);
     tn__signals_let(&before);
-    if (running)
+    if (p->worker_count)
         return p;
     release(p);
     return NULL;
@@ -138,28 +177,31 @@ tn__tray *tn__prefetch_take(tn__prefetch *p, int64_t epoch, int64_t i)
 {
     tn__tray *tray = NULL;
     pthread_mutex_lock(&p->lock);
-    if (p->ready > 0) {
-        tray = p->ring[p->head];
-        p->head = (p->head + 1) % TN__PREFETCH_SLOTS;
-        p->ready--;
+    while (p->waits && !p->ring[p->head].ready)
+        pthread_cond_wait(&p->filled, &p->lock);
+    if (p->ring[p->head].ready) {
+        tray = p->ring[p->head].tray;
+        p->ring[p->head].ready = false;
+        p->head = (p->head + 1) % p->slots;
+        p->claimed--;
     } else {
         supersede(p);
         go_on_after(p, epoch, i);
     }
-    if (p->worker_waits && p->ready <= WAKE_AT)
-        pthread_cond_signal(&p->emptied);
+    if (p->waiting && p->claimed <= p->slots / 2)
+        pthread_cond_broadcast(&p->emptied);
     pthread_mutex_unlock(&p->lock);
     return tray;
 }
 
-void tn__prefetch_restart(tn__prefetch *p, int64_t epoch)
+void tn__prefetch_restart(tn__prefetch *p, int64_t epoch, int64_t first)
 {
     pthread_mutex_lock(&p->lock);
-    drop_ready(p);
     supersede(p);
-    p->epoch = epoch;
-    p->next = 0;
-    pthread_cond_signal(&p->emptied);
+    bool ended = first == p->workers[0].batches.length;
+    p->epoch = epoch + ended;
+    p->next = ended ? 0 : first;
+    pthread_cond_broadcast(&p->emptied);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -169,9 +211,10 @@ void tn__prefetch_free(tn__prefetch *p)
         return;
     pthread_mutex_lock(&p->lock);
     p->stop = true;
-    pthread_cond_signal(&p->emptied);
+    pthread_cond_broadcast(&p->emptied);
     pthread_mutex_unlock(&p->lock);
-    pthread_join(p->thread, NULL);
-    drop_ready(p);
+    for (int i = 0; i < p->worker_count; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    supersede(p);
     release(p);
 }

@@ -89,10 +89,8 @@ static void joined(void **state)
     assert_numbers(tn_dataset_concat(none), 0, NULL);
     tn_dataset *wide = tn_dataset_arrays(tn_zeros(TN_SHAPE(2, 3)), tn_zeros(TN_SHAPE(2), .dtype = TN_INT64));
     tn_dataset *values = tn_dataset_arrays(tn_zeros(TN_SHAPE(2, 2)), tn_zeros(TN_SHAPE(2)));
-    assert_dataset_failed(
-        tn_dataset_concat(all, wide), TN_ERR_SHAPE,
-        "expected samples of one dtype and of shapes that agree but for the first extent, got float32 "
-        "(5, 2) and float32 (2, 3)");
+    assert_dataset_failed(tn_dataset_concat(all, wide), TN_ERR_SHAPE,
+                          "expected samples of one dtype and shape, got float32 (2,) and float32 (3,)");
     assert_dataset_failed(tn_dataset_concat(all, values), TN_ERR_SHAPE, "targets of one dtype");
     assert_dataset_failed(tn_dataset_concat_of(0, NULL), TN_ERR_VALUE, "at least one dataset");
     tn_dataset_free(wide);
