@@ -23,11 +23,13 @@
 #include <tanso/polynomial.h>
 #include <tanso/product.h>
 #include <tanso/random.h>
+#include <tanso/report.h>
 #include <tanso/signal.h>
 #include <tanso/sort.h>
 #include <tanso/statistics.h>
 #include <tanso/stream.h>
 #include <tanso/train.h>
+#include <tanso/trainer.h>
 #include <tanso/vectorize.h>
 #include <tanso/ufunc.h>
 
