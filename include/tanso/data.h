@@ -112,6 +112,12 @@ TN_API int64_t tn_loader_length(const tn_loader *loader);
 /* The epoch under way, from 0; setting it restarts the loader there: how a resumed run gets the same order. */
 TN_API int64_t tn_loader_epoch(const tn_loader *loader);
 TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
+/* Samples that an epoch gives, all but those that drop_last drops; and how many of the epoch under way were given. */
+TN_API int64_t tn_loader_samples(const tn_loader *loader);
+TN_API int64_t tn_loader_position(const tn_loader *loader);
+/* Goes on in the middle of an epoch, with the minibatch that begins at `position`, which tn_loader_position gave of a
+ * loader that was made in the same way; another one is TN_ERR_VALUE. */
+TN_API tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_t position);
 
 #ifndef TN_NO_MACROS
 #define tn_dataset_arrays(...) TN_HERE(tn_dataset_arrays(__VA_ARGS__))
@@ -129,6 +135,7 @@ TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);
 #define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))
 #define tn_data_cache(...) TN_HERE(tn_data_cache(__VA_ARGS__))
 #define tn_loader_set_epoch(...) TN_HERE(tn_loader_set_epoch(__VA_ARGS__))
+#define tn_loader_set_position(...) TN_HERE(tn_loader_set_position(__VA_ARGS__))
 #define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))
 #define tn_loader_new(...) TN__CALL_V(tn_loader_new_with, tn_loader_opts, __VA_ARGS__, )
 #endif

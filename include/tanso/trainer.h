@@ -344,7 +344,6 @@ typedef struct tn_evaluator_opts {
     void *user;
     const char *name;      /* default "main": the model's, in keys */
     tn_status (*hook)(void *user); /* before each evaluation: stateful networks start anew there */
-    bool quiet;
 } tn_evaluator_opts;
 /* Means of what is reported over one epoch of a loader, in evaluation mode and without gradients; each layer's own mode
  * is restored. Reported under the extension's name, "validation": "validation/main/loss". Means are weighted by

@@ -192,6 +192,13 @@ tn__error *tn__error_last(void)
     return state.last ? state.last : &no_failure;
 }
 
+tn__error *tn__error_take(void)
+{
+    tn__error *taken = state.latched;
+    state.latched = NULL;
+    return taken;
+}
+
 tn__error *tn__error_no_memory(void)
 {
     return &out_of_memory;

@@ -33,6 +33,9 @@ tn__error *tn__error_new(tn_status code, const char *operation, const char *form
 tn__error *tn__error_record(tn_status code, const char *operation, const char *format, ...) TN_PRINTF(3, 4);
 /* The record of the thread's most recent failure (not only the first), borrowed: retain it to keep it. Never NULL. */
 tn__error *tn__error_last(void);
+/* Takes the thread's latched error, the first since it was clean, out of the latch: a reference, or NULL if there is
+ * none. What must go on after an error puts it aside so, and raises it again in the end. */
+tn__error *tn__error_take(void);
 /* The static record of exhausted memory. */
 tn__error *tn__error_no_memory(void);
 tn__error *tn__error_retain(tn__error *error);

@@ -212,16 +212,60 @@ static tn_status raise(const tn_loader *loader)
     return loader->error ? tn__error_raise(loader->error) : tn__fail_memory("loader", sizeof *loader);
 }
 
+int64_t tn_loader_samples(const tn_loader *loader)
+{
+    if (!loader)
+        return 0;
+    int64_t whole = loader->batches.length * loader->batches.batch;
+    return whole < loader->batches.count ? whole : loader->batches.count;
+}
+
+int64_t tn_loader_position(const tn_loader *loader)
+{
+    if (!loader)
+        return 0;
+    int64_t taken = loader->next * loader->batches.batch, all = tn_loader_samples(loader);
+    return taken < all ? taken : all;
+}
+
+/* Goes on with minibatch `next` of an epoch. */
+static void go_to(tn_loader *loader, int64_t epoch, int64_t next)
+{
+    loader->epoch = epoch;
+    loader->next = next;
+    if (loader->prefetch)
+        tn__prefetch_restart(loader->prefetch, epoch, next);
+}
+
+static tn_status bad_epoch(const char *operation, int64_t epoch)
+{
+    return tn__fail(TN_ERR_VALUE, operation, "expected an epoch of 0 or more, got %lld", (long long)epoch);
+}
+
 tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
 {
     if (!loader || loader->is_static || loader->error)
         return raise(loader);
     if (epoch < 0)
-        return tn__fail(TN_ERR_VALUE, "loader_set_epoch", "expected an epoch of 0 or more, got %lld", (long long)epoch);
-    loader->epoch = epoch;
-    loader->next = 0;
-    if (loader->prefetch)
-        tn__prefetch_restart(loader->prefetch, epoch, 0);
+        return bad_epoch("loader_set_epoch", epoch);
+    go_to(loader, epoch, 0);
+    return TN_OK;
+}
+
+tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_t position)
+{
+    if (!loader || loader->is_static || loader->error)
+        return raise(loader);
+    if (epoch < 0)
+        return bad_epoch("loader_set_position", epoch);
+    int64_t all = tn_loader_samples(loader), batch = loader->batches.batch;
+    bool end = position == all;
+    if (position < 0 || position > all || (!end && position % batch))
+        return tn__fail(TN_ERR_VALUE, "loader_set_position",
+                        "expected a position at which a minibatch begins, a multiple of %lld below %lld, or the end, "
+                        "got %lld: the loader must have the dataset and the batch of the one it was taken from",
+                        (long long)batch, (long long)all, (long long)position);
+    go_to(loader, epoch, end ? loader->batches.length : position / batch);
     return TN_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "engine/engine.h"
+#include "train/meter.h"
 
 /* Additions of values that are there already, recorded before one evaluation does them all. */
 #define LONGEST_CHAIN 64
@@ -138,6 +139,17 @@ void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
     tn__leave(call);
 }
 
+static void reset(tn_meter *meter)
+{
+    tn_free(meter->total);
+    meter->total = NULL;
+    meter->at_once = 0;
+    meter->weight = 0;
+    meter->chain = 0;
+    meter->heavy = false;
+    meter->failed = false;
+}
+
 /* A loop that an error keeps from its minibatches, as where a dataset is missing, prints a NaN an epoch, and what is
  * wrong only when it looks: the reason comes before the first. */
 static void tell_why(tn_meter *meter)
@@ -147,21 +159,77 @@ static void tell_why(tn_meter *meter)
     meter->told = true;
 }
 
+/* ---- for summaries, see meter.h ---- */
+
+void tn__meter_add_number(tn_meter *meter, double value, double weight)
+{
+    if (meter->is_static)
+        return;
+    meter->at_once += value * weight;
+    meter->weight += weight;
+    meter->told = false;
+}
+
+const tn_array *tn__meter_pending(const tn_meter *meter)
+{
+    return meter->total && !meter->failed && tn__node_pending(meter->total->node) ? meter->total : NULL;
+}
+
+double tn__meter_mean(tn_meter *meter)
+{
+    if (meter->is_static || meter->failed || meter->weight == 0)
+        return NAN;
+    return ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;
+}
+
+tn_array *tn__meter_array(tn_meter *meter)
+{
+    if (!meter->total || meter->failed || meter->weight == 0)
+        return NULL;
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    tn__node *total = meter->total->node;
+    tn__node *sum = tn__binary(TN__OP_ADD, total, tn__const_like(total, meter->at_once));
+    tn__node *mean = tn__binary(TN__OP_DIVIDE, sum, tn__const_like(total, meter->weight));
+    tn__no_grad_depth--;
+    return tn__leave_array(call, mean);
+}
+
+tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums)
+{
+    *sums = (tn__meter_sums){0};
+    if (meter->is_static)
+        return tn__fail_memory("meter", sizeof *meter);
+    *sums = (tn__meter_sums){.has_total = meter->total != NULL,
+                             .total = meter->failed ? NAN : meter->total ? tn_item(meter->total) : 0,
+                             .at_once = meter->at_once,
+                             .weight = meter->weight};
+    return tn_error_code();
+}
+
+tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums)
+{
+    tn__device *device = meter->is_static ? NULL : tn__device_get(meter->device);
+    if (!device)
+        return tn__error_status(tn__error_last());
+    reset(meter);
+    meter->at_once = sums->at_once;
+    meter->weight = sums->weight;
+    if (!sums->has_total)
+        return TN_OK;
+    tn__call call = tn__enter();
+    meter->total = tn__array_own_new(tn__value_from_host(&sums->total, TN_FLOAT64, tn__shape_scalar(), device));
+    tn__leave(call);
+    return tn_status_of(meter->total);
+}
+
 double tn_meter_take(tn_meter *meter)
 {
     if (!meter || meter->is_static)
         return NAN;
     if (meter->weight == 0 && !meter->failed && !tn_ok())
         tell_why(meter);
-    double mean = NAN;
-    if (!meter->failed && meter->weight != 0)
-        mean = ((meter->total ? tn_item(meter->total) : 0) + meter->at_once) / meter->weight;
-    tn_free(meter->total);
-    meter->total = NULL;
-    meter->at_once = 0;
-    meter->weight = 0;
-    meter->chain = 0;
-    meter->heavy = false;
-    meter->failed = false;
+    double mean = tn__meter_mean(meter);
+    reset(meter);
     return mean;
 }

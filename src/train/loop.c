@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The training loop: what happens in a run and in an iteration, and in which order. */
+#include "core/clock.h"
+#include "core/log.h"
+#include "io/file.h"
+#include "train/observation.h"
+#include "train/parts.h"
+
+/* ---- an iteration ---- */
+
+static tn_status call_extensions(tn_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->extension_count; i++) {
+        tn__registered *r = &trainer->extensions[i];
+        bool due = !r->trigger || tn_trigger_fire(r->trigger, trainer);
+        if (due && tn_ok())
+            tn_extension_call(r->extension, trainer);
+        if (!tn_ok())
+            return tn_error_code();
+    }
+    return TN_OK;
+}
+
+/* A function of a kind, by its place there, for all extensions until one fails. */
+typedef tn_status (*stage)(tn_trainer *trainer, void *user);
+
+static tn_status call_stage(tn_trainer *trainer, size_t place)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        stage call = *(const stage *)((const char *)extension->kind + place);
+        if (call)
+            status = tn__or_latched(call(trainer, extension->user));
+    }
+    return status;
+}
+#define CALL_STAGE(trainer, name) call_stage(trainer, offsetof(tn_extension_kind, name))
+
+static tn_status iterate(tn_trainer *trainer)
+{
+    int depth = tn__report_depth();
+    tn_status status = TN_OK;
+    tn_observation_clear(trainer->observation);
+    TN_SCOPE {
+        tn_reporter_push(trainer->reporter, trainer->observation);
+        status = tn_updater_update(trainer->updater);
+        if (status == TN_OK)
+            status = tn__observation_eval(trainer->observation);
+        if (status == TN_OK)
+            status = call_extensions(trainer);
+        if (status == TN_OK)
+            status = CALL_STAGE(trainer, after);
+    }
+    tn__report_back_to(depth); /* what a failure left open, too */
+    return tn__or_latched(status);
+}
+
+static bool asked_to_stop(const tn_trainer *trainer)
+{
+    return (trainer->stop_flag && *trainer->stop_flag) || (trainer->ctrl_c && tn__interrupted());
+}
+
+/* The stop trigger is asked after the flag: what a snapshot of a stopped run keeps of it is as in any other. */
+static tn_status loop(tn_trainer *trainer)
+{
+    tn_status status = TN_OK;
+    while (status == TN_OK) {
+        trainer->stopped = asked_to_stop(trainer);
+        if (trainer->stopped || tn_trigger_fire(trainer->stop, trainer) || !tn_ok())
+            break;
+        status = iterate(trainer);
+    }
+    return tn__or_latched(status);
+}
+
+/* ---- a run ---- */
+
+static tn_status before_training(tn_trainer *trainer)
+{
+    tn_status status = TN_OK;
+    tn_observation_clear(trainer->observation);
+    int depth = tn__report_depth();
+    TN_SCOPE {
+        tn_reporter_push(trainer->reporter, trainer->observation);
+        for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++)
+            if (trainer->extensions[i].before_training)
+                status = tn_extension_call(trainer->extensions[i].extension, trainer);
+    }
+    tn__report_back_to(depth);
+    return tn__or_latched(status);
+}
+
+static tn_status begin(tn_trainer *trainer)
+{
+    tn_status status = CALL_STAGE(trainer, prepare);
+    if (status == TN_OK)
+        status = CALL_STAGE(trainer, initialize);
+    if (status == TN_OK && tn_trainer_iteration(trainer) == 0)
+        status = before_training(trainer);
+    return status;
+}
+
+static void show_and_forget(const tn_trainer *trainer, const char *when)
+{
+    if (!tn_ok() && !trainer->quiet)
+        tn__log(TN__LOG_ERROR, "train", "%s: %s", when, tn_error());
+    tn_clear_error();
+}
+
+/* The extensions hear of a failure with the thread clean, so that they can save what there is. */
+static void tell_failure(tn_trainer *trainer)
+{
+    if (!trainer->quiet)
+        tn__log(TN__LOG_ERROR, "train", "iteration %lld: %s", (long long)tn_trainer_iteration(trainer) + 1,
+                tn__error_message(trainer->failure));
+    for (size_t i = 0; i < trainer->extension_count; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        if (extension->kind->on_error)
+            extension->kind->on_error(trainer, extension->user);
+        show_and_forget(trainer, "after an error");
+    }
+}
+
+static void finalize(tn_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->extension_count; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        if (extension->kind->finalize)
+            extension->kind->finalize(trainer, extension->user);
+        if (trainer->failure)
+            show_and_forget(trainer, "at the end");
+        else
+            trainer->failure = tn__error_take();
+    }
+}
+
+static tn_status run(tn_trainer *trainer)
+{
+    tn_status status = begin(trainer);
+    bool began = status == TN_OK;
+    if (began)
+        status = loop(trainer);
+    trainer->failure = tn__error_take();
+    if (trainer->failure && began)
+        tell_failure(trainer);
+    if (!trainer->failure && trainer->stopped && CALL_STAGE(trainer, on_stop) != TN_OK)
+        trainer->failure = tn__error_take();
+    finalize(trainer);
+    if (!trainer->failure)
+        return status;
+    tn__error *failure = trainer->failure;
+    trainer->failure = NULL;
+    status = tn__error_raise(failure);
+    tn__error_release(failure);
+    return status;
+}
+
+static tn_status check_run(const tn_trainer *trainer)
+{
+    tn_status status = tn__trainer_raise(trainer, "trainer_run");
+    if (status == TN_OK && trainer->running)
+        status = tn__fail(TN_ERR_STATE, "trainer_run", "the trainer is running already");
+    if (status == TN_OK && trainer->done)
+        status = tn__fail(TN_ERR_STATE, "trainer_run",
+                          "the trainer has done its run: make another one, with a later stop, and load a snapshot");
+    return tn__or_latched(status);
+}
+
+tn_status tn_trainer_run(tn_trainer *trainer)
+{
+    tn_status status = check_run(trainer);
+    if (status == TN_OK)
+        status = tn__folder_make("trainer_run", trainer->out);
+    if (status != TN_OK)
+        return status;
+    tn__interrupts *interrupts = trainer->ctrl_c ? tn__interrupts_catch() : NULL;
+    trainer->stopped = false;
+    trainer->running = true;
+    trainer->began = tn__seconds();
+    status = run(trainer);
+    trainer->elapsed_before = tn_trainer_elapsed_time(trainer);
+    trainer->running = false;
+    trainer->done = status == TN_OK && !trainer->stopped;
+    tn__interrupts_let(interrupts);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What summaries need of meters beside adding arrays. */
+#ifndef TN_TRAIN_METER_H
+#define TN_TRAIN_METER_H
+
+#include <tanso/train.h>
+
+/* What a meter has added up so far: `total` on its device where anything was recorded there, the rest on the host. Both
+ * parts are kept apart in snapshots, so that a sum goes on in the order of a run that was not stopped. */
+typedef struct tn__meter_sums {
+    bool has_total;
+    double total, at_once, weight;
+} tn__meter_sums;
+
+void tn__meter_add_number(tn_meter *meter, double value, double weight);
+/* The recorded total if it is still to be computed, for evaluations of many at once; else NULL. */
+const tn_array *tn__meter_pending(const tn_meter *meter);
+/* The mean so far, which goes on; NaN as tn_meter_take's. */
+double tn__meter_mean(tn_meter *meter);
+/* The same as an array of the innermost scope on the device; NULL if the sums are all on the host. */
+tn_array *tn__meter_array(tn_meter *meter);
+tn_status tn__meter_read(tn_meter *meter, tn__meter_sums *sums);
+tn_status tn__meter_restore(tn_meter *meter, const tn__meter_sums *sums);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Observations: small ordered maps from keys to scalars. Keys are few, and found by their hashes one after another. */
+#include "train/observation.h"
+
+#include <math.h>
+#include <string.h>
+#include <tanso/engine.h>
+#include "array/build.h"
+#include "core/hash.h"
+#include "core/memory.h"
+
+typedef struct entry {
+    char *key;
+    uint64_t hash;
+    tn_array *array; /* owned; NULL: a number */
+    double number, weight;
+} entry;
+
+struct tn_observation {
+    bool is_static; /* the out-of-memory one */
+    entry *entries;
+    size_t count, capacity;
+};
+
+static tn_observation memory_observation = {.is_static = true};
+
+tn_observation *tn_observation_new(void)
+{
+    tn_observation *observation = tn__calloc(1, sizeof *observation);
+    if (observation)
+        return observation;
+    tn__fail_memory("observation", sizeof *observation);
+    return &memory_observation;
+}
+
+void tn_observation_clear(tn_observation *observation)
+{
+    if (!observation)
+        return;
+    for (size_t i = 0; i < observation->count; i++) {
+        tn_free(observation->entries[i].array);
+        tn__free(observation->entries[i].key);
+    }
+    observation->count = 0;
+}
+
+void tn_observation_free(tn_observation *observation)
+{
+    if (!observation || observation->is_static)
+        return;
+    tn_observation_clear(observation);
+    tn__free(observation->entries);
+    tn__free(observation);
+}
+
+static entry *find(const tn_observation *observation, const char *key)
+{
+    if (!observation || !key)
+        return NULL;
+    uint64_t hash = tn__hash(key, strlen(key), 0);
+    for (size_t i = 0; i < observation->count; i++)
+        if (observation->entries[i].hash == hash && strcmp(observation->entries[i].key, key) == 0)
+            return &observation->entries[i];
+    return NULL;
+}
+
+/* The key's entry, made if there is none; NULL with a latched error. */
+static entry *place(tn_observation *observation, const char *key)
+{
+    if (!observation || !key || observation->is_static) {
+        if (observation && key)
+            tn__fail_memory("report", sizeof *observation);
+        else
+            tn__fail(TN_ERR_VALUE, "report", "expected an observation and a key, got NULL");
+        return NULL;
+    }
+    entry *found = find(observation, key);
+    if (found)
+        return found;
+    char *copy = tn__strdup(key);
+    if (!copy || !tn__grow((void **)&observation->entries, &observation->capacity, observation->count + 1,
+                           sizeof *observation->entries)) {
+        tn__free(copy);
+        tn__fail_memory("report", strlen(key) + sizeof *found);
+        return NULL;
+    }
+    found = &observation->entries[observation->count++];
+    *found = (entry){.key = copy, .hash = tn__hash(key, strlen(key), 0)};
+    return found;
+}
+
+static tn_status check_scalar(const tn_array *value, const char *key)
+{
+    tn__node *node = tn__node_of(value, "report");
+    if (tn__node_is_error(node))
+        return tn__error_raise(node->error);
+    char text[TN__SHAPE_TEXT];
+    if (node->shape->size == 1)
+        return TN_OK;
+    return tn__fail(TN_ERR_SHAPE, "report",
+                    "expected one element to report as \"%s\", got shape %s: reduce it, with tn_mean for instance",
+                    key ? key : "", tn__shape_text(node->shape->ndim, node->shape->dim, text));
+}
+
+tn_status tn_observation_set(tn_observation *observation, const char *key, const tn_array *value, double weight)
+{
+    tn_status status = check_scalar(value, key);
+    entry *e = status == TN_OK ? place(observation, key) : NULL;
+    if (!e)
+        return status != TN_OK ? status : tn__error_status(tn__error_last());
+    tn_array *array = tn__array_own_new(value->node);
+    tn_free(e->array);
+    e->array = array;
+    e->weight = weight;
+    return tn_status_of(array);
+}
+
+tn_status tn_observation_set_number(tn_observation *observation, const char *key, double value, double weight)
+{
+    entry *e = place(observation, key);
+    if (!e)
+        return tn__error_status(tn__error_last());
+    tn_free(e->array);
+    *e = (entry){.key = e->key, .hash = e->hash, .number = value, .weight = weight};
+    return TN_OK;
+}
+
+int tn_observation_count(const tn_observation *observation) { return observation ? (int)observation->count : 0; }
+
+const char *tn_observation_key(const tn_observation *observation, int i)
+{
+    if (observation && i >= 0 && (size_t)i < observation->count)
+        return observation->entries[i].key;
+    tn__fail(TN_ERR_INDEX, "observation_key", "index %d is out of range: the observation has %d entries", i,
+             tn_observation_count(observation));
+    return "";
+}
+
+bool tn_observation_has(const tn_observation *observation, const char *key) { return find(observation, key) != NULL; }
+
+tn_array *tn_observation_array(const tn_observation *observation, const char *key)
+{
+    const entry *e = find(observation, key);
+    return e ? e->array : NULL;
+}
+
+double tn_observation_number(const tn_observation *observation, const char *key)
+{
+    const entry *e = find(observation, key);
+    return !e ? NAN : e->array ? tn_item(e->array) : e->number;
+}
+
+double tn_observation_weight(const tn_observation *observation, const char *key)
+{
+    const entry *e = find(observation, key);
+    return e ? e->weight : 0;
+}
+
+#define FEW 16
+
+static bool is_pending(const entry *e) { return e->array && tn__node_pending(e->array->node); }
+
+/* All pending arrays on the device of the i-th, which is one of them. */
+static tn_status eval_from(const tn_observation *observation, size_t i, const tn_array **pending)
+{
+    const tn__device *device = observation->entries[i].array->node->device;
+    int count = 0;
+    for (; i < observation->count; i++)
+        if (is_pending(&observation->entries[i]) && observation->entries[i].array->node->device == device)
+            pending[count++] = observation->entries[i].array;
+    return tn_eval_all(count, pending);
+}
+
+tn_status tn__observation_eval(tn_observation *observation)
+{
+    const tn_array *few[FEW], **pending = few;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < observation->count && status == TN_OK; i++) {
+        if (!is_pending(&observation->entries[i]))
+            continue;
+        if (pending == few && observation->count > FEW)
+            pending = tn__alloc(observation->count * sizeof *pending);
+        status = pending ? eval_from(observation, i, pending) : tn__fail_memory("report", observation->count);
+    }
+    if (pending != few)
+        tn__free(pending);
+    return status;
+}

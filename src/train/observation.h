@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Observations inside the library. */
+#ifndef TN_TRAIN_OBSERVATION_H
+#define TN_TRAIN_OBSERVATION_H
+
+#include <tanso/report.h>
+
+/* Computes what is still only recorded, all of a device in one evaluation: one forward serves all. */
+tn_status tn__observation_eval(tn_observation *observation);
+/* How many reporters and scopes are on the thread's stack; coming back to that takes off what an error left open. */
+int tn__report_depth(void);
+void tn__report_back_to(int depth);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* What triggers, updaters, extensions and the trainer are, and what their files share. */
+#ifndef TN_TRAIN_PARTS_H
+#define TN_TRAIN_PARTS_H
+
+#include <tanso/trainer.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/number.h"
+
+/* ---- serializer.c ---- */
+/* TN_OK if both are there and nothing has failed so far; what every serializing function begins with. */
+tn_status tn__serializer_check(const tn_serializer *s, const char *name, const void *value);
+/* The path of a name at a place, "extensions/LogReport/count", for tn__free; NULL with a latched error. */
+char *tn__serializer_path(const tn_serializer *s, const char *name);
+/* Keeps an array under a path. */
+tn_status tn__serializer_put(const tn_serializer *s, const char *name, const tn_array *x);
+/* The array of that name; NULL with a latched error. */
+tn_array *tn__serializer_get(const tn_serializer *s, const char *name);
+/* The device of a name, where it can be used, else the CPU. */
+tn_device tn__device_named(const char *name);
+
+/* ---- fraction.c ---- */
+/* A positive number as p / q with a q as small as gives the number up to its rounding: 0.1 is 1 / 10. */
+typedef struct tn__fraction {
+    int64_t p, q;
+} tn__fraction;
+bool tn__fraction_of(double value, tn__fraction *fraction);
+/* floor(count / (value * size)), exactly. */
+int64_t tn__fraction_multiples(tn__fraction value, int64_t count, int64_t size);
+/* Whether count >= value * size, exactly. */
+bool tn__fraction_reached(tn__fraction value, int64_t count, int64_t size);
+
+/* ---- trigger.c ---- */
+struct tn_trigger {
+    const tn_trigger_kind *kind;
+    void *user;
+    tn__error *error; /* why it could not be made */
+    bool is_static;
+};
+/* An inert one with the last error. */
+tn_trigger *tn__trigger_error(void);
+/* The status, latched again. */
+tn_status tn__trigger_raise(const tn_trigger *trigger);
+
+/* What a trigger of intervals or points remembers of when it was asked last. */
+typedef struct tn__asked {
+    int64_t iteration;
+    double epoch_detail;
+} tn__asked;
+/* The count of a unit then, in samples for epochs, and now; moves on. */
+void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, int64_t *before, int64_t *now,
+                    int64_t *size);
+tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked);
+
+/* ---- updater.c ---- */
+struct tn_updater {
+    tn__error *error;
+    bool is_static;
+    tn_status (*update)(tn_updater *updater, void *user);
+    tn_named_loader *loaders; /* the main one first; names are owned */
+    int loader_count;
+    tn_named_optimizer *optimizers;
+    int optimizer_count;
+    tn_loss_function loss;
+    void *user;
+    void (*free_user)(void *user);
+    int accumulate;
+    int64_t iteration, previous_samples;
+    bool is_new_epoch;
+};
+tn_status tn__updater_raise(const tn_updater *updater);
+tn_status tn__updater_serialize(const tn_serializer *s, tn_updater *updater);
+
+/* ---- extension.c ---- */
+struct tn_extension {
+    const tn_extension_kind *kind;
+    void *user;
+    char *name; /* NULL: the kind's */
+    tn__error *error;
+    bool is_static;
+};
+tn_extension *tn__extension_error(void);
+
+/* ---- loop.c, extend.c, trainer_state.c ---- */
+typedef struct tn__registered {
+    tn_extension *extension;
+    tn_trigger *trigger; /* NULL: each iteration */
+    int priority;
+    bool before_training;
+} tn__registered;
+
+struct tn_trainer {
+    tn__error *error;
+    bool is_static;
+    tn_updater *updater;
+    tn_trigger *stop; /* NULL: never */
+    char *out;
+    tn__registered *extensions; /* by falling priority, those of one in order of registration */
+    size_t extension_count, extension_capacity;
+    tn_reporter *reporter;
+    tn_observation *observation;
+    volatile const int *stop_flag;
+    bool ctrl_c, quiet;
+    bool running, done, stopped;
+    double began, elapsed_before; /* of tn__seconds; elapsed by earlier runs */
+    tn__error *failure;           /* what ends the run, while extensions are told */
+};
+tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
+/* What tn_trainer_save writes, into the serializer's archive. */
+tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root);
+
+/* ---- interrupts.c ---- */
+/* SIGINT and SIGTERM raise a flag of the process from here on, in the thread's own stack for signals. */
+typedef struct tn__interrupts tn__interrupts;
+tn__interrupts *tn__interrupts_catch(void);
+/* Handlers as before. NULL is ignored. */
+void tn__interrupts_let(tn__interrupts *interrupts);
+bool tn__interrupted(void);
+
+/* The status of a function that gives one, or of what it latched. */
+static inline tn_status tn__or_latched(tn_status status) { return status != TN_OK ? status : tn_error_code(); }
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reporters: which layer goes by which name, and the thread's stack of who listens. A layer below a known one is found
+ * by going up to that, so that children may come at any time.
+ */
+#include <string.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "nn/layer.h"
+#include "train/observation.h"
+
+typedef struct known {
+    const tn_layer *layer;
+    char *name;
+} known;
+
+typedef struct watcher {
+    char *key;
+    void (*seen)(const tn_array *value, void *user);
+    void *user;
+} watcher;
+
+struct tn_reporter {
+    bool is_static; /* the out-of-memory one */
+    known *known;
+    size_t known_count, known_capacity;
+    watcher *watchers;
+    size_t watcher_count, watcher_capacity;
+};
+
+static tn_reporter memory_reporter = {.is_static = true};
+
+/* Nobody nests deeper: an evaluation in an iteration is two. */
+#define DEEPEST 64
+static _Thread_local struct {
+    tn_reporter *reporter;
+    tn_observation *observation;
+} stack[DEEPEST];
+static _Thread_local int depth;
+
+tn_reporter *tn_reporter_new(void)
+{
+    tn_reporter *reporter = tn__calloc(1, sizeof *reporter);
+    if (reporter)
+        return reporter;
+    tn__fail_memory("reporter", sizeof *reporter);
+    return &memory_reporter;
+}
+
+void tn_reporter_free(tn_reporter *reporter)
+{
+    if (!reporter || reporter->is_static)
+        return;
+    for (size_t i = 0; i < reporter->known_count; i++)
+        tn__free(reporter->known[i].name);
+    for (size_t i = 0; i < reporter->watcher_count; i++)
+        tn__free(reporter->watchers[i].key);
+    tn__free(reporter->known);
+    tn__free(reporter->watchers);
+    tn__free(reporter);
+}
+
+static tn_status check_reporter(const tn_reporter *reporter)
+{
+    if (!reporter)
+        return tn__fail_null("reporter", "a reporter");
+    return reporter->is_static ? tn__fail_memory("reporter", sizeof *reporter) : TN_OK;
+}
+
+static known *known_of(const tn_reporter *reporter, const tn_layer *layer)
+{
+    for (size_t i = 0; i < reporter->known_count; i++)
+        if (reporter->known[i].layer == layer)
+            return &reporter->known[i];
+    return NULL;
+}
+
+tn_status tn_reporter_add(tn_reporter *reporter, const char *name, const tn_layer *layer)
+{
+    tn_status status = check_reporter(reporter);
+    if (status != TN_OK)
+        return status;
+    if (!name || !layer)
+        return tn__fail(TN_ERR_VALUE, "reporter_add", "expected a name and a layer, got NULL");
+    char *copy = tn__strdup(name);
+    known *found = known_of(reporter, layer);
+    if (!copy || (!found && !tn__grow((void **)&reporter->known, &reporter->known_capacity, reporter->known_count + 1,
+                                      sizeof *reporter->known))) {
+        tn__free(copy);
+        return tn__fail_memory("reporter_add", strlen(name) + sizeof *found);
+    }
+    if (found)
+        tn__free(found->name);
+    else
+        found = &reporter->known[reporter->known_count++];
+    *found = (known){layer, copy};
+    return TN_OK;
+}
+
+tn_status tn_reporter_watch(tn_reporter *reporter, const char *key, void (*seen)(const tn_array *value, void *user),
+                            void *user)
+{
+    tn_status status = check_reporter(reporter);
+    if (status != TN_OK)
+        return status;
+    if (!key || !seen)
+        return tn__fail(TN_ERR_VALUE, "reporter_watch", "expected a key and a function, got NULL");
+    char *copy = tn__strdup(key);
+    if (!copy || !tn__grow((void **)&reporter->watchers, &reporter->watcher_capacity, reporter->watcher_count + 1,
+                           sizeof *reporter->watchers)) {
+        tn__free(copy);
+        return tn__fail_memory("reporter_watch", strlen(key));
+    }
+    reporter->watchers[reporter->watcher_count++] = (watcher){copy, seen, user};
+    return TN_OK;
+}
+
+void tn_reporter_unwatch(tn_reporter *reporter, void *user)
+{
+    size_t left = 0;
+    for (size_t i = 0; reporter && i < reporter->watcher_count; i++) {
+        if (reporter->watchers[i].user == user)
+            tn__free(reporter->watchers[i].key);
+        else
+            reporter->watchers[left++] = reporter->watchers[i];
+    }
+    if (reporter && !reporter->is_static)
+        reporter->watcher_count = left;
+}
+
+/* ---- the stack ---- */
+
+tn_status tn_reporter_push(tn_reporter *reporter, tn_observation *observation)
+{
+    int at = depth++;
+    if (at >= DEEPEST)
+        return tn__fail(TN_ERR_STATE, "reporter_push", "%d reporters are in use already: pop each when it is done with",
+                        DEEPEST);
+    stack[at].reporter = NULL;
+    stack[at].observation = NULL;
+    if (!reporter || !observation)
+        return tn__fail(TN_ERR_VALUE, "reporter_push", "expected a reporter and an observation, got NULL");
+    stack[at].reporter = reporter;
+    stack[at].observation = observation;
+    return TN_OK;
+}
+
+static int top(void) { return depth > DEEPEST ? DEEPEST - 1 : depth - 1; }
+
+tn_status tn_report_scope_push(tn_observation *observation)
+{
+    int above = top();
+    tn_reporter *reporter = above >= 0 ? stack[above].reporter : NULL;
+    if (reporter && observation)
+        return tn_reporter_push(reporter, observation);
+    if (depth++ < DEEPEST) { /* nobody listens: nor does anybody now */
+        stack[depth - 1].reporter = NULL;
+        stack[depth - 1].observation = NULL;
+    }
+    return observation ? TN_OK : tn__fail_null("report_scope_push", "an observation");
+}
+
+void tn_reporter_pop(void)
+{
+    if (depth == 0)
+        tn__fail(TN_ERR_STATE, "reporter_pop", "no reporter is in use: there was no tn_reporter_push before");
+    else
+        depth--;
+}
+
+int tn__report_depth(void) { return depth; }
+
+void tn__report_back_to(int to) { depth = depth > to ? to : depth; }
+
+tn_observation *tn_current_observation(void)
+{
+    int at = top();
+    return at >= 0 && stack[at].reporter ? stack[at].observation : NULL;
+}
+
+tn__report_guard tn__report_enter(tn_reporter *reporter, tn_observation *observation)
+{
+    tn_reporter_push(reporter, observation);
+    return (tn__report_guard){0};
+}
+
+tn__report_guard tn__report_scope_enter(tn_observation *observation)
+{
+    tn_report_scope_push(observation);
+    return (tn__report_guard){0};
+}
+
+void tn__report_leave(tn__report_guard *guard)
+{
+    if (guard)
+        tn_reporter_pop();
+}
+
+/* ---- reporting ---- */
+
+static const char *child_name(const tn_layer *parent, const tn_layer *child)
+{
+    for (size_t i = 0; i < parent->child_count; i++)
+        if (parent->children[i].layer == child)
+            return parent->children[i].name;
+    return "";
+}
+
+/* The name of a layer, with '/' behind it: of the nearest known one above it, and the path from there. False if there
+ * is none. */
+static bool add_path(const tn_reporter *reporter, const tn_layer *layer, tn__text *key)
+{
+    const known *found = known_of(reporter, layer);
+    if (!found && (!layer->parent || !add_path(reporter, layer->parent, key)))
+        return false;
+    tn__text_add(key, found ? found->name : child_name(layer->parent, layer));
+    tn__text_add(key, "/");
+    return true;
+}
+
+/* The key for tn__free, or NULL with a latched error. */
+static char *key_of(const tn_reporter *reporter, const tn_layer *observer, const char *name)
+{
+    tn__text key = {0};
+    if (observer && !add_path(reporter, observer, &key)) {
+        tn__free(key.data);
+        tn__fail(TN_ERR_NAME, "report",
+                 "\"%s\" comes from a layer (%s) that is in none of the models that the reporter knows: give it as "
+                 "observer a layer of an optimizer's model, or NULL",
+                 name, tn__layer_name(observer));
+        return NULL;
+    }
+    tn__text_add(&key, name);
+    char *text = tn__text_take(&key);
+    if (!text)
+        tn__fail_memory("report", strlen(name));
+    return text;
+}
+
+static void tell_watchers(tn_reporter *reporter, const char *key, const tn_array *value)
+{
+    for (size_t i = reporter->watcher_count; i-- > 0;) /* backwards: one may take itself away */
+        if (strcmp(reporter->watchers[i].key, key) == 0)
+            reporter->watchers[i].seen(value, reporter->watchers[i].user);
+}
+
+/* A value (an array, or else the number) into the current observation. */
+static tn_status report(const tn_layer *observer, const char *name, const tn_array *value, double number,
+                        const tn_report_opts *opts)
+{
+    int at = top();
+    if (!name)
+        return tn__fail_null("report", "a name");
+    if (at < 0 || !stack[at].reporter)
+        return TN_OK;
+    char *key = key_of(stack[at].reporter, observer, name);
+    if (!key)
+        return tn__error_status(tn__error_last());
+    double weight = opts ? opts->weight : 0;
+    tn_status status = value ? tn_observation_set(stack[at].observation, key, value, weight)
+                             : tn_observation_set_number(stack[at].observation, key, number, weight);
+    if (status == TN_OK && value)
+        tell_watchers(stack[at].reporter, key, value);
+    tn__free(key);
+    return status;
+}
+
+tn_status tn_report_with(const tn_layer *observer, const char *name, const tn_array *value, const tn_report_opts *opts)
+{
+    if (!value)
+        return tn__fail_null("report", "an array");
+    return report(observer, name, value, 0, opts);
+}
+
+tn_status tn_report_number_with(const tn_layer *observer, const char *name, double value, const tn_report_opts *opts)
+{
+    return report(observer, name, NULL, value, opts);
+}

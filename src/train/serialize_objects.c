@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects of a run at paths of an archive, as Chainer's snapshots lay them out: paths of parameters with '/'
+ * between names, an optimizer's state below its parameter's path.
+ */
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/device.h>
+#include "nn/layer.h"
+#include "train/parts.h"
+
+static void exchange(char *text, char from, char to)
+{
+    for (; *text; text++)
+        if (*text == from)
+            *text = to;
+}
+
+/* Keeps an array under a place and a path with dots. */
+static tn_status put_dotted(const tn_serializer *at, const char *dotted, const tn_array *x)
+{
+    char *path = tn__strdup(dotted);
+    if (!path)
+        return tn__fail_memory("serialize", strlen(dotted));
+    exchange(path, '.', '/');
+    tn_status status = tn__serializer_put(at, path, x);
+    tn__free(path);
+    return status;
+}
+
+/* What lies below a place, with what the archive calls it: `take` gets the rest of each path, with dots. */
+static tn_status each_below(const tn_serializer *at, tn_status (*take)(const char *dotted, tn_array *x, void *user),
+                            void *user)
+{
+    char *place = tn__serializer_path(at, "");
+    if (!place)
+        return TN_ERR_MEMORY;
+    size_t length = strlen(place);
+    tn_status status = TN_OK;
+    for (int i = 0, count = tn_archive_count(at->archive); i < count && status == TN_OK; i++) {
+        const char *name = tn_archive_name(at->archive, i);
+        if (strncmp(name, place, length) != 0 || name[length] != '/')
+            continue;
+        char *dotted = tn__strdup(name + length + 1);
+        if (!dotted) {
+            status = tn__fail_memory("serialize", strlen(name));
+            break;
+        }
+        exchange(dotted, '/', '.');
+        status = take(dotted, tn_archive_array(at->archive, i), user);
+        tn__free(dotted);
+    }
+    tn__free(place);
+    return status;
+}
+
+/* ---- layers ---- */
+
+static tn_status into_archive(const char *dotted, tn_array *x, void *user) { return tn_archive_add(user, dotted, x); }
+
+static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
+{
+    tn_archive *found = tn_archive_new();
+    tn_status status = tn_archive_status(found);
+    if (status == TN_OK)
+        status = each_below(at, into_archive, found);
+    if (status == TN_OK)
+        status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive");
+    tn_archive_free(found);
+    return status;
+}
+
+tn_status tn_serialize_layer(const tn_serializer *s, const char *name, tn_layer *layer)
+{
+    tn_status status = tn__serializer_check(s, name, layer);
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    if (s->loading)
+        return load_layer(&at, layer);
+    for (int i = 0, count = tn_param_count(layer); i < count && status == TN_OK; i++)
+        status = put_dotted(&at, tn_param_name(layer, i), tn_param(layer, i));
+    return status;
+}
+
+/* ---- optimizers ---- */
+
+static tn_status into_state(const char *dotted, tn_array *x, void *user)
+{
+    return strchr(dotted, '.') ? tn_optimizer_set_state(user, dotted, x) : TN_OK; /* its own numbers lie beside */
+}
+
+tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_optimizer *optimizer)
+{
+    tn_status status = tn__serializer_check(s, name, optimizer);
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    int64_t steps = tn_optimizer_steps(optimizer);
+    double rate = tn_optimizer_lr(optimizer);
+    status = tn_serialize_int(&at, "t", &steps);
+    if (status == TN_OK && (!s->loading || tn_serializer_has(&at, "lr")))
+        status = tn_serialize_double(&at, "lr", &rate);
+    if (s->loading && status == TN_OK) {
+        if ((status = each_below(&at, into_state, optimizer)) == TN_OK) {
+            tn_optimizer_set_steps(optimizer, steps);
+            tn_optimizer_set_lr(optimizer, rate);
+        }
+        return tn__or_latched(status);
+    }
+    for (int i = 0, count = tn_optimizer_state_count(optimizer); i < count && status == TN_OK; i++)
+        status = put_dotted(&at, tn_optimizer_state_name(optimizer, i), tn_optimizer_state(optimizer, i));
+    return status;
+}
+
+/* ---- loaders, generators, triggers ---- */
+
+tn_status tn_serialize_loader(const tn_serializer *s, const char *name, tn_loader *loader)
+{
+    tn_status status = tn__serializer_check(s, name, loader);
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    int64_t size = tn_loader_samples(loader), position = tn_loader_position(loader), epoch = tn_loader_epoch(loader);
+    if (size > 0 && position == size) { /* the epoch counts as soon as its last sample was taken */
+        position = 0;
+        epoch++;
+    }
+    tn_serialize_int(&at, "current_position", &position);
+    status = tn_serialize_int(&at, "epoch", &epoch);
+    return status == TN_OK && s->loading ? tn_loader_set_position(loader, epoch, position) : status;
+}
+
+tn_status tn_serialize_generator(const tn_serializer *s, const char *name, tn_generator *generator)
+{
+    tn_status status = tn__serializer_check(s, name, generator);
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    int64_t key = (int64_t)generator->key, counter = (int64_t)generator->counter; /* their bits */
+    tn_serialize_int(&at, "key", &key);
+    status = tn_serialize_int(&at, "counter", &counter);
+    if (status == TN_OK)
+        *generator = (tn_generator){(uint64_t)key, (uint64_t)counter};
+    return status;
+}
+
+tn_status tn_serialize_trigger(const tn_serializer *s, const char *name, tn_trigger *trigger)
+{
+    tn_status status = tn__serializer_check(s, name, trigger);
+    if (status == TN_OK)
+        status = tn__trigger_raise(trigger);
+    if (status != TN_OK || !trigger->kind->serialize)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    return tn__or_latched(trigger->kind->serialize(&at, trigger->user));
+}

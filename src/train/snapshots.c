@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The snapshot extensions. What is to be saved is gathered into an archive, which holds values and copies none, at the
+ * end of the iteration: all extensions have been called then, so that a resumed run repeats none of them and leaves
+ * none out. A thread writes the archive; the next snapshot, and the end of the run, wait for it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/signals.h"
+#include "io/archive.h"
+#include "io/file.h"
+#include "nn/layer.h"
+#include "train/generations.h"
+#include "train/parts.h"
+#include "train/snapshot.h"
+
+#define DEFAULT_FILE "snapshot_iter_{iteration}"
+#define DEFAULT_ENDING ".safetensors"
+#define PRIORITY (-100)
+
+/* A file to be written. */
+typedef struct job {
+    tn_archive *archive;
+    char *path;
+    tn__error *error; /* why it could not be */
+} job;
+
+typedef struct snapshot {
+    tn_snapshot_opts opts;
+    char *pattern, *folder;
+    tn_serialize_function serialize; /* NULL: the trainer */
+    void *object;
+    bool due;
+    int64_t saved; /* the iteration of the last one, -1: none */
+    job job;
+    bool writing;  /* `thread` is to be joined */
+    pthread_t thread;
+} snapshot;
+
+/* ---- writing ---- */
+
+static void write_job(snapshot *s)
+{
+    tn_status status = tn_archive_save(s->job.archive, s->job.path);
+    if (status == TN_OK && s->opts.keep > 0)
+        tn__generations_keep(s->folder, s->pattern, s->opts.keep);
+    s->job.error = tn__error_take();
+    tn_archive_free(s->job.archive);
+    s->job.archive = NULL;
+}
+
+static void *write_beside(void *user)
+{
+    write_job(user);
+    return NULL;
+}
+
+/* Waits for the file under way; its error becomes this thread's. */
+static tn_status finish(snapshot *s)
+{
+    if (s->writing)
+        pthread_join(s->thread, NULL);
+    s->writing = false;
+    tn__free(s->job.path);
+    tn__error *error = s->job.error;
+    s->job = (job){0};
+    if (!error)
+        return TN_OK;
+    tn_status status = tn__error_raise(error);
+    tn__error_release(error);
+    return status;
+}
+
+static tn_status start(snapshot *s, bool wait)
+{
+    sigset_t before;
+    tn__signals_hold(&before);
+    s->writing = !wait && pthread_create(&s->thread, NULL, write_beside, s) == 0;
+    tn__signals_let(&before);
+    if (s->writing)
+        return TN_OK;
+    write_job(s);
+    return finish(s);
+}
+
+/* The state as an archive that holds each value as it is now. */
+static tn_status gather(snapshot *s, tn_trainer *trainer)
+{
+    s->job.archive = tn_archive_new();
+    tn_serializer root = {.archive = s->job.archive, .file = s->job.path};
+    tn_status status = tn_archive_status(s->job.archive);
+    if (status == TN_OK)
+        status = s->serialize ? tn__or_latched(s->serialize(&root, s->object)) : tn__trainer_fill(trainer, &root);
+    return status;
+}
+
+static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
+{
+    tn_status status = finish(s);
+    char *name = status == TN_OK ? tn_trainer_format(trainer, s->pattern) : NULL;
+    if (!name)
+        return tn__or_latched(status);
+    s->job.path = tn__format("%s/%s", s->folder, name);
+    tn__free(name);
+    status = s->job.path ? gather(s, trainer) : tn__fail_memory("snapshot", 64);
+    if (status == TN_OK) {
+        s->saved = tn_trainer_iteration(trainer);
+        return start(s, wait);
+    }
+    tn_archive_free(s->job.archive);
+    tn__free(s->job.path);
+    s->job = (job){0};
+    return status;
+}
+
+/* ---- in a run ---- */
+
+static tn_status autoload(snapshot *s, tn_trainer *trainer)
+{
+    char *path = tn__generations_newest(s->folder, s->pattern);
+    if (!path)
+        return tn_error_code();
+    tn_status status;
+    if (s->serialize) {
+        tn_archive *archive = tn_archive_load(path);
+        tn_serializer root = {.archive = archive, .loading = true, .file = path};
+        status = tn_archive_status(archive);
+        if (status == TN_OK)
+            status = tn__or_latched(s->serialize(&root, s->object));
+        tn_archive_free(archive);
+    } else {
+        status = tn_trainer_load(trainer, path);
+    }
+    tn__free(path);
+    return status;
+}
+
+/* A run that goes on after a failure is further than any file. */
+static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    const char *out = tn_trainer_out(trainer);
+    tn__free(s->folder);
+    s->folder = tn__strdup(out);
+    s->saved = -1;
+    if (!s->folder)
+        return tn__fail_memory("snapshot", strlen(out));
+    if (access(out, W_OK) != 0)
+        return tn__fail_errno("snapshot", "write into the folder", out, errno);
+    tn__generations_clear(s->folder, s->pattern);
+    return s->opts.autoload && tn_trainer_iteration(trainer) == 0 ? autoload(s, trainer) : TN_OK;
+}
+
+static tn_status snapshot_call(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    bool wanted = !s->opts.condition || s->opts.condition(trainer, s->opts.user);
+    if (!wanted)
+        return tn_error_code();
+    if (tn_trainer_iteration(trainer) == 0) /* before training: there is no iteration to end */
+        return save(s, trainer, s->opts.wait);
+    s->due = true;
+    return TN_OK;
+}
+
+static tn_status snapshot_after(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    if (!s->due)
+        return TN_OK;
+    s->due = false;
+    return save(s, trainer, s->opts.wait);
+}
+
+static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    if (s->opts.not_on_stop || s->saved == tn_trainer_iteration(trainer))
+        return TN_OK;
+    return save(s, trainer, s->opts.wait);
+}
+
+static void snapshot_on_error(tn_trainer *trainer, void *user)
+{
+    snapshot *s = user;
+    s->due = false;
+    if (s->opts.on_error)
+        save(s, trainer, true);
+}
+
+static void snapshot_finalize(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    finish(user);
+}
+
+static void snapshot_free(void *user)
+{
+    snapshot *s = user;
+    bool clean = tn_ok();
+    finish(s); /* of a trainer that is freed in the middle */
+    if (clean)
+        tn_clear_error();
+    tn__free(s->pattern);
+    tn__free(s->folder);
+    tn__free(s);
+}
+
+static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
+
+#define SNAPSHOT_KIND(called) \
+    {.name = called, .priority = PRIORITY, .trigger = each_epoch, .prepare = snapshot_prepare, \
+     .call = snapshot_call, .after = snapshot_after, .on_stop = snapshot_on_stop, .on_error = snapshot_on_error, \
+     .finalize = snapshot_finalize, .free = snapshot_free}
+static const tn_extension_kind snapshot_kind = SNAPSHOT_KIND("snapshot");
+static const tn_extension_kind object_kind = SNAPSHOT_KIND("snapshot_object");
+
+/* ---- making ---- */
+
+static bool ends_in(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static tn_status set_pattern(snapshot *s, const char *file)
+{
+    if (!file || !*file || strchr(file, '/'))
+        return tn__fail(TN_ERR_VALUE, "snapshot", "expected the name of a file in the trainer's folder, got %s%s%s",
+                        file ? "'" : "NULL", file ? file : "", file ? "'" : "");
+    bool known = ends_in(file, ".npz") || ends_in(file, DEFAULT_ENDING);
+    s->pattern = tn__format("%s%s", file, known ? "" : DEFAULT_ENDING);
+    if (!s->pattern)
+        return tn__fail_memory("snapshot", strlen(file));
+    char *tried = tn_trainer_format(NULL, s->pattern);
+    tn__free(tried);
+    return tried ? tn__archive_known("snapshot", s->pattern) : tn_error_code();
+}
+
+static tn_extension *make(const tn_extension_kind *kind, const char *file, tn_serialize_function serialize,
+                          void *object, const tn_snapshot_opts *opts)
+{
+    snapshot *s = tn__calloc(1, sizeof *s);
+    if (!s) {
+        tn__fail_memory("snapshot", sizeof *s);
+        return tn__extension_error();
+    }
+    s->opts = *opts;
+    s->serialize = serialize;
+    s->object = object;
+    s->saved = -1;
+    tn_status status = set_pattern(s, file);
+    if (status == TN_OK && opts->keep < 0)
+        status = tn__fail(TN_ERR_VALUE, "snapshot", "expected 1 file or more to keep (0: all), got %d", opts->keep);
+    if (status == TN_OK)
+        return tn_extension_new(kind, s);
+    tn__error *error = tn__error_retain(tn__error_last());
+    snapshot_free(s);
+    tn__error_raise(error);
+    tn__error_release(error);
+    return tn__extension_error();
+}
+
+static const tn_snapshot_opts defaults;
+
+tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts)
+{
+    opts = opts ? opts : &defaults;
+    return make(&snapshot_kind, opts->file ? opts->file : DEFAULT_FILE, NULL, NULL, opts);
+}
+
+tn_extension *tn_snapshot_object_with(tn_serialize_function serialize, void *object, const char *file,
+                                      const tn_snapshot_opts *opts)
+{
+    if (!serialize) {
+        tn__fail_null("snapshot_object", "a serializing function");
+        return tn__extension_error();
+    }
+    return make(&object_kind, file, serialize, object, opts ? opts : &defaults);
+}
+
+/* By the names that tn_layer_load wants. */
+static tn_status serialize_model(const tn_serializer *s, void *layer)
+{
+    return s->loading ? tn__layer_load_from(layer, s->archive, s->file) : tn__archive_params(s->archive, layer);
+}
+
+tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, const tn_snapshot_opts *opts)
+{
+    if (!layer) {
+        tn__fail_null("snapshot_layer", "a layer");
+        return tn__extension_error();
+    }
+    return make(&object_kind, file, serialize_model, layer, opts ? opts : &defaults);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* Summaries: a meter a key, another one of squares where deviations are wanted. */
+#include <math.h>
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include <tanso/device.h>
+#include <tanso/engine.h>
+#include "array/build.h"
+#include "core/memory.h"
+#include "train/meter.h"
+#include "train/observation.h"
+#include "train/parts.h"
+
+typedef struct entry {
+    char *key;
+    tn_meter *value, *square; /* square: NULL without deviations */
+    tn_device device;
+} entry;
+
+struct tn_summary {
+    bool is_static, deviations;
+    entry *entries;
+    size_t count, capacity;
+};
+
+static tn_summary memory_summary = {.is_static = true};
+
+tn_summary *tn_summary_new_with(const tn_summary_opts *opts)
+{
+    tn_summary *summary = tn__calloc(1, sizeof *summary);
+    if (!summary) {
+        tn__fail_memory("summary", sizeof *summary);
+        return &memory_summary;
+    }
+    summary->deviations = opts && opts->deviations;
+    return summary;
+}
+
+static void entry_free(entry *e)
+{
+    tn__free(e->key);
+    tn_meter_free(e->value);
+    tn_meter_free(e->square);
+}
+
+void tn_summary_clear(tn_summary *summary)
+{
+    if (!summary)
+        return;
+    for (size_t i = 0; i < summary->count; i++)
+        entry_free(&summary->entries[i]);
+    summary->count = 0;
+}
+
+void tn_summary_free(tn_summary *summary)
+{
+    if (!summary || summary->is_static)
+        return;
+    tn_summary_clear(summary);
+    tn__free(summary->entries);
+    tn__free(summary);
+}
+
+static entry *find(const tn_summary *summary, const char *key)
+{
+    for (size_t i = 0; summary && key && i < summary->count; i++)
+        if (strcmp(summary->entries[i].key, key) == 0)
+            return &summary->entries[i];
+    return NULL;
+}
+
+/* The key's entry, made on the device if there is none; NULL with a latched error. */
+static entry *place(tn_summary *summary, const char *key, tn_device device)
+{
+    if (!summary || !key || summary->is_static) {
+        if (summary && key)
+            tn__fail_memory("summary", sizeof *summary);
+        else
+            tn__fail(TN_ERR_VALUE, "summary", "expected a summary and a key, got NULL");
+        return NULL;
+    }
+    entry *found = find(summary, key);
+    if (found)
+        return found;
+    entry made = {.key = tn__strdup(key),
+                  .value = tn_meter_new(device),
+                  .square = summary->deviations ? tn_meter_new(device) : NULL,
+                  .device = device};
+    if (!made.key || !tn__grow((void **)&summary->entries, &summary->capacity, summary->count + 1,
+                               sizeof *summary->entries)) {
+        entry_free(&made);
+        tn__fail_memory("summary", strlen(key) + sizeof made);
+        return NULL;
+    }
+    summary->entries[summary->count] = made;
+    return &summary->entries[summary->count++];
+}
+
+static void add_number(entry *e, double value, double weight)
+{
+    tn__meter_add_number(e->value, value, weight);
+    if (e->square)
+        tn__meter_add_number(e->square, value * value, weight);
+}
+
+tn_status tn_summary_add_number(tn_summary *summary, const char *key, double value, double weight)
+{
+    entry *e = place(summary, key, tn_cpu());
+    if (!e)
+        return tn__error_status(tn__error_last());
+    add_number(e, value, weight == 0 ? 1 : weight);
+    return TN_OK;
+}
+
+static tn_status add_square(entry *e, const tn_array *value, double weight)
+{
+    TN_SCOPE
+        TN_NO_GRAD {
+            tn_array *x = tn_cast(value, TN_FLOAT64);
+            tn_meter_add(e->square, tn_multiply(x, x), weight);
+        }
+    return tn_error_code();
+}
+
+tn_status tn_summary_add(tn_summary *summary, const char *key, const tn_array *value, double weight)
+{
+    tn__node *node = tn__node_of(value, "summary_add");
+    if (tn__node_is_error(node))
+        return tn__error_raise(node->error);
+    entry *e = place(summary, key, node->device->id);
+    if (!e)
+        return tn__error_status(tn__error_last());
+    weight = weight == 0 ? 1 : weight;
+    if (node->shape->size == 1 && node->storage && node->device->capabilities.host_memory) {
+        add_number(e, tn_item(value), weight);
+        return TN_OK;
+    }
+    bool fine = tn_ok();
+    tn_meter_add(e->value, value, weight);
+    if (e->square && (tn_ok() || !fine))
+        add_square(e, value, weight);
+    return fine ? tn_error_code() : TN_OK;
+}
+
+tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *observation)
+{
+    tn_status status = TN_OK;
+    if (!summary || !observation)
+        return tn__fail(TN_ERR_VALUE, "summary", "expected a summary and an observation, got NULL");
+    for (int i = 0, count = tn_observation_count(observation); i < count && status == TN_OK; i++) {
+        const char *key = tn_observation_key(observation, i);
+        const tn_array *array = tn_observation_array(observation, key);
+        double weight = tn_observation_weight(observation, key);
+        status = array ? tn_summary_add(summary, key, array, weight)
+                       : tn_summary_add_number(summary, key, tn_observation_number(observation, key), weight);
+    }
+    return status;
+}
+
+/* ---- reading ---- */
+
+int tn_summary_count(const tn_summary *summary) { return summary ? (int)summary->count : 0; }
+
+const char *tn_summary_key(const tn_summary *summary, int i)
+{
+    if (summary && i >= 0 && (size_t)i < summary->count)
+        return summary->entries[i].key;
+    tn__fail(TN_ERR_INDEX, "summary_key", "index %d is out of range: the summary has %d keys", i,
+             tn_summary_count(summary));
+    return "";
+}
+
+bool tn_summary_has(const tn_summary *summary, const char *key) { return find(summary, key) != NULL; }
+
+/* Pending totals of both kinds on the device of entry i, whose own total is one. */
+static int pending_from(const tn_summary *summary, size_t i, const tn_array **pending)
+{
+    int count = 0;
+    tn_device device = summary->entries[i].device;
+    for (; i < summary->count; i++) {
+        const entry *e = &summary->entries[i];
+        if (!tn_device_equal(e->device, device))
+            continue;
+        const tn_array *value = tn__meter_pending(e->value), *square = e->square ? tn__meter_pending(e->square) : NULL;
+        if (value)
+            pending[count++] = value;
+        if (square)
+            pending[count++] = square;
+    }
+    return count;
+}
+
+/* Computes all sums, those of a device in one evaluation, before one of them is waited for. */
+static tn_status settle(tn_summary *summary)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < summary->count && status == TN_OK; i++) {
+        if (!tn__meter_pending(summary->entries[i].value))
+            continue;
+        const tn_array **pending = tn__alloc(2 * summary->count * sizeof *pending);
+        status = pending ? tn_eval_all(pending_from(summary, i, pending), pending)
+                         : tn__fail_memory("summary", 2 * summary->count * sizeof *pending);
+        tn__free(pending);
+    }
+    return status;
+}
+
+double tn_summary_mean(tn_summary *summary, const char *key)
+{
+    entry *e = find(summary, key);
+    return e && settle(summary) == TN_OK ? tn__meter_mean(e->value) : NAN;
+}
+
+double tn_summary_deviation(tn_summary *summary, const char *key)
+{
+    entry *e = find(summary, key);
+    if (!e || !e->square || settle(summary) != TN_OK)
+        return NAN;
+    double mean = tn__meter_mean(e->value), variance = tn__meter_mean(e->square) - mean * mean;
+    return isnan(variance) ? NAN : sqrt(fmax(variance, 0)); /* rounding may take it below 0 */
+}
+
+static tn_status observe(entry *e, const char *prefix, tn_observation *observation)
+{
+    char *key = prefix ? tn__format("%s%s", prefix, e->key) : tn__strdup(e->key);
+    if (!key)
+        return tn__fail_memory("summary", strlen(e->key));
+    tn_array *mean = tn__meter_array(e->value);
+    tn_status status = mean ? tn_observation_set(observation, key, mean, 0)
+                            : tn_observation_set_number(observation, key, tn__meter_mean(e->value), 0);
+    tn__free(key);
+    return status;
+}
+
+tn_status tn_summary_observe(tn_summary *summary, const char *prefix, tn_observation *observation)
+{
+    if (!summary || !observation)
+        return tn__fail(TN_ERR_VALUE, "summary_observe", "expected a summary and an observation, got NULL");
+    tn_status status = settle(summary);
+    TN_SCOPE
+        for (size_t i = 0; i < summary->count && status == TN_OK; i++)
+            status = observe(&summary->entries[i], prefix, observation);
+    return status == TN_OK ? tn__observation_eval(observation) : status;
+}
+
+/* ---- saving ---- */
+
+static tn_status serialize_meter(const tn_serializer *s, const char *name, tn_meter *meter)
+{
+    tn_serializer at = tn_serializer_in(s, name);
+    tn__meter_sums sums = {0};
+    if (!s->loading && tn__meter_read(meter, &sums) != TN_OK)
+        return tn_error_code();
+    tn_serialize_bool(&at, "on_device", &sums.has_total);
+    tn_serialize_double(&at, "total", &sums.total);
+    tn_serialize_double(&at, "at_once", &sums.at_once);
+    tn_status status = tn_serialize_double(&at, "weight", &sums.weight);
+    return status == TN_OK && s->loading ? tn__meter_restore(meter, &sums) : status;
+}
+
+/* An entry; its device is kept by name, and where there is no such device its sums go on on the CPU. */
+static tn_status serialize_entry(const tn_serializer *s, int64_t i, tn_summary *summary)
+{
+    char name[24];
+    tn__print_into(name, sizeof name, "%lld", (long long)i);
+    tn_serializer at = tn_serializer_in(s, name);
+    char *key = NULL, *device = NULL;
+    if (!s->loading) {
+        key = tn__strdup(summary->entries[i].key);
+        device = tn__strdup(tn_device_name(summary->entries[i].device));
+        if (!key || !device)
+            tn__fail_memory("summary", sizeof *summary);
+    }
+    tn_serialize_text(&at, "key", &key);
+    tn_status status = tn_serialize_text(&at, "device", &device);
+    entry *e = NULL;
+    if (status == TN_OK && s->loading)
+        e = place(summary, key, tn__device_named(device));
+    else if (status == TN_OK)
+        e = &summary->entries[i];
+    tn__free(key);
+    tn__free(device);
+    status = e ? serialize_meter(&at, "sum", e->value) : tn_error_code();
+    return status == TN_OK && e->square ? serialize_meter(&at, "squares", e->square) : status;
+}
+
+tn_status tn_serialize_summary(const tn_serializer *s, const char *name, tn_summary *summary)
+{
+    tn_status status = tn__serializer_check(s, name, summary);
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name);
+    int64_t count = tn_summary_count(summary);
+    status = tn_serialize_int(&at, "count", &count);
+    if (status == TN_OK && s->loading)
+        tn_summary_clear(summary);
+    for (int64_t i = 0; i < count && status == TN_OK; i++)
+        status = serialize_entry(&at, i, summary);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* A trainer's state in archives and files, under Chainer's paths, and names of files with a run's numbers in them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "train/parts.h"
+
+/* Metadata: the version of what is beside Chainer's own. */
+#define VERSION_KEY "tanso.trainer"
+#define VERSION "1"
+
+/* ---- what was observed last ---- */
+
+/* The stop trigger is asked after a snapshot, about this iteration's values. Arrays are kept as they are: the writing
+ * thread reads them. */
+static tn_status serialize_value(const tn_serializer *s, int i, tn_observation *observation)
+{
+    char name[24];
+    snprintf(name, sizeof name, "%d", i);
+    tn_serializer at = tn_serializer_in(s, name);
+    char *key = NULL;
+    double number = 0, weight = 0;
+    if (!s->loading) {
+        key = tn__strdup(tn_observation_key(observation, i));
+        weight = tn_observation_weight(observation, key);
+        if (!key)
+            return tn__fail_memory("trainer_save", 64);
+    }
+    tn_array *array = key ? tn_observation_array(observation, key) : NULL;
+    tn_serialize_text(&at, "key", &key);
+    tn_serialize_double(&at, "weight", &weight);
+    tn_status status;
+    if (s->loading) {
+        status = tn_serialize_double(&at, "value", &number);
+        if (status == TN_OK)
+            status = tn_observation_set_number(observation, key, number, weight);
+    } else if (array) {
+        status = tn__serializer_put(&at, "value", array);
+    } else {
+        number = tn_observation_number(observation, key);
+        status = tn_serialize_double(&at, "value", &number);
+    }
+    tn__free(key);
+    return status;
+}
+
+static tn_status serialize_observation(const tn_serializer *s, tn_trainer *trainer)
+{
+    tn_serializer at = tn_serializer_in(s, "observation");
+    int64_t count = tn_observation_count(trainer->observation);
+    if (s->loading && !tn_serializer_has(&at, "count"))
+        return TN_OK; /* Chainer's */
+    tn_status status = tn_serialize_int(&at, "count", &count);
+    if (s->loading)
+        tn_observation_clear(trainer->observation);
+    for (int64_t i = 0; i < count && status == TN_OK; i++)
+        status = serialize_value(&at, (int)i, trainer->observation);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static tn_status serialize_extension(const tn_serializer *extensions, const tn_serializer *triggers,
+                                     const tn__registered *r)
+{
+    const char *name = tn_extension_name(r->extension);
+    tn_serializer at = tn_serializer_in(extensions, name);
+    tn_status status = TN_OK;
+    if (r->extension->kind->serialize)
+        status = tn__or_latched(r->extension->kind->serialize(&at, r->extension->user));
+    return status == TN_OK && r->trigger ? tn_serialize_trigger(triggers, name, r->trigger) : status;
+}
+
+static tn_status serialize_random(const tn_serializer *s)
+{
+    tn_serializer at = tn_serializer_in(s, "random_generator");
+    if (s->loading && !tn_serializer_has(&at, "key"))
+        return TN_OK;
+    return tn_serialize_generator(s, "random_generator", tn_default_generator());
+}
+
+tn_status tn_serialize_trainer(const tn_serializer *s, const char *name, tn_trainer *trainer)
+{
+    tn_status status = tn__serializer_check(s, name, trainer);
+    if (status == TN_OK)
+        status = tn__trainer_raise(trainer, s->loading ? "trainer_load" : "trainer_save");
+    if (status != TN_OK)
+        return status;
+    tn_serializer at = tn_serializer_in(s, name), extensions = tn_serializer_in(&at, "extensions"),
+                  triggers = tn_serializer_in(&at, "extension_triggers"), updater = tn_serializer_in(&at, "updater");
+    double elapsed = tn_trainer_elapsed_time(trainer);
+    status = tn__updater_serialize(&updater, trainer->updater);
+    if (status == TN_OK && trainer->stop)
+        status = tn_serialize_trigger(&at, "stop_trigger", trainer->stop);
+    for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++)
+        status = serialize_extension(&extensions, &triggers, &trainer->extensions[i]);
+    if (status == TN_OK)
+        status = serialize_observation(&at, trainer);
+    if (status == TN_OK)
+        status = serialize_random(&at);
+    if (status == TN_OK)
+        status = tn_serialize_double(&at, "_snapshot_elapsed_time", &elapsed);
+    if (status == TN_OK && s->loading)
+        trainer->elapsed_before = elapsed;
+    return status;
+}
+
+/* ---- files ---- */
+
+tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root)
+{
+    tn_status status = tn_archive_set_text(root->archive, VERSION_KEY, VERSION);
+    return status == TN_OK ? tn_serialize_trainer(root, "", trainer) : status;
+}
+
+tn_status tn_trainer_save(tn_trainer *trainer, const char *path)
+{
+    TN__NO_PLACE();
+    tn_status status = tn__trainer_raise(trainer, "trainer_save");
+    if (status != TN_OK)
+        return status;
+    tn_archive *archive = tn_archive_new();
+    tn_serializer root = {.archive = archive, .file = path};
+    status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = tn__trainer_fill(trainer, &root);
+    if (status == TN_OK)
+        status = tn_archive_save(archive, path);
+    tn_archive_free(archive);
+    return status;
+}
+
+static tn_status check_version(const tn_archive *archive, const char *path)
+{
+    const char *version = tn_archive_text(archive, VERSION_KEY);
+    if (!version || strcmp(version, VERSION) == 0) /* none: Chainer's */
+        return TN_OK;
+    return tn__fail(TN_ERR_FORMAT, "trainer_load",
+                    "'%s' is a snapshot of version %s, and this library reads version %s: it was saved by a newer one",
+                    path, version, VERSION);
+}
+
+tn_status tn_trainer_load(tn_trainer *trainer, const char *path)
+{
+    TN__NO_PLACE();
+    tn_status status = tn__trainer_raise(trainer, "trainer_load");
+    if (status == TN_OK && !path)
+        status = tn__fail_null("trainer_load", "a path");
+    if (status != TN_OK)
+        return status;
+    tn_archive *archive = tn_archive_load(path);
+    tn_serializer root = {.archive = archive, .loading = true, .file = path};
+    status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = check_version(archive, path);
+    if (status == TN_OK)
+        status = tn_serialize_trainer(&root, "", trainer);
+    tn_archive_free(archive);
+    return status;
+}
+
+/* ---- names of files ---- */
+
+/* The number that a word in braces stands for; false if it is none. */
+static bool number_of(const tn_trainer *trainer, const char *word, size_t length, int64_t *number)
+{
+    static const char *const prefixes[] = {"0.updater.", ".updater.", "0.", "."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t skip = strlen(prefixes[i]);
+        if (length > skip && strncmp(word, prefixes[i], skip) == 0) {
+            word += skip, length -= skip;
+            break;
+        }
+    }
+    bool iteration = length == 9 && strncmp(word, "iteration", length) == 0;
+    if (!iteration && !(length == 5 && strncmp(word, "epoch", length) == 0))
+        return false;
+    *number = !trainer ? 0 : iteration ? tn_trainer_iteration(trainer) : tn_trainer_epoch(trainer);
+    return true;
+}
+
+char *tn_trainer_format(const tn_trainer *trainer, const char *pattern)
+{
+    tn__text text = {0};
+    if (!pattern) {
+        tn__fail_null("trainer_format", "a pattern");
+        return NULL;
+    }
+    for (const char *at = pattern; *at;) {
+        size_t plain = strcspn(at, "{");
+        tn__text_addn(&text, at, plain);
+        at += plain;
+        if (!*at)
+            break;
+        size_t length = strcspn(at + 1, "}");
+        int64_t number;
+        if (at[1 + length] != '}' || !number_of(trainer, at + 1, length, &number)) {
+            tn__free(text.data);
+            tn__fail(TN_ERR_NAME, "trainer_format",
+                     "expected {iteration} or {epoch} (or {.updater.iteration}) in the name of a file, got '%s'",
+                     pattern);
+            return NULL;
+        }
+        tn__text_addf(&text, "%" PRId64, number);
+        at += length + 2;
+    }
+    tn__text_add(&text, "");
+    char *made = tn__text_take(&text);
+    if (!made)
+        tn__fail_memory("trainer_format", strlen(pattern));
+    return made;
+}
