@@ -47,7 +47,7 @@ TN_API double tn_observation_weight(const tn_observation *observation, const cha
 /* ---- reporting ---- */
 
 typedef struct tn_report_opts {
-    char _;
+    const char *_;
     double weight; /* of the value in a mean, as its number of samples; default: the minibatch's samples in an
                       evaluation, else 1 */
 } tn_report_opts;
@@ -84,7 +84,7 @@ TN_API void tn_reporter_pop(void);
 TN_API tn_observation *tn_current_observation(void);
 
 typedef struct tn__report_guard {
-    char _;
+    const char *_;
 } tn__report_guard;
 TN_API tn__report_guard tn__report_enter(tn_reporter *reporter, tn_observation *observation);
 TN_API tn__report_guard tn__report_scope_enter(tn_observation *observation);

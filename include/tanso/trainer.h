@@ -120,7 +120,7 @@ TN_API tn_trigger *tn_every(double period, tn_unit unit);
 /* Fires when one of the points was reached or passed: tn_at_points(TN_EPOCH, 1, 2.5). */
 TN_API tn_trigger *tn_at_points_of(tn_unit unit, int count, const double *points);
 typedef struct tn_once_opts {
-    char _;
+    const char *_;
     bool on_resume; /* after resuming, too */
 } tn_once_opts;
 /* Fires the first time it is asked. */
@@ -129,7 +129,7 @@ TN_API tn_trigger *tn_once_with(const tn_once_opts *opts);
 TN_API tn_trigger *tn_every_seconds(double seconds);
 
 typedef struct tn_best_value_opts {
-    char _;
+    const char *_;
     tn_trigger *check; /* when to compare; default: each epoch */
 } tn_best_value_opts;
 /* Fires when, as `check` fires, the mean of an observed value since then is better than all before: greater, less, or
@@ -141,7 +141,7 @@ TN_API tn_trigger *tn_best_value_with(const char *key, bool (*better)(double bes
 
 typedef enum tn_better { TN_BETTER_AUTO = 0, TN_BETTER_GREATER, TN_BETTER_LESS } tn_better;
 typedef struct tn_early_stopping_opts {
-    char _;
+    const char *_;
     tn_trigger *check;   /* when to look; default: each epoch */
     const char *monitor; /* key; default "main/loss" */
     int patience;        /* looks without a better mean before it stops; default 3 */
@@ -176,7 +176,7 @@ typedef struct tn_named_optimizer {
 #endif
 
 typedef struct tn_updater_opts {
-    char _;
+    const char *_;
     tn_device device;      /* models move there; default: they stay */
     tn_loss_function loss; /* default: tn_usual_loss */
     void *user;            /* of the loss, or of the updating function */
@@ -260,10 +260,10 @@ TN_API const tn_extension_kind *tn_extension_kind_of(const tn_extension *extensi
 TN_API tn_status tn_extension_call(tn_extension *extension, tn_trainer *trainer);
 
 typedef struct tn_extend_opts {
-    char _;
+    const char *_;
     const char *name;          /* default: the kind's; one that is taken gets a suffix: LogReport_1 */
     tn_trigger *trigger;       /* default: the kind's */
-    int priority;              /* default (0): the kind's */
+    int priority;              /* default: the kind's */
     bool call_before_training; /* once before the first iteration of a run that is not resumed */
 } tn_extend_opts;
 /* Gives the trainer an extension; both it and the trigger are the trainer's then, or freed if that fails. Extensions
@@ -276,7 +276,7 @@ TN_API tn_status tn_extend_function_with(tn_trainer *trainer, tn_status (*functi
 /* ---- the trainer ---- */
 
 typedef struct tn_trainer_opts {
-    char _;
+    const char *_;
     tn_trigger *stop;              /* asked before each iteration; default: never */
     const char *out;               /* folder for results, made with its parents; default "result" */
     volatile const int *stop_flag; /* becomes non-zero, as by a signal handler: the run ends after this iteration */
@@ -338,7 +338,7 @@ TN_API char *tn_trainer_format(const tn_trainer *trainer, const char *pattern);
 /* ---- the extensions of the core ---- */
 
 typedef struct tn_evaluator_opts {
-    char _;
+    const char *_;
     tn_device device;      /* where the model is to be; default: where it is */
     tn_loss_function loss; /* default: tn_usual_loss; what it gives is not used, what it reports is */
     void *user;
@@ -351,7 +351,7 @@ typedef struct tn_evaluator_opts {
 TN_API tn_extension *tn_evaluator_with(tn_loader *loader, tn_layer *model, const tn_evaluator_opts *opts);
 
 typedef struct tn_snapshot_opts {
-    char _;
+    const char *_;
     const char *file;  /* pattern (tn_trainer_format); default "snapshot_iter_{iteration}"; ".safetensors" is added
                           unless it ends so, or in .npz */
     int keep;          /* the newest so many files of the pattern stay; default: all */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/clock.h"
+#include "core/options.h"
 #include "optim/optimizer.h"
 #include "train/parts.h"
 
@@ -167,8 +168,8 @@ tn_status tn_extend_with(tn_trainer *trainer, tn_extension *extension, const tn_
     if (status == TN_OK)
         status = insert(trainer, &(tn__registered){.extension = extension,
                                                    .trigger = trigger,
-                                                   .priority = opts->priority ? opts->priority
-                                                                              : extension->kind->priority,
+                                                   .priority = TN__GIVEN(opts, priority) ? opts->priority
+                                                                                      : extension->kind->priority,
                                                    .before_training = opts->call_before_training});
     if (status != TN_OK) {
         tn__free(name);

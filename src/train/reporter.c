@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/options.h"
 #include "nn/layer.h"
 #include "train/observation.h"
 
@@ -253,6 +254,8 @@ static tn_status report(const tn_layer *observer, const char *name, const tn_arr
         return tn__fail_null("report", "a name");
     if (at < 0 || !stack[at].reporter)
         return TN_OK;
+    if (opts && TN__GIVEN(opts, weight) && !(opts->weight > 0))
+        return tn__fail(TN_ERR_VALUE, "report", "expected a weight above 0 for \"%s\", got %g", name, opts->weight);
     char *key = key_of(stack[at].reporter, observer, name);
     if (!key)
         return tn__error_status(tn__error_last());

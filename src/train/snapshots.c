@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/options.h"
 #include "core/signals.h"
 #include "io/archive.h"
 #include "io/file.h"
@@ -252,8 +253,8 @@ static tn_extension *make(const tn_extension_kind *kind, const char *file, tn_se
     s->object = object;
     s->saved = -1;
     tn_status status = set_pattern(s, file);
-    if (status == TN_OK && opts->keep < 0)
-        status = tn__fail(TN_ERR_VALUE, "snapshot", "expected 1 file or more to keep (0: all), got %d", opts->keep);
+    if (status == TN_OK && TN__GIVEN(opts, keep) && opts->keep < 1)
+        status = tn__fail(TN_ERR_VALUE, "snapshot", "expected 1 file or more to keep, got %d", opts->keep);
     if (status == TN_OK)
         return tn_extension_new(kind, s);
     tn__error *error = tn__error_retain(tn__error_last());

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/log.h"
+#include "core/options.h"
 #include "train/parts.h"
 
 /* Means of one key between two checks. */
@@ -229,8 +230,8 @@ static tn_status early_init(early *e, const tn_early_stopping_opts *opts)
         status = tn__trigger_raise(e->max);
     if (status != TN_OK)
         return status;
-    if (opts->patience < 0 || (unsigned)opts->mode > TN_BETTER_LESS)
-        return tn__fail(TN_ERR_VALUE, "early_stopping", "expected a patience of 1 look or more (0: 3) and one of "
+    if ((TN__GIVEN(opts, patience) && opts->patience < 1) || (unsigned)opts->mode > TN_BETTER_LESS)
+        return tn__fail(TN_ERR_VALUE, "early_stopping", "expected a patience of 1 look or more and one of "
                         "tn_better, got %d and %d", opts->patience, (int)opts->mode);
     e->patience = opts->patience ? opts->patience : 3;
     e->verbose = opts->verbose;

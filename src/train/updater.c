@@ -5,6 +5,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/engine.h>
+#include "core/options.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "train/observation.h"
@@ -202,7 +203,7 @@ static tn_updater *make(tn_status (*update)(tn_updater *updater, void *user), tn
     updater->loss = opts->loss ? opts->loss : tn_usual_loss;
     updater->user = opts->user;
     updater->free_user = opts->free_user;
-    updater->accumulate = opts->accumulate ? opts->accumulate : 1;
+    updater->accumulate = TN__GIVEN(opts, accumulate) ? opts->accumulate : 1;
     if (status == TN_OK && updater->accumulate < 1)
         status = tn__fail(TN_ERR_VALUE, "updater", "expected 1 minibatch an update or more, got %d", opts->accumulate);
     if (status == TN_OK)
