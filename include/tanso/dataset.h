@@ -73,6 +73,23 @@ TN_API tn_dataset *tn_dataset_of_with(int64_t count, tn_sample_type x, tn_sample
 TN_API tn_dataset *tn_dataset_transform_with(const tn_dataset *dataset, tn_sample_type x, tn_sample_type t,
                                              tn_transform_fn function, void *user, const tn_sample_opts *opts);
 
+typedef struct tn_image_opts {
+    const char *_;
+    int height, width;           /* scale pictures to this size, bilinearly between pixels' centres; default: as they
+                                    are, and where one is given, the other so that the shape stays */
+    int pad;                     /* zeros on each side, after scaling */
+    int crop_height, crop_width; /* then take a piece of this size; default: all, and where one is given, the other is
+                                    the same */
+    bool centre;                 /* from the middle instead of from a random place */
+    bool flip;                   /* mirror every second picture, by chance, left to right */
+    const float *mean;           /* then subtract these, a number a channel, */
+    const float *deviation;      /* and divide by these; default: neither. Both are copied */
+} tn_image_opts;
+
+/* Pictures (channels, height, width), float32, or uint8, which become float32 over 255: scaled, padded, cropped,
+ * mirrored and normalized, anew each time that a minibatch has them. Targets are as they were. */
+TN_API tn_dataset *tn_dataset_images_with(const tn_dataset *dataset, const tn_image_opts *opts);
+
 /* Random numbers for such functions, on the host: uniform in [0, 1), a standard normal one, an integer from 0 to
  * n - 1 (0 for n < 1). Each advances the generator by one. */
 TN_API double tn_generator_uniform(tn_generator *generator);
@@ -86,6 +103,7 @@ TN_API int64_t tn_generator_below(tn_generator *generator, int64_t n);
 #define tn_dataset_transform(...) TN__DATASET_TRANSFORM(__VA_ARGS__, )
 #define TN__DATASET_TRANSFORM(dataset, x, t, function, user, ...) \
     TN_AT(tn_dataset_transform_with)(dataset, x, t, function, user, TN_OPTS(tn_sample_opts, __VA_ARGS__))
+#define tn_dataset_images(...) TN__CALL_V(tn_dataset_images_with, tn_image_opts, __VA_ARGS__, )
 #define tn_dataset_slice(...) TN_HERE(tn_dataset_slice(__VA_ARGS__))
 #define tn_dataset_subset(...) TN_HERE(tn_dataset_subset(__VA_ARGS__))
 /* tn_dataset_concat(a, b, ...) */

@@ -232,6 +232,7 @@ static void training(void)
     tn_dataset_free(all);
     const tn_sample_type sample = {TN_FLOAT32, TN_SHAPE(2)};
     tn_dataset_free(tn_dataset_of(3, sample, sample, NULL, NULL, .classes = 2)); /* which has no function */
+    tn_dataset_free(tn_dataset_images(NULL, .pad = 4, .crop_height = 32, .flip = true));
     tn_dataset_free(tn_dataset_transform(NULL, sample, sample, NULL, NULL, .classes = 2));
     tn_clear_error();
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .seed = 2, .drop_last = true);
