@@ -88,7 +88,7 @@ typedef struct tn_loader_opts {
     int64_t batch;     /* default 32 */
     bool shuffle;      /* a new order each epoch, from the seed and the epoch's number alone */
     uint64_t seed;
-    bool drop_last;    /* drop the short last minibatch */
+    bool drop_last;    /* drop the short last minibatch; TN_ERR_VALUE where that is the only one */
     bool no_prefetch;  /* prepare minibatches in the caller's thread, even where a thread of their own would pay */
     int workers;       /* threads that gather or make samples (tn_dataset_of), in order all the same; default: one, of
                           samples that are only copied where it pays */

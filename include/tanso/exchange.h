@@ -85,7 +85,7 @@ typedef struct tn_dlpack_versioned {
 
 /* x's memory, computed, as a tensor that lives until its deleter is called (in any thread), whatever becomes of x. NULL
  * with a latched error: x can't be computed, is on a device that DLPack has no name for, or there is no memory. The
- * versioned one says read only. */
+ * versioned one says read only. Of a view that goes backwards it is a copy, as readers take no negative strides. */
 TN_API tn_dlpack *tn_to_dlpack(const tn_array *x);
 TN_API tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x);
 /* An array in a tensor's memory; takes the tensor over, and calls its deleter when no array needs it any more. On

@@ -31,7 +31,8 @@ TN_API tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_
 TN_API int tn_archive_count(const tn_archive *archive);
 TN_API const char *tn_archive_name(const tn_archive *archive, int i);
 TN_API tn_array *tn_archive_array(const tn_archive *archive, int i);
-/* NULL if there is none of that name. */
+/* NULL if there is none of that name. Here and above: an entry of a dtype that Tanso has not (8-bit floats, strings) is
+ * an error array, and TN_ERR_DTYPE is latched when it is asked for; the file's others can be read. */
 TN_API tn_array *tn_archive_find(const tn_archive *archive, const char *name);
 /* Text entries; both strings are copied. */
 TN_API tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *value);
@@ -47,7 +48,7 @@ typedef struct tn_archive_opts {
                         memory; default: 1 GiB, or 100 times the file's size where that is more */
 } tn_archive_opts;
 
-/* By the ending of the path: .safetensors or .npz (with zip64 where files are large). */
+/* By the ending of the path, in any case: .safetensors or .npz (with zip64 where files are large). */
 TN_API tn_status tn_archive_save(const tn_archive *archive, const char *path) TN_MUST_CHECK;
 TN_API tn_status tn_archive_save_with(const tn_archive *archive, const char *path,
                                       const tn_archive_opts *opts) TN_MUST_CHECK;

@@ -107,6 +107,11 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
         return status;
 
     int64_t count = dataset->size;
+    if (opts->drop_last && count > 0 && count < batch)
+        return tn__fail(TN_ERR_VALUE, operation,
+                        "%lld samples make no minibatch of %lld, and drop_last drops what is left over: ask for "
+                        "smaller ones",
+                        (long long)count, (long long)batch);
     int64_t whole = count / batch, rest = count % batch;
     loader->workers = opts->workers ? opts->workers : 1;
     loader->no_prefetch = opts->no_prefetch;

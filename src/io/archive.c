@@ -3,6 +3,7 @@
 #include "io/archive.h"
 
 #include <string.h>
+#include <strings.h>
 #include <tanso/device.h>
 #include "core/hash.h"
 #include "core/memory.h"
@@ -108,12 +109,34 @@ static tn_status append(tn_archive *archive, const char *operation, const char *
     return TN_OK;
 }
 
+static tn_status twice(const char *operation, const char *file, const char *name)
+{
+    return tn__fail(TN_ERR_FORMAT, operation, "'%s' holds two arrays called '%s'", file, name);
+}
+
+tn_status tn__archive_take_error(tn_archive *archive, const char *operation, const char *file, const char *name,
+                                 tn__error *error)
+{
+    if (find(archive, name)) {
+        tn__error_release(error);
+        return twice(operation, file, name);
+    }
+    tn__call call = tn__enter();
+    tn_array *array = tn__array_own_new(tn__node_error(error));
+    tn_status status =
+        array->is_static ? tn__error_status(tn__error_last()) : append(archive, operation, name, array);
+    if (status != TN_OK)
+        tn_free(array);
+    tn__leave(call);
+    return status;
+}
+
 tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
                            tn__values *values)
 {
     if (find(archive, name)) {
         tn__values_free(values);
-        return tn__fail(TN_ERR_FORMAT, operation, "'%s' holds two arrays called '%s'", file, name);
+        return twice(operation, file, name);
     }
     tn_array *array = tn__values_own(values);
     tn_status status = array ? append(archive, operation, name, array) : tn__error_status(tn__error_last());
@@ -163,24 +186,32 @@ const char *tn_archive_name(const tn_archive *archive, int i)
     return in_range(archive, i) ? archive->entries[i].name : "";
 }
 
+/* An entry that could not be read says so when it is asked for. */
+static tn_array *asked(const tn__archive_entry *entry)
+{
+    if (tn__node_is_error(entry->array->node))
+        tn__error_raise(entry->array->node->error);
+    return entry->array;
+}
+
 tn_array *tn_archive_array(const tn_archive *archive, int i)
 {
-    if (in_range(archive, i))
-        return archive->entries[i].array;
-    return tn__failed_array();
+    return in_range(archive, i) ? asked(&archive->entries[i]) : tn__failed_array();
 }
 
 tn_device tn_archive_device(const tn_archive *archive)
 {
     if (!archive)
         tn__fail_null("device_of", "an archive");
-    if (!archive || archive->count == 0)
-        return (tn_device){0};
-    const tn__archive_entry *first = &archive->entries[0];
-    tn_device device = tn_device_of(first->array);
-    for (size_t i = 1; i < archive->count; i++) {
+    const tn__archive_entry *first = NULL;
+    tn_device device = {0};
+    for (size_t i = 0; archive && i < archive->count; i++) {
         const tn__archive_entry *entry = &archive->entries[i];
+        if (tn__node_is_error(entry->array->node))
+            continue;
         tn_device other = tn_device_of(entry->array);
+        device = first ? device : other;
+        first = first ? first : entry;
         if (tn_device_equal(device, other))
             continue;
         tn__fail(TN_ERR_DEVICE, "device_of",
@@ -195,7 +226,7 @@ tn_device tn_archive_device(const tn_archive *archive)
 tn_array *tn_archive_find(const tn_archive *archive, const char *name)
 {
     const tn__archive_entry *entry = archive && name ? find(archive, name) : NULL;
-    return entry ? entry->array : NULL;
+    return entry ? asked(entry) : NULL;
 }
 
 /* ---- text ---- */
@@ -290,7 +321,7 @@ static int format_of(const char *operation, const char *path, tn_status *status)
     size_t length = path ? strlen(path) : 0;
     for (int i = 0; i < (int)(sizeof formats / sizeof *formats); i++) {
         size_t ending = strlen(formats[i].ending);
-        if (length <= ending || strcmp(path + length - ending, formats[i].ending) != 0)
+        if (length <= ending || strcasecmp(path + length - ending, formats[i].ending) != 0)
             continue;
         if (formats[i].save)
             return i;

@@ -33,6 +33,10 @@ struct tn_archive {
  * message). */
 tn_status tn__archive_take(tn_archive *archive, const char *operation, const char *file, const char *name,
                            tn__values *values);
+/* Adds an entry that the file has and that cannot be read, so that the others can: the error, whose reference is taken
+ * over in any case, is latched when the entry is asked for. */
+tn_status tn__archive_take_error(tn_archive *archive, const char *operation, const char *file, const char *name,
+                                 tn__error *error);
 /* Whether this build saves and loads archives of the path's ending: TN_ERR_UNSUPPORTED or TN_ERR_VALUE if not. */
 tn_status tn__archive_known(const char *operation, const char *path);
 /* Views of all arrays' elements on the host, to be ended and given to tn__free by the caller. */

@@ -184,6 +184,10 @@ tn_status tn__csv_parse(const char *operation, const char *name, const char *tex
     reader r = {.operation = operation, .name = name, .at = text, .end = text + size, .opts = opts,
                 .most = TN__OPTION(opts, rows, INT64_MAX), .delimiter = TN__OPTION(opts, delimiter, ','),
                 .comment = TN__OPTION(opts, comment, '#'), .dtype = opts->dtype ? opts->dtype : TN_FLOAT32};
+    if (size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return tn__fail(TN_ERR_FORMAT, operation, "'%s' is text of UTF-16: save it as UTF-8", name);
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* UTF-8's mark, which spreadsheets put in front */
+        r.at += 3;
     status = read_lines(&r);
     size_t columns = r.column ? r.columns : (size_t)opts->column_count;
     if (status == TN_OK)

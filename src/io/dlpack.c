@@ -26,6 +26,7 @@ typedef struct lent {
     };
     tn__storage *storage;
     int64_t shape[TN_MAX_NDIM], stride[TN_MAX_NDIM];
+    bool copied;
 } lent;
 
 static void give_back(lent *l)
@@ -49,7 +50,7 @@ static tn_status name_device(const tn__device *device, tn_dl_device *named)
 static lent *lend(const tn_array *x, tn_dl_tensor *tensor)
 {
     tn__lending lending;
-    if (tn__lend("to_dlpack", x, &lending) != TN_OK)
+    if (tn__lend_forward("to_dlpack", x, &lending) != TN_OK) /* DLPack's readers refuse negative strides, as here */
         return NULL;
     lent *l = tn__calloc(1, sizeof *l);
     tn_status status =
@@ -62,6 +63,7 @@ static lent *lend(const tn_array *x, tn_dl_tensor *tensor)
         return NULL;
     }
     l->storage = lending.storage;
+    l->copied = lending.copied;
     for (int d = 0; d < lending.shape->ndim; d++) {
         l->shape[d] = lending.shape->dim[d];
         l->stride[d] = lending.stride[d];
@@ -91,7 +93,8 @@ tn_dlpack_versioned *tn_to_dlpack_versioned(const tn_array *x)
     if (!l)
         return NULL;
     l->versioned = (tn_dlpack_versioned){.version = {1, 0}, .manager = l, .deleter = delete_versioned,
-                                         .flags = TN_DLPACK_READ_ONLY, .tensor = tensor};
+                                         .flags = TN_DLPACK_READ_ONLY | (l->copied ? TN_DLPACK_COPIED : 0),
+                                         .tensor = tensor};
     return &l->versioned;
 }
 

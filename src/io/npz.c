@@ -112,7 +112,7 @@ static tn_status check_stat(source *s, const zip_stat_t *stat, size_t *name_leng
     if ((stat->valid & needed) != needed)
         return bad_entry(s, "?", "its directory record is incomplete");
     size_t length = strlen(stat->name);
-    if (length <= SUFFIX_LENGTH || strcmp(stat->name + length - SUFFIX_LENGTH, SUFFIX) != 0)
+    if (length < SUFFIX_LENGTH || strcmp(stat->name + length - SUFFIX_LENGTH, SUFFIX) != 0)
         return bad_entry(s, stat->name, "expected arrays only, entries called NAME.npy");
     if (stat->comp_method != ZIP_CM_STORE && stat->comp_method != ZIP_CM_DEFLATE)
         return bad_entry(s, stat->name, "expected it stored or deflated, as NumPy writes them");
@@ -161,16 +161,22 @@ static tn_status read_entry(source *s, zip_uint64_t i)
         return tn__fail_memory(s->operation, length);
     zip_file_t *file = zip_fopen_index(s->zip, i, 0);
     tn__values values = {0};
+    bool is_text = strncmp(name, TEXT_FOLDER, sizeof TEXT_FOLDER - 1) == 0, clean = tn_ok();
     status = file ? read_values(s, &stat, file, &values)
                   : bad_entry(s, stat.name, zip_error_strerror(zip_get_error(s->zip)));
     if (file)
         zip_fclose(file);
     if (status != TN_OK)
         tn__values_free(&values);
-    else if (strncmp(name, TEXT_FOLDER, sizeof TEXT_FOLDER - 1) == 0)
+    if (status == TN_ERR_DTYPE && !is_text) { /* strings, records, objects: whoever asks for them is told */
+        status = tn__archive_take_error(s->archive, s->operation, s->file, name, tn__error_retain(tn__error_last()));
+        if (status == TN_OK && clean)
+            tn_clear_error();
+    } else if (status == TN_OK && is_text) {
         status = take_text(s, name + sizeof TEXT_FOLDER - 1, &values);
-    else
+    } else if (status == TN_OK) {
         status = tn__archive_take(s->archive, s->operation, s->file, name, &values);
+    }
     tn__free(name);
     return status;
 }
@@ -279,6 +285,9 @@ static tn_status add_entry(zip_t *zip, entry *e, const char *folder, const char 
 static tn_status add_text(zip_t *zip, entry *e, const tn__archive_text *text)
 {
     int64_t length = (int64_t)strlen(text->value);
+    if (length > MAX_TEXT)
+        return tn__fail(TN_ERR_VALUE, "archive_save", "the text '%.200s' has %lld bytes: .npz files hold %d at most",
+                        text->key, (long long)length, MAX_TEXT);
     const tn__shape *shape = tn__shape_intern(1, &length);
     if (!shape)
         return tn__fail_memory("archive_save", sizeof *shape);

@@ -28,6 +28,7 @@ typedef struct tensor {
     tn_dtype dtype;
     tn_shape shape;
     uint64_t begin, end;
+    tn__error *unreadable; /* what its dtype is that Tanso has not; NULL: it has */
 } tensor;
 
 typedef struct parse {
@@ -52,9 +53,10 @@ static tn_status read_dtype(const parse *p, const char *name, const json_t *obje
         if (codes[d] && strcmp(code, codes[d]) == 0)
             out->dtype = (tn_dtype)d;
     if (out->dtype == TN_DTYPE_DEFAULT)
-        return tn__fail(TN_ERR_DTYPE, p->operation,
-                        "'%s': array '%.200s' has the dtype '%.32s', which is not supported: convert it to F32",
-                        p->file, name, code);
+        out->unreadable = tn__error_record(
+            TN_ERR_DTYPE, p->operation,
+            "'%s': array '%.200s' has the dtype '%.32s', which is not supported: convert it to F32", p->file, name,
+            code);
     return TN_OK;
 }
 
@@ -70,7 +72,7 @@ static tn_status read_shape(const parse *p, const char *name, const json_t *obje
             return bad_field(p, name, "shape", "whole numbers of 0 or more");
         out->shape.dim[i] = json_integer_value(extent);
     }
-    return tn__shape_check(p->operation, out->shape, tn__dtypes[out->dtype].size);
+    return out->unreadable ? TN_OK : tn__shape_check(p->operation, out->shape, tn__dtypes[out->dtype].size);
 }
 
 static tn_status read_offsets(const parse *p, const char *name, const json_t *object, tensor *out)
@@ -82,6 +84,8 @@ static tn_status read_offsets(const parse *p, const char *name, const json_t *ob
         return bad_field(p, name, "data_offsets", "two whole numbers, begin <= end");
     out->begin = (uint64_t)json_integer_value(begin);
     out->end = (uint64_t)json_integer_value(end);
+    if (out->unreadable) /* how many bytes its elements take is not known */
+        return TN_OK;
     uint64_t bytes = tn__dtypes[out->dtype].size;
     for (int i = 0; i < out->shape.ndim; i++)
         bytes *= (uint64_t)out->shape.dim[i];
@@ -107,7 +111,10 @@ static tn_status read_tensor(parse *p, const char *name, const json_t *object)
         status = read_shape(p, name, object, out);
     if (status == TN_OK)
         status = read_offsets(p, name, object, out);
-    p->count += status == TN_OK;
+    if (status == TN_OK)
+        p->count++;
+    else if (out->unreadable)
+        tn__error_release(out->unreadable);
     return status;
 }
 
@@ -176,9 +183,14 @@ static bool stays(const parse *p, const tensor *t, const uint8_t *elements, tn__
     return true;
 }
 
-static tn_status take_tensor(const parse *p, const tensor *t, const uint8_t *elements, tn_archive *archive)
+static tn_status take_tensor(const parse *p, tensor *t, const uint8_t *elements, tn_archive *archive)
 {
     tn__values values;
+    if (t->unreadable) {
+        tn__error *error = t->unreadable;
+        t->unreadable = NULL;
+        return tn__archive_take_error(archive, p->operation, p->file, t->name, error);
+    }
     if (stays(p, t, elements, &values))
         return tn__archive_take(archive, p->operation, p->file, t->name, &values);
     tn_status status = tn__values_new(p->operation, &values, t->dtype, t->shape);
@@ -210,6 +222,9 @@ static tn_status read_header(parse *p, json_t *header, const uint8_t *elements, 
         status = check_tiling(p, bytes);
     for (size_t i = 0; i < p->count && status == TN_OK; i++)
         status = take_tensor(p, &p->tensors[i], elements, archive);
+    for (size_t i = 0; i < p->count; i++)
+        if (p->tensors[i].unreadable)
+            tn__error_release(p->tensors[i].unreadable);
     tn__free(p->tensors);
     return status;
 }

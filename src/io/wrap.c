@@ -4,6 +4,7 @@
 
 #include <tanso/exchange.h>
 
+#include "array/build.h"
 #include "core/memory.h"
 #include "engine/engine.h"
 
@@ -159,6 +160,30 @@ static tn_status lend(const char *operation, tn__node *node, tn__lending *lendin
     else
         tn__strides_contiguous(node->shape->ndim, node->shape->dim, lending->stride);
     return TN_OK;
+}
+
+static bool goes_backwards(const tn__lending *lending)
+{
+    for (int d = 0; d < lending->shape->ndim; d++)
+        if (lending->stride[d] < 0 && lending->shape->dim[d] > 1)
+            return true;
+    return false;
+}
+
+tn_status tn__lend_forward(const char *operation, const tn_array *x, tn__lending *lending)
+{
+    tn__call call = tn__enter();
+    tn__node *node = tn__node_of(x, operation);
+    tn_status status = lend(operation, node, lending);
+    if (status == TN_OK && goes_backwards(lending)) {
+        tn__storage_release(lending->storage);
+        tn__no_grad_depth++;
+        status = lend(operation, tn__unary(TN__OP_COPY, node), lending);
+        tn__no_grad_depth--;
+        lending->copied = true;
+    }
+    tn__leave(call);
+    return status;
 }
 
 tn_status tn__lend(const char *operation, const tn_array *x, tn__lending *lending)

@@ -30,7 +30,10 @@ typedef struct tn__lending {
     tn_dtype dtype;
     const tn__shape *shape;
     int64_t stride[TN_MAX_NDIM]; /* in elements */
+    bool copied;                 /* the memory is not x's own */
 } tn__lending;
 tn_status tn__lend(const char *operation, const tn_array *x, tn__lending *lending);
+/* The same without strides below zero: of a copy where x goes backwards. */
+tn_status tn__lend_forward(const char *operation, const tn_array *x, tn__lending *lending);
 
 #endif

@@ -126,6 +126,8 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
     tn_array *stored = tn_archive_find(load->archive, path);
     if (!stored)
         return not_in_file(load, slot, path);
+    if (tn_is_error(stored))
+        return tn_status_of(stored);
     tn_shape shape = tn_shape_of(stored);
     char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
     if (!shape_fits(load, layer, &slot->shape, &shape))

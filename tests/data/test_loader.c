@@ -105,7 +105,7 @@ static void every_sample_once(void **state)
 static void drop_last(void **state)
 {
     (void)state;
-    static const int64_t counts[] = {5, 10, 19, 20, 21};
+    static const int64_t counts[] = {0, 10, 19, 20, 21};
     int64_t order[21];
     for (int c = 0; c < 5; c++)
         for (int shuffle = 0; shuffle < 2; shuffle++) {
@@ -115,6 +115,12 @@ static void drop_last(void **state)
             assert_int_equal(epoch_order(loader, 10, order), counts[c] / 10 * 10);
             tn_loader_free(loader);
         }
+    tn_loader *loader = tn_loader_new(numbered(9), .batch = 10, .drop_last = true); /* nothing would be left */
+    tn_batch batch;
+    assert_int_equal(tn_loader_status(loader), TN_ERR_VALUE);
+    assert_false(tn_loader_next(loader, &batch));
+    assert_failed(TN_ERR_VALUE, "9 samples make no minibatch of 10");
+    tn_loader_free(loader);
 }
 
 static void orders_depend_on_seed_and_epoch_alone(void **state)

@@ -192,6 +192,66 @@ static void documented_errors(void **state)
     tn_archive_free(archive);
 }
 
+/* Whatever is written can be read: an array and a text of no name among them. Endings in any case. */
+static void names_of_all_kinds(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"names.npz", "names.safetensors", "names.NPZ", "names.SafeTensors"};
+    static const char *const names[] = {"", ".npy", "a/b", "..", " ", "\xc3\xa4", "__metadata__x"};
+    enum { NAMES = sizeof names / sizeof *names };
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++)
+        TN_SCOPE {
+            tn_archive *archive = tn_archive_new();
+            for (int i = 0; i < NAMES; i++) {
+                assert_int_equal(tn_archive_add(archive, names[i], tn_full(TN_SHAPE(2), i)), TN_OK);
+                assert_int_equal(tn_archive_set_text(archive, names[i], names[NAMES - 1 - i]), TN_OK);
+            }
+            assert_int_equal(tn_archive_save(archive, scratch_path(files[f])), TN_OK);
+            tn_archive_free(archive);
+            archive = tn_archive_load(scratch_path(files[f]));
+            assert_int_equal(tn_archive_status(archive), TN_OK);
+            assert_int_equal(tn_archive_count(archive), NAMES);
+            for (int i = 0; i < NAMES; i++) {
+                tn_array *x = tn_archive_find(archive, names[i]);
+                assert_non_null(x);
+                assert_true(tn_item(tn_sum(x)) == 2 * i);
+                assert_non_null(tn_archive_text(archive, names[i]));
+                assert_string_equal(tn_archive_text(archive, names[i]), names[NAMES - 1 - i]);
+            }
+            tn_archive_free(archive);
+        }
+    assert_true(tn_ok());
+}
+
+/* An .npz that has strings beside numbers, as NumPy's users save them: the numbers can be read. */
+static void strings_beside_numbers(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("strings.npz");
+    tn_archive *archive = tn_archive_new();
+    TN_SCOPE {
+        assert_int_equal(tn_archive_add(archive, "words", tn_zeros(TN_SHAPE(2), .dtype = TN_INT32)), TN_OK);
+        assert_int_equal(tn_archive_add(archive, "x", tn_full(TN_SHAPE(3), 4, .dtype = TN_FLOAT64)), TN_OK);
+    }
+    assert_int_equal(tn_archive_save(archive, path), TN_OK);
+    tn_archive_free(archive);
+    size_t size, at = 0;
+    uint8_t *data = scratch_read(path, &size);
+    while (memcmp(data + at, "'<i4'", 5) != 0)
+        assert_true(++at + 5 < size);
+    memcpy(data + at, "'<U1'", 5);
+    test_write_bytes(path, data, size);
+    free(data);
+    archive = tn_archive_load(path);
+    assert_int_equal(tn_archive_status(archive), TN_OK);
+    assert_true(tn_ok());
+    TN_SCOPE assert_true(tn_item(tn_sum(tn_archive_find(archive, "x"))) == 12);
+    assert_true(tn_is_error(tn_archive_find(archive, "words")));
+    assert_failed(TN_ERR_DTYPE, "'words.npy' has the dtype '<U1'");
+    tn_archive_free(archive);
+    unlink(path);
+}
+
 static void a_full_disk(void **state)
 {
     (void)state;
@@ -253,6 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(npz_round_trips),   cmocka_unit_test(names_and_replacing), cmocka_unit_test(out_of_range),
         cmocka_unit_test(values_stay),       cmocka_unit_test(npz_damage),          cmocka_unit_test(documented_errors),
+        cmocka_unit_test(names_of_all_kinds),
+        cmocka_unit_test(strings_beside_numbers),
         cmocka_unit_test(a_full_disk),       cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,10 @@ static void options(void **state)
     (void)state;
     TN_SCOPE {
         assert_table(tn_load_csv(file("1,2,3\n4,5,6\n")), 2, 3, ROWS(1, 2, 3, 4, 5, 6));
+        assert_table(tn_load_csv(file("\xef\xbb\xbf" "1,2\n3,4\n")), 2, 2, ROWS(1, 2, 3, 4)); /* UTF-8's mark */
+        assert_table(tn_load_csv(file("\xef\xbb\xbf")), 0, 0, NULL);
+        assert_true(tn_is_error(tn_load_csv(file("\xff\xfe" "1,2\n"))));
+        assert_failed(TN_ERR_FORMAT, "is text of UTF-16: save it as UTF-8");
         assert_table(tn_load_csv(file("a,b\n1,2 # a remark\n\n# another\r\n 3 ,\"4\"\r\n"), .skip = 1), 2, 2,
                      ROWS(1, 2, 3, 4));
         assert_table(tn_load_csv(file(" 1  2\t3\n4 5 6"), .delimiter = ' '), 2, 3, ROWS(1, 2, 3, 4, 5, 6));

@@ -115,6 +115,35 @@ static void round_trips(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
+/* Views of every kind come back as they went: those that go backwards, of which readers want none, as copies. */
+static void views_round_trip(void **state)
+{
+    (void)state;
+    test_random random = test_random_new();
+    size_t arrays = tn_live_arrays();
+    for (int i = 0; i < 12; i++)
+        TN_SCOPE {
+            int64_t n = test_random_int(&random, 0, 5);
+            tn_array *matrix = tn_arange(0, 6.0 * (double)n, 1, .dtype = TN_INT16, .device = tn_cpu());
+            matrix = tn_reshape(matrix, TN_SHAPE(3, 2, n));
+            tn_array *const views[] = {tn_flip(matrix, TN_AXES(1)),
+                                       tn_transpose(tn_flip(matrix, TN_AXES(0, 2)), TN_AXES(1, 2, 0)),
+                                       tn_transpose(matrix, TN_AXES(2, 0, 1)),
+                                       tn_broadcast_to(matrix, TN_SHAPE(2, 3, 2, n)),
+                                       tn_flip(tn_slice_axis(matrix, 0, 1, 2, 1), TN_AXES(0)),
+                                       tn_flip(tn_slice_axis(matrix, 0, 1, 3, 1), TN_AXES(0, 1, 2))};
+            for (size_t v = 0; v < sizeof views / sizeof *views; v++) {
+                for (int evaluated = 0; evaluated < 2; evaluated++) {
+                    assert_same_array(tn_from_dlpack(tn_to_dlpack(views[v])), views[v]);
+                    assert_same_array(tn_from_dlpack_versioned(tn_to_dlpack_versioned(views[v])), views[v]);
+                    assert_int_equal(tn_eval(views[v]), TN_OK);
+                }
+            }
+        }
+    assert_string_equal(tn_error(), "");
+    assert_int_equal(tn_live_arrays(), arrays);
+}
+
 /* The tensor lives without its array; nothing is copied; strides stay. */
 static void lent(void **state)
 {
@@ -255,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrapped),     cmocka_unit_test(wrapping_refused), cmocka_unit_test(round_trips),
+        cmocka_unit_test(views_round_trip),
         cmocka_unit_test(lent),        cmocka_unit_test(borrowed),         cmocka_unit_test(on_a_gpu),
         cmocka_unit_test(interface),   cmocka_unit_test(starved),          cmocka_unit_test(complex_parts),
     };
