@@ -84,7 +84,7 @@ TN_API void tn_reporter_pop(void);
 TN_API tn_observation *tn_current_observation(void);
 
 typedef struct tn__report_guard {
-    const char *_;
+    char _;
 } tn__report_guard;
 TN_API tn__report_guard tn__report_enter(tn_reporter *reporter, tn_observation *observation);
 TN_API tn__report_guard tn__report_scope_enter(tn_observation *observation);
@@ -104,7 +104,7 @@ TN_API void tn__report_leave(tn__report_guard *guard);
  */
 typedef struct tn_summary tn_summary;
 typedef struct tn_summary_opts {
-    char _;
+    const char *_;
     bool deviations; /* keep sums of squares as well, for tn_summary_deviation */
 } tn_summary_opts;
 TN_API tn_summary *tn_summary_new_with(const tn_summary_opts *opts);
