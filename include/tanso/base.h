@@ -226,6 +226,11 @@ typedef struct tn_array tn_array;
  *     tn_scope_push(); ... tn_scope_pop();
  *
  * With no scope open, arrays belong to the thread and live until tn_free or the thread's end.
+ *
+ * An array that has been freed, by its scope or by tn_free, is no array any more: whatever is done with it, freeing it
+ * again included, is TN_ERR_STATE, and the message says where it was freed if no other array has come and gone in its
+ * place since. With TANSO_DEBUG=1 in the environment messages also say which operation made it, and where, and know
+ * all that for every array; recording is slower then, and memory is used for each array made.
  */
 TN_API void tn_scope_push(void);
 /* Leaves the innermost scope and frees its arrays. With no scope open, latches TN_ERR_STATE. */
@@ -258,12 +263,15 @@ TN_API void tn__scope_leave(tn__scope_guard *guard);
     for (tn__##kind##_guard TN__LINE_NAME(tn__in_##kind) __attribute__((cleanup(tn__##kind##_leave))) = enter, \
                            *TN__LINE_NAME(tn__once_##kind) = &TN__LINE_NAME(tn__in_##kind); \
          TN__LINE_NAME(tn__once_##kind); TN__LINE_NAME(tn__once_##kind) = NULL)
-#define TN_SCOPE TN__BLOCK(scope, tn__scope_enter())
+#define TN_SCOPE TN__BLOCK(scope, TN_HERE(tn__scope_enter()))
 #endif
 
 #ifndef TN_NO_MACROS
+#define tn_scope_push() TN_HERE(tn_scope_push())
 #define tn_scope_pop() TN_HERE(tn_scope_pop())
+#define tn_keep(...) TN_HERE(tn_keep(__VA_ARGS__))
 #define tn_own(...) TN_HERE(tn_own(__VA_ARGS__))
+#define tn_free(...) TN_HERE(tn_free(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

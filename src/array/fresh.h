@@ -35,8 +35,8 @@ static inline void tn__node_begin(const tn__thread *self, tn__node *node, tn__op
     node->var = NULL;
 }
 
-/* A handle in no list; takes over one reference to its node. */
-static inline void tn__handle_begin(const tn__thread *self, tn_array *x, tn__node *node)
+/* A handle in no list; takes over one reference to its node. Its generation stays as the one before left it. */
+static inline void tn__handle_begin(const tn__thread *self, tn__handle *x, tn__node *node)
 {
     x->node = node;
     x->var = NULL;
@@ -49,13 +49,13 @@ static inline void tn__handle_begin(const tn__thread *self, tn_array *x, tn__nod
 }
 
 /* Another thread that frees the handle may read `pending` at any time: it posts it to us unless that is 0. */
-static inline void tn__pending_place(tn_array *x, size_t position)
+static inline void tn__pending_place(tn__handle *x, size_t position)
 {
     __atomic_store_n(&x->pending, (uint32_t)position, __ATOMIC_RELEASE);
 }
 
 /* Counts a handle of the list that the program has written into, once. */
-static inline void tn__pending_count_written(tn__thread *self, tn_array *x)
+static inline void tn__pending_count_written(tn__thread *self, tn__handle *x)
 {
     if (__builtin_expect(x->written == TN__WRITTEN, 0)) {
         x->written |= TN__WRITTEN_COUNTED;
@@ -64,7 +64,7 @@ static inline void tn__pending_count_written(tn__thread *self, tn_array *x)
 }
 
 /* Puts a handle on the list of those whose node has no value yet; false without memory. */
-static inline bool tn__pending_add(tn__thread *self, tn_array *x)
+static inline bool tn__pending_add(tn__thread *self, tn__handle *x)
 {
     if (__builtin_expect(self->pending_count == self->pending_capacity, 0) &&
         !tn__grow((void **)&self->pending, &self->pending_capacity, self->pending_count + 1, sizeof *self->pending))
@@ -75,7 +75,7 @@ static inline bool tn__pending_add(tn__thread *self, tn_array *x)
     return true;
 }
 
-static inline void tn__scope_add(tn__scope *scope, tn_array *x)
+static inline void tn__scope_add(tn__scope *scope, tn__handle *x)
 {
     x->scope = scope;
     x->previous = NULL;

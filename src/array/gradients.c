@@ -55,7 +55,7 @@ int tn__pending_gradients(tn__node **nodes, int room)
     for (const tn__var *var = first; var; var = var->next) {
         if (var->giver != mine)
             continue;
-        tn__node *node = var->handle ? var->handle->node : var->grad;
+        tn__node *node = var->handle ? tn__array_node(var->handle) : var->grad;
         if (!tn__node_pending(node) || node->arity == 0)
             continue; /* constants need nothing */
         if (count < room)

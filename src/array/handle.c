@@ -2,24 +2,25 @@
 /* Handles: arrays as users hold them, who owns them, and the list of those whose value is still to be computed. */
 #include "array/build.h"
 #include "array/fresh.h"
+#include "array/places.h"
 
 /* ---- exhausted memory -------------------------------------------------------------------------------------- */
 
-static tn_array no_memory = {.is_static = 1};
+static tn__handle no_memory __attribute__((aligned(TN__HANDLE_ALIGNMENT))) = {.is_static = 1};
 
 static tn_array *array_no_memory(void)
 {
     /* Every thread stores the same pointer. */
     __atomic_store_n(&no_memory.node, tn__node_no_memory(), __ATOMIC_RELEASE);
-    return &no_memory;
+    return tn__handle_array(&no_memory);
 }
 
 /* ---- pending handles --------------------------------------------------------------------------------------- */
 
 
-static inline void pending_remove(tn__thread *self, tn_array *x)
+static inline void pending_remove(tn__thread *self, tn__handle *x)
 {
-    tn_array *last = self->pending[--self->pending_count];
+    tn__handle *last = self->pending[--self->pending_count];
     self->pending[x->pending - 1] = last;
     if (x->written & TN__WRITTEN_COUNTED)
         self->pending_written--;
@@ -28,7 +29,7 @@ static inline void pending_remove(tn__thread *self, tn_array *x)
     tn__pending_place(x, 0);
 }
 
-int tn__pending_handles(tn_array *const **handles)
+int tn__pending_handles(tn__handle *const **handles)
 {
     tn__thread *self = tn__self();
     tn__thread_ready(self);
@@ -53,9 +54,10 @@ void tn__pending_sweep(void)
     self->pending_swept = self->pending_count;
 }
 
-void tn__pending_leave(tn_array *x)
+void tn__pending_leave(const tn_array *array)
 {
     tn__thread *self = tn__self();
+    tn__handle *x = tn__handle_of(array);
     if (x->pending && x->owner == self->number)
         pending_remove(self, x);
 }
@@ -72,7 +74,7 @@ void tn__pending_end(void)
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
-static inline void scope_remove(tn_array *x)
+static inline void scope_remove(tn__handle *x)
 {
     if (x->previous)
         x->previous->next = x->next;
@@ -86,14 +88,16 @@ static inline void scope_remove(tn_array *x)
 /* A handle that takes over one reference to its node. */
 static inline tn_array *handle_new(tn__thread *self, tn__node *node, tn__scope *scope)
 {
-    tn_array *x = node == &tn__no_memory ? NULL : tn__thread_take(self, TN__SLAB_ARRAY);
+    tn__handle *x = node == &tn__no_memory ? NULL : tn__thread_take(self, TN__SLAB_ARRAY);
     if (x) {
         tn__handle_begin(self, x, node);
         if (!tn__node_pending(node) || tn__pending_add(self, x)) {
             if (scope)
                 tn__scope_add(scope, x);
             tn__thread_count_live(self, 1);
-            return x;
+            if (__builtin_expect(tn__history_is_kept(), 0))
+                tn__history_made(tn__handle_array(x), node);
+            return tn__handle_array(x);
         }
         tn__thread_put(self, TN__SLAB_ARRAY, x);
     }
@@ -137,9 +141,13 @@ static void var_free(tn__var *var)
     tn__free(var);
 }
 
-/* Takes a handle out of its lists. */
-static inline tn__node *withdraw(tn__thread *self, tn_array *x)
+/* Takes a handle out of its lists, and says where it died. */
+static inline tn__node *withdraw(tn__thread *self, tn__handle *x, uint32_t place)
 {
+    if (__builtin_expect(tn__history_is_kept(), 0))
+        tn__history_died(tn__handle_array(x), place);
+    x->died = place;
+    x->generation = (x->generation + 1) & TN__GENERATIONS_MASK;
     if (x->scope)
         scope_remove(x);
     if (x->pending)
@@ -148,9 +156,9 @@ static inline tn__node *withdraw(tn__thread *self, tn_array *x)
 }
 
 /* With a gradient's record, or to a full list of free handles. */
-static __attribute__((noinline)) void free_slowly(tn__thread *self, tn_array *x)
+static __attribute__((noinline)) void free_slowly(tn__thread *self, tn__handle *x, uint32_t place)
 {
-    tn__node *node = withdraw(self, x);
+    tn__node *node = withdraw(self, x, place);
     tn__var *var = x->var;
     if (var && node->var == var)
         node->var = NULL;
@@ -161,21 +169,21 @@ static __attribute__((noinline)) void free_slowly(tn__thread *self, tn_array *x)
     tn__node_release(node);
 }
 
-void tn__array_free(tn_array *x)
+void tn__handle_free(tn__handle *x, uint32_t place)
 {
     tn__thread *self = tn__self();
     if (__builtin_expect(x->var || self->slabs[TN__SLAB_ARRAY].room == 0, 0)) {
-        free_slowly(self, x);
+        free_slowly(self, x, place);
         return;
     }
-    tn__node *node = withdraw(self, x);
+    tn__node *node = withdraw(self, x, place);
     tn__slab_put_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY, x);
     tn__thread_count_live(self, -1);
     tn__node_release(node);
 }
 
 /* A handle of another thread is freed here only if it is in none of that thread's lists and its node has a value. */
-static __attribute__((noinline)) void free_elsewhere(tn_array *x)
+static __attribute__((noinline)) void free_elsewhere(tn__handle *x)
 {
     tn__thread_register(); /* so that the count of live arrays is kept; freeing works without */
     if (x->scope || __atomic_load_n(&x->pending, __ATOMIC_ACQUIRE))
@@ -183,41 +191,50 @@ static __attribute__((noinline)) void free_elsewhere(tn_array *x)
     else if (tn__node_pending(x->node) && x->node->owner != tn__self()->number)
         tn__thread_post_array(x, x->node->owner);
     else
-        tn__array_free(x);
+        tn__handle_free(x, tn__place_here());
 }
 
-void tn_free(tn_array *x)
+void tn_free(tn_array *array)
 {
-    if (!x || x->is_static)
+    if (!array || !tn__array_lives(array, "tn_free"))
+        return;
+    tn__handle *x = tn__handle_of(array);
+    if (x->is_static)
         return;
     if (__builtin_expect(x->owner == tn__self()->number, 1))
-        tn__array_free(x);
+        tn__handle_free(x, tn__place_here());
     else
         free_elsewhere(x);
 }
 
 /* ---- owners ------------------------------------------------------------------------------------------------ */
 
-tn_array *tn_keep(tn_array *x)
+tn_array *tn_keep(tn_array *array)
 {
     /* One that is in no scope, or in an outer one, outlives the innermost already. */
     tn__scope *scope = tn__self()->innermost;
-    if (!x || !scope || x->is_static || x->scope != scope || !scope->outer)
-        return x;
+    if (!array || !tn__array_lives(array, "tn_keep"))
+        return array;
+    tn__handle *x = tn__handle_of(array);
+    if (!scope || x->is_static || x->scope != scope || !scope->outer)
+        return array;
     scope_remove(x);
     tn__scope_add(scope->outer, x);
-    return x;
+    return array;
 }
 
-tn_array *tn_own(tn_array *x)
+tn_array *tn_own(tn_array *array)
 {
-    if (!x || x->is_static || !x->scope)
-        return x;
+    if (!array || !tn__array_lives(array, "tn_own"))
+        return array;
+    tn__handle *x = tn__handle_of(array);
+    if (x->is_static || !x->scope)
+        return array;
     if (x->owner != tn__self()->number)
         tn__fail(TN_ERR_STATE, "tn_own", "the array is in a scope of another thread: call tn_own in that thread");
     else
         scope_remove(x);
-    return x;
+    return array;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------- */
@@ -226,7 +243,9 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
 {
     if (__builtin_expect(!x, 0))
         return tn__node_error(tn__error_new(TN_ERR_VALUE, operation, "an operand is NULL: expected an array"));
-    tn__node *node = x->node;
+    if (__builtin_expect(!tn__handle_is_live(x), 0))
+        return tn__node_error(tn__dead_error(x, operation));
+    tn__node *node = tn__array_node(x);
     if (__builtin_expect(node->storage != NULL, 1) || tn__node_is_error(node))
         return node;
     if (node->error)
@@ -236,6 +255,14 @@ tn__node *tn__node_of(const tn_array *x, const char *operation)
                                             "an operand was recorded in another thread and is not evaluated yet: "
                                             "call tn_eval on it there before sharing it"));
     return node;
+}
+
+bool tn__array_lives(const tn_array *x, const char *operation)
+{
+    if (__builtin_expect(tn__handle_is_live(x), 1))
+        return true;
+    tn__error_release(tn__dead_error(x, operation));
+    return false;
 }
 
 /* ---- changing what a handle points at ------------------------------------------------------------------------ */
@@ -253,7 +280,7 @@ static tn__node *unshared(tn__node *node)
 }
 
 /* Makes a handle's place in the list of pending handles fit a new node; the node that x can be given. */
-static tn__node *relist(tn_array *x, tn__node *node)
+static tn__node *relist(tn__handle *x, tn__node *node)
 {
     tn__thread *self = tn__self();
     if (x->owner != self->number) {
@@ -278,8 +305,9 @@ static tn__node *relist(tn_array *x, tn__node *node)
     return node;
 }
 
-void tn__array_set(tn_array *x, tn__node *node)
+void tn__array_set(tn_array *array, tn__node *node)
 {
+    tn__handle *x = tn__handle_of(array);
     tn__node *old = x->node;
     if (x->is_static || node == old)
         return;
@@ -300,9 +328,10 @@ void tn__array_set(tn_array *x, tn__node *node)
     tn__leave(call);
 }
 
-tn_status tn__array_write(tn_array *x, tn__node *node)
+tn_status tn__array_write(tn_array *array, tn__node *node)
 {
-    tn__array_set(x, node);
+    tn__handle *x = tn__handle_of(array);
+    tn__array_set(array, node);
     if (x->is_static)
         return TN_OK;
     tn__thread *self = tn__self();
@@ -317,8 +346,9 @@ tn_status tn__array_write(tn_array *x, tn__node *node)
     return status;
 }
 
-tn__var *tn__array_var(tn_array *x)
+tn__var *tn__array_var(tn_array *array)
 {
+    tn__handle *x = tn__handle_of(array);
     if (!x->var && !x->is_static)
         x->var = tn__calloc(1, sizeof *x->var);
     return x->var;

@@ -94,17 +94,69 @@ typedef struct tn__var {
 /* Of a handle: the program has written into it, and it is counted among its thread's pending ones that are so. */
 enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2 };
 
-struct tn_array {
+/*
+ * A handle. What programs and the other rooms hold, a tn_array *, is not its address alone: it also says which life of
+ * the place it means, since places are used again. The low bits, which are zero in the address of what lies on a cache
+ * line of its own, and those above any address of a program's, hold the generation, which goes up when a handle is
+ * freed. So a use after that is told from one of the handle that has come to lie there (tn__handle_is_live).
+ */
+typedef struct tn__handle tn__handle;
+struct tn__handle {
     tn__node *node;
     tn__var *var;                  /* NULL until something needs it */
     struct tn__scope *scope;       /* NULL: owned by the caller */
-    tn_array *previous, *next;     /* in the scope's list */
+    tn__handle *previous, *next;   /* in the scope's list */
+    tn__handle *posted;            /* the next of those that other threads ask their owner to free */
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
     uint8_t is_static;             /* the out-of-memory error array: never freed */
     uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN... */
-    tn_array *posted;              /* the next of those that other threads ask their owner to free */
+    /* These stay when the handle is freed and its place used again. */
+    uint32_t generation;           /* of the handle, or of the next one */
+    uint32_t died;                 /* the place where the generation before was freed: see array/places.h */
 };
+
+#define TN__HANDLE_ALIGNMENT 64
+#define TN__GENERATIONS_LOW  6  /* bits below an address */
+#define TN__ADDRESS_BITS     48
+#if UINTPTR_MAX > UINT32_MAX
+#define TN__GENERATIONS_HIGH 16 /* bits above an address */
+#define TN__ADDRESS_MASK ((((uintptr_t)1 << TN__ADDRESS_BITS) - 1) & ~(uintptr_t)(TN__HANDLE_ALIGNMENT - 1))
+#else
+#define TN__GENERATIONS_HIGH 0
+#define TN__ADDRESS_MASK (~(uintptr_t)(TN__HANDLE_ALIGNMENT - 1))
+#endif
+#define TN__GENERATIONS_MASK (((uint32_t)1 << (TN__GENERATIONS_LOW + TN__GENERATIONS_HIGH)) - 1)
+
+/* Where the handle of an array lies; of one that has been freed, too. Never of NULL. */
+static inline tn__handle *tn__handle_of(const tn_array *x)
+{
+    return (tn__handle *)((uintptr_t)x & TN__ADDRESS_MASK);
+}
+static inline uint32_t tn__generation_of(const tn_array *x)
+{
+    uint32_t low = (uint32_t)((uintptr_t)x & (TN__HANDLE_ALIGNMENT - 1));
+#if TN__GENERATIONS_HIGH
+    low |= (uint32_t)((uintptr_t)x >> TN__ADDRESS_BITS) << TN__GENERATIONS_LOW;
+#endif
+    return low;
+}
+/* Not freed yet. Never of NULL. */
+static inline bool tn__handle_is_live(const tn_array *x)
+{
+    return tn__handle_of(x)->generation == tn__generation_of(x);
+}
+/* The array of a live handle. */
+static inline tn_array *tn__handle_array(const tn__handle *handle)
+{
+    uintptr_t tagged = (uintptr_t)handle | (handle->generation & (TN__HANDLE_ALIGNMENT - 1));
+#if TN__GENERATIONS_HIGH
+    tagged |= (uintptr_t)(handle->generation >> TN__GENERATIONS_LOW) << TN__ADDRESS_BITS;
+#endif
+    return (tn_array *)tagged;
+}
+/* What the array of a live handle points to. */
+static inline tn__node *tn__array_node(const tn_array *x) { return tn__handle_of(x)->node; }
 
 /* Has no value yet and may still get one, as constants may: it belongs to the thread that recorded it. */
 static inline bool tn__node_pending(const tn__node *node) { return !node->storage && !node->error; }
@@ -166,8 +218,11 @@ tn_array *tn__leave_error(tn__call call);
 static inline tn_array *tn__failed_array(void) { return tn__leave_error(tn__enter()); }
 /* A handle owned by no scope, freed by tn_free: for objects that own arrays. */
 tn_array *tn__array_own_new(tn__node *node);
-/* The node of an operand: NULL handles and nodes pending in another thread become error nodes. Borrowed. */
+/* The node of an operand: NULL, handles that have been freed and nodes pending in another thread become error nodes.
+ * Borrowed. */
 tn__node *tn__node_of(const tn_array *x, const char *operation);
+/* Whether a call may go on with x: else, of one that has been freed, latches TN_ERR_STATE. Not of NULL. */
+bool tn__array_lives(const tn_array *x, const char *operation);
 /* Points a handle at another node (retains it; carries the gradient mark over when the handle is a leaf). */
 void tn__array_set(tn_array *x, tn__node *node);
 /*
@@ -188,14 +243,14 @@ void tn__var_hold(tn__var *var, tn__node *grad);
 int tn__pending_gradients(tn__node **nodes, int room);
 
 /* The thread's pending handles, for the engine: those whose node still has to be computed. */
-int tn__pending_handles(tn_array *const **handles);
+int tn__pending_handles(tn__handle *const **handles);
 /* Has the program written into any of them? */
 bool tn__any_written(void);
 /* Drops handles from that list whose nodes have values by now, at times. */
 void tn__pending_sweep(void);
 /* Takes a handle of this thread off that list: nothing computes its node but who asks for it. For a node that depends
  * on nothing that a step overwrites, so that it can be computed later as well. */
-void tn__pending_leave(tn_array *x);
+void tn__pending_leave(const tn_array *x);
 
 /* The number of this thread. */
 uint16_t tn__thread_number(void);

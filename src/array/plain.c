@@ -46,7 +46,7 @@ static inline bool is_ready(const tn__thread *self)
 static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arity, tn__node *a, tn__node *b)
 {
     tn__node *node = tn__slab_take_listed(&self->slabs[TN__SLAB_NODE], TN__SLAB_NODE);
-    tn_array *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
+    tn__handle *x = tn__slab_take_listed(&self->slabs[TN__SLAB_ARRAY], TN__SLAB_ARRAY);
     int flags = (arity == 2 ? a->flags | b->flags : a->flags) & TN__NODE_NEEDS_GRAD;
     if (flags && (!(manner & DIFFERENTIABLE) || tn__no_grad_depth))
         flags = 0;
@@ -61,7 +61,7 @@ static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arit
     tn__pending_place(x, self->pending_count);
     tn__scope_add(self->innermost, x);
     tn__thread_count_live(self, 1);
-    return x;
+    return tn__handle_array(x);
 }
 
 static __attribute__((noinline)) tn_array *map_1(tn__op op, const tn_array *x)
@@ -81,8 +81,8 @@ tn_array *tn__map_1(tn__op op, const tn_array *x)
 {
     tn__thread *self = tn__self();
     int manner = manners[op];
-    if (__builtin_expect(x && manner & PLAIN && is_ready(self), 1)) {
-        tn__node *a = x->node;
+    if (__builtin_expect(x && manner & PLAIN && is_ready(self) && tn__handle_is_live(x), 1)) {
+        tn__node *a = tn__array_node(x);
         if (__builtin_expect(tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a), 1))
             return record(self, op, manner, 1, a, NULL);
     }
@@ -93,8 +93,9 @@ tn_array *tn__map_2(tn__op op, const tn_array *x, const tn_array *y)
 {
     tn__thread *self = tn__self();
     int manner = manners[op];
-    if (__builtin_expect(x && y && manner & PLAIN && is_ready(self), 1)) {
-        tn__node *a = x->node, *b = y->node;
+    if (__builtin_expect(x && y && manner & PLAIN && is_ready(self) && tn__handle_is_live(x) && tn__handle_is_live(y),
+                         1)) {
+        tn__node *a = tn__array_node(x), *b = tn__array_node(y);
         if (__builtin_expect(a->shape == b->shape && a->dtype == b->dtype && a->device == b->device &&
                                  tn__dtypes[a->dtype].class == TN__CLASS_FLOAT && is_fit(self, a) && is_fit(self, b),
                              1))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes: who frees which array. Each thread has a stack of them over a base scope that lasts as long as the thread. */
+#include "array/places.h"
 #include "array/thread.h"
 
 void tn_scope_push(void)
@@ -15,13 +16,17 @@ void tn_scope_push(void)
         return;
     }
     *scope = (tn__scope){.outer = self->innermost};
+    scope->file = tn__caller(&scope->line);
     self->innermost = scope;
 }
 
 static void empty(tn__scope *scope)
 {
+    if (!scope->first)
+        return;
+    uint32_t place = tn__place_of_scope(scope->file, scope->line);
     while (scope->first)
-        tn__array_free(scope->first);
+        tn__handle_free(scope->first, place);
 }
 
 void tn_scope_pop(void)

@@ -3,6 +3,7 @@
 #include "array/slab.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "array/thread.h"
 #include "core/memory.h"
@@ -14,9 +15,12 @@
 const uint32_t tn__slab_sizes[TN__SLAB_KINDS] = {
     [TN__SLAB_NODE] = WHOLE(sizeof(tn__node) + TN__MAX_ARITY * sizeof(tn__node *)),
     [TN__SLAB_WIDE_NODE] = WHOLE(sizeof(tn__node) + TN__MAX_INPUTS * sizeof(tn__node *)),
-    [TN__SLAB_ARRAY] = ROUNDED(tn_array),
+    [TN__SLAB_ARRAY] = ROUNDED(tn__handle),
     [TN__SLAB_SCOPE] = ROUNDED(tn__scope),
 };
+_Static_assert(ROUNDED(tn__handle) == LINE && LINE == TN__HANDLE_ALIGNMENT, "a handle's address leaves its low bits");
+_Static_assert(offsetof(tn__handle, generation) >= sizeof(tn__slab_free) &&
+               LINE - offsetof(tn__handle, generation) == TN__SLAB_KEPT, "a free handle keeps its generation");
 /* A thread that records little should cost little. */
 static const uint32_t chunk_objects[TN__SLAB_KINDS] = {
     [TN__SLAB_NODE] = 512,
@@ -71,6 +75,8 @@ static bool new_chunk(tn__slab_cache *cache, tn__slab_kind kind)
     chunk *made = tn__alloc_aligned(sizeof *made + bytes);
     if (!made)
         return false;
+    if (kind == TN__SLAB_ARRAY)
+        memset((void *)(made + 1), 0, bytes); /* first generations */
     pthread_mutex_lock(&pool.lock);
     made->next = pool.kinds[kind].chunks;
     pool.kinds[kind].chunks = made;

@@ -53,6 +53,11 @@ typedef struct tn__slab_cache {
 #define TN__SLAB_UNPOISON(memory, bytes) ((void)0)
 #endif
 
+/* What a free handle keeps at its end, and may be asked for. */
+#define TN__SLAB_KEPT 8
+#define TN__SLAB_POISON_FREE(memory, kind) \
+    TN__SLAB_POISON(memory, tn__slab_sizes[kind] - ((kind) == TN__SLAB_ARRAY ? TN__SLAB_KEPT : 0))
+
 extern const uint32_t tn__slab_sizes[TN__SLAB_KINDS];
 
 /* The slow paths: an empty cache (NULL without memory); a full list (false: `object` went to the pool instead, because
@@ -90,7 +95,7 @@ static inline void tn__slab_put_listed(tn__slab_cache *cache, tn__slab_kind kind
     object->next = cache->list;
     cache->list = object;
     cache->room--;
-    TN__SLAB_POISON(object, tn__slab_sizes[kind]);
+    TN__SLAB_POISON_FREE(object, kind);
     (void)kind;
 }
 

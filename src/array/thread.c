@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "array/build.h"
+#include "array/places.h"
 #include "core/memory.h"
 
 #define NUMBERS 65536 /* what 16 bits hold; 0 is nobody's */
@@ -23,12 +24,12 @@ static struct {
 
 /* ---- posting ---- */
 
-static void free_posted(tn_array *arrays, tn__node *nodes)
+static void free_posted(tn__handle *arrays, tn__node *nodes)
 {
     while (arrays) {
-        tn_array *x = arrays;
+        tn__handle *x = arrays;
         arrays = x->posted;
-        tn__array_free(x);
+        tn__handle_free(x, x->died);
     }
     while (nodes) {
         tn__node *node = nodes;
@@ -38,19 +39,20 @@ static void free_posted(tn_array *arrays, tn__node *nodes)
 }
 
 /* Takes what was posted to a thread, with the registry locked; false if there is nothing. */
-static bool take_posted(tn__thread *thread, tn_array **arrays, tn__node **nodes)
+static bool take_posted(tn__thread *thread, tn__handle **arrays, tn__node **nodes)
 {
     *arrays = thread->posted_arrays;
     *nodes = thread->posted_nodes;
     thread->posted_arrays = NULL;
     thread->posted_nodes = NULL;
-    __atomic_store_n(&thread->calm, true, __ATOMIC_RELAXED);
+    /* Where the lives of handles are written down, no call takes the straight way of plain.c. */
+    __atomic_store_n(&thread->calm, !tn__history_is_kept(), __ATOMIC_RELAXED);
     return *arrays || *nodes;
 }
 
 static void receive(tn__thread *self)
 {
-    tn_array *arrays;
+    tn__handle *arrays;
     tn__node *nodes;
     pthread_mutex_lock(&registry.lock);
     take_posted(self, &arrays, &nodes);
@@ -63,7 +65,7 @@ static void receive(tn__thread *self)
 static void act_for(tn__thread *stand_in, uint16_t owner)
 {
     uint16_t acting = tn__self()->acting;
-    tn_array *arrays;
+    tn__handle *arrays;
     tn__node *nodes;
     while (take_posted(stand_in, &arrays, &nodes)) {
         pthread_mutex_unlock(&registry.lock);
@@ -75,7 +77,7 @@ static void act_for(tn__thread *stand_in, uint16_t owner)
     registry.threads[owner] = NULL;
 }
 
-static void post(uint16_t owner, tn_array *x, tn__node *node)
+static void post(uint16_t owner, tn__handle *x, tn__node *node)
 {
     tn__thread stand_in = {0};
     pthread_mutex_lock(&registry.lock);
@@ -84,6 +86,7 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
     if (ended)
         registry.threads[owner] = thread = &stand_in;
     if (x) {
+        x->died = tn__place_here(); /* for when the owner frees it */
         x->posted = thread->posted_arrays;
         thread->posted_arrays = x;
     }
@@ -97,7 +100,7 @@ static void post(uint16_t owner, tn_array *x, tn__node *node)
     pthread_mutex_unlock(&registry.lock);
 }
 
-void tn__thread_post_array(tn_array *x, uint16_t owner) { post(owner, x, NULL); }
+void tn__thread_post_array(tn__handle *x, uint16_t owner) { post(owner, x, NULL); }
 void tn__thread_post_node(tn__node *node, uint16_t owner) { post(owner, NULL, node); }
 
 /* ---- the end of a thread and of the process ---- */
@@ -113,7 +116,7 @@ static void end_thread(void)
     tn__pending_end();
 
     /* Once the number is free nobody can post to this thread any more. */
-    tn_array *arrays;
+    tn__handle *arrays;
     tn__node *nodes;
     pthread_mutex_lock(&registry.lock);
     while (take_posted(self, &arrays, &nodes)) {

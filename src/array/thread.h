@@ -17,9 +17,11 @@
 
 typedef struct tn__scope tn__scope;
 struct tn__scope {
-    tn_array *first;  /* newest */
+    tn__handle *first; /* newest */
     tn__scope *outer; /* NULL: this is the thread's own */
     int unmade;       /* pushes that found no memory; their arrays are in this scope until it is left */
+    int line;         /* where it was opened */
+    const char *file;
 };
 
 typedef struct tn__thread {
@@ -27,7 +29,7 @@ typedef struct tn__thread {
     tn__slab_cache slabs[TN__SLAB_KINDS];
     tn__node **temporaries;
     size_t temporary_count, temporary_capacity;
-    tn_array **pending;
+    tn__handle **pending;
     size_t pending_count, pending_capacity;
     size_t pending_written;    /* of these, how many the program has written into */
     size_t pending_swept;      /* how many there were when values were last taken off the list */
@@ -38,7 +40,7 @@ typedef struct tn__thread {
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
     int depth;                 /* scopes pushed */
     tn__scope base;
-    tn_array *posted_arrays;   /* by other threads, under the registry's lock */
+    tn__handle *posted_arrays; /* by other threads, under the registry's lock */
     tn__node *posted_nodes;
 } tn__thread;
 
@@ -62,7 +64,7 @@ static inline bool tn__thread_ready(tn__thread *self)
     return __builtin_expect(__atomic_load_n(&self->calm, __ATOMIC_RELAXED), 1) || tn__thread_attend();
 }
 /* Hands an object to the thread that owns it. */
-void tn__thread_post_array(tn_array *x, uint16_t owner);
+void tn__thread_post_array(tn__handle *x, uint16_t owner);
 void tn__thread_post_node(tn__node *node, uint16_t owner);
 
 /* Read by any thread, written by this one alone. */
@@ -86,8 +88,8 @@ extern tn__node tn__no_memory;
 tn__node *tn__node_no_memory(void);
 /* Drops a reference to a node that may be pending in another thread. */
 void tn__node_release_anywhere(tn__node *node);
-/* Frees a handle that this thread may change: its own, or posted. */
-void tn__array_free(tn_array *x);
+/* Frees a handle that this thread may change: its own, or posted. It died at `place` (array/places.h). */
+void tn__handle_free(tn__handle *x, uint32_t place);
 /* Leaves every scope of the thread and frees its own arrays. */
 void tn__scopes_end(void);
 /* Empties the list of pending handles and frees it. */

@@ -188,13 +188,13 @@ static tn_status apply_rules(tape *t, tn__node *gy)
 /* Marks the nodes of the steps that still have handles, so that these get gradients. */
 static tn_status retain_all(tape *t)
 {
-    tn_array *const *handles;
+    tn__handle *const *handles;
     int count = tn__pending_handles(&handles);
     for (int i = 0; i < count; i++) {
         tn__node *node = handles[i]->node;
         if (step_of(t, node) == ELSEWHERE || node->var)
             continue;
-        node->var = tn__array_var(handles[i]);
+        node->var = tn__array_var(tn__handle_array(handles[i]));
         if (!node->var)
             return tn__fail_memory(t->operation, sizeof(tn__var));
     }

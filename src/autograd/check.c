@@ -108,7 +108,7 @@ static tn_status call(check *c, tn__node **y)
 static tn_status gradients(check *c, tn__node *y, bool create_graph)
 {
     for (int i = 0; i <= c->count; i++)
-        c->nodes[i] = c->xs[i]->node;
+        c->nodes[i] = tn__array_node(c->xs[i]);
     return tn__gradients(c->operation, y, NULL, c->count + 1, c->nodes, create_graph, c->grads);
 }
 
@@ -121,7 +121,7 @@ static tn_status scalar_function(check *c, double step, tn__node **value)
         status = call(c, &y);
     if (status != TN_OK)
         return status;
-    *value = dot(y, c->xs[c->count]->node);
+    *value = dot(y, tn__array_node(c->xs[c->count]));
     if (!c->second)
         return TN_OK;
     status = gradients(c, *value, true);

@@ -10,7 +10,7 @@
 
 tn__node *tn__var_grad(const tn__var *var)
 {
-    return var->grad && var->handle ? var->handle->node : var->grad;
+    return var->grad && var->handle ? tn__array_node(var->handle) : var->grad;
 }
 
 /* An error that nobody made yet: it is latched only by who uses it. */
@@ -42,9 +42,12 @@ void tn__var_set_grad(tn__var *var, tn__node *grad)
 /* The record that holds x's gradient, or NULL: its own, or that of another handle to the same node. */
 static tn__var *var_with_grad(const tn_array *x)
 {
-    if (x && x->var && x->var->grad)
-        return x->var;
-    return x && x->node->var && x->node->var->grad ? x->node->var : NULL;
+    if (!x || !tn__array_lives(x, "tn_grad"))
+        return NULL;
+    const tn__handle *handle = tn__handle_of(x);
+    if (handle->var && handle->var->grad)
+        return handle->var;
+    return handle->node->var && handle->node->var->grad ? handle->node->var : NULL;
 }
 
 bool tn_has_grad(const tn_array *x)
@@ -182,7 +185,7 @@ tn_array *tn_retain_grad(tn_array *x)
 
 bool tn_needs_grad(const tn_array *x)
 {
-    return x && x->node->flags & TN__NODE_NEEDS_GRAD;
+    return x && tn__array_lives(x, "tn_needs_grad") && tn__array_node(x)->flags & TN__NODE_NEEDS_GRAD;
 }
 
 tn_array *tn_detach(const tn_array *x)

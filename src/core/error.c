@@ -228,6 +228,12 @@ void tn__at(const char *file, int line)
     state.line = line;
 }
 
+const char *tn__caller(int *line)
+{
+    *line = state.line;
+    return state.file;
+}
+
 bool tn_ok(void)
 {
     return !state.latched;

@@ -25,6 +25,9 @@ tn_status tn__fail_memory(const char *operation, size_t bytes);
  */
 #define TN__NO_PLACE() tn__at(NULL, 0)
 
+/* The file of the call that is under way, as tn__at noted it, and the line; NULL: not known. */
+const char *tn__caller(int *line);
+
 /* A shared, immutable error record, as error arrays and failed objects carry. */
 typedef struct tn__error tn__error;
 /* Makes a record and latches it. Never NULL: without memory, a static record. The caller owns one reference. */

@@ -27,7 +27,7 @@ tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset);
 /* The elements of x or t. */
 static inline const char *tn__dataset_data(const tn_array *all)
 {
-    const tn__node *node = all->node;
+    const tn__node *node = tn__array_node(all);
     return (const char *)node->storage->memory + (size_t)node->offset * tn__dtypes[node->dtype].size;
 }
 

@@ -409,7 +409,8 @@ static bool point(tn_array **handle, tn__node *node)
         tn__error_raise(node->error);
         return false;
     }
-    if (*handle && (*handle)->owner != tn__thread_number()) { /* a pending node is its thread's, and so is its handle */
+    /* A pending node is its thread's, and so is its handle. */
+    if (*handle && tn__handle_of(*handle)->owner != tn__thread_number()) {
         tn_free(*handle);
         *handle = NULL;
     }
@@ -418,7 +419,7 @@ static bool point(tn_array **handle, tn__node *node)
         return true;
     }
     tn_array *made = tn__array_own_new(node);
-    if (made->is_static || tn__node_is_error(made->node)) {
+    if (tn__handle_of(made)->is_static || tn__node_is_error(tn__array_node(made))) {
         tn_free(made);
         return false;
     }
@@ -459,7 +460,7 @@ static bool deliver(tn_loader *loader, int64_t size)
  * first step that follows, which would be another graph than the others. */
 static void drop_place(tn_loader *loader)
 {
-    if (!loader->place_handle || !tn__node_pending(loader->place_handle->node))
+    if (!loader->place_handle || !tn__node_pending(tn__array_node(loader->place_handle)))
         return;
     tn_free(loader->place_handle);
     loader->place_handle = NULL;

@@ -31,14 +31,14 @@ static tn_dataset *make(const char *operation, tn_status status, tn__values *x, 
 
 static tn_shape shape_of_rows(const tn_array *all, int64_t count)
 {
-    tn_shape shape = tn__shape_value(all->node->shape);
+    tn_shape shape = tn__shape_value(tn__array_node(all)->shape);
     shape.dim[0] = count;
     return shape;
 }
 
 static size_t row_bytes(const tn_array *all)
 {
-    const tn__node *node = all->node;
+    const tn__node *node = tn__array_node(all);
     int64_t elements = 1;
     for (int i = 1; i < node->shape->ndim; i++)
         elements *= node->shape->dim[i];
@@ -47,7 +47,7 @@ static size_t row_bytes(const tn_array *all)
 
 static tn_status view_rows(const char *operation, const tn_array *all, int64_t first, int64_t count, tn__values *view)
 {
-    const tn__node *node = all->node;
+    const tn__node *node = tn__array_node(all);
     tn_shape shape = shape_of_rows(all, count);
     const tn__shape *interned = tn__shape_intern(shape.ndim, shape.dim);
     if (!interned)
@@ -104,7 +104,7 @@ tn_dataset *tn_dataset_slice(const tn_dataset *dataset, int64_t start, int64_t s
 
 static tn_status gather(const char *operation, const tn_array *all, int64_t count, const int64_t *rows, tn__values *out)
 {
-    tn_status status = tn__values_new(operation, out, all->node->dtype, shape_of_rows(all, count));
+    tn_status status = tn__values_new(operation, out, tn__array_node(all)->dtype, shape_of_rows(all, count));
     if (status == TN_OK)
         tn__gather_rows(tn__values_data(out), tn__dataset_data(all), row_bytes(all), rows, count);
     return status;
@@ -235,10 +235,12 @@ tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
         return concat_sources(count, datasets);
     if (status == TN_OK)
         status =
-            tn__values_new("dataset_concat", &x, datasets[0]->x->node->dtype, shape_of_rows(datasets[0]->x, total));
+            tn__values_new("dataset_concat", &x, tn__array_node(datasets[0]->x)->dtype,
+                           shape_of_rows(datasets[0]->x, total));
     if (status == TN_OK)
         status =
-            tn__values_new("dataset_concat", &t, datasets[0]->t->node->dtype, shape_of_rows(datasets[0]->t, total));
+            tn__values_new("dataset_concat", &t, tn__array_node(datasets[0]->t)->dtype,
+                           shape_of_rows(datasets[0]->t, total));
     if (status == TN_OK) {
         char *to_x = tn__values_data(&x), *to_t = tn__values_data(&t);
         for (int i = 0; i < count; i++) {

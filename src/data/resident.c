@@ -187,8 +187,8 @@ static tn__node *first_position(tn__resident *r, int64_t first, const tn_array *
     uint64_t failures = atomic_load_explicit(&r->device->failures, memory_order_relaxed);
     bool lost = failures != r->failures; /* what a failed run was to overwrite is as it was */
     r->failures = failures;
-    if (place && !lost && r->next_first == first && place->node->storage && !place->node->error)
-        return place->node;
+    if (place && !lost && r->next_first == first && tn__array_node(place)->storage && !tn__array_node(place)->error)
+        return tn__array_node(place);
     return tn__value_from_host(&first, TN_INT64, tn__shape_intern(1, &one), r->device);
 }
 

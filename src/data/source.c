@@ -216,9 +216,10 @@ static void stored_release(tn__source *source)
 
 static tn_sample_type type_of(const tn_array *all)
 {
-    tn_sample_type type = {.dtype = all->node->dtype, .shape = {.ndim = all->node->shape->ndim - 1}};
+    const tn__node *node = tn__array_node(all);
+    tn_sample_type type = {.dtype = node->dtype, .shape = {.ndim = node->shape->ndim - 1}};
     for (int i = 0; i < type.shape.ndim; i++)
-        type.shape.dim[i] = all->node->shape->dim[i + 1];
+        type.shape.dim[i] = node->shape->dim[i + 1];
     return type;
 }
 
@@ -240,8 +241,8 @@ tn__source *tn__source_of(const tn_dataset *dataset)
         return NULL;
     s->source.get = stored_get;
     s->source.release = stored_release;
-    s->x = tn__storage_retain(dataset->x->node->storage);
-    s->t = tn__storage_retain(dataset->t->node->storage);
+    s->x = tn__storage_retain(tn__array_node(dataset->x)->storage);
+    s->t = tn__storage_retain(tn__array_node(dataset->t)->storage);
     s->x_data = tn__dataset_data(dataset->x);
     s->t_data = tn__dataset_data(dataset->t);
     return &s->source;

@@ -327,7 +327,7 @@ static tn_status add_root(tn__collection *c, tn__node *node)
  * from, which would get there next, and be computed alone and from the beginning again. */
 #define LAST_LEVELS 24
 
-bool tn__computed_along(const tn_array *handle, const tn__device *device, tn__collect_mode mode)
+bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__collect_mode mode)
 {
     const tn__node *node = handle->node;
     bool small = node->flags & TN__NODE_BACKWARD || node->shape->size <= SMALL_SIZE;
@@ -340,7 +340,7 @@ bool tn__computed_along(const tn_array *handle, const tn__device *device, tn__co
  * and more of them by a step, or of a deep recording. */
 static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
 {
-    tn_array *const *handle = NULL;
+    tn__handle *const *handle = NULL;
     int count = mode == TN__COLLECT_ALONG && !tn__any_written() ? 0 : tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         bool wanted = tn__computed_along(handle[i], c->device, mode);

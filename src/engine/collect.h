@@ -85,7 +85,7 @@ typedef enum tn__collect_mode {
 /* Collects what `roots` need. Roots that have values are skipped. */
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode);
 /* Is a pending handle's node, on that device, computed along with what is asked for in a mode? */
-bool tn__computed_along(const tn_array *handle, const tn__device *device, tn__collect_mode mode);
+bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__collect_mode mode);
 /* Entry of an entry's input. Those beyond the third are looked up. */
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i);
 static inline int32_t tn__collection_input(const tn__collection *c, const tn__entry *e, int i)

@@ -233,7 +233,7 @@ static tn_status compute_apart(tn__collection *c, tn__node **node, int count)
 /* A step again that met an index out of range, which may be of an array that it computed along. */
 static tn_status step_again(tn__collection *c, int count, tn__node *const *roots)
 {
-    tn_array *const *handle;
+    tn__handle *const *handle;
     int handles = tn__pending_handles(&handle), along = 0;
     tn__node **node = tn__alloc(2 * sizeof *node * ((size_t)handles + 1));
     if (!node)
@@ -284,8 +284,8 @@ tn_status tn__evaluate_step(int count, tn__node *const *roots) { return evaluate
 
 tn_status tn_eval(const tn_array *x)
 {
-    if (x && x->node->storage)
-        return tn__storage_check(x->node->storage);
+    if (x && tn__handle_is_live(x) && tn__array_node(x)->storage)
+        return tn__storage_check(tn__array_node(x)->storage);
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "eval");
     tn_status status = tn__evaluate(1, &node);

@@ -33,8 +33,9 @@ static tn__node *ready(const tn_kernel *kernel, const tn_arg *arg, tn__device **
 /* Memory of its own for an array that is to be written: its own, where nobody else holds it, else a copy. */
 static tn__node *own_memory(tn_array *x, tn__node *node)
 {
-    if (x->node == node && node->op == TN__OP_VALUE && __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 &&
-        atomic_load(&node->storage->references) == 1 && !node->storage->release) {
+    if (tn__array_node(x) == node && node->op == TN__OP_VALUE &&
+        __atomic_load_n(&node->references, __ATOMIC_ACQUIRE) == 1 && atomic_load(&node->storage->references) == 1 &&
+        !node->storage->release) {
         node->attr = (tn__attr){.raw = {0}}; /* what was known of its elements */
         return node;
     }
@@ -52,7 +53,8 @@ static tn__node *own_memory(tn_array *x, tn__node *node)
         return tn__failed();
     TN__PASS_ERROR(fresh);
     tn__array_set(x, fresh);
-    return x->node->storage ? x->node : tn__failed();
+    node = tn__array_node(x);
+    return node->storage ? node : tn__failed();
 }
 
 /* An array that is written gets other memory where somebody else holds its own: then only that counts. */

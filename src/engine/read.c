@@ -129,7 +129,7 @@ tn_status tn_item_parts(const tn_array *x, double parts[2])
 /* Points x at a value that holds the same elements in C order in host memory. */
 static tn_status make_readable(tn_array *x)
 {
-    tn__node *node = x->node, *plain = compact(node);
+    tn__node *node = tn__array_node(x), *plain = compact(node);
     if (!plain)
         return tn__error_status(tn__error_last());
     if (!plain->device->capabilities.host_memory)
@@ -147,7 +147,7 @@ const void *tn_data(const tn_array *x)
     tn__node *node = tn__node_of(x, "data");
     const void *data = NULL;
     if (tn__evaluate(1, &node) == TN_OK && make_readable((tn_array *)x) == TN_OK)
-        data = (char *)x->node->storage->memory + x->node->offset * (int64_t)itemsize(x->node);
+        data = (char *)node->storage->memory + node->offset * (int64_t)itemsize(node);
     tn__leave(call);
     return data;
 }

@@ -124,7 +124,7 @@ tn_status tn__archive_take_error(tn_archive *archive, const char *operation, con
     tn__call call = tn__enter();
     tn_array *array = tn__array_own_new(tn__node_error(error));
     tn_status status =
-        array->is_static ? tn__error_status(tn__error_last()) : append(archive, operation, name, array);
+        tn__handle_of(array)->is_static ? tn__error_status(tn__error_last()) : append(archive, operation, name, array);
     if (status != TN_OK)
         tn_free(array);
     tn__leave(call);
@@ -161,7 +161,8 @@ tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *
         tn__array_set(old->array, node);
     } else {
         tn_array *handle = tn__array_own_new(node);
-        status = handle->is_static ? tn__error_status(tn__error_last()) : append(archive, "archive_add", name, handle);
+        status = tn__handle_of(handle)->is_static ? tn__error_status(tn__error_last())
+                                                  : append(archive, "archive_add", name, handle);
         if (status != TN_OK)
             tn_free(handle);
     }
@@ -189,8 +190,8 @@ const char *tn_archive_name(const tn_archive *archive, int i)
 /* An entry that could not be read says so when it is asked for. */
 static tn_array *asked(const tn__archive_entry *entry)
 {
-    if (tn__node_is_error(entry->array->node))
-        tn__error_raise(entry->array->node->error);
+    if (tn__node_is_error(tn__array_node(entry->array)))
+        tn__error_raise(tn__array_node(entry->array)->error);
     return entry->array;
 }
 
@@ -207,7 +208,7 @@ tn_device tn_archive_device(const tn_archive *archive)
     tn_device device = {0};
     for (size_t i = 0; archive && i < archive->count; i++) {
         const tn__archive_entry *entry = &archive->entries[i];
-        if (tn__node_is_error(entry->array->node))
+        if (tn__node_is_error(tn__array_node(entry->array)))
             continue;
         tn_device other = tn_device_of(entry->array);
         device = first ? device : other;

@@ -291,7 +291,8 @@ tn_layer *tn_layer_child(const tn_layer *layer, const char *path)
 static bool is_elsewhere(const tn_layer *layer, const tn__node *x)
 {
     const tn_array *param = layer->slot_count && layer->kind != &user_kind ? layer->slots[0].value : NULL;
-    return param && param->node->device != x->device && !tn__node_is_error(param->node) && !tn__foldable(x);
+    return param && tn__array_node(param)->device != x->device && !tn__node_is_error(tn__array_node(param)) &&
+           !tn__foldable(x);
 }
 
 tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
@@ -303,7 +304,7 @@ tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
             TN_ERR_DEVICE, tn__layer_name(layer),
             "the parameters are on %s, the input is on %s: move the network with tn_layer_to, or the input with "
             "tn_to(x, tn_device_of(net)); a loader makes its minibatches on its .device",
-            layer->slots[0].value->node->device->name, x->device->name));
+            tn__array_node(layer->slots[0].value)->device->name, x->device->name));
     return layer->kind->forward(layer, x);
 }
 

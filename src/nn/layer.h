@@ -109,7 +109,7 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
 /* The node of a slot's array. */
 static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 {
-    return layer->slots[i].value->node;
+    return tn__array_node(layer->slots[i].value);
 }
 
 /* ---- params.c ---- */

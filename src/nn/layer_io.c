@@ -153,10 +153,10 @@ static void put_in_place(const loading *load)
     for (size_t i = 0; i < load->count; i++) {
         const loaded *item = &load->items[i];
         if (item->slot->value) {
-            tn__param_point(item->slot->value, item->value->node);
+            tn__param_point(item->slot->value, tn__array_node(item->value));
         } else {
             item->slot->value = tn_own(item->value);
-            item->value->var->param = true;
+            tn__handle_of(item->value)->var->param = true;
             item->slot->shape = item->shape;
             tn__layer_changed(item->layer);
         }

@@ -74,9 +74,10 @@ static tn_status copy_params(move *m, const tn__param *items, int count)
     for (int i = 0; i < count && status == TN_OK; i++) {
         tn_array *param = items[i].value;
         m->params[m->param_count++] = param;
-        status = add_copy(m, param->node, (copy){.array = param, .is_param = true});
-        if (status == TN_OK && param->var)
-            status = add_copy(m, tn__var_grad(param->var), (copy){.gradient = param->var});
+        status = add_copy(m, tn__array_node(param), (copy){.array = param, .is_param = true});
+        if (status == TN_OK && tn__handle_of(param)->var)
+            status = add_copy(m, tn__var_grad(tn__handle_of(param)->var),
+                          (copy){.gradient = tn__handle_of(param)->var});
     }
     if (count > 0)
         qsort(m->params, (size_t)m->param_count, sizeof *m->params, by_address);
@@ -89,7 +90,7 @@ static tn_status copy_beside(void *user, const tn_array *param, tn_array *array)
     move *m = user;
     bool moves = m->param_count > 0 &&
                  bsearch(&param, m->params, (size_t)m->param_count, sizeof *m->params, by_address) != NULL;
-    return moves ? add_copy(m, array->node, (copy){.array = array}) : TN_OK;
+    return moves ? add_copy(m, tn__array_node(array), (copy){.array = array}) : TN_OK;
 }
 
 static tn_status copy_of_followers(move *m, const tn_layer *layer)

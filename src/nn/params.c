@@ -146,7 +146,7 @@ int64_t tn_param_total(const tn_layer *layer)
     int64_t total = 0;
     tn__layer_flat(layer, &items, &count);
     for (int i = 0; i < count; i++)
-        total += items[i].value->node->shape->size;
+        total += tn__array_node(items[i].value)->shape->size;
     return total;
 }
 
@@ -169,9 +169,9 @@ tn_device tn_layer_device(const tn_layer *layer)
         return (tn_device){0};
     if (count == 0)
         return sent_to(layer);
-    tn_device first = items[0].value->node->device->id;
+    tn_device first = tn__array_node(items[0].value)->device->id;
     for (int i = 1; i < count; i++) {
-        tn_device other = items[i].value->node->device->id;
+        tn_device other = tn__array_node(items[i].value)->device->id;
         if (tn_device_equal(first, other))
             continue;
         tn__fail(TN_ERR_DEVICE, "device_of",
@@ -210,20 +210,20 @@ bool tn_layer_training(const tn_layer *layer)
 
 void tn__param_point(tn_array *param, tn__node *node)
 {
-    tn__node *old = param->node;
+    tn__node *old = tn__array_node(param);
     if (node == old)
         return;
-    if (old->var == param->var)
+    if (old->var == tn__handle_of(param)->var)
         old->var = NULL;
-    node->var = param->var;
+    node->var = tn__handle_of(param)->var;
     node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
-    param->node = tn__node_retain(node);
+    tn__handle_of(param)->node = tn__node_retain(node);
     tn__node_release(old);
 }
 
 void tn__state_point(tn_array *state, tn__node *node)
 {
-    tn__node *old = state->node;
-    state->node = tn__node_retain(node);
+    tn__node *old = tn__array_node(state);
+    tn__handle_of(state)->node = tn__node_retain(node);
     tn__node_release(old);
 }

@@ -34,7 +34,7 @@ static tn_status make_parameter(tn_array *value)
     tn_requires_grad(value);
     if (!tn_needs_grad(value))
         return tn__fail_memory("layer_param", sizeof(tn__var));
-    value->var->param = true;
+    tn__handle_of(value)->var->param = true;
     tn_own(value);
     return TN_OK;
 }
@@ -140,7 +140,7 @@ tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value)
             return tn__error_array(tn__error_new(TN_ERR_STATE, operation, "the array is the parameter '%s' already",
                                                  layer->slots[i].name));
     }
-    if (value->var && value->var->param)
+    if (tn__handle_of(value)->var && tn__handle_of(value)->var->param)
         return tn__error_array(tn__error_new(TN_ERR_STATE, operation,
                                              "the array for '%s' is a parameter of another layer, which frees it: "
                                              "call that layer twice, or give a copy",

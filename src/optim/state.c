@@ -75,7 +75,7 @@ static tn_status unknown_state(const tn_optimizer *optimizer, const char *name)
 
 static tn_status set_state(tn__tracked *tracked, int which, const tn_array *value)
 {
-    const tn__node *p = tracked->param->node;
+    const tn__node *p = tn__array_node(tracked->param);
     tn__node *given = tn__node_of(value, "optimizer_set_state");
     if (tn__node_is_error(given))
         return tn__error_raise(given->error);
@@ -91,8 +91,8 @@ static tn_status set_state(tn__tracked *tracked, int which, const tn_array *valu
     tn_status status = tn_eval(fitting);
     if (status != TN_OK)
         return status;
-    tn_array *state = tn__array_own_new(fitting->node);
-    if (state->is_static)
+    tn_array *state = tn__array_own_new(tn__array_node(fitting));
+    if (tn__handle_of(state)->is_static)
         return TN_ERR_MEMORY;
     tn_free(tracked->state[which]);
     tracked->state[which] = state;

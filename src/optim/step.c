@@ -68,7 +68,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
 {
     int count = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn__node *p = optimizer->tracked[i].param->node;
+        const tn__node *p = tn__array_node(optimizer->tracked[i].param);
         for (int s = 0; s < optimizer->rule->states && optimizer->work[i].gradient; s++) {
             if (optimizer->tracked[i].state[s])
                 continue;
@@ -84,7 +84,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
         for (int s = 0; s < optimizer->rule->states && status == TN_OK; s++) {
             tn_array **state = &optimizer->tracked[i].state[s];
             tn__node *node = optimizer->work[i].state[s];
-            if (node && (*state = tn__array_own_new(node))->is_static) {
+            if (node && tn__handle_of(*state = tn__array_own_new(node))->is_static) {
                 *state = NULL;
                 status = TN_ERR_MEMORY;
             }
@@ -144,8 +144,8 @@ static tn_status record(tn_optimizer *optimizer)
                     .correction2 = 1 - pow(optimizer->set.beta2, t)};
     int gradients = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        const tn_array *param = optimizer->tracked[i].param;
-        optimizer->work[i] = (tn__work){.gradient = param->var ? tn__var_grad(param->var) : NULL};
+        const tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
+        optimizer->work[i] = (tn__work){.gradient = var ? tn__var_grad(var) : NULL};
         gradients += optimizer->work[i].gradient != NULL;
     }
     if (gradients == 0)
@@ -161,8 +161,9 @@ static tn_status record(tn_optimizer *optimizer)
         if (!work->gradient)
             continue;
         for (int s = 0; s < optimizer->rule->states; s++)
-            work->state[s] = optimizer->tracked[i].state[s]->node;
-        work->value = new_value(optimizer, &u, optimizer->tracked[i].param->node, work->gradient, work->state);
+            work->state[s] = tn__array_node(optimizer->tracked[i].state[s]);
+        work->value = new_value(optimizer, &u, tn__array_node(optimizer->tracked[i].param), work->gradient,
+                                work->state);
         if (tn__node_is_error(work->value))
             status = tn__error_raise(work->value->error);
     }
@@ -182,12 +183,12 @@ static int exchange(tn_optimizer *optimizer)
         if (!work->gradient)
             continue;
         tn__node *value = work->value;
-        work->value = tracked->param->node;
+        work->value = tn__array_node(tracked->param);
         tn__param_point(tracked->param, value);
         optimizer->roots[count++] = value;
         for (int s = 0; s < optimizer->rule->states; s++) {
             tn__node *state = work->state[s];
-            work->state[s] = tracked->state[s]->node;
+            work->state[s] = tn__array_node(tracked->state[s]);
             tn__state_point(tracked->state[s], state);
             optimizer->roots[count++] = state;
         }
@@ -204,10 +205,10 @@ static void restore(tn_optimizer *optimizer)
         if (!work->gradient)
             continue;
         for (int s = 0; s < optimizer->rule->states; s++) {
-            if (!tracked->state[s]->node->storage)
+            if (!tn__array_node(tracked->state[s])->storage)
                 tn__state_point(tracked->state[s], work->state[s]);
         }
-        if (!tracked->param->node->storage)
+        if (!tn__array_node(tracked->param)->storage)
             tn__param_point(tracked->param, work->value);
     }
 }
@@ -215,7 +216,7 @@ static void restore(tn_optimizer *optimizer)
 static void clear_gradients(tn_optimizer *optimizer)
 {
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
-        tn__var *var = optimizer->tracked[i].param->var;
+        tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
         if (var)
             tn__var_set_grad(var, NULL);
     }
@@ -225,7 +226,7 @@ static void clear_gradients(tn_optimizer *optimizer)
  * no step fails because it cannot be computed along. */
 static void forget_backward(void)
 {
-    tn_array *const *handle;
+    tn__handle *const *handle;
     int count = tn__pending_gradients(NULL, 0) == 0 ? tn__pending_handles(&handle) : 0;
     for (int i = 0; i < count; i++)
         handle[i]->node->flags &= (uint8_t)~TN__NODE_BACKWARD;

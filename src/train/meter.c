@@ -71,7 +71,7 @@ static tn_status settle(tn_meter *meter)
 {
     if (!meter->total)
         return TN_OK;
-    bool pending = tn__node_pending(meter->total->node);
+    bool pending = tn__node_pending(tn__array_node(meter->total));
     if (!pending) {
         meter->chain = 0;
         meter->heavy = false;
@@ -106,7 +106,7 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     tn_status status = settle(meter);
     if (status != TN_OK)
         return status;
-    tn__node *total = meter->total ? meter->total->node : start(device);
+    tn__node *total = meter->total ? tn__array_node(meter->total) : start(device);
     if (x->device != device)
         x = tn__transfer_hook(x, device);
     meter->heavy |= tn__node_pending(x);
@@ -121,7 +121,8 @@ static tn_status add(tn_meter *meter, const tn_array *value, double weight)
     meter->weight += weight;
     meter->told = false;
     meter->chain++;
-    return meter->total->is_static || tn__node_is_error(meter->total->node) ? TN_ERR_MEMORY : TN_OK;
+    bool failed = tn__handle_of(meter->total)->is_static || tn__node_is_error(tn__array_node(meter->total));
+    return failed ? TN_ERR_MEMORY : TN_OK;
 }
 
 void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
@@ -172,7 +173,7 @@ void tn__meter_add_number(tn_meter *meter, double value, double weight)
 
 const tn_array *tn__meter_pending(const tn_meter *meter)
 {
-    return meter->total && !meter->failed && tn__node_pending(meter->total->node) ? meter->total : NULL;
+    return meter->total && !meter->failed && tn__node_pending(tn__array_node(meter->total)) ? meter->total : NULL;
 }
 
 double tn__meter_mean(tn_meter *meter)
@@ -188,7 +189,7 @@ tn_array *tn__meter_array(tn_meter *meter)
         return NULL;
     tn__call call = tn__enter();
     tn__no_grad_depth++;
-    tn__node *total = meter->total->node;
+    tn__node *total = tn__array_node(meter->total);
     tn__node *sum = tn__binary(TN__OP_ADD, total, tn__const_like(total, meter->at_once));
     tn__node *mean = tn__binary(TN__OP_DIVIDE, sum, tn__const_like(total, meter->weight));
     tn__no_grad_depth--;

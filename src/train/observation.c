@@ -108,7 +108,7 @@ tn_status tn_observation_set(tn_observation *observation, const char *key, const
     entry *e = status == TN_OK ? place(observation, key) : NULL;
     if (!e)
         return status != TN_OK ? status : tn__error_status(tn__error_last());
-    tn_array *array = tn__array_own_new(value->node);
+    tn_array *array = tn__array_own_new(tn__array_node(value));
     tn_free(e->array);
     e->array = array;
     e->weight = weight;
@@ -158,15 +158,15 @@ double tn_observation_weight(const tn_observation *observation, const char *key)
 
 #define FEW 16
 
-static bool is_pending(const entry *e) { return e->array && tn__node_pending(e->array->node); }
+static bool is_pending(const entry *e) { return e->array && tn__node_pending(tn__array_node(e->array)); }
 
 /* All pending arrays on the device of the i-th, which is one of them. */
 static tn_status eval_from(const tn_observation *observation, size_t i, const tn_array **pending)
 {
-    const tn__device *device = observation->entries[i].array->node->device;
+    const tn__device *device = tn__array_node(observation->entries[i].array)->device;
     int count = 0;
     for (; i < observation->count; i++)
-        if (is_pending(&observation->entries[i]) && observation->entries[i].array->node->device == device)
+        if (is_pending(&observation->entries[i]) && tn__array_node(observation->entries[i].array)->device == device)
             pending[count++] = observation->entries[i].array;
     return tn_eval_all(count, pending);
 }

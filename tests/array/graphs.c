@@ -79,7 +79,7 @@ tn_array *graph_add(const tn_array *x, const tn_array *y)
 void graph_compute(tn_array *x, bool drop_inputs)
 {
     tn__storage *storage = graph_storage();
-    tn__node_set_value(x->node, storage, 0, NULL, drop_inputs);
+    tn__node_set_value(tn__array_node(x), storage, 0, NULL, drop_inputs);
     tn__storage_release(storage);
     tn__pending_sweep();
 }

@@ -8,20 +8,20 @@ static void a_result_takes_over_the_temporary(void **state)
 {
     (void)state;
     tn_array *x = graph_array(graph_const);
-    assert_int_equal(x->node->references, 1);
-    assert_false(x->node->flags & TN__NODE_TEMPORARY);
+    assert_int_equal(tn__array_node(x)->references, 1);
+    assert_false(tn__array_node(x)->flags & TN__NODE_TEMPORARY);
     tn__call call = tn__enter();
-    tn__node *first = graph_const(), *second = graph_unary(TN__OP_EXP, x->node);
+    tn__node *first = graph_const(), *second = graph_unary(TN__OP_EXP, tn__array_node(x));
     tn_array *y = tn__leave_array(call, first); /* not the newest; the other one goes */
     (void)second;
-    assert_int_equal(y->node->references, 1);
-    assert_int_equal(x->node->references, 1);
+    assert_int_equal(tn__array_node(y)->references, 1);
+    assert_int_equal(tn__array_node(x)->references, 1);
     call = tn__enter();
     tn_array *z = tn__leave_array(call, tn__node_of(x, "same")); /* no new node at all */
-    assert_ptr_equal(z->node, x->node);
-    assert_int_equal(x->node->references, 2);
+    assert_ptr_equal(tn__array_node(z), tn__array_node(x));
+    assert_int_equal(tn__array_node(x)->references, 2);
     tn_free(x);
-    assert_int_equal(z->node->references, 1);
+    assert_int_equal(tn__array_node(z)->references, 1);
     tn_free(y);
     tn_free(z);
 }
@@ -68,7 +68,7 @@ static void facts_of_arrays(void **state)
     assert_int_equal(strides[1], 4);
     assert_int_equal(strides[2], 0);
     tn__storage *storage = graph_storage();
-    tn__node_set_value(x->node, storage, 5, tn__ints_intern(2, (int64_t[]){-1, -2}), true);
+    tn__node_set_value(tn__array_node(x), storage, 5, tn__ints_intern(2, (int64_t[]){-1, -2}), true);
     tn__storage_release(storage);
     tn_strides_of(x, strides);
     assert_int_equal(strides[0], -4);
@@ -94,12 +94,12 @@ static void operands_that_are_none(void **state)
     tn__leave(call);
 
     tn_array *x = graph_exp(graph_array(graph_const));
-    tn__node_set_released(x->node, tn__error_new(TN_ERR_STATE, "step", "consumed"));
+    tn__node_set_released(tn__array_node(x), tn__error_new(TN_ERR_STATE, "step", "consumed"));
     tn_clear_error();
     call = tn__enter();
     node = tn__node_of(x, "add");
     assert_true(tn__node_is_error(node));
-    assert_ptr_equal(node->error, x->node->error);
+    assert_ptr_equal(node->error, tn__array_node(x)->error);
     tn__leave(call);
     assert_true(tn_is_error(x));
 }
@@ -108,14 +108,14 @@ static void operands_that_are_none(void **state)
 
 static bool listed(const tn_array *x)
 {
-    tn_array *const *handles;
+    tn__handle *const *handles;
     int count = tn__pending_handles(&handles), times = 0;
     for (int i = 0; i < count; i++)
-        times += handles[i] == x;
+        times += handles[i] == tn__handle_of(x);
     assert_true(times <= 1);
-    assert_int_equal(x->pending != 0, times);
+    assert_int_equal(tn__handle_of(x)->pending != 0, times);
     if (times)
-        assert_ptr_equal(handles[x->pending - 1], x);
+        assert_ptr_equal(handles[tn__handle_of(x)->pending - 1], tn__handle_of(x));
     return times;
 }
 
@@ -134,7 +134,7 @@ static void handles_of_pending_nodes_are_listed(void **state)
     graph_compute(sum, true);
     assert_false(listed(sum));
     assert_true(listed(constant));
-    tn__node_set_released(constant->node, tn__error_new(TN_ERR_STATE, "step", "consumed"));
+    tn__node_set_released(tn__array_node(constant), tn__error_new(TN_ERR_STATE, "step", "consumed"));
     tn_clear_error();
     tn__pending_sweep();
     assert_false(listed(constant));
@@ -152,21 +152,22 @@ static void the_list_follows_every_change(void **state)
         } else if (what == 0) {
             tn_free(x[i]);
             x[i] = NULL;
-        } else if (what == 1 && tn__node_pending(x[i]->node)) {
+        } else if (what == 1 && tn__node_pending(tn__array_node(x[i]))) {
             graph_compute(x[i], true);
         } else if (what < 5) {
             tn__call call = tn__enter();
             tn__array_set(x[i], what % 2 ? graph_const() : graph_value());
             tn__leave(call);
         }
-        tn_array *const *handles;
+        tn__handle *const *handles;
         int count = tn__pending_handles(&handles), expected = 0;
         for (int k = 0; k < COUNT; k++) {
             if (!x[k])
                 continue;
-            bool pending = tn__node_pending(x[k]->node);
+            bool pending = tn__node_pending(tn__array_node(x[k]));
             expected += pending;
-            if ((x[k]->pending != 0) != pending || (pending && handles[x[k]->pending - 1] != x[k]))
+            const tn__handle *handle = tn__handle_of(x[k]);
+            if ((handle->pending != 0) != pending || (pending && handles[handle->pending - 1] != handle))
                 fail_msg("step %d, seed %llu", step, (unsigned long long)graph_seed);
         }
         if (count != expected)
@@ -181,14 +182,15 @@ static void the_list_follows_every_change(void **state)
 static tn_array *leaf(tn__node *(*make)(void))
 {
     tn_array *x = graph_array(make);
-    x->node->var = tn__array_var(x);
-    x->node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+    tn__array_node(x)->var = tn__array_var(x);
+    tn__array_node(x)->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
     return x;
 }
 
 static bool marked(const tn_array *x)
 {
-    return x->node->flags & TN__NODE_LEAF_VAR && x->node->flags & TN__NODE_NEEDS_GRAD && x->node->var == x->var;
+    const tn__node *node = tn__array_node(x);
+    return node->flags & TN__NODE_LEAF_VAR && node->flags & TN__NODE_NEEDS_GRAD && node->var == tn__handle_of(x)->var;
 }
 
 static void plain_handles_just_move(void **state)
@@ -196,11 +198,11 @@ static void plain_handles_just_move(void **state)
     (void)state;
     tn_array *x = graph_array(graph_const), *y = graph_array(graph_value);
     int released = graph_released;
-    tn__array_set(x, y->node);
-    assert_ptr_equal(x->node, y->node);
-    assert_int_equal(y->node->references, 2);
-    tn__array_set(x, y->node);
-    assert_int_equal(y->node->references, 2);
+    tn__array_set(x, tn__array_node(y));
+    assert_ptr_equal(tn__array_node(x), tn__array_node(y));
+    assert_int_equal(tn__array_node(y)->references, 2);
+    tn__array_set(x, tn__array_node(y));
+    assert_int_equal(tn__array_node(y)->references, 2);
     tn_free(y);
     assert_int_equal(graph_released, released);
     tn_free(x);
@@ -211,33 +213,33 @@ static void the_mark_moves_with_a_leaf(void **state)
 {
     (void)state;
     tn_array *w = leaf(graph_value);
-    tn__node *old = tn__node_retain(w->node);
+    tn__node *old = tn__node_retain(tn__array_node(w));
     /* A pending result of this very call is marked itself. */
     tn__call call = tn__enter();
-    tn__node *update = graph_unary(TN__OP_NEGATIVE, w->node);
+    tn__node *update = graph_unary(TN__OP_NEGATIVE, tn__array_node(w));
     tn__array_set(w, update);
     tn__leave(call);
-    assert_ptr_equal(w->node, update);
+    assert_ptr_equal(tn__array_node(w), update);
     assert_true(marked(w));
     assert_null(old->var);
     tn__node_release(old);
 
     /* A pending node that others hold is copied: its other handles get no mark. */
     tn_array *y = graph_exp(graph_array(graph_const));
-    tn__array_set(w, y->node);
-    assert_int_equal(w->node->op, TN__OP_COPY);
-    assert_ptr_equal(w->node->in[0], y->node);
+    tn__array_set(w, tn__array_node(y));
+    assert_int_equal(tn__array_node(w)->op, TN__OP_COPY);
+    assert_ptr_equal(tn__array_node(w)->in[0], tn__array_node(y));
     assert_true(marked(w));
-    assert_int_equal(y->node->flags, 0);
-    assert_null(y->node->var);
+    assert_int_equal(tn__array_node(y)->flags, 0);
+    assert_null(tn__array_node(y)->var);
 
     /* So is a value, by another window of its storage. */
     graph_compute(y, true);
-    tn__array_set(w, y->node);
-    assert_ptr_not_equal(w->node, y->node);
-    assert_ptr_equal(w->node->storage, y->node->storage);
+    tn__array_set(w, tn__array_node(y));
+    assert_ptr_not_equal(tn__array_node(w), tn__array_node(y));
+    assert_ptr_equal(tn__array_node(w)->storage, tn__array_node(y)->storage);
     assert_true(marked(w));
-    assert_int_equal(y->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD), 0);
+    assert_int_equal(tn__array_node(y)->flags & (TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD), 0);
     assert_int_equal(tn__enter(), 0); /* leaves no temporaries */
 }
 
@@ -250,22 +252,22 @@ static void errors_take_no_mark(void **state)
     tn__leave(call);
     tn_clear_error();
     assert_true(tn_is_error(w));
-    assert_null(w->node->var);
+    assert_null(tn__array_node(w)->var);
 }
 
 static void a_handle_owns_its_gradient_record(void **state)
 {
     (void)state;
     tn_array *w = leaf(graph_value), *other = graph_exp(w);
-    tn__var *var = w->var;
+    tn__var *var = tn__handle_of(w)->var;
     assert_ptr_equal(tn__array_var(w), var);
     tn__call call = tn__enter();
     var->grad = tn__node_retain(graph_value());
     tn__leave(call);
     var->handle = tn__array_own_new(var->grad);
     var->name = tn__strdup("w");
-    assert_null(var->handle->scope);
-    tn__node *node = tn__node_retain(w->node);
+    assert_null(tn__handle_of(var->handle)->scope);
+    tn__node *node = tn__node_retain(tn__array_node(w));
     int released = graph_released;
     tn_free(w);
     assert_int_equal(graph_released, released + 1);
@@ -296,7 +298,7 @@ static void *record(void *user)
     a->wrong = a->last == failed || (failed && tn_error_code() != TN_ERR_MEMORY) || tn_is_error(x[COUNT - 1]) != failed;
     tn_clear_error();
     for (int i = 0; i < COUNT; i++) {
-        if (!x[i]->is_static)
+        if (!tn__handle_of(x[i])->is_static)
             continue;
         /* The static error array takes everything. */
         tn__call call = tn__enter();

@@ -49,12 +49,12 @@ static void pending_handles_go_at_the_owners_next_call(void **state)
 {
     (void)state;
     tn_array *value = tn_own(graph_array(graph_value)), *x = tn_own(graph_exp(value)), *y = tn_own(graph_exp(x));
-    tn_array *const *handles;
+    tn__handle *const *handles;
     assert_int_equal(tn__pending_handles(&handles), 2);
     elsewhere(free_it, x);
     assert_int_equal(tn__pending_handles(&handles), 1);
-    assert_ptr_equal(handles[0], y);
-    assert_int_equal(y->node->in[0]->references, 1);
+    assert_ptr_equal(handles[0], tn__handle_of(y));
+    assert_int_equal(tn__array_node(y)->in[0]->references, 1);
     tn_free(y);
     tn_free(value);
 }
@@ -74,7 +74,7 @@ static void *make_and_end(void *user)
     /* A value that keeps its inputs, which are still pending, for a backward. */
     m->kept_inputs = tn_own(graph_add(m->pending, graph_exp(m->pending)));
     tn__storage *storage = graph_storage();
-    tn__node_set_value(m->kept_inputs->node, storage, 0, NULL, false);
+    tn__node_set_value(tn__array_node(m->kept_inputs), storage, 0, NULL, false);
     tn__storage_release(storage);
     tn__pending_sweep();
     return NULL;
@@ -88,7 +88,7 @@ static void what_an_ended_thread_leaves_can_be_freed(void **state)
         made m;
         elsewhere(make_and_end, &m);
         assert_int_equal(tn_live_arrays(), 3);
-        assert_int_equal(m.pending->pending, 0);
+        assert_int_equal(tn__handle_of(m.pending)->pending, 0);
         tn_array *x[] = {m.pending, m.value, m.kept_inputs};
         static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
         for (int i = 0; i < 3; i++)
@@ -135,7 +135,7 @@ static void *give_gradient(void *user)
     tn_array *w = user;
     tn__call call = tn__enter();
     tn__var *var = tn__array_var(w);
-    var->grad = tn__node_retain(graph_unary(TN__OP_EXP, w->node));
+    var->grad = tn__node_retain(graph_unary(TN__OP_EXP, tn__array_node(w)));
     var->handle = tn__array_own_new(var->grad);
     tn__leave(call);
     return NULL;
@@ -157,12 +157,12 @@ static void a_handle_is_adopted_by_who_updates_it(void **state)
     (void)state;
     made m;
     elsewhere(make_and_end, &m);
-    tn_array *const *handles;
+    tn__handle *const *handles;
     tn__call call = tn__enter();
     tn__array_set(m.value, graph_const());
     tn__leave(call);
     assert_int_equal(tn__pending_handles(&handles), 1);
-    assert_ptr_equal(handles[0], m.value);
+    assert_ptr_equal(handles[0], tn__handle_of(m.value));
     tn_free(m.value);
     assert_int_equal(tn__pending_handles(&handles), 0);
     tn_free(m.pending);
@@ -193,9 +193,9 @@ static void an_update_of_a_foreign_scopes_array_is_evaluated(void **state)
     tn_scope_push();
     tn_array *x = graph_array(graph_value);
     elsewhere(update, x);
-    assert_non_null(x->node->storage);
-    assert_int_equal(x->node->op, TN__OP_CONST);
-    assert_int_equal(x->pending, 0);
+    assert_non_null(tn__array_node(x)->storage);
+    assert_int_equal(tn__array_node(x)->op, TN__OP_CONST);
+    assert_int_equal(tn__handle_of(x)->pending, 0);
     tn_scope_pop();
     tn__evaluate_hook = hook;
 }
@@ -220,7 +220,7 @@ static void arrays_in_a_foreign_scope_cannot_be_owned(void **state)
     pthread_join(thread, (void **)&code);
     assert_int_equal(*code, TN_ERR_STATE);
     free(code);
-    assert_non_null(x->scope);
+    assert_non_null(tn__handle_of(x)->scope);
     tn_scope_pop();
 }
 
@@ -325,7 +325,7 @@ static void *exchange(void *user)
         tn_scope_push();
         tn_array *x = graph_array(graph_const), *y = graph_exp(x), *z = graph_add(x, y);
         tn__storage *storage = graph_storage();
-        tn__node_set_value(z->node, storage, 0, NULL, state >> 30 & 1); /* keeps pending inputs, or not */
+        tn__node_set_value(tn__array_node(z), storage, 0, NULL, state >> 30 & 1); /* keeps pending inputs, or not */
         tn__storage_release(storage);
         tn__pending_sweep();
         if (state >> 29 & 1)

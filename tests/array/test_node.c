@@ -275,8 +275,9 @@ static void *build(void *user)
     tn_array *x = tn__leave_array(outer, nodes[1499]);
     bool failed = !tn_ok();
     long made = tn__fail_allocation_after(-1);
-    bool right = failed ? tn_error_code() == TN_ERR_MEMORY && (errors || x->is_static) : !errors && !x->is_static;
-    if (x->is_static && tn__error_status(x->node->error) != TN_ERR_MEMORY)
+    bool is_static = tn__handle_of(x)->is_static;
+    bool right = failed ? tn_error_code() == TN_ERR_MEMORY && (errors || is_static) : !errors && !is_static;
+    if (tn__handle_of(x)->is_static && tn__error_status(tn__array_node(x)->error) != TN_ERR_MEMORY)
         right = false;
     *(long *)user = !right ? -2 : !failed && made <= n ? -1 : n;
     tn_clear_error();

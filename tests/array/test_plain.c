@@ -50,7 +50,7 @@ static tn_array *error(void)
 static tn_array *released(void)
 {
     tn_array *x = pending();
-    tn__node_set_released(x->node, tn__error_new(TN_ERR_STATE, "step", "consumed"));
+    tn__node_set_released(tn__array_node(x), tn__error_new(TN_ERR_STATE, "step", "consumed"));
     tn_clear_error();
     return x;
 }
@@ -111,10 +111,10 @@ static void compare(int op, int arity, int first, int second, bool twice)
         tn_clear_error();
         free(message);
         assert_int_equal(tn_live_arrays(), live + 2);
-        assert_ptr_equal(straight->scope, general->scope);
-        assert_int_equal(straight->owner, general->owner);
-        assert_int_equal(!straight->pending, !general->pending);
-        assert_alike(straight->node, general->node);
+        assert_ptr_equal(tn__handle_of(straight)->scope, tn__handle_of(general)->scope);
+        assert_int_equal(tn__handle_of(straight)->owner, tn__handle_of(general)->owner);
+        assert_int_equal(!tn__handle_of(straight)->pending, !tn__handle_of(general)->pending);
+        assert_alike(tn__array_node(straight), tn__array_node(general));
     }
 }
 
@@ -149,11 +149,11 @@ static void operands_count_what_holds_them(void **state)
     tn_array *x = value(), *y;
     TN_SCOPE {
         y = tn_multiply(x, x);
-        assert_int_equal(x->node->references, 3);
-        assert_int_equal(tn_exp(y)->node->in[0]->references, 2);
-        assert_int_equal(y->node->references, 2);
+        assert_int_equal(tn__array_node(x)->references, 3);
+        assert_int_equal(tn__array_node(tn_exp(y))->in[0]->references, 2);
+        assert_int_equal(tn__array_node(y)->references, 2);
     }
-    assert_int_equal(x->node->references, 1);
+    assert_int_equal(tn__array_node(x)->references, 1);
 }
 
 /* ---- limits ---- */
@@ -178,7 +178,7 @@ static void a_recording_that_grows_too_deep_is_evaluated(void **state)
         tn_array *x = value();
         for (int i = 0; i < 2 * TN__MAX_DEPTH + 1; i++) {
             x = i % 2 ? tn_exp(x) : tn_add(x, x);
-            assert_true(x->node->depth <= TN__MAX_DEPTH);
+            assert_true(tn__array_node(x)->depth <= TN__MAX_DEPTH);
         }
     }
     tn__evaluate_hook = hook;

@@ -64,7 +64,7 @@ static void keep_hands_to_the_enclosing_scope(void **state)
     tn_scope_pop();
     assert_int_equal(live(), 1);
     tn_keep(x); /* the thread's already */
-    assert_int_equal(x->node->op, TN__OP_CONST);
+    assert_int_equal(tn__array_node(x)->op, TN__OP_CONST);
     tn_free(x);
     assert_int_equal(live(), 0);
     assert_null(tn_keep(NULL));

@@ -51,7 +51,7 @@ static const tn_array *matrix(int64_t rows)
 /* Where a vector's element i lies. */
 static CUdeviceptr place_of(const tn_array *b, int i)
 {
-    return (CUdeviceptr)b->node->storage->memory + sizeof(float) * (size_t)i;
+    return (CUdeviceptr)tn__array_node(b)->storage->memory + sizeof(float) * (size_t)i;
 }
 
 static void drop_plans(void)

@@ -384,7 +384,8 @@ static void places_after_steps(void **state)
                 continue;
             TN_SCOPE {
                 tn_array *sum = tn_sum(y.x);
-                assert_int_equal(way < 2 || i % 3 ? tn__evaluate_step(1, &sum->node) : tn_eval(sum), TN_OK);
+                tn__node *node = tn__array_node(sum);
+                assert_int_equal(way < 2 || i % 3 ? tn__evaluate_step(1, &node) : tn_eval(sum), TN_OK);
                 assert_memory_equal(test_data(x.t), test_data(y.t), (size_t)x.size * sizeof(int64_t));
                 assert_true(tn_item(sum) == tn_item(tn_sum(x.x)));
             }
@@ -534,7 +535,7 @@ static void labels_on_the_way(void **state)
                     memcpy(first, t, sizeof first);
                     kept = tn_keep(tn_to(b.t, device));
                 }
-                assert_int_equal(b.t->node->attr.below > CLASSES, out);
+                assert_int_equal(tn__array_node(b.t)->attr.below > CLASSES, out);
                 tn_array *scores = tn_matmul(b.x, tn_ones(TN_SHAPE(3, CLASSES), .device = device));
                 double loss = tn_item(tn_softmax_cross_entropy(scores, b.t));
                 assert_int_equal(tn_error_code(), out ? TN_ERR_INDEX : TN_OK);
@@ -548,10 +549,10 @@ static void labels_on_the_way(void **state)
         assert_true(shuffle || right == CLASSES / 8);
         assert_memory_equal(tn_data(tn_to_cpu(kept)), first, sizeof first);
         tn_loader_free(loader);
-        assert_true(kept->node->attr.below > 0); /* and nobody else holds them: a kernel writes into them */
+        assert_true(tn__array_node(kept)->attr.below > 0); /* and nobody else holds them: a kernel writes into them */
         tn_kernel *spoil = tn_raw_kernel("void spoil(long long *t) { t[0] = 1000; }", "spoil");
         assert_int_equal(tn_launch(spoil, TN_ARGS(TN_WRITES(kept)), .grid = {1}), TN_OK);
-        assert_int_equal(kept->node->attr.below, 0);
+        assert_int_equal(tn__array_node(kept)->attr.below, 0);
         tn_free(kept);
     }
     const int64_t below[] = {3, 0, -1};

@@ -195,13 +195,13 @@ static void test_update_in_place(void **state)
     assert_int_equal(tn_eval(x), TN_OK);
     double sum = 0;
     TN_SCOPE { sum = tn_item(tn_sum(x)); }
-    const void *where = x->node->storage->memory;
+    const void *where = tn__array_node(x)->storage->memory;
     for (int i = 0; i < 4; i++)
         TN_SCOPE
         {
             assert_int_equal(tn_add_assign(x, 1.0), TN_OK);
             assert_int_equal(tn_eval(x), TN_OK);
-            assert_ptr_equal(x->node->storage->memory, where);
+            assert_ptr_equal(tn__array_node(x)->storage->memory, where);
         }
     TN_SCOPE { assert_true(abs((int)(tn_item(tn_sum(x)) - sum - 4000)) <= 1); }
     tn_free(x);
