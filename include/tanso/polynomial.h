@@ -21,8 +21,8 @@ TN_API tn_array *tn_polymul(const tn_array *p, const tn_array *q);
 /* p = quotient q + remainder, in floats; zeros in front of the remainder (up to 1e-8) are left out, for which it is
  * read. */
 TN_API tn_status tn_polydiv(const tn_array *p, const tn_array *q, tn_array **quotient, tn_array **remainder);
-/* The derivative of order m (0: p), and m times the integral; `constants` (NULL: zeros): one for all, or m of them, the
- * first integral's first. */
+/* The derivative of order m (0: p), and m times (1000 at most) the integral; `constants` (NULL: zeros): one for all, or
+ * m of them, the first integral's first. */
 TN_API tn_array *tn_polyder(const tn_array *p, int m);
 TN_API tn_array *tn_polyint(const tn_array *p, int m, const tn_array *constants);
 /* The polynomial, with 1 in front, whose roots are the elements of a vector, or the eigenvalues of a square matrix;
@@ -41,8 +41,8 @@ typedef struct tn_polyfit_opts {
     tn_array **rank;         /* the rank of the scaled matrix of powers, */
     tn_array **singular;     /* and its singular values */
 } tn_polyfit_opts;
-/* The polynomial of a degree that is nearest to the points (x, y), by least squares; y of one axis or two: a fit a
- * column. */
+/* The polynomial of a degree, 0 to 10000, that is nearest to the points (x, y), by least squares; y of one axis or two:
+ * a fit a column. */
 TN_API tn_array *tn_polyfit_with(const tn_array *x, const tn_array *y, int degree, const tn_polyfit_opts *opts);
 
 #ifndef TN_NO_MACROS

@@ -60,7 +60,8 @@ TN_API tn_array *tn_cov_with(const tn_array *x, const tn_cov_opts *opts);
 TN_API tn_array *tn_cov(const tn_array *x, bool by_columns, int ddof);
 /* Covariances over the product of both deviations, -1 to 1. */
 TN_API tn_array *tn_corrcoef(const tn_array *x, bool by_columns);
-/* Sums of products at all shifts of two vectors: mode "full", "same" or "valid" (NumPy's convolve and correlate). */
+/* Sums of products at all shifts of two vectors: mode "full", "same" or "valid" (NumPy's convolve and correlate);
+ * NULL: their defaults, "full" and "valid". */
 TN_API tn_array *tn_convolve(const tn_array *a, const tn_array *b, const char *mode);
 TN_API tn_array *tn_correlate(const tn_array *a, const tn_array *b, const char *mode);
 

@@ -209,7 +209,7 @@ typedef struct distribution {
 /* The result's shape: as given, or what the parameters broadcast to. */
 static bool result_shape(const distribution *row, tn__node *const *p, tn_shape *shape)
 {
-    if (shape->ndim >= 0)
+    if (shape->ndim != -1) /* TN_FIT */
         return true;
     const tn__shape *common = tn__common_shape(row->name, row->parameters, p, TN_FLOAT64);
     if (common)

@@ -9,11 +9,7 @@
 /* The axis that options name: `absent` if none; -1 and a latched failure if it is none of the array's. */
 static int one_axis(const char *operation, const tn_axis_opts *opts, int absent, int ndim)
 {
-    if (opts && opts->axis.count > 1) {
-        tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", opts->axis.count);
-        return -1;
-    }
-    return tn__axis_check(operation, opts && opts->axis.count == 1 ? opts->axis.axis[0] : absent, ndim);
+    return tn__axis_of_list(operation, opts ? opts->axis : (tn_axes){0}, absent, ndim);
 }
 
 /* ---- sorting ---- */

@@ -94,6 +94,11 @@ extern tn__node *(*tn__transfer_hook)(tn__node *a, tn__device *device);
 bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set);
 /* One axis, negative allowed; -1 and latched if out of range. */
 int tn__axis_check(const char *operation, int axis, int ndim);
+/* Has a user's list no more axes than `most`, which is TN_MAX_NDIM at most? Latches if not, and if its count is
+ * negative. */
+bool tn__axes_fit(const char *operation, tn_axes axes, int most);
+/* The one axis in a list, `absent` if that is empty; -1 and latched if there are more, or it is out of range. */
+int tn__axis_of_list(const char *operation, tn_axes axes, int absent, int ndim);
 
 /* Gradient recording on/off for this thread (autograd's switch, read by tn__node_new). */
 extern _Thread_local int tn__no_grad_depth __attribute__((tls_model("initial-exec")));

@@ -18,13 +18,26 @@ int tn__axis_check(const char *operation, int axis, int ndim)
     return -1;
 }
 
+bool tn__axes_fit(const char *operation, tn_axes axes, int most)
+{
+    if (axes.count >= 0 && axes.count <= most)
+        return true;
+    if (most == 1)
+        tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", axes.count);
+    else
+        tn__fail(TN_ERR_VALUE, operation, "a list of %d axes, expected 0 to %d", axes.count, most);
+    return false;
+}
+
+int tn__axis_of_list(const char *operation, tn_axes axes, int absent, int ndim)
+{
+    return tn__axes_fit(operation, axes, 1) ? tn__axis_check(operation, axes.count ? axes.axis[0] : absent, ndim) : -1;
+}
+
 bool tn__axes_set(const char *operation, tn_axes axes, int ndim, uint32_t *set)
 {
-    if (axes.count < 0 || axes.count > TN_MAX_NDIM) {
-        tn__fail(TN_ERR_VALUE, operation, "a list of %d axes, expected 0 to %d", axes.count,
-                 TN_MAX_NDIM);
+    if (!tn__axes_fit(operation, axes, TN_MAX_NDIM))
         return false;
-    }
     *set = axes.count == 0 ? (1u << ndim) - 1 : 0;
     for (int i = 0; i < axes.count; i++) {
         int axis = tn__axis_check(operation, axes.axis[i], ndim);

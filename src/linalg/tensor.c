@@ -13,21 +13,19 @@ static int64_t product(const tn__shape *shape, int from, int to)
     return size;
 }
 
+/* In the order they are listed in. */
 static tn__node *axes_to_the_end(tn__node *a, tn_axes axes)
 {
-    uint32_t set = 0;
+    uint32_t set;
     int ndim = a->shape->ndim, n = 0;
     uint8_t perm[TN_MAX_NDIM] = {0};
-    for (int i = 0; i < axes.count; i++) {
-        int axis = tn__axis_check("tensorsolve", axes.axis[i], ndim);
-        if (axis < 0)
-            return tn__failed();
-        set |= 1u << axis;
-    }
-    for (int moved = 0; moved < 2; moved++)
-        for (int d = 0; d < ndim; d++)
-            if ((set >> d & 1) == (unsigned)moved)
-                perm[n++] = (uint8_t)d;
+    if (!tn__axes_set("tensorsolve", axes, ndim, &set))
+        return tn__failed();
+    for (int d = 0; d < ndim; d++)
+        if (!(set >> d & 1))
+            perm[n++] = (uint8_t)d;
+    for (int i = 0; i < axes.count; i++)
+        perm[n++] = (uint8_t)(axes.axis[i] < 0 ? axes.axis[i] + ndim : axes.axis[i]);
     return tn__permute(a, perm);
 }
 

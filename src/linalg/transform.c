@@ -126,9 +126,7 @@ static tn__node *one(transform kind, tn__node *a, const tn_fft_opts *opts)
     if (opts->n < 0 || (opts->n == 0 && TN__GIVEN(opts, n)))
         TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "expected a transform of at least 1 number, got %lld",
                    (long long)opts->n);
-    if (opts->axis.count > 1)
-        TN__REFUSE(TN_ERR_VALUE, kinds[kind].name, "%d axes given, expected one", opts->axis.count);
-    int axis = tn__axis_check(kinds[kind].name, opts->axis.count ? opts->axis.axis[0] : -1, a->shape->ndim);
+    int axis = tn__axis_of_list(kinds[kind].name, opts->axis, -1, a->shape->ndim);
     return axis < 0 ? tn__failed() : narrowed(along(kind, a, axis, opts->n, opts->norm), half);
 }
 

@@ -199,6 +199,8 @@ static tn_array *roll(const tn_array *x, int count, const int64_t *shift, tn_axe
 {
     if (tn_is_error(x))
         return tn__again(x);
+    if (!tn__axes_fit("roll", axes, TN_MAX_NDIM))
+        return tn__failed_array();
     if (count < 1 || !shift || (axes.count == 0 && count != 1) ||
         (axes.count && count != 1 && axes.count != 1 && count != axes.count))
         return tn__refused(TN_ERR_VALUE, "roll", "%d shifts for %d axes; expected one, or one an axis", count,
@@ -263,11 +265,7 @@ static int axis_or_flat(const char *operation, tn_array **x, tn_axes axis)
         *x = tn_ravel(*x);
         return tn_is_error(*x) ? -1 : 0;
     }
-    if (axis.count > 1) {
-        tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", axis.count);
-        return -1;
-    }
-    return tn__axis_of(operation, *x, axis.axis[0]);
+    return tn_is_error(*x) ? -1 : tn__axis_of_list(operation, axis, 0, tn_ndim(*x));
 }
 
 static tn_array *repeat(const tn_array *x, int64_t count, tn_axes axis)
@@ -339,12 +337,10 @@ tn_array *tn_repeat_each(const tn_array *x, const tn_array *counts, tn_axes axis
 static tn_array *resize(const tn_array *x, tn_shape shape)
 {
     int64_t size = 1, own = tn_size(x);
-    for (int d = 0; d < shape.ndim && d < TN_MAX_NDIM; d++) {
-        if (shape.dim[d] < 0)
-            return tn__refused(TN_ERR_VALUE, "resize", "extent %d is %lld, expected 0 or more", d,
-                               (long long)shape.dim[d]);
+    if (tn__shape_check("resize", shape, tn_dtype_size(tn_dtype_of(x))) != TN_OK)
+        return tn__failed_array();
+    for (int d = 0; d < shape.ndim; d++)
         size *= shape.dim[d];
-    }
     if (own == 0) {
         tn_create_opts opts = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
         return tn_is_error(x) ? tn__again(x) : tn_zeros_with(shape, &opts);
@@ -391,6 +387,8 @@ static tn_array *sliding_windows(const tn_array *x, tn_shape window, tn_axes axe
     if (tn_is_error(y))
         return y;
     int ndim = tn_ndim(x), count = axes.count ? axes.count : ndim;
+    if (!tn__axes_fit("sliding_window_view", axes, TN_MAX_NDIM))
+        return tn__failed_array();
     if (window.ndim != count || ndim + count > TN_MAX_NDIM)
         return tn__refused(TN_ERR_SHAPE, "sliding_window_view",
                            "a window of %d axes along %d of %d; expected one extent each, and %d axes in all at most",

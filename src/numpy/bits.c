@@ -80,6 +80,8 @@ static tn_array *shifts(const tn_array *like, bool little)
 /* x with the axis last: of the flat array if none is given. -1: no such axis. */
 static int flat_axis(const char *operation, const tn_array **x, tn_axes axis)
 {
+    if (!tn__axes_fit(operation, axis, 1))
+        return -1;
     if (axis.count == 0 || tn_ndim(*x) == 0) {
         bool fits = axis.count == 0 || axis.axis[0] == 0 || axis.axis[0] == -1;
         *x = tn_ravel(*x);

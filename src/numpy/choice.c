@@ -186,11 +186,9 @@ static tn__node *distinct(const char *operation, const tn__draw *d, int64_t n, t
         TN__REFUSE(TN_ERR_VALUE, operation, "%lld of %lld cannot be chosen without putting back; leave out .once",
                    (long long)size, (long long)n);
     tn__draw keys = *d;
-    keys.shape = tn__shape_intern(1, &n);
-    if (!keys.shape) {
-        tn__fail_memory(operation, sizeof(tn__shape));
+    keys.shape = tn__shape_make(operation, tn__vector(n), TN_FLOAT64);
+    if (!keys.shape)
         return tn__failed();
-    }
     tn__node *key = tn__draw_exponential(&keys);
     if (p)
         key = map2(SUBTRACT, tn__unary(TN__OP_LOG, key), tn__unary(TN__OP_LOG, p));

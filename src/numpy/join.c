@@ -121,8 +121,8 @@ tn_array *tn_column_stack(int count, const tn_array *const *arrays)
 
 static tn_array *append(const tn_array *x, const tn_array *values, tn_axes axis)
 {
-    if (axis.count > 1)
-        return tn__refused(TN_ERR_VALUE, "append", "%d axes given, expected one", axis.count);
+    if (!tn__axes_fit("append", axis, 1))
+        return tn__failed_array();
     if (axis.count == 0)
         return tn_concatenate(2, (const tn_array *const[]){tn_ravel(x), tn_ravel(values)}, 0);
     return tn_concatenate(2, (const tn_array *const[]){x, values}, axis.axis[0]);
@@ -199,9 +199,7 @@ static int one_axis(const char *operation, tn_array **x, tn_axes axis)
         *x = tn_ravel(*x);
         return tn_is_error(*x) ? -1 : 0;
     }
-    if (axis.count > 1)
-        return tn__fail(TN_ERR_VALUE, operation, "%d axes given, expected one", axis.count), -1;
-    return tn__axis_of(operation, *x, axis.axis[0]);
+    return tn_is_error(*x) ? -1 : tn__axis_of_list(operation, axis, 0, tn_ndim(*x));
 }
 
 static int by_value(const void *a, const void *b)
@@ -394,7 +392,7 @@ static tn_array *trimmed_along(const tn_array *y, int axis, bool front, bool bac
 /* No axes: along all of them. */
 static tn_array *trimmed(const tn_array *x, bool front, bool back, tn_axes axes)
 {
-    tn_array *y = tn__again(x);
+    tn_array *y = tn__axes_fit("trim_zeros", axes, TN_MAX_NDIM) ? tn__again(x) : tn__failed_array();
     for (int i = 0; !tn_is_error(y) && i < (axes.count ? axes.count : tn_ndim(y)); i++) {
         int axis = axes.count ? tn__axis_of("trim_zeros", x, axes.axis[i]) : i;
         y = axis < 0 ? tn__failed_array() : trimmed_along(y, axis, front, back);
@@ -416,7 +414,7 @@ tn_array *tn_trim_zeros_along(const tn_array *x, bool front, bool back, tn_axes 
 
 static tn_array *block(int rows, int columns, const tn_array *const *blocks)
 {
-    if (rows < 1 || columns < 1)
+    if (rows < 1 || columns < 1 || rows > INT32_MAX / columns)
         return tn__refused(TN_ERR_VALUE, "block", "expected at least one row and column of blocks, got %d and %d", rows,
                            columns);
     if (!blocks)

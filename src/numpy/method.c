@@ -303,7 +303,7 @@ tn_array *tn_reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce
 
 static tn_array *accumulate_by(tn_binary_function *f, const tn_array *x, const tn_axis_opts *opts)
 {
-    int axis = tn__axis_of("accumulate", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
+    int axis = tn_is_error(x) ? -1 : tn__axis_of_list("accumulate", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(x));
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
@@ -337,7 +337,7 @@ tn_array *tn_accumulate_by(tn_binary_function *f, const tn_array *x, const tn_ax
 static tn_array *reduceat_by(tn_binary_function *f, const tn_array *x, int count, const int64_t *place,
                              const tn_axis_opts *opts)
 {
-    int axis = tn__axis_of("reduceat", x, opts && opts->axis.count ? opts->axis.axis[0] : 0);
+    int axis = tn_is_error(x) ? -1 : tn__axis_of_list("reduceat", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(x));
     if (tn_is_error(x))
         return tn__again(x);
     if (count > 0 && !place)

@@ -7,9 +7,9 @@
 #include "array/build_parts.h"
 #include "array/partition.h"
 
-static int axis_of(const tn_axis_opts *opts)
+static int axis_of(const char *operation, const tn_array *x, const tn_axis_opts *opts)
 {
-    return opts && opts->axis.count ? opts->axis.axis[0] : -1;
+    return tn_is_error(x) ? -1 : tn__axis_of_list(operation, opts ? opts->axis : (tn_axes){0}, -1, tn_ndim(x));
 }
 
 /* ---- partitions ---- */
@@ -18,7 +18,7 @@ static int axis_of(const tn_axis_opts *opts)
 static tn_array *partition(const char *operation, const tn_array *x, int count, const int64_t *kth,
                            const tn_axis_opts *opts, bool positions)
 {
-    int axis = tn__axis_of(operation, x, axis_of(opts));
+    int axis = axis_of(operation, x, opts);
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
@@ -95,7 +95,7 @@ static tn_array *places_in_turn(const tn_array *x, int axis, int64_t k)
 
 static tn_array *topk(const tn_array *x, int64_t k, tn_array **positions, const tn_axis_opts *opts)
 {
-    int axis = tn__axis_of("topk", x, axis_of(opts));
+    int axis = axis_of("topk", x, opts);
     if (tn_is_error(x))
         return tn__again(x);
     if (axis < 0)
@@ -137,7 +137,7 @@ static tn_array *lexsort(int count, const tn_array *const *keys, const tn_axis_o
 {
     if (count < 1 || !keys)
         return tn__refused(TN_ERR_VALUE, "lexsort", "expected 1 or more keys, got %d", count);
-    int axis = tn__axis_of("lexsort", keys[0], axis_of(opts));
+    int axis = axis_of("lexsort", keys[0], opts);
     if (tn_is_error(keys[0]))
         return tn__again(keys[0]);
     if (axis < 0)

@@ -189,17 +189,32 @@ static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_p
     return tn_slice_update(y, ndim, inner, x);
 }
 
-/* Is it something that framed() makes, whose extents are no trouble? */
+/* Is it something that framed() makes? */
 static bool is_framed(const tn_array *x, const int64_t (*width)[2], filler *fill)
 {
     bool any = false;
     for (int axis = 0; axis < tn_ndim(x) && fill == constant; axis++) {
-        if (width[axis][0] < 0 || width[axis][1] < 0 || width[axis][0] > INT32_MAX || width[axis][1] > INT32_MAX ||
-            tn_dim(x, axis) == 0)
+        if (tn_dim(x, axis) == 0)
             return false;
         any = any || width[axis][0] + width[axis][1] > 0;
     }
     return any;
+}
+
+/* May an array have these extents? */
+static bool fits(const tn_array *x, const int64_t (*width)[2])
+{
+    tn_shape shape = tn_shape_of(x);
+    for (int axis = 0; axis < shape.ndim; axis++) {
+        if (width[axis][0] < 0 || width[axis][1] < 0)
+            return tn__fail(TN_ERR_VALUE, "pad", "widths %lld and %lld of axis %d; expected 0 or more",
+                            (long long)width[axis][0], (long long)width[axis][1], axis),
+                   false;
+        if (__builtin_add_overflow(shape.dim[axis], width[axis][0], &shape.dim[axis]) ||
+            __builtin_add_overflow(shape.dim[axis], width[axis][1], &shape.dim[axis]))
+            shape.dim[axis] = INT64_MAX;
+    }
+    return tn__shape_check("pad", shape, tn_dtype_size(tn_dtype_of(x))) == TN_OK;
 }
 
 static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_pad_opts *opts)
@@ -214,14 +229,13 @@ static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_p
                            "minimum, reflect, symmetric, wrap, empty",
                            name);
     tn_array *y = tn__array_of(x);
+    if (!fits(y, width))
+        return tn__failed_array();
     if (is_framed(x, width, modes[m].fill))
         return framed(y, width, opts);
     for (int axis = 0; axis < tn_ndim(x); axis++) {
         side before = {.axis = axis, .width = width[axis][0], .opts = opts};
         side behind = {.axis = axis, .width = width[axis][1], .behind = true, .opts = opts};
-        if (before.width < 0 || behind.width < 0)
-            return tn__refused(TN_ERR_VALUE, "pad", "widths %lld and %lld of axis %d; expected 0 or more",
-                               (long long)before.width, (long long)behind.width, axis);
         if (before.width + behind.width == 0)
             continue;
         if (modes[m].needs_elements && tn_dim(y, axis) == 0)

@@ -151,7 +151,7 @@ static tn_array *derivative(const tn_array *p, int m)
     tn_array *y = coefficients("polyder", listed("polyder", p));
     if (m < 0)
         return tn__refused(TN_ERR_VALUE, "polyder", "expected an order of 0 or more, got %d", m);
-    for (int i = 0; i < m && !tn_is_error(y); i++) {
+    for (int i = 0; i < m && !tn_is_error(y) && (i == 0 || tn_size(y) > 0); i++) {
         int64_t n = tn_size(y) > 0 ? tn_size(y) - 1 : 0;
         y = tn_multiply(tn__cut(y, 0, 0, n), count_down(y, n));
     }
@@ -163,12 +163,15 @@ tn_array *tn_polyder(const tn_array *p, int m)
     TN__COMPOSE(derivative(p, m));
 }
 
+/* Each has a coefficient more than the one before; beyond, all but the last ones have long been divided to 0. */
+enum { MOST_INTEGRALS = 1000, HIGHEST_FIT = 10000 };
+
 static tn_array *integral(const tn_array *p, int m, const tn_array *constants)
 {
     tn_array *y = coefficients("polyint", listed("polyint", p)),
              *k = constants ? coefficients("polyint", constants) : NULL;
-    if (m < 0)
-        return tn__refused(TN_ERR_VALUE, "polyint", "expected an order of 0 or more, got %d", m);
+    if (m < 0 || m > MOST_INTEGRALS)
+        return tn__refused(TN_ERR_VALUE, "polyint", "expected an order of 0 to %d, got %d", MOST_INTEGRALS, m);
     if (k && !tn_is_error(k) && tn_size(k) != 1 && tn_size(k) < m)
         return tn__refused(TN_ERR_VALUE, "polyint", "expected one constant, or %d, got %lld", m, (long long)tn_size(k));
     const tn_create_opts number = {.dtype = TN_FLOAT64, .device = tn_device_of(y)};
@@ -277,11 +280,12 @@ static tn_array *fit(const tn_array *xs, const tn_array *ys, int degree, const t
     const tn_array *w = opts ? opts->weights : NULL;
     if (tn_is_error(x) || tn_is_error(y))
         return tn_is_error(x) ? x : y;
-    if (degree < 0 || tn_ndim(x) != 1 || tn_size(x) == 0 || tn_ndim(y) < 1 || tn_ndim(y) > 2 ||
-        tn_dim(y, 0) != tn_size(x) || (w && (tn_ndim(w) != 1 || tn_size(w) != tn_size(x))))
+    if (degree < 0 || degree > HIGHEST_FIT || tn_ndim(x) != 1 || tn_size(x) == 0 || tn_ndim(y) < 1 ||
+        tn_ndim(y) > 2 || tn_dim(y, 0) != tn_size(x) || (w && (tn_ndim(w) != 1 || tn_size(w) != tn_size(x))))
         return tn__refused(TN_ERR_SHAPE, "polyfit",
-                           "expected a degree of 0 or more, vectors x and weights of one extent, which y's "
-                           "first axis (of one or two) has too");
+                           "expected a degree of 0 to %d, vectors x and weights of one extent, which y's first axis "
+                           "(of one or two) has too",
+                           HIGHEST_FIT);
     int64_t n = tn_size(x);
     tn_array *powers = tn_vander(x, degree + 1, false), *values = y;
     if (w) {

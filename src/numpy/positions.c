@@ -27,7 +27,7 @@ static tn_array *in_mode(const char *operation, const tn_array *indices, int64_t
 static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
 {
     tn_array *y = opts && opts->axis.count ? tn__again(x) : tn_ravel(x);
-    int axis = opts && opts->axis.count ? tn__axis_of("take", x, opts->axis.axis[0]) : 0;
+    int axis = tn_is_error(y) ? -1 : tn__axis_of_list("take", opts ? opts->axis : (tn_axes){0}, 0, tn_ndim(y));
     if (tn_is_error(y) || tn_is_error(indices))
         return tn__again(tn_is_error(y) ? y : indices);
     if (axis < 0)

@@ -209,20 +209,17 @@ static tn_array *minor(const tn_array *a, const tn_array *b, int i, int k)
     return plus && minus ? tn_subtract(plus, minus) : plus ? plus : tn_negative(minus);
 }
 
-static int vector_axis(tn_axes axes)
-{
-    return axes.count ? axes.axis[0] : -1;
-}
-
 static tn_array *cross(const tn_array *a, const tn_array *b, const tn_cross_opts *opts)
 {
     static const tn_cross_opts defaults = {._ = 0};
     opts = opts ? opts : &defaults;
     if (failed(a, b))
         return passed_on(a, b);
-    int axis_a = vector_axis(opts->a), axis_b = vector_axis(opts->b), axis = vector_axis(opts->result);
+    int axis_a = tn__axis_of_list("cross", opts->a, -1, tn_ndim(a));
+    int axis_b = axis_a < 0 ? -1 : tn__axis_of_list("cross", opts->b, -1, tn_ndim(b));
+    int axis = opts->result.count ? opts->result.axis[0] : -1;
     const tn_axes last = tn__axes_of(1, (int[]){-1});
-    if (tn__axis_of("cross", a, axis_a) < 0 || tn__axis_of("cross", b, axis_b) < 0)
+    if (axis_b < 0 || !tn__axes_fit("cross", opts->result, 1))
         return tn__failed_array();
     tn_array *x = tn_moveaxis(a, tn__axes_of(1, &axis_a), last), *y = tn_moveaxis(b, tn__axes_of(1, &axis_b), last);
     int64_t m = tn_dim(x, -1), n = tn_dim(y, -1);

@@ -71,7 +71,7 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
         return tn__again(x);
     if (!opts || opts->axis.count == 0)
         return distinct(tn_ravel(x), tn_shape_of(x), opts);
-    int axis = tn__axis_of("unique", x, opts->axis.axis[0]);
+    int axis = tn__axis_of_list("unique", opts->axis, 0, tn_ndim(x));
     if (axis < 0)
         return tn__failed_array();
     if (tn_ndim(x) == 1)

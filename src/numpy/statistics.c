@@ -390,6 +390,7 @@ static tn_array *convolve(const char *operation, const tn_array *a, const tn_arr
     int64_t n = tn_size(a), m = tn_size(b);
     if (tn_ndim(a) > 1 || tn_ndim(b) > 1 || n == 0 || m == 0)
         return tn__refused(TN_ERR_SHAPE, operation, "expected two vectors with elements");
+    mode = mode ? mode : reversed ? "full" : "valid";
     bool full = strcmp(mode, "full") == 0, same = strcmp(mode, "same") == 0;
     if (!full && !same && strcmp(mode, "valid") != 0)
         return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are full, same and valid", mode);

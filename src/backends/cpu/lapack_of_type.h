@@ -52,6 +52,26 @@ static void FUNCTION(load)(const tn__matrix_layout *l, const char *from, T *to, 
             to[i + j * ld] = *(const T *)(from + i * l->row + j * l->column);
 }
 
+static bool FUNCTION(finite)(T x) { return isfinite(__real__ x) && (!COMPLEX || isfinite(__imag__ x)); }
+
+/* The fault of a loaded matrix of which LAPACK's loops may never end, or end in messages of its own on stderr: 2 for an
+ * element that is NaN, 1 for one that is infinite, 0 for none. part: 'L', 'U' a triangle with the diagonal, 'A' all. */
+static int FUNCTION(fault)(const T *a, int64_t rows, int64_t columns, int64_t ld, char part)
+{
+    int worst = 0;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = part == 'L' ? j : 0; i < (part == 'U' ? j + 1 : rows); i++)
+            if (!FUNCTION(finite)(a[i + j * ld]))
+                worst = a[i + j * ld] != a[i + j * ld] ? 2 : worst ? worst : 1;
+    return worst;
+}
+
+static void FUNCTION(fill)(T *to, int64_t count, T value)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = value;
+}
+
 /* And back, into C order; the address behind it. */
 static T *FUNCTION(store)(T *to, const T *from, int64_t rows, int64_t columns, int64_t ld)
 {
@@ -254,6 +274,11 @@ static int FUNCTION(svd)(tn__library *l, char *const *p, tn__carver *carver)
     if (!work)
         return 0;
     FUNCTION(load)(&l->layout[1], p[1], a, ld);
+    int fault = FUNCTION(fault)(a, m, n, ld, 'A');
+    if (fault) { /* of an infinite element all is NaN, as in NumPy */
+        FUNCTION(fill)(out, (int64_t)m * columns + k + (int64_t)rows * n, (R)NAN);
+        return fault - 1;
+    }
     if (k)
         LAPACK(gesdd)(job, &m, &n, a, &ld, s, u, &ld, vt, &ldvt, work, &lwork RWORK(rwork), iwork, &info);
     else /* an empty matrix: the bases are whatever is unitary */
@@ -298,6 +323,11 @@ static int FUNCTION(eigh)(tn__library *l, char *const *p, tn__carver *carver)
     if (!work || n == 0)
         return 0;
     FUNCTION(load)(&l->layout[1], p[1], a, ld);
+    int fault = n > 1 ? FUNCTION(fault)(a, n, n, ld, *uplo) : 0;
+    if (fault) {
+        FUNCTION(fill)(out, n + (l->mode[0] ? (int64_t)n * n : 0), (R)NAN);
+        return fault - 1;
+    }
 #if COMPLEX
     LAPACK(heevd)(job, uplo, &n, a, &ld, w, work, &lwork, rwork, &lwork, iwork, &liwork, &info);
 #else
@@ -334,6 +364,8 @@ static int FUNCTION(eig)(tn__library *l, char *const *p, tn__carver *carver)
     if (!work || n == 0)
         return 0;
     FUNCTION(load)(&l->layout[1], p[1], a, ld);
+    if (FUNCTION(fault)(a, n, n, ld, 'A'))
+        return 1;
 #if COMPLEX
     LAPACK(geev)("N", job, &n, a, &ld, out, NULL, &one, vr, ldvr, work, &lwork, w, &info);
     if (l->mode[0])
@@ -394,10 +426,23 @@ static int FUNCTION(lstsq)(tn__library *l, char *const *p, tn__carver *carver)
     FUNCTION(load)(&l->layout[1], p[1], a, lda);
     memset(b, 0, sizeof(T) * (size_t)ldb * (size_t)nrhs);
     FUNCTION(load)(&l->layout[2], p[2], b, ldb);
+    if (FUNCTION(fault)(a, m, n, lda, 'A'))
+        return 1;
+    for (int j = 0; j < nrhs; j++) /* without columns that are not finite, whose solution is NaN */
+        if (FUNCTION(fault)(b + (int64_t)j * ldb, m, 1, ldb, 'A'))
+            FUNCTION(fill)(b + (int64_t)j * ldb, m, 0);
     if (k)
         LAPACK(gelsd)(&m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, &rank, work, &lwork RWORK(rwork), iwork, &info);
     else
         memset(b, 0, sizeof(T) * (size_t)ldb * (size_t)nrhs);
+    for (int j = 0; j < nrhs; j++) {
+        const tn__matrix_layout *right = &l->layout[2];
+        bool finite = true;
+        for (int64_t i = 0; i < m; i++)
+            finite = finite && FUNCTION(finite)(*(const T *)(p[2] + i * right->row + j * right->column));
+        if (!finite)
+            FUNCTION(fill)(b + (int64_t)j * ldb, m > n ? m : n, (R)NAN);
+    }
     out = FUNCTION(store)(out, b, n, nrhs, ldb);
     out = FUNCTION(store_real)(out, s, k);
     *out++ = (R)rank;
