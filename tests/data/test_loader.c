@@ -340,6 +340,43 @@ static void same_batches(tn_loader *a, tn_loader *b, int epochs)
     }
 }
 
+/* Whatever minibatch a loader goes on with, those that follow are those of one that was there by itself; also where a
+ * thread gathers ahead, and where minibatches are recorded on the device. */
+static void in_the_middle(void **state)
+{
+    (void)state;
+    enum { COUNT = 40 };
+    for (int mode = 0; mode < 16; mode++) {
+        bool shuffle = mode & 1, drop_last = mode & 2, threads = mode & 4, elsewhere = mode & 8;
+        tn_loader_opts opts = {.batch = 9, .shuffle = shuffle, .seed = 5, .drop_last = drop_last,
+                               .no_prefetch = !threads, .device = elsewhere ? test_device() : tn_cpu()};
+        tn_loader *whole = tn_loader_new_with(numbered(COUNT), &opts);
+        tn_loader *part = tn_loader_new_with(numbered(COUNT), &opts);
+        assert_int_equal(tn_loader_samples(whole), drop_last ? 36 : 40);
+        for (int taken = 0; taken <= tn_loader_length(whole); taken++) {
+            tn_loader_set_epoch(whole, 1);
+            tn_batch b;
+            for (int i = 0; i < taken; i++)
+                assert_true(tn_loader_next(whole, &b));
+            int64_t position = tn_loader_position(whole);
+            assert_int_equal(position, taken == tn_loader_length(whole) ? tn_loader_samples(whole) : 9 * taken);
+            assert_int_equal(tn_loader_set_position(part, 1, position), TN_OK);
+            assert_int_equal(tn_loader_epoch(part), 1);
+            assert_int_equal(tn_loader_position(part), position);
+            same_batches(whole, part, 2);
+        }
+        for (int64_t bad = -1; bad < 50; bad++)
+            if (bad < 0 || (bad % 9 && bad != tn_loader_samples(part)) || bad > tn_loader_samples(part)) {
+                assert_int_equal(tn_loader_set_position(part, 0, bad), TN_ERR_VALUE);
+                assert_failed(TN_ERR_VALUE, "multiple of 9");
+            }
+        assert_int_equal(tn_loader_set_position(part, -1, 0), TN_ERR_VALUE);
+        assert_failed(TN_ERR_VALUE, "got -1");
+        tn_loader_free(whole);
+        tn_loader_free(part);
+    }
+}
+
 /* On a device with memory of its own the dataset lies there, and minibatches are recorded: nothing is computed before
  * it is asked for, nothing may fail, and the order is the CPU's. */
 static void on_the_device(void **state)
@@ -576,6 +613,7 @@ int main(void)
         cmocka_unit_test(freed_early),
         cmocka_unit_test(errors),
         cmocka_unit_test(on_other_devices),
+        cmocka_unit_test(in_the_middle),
         cmocka_unit_test(on_the_device),
         cmocka_unit_test(places_after_steps),
         cmocka_unit_test(recorded_batches),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs that are stopped after any iteration and resumed: the same bits of parameters, optimizer state and generator, the
- * same firings of triggers, the same means, as of a run that was not stopped.
+ * Runs that are stopped after any iteration and resumed: the same bits of parameters, optimizer state and generator,
+ * the same firings of triggers, the same means, as of a run that was not stopped.
  */
 #include <dirent.h>
 #include <fcntl.h>
