@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* A trainer on a GPU whose reports are summed and whose model is evaluated each epoch: the host waits for nothing. */
+#include "cuda/two_streams.h"
+#include "support/fresh_folder.h"
+
+enum { SAMPLES = 100, BATCH = 30, EPOCHS = 70, WARM = 66 };
+
+typedef struct sums {
+    tn_summary *means;
+    unsigned long long waits;
+    int64_t seen;
+} sums;
+
+/* Sums up each iteration; from the end of a warm epoch on, in which plans and graphs are made, counts waits. */
+static tn_status sum_up(tn_trainer *trainer, void *user)
+{
+    sums *s = user;
+    tn_summary_add_observation(s->means, tn_trainer_observation(trainer));
+    if (tn_trainer_is_new_epoch(trainer) && tn_trainer_epoch(trainer) == WARM)
+        s->waits = cuda->wait_count;
+    else if (tn_trainer_is_new_epoch(trainer) && tn_trainer_epoch(trainer) == EPOCHS)
+        assert_int_equal(cuda->wait_count, s->waits);
+    s->seen += tn_observation_count(tn_trainer_observation(trainer));
+    return tn_error_code();
+}
+
+static tn_dataset *data(void)
+{
+    tn_dataset *made = NULL;
+    TN_ON_DEVICE (tn_cpu())
+        TN_SCOPE
+            made = tn_dataset_arrays(tn_ones(TN_SHAPE(SAMPLES, 8)), tn_zeros(TN_SHAPE(SAMPLES), .dtype = TN_INT64));
+    return made;
+}
+
+static void test_no_waits(void **state)
+{
+    (void)state;
+    sums s = {.means = tn_summary_new()};
+    TN_ON_DEVICE (tn_cuda(0)) {
+        tn_loader *train = tn_loader_new(data(), .batch = BATCH, .shuffle = true);
+        tn_loader *test = tn_loader_new(data(), .batch = BATCH);
+        tn_layer *model = tn_layer_parse("linear:9 relu linear:3");
+        tn_optimizer *optimizer = tn_adam(model);
+        tn_trainer *trainer = tn_trainer_new(tn_standard_updater(train, optimizer, .device = tn_cuda(0)),
+                                             .stop = TN_EVERY(EPOCHS, TN_EPOCH), .out = folder);
+        tn_extend(trainer, tn_evaluator(test, model));
+        tn_extend_function(trainer, sum_up, &s);
+        if (tn_trainer_run(trainer) != TN_OK)
+            fail_msg("%s", tn_error());
+        assert_int_equal(s.seen, EPOCHS * (4 * 2 + 2));
+        assert_true(s.waits > 0);
+        unsigned long long before = cuda->wait_count;
+        tn_summary_mean(s.means, "main/loss"); /* a fake driver computes nothing; reading waits */
+        assert_true(cuda->wait_count > before);
+        tn_summary_free(s.means);
+        tn_trainer_free(trainer);
+        tn_optimizer_free(optimizer);
+        tn_layer_free(model);
+        tn_loader_free(train);
+        tn_loader_free(test);
+    }
+    assert_int_equal(tn_synchronize(tn_cuda(0)), TN_OK);
+}
+
+static int begin(void **state)
+{
+    set_up(state);
+    return two_streams_begin(state);
+}
+
+static int end(void **state)
+{
+    int left = two_streams_end(state);
+    tear_down(state);
+    return left;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_no_waits, begin, end)};
+    if (test_about_cpu("a fake driver, which a device that is open already would not use"))
+        return TEST_SKIPPED;
+    if (!two_streams_open())
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
