@@ -20,48 +20,128 @@ extern "C" {
 
 typedef struct tn_optimizer tn_optimizer;
 
+/*
+ * The hyperparameters of all optimizers: type, name, least value, what it is below, and its default, but where an
+ * optimizer's own line below says another. Those that an optimizer does not read are refused. New ones come last.
+ */
+#define TN_OPTIMIZER_FIELDS(F) \
+    F(double, lr, 0, INFINITY, 0.01)                /* learning rate */ \
+    F(double, momentum, 0, 1, 0.9) \
+    F(double, beta1, 0, 1, 0.9)                     /* of the running mean of gradients */ \
+    F(double, beta2, 0, 1, 0.999)                   /* of the running mean of their squares */ \
+    F(double, eps, 0, INFINITY, 1e-8) \
+    F(double, weight_decay, 0, INFINITY, 0) /* added to the gradient as decay * p, unless a line below has it */ \
+    F(double, clip_norm, 0, INFINITY, 0)            /* scales gradients to a joint L2 norm of at most this; 0: off */ \
+    F(double, clip_value, 0, INFINITY, 0)           /* clamps each element to [-v, v] first; 0: off */ \
+    F(double, clip_low, -INFINITY, INFINITY, -INFINITY)   /* clamps each element from below, */ \
+    F(double, clip_high, -INFINITY, INFINITY, INFINITY)   /* and from above */ \
+    F(double, lasso, 0, INFINITY, 0)                /* added to the gradient as lasso * sign(p) */ \
+    F(double, noise, 0, INFINITY, 0)                /* adds N(0, noise / t^0.55) (Neelakantan et al. 2015) */ \
+    F(bool, lars, 0, 2, 0)                          /* g = r (g + decay p), r = |p| / (1e-9 + |g| + decay |p|) */ \
+    F(double, lars_threshold, 0, INFINITY, 0.01)    /* where |p| is above this, else r = 1 (You et al. 2017) */ \
+    F(bool, skip_nonfinite, 0, 2, 0)                /* leaves out updates whose joint norm is not finite */ \
+    F(double, rho, 0, 1, 0.95)                      /* of running means of squares */ \
+    F(double, final_lr, 0, INFINITY, 0.1) \
+    F(double, gamma, 0, INFINITY, 0.001)
+
+#define TN__OPTIMIZER_MEMBER(type, name, ...) type name;
 typedef struct tn_optimizer_opts {
     const char *_;
-    double lr;           /* default: SGD kinds 0.01, Adam kinds 0.001 */
-    double momentum;     /* momentum, Nesterov: default 0.9 */
-    double beta1, beta2; /* Adam kinds: default 0.9, 0.999 */
-    double eps;          /* Adam kinds: default 1e-8 */
-    double weight_decay; /* SGD kinds and Adam: added to the gradient as decay * p; AdamW: decoupled, default 0.01 */
-    double clip_norm;    /* scales all gradients down so that their joint L2 norm is at most this; default: 0, off */
-    double clip_value;   /* clamps each element to [-v, v] first; default: 0, off */
+    TN_OPTIMIZER_FIELDS(TN__OPTIMIZER_MEMBER)
 } tn_optimizer_opts;
 
-/* p -= lr g. The optimizer borrows the layer, which must outlive it, and sees parameters inferred later too. */
-TN_API tn_optimizer *tn_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* v = momentum v - lr g; p += v (Polyak 1964). */
-TN_API tn_optimizer *tn_momentum_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* v = momentum v - lr g; p += momentum v - lr g (Nesterov's, in the form of Sutskever et al. 2013). */
-TN_API tn_optimizer *tn_nesterov_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g²; p -= lr m^ / (sqrt(v^) + eps), where after t steps m^ is
- * m / (1 - beta1^t) and v^ is v / (1 - beta2^t) (Kingma and Ba 2015). */
-TN_API tn_optimizer *tn_adam_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* The same with decoupled decay: p -= lr weight_decay p, too (Loshchilov and Hutter 2019). */
-TN_API tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opts);
-/* "sgd", "sgd:lr=0.1", "adamw:lr=1e-3,weight_decay=0.1": kinds sgd momentum nesterov adam adamw; keys the fields of
- * tn_optimizer_opts. An unknown word's error names the nearest valid one. */
+/*
+ * The optimizers, by name, with their update: g is the gradient after what the options do to it, t the parameter's
+ * updates from 1, m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t); states begin as zeros. For each NAME there is
+ * tn_NAME(layer, .option = ...), and tn_optimizer_parse knows it by the name, too.
+ */
+#define TN_OPTIMIZER_KINDS(O) \
+    O(sgd)              /* p -= lr g */ \
+    O(momentum_sgd)     /* v = momentum v - lr g; p += v (Polyak 1964). Parsed as "momentum", too */ \
+    O(corrected_momentum_sgd) /* v = momentum v - g; p += lr v: a new lr holds for all of v, as in PyTorch's SGD */ \
+    O(nesterov)         /* v = momentum v - lr g; p += momentum v - lr g (Nesterov's, as Sutskever et al. 2013) */ \
+    O(adagrad)          /* h += g²; p -= lr g / (sqrt(h) + eps); lr 0.001 (Duchi et al. 2011) */ \
+    O(adadelta)         /* s = rho s + (1 - rho) g²; d = sqrt((x + eps) / (s + eps)) g; x = rho x + (1 - rho) d²; \
+                           p -= lr d; lr 1, eps 1e-6 (Zeiler 2012) */ \
+    O(rmsprop)          /* s = rho s + (1 - rho) g²; p -= lr g / (sqrt(s) + eps); rho 0.99 (Tieleman, Hinton 2012) */ \
+    O(rmsprop_graves)   /* n = rho n + (1 - rho) g²; a = rho a + (1 - rho) g; d = momentum d - lr g / sqrt(n - a² + \
+                           eps); p += d; lr 1e-4, eps 1e-4 (Graves 2013) */ \
+    O(smorms3)          /* r = 1 / (k + 1); a = (1 - r) a + r g; b = (1 - r) b + r g²; x = a² / (b + eps); \
+                           p -= g min(x, lr) / (sqrt(b) + eps); k = 1 + k (1 - x), from 1; lr 0.001, eps 1e-16 */ \
+    O(adam)             /* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g²; p -= lr m^ / (sqrt(v^) + eps); \
+                           lr 0.001 (Kingma and Ba 2015) */ \
+    O(adamw)            /* adam, and p -= lr weight_decay p, 0.01 (Loshchilov and Hutter 2019) */ \
+    O(amsgrad)          /* adam, with the largest v so far instead of v (Reddi et al. 2018) */ \
+    O(adabound)         /* m, v as adam; p -= clip(a / (sqrt(v) + eps), l, u) m with a = lr sqrt(1 - beta2^t) / \
+                           (1 - beta1^t), l = f (1 - 1 / (gamma t + 1)), u = f (1 + 1 / (gamma t)), f = final_lr \
+                           lr / its first value; lr 0.001 */ \
+    O(amsbound)         /* adabound, with the largest v so far instead of v (Luo et al. 2019) */ \
+    O(msvag)            /* b = beta1^t; q = min((1 - beta1)² (1 - b²) / ((1 - b)² (1 - beta1²)), 0.9999); m, v as \
+                           adam's with beta1; M = m / (1 - b); s = (v / (1 - b) - M²) / (1 - q); p -= lr M c, \
+                           c = M² / (M² + q s) from 0 to 1; decoupled decay; lr 0.1 (Balles and Hennig 2018) */ \
+    O(radam)            /* adam, its step rectified where t is large enough, else p -= lr m^ (Liu et al. 2020) */ \
+    O(lion)             /* p -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay p); m = beta2 m + (1 - beta2) g; \
+                           lr 1e-4, beta2 0.99 (Chen et al. 2023) */ \
+    O(lamb)             /* u = m^ / (sqrt(v^) + eps) + weight_decay p; p -= lr |p| / |u| u, the ratio 1 where a norm \
+                           is 0; lr 0.001, eps 1e-6 (You et al. 2020) */ \
+    O(adafactor)        /* v from means of g² over rows and over columns, with 1 - t^-0.8 for beta2; u = g / sqrt(v); \
+                           p -= max(eps, rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u)); decoupled decay; eps 0.001 \
+                           (Shazeer and Stern 2018, in PyTorch's form) */
+
+/* The optimizer borrows the layer, which must outlive it, and sees parameters inferred later too. */
+#define TN__OPTIMIZER_MAKER(name) TN_API tn_optimizer *tn_##name##_with(tn_layer *layer, const tn_optimizer_opts *opts);
+TN_OPTIMIZER_KINDS(TN__OPTIMIZER_MAKER)
+/* "sgd", "sgd:lr=0.1", "adamw:lr=1e-3,weight_decay=0.1": names and options as above. An unknown word's error names the
+ * nearest valid one. */
 TN_API tn_optimizer *tn_optimizer_parse(const char *text, tn_layer *layer);
 
-/* One update, see above: hooks, clipping by value, clipping by norm, weight decay, the rule. The status is latched
- * too. A parameter without a gradient is left alone; if none has one, tn_backward was forgotten: TN_ERR_STATE. After
- * a failure the parameters and the state have their old values, and the gradients are cleared. On a GPU a failure may
- * be told of later (engine.h): then those have their old values that were overwritten in place, as all are whose old
- * values nobody else holds. */
+/*
+ * An optimizer of the program's own: `update` gives the new parameter from p and its gradient g (of float32 at least),
+ * and puts new arrays of their shape in the place of those of `state`, which begin as zeros. It records with the
+ * functions of array.h, once a parameter and step, in a scope of its own; its numbers had better be constants of the
+ * graph, as C numbers are, so that each step finds the plan of the last. `states` has the names of the arrays that it
+ * remembers, "m v", three at most; options are read as by all others (weight_decay is added to the gradient).
+ */
+typedef struct tn_update {
+    const tn_optimizer_opts *set; /* as they are for this parameter in this step */
+    int64_t t;                    /* the parameter's updates, this one included */
+    void *user;
+} tn_update;
+typedef tn_array *(*tn_update_fn)(const tn_update *update, const tn_array *p, const tn_array *g, tn_array **state);
+TN_API tn_optimizer *tn_optimizer_new_with(tn_layer *layer, const char *states, tn_update_fn update, void *user,
+                                           const tn_optimizer_opts *opts);
+
+/* One update, see above. In order: hooks; clip_value, clip_low and clip_high; clip_norm; noise; lasso; weight_decay;
+ * the rule. The status is latched too. A parameter without a gradient is left alone, its count of updates too; if none
+ * has one, tn_backward was forgotten: TN_ERR_STATE. Where gradients are clipped by their norm, one that is infinite or
+ * NaN changes nothing and is TN_ERR_NAN, or left out with skip_nonfinite. After a failure the parameters and the state
+ * have their old values, and the gradients are cleared. On a GPU a failure may be told of later (engine.h): then those
+ * have their old values that were overwritten in place, as all are whose old values nobody else holds; of a norm it is
+ * told some steps later, which change nothing either. */
 TN_API tn_status tn_step(tn_optimizer *optimizer);
 /* Frees it with its state; the layer stays. NULL is ignored. */
 TN_API void tn_optimizer_free(tn_optimizer *optimizer);
 /* TN_OK, or why making it failed. */
 TN_API tn_status tn_optimizer_status(const tn_optimizer *optimizer);
 
-/* The learning rate and the number of steps done; both may change freely during training. */
+/* Any option by its name, which may change during training as the learning rate does. NaN and TN_ERR_NAME
+ * latched for a name that there is not. */
+TN_API double tn_optimizer_get(const tn_optimizer *optimizer, const char *name);
+TN_API tn_status tn_optimizer_set(tn_optimizer *optimizer, const char *name, double value);
+/* Options of those parameters whose path matches a pattern of the shell ("*.b", "0.*", "*"; see fnmatch), present ones
+ * and those to come: tn_optimizer_for(opt, "*.b", .lr = 0.1, .weight_decay = 0). Later calls go before earlier ones.
+ * A learning rate stays in its proportion to the optimizer's, which must not be 0. clip_norm and skip_nonfinite are of
+ * all parameters. Hyperparameters of a pattern are the program's: they are not saved with the state. */
+TN_API tn_status tn_optimizer_for_with(tn_optimizer *optimizer, const char *pattern, const tn_optimizer_opts *opts);
+
+/* The learning rate and the number of steps done; both may change freely during training. Each parameter has a count of
+ * its own updates, which bias corrections go by; set_steps sets all of them. */
 TN_API double tn_optimizer_lr(const tn_optimizer *optimizer);
 TN_API void tn_optimizer_set_lr(tn_optimizer *optimizer, double lr);
 TN_API int64_t tn_optimizer_steps(const tn_optimizer *optimizer);
 TN_API void tn_optimizer_set_steps(tn_optimizer *optimizer, int64_t steps);
+/* The updates that parameter i of the layer had. TN_ERR_INDEX and 0 out of range. */
+TN_API int64_t tn_optimizer_param_steps(const tn_optimizer *optimizer, int i);
 
 /* A hook runs before each update, with gradient recording off, and may change gradients (tn_set_grad). Hooks run in
  * the order they were added; one that returns an error ends the step. */
@@ -76,6 +156,11 @@ TN_API const char *tn_optimizer_state_name(const tn_optimizer *optimizer, int i)
 /* Sets (makes, if it is not there yet) the state of that name. */
 TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, const tn_array *value);
 
+/* Saves state, options and counts to a file of its own, .safetensors or .npz; and loads them into an optimizer of the
+ * same kind for a layer with the same parameters. Nothing changes if that fails. */
+TN_API tn_status tn_optimizer_save(const tn_optimizer *optimizer, const char *path) TN_MUST_CHECK;
+TN_API tn_status tn_optimizer_load(tn_optimizer *optimizer, const char *path) TN_MUST_CHECK;
+
 #ifndef TN_NO_MACROS
 #define tn_optimizer_parse(...) TN_HERE(tn_optimizer_parse(__VA_ARGS__))
 #define tn_optimizer_add_hook(...) TN_HERE(tn_optimizer_add_hook(__VA_ARGS__))
@@ -84,12 +169,30 @@ TN_API tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *nam
 #define tn_optimizer_set_state(...) TN_HERE(tn_optimizer_set_state(__VA_ARGS__))
 #define tn_optimizer_set_lr(...) TN_HERE(tn_optimizer_set_lr(__VA_ARGS__))
 #define tn_optimizer_set_steps(...) TN_HERE(tn_optimizer_set_steps(__VA_ARGS__))
+#define tn_optimizer_get(...) TN_HERE(tn_optimizer_get(__VA_ARGS__))
+#define tn_optimizer_set(...) TN_HERE(tn_optimizer_set(__VA_ARGS__))
 #define tn_step(optimizer) TN_HERE(tn_step(optimizer))
+#define tn_optimizer_for(...) TN__CALL_VV(tn_optimizer_for_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_optimizer_new(...) TN__CALL_VVVV(tn_optimizer_new_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_sgd(...) TN__CALL_V(tn_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_momentum_sgd(...) TN__CALL_V(tn_momentum_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_corrected_momentum_sgd(...) TN__CALL_V(tn_corrected_momentum_sgd_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_nesterov(...) TN__CALL_V(tn_nesterov_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adagrad(...) TN__CALL_V(tn_adagrad_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adadelta(...) TN__CALL_V(tn_adadelta_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_rmsprop(...) TN__CALL_V(tn_rmsprop_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_rmsprop_graves(...) TN__CALL_V(tn_rmsprop_graves_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_smorms3(...) TN__CALL_V(tn_smorms3_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_adam(...) TN__CALL_V(tn_adam_with, tn_optimizer_opts, __VA_ARGS__, )
 #define tn_adamw(...) TN__CALL_V(tn_adamw_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_amsgrad(...) TN__CALL_V(tn_amsgrad_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adabound(...) TN__CALL_V(tn_adabound_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_amsbound(...) TN__CALL_V(tn_amsbound_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_msvag(...) TN__CALL_V(tn_msvag_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_radam(...) TN__CALL_V(tn_radam_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_lion(...) TN__CALL_V(tn_lion_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_lamb(...) TN__CALL_V(tn_lamb_with, tn_optimizer_opts, __VA_ARGS__, )
+#define tn_adafactor(...) TN__CALL_V(tn_adafactor_with, tn_optimizer_opts, __VA_ARGS__, )
 #endif
 
 #ifdef __cplusplus

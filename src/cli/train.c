@@ -23,8 +23,8 @@ static const tn__flag flags[] = {
      "relu tanh gelu softplus leaky_relu:SLOPE dropout:RATIO layer_norm ...",
      TN__FLAG_TEXT, offsetof(tn__options, model)},
     {"--optimizer", "WORDS",
-     "sgd, momentum, nesterov, adam or adamw, with settings as\n"
-     "\"sgd:lr=0.01,clip_norm=1\"",
+     "sgd, momentum, nesterov, adam, adamw or another of tanso/optim.h's,\n"
+     "with settings as \"sgd:lr=0.01,clip_norm=1\"",
      TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
     {"--schedule", "NAME",
      "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"

@@ -9,49 +9,35 @@
 
 static const char operation[] = "optimizer_parse";
 
+static bool has_name(const tn__optimizer_rule *rule, const char *name)
+{
+    return strcmp(rule->name, name) == 0 || (rule->alias && strcmp(rule->alias, name) == 0);
+}
+
 static const tn__optimizer_rule *find_rule(const char *name)
 {
-    const char *names[16];
-    int count = tn__optimizer_rule_count < 16 ? tn__optimizer_rule_count : 16;
-    for (int i = 0; i < tn__optimizer_rule_count; i++) {
-        if (strcmp(tn__optimizer_rules[i].name, name) == 0)
+    int count = tn__optimizer_rule_count;
+    for (int i = 0; i < count; i++) {
+        if (has_name(&tn__optimizer_rules[i], name))
             return &tn__optimizer_rules[i];
     }
-    for (int i = 0; i < count; i++)
-        names[i] = tn__optimizer_rules[i].name;
-    const char *near = tn__nearest_name(name, names, count);
+    tn__text all = {0};
+    const char **names = tn__alloc((size_t)count * sizeof *names);
+    for (int i = 0; i < count; i++) {
+        const tn__optimizer_rule *rule = &tn__optimizer_rules[i];
+        if (names)
+            names[i] = rule->name;
+        tn__text_addf(&all, "%s%s", !i ? "" : i + 1 < count ? ", " : " or ", rule->alias ? rule->alias : rule->name);
+    }
+    const char *near = names ? tn__nearest_name(name, names, count) : NULL;
+    char *list = tn__text_take(&all);
     if (near)
         tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': did you mean '%s'?", name, near);
     else
-        tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': expected sgd, momentum, nesterov, adam or adamw",
-                 name);
-    return NULL;
-}
-
-/* The number of a field, or -1, latched. */
-static int find_field(const tn__optimizer_rule *rule, const char *name)
-{
-    const char *names[TN__FIELD_COUNT];
-    int count = 0;
-    for (int i = 0; i < TN__FIELD_COUNT; i++) {
-        if (strcmp(tn__optimizer_fields[i].name, name) == 0)
-            return i;
-        if (rule->fields >> i & 1)
-            names[count++] = tn__optimizer_fields[i].name;
-    }
-    const char *near = tn__nearest_name(name, names, count);
-    if (near) {
-        tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': did you mean '%s'?", rule->name, name, near);
-        return -1;
-    }
-    tn__text all = {0};
-    for (int i = 0; i < count; i++)
-        tn__text_addf(&all, "%s%s", !i ? "" : i + 1 < count ? ", " : " or ", names[i]);
-    char *list = tn__text_take(&all);
-    tn__fail(TN_ERR_NAME, operation, "%s has no setting '%s': expected %s", rule->name, name,
-             list ? list : "one of its own");
+        tn__fail(TN_ERR_NAME, operation, "there is no optimizer '%s': expected %s", name, list ? list : "another");
     tn__free(list);
-    return -1;
+    tn__free(names);
+    return NULL;
 }
 
 /* Reads "key=value,key=value" into set; false and latched if it is not that. */
@@ -65,15 +51,18 @@ static bool read_settings(const tn__optimizer_rule *rule, char *text, tn_optimiz
             return false;
         }
         *equals = 0;
-        int field = find_field(rule, item);
+        int field = tn__field_find(operation, rule, item);
         if (field < 0)
             return false;
         if (*given >> field & 1) {
             tn__fail(TN_ERR_VALUE, operation, "%s is given twice", item);
             return false;
         }
-        *tn__field_of(set, field) = tn__read_double(equals + 1, &end);
+        double value = tn__read_double(equals + 1, &end);
         *given |= 1u << field;
+        if (!*end && tn__field_check(operation, rule, field, value) != TN_OK)
+            return false;
+        tn__field_put(set, field, value);
         if (*end) {
             tn__fail(TN_ERR_VALUE, operation, "expected a number for %s, got '%s'", item, equals + 1);
             return false;

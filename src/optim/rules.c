@@ -1,91 +1,222 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of optimizers: settings, what each remembers, and its update as a graph. */
-#include "optim/optimizer.h"
+/* The table of optimizers: what each reads and remembers, and its update as a graph. The formulas are those of
+ * tanso/optim.h; those that need norms or means of a parameter are in rules_shape.c. */
+#include "optim/rules.h"
 
-static tn__node *scaled(double factor, tn__node *x)
-{
-    return tn__binary(TN__OP_MULTIPLY, tn__const_like(x, factor), x);
-}
+#include <math.h>
 
 /* Exactly p - lr g: the form that folds into the matrix product which makes g. */
 static tn__node *sgd(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
 {
     (void)state;
-    return tn__binary(TN__OP_SUBTRACT, p, scaled(u->set.lr, g));
+    return tn__minus(p, tn__scaled(u->set.lr, g));
 }
 
 static tn__node *momentum(const tn__settings *u, tn__node *p, tn__node *g, tn__node **v)
 {
-    v[0] = tn__binary(TN__OP_SUBTRACT, scaled(u->set.momentum, v[0]), scaled(u->set.lr, g));
-    return tn__binary(TN__OP_ADD, p, v[0]);
+    v[0] = tn__minus(tn__scaled(u->set.momentum, v[0]), tn__scaled(u->set.lr, g));
+    return tn__plus(p, v[0]);
+}
+
+static tn__node *corrected_momentum(const tn__settings *u, tn__node *p, tn__node *g, tn__node **v)
+{
+    v[0] = tn__minus(tn__scaled(u->set.momentum, v[0]), g);
+    return tn__plus(p, tn__scaled(u->set.lr, v[0]));
 }
 
 static tn__node *nesterov(const tn__settings *u, tn__node *p, tn__node *g, tn__node **v)
 {
-    tn__node *change = scaled(u->set.lr, g);
-    v[0] = tn__binary(TN__OP_SUBTRACT, scaled(u->set.momentum, v[0]), change);
-    return tn__binary(TN__OP_ADD, p, tn__binary(TN__OP_SUBTRACT, scaled(u->set.momentum, v[0]), change));
+    tn__node *change = tn__scaled(u->set.lr, g);
+    v[0] = tn__minus(tn__scaled(u->set.momentum, v[0]), change);
+    return tn__plus(p, tn__minus(tn__scaled(u->set.momentum, v[0]), change));
 }
 
-/* lr m^ / (sqrt(v^) + eps), with the bias-corrected moments m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t). */
-static tn__node *adam_change(const tn__settings *u, tn__node *g, tn__node **state)
+static tn__node *adagrad(const tn__settings *u, tn__node *p, tn__node *g, tn__node **h)
 {
-    const tn_optimizer_opts *set = &u->set;
-    tn__node *m = tn__binary(TN__OP_ADD, scaled(set->beta1, state[0]), scaled(1 - set->beta1, g));
-    tn__node *v = tn__binary(TN__OP_ADD, scaled(set->beta2, state[1]),
-                             scaled(1 - set->beta2, tn__unary(TN__OP_SQUARE, g)));
-    state[0] = m;
-    state[1] = v;
-    tn__node *root = tn__unary(TN__OP_SQRT, scaled(1 / u->correction2, v));
-    tn__node *below = tn__binary(TN__OP_ADD, root, tn__const_like(root, set->eps));
-    return tn__binary(TN__OP_DIVIDE, scaled(set->lr / u->correction1, m), below);
+    h[0] = tn__plus(h[0], tn__squared(g));
+    return tn__minus(p, tn__over(tn__scaled(u->set.lr, g), tn__raised(tn__root(h[0]), u->set.eps)));
+}
+
+static tn__node *adadelta(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    double rho = u->set.rho, eps = u->set.eps;
+    tn__node *s = tn__mixed(rho, state[0], tn__squared(g));
+    tn__node *d = tn__times(tn__root(tn__over(tn__raised(state[1], eps), tn__raised(s, eps))), g);
+    state[0] = s;
+    state[1] = tn__mixed(rho, state[1], tn__squared(d));
+    return tn__minus(p, tn__scaled(u->set.lr, d));
+}
+
+static tn__node *rmsprop(const tn__settings *u, tn__node *p, tn__node *g, tn__node **s)
+{
+    s[0] = tn__mixed(u->set.rho, s[0], tn__squared(g));
+    return tn__minus(p, tn__over(tn__scaled(u->set.lr, g), tn__raised(tn__root(s[0]), u->set.eps)));
+}
+
+static tn__node *rmsprop_graves(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__node *n = tn__mixed(u->set.rho, state[0], tn__squared(g)), *a = tn__mixed(u->set.rho, state[1], g);
+    tn__node *below = tn__root(tn__raised(tn__minus(n, tn__squared(a)), u->set.eps));
+    state[0] = n;
+    state[1] = a;
+    state[2] = tn__minus(tn__scaled(u->set.momentum, state[2]), tn__over(tn__scaled(u->set.lr, g), below));
+    return tn__plus(p, state[2]);
+}
+
+static tn__node *smorms3(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__node *r = tn__unary(TN__OP_RECIPROCAL, tn__raised(state[0], 1));
+    tn__node *a = tn__plus(state[1], tn__times(r, tn__minus(g, state[1])));
+    tn__node *b = tn__plus(state[2], tn__times(r, tn__minus(tn__squared(g), state[2])));
+    tn__node *x = tn__over(tn__squared(a), tn__raised(b, u->set.eps));
+    tn__node *rate = tn__binary(TN__OP_MINIMUM, x, tn__const_like(x, u->set.lr));
+    state[0] = tn__raised(tn__times(state[0], tn__minus(tn__const_like(x, 1), x)), 1);
+    state[1] = a;
+    state[2] = b;
+    return tn__minus(p, tn__over(tn__times(g, rate), tn__raised(tn__root(b), u->set.eps)));
+}
+
+/* ---- the family of Adam ---- */
+
+void tn__moments(const tn__settings *u, tn__node *g, tn__node **state)
+{
+    state[0] = tn__mixed(u->set.beta1, state[0], g);
+    state[1] = tn__mixed(u->set.beta2, state[1], tn__squared(g));
+}
+
+/* lr m^ / (sqrt(v^) + eps), of `v` or what stands for it. */
+static tn__node *adam_change(const tn__settings *u, tn__node *m, tn__node *v)
+{
+    tn__node *root = tn__root(tn__scaled(1 / u->correction2, v));
+    return tn__over(tn__scaled(u->set.lr / u->correction1, m), tn__raised(root, u->set.eps));
 }
 
 static tn__node *adam(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
 {
-    return tn__binary(TN__OP_SUBTRACT, p, adam_change(u, g, state));
+    tn__moments(u, g, state);
+    return tn__minus(p, adam_change(u, state[0], state[1]));
 }
 
 static tn__node *adamw(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
 {
-    tn__node *decayed = scaled(1 - u->set.lr * u->set.weight_decay, p);
-    return tn__binary(TN__OP_SUBTRACT, decayed, adam_change(u, g, state));
+    tn__node *decayed = tn__scaled(1 - u->set.lr * u->set.weight_decay, p);
+    tn__moments(u, g, state);
+    return tn__minus(decayed, adam_change(u, state[0], state[1]));
 }
 
-#define MOMENTUM (TN__FIELDS_ALL_KINDS | TN__FIELD_MOMENTUM)
-#define ADAM (TN__FIELDS_ALL_KINDS | TN__FIELD_BETA1 | TN__FIELD_BETA2 | TN__FIELD_EPS)
-#define ADAM_DEFAULTS .lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+static void largest_so_far(tn__node **state) { state[2] = tn__binary(TN__OP_MAXIMUM, state[2], state[1]); }
 
+static tn__node *amsgrad(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__moments(u, g, state);
+    largest_so_far(state);
+    return tn__minus(p, adam_change(u, state[0], state[2]));
+}
+
+/* Adam's step size an element, kept between bounds that meet at final_lr as t grows. */
+static tn__node *bounded(const tn__settings *u, tn__node *p, tn__node *m, tn__node *v)
+{
+    double final = u->first_lr > 0 ? u->set.final_lr * u->set.lr / u->first_lr : 0;
+    double low = final * (1 - 1 / (u->set.gamma * (double)u->t + 1));
+    double high = final * (1 + 1 / fmax(u->set.gamma * (double)u->t, 1e-300));
+    tn__node *below = tn__raised(tn__root(v), u->set.eps);
+    tn__node *rate = tn__over(tn__const_like(below, u->set.lr * sqrt(u->correction2) / u->correction1), below);
+    rate = tn__binary(TN__OP_MAXIMUM, rate, tn__const_like(rate, low));
+    rate = tn__binary(TN__OP_MINIMUM, rate, tn__const_like(rate, high));
+    return tn__minus(p, tn__times(rate, m));
+}
+
+static tn__node *adabound(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__moments(u, g, state);
+    return bounded(u, p, state[0], state[1]);
+}
+
+static tn__node *amsbound(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    tn__moments(u, g, state);
+    largest_so_far(state);
+    return bounded(u, p, state[0], state[2]);
+}
+
+static tn__node *msvag(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    double beta = u->set.beta1, b = pow(beta, (double)u->t), left = 1 - b;
+    double q = (1 - beta) * (1 - beta) * (1 - b * b) / (left * left * (1 - beta * beta));
+    q = fmin(q, 0.9999);
+    state[0] = tn__mixed(beta, state[0], g);
+    state[1] = tn__mixed(beta, state[1], tn__squared(g));
+    tn__node *m = tn__scaled(1 / left, state[0]), *square = tn__squared(m);
+    tn__node *s = tn__scaled(1 / (1 - q), tn__minus(tn__scaled(1 / left, state[1]), square));
+    tn__node *factor = tn__over(square, tn__plus(square, tn__scaled(q, s)));
+    factor = tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, factor, tn__const_like(factor, 0)),
+                        tn__const_like(factor, 1));
+    factor = tn__where(tn__binary(TN__OP_EQUAL, factor, factor), factor, tn__const_like(factor, 0)); /* 0 / 0 */
+    tn__node *decayed = tn__scaled(1 - u->set.lr * u->set.weight_decay, p);
+    return tn__minus(decayed, tn__scaled(u->set.lr, tn__times(m, factor)));
+}
+
+static tn__node *radam(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
+{
+    double t = (double)u->t, most = 2 / (1 - u->set.beta2) - 1,
+           length = most - 2 * t * (1 - u->correction2) / u->correction2;
+    tn__moments(u, g, state);
+    if (length <= 5) /* the variance of the step size is not known yet */
+        return tn__minus(p, tn__scaled(u->set.lr / u->correction1, state[0]));
+    double r = sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
+    return tn__minus(p, tn__scaled(r, adam_change(u, state[0], state[1])));
+}
+
+static tn__node *lion(const tn__settings *u, tn__node *p, tn__node *g, tn__node **m)
+{
+    tn__node *way = tn__unary(TN__OP_SIGN, tn__mixed(u->set.beta1, m[0], g));
+    tn__node *decayed = tn__scaled(1 - u->set.lr * u->set.weight_decay, p);
+    m[0] = tn__mixed(u->set.beta2, m[0], g);
+    return tn__minus(decayed, tn__scaled(u->set.lr, way));
+}
+
+/* ---- the table ---- */
+
+#define R(name)  TN__FIELD(name)
+#define MOMENTUM R(momentum)
+#define ADAM     (R(beta1) | R(beta2) | R(eps))
+#define BOUND    (ADAM | R(final_lr) | R(gamma))
+
+/* name, fields, defaults, states, update, and what else there is to say */
+#define ROW(n, f, d, s, u, ...) {.name = n, .fields = f, .defaults = {d}, .state = {s}, .update = u, __VA_ARGS__}
+#define _(...) __VA_ARGS__
+#define APART  .decoupled_decay = true
 const tn__optimizer_rule tn__optimizer_rules[] = {
-    {"sgd", TN__FIELDS_ALL_KINDS, {.lr = 0.01}, 0, {NULL}, false, sgd},
-    {"momentum", MOMENTUM, {.lr = 0.01, .momentum = 0.9}, 1, {"v"}, false, momentum},
-    {"nesterov", MOMENTUM, {.lr = 0.01, .momentum = 0.9}, 1, {"v"}, false, nesterov},
-    {"adam", ADAM, {ADAM_DEFAULTS}, 2, {"m", "v"}, false, adam},
-    {"adamw", ADAM, {ADAM_DEFAULTS, .weight_decay = 0.01}, 2, {"m", "v"}, true, adamw},
+    ROW("sgd", 0, , , sgd, ),
+    ROW("momentum_sgd", MOMENTUM, , "v", momentum, .alias = "momentum"),
+    ROW("corrected_momentum_sgd", MOMENTUM, , "v", corrected_momentum, ),
+    ROW("nesterov", MOMENTUM, , "v", nesterov, ),
+    ROW("adagrad", R(eps), .lr = 0.001, "h", adagrad, ),
+    ROW("adadelta", R(rho) | R(eps), _(.lr = 1, .eps = 1e-6), _("s", "x"), adadelta, ),
+    ROW("rmsprop", R(rho) | R(eps), .rho = 0.99, "s", rmsprop, ),
+    ROW("rmsprop_graves", MOMENTUM | R(rho) | R(eps), _(.lr = 1e-4, .eps = 1e-4), _("n", "a", "d"), rmsprop_graves, ),
+    ROW("smorms3", R(eps), _(.lr = 0.001, .eps = 1e-16), _("k", "a", "b"), smorms3, .starts_at_one = true),
+    ROW("adam", ADAM, .lr = 0.001, _("m", "v"), adam, ),
+    ROW("adamw", ADAM, _(.lr = 0.001, .weight_decay = 0.01), _("m", "v"), adamw, APART),
+    ROW("amsgrad", ADAM, .lr = 0.001, _("m", "v", "vhat"), amsgrad, ),
+    ROW("adabound", BOUND, .lr = 0.001, _("m", "v"), adabound, ),
+    ROW("amsbound", BOUND, .lr = 0.001, _("m", "v", "vhat"), amsbound, ),
+    ROW("msvag", R(beta1), .lr = 0.1, _("m", "v"), msvag, APART),
+    ROW("radam", ADAM, .lr = 0.001, _("m", "v"), radam, ),
+    ROW("lion", R(beta1) | R(beta2), _(.lr = 1e-4, .beta2 = 0.99), "m", lion, APART),
+    ROW("lamb", ADAM, _(.lr = 0.001, .eps = 1e-6), _("m", "v"), tn__lamb, APART),
+    ROW("adafactor", R(eps), .eps = 1e-3, _("row", "column"), tn__adafactor, APART, .state_shape = tn__adafactor_shape),
 };
 const int tn__optimizer_rule_count = sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules;
 
-tn_optimizer *tn_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts)
-{
-    return tn__optimizer_make("sgd", &tn__optimizer_rules[0], layer, opts, 0);
-}
-
-tn_optimizer *tn_momentum_sgd_with(tn_layer *layer, const tn_optimizer_opts *opts)
-{
-    return tn__optimizer_make("momentum_sgd", &tn__optimizer_rules[1], layer, opts, 0);
-}
-
-tn_optimizer *tn_nesterov_with(tn_layer *layer, const tn_optimizer_opts *opts)
-{
-    return tn__optimizer_make("nesterov", &tn__optimizer_rules[2], layer, opts, 0);
-}
-
-tn_optimizer *tn_adam_with(tn_layer *layer, const tn_optimizer_opts *opts)
-{
-    return tn__optimizer_make("adam", &tn__optimizer_rules[3], layer, opts, 0);
-}
-
-tn_optimizer *tn_adamw_with(tn_layer *layer, const tn_optimizer_opts *opts)
-{
-    return tn__optimizer_make("adamw", &tn__optimizer_rules[4], layer, opts, 0);
-}
+/* Their constructors. */
+#define NUMBER(name) RULE_##name,
+enum { TN_OPTIMIZER_KINDS(NUMBER) RULE_COUNT };
+_Static_assert(RULE_COUNT == sizeof tn__optimizer_rules / sizeof *tn__optimizer_rules,
+               "TN_OPTIMIZER_KINDS and the table have the same rows in the same order");
+#define MAKER(name) \
+    tn_optimizer *tn_##name##_with(tn_layer *layer, const tn_optimizer_opts *opts) \
+    { \
+        return tn__optimizer_make(#name, &tn__optimizer_rules[RULE_##name], layer, opts, 0); \
+    }
+TN_OPTIMIZER_KINDS(MAKER)

@@ -11,7 +11,7 @@
 static const tn__tracked *state_at(const tn_optimizer *optimizer, int i, int *which)
 {
     for (size_t k = 0; optimizer && k < optimizer->tracked_count; k++) {
-        for (*which = 0; *which < optimizer->rule->states; ++*which) {
+        for (*which = 0; *which < optimizer->states; ++*which) {
             if (optimizer->tracked[k].state[*which] && i-- == 0)
                 return &optimizer->tracked[k];
         }
@@ -23,7 +23,7 @@ int tn_optimizer_state_count(const tn_optimizer *optimizer)
 {
     int count = 0;
     for (size_t k = 0; optimizer && k < optimizer->tracked_count; k++) {
-        for (int s = 0; s < optimizer->rule->states; s++)
+        for (int s = 0; s < optimizer->states; s++)
             count += optimizer->tracked[k].state[s] != NULL;
     }
     return count;
@@ -57,9 +57,19 @@ const char *tn_optimizer_state_name(const tn_optimizer *optimizer, int i)
 
 /* ---- setting ---- */
 
+tn_shape tn__state_shape(const tn_optimizer *optimizer, const tn__shape *param, int which)
+{
+    return optimizer->rule->state_shape ? optimizer->rule->state_shape(param, which) : tn__shape_value(param);
+}
+
+static bool same_shape(const tn__shape *a, const tn_shape *b)
+{
+    return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)b->ndim * sizeof *b->dim) == 0;
+}
+
 static tn_status unknown_state(const tn_optimizer *optimizer, const char *name)
 {
-    int states = optimizer->rule->states, count = (int)optimizer->tracked_count * states;
+    int states = optimizer->states, count = (int)optimizer->tracked_count * states;
     const char **names = count > 0 ? tn__alloc((size_t)count * sizeof *names) : NULL;
     for (int i = 0; names && i < count; i++)
         names[i] = optimizer->tracked[i / states].state_name[i % states];
@@ -73,22 +83,32 @@ static tn_status unknown_state(const tn_optimizer *optimizer, const char *name)
     return status;
 }
 
-static tn_status set_state(tn__tracked *tracked, int which, const tn_array *value)
+static tn_status check_state(const tn_optimizer *optimizer, const tn__tracked *tracked, int which,
+                             const tn_array *value)
 {
-    const tn__node *p = tn__array_node(tracked->param);
-    tn__node *given = tn__node_of(value, "optimizer_set_state");
+    const tn__node *p = tn__array_node(tracked->param), *given = tn__node_of(value, "optimizer_set_state");
     if (tn__node_is_error(given))
         return tn__error_raise(given->error);
     char wanted[TN__SHAPE_TEXT], got[TN__SHAPE_TEXT];
-    if (given->shape != p->shape)
-        return tn__fail(TN_ERR_SHAPE, "optimizer_set_state", "expected '%s' in its parameter's shape %s, got %s",
-                        tracked->state_name[which], tn__shape_text(p->shape->ndim, p->shape->dim, wanted),
+    tn_shape shape = tn__state_shape(optimizer, p->shape, which);
+    if (!same_shape(given->shape, &shape))
+        return tn__fail(TN_ERR_SHAPE, "optimizer_set_state", "expected '%s' in shape %s, got %s",
+                        tracked->state_name[which], tn__shape_text(shape.ndim, shape.dim, wanted),
                         tn__shape_text(given->shape->ndim, given->shape->dim, got));
     if (!tn_dtype_is_float((tn_dtype)given->dtype))
         return tn__fail(TN_ERR_DTYPE, "optimizer_set_state", "expected '%s' floating, got %s",
                         tracked->state_name[which], tn_dtype_name((tn_dtype)given->dtype));
+    return TN_OK;
+}
+
+static tn_status set_state(const tn_optimizer *optimizer, tn__tracked *tracked, int which, const tn_array *value)
+{
+    const tn__node *p = tn__array_node(tracked->param);
+    tn_status status = check_state(optimizer, tracked, which, value);
+    if (status != TN_OK)
+        return status;
     tn_array *fitting = tn_to(tn_cast(value, tn__update_dtype(p)), p->device->id);
-    tn_status status = tn_eval(fitting);
+    status = tn_eval(fitting);
     if (status != TN_OK)
         return status;
     tn_array *state = tn__array_own_new(tn__array_node(fitting));
@@ -97,6 +117,25 @@ static tn_status set_state(tn__tracked *tracked, int which, const tn_array *valu
     tn_free(tracked->state[which]);
     tracked->state[which] = state;
     return TN_OK;
+}
+
+/* The parameter whose state has this name, and *which of its states; NULL if there is none. */
+static tn__tracked *state_named(const tn_optimizer *optimizer, const char *name, int *which)
+{
+    for (size_t k = 0; k < optimizer->tracked_count; k++) {
+        for (*which = 0; *which < optimizer->states; ++*which) {
+            if (strcmp(optimizer->tracked[k].state_name[*which], name) == 0)
+                return &optimizer->tracked[k];
+        }
+    }
+    return NULL;
+}
+
+tn_status tn__optimizer_fits_state(const tn_optimizer *optimizer, const char *name, const tn_array *value)
+{
+    int which;
+    const tn__tracked *tracked = state_named(optimizer, name, &which);
+    return tracked ? check_state(optimizer, tracked, which, value) : unknown_state(optimizer, name);
 }
 
 tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, const tn_array *value)
@@ -108,19 +147,16 @@ tn_status tn_optimizer_set_state(tn_optimizer *optimizer, const char *name, cons
         status = tn__optimizer_sync(optimizer);
     if (status != TN_OK)
         return status;
-    for (size_t k = 0; k < optimizer->tracked_count; k++) {
-        for (int s = 0; s < optimizer->rule->states; s++) {
-            if (strcmp(optimizer->tracked[k].state_name[s], name) != 0)
-                continue;
-            tn__scope_guard scope = tn__scope_enter();
-            tn__call call = tn__enter();
-            tn__no_grad_depth++;
-            status = set_state(&optimizer->tracked[k], s, value);
-            tn__no_grad_depth--;
-            tn__leave(call);
-            tn__scope_leave(&scope);
-            return status;
-        }
-    }
-    return unknown_state(optimizer, name);
+    int which;
+    tn__tracked *tracked = state_named(optimizer, name, &which);
+    if (!tracked)
+        return unknown_state(optimizer, name);
+    tn__scope_guard scope = tn__scope_enter();
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    status = set_state(optimizer, tracked, which, value);
+    tn__no_grad_depth--;
+    tn__leave(call);
+    tn__scope_leave(&scope);
+    return status;
 }

@@ -8,7 +8,7 @@
  */
 #include "optim/optimizer.h"
 
-#include <math.h>
+#include "array/build_parts.h"
 #include "autograd/backward.h"
 #include "engine/engine.h"
 
@@ -62,17 +62,26 @@ static tn_status evaluate_all(int count, tn__node **nodes, tn_status (*evaluate)
     return status;
 }
 
-/* Zeros for the parameters that have none yet, as values, so that the first step has the plan of all others. State that
- * is there lies on its parameter's device, as tn_layer_to moves both. */
+/* What a state begins as, for a parameter p. */
+static tn__node *first_state(const tn_optimizer *optimizer, const tn__node *p, int which)
+{
+    tn_dtype dtype = tn__update_dtype(p);
+    const tn__shape *shape = tn__shape_make("step", tn__state_shape(optimizer, p->shape, which), dtype);
+    double value = optimizer->rule->starts_at_one && which == 0 ? 1 : 0;
+    return shape ? tn__const(value, dtype, shape, p->device) : tn__failed();
+}
+
+/* For the parameters that have none yet, as values, so that the first step has the plan of all others. State that is
+ * there lies on its parameter's device, as tn_layer_to moves both. */
 static tn_status prepare_state(tn_optimizer *optimizer)
 {
     int count = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
         const tn__node *p = tn__array_node(optimizer->tracked[i].param);
-        for (int s = 0; s < optimizer->rule->states && optimizer->work[i].gradient; s++) {
+        for (int s = 0; s < optimizer->states && optimizer->work[i].gradient; s++) {
             if (optimizer->tracked[i].state[s])
                 continue;
-            tn__node *node = tn__const(0, tn__update_dtype(p), p->shape, p->device);
+            tn__node *node = first_state(optimizer, p, s);
             if (tn__node_is_error(node))
                 return tn__error_raise(node->error);
             optimizer->work[i].state[s] = node;
@@ -81,7 +90,7 @@ static tn_status prepare_state(tn_optimizer *optimizer)
     }
     tn_status status = evaluate_all(count, optimizer->roots, tn__evaluate);
     for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
-        for (int s = 0; s < optimizer->rule->states && status == TN_OK; s++) {
+        for (int s = 0; s < optimizer->states && status == TN_OK; s++) {
             tn_array **state = &optimizer->tracked[i].state[s];
             tn__node *node = optimizer->work[i].state[s];
             if (node && tn__handle_of(*state = tn__array_own_new(node))->is_static) {
@@ -95,28 +104,75 @@ static tn_status prepare_state(tn_optimizer *optimizer)
 
 /* ---- the update as nodes ---- */
 
-static tn__node *new_value(const tn_optimizer *optimizer, const tn__settings *u, tn__node *p, tn__node *g,
-                           tn__node **state)
+static tn__node *new_value(const tn__settings *u, tn__node *p, tn__node *g, tn__node **state)
 {
     tn_dtype dtype = (tn_dtype)p->dtype, wide = tn__update_dtype(p);
     tn__node *from = tn__cast(p, wide);
-    g = tn__cast(g, wide);
-    if (u->set.weight_decay > 0 && !optimizer->rule->decoupled_decay)
-        g = tn__binary(TN__OP_ADD, g, tn__binary(TN__OP_MULTIPLY, tn__const_like(from, u->set.weight_decay), from));
-    return tn__cast(optimizer->rule->update(u, from, g, state), dtype);
+    g = tn__gradient_changed(u, from, tn__cast(g, wide));
+    return tn__cast(u->optimizer->rule->update(u, from, g, state), dtype);
 }
 
 static tn_status clip_gradients(tn_optimizer *optimizer)
 {
-    if (optimizer->set.clip_norm <= 0 && optimizer->set.clip_value <= 0)
-        return TN_OK;
     int count = (int)optimizer->tracked_count;
     tn__node **gradient = optimizer->roots; /* large enough, and not in use yet */
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        const tn__tracked *tracked = &optimizer->tracked[i];
         gradient[i] = optimizer->work[i].gradient;
-    tn_status status = tn__clip(&optimizer->set, count, gradient);
+        if (gradient[i] && tracked->own_given) {
+            tn__settings own = tn__settings_now(optimizer, tracked);
+            gradient[i] = tn__clip_values(&own.set, gradient[i]);
+        } else if (gradient[i]) {
+            gradient[i] = tn__clip_values(&optimizer->set, gradient[i]);
+        }
+        if (gradient[i] && tn__node_is_error(gradient[i]))
+            return tn__error_raise(gradient[i]->error);
+    }
+    tn_status status = tn__clip_norm(optimizer, count, gradient);
     for (int i = 0; i < count; i++)
         optimizer->work[i].gradient = gradient[i];
+    return status;
+}
+
+/* The new parameter and state as nodes; the old ones where the step is to change nothing. */
+static tn_status record_param(tn_optimizer *optimizer, const tn__settings *u, tn__tracked *tracked, tn__work *work)
+{
+    tn__node *p = tn__array_node(tracked->param), *keep = optimizer->wrong.keep;
+    for (int s = 0; s < optimizer->states; s++)
+        work->state[s] = tn__array_node(tracked->state[s]);
+    work->value = new_value(u, p, work->gradient, work->state);
+    if (keep) {
+        keep = keep->device == p->device ? keep : tn__transfer_hook(keep, p->device);
+        work->value = tn__where(keep, p, work->value);
+        for (int s = 0; s < optimizer->states; s++)
+            work->state[s] = tn__where(keep, tn__array_node(tracked->state[s]), work->state[s]);
+    }
+    for (int s = 0; s < optimizer->states; s++) {
+        if (tn__node_is_error(work->state[s]))
+            return tn__error_raise(work->state[s]->error);
+    }
+    return tn__node_is_error(work->value) ? tn__error_raise(work->value->error) : TN_OK;
+}
+
+/* Parameters that had the same number of updates, as all have that always get gradients, share their settings. */
+static tn_status record_all(tn_optimizer *optimizer)
+{
+    tn__settings shared = {.t = 0};
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
+        tn__tracked *tracked = &optimizer->tracked[i];
+        tn__work *work = &optimizer->work[i];
+        if (!work->gradient)
+            continue;
+        if (tracked->own_given) {
+            tn__settings own = tn__settings_now(optimizer, tracked);
+            status = record_param(optimizer, &own, tracked, work);
+            continue;
+        }
+        if (shared.t != tracked->steps + 1)
+            shared = tn__settings_now(optimizer, tracked);
+        status = record_param(optimizer, &shared, tracked, work);
+    }
     return status;
 }
 
@@ -138,10 +194,6 @@ static tn_status settle_gradients(tn_optimizer *optimizer)
 
 static tn_status record(tn_optimizer *optimizer)
 {
-    double t = (double)(optimizer->steps + 1);
-    tn__settings u = {.set = optimizer->set,
-                    .correction1 = 1 - pow(optimizer->set.beta1, t),
-                    .correction2 = 1 - pow(optimizer->set.beta2, t)};
     int gradients = 0;
     for (size_t i = 0; i < optimizer->tracked_count; i++) {
         const tn__var *var = tn__handle_of(optimizer->tracked[i].param)->var;
@@ -156,18 +208,7 @@ static tn_status record(tn_optimizer *optimizer)
         status = prepare_state(optimizer);
     if (status == TN_OK)
         status = clip_gradients(optimizer);
-    for (size_t i = 0; i < optimizer->tracked_count && status == TN_OK; i++) {
-        tn__work *work = &optimizer->work[i];
-        if (!work->gradient)
-            continue;
-        for (int s = 0; s < optimizer->rule->states; s++)
-            work->state[s] = tn__array_node(optimizer->tracked[i].state[s]);
-        work->value = new_value(optimizer, &u, tn__array_node(optimizer->tracked[i].param), work->gradient,
-                                work->state);
-        if (tn__node_is_error(work->value))
-            status = tn__error_raise(work->value->error);
-    }
-    return status;
+    return status == TN_OK ? record_all(optimizer) : status;
 }
 
 /* ---- putting it in place ---- */
@@ -186,12 +227,18 @@ static int exchange(tn_optimizer *optimizer)
         work->value = tn__array_node(tracked->param);
         tn__param_point(tracked->param, value);
         optimizer->roots[count++] = value;
-        for (int s = 0; s < optimizer->rule->states; s++) {
+        for (int s = 0; s < optimizer->states; s++) {
             tn__node *state = work->state[s];
             work->state[s] = tn__array_node(tracked->state[s]);
             tn__state_point(tracked->state[s], state);
             optimizer->roots[count++] = state;
         }
+    }
+    tn__node *wrong = optimizer->wrong.next;
+    if (wrong) {
+        optimizer->wrong.next = tn__array_node(optimizer->wrong.count);
+        tn__state_point(optimizer->wrong.count, wrong);
+        optimizer->roots[count++] = wrong;
     }
     return count;
 }
@@ -204,13 +251,15 @@ static void restore(tn_optimizer *optimizer)
         tn__work *work = &optimizer->work[i];
         if (!work->gradient)
             continue;
-        for (int s = 0; s < optimizer->rule->states; s++) {
+        for (int s = 0; s < optimizer->states; s++) {
             if (!tn__array_node(tracked->state[s])->storage)
                 tn__state_point(tracked->state[s], work->state[s]);
         }
         if (!tn__array_node(tracked->param)->storage)
             tn__param_point(tracked->param, work->value);
     }
+    if (optimizer->wrong.next && !tn__array_node(optimizer->wrong.count)->storage)
+        tn__state_point(optimizer->wrong.count, optimizer->wrong.next);
 }
 
 static void clear_gradients(tn_optimizer *optimizer)
@@ -232,6 +281,13 @@ static void forget_backward(void)
         handle[i]->node->flags &= (uint8_t)~TN__NODE_BACKWARD;
 }
 
+static void count_step(tn_optimizer *optimizer)
+{
+    optimizer->steps++;
+    for (size_t i = 0; i < optimizer->tracked_count; i++)
+        optimizer->tracked[i].steps += optimizer->work[i].gradient != NULL;
+}
+
 static tn_status update(tn_optimizer *optimizer)
 {
     tn__call call = tn__enter();
@@ -243,11 +299,14 @@ static tn_status update(tn_optimizer *optimizer)
     tn__leave(call);
     if (status == TN_OK) {
         status = evaluate_all(count, optimizer->roots, tn__evaluate_step);
-        if (status == TN_OK)
-            optimizer->steps++;
-        else
+        if (status != TN_OK)
             restore(optimizer);
+        optimizer->wrong.unread += status == TN_OK && optimizer->wrong.next;
     }
+    if (status == TN_OK)
+        status = tn__clip_look(optimizer, false);
+    if (status == TN_OK)
+        count_step(optimizer);
     if (status != TN_OK)
         forget_backward();
     return status;

@@ -7,6 +7,7 @@
 #include <tanso/array.h>
 #include <tanso/device.h>
 #include "nn/layer.h"
+#include "optim/optimizer.h"
 #include "train/parts.h"
 
 static void exchange(char *text, char from, char to)
@@ -101,13 +102,19 @@ tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_op
     status = tn_serialize_int(&at, "t", &steps);
     if (status == TN_OK && (!s->loading || tn_serializer_has(&at, "lr")))
         status = tn_serialize_double(&at, "lr", &rate);
+    char *counts = status == TN_OK && !s->loading ? tn__optimizer_counts(optimizer) : NULL;
+    if (status == TN_OK && (!s->loading || tn_serializer_has(&at, "param_steps")))
+        status = tn_serialize_text(&at, "param_steps", &counts);
     if (s->loading && status == TN_OK) {
         if ((status = each_below(&at, into_state, optimizer)) == TN_OK) {
             tn_optimizer_set_steps(optimizer, steps);
             tn_optimizer_set_lr(optimizer, rate);
+            status = tn__optimizer_set_counts(optimizer, counts ? counts : "");
         }
+        tn__free(counts);
         return tn__or_latched(status);
     }
+    tn__free(counts);
     for (int i = 0, count = tn_optimizer_state_count(optimizer); i < count && status == TN_OK; i++)
         status = put_dotted(&at, tn_optimizer_state_name(optimizer, i), tn_optimizer_state(optimizer, i));
     return status;

@@ -14,12 +14,14 @@
 #include "core/memory.h"
 #include "core/number.h"
 #include "nn/layer.h"
+#include "optim/optimizer.h"
 
 #define STATE_PREFIX "optimizer/"
 
 /* The metadata, with how each is written. */
 #define KEY_GENERATOR   "tanso.generator" /* key and counter */
 #define KEY_STEPS       "tanso.steps"
+#define KEY_COUNTS      "tanso.param_steps" /* of each parameter, where they differ */
 #define KEY_RATE        "tanso.lr"
 #define KEY_EPOCH       "tanso.epoch"
 #define KEY_DESCRIPTION "tanso.description"
@@ -53,6 +55,10 @@ static tn_status fill_numbers(tn_archive *archive, const tn_optimizer *optimizer
     snprintf(text, sizeof text, "%" PRId64, tn_optimizer_steps(optimizer));
     if (status == TN_OK)
         status = tn_archive_set_text(archive, KEY_STEPS, text);
+    char *counts = status == TN_OK ? tn__optimizer_counts(optimizer) : NULL;
+    if (status == TN_OK)
+        status = counts ? tn_archive_set_text(archive, KEY_COUNTS, counts) : TN_ERR_MEMORY;
+    tn__free(counts);
     tn__print_into(text, sizeof text, "%.17g", tn_optimizer_lr(optimizer));
     if (status == TN_OK)
         status = tn_archive_set_text(archive, KEY_RATE, text);
@@ -137,6 +143,10 @@ tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_l
         return status;
     tn_optimizer_set_steps(optimizer, read.steps);
     tn_optimizer_set_lr(optimizer, read.rate);
+    const char *counts = tn_archive_text(archive, KEY_COUNTS);
+    status = tn__optimizer_set_counts(optimizer, counts ? counts : "");
+    if (status != TN_OK)
+        return status;
     *tn_default_generator() = read.generator;
     return TN_OK;
 }

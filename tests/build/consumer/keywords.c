@@ -210,6 +210,12 @@ static tn_array *product(int count, tn_array *const *xs, void *user)
     return tn_tanh(tn_matmul(xs[0], xs[1]));
 }
 
+static tn_array *descend(const tn_update *update, const tn_array *p, const tn_array *g, tn_array **state)
+{
+    state[0] = tn_add(tn_multiply(state[0], 0.5), g);
+    return tn_subtract(p, tn_multiply(state[0], update->set->lr));
+}
+
 static void training(void)
 {
     tn_array *x = tn_requires_grad(tn_full(TN_SHAPE(2), 3)), *y = tn_sum(tn_multiply(x, tn_square(x))), *two[2];
@@ -221,8 +227,15 @@ static void training(void)
     tn_seed(3);
     tn_layer *net = tn_sequential(tn_linear(4, .in = 2, .weight = {.kind = TN_INIT_HE_NORMAL, .gain = 1}),
                                   tn_relu_layer(), tn_linear(3, .no_bias = true));
-    tn_optimizer *opts[] = {tn_sgd(net, .lr = 0.1), tn_momentum_sgd(net, .momentum = 0.8), tn_nesterov(net),
-                            tn_adam(net, .lr = 0.01, .beta1 = 0.8), tn_adamw(net, .weight_decay = 0.1, .clip_norm = 1)};
+    tn_optimizer *opts[] = {
+        tn_sgd(net, .lr = 0.1), tn_momentum_sgd(net, .momentum = 0.8), tn_nesterov(net),
+        tn_adam(net, .lr = 0.01, .beta1 = 0.8), tn_adamw(net, .weight_decay = 0.1, .clip_norm = 1),
+        tn_corrected_momentum_sgd(net), tn_adagrad(net), tn_adadelta(net), tn_rmsprop(net, .lr = 0.001, .rho = 0.9),
+        tn_rmsprop_graves(net), tn_smorms3(net), tn_amsgrad(net), tn_adabound(net, .final_lr = 0.01), tn_amsbound(net),
+        tn_msvag(net, .lr = 0.01), tn_radam(net), tn_lion(net), tn_lamb(net), tn_adafactor(net),
+        tn_optimizer_new(net, "h", descend, NULL, .lr = 0.01)};
+    int count = (int)(sizeof opts / sizeof *opts);
+    DONE(tn_optimizer_for(opts[0], "*.b", .lr = 0, .weight_decay = 0.1));
     tn_dataset *all = tn_spiral(5, 1), *first, *rest;
     DONE(tn_dataset_split(all, 4, &first, &rest, .shuffle = true, .seed = 1));
     tn_dataset_free(first);
@@ -237,7 +250,7 @@ static void training(void)
     tn_clear_error();
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .seed = 2, .drop_last = true);
     tn_batch b;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < count; i++) {
         CHECK(tn_loader_next(loader, &b) || tn_loader_next(loader, &b));
         DONE(tn_backward(tn_softmax_cross_entropy(tn_forward(net, b.x), b.t)));
         DONE(tn_step(opts[i]));
