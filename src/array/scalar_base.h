@@ -47,6 +47,19 @@ TN_HOT tn_f64 tns_unknown(tn_f64 x)
 #endif
 
 /*
+ * A product that stays one: where one part of a complex number is a product minus something and the other one a product
+ * plus something, gcc 12 and later fuse both for vectors (vfmaddsub), -ffp-contract=off or not, but not for a scalar.
+ */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_assoc_barrier)
+#define TNS_ROUNDED(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+#ifndef TNS_ROUNDED
+#define TNS_ROUNDED(x) (x)
+#endif
+
+/*
  * What a GPU has instructions for, exact to 1 ulp; elsewhere the plain expression.
  *   TNS_FMA_F32(a, b, c)   a b + c, rounded once where there is an instruction for that, twice elsewhere
  *   tns__root_f32(x)       the square root of x >= 0

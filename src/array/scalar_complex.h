@@ -7,6 +7,8 @@
  * of complex numbers: there they are made of real ones, inverse functions by W. Kahan's formulas ("Branch Cuts for
  * Complex Elementary Functions", 1987). Those of complex64 are computed in complex128 and rounded; on a GPU
  * e^z in float64 as far as float32 asks.
+ *
+ * tns_pack keeps one part apart from what the other is computed by, like the products in mul and div: see TNS_ROUNDED.
  */
 #ifndef TN_SCALAR_COMPLEX_H
 #define TN_SCALAR_COMPLEX_H
@@ -64,7 +66,7 @@ TN_HOT tn_c128 tns_cast_c128_c64(tn_c64 z) { return tns_make_c128(tns_re_c64(z),
     TN_HOT T tns_mul_##s(T a, T b) \
     { \
         R ar = tns_re_##s(a), ai = tns_im_##s(a), br = tns_re_##s(b), bi = tns_im_##s(b); \
-        return tns_make_##s(ar * br - ai * bi, ar * bi + ai * br); \
+        return tns_make_##s(TNS_ROUNDED(ar * br) - TNS_ROUNDED(ai * bi), TNS_ROUNDED(ar * bi) + TNS_ROUNDED(ai * br)); \
     } \
     TN_FN T tns_div_##s(T a, T b) \
     { \
@@ -72,10 +74,10 @@ TN_HOT tn_c128 tns_cast_c128_c64(tn_c64 z) { return tns_make_c128(tns_re_c64(z),
         if (TNS_LIBM(fabs)(br) >= TNS_LIBM(fabs)(bi)) { \
             if (br == 0 && bi == 0) return tns_make_##s(ar / TNS_LIBM(fabs)(br), ai / TNS_LIBM(fabs)(br)); \
             R q = bi / br, d = (R)1 / (br + bi * q); \
-            return tns_make_##s((ar + ai * q) * d, (ai - ar * q) * d); \
+            return tns_make_##s((ar + TNS_ROUNDED(ai * q)) * d, (ai - TNS_ROUNDED(ar * q)) * d); \
         } \
         R q = br / bi, d = (R)1 / (bi + br * q); \
-        return tns_make_##s((ar * q + ai) * d, (ai * q - ar) * d); \
+        return tns_make_##s((TNS_ROUNDED(ar * q) + ai) * d, (TNS_ROUNDED(ai * q) - ar) * d); \
     } \
     TN_FN T tns_reciprocal_##s(T a) \
     { \
@@ -100,7 +102,7 @@ TN_HOT tn_c128 tns_cast_c128_c64(tn_c64 z) { return tns_make_c128(tns_re_c64(z),
     } \
     TN_HOT T tns_conjugate_##s(T a) { return tns_make_##s(tns_re_##s(a), -tns_im_##s(a)); } \
     TN_HOT T tns_imaginary_##s(T a) { return tns_make_##s(tns_im_##s(a), 0); } \
-    TN_HOT T tns_pack_##s(T a, T b) { return tns_make_##s(tns_re_##s(a), tns_re_##s(b)); } \
+    TN_HOT T tns_pack_##s(T a, T b) { return tns_make_##s(tns_re_##s(a), TNS_ROUNDED(tns_re_##s(b))); } \
     TN_HOT T tns_rint_##s(T a) { return tns_make_##s(tns_rint_##r(tns_re_##s(a)), tns_rint_##r(tns_im_##s(a))); } \
     TN_HOT tn_b8 tns_isnan_##s(T a) { return tns_re_##s(a) != tns_re_##s(a) || tns_im_##s(a) != tns_im_##s(a); } \
     TN_HOT tn_b8 tns_isinf_##s(T a) \
