@@ -142,8 +142,33 @@ tn__node *tn__unary(tn__op op, tn__node *a)
     return map(op, 1, &a);
 }
 
+/* uint64 beside a signed integer: no integer dtype holds both, and float64 would make neighbours one number. */
+static bool is_of_either_sign(tn__op op, const tn__node *a, const tn__node *b)
+{
+    if (tn__ops[op].result != TN__RESULT_BOOL || tn__ops[op].types != TN__TYPES_ALL)
+        return false;
+    const tn__node *other = a->dtype == TN_UINT64 ? b : b->dtype == TN_UINT64 ? a : NULL;
+    return other && tn__dtypes[other->dtype].class == TN__CLASS_SIGNED &&
+           !((a->flags | b->flags) & TN__NODE_WEAK) && !tn__node_is_error(a) && !tn__node_is_error(b);
+}
+
+/* A comparison of the two, exact as NumPy's: a negative number is below all of uint64, others fit it. */
+static tn__node *compare_either_sign(tn__op op, tn__node *a, tn__node *b)
+{
+    bool first = a->dtype != TN_UINT64; /* the first operand is the signed one */
+    bool negative_holds = op == TN__OP_NOT_EQUAL || (first ? op == TN__OP_LESS || op == TN__OP_LESS_EQUAL
+                                                           : op == TN__OP_GREATER || op == TN__OP_GREATER_EQUAL);
+    tn__node *same = tn__binary(op, tn__cast(a, TN_UINT64), tn__cast(b, TN_UINT64));
+    TN__PASS_ERROR(same);
+    if (negative_holds)
+        return tn__binary(TN__OP_LOGICAL_OR, same, tn__with(TN__OP_LESS, first ? a : b, 0));
+    return tn__binary(TN__OP_LOGICAL_AND, same, tn__with(TN__OP_GREATER_EQUAL, first ? a : b, 0));
+}
+
 tn__node *tn__binary(tn__op op, tn__node *a, tn__node *b)
 {
+    if (a->dtype != b->dtype && is_of_either_sign(op, a, b))
+        return compare_either_sign(op, a, b);
     return map(op, 2, (tn__node *[]){a, b});
 }
 

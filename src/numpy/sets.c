@@ -74,13 +74,15 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
     int axis = tn__axis_of_list("unique", opts->axis, 0, tn_ndim(x));
     if (axis < 0)
         return tn__failed_array();
+    tn_unique_opts apart = *opts; /* subarrays that hold a NaN equal none */
+    apart.distinct_nan = true;
     if (tn_ndim(x) == 1)
-        return distinct(x, tn_shape_of(x), opts);
+        return distinct(x, tn_shape_of(x), &apart);
     tn_array *front = tn_moveaxis(x, tn__axes_of(1, &axis), tn__axes_of(1, (int[]){0}));
     tn_shape shape = tn_shape_of(front), rows = {.ndim = 2, .dim = {shape.dim[0], 1}};
     for (int d = 1; d < shape.ndim; d++)
         rows.dim[1] *= shape.dim[d];
-    tn_array *y = distinct(tn_reshape(front, rows), tn__vector(rows.dim[0]), opts);
+    tn_array *y = distinct(tn_reshape(front, rows), tn__vector(rows.dim[0]), &apart);
     if (tn_is_error(y))
         return y;
     shape.dim[0] = tn_dim(y, 0);
@@ -139,7 +141,11 @@ static tn_array *isin(const tn_array *x, const tn_array *set, bool invert)
         return tn__again(tn_is_error(x) ? x : set);
     tn_dtype dtype = common_dtype(x, set);
     tn_array *found;
-    if (tn_size(set) == 0) {
+    bool integers = tn_dtype_is_integer(tn_dtype_of(x)) && tn_dtype_is_integer(tn_dtype_of(set));
+    if (integers && !tn_dtype_is_integer(dtype)) { /* uint64 and a signed dtype: what is in both fits either */
+        found = tn_logical_and(isin(tn_cast(x, TN_UINT64), tn_cast(set, TN_UINT64), false),
+                               tn_greater_equal(tn_cast(x, TN_INT64), tn_weak_int(0)));
+    } else if (tn_size(set) == 0) {
         found = tn_cast(tn_zeros_like(x), TN_BOOL);
     } else if (tn_dtype_is_complex(dtype)) { /* which nothing searches in: by their numbers among all */
         tn_array *all = tn_concatenate(2, (const tn_array *const[]){tn_ravel(set), tn_ravel(x)}, 0), *number;
@@ -188,7 +194,8 @@ static tn_array *difference(const tn_array *a, const tn_array *b)
 
 static tn_array *exclusive(const tn_array *a, const tn_array *b)
 {
-    tn_array *x = tn_unique_with(a, NULL), *y = tn_unique_with(b, NULL);
+    tn_dtype dtype = common_dtype(a, b);
+    tn_array *x = tn_unique_with(tn_cast(a, dtype), NULL), *y = tn_unique_with(tn_cast(b, dtype), NULL);
     return tn_sort_with(both_flat(those(x, isin(x, y, true)), those(y, isin(y, x, true))), NULL);
 }
 

@@ -98,17 +98,25 @@ tn_array *tn_isneginf(const tn_array *x)
     TN__COMPOSE(tn_equal(tn__as_float(x), tn_weak_float(-INFINITY)));
 }
 
-/* By adding neighbouring fields of bits: pairs, nibbles, bytes. */
+/* By adding neighbouring fields of bits: single ones, pairs, nibbles; then all bytes, in the highest. */
 static tn_array *bitwise_count(const tn_array *x)
 {
     if (!tn_is_error(x) && tn_dtype_of(x) != TN_BOOL && !tn_dtype_is_integer(tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, "bitwise_count", "takes integers and bool, got %s",
                            tn_dtype_name(tn_dtype_of(x)));
-    tn_array *n = tn_cast(tn_abs(x), TN_UINT64), *sum = NULL;
-    for (int bit = 0; bit < 64; bit += 1) {
-        tn_array *one = tn_bitwise_and(tn_right_shift(n, tn_weak_int(bit)), tn_weak_int(1));
-        sum = sum ? tn_add(sum, one) : one;
-    }
+    static const tn_dtype magnitude[TN_DTYPE_COUNT] = { /* of the least number, too */
+        [TN_INT8] = TN_UINT8, [TN_INT16] = TN_UINT16, [TN_INT32] = TN_UINT32, [TN_INT64] = TN_UINT64};
+    tn_array *n = tn_abs(x);
+    if (tn_is_error(n))
+        return n;
+    if (magnitude[tn_dtype_of(n)])
+        n = tn_cast(n, magnitude[tn_dtype_of(n)]);
+    n = tn_cast(n, TN_UINT64);
+    const int64_t every[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f};
+    for (int i = 0; i < 3; i++)
+        n = tn_add(tn_bitwise_and(n, tn_weak_int(every[i])),
+                   tn_bitwise_and(tn_right_shift(n, tn_weak_int(1 << i)), tn_weak_int(every[i])));
+    tn_array *sum = tn_right_shift(tn_multiply(n, tn_weak_int(0x0101010101010101)), tn_weak_int(56));
     return tn_cast(sum, TN_UINT8);
 }
 
