@@ -110,6 +110,8 @@ void tn__user_scan(tn__user_part *part);
 /* The instance of a part with the counts, dtypes and numbers of axes of `wanted` (whose unused entries are 0); NULL
  * with a latched failure. */
 const tn__user *tn__user_instance(const tn_kernel *kernel, int part, const tn__user *wanted);
+/* The type in C that users' functions have an element of a dtype in. */
+const char *tn__user_ctype(tn_dtype dtype);
 /* Appends the numbered lines of its texts, for messages. */
 void tn__user_listing(const tn__user *user, tn__text *text);
 

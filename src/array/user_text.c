@@ -9,7 +9,11 @@
 #include "core/hash.h"
 #include "core/memory.h"
 
-static const char *ctype(tn_dtype dtype) { return tn__dtypes[tn__dtypes[dtype].compute].ctype; }
+/* C's own bool, whatever is assigned to it or returned as it, is 0 or 1: an array's bytes are to be. */
+const char *tn__user_ctype(tn_dtype dtype)
+{
+    return dtype == TN_BOOL ? "bool" : tn__dtypes[tn__dtypes[dtype].compute].ctype;
+}
 
 /* ---- the text ---- */
 
@@ -24,8 +28,8 @@ static void add_letters(tn__text *text, const tn__user *user)
         if (!letter || done[letter - 'A'])
             continue;
         done[letter - 'A'] = true;
-        tn__text_addf(text, "    typedef %s %c;\n", ctype(output ? user->out[k - part->in_count] : user->in[k]),
-                      letter);
+        tn_dtype dtype = output ? user->out[k - part->in_count] : user->in[k];
+        tn__text_addf(text, "    typedef %s %c;\n", tn__user_ctype(dtype), letter);
     }
 }
 
@@ -91,14 +95,15 @@ static void add_statements(tn__text *params, tn__text *code, const tn__user *use
     const tn__user_part *part = user->part;
     for (int k = 0; k < part->in_count; k++) {
         if (part->in[k].raw)
-            tn__text_addf(params, "%sconst %s *%s", params->length ? ", " : "", ctype(user->in[k]), part->in[k].name);
+            tn__text_addf(params, "%sconst %s *%s", params->length ? ", " : "", tn__user_ctype(user->in[k]),
+                          part->in[k].name);
         else
-            add_parameter(params, ctype(user->in[k]), "", part->in[k].name, -1);
+            add_parameter(params, tn__user_ctype(user->in[k]), "", part->in[k].name, -1);
     }
     add_letters(code, user);
     add_extras(params, code, user);
     for (int k = 0; k < part->out_count; k++)
-        tn__text_addf(code, "    %s %s = {0};\n", ctype(user->out[k]), part->out[k].name);
+        tn__text_addf(code, "    %s %s = {0};\n", tn__user_ctype(user->out[k]), part->out[k].name);
     if (part->is_expression) {
         tn__text_addf(code, "    %s = (", part->out[0].name);
         add_lines(code, part, "", part->text, "    );\n");
@@ -124,7 +129,7 @@ static void add_function(tn__text *text, const tn__user *user, const char *param
     const char *name = user->function;
     tn__text_add(text, "typedef struct {");
     for (int k = 0; k < user->out_count; k++)
-        tn__text_addf(text, " %s o%d;", ctype(user->out[k]), k);
+        tn__text_addf(text, " %s o%d;", tn__user_ctype(user->out[k]), k);
     tn__text_addf(text, " } %s_results;\nTN_HOT %s_results %s(%s)\n{\n%s    %s_results tn_results;\n", name, name, name,
                   *params ? params : "void", code, name);
     for (int k = 0; k < user->out_count; k++)
@@ -134,7 +139,7 @@ static void add_function(tn__text *text, const tn__user *user, const char *param
 
 static void add_combination(tn__text *text, const tn__user *user, const char *code, const char *identity)
 {
-    const char *name = user->function, *type = ctype(user->out[0]);
+    const char *name = user->function, *type = tn__user_ctype(user->out[0]);
     tn__text_addf(text, "TN_HOT %s %s(%s a, %s b)\n{\n%s}\n", type, name, type, type, code);
     tn__text_addf(text, "TN_HOT %s %s_identity(void)\n{\n%s}\n", type, name, identity);
 }

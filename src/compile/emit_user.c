@@ -58,6 +58,7 @@ void tn__print_user(tn__printer *p, const tn__expr *e)
 void tn__print_raw(tn__printer *p, const tn__expr *e, int index)
 {
     const tn__access *a = &p->nest->access[e->access];
-    tn__text_addf(p->text, "const %s *const v%d = p%d + n[%d];\n", tn__dtypes[e->dtype].ctype, index, e->access,
+    const char *type = e->dtype == TN_BOOL ? tn__user_ctype(TN_BOOL) : tn__dtypes[e->dtype].ctype;
+    tn__text_addf(p->text, "const %s *const v%d = (const %s *)p%d + n[%d];\n", type, index, type, e->access,
                   a->param + 1);
 }

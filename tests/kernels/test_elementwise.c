@@ -52,6 +52,47 @@ static void dtypes(void **state)
     assert_elements(tn_call(pick, TN_ARGS(f32, i8)), 0, 1, 2);
 }
 
+/* What is assigned to a bool is 0 or 1, as C's own bool is, alone and in front of what is fused with it. */
+static void truth_values(void **state)
+{
+    (void)state;
+    const struct {
+        tn_kernel *kernel;
+        bool zero, half, one, large; /* of 0, 1/2, 1, 256 */
+    } cases[] = {{tn_elementwise("T x", "bool z", "z = x + (T)1", "above"), true, true, true, true},
+                 {tn_elementwise("T x", "bool z", "z = x", "truth"), false, true, true, true},
+                 {tn_elementwise("T x", "bool z", "bool y = x; z = y + y; z += x == 256", "twice"),
+                  false, true, true, true},
+                 {tn_elementwise("T x", "bool z", "z = ~(x > 0)", "complement"), true, true, true, true}};
+    tn_array *x = tn_tile(tn_cast(tn_from_doubles((double[]){0, 0.5, 1, 256}, 4), TN_FLOAT32), TN_SHAPE(9));
+    for (int mode = 0; mode < 4; mode++) {
+        tn_set_fusion(mode % 2);
+        tn_set_compile(mode / 2 ? TN_COMPILE_ALWAYS : TN_COMPILE_AUTO);
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            double zero = cases[k].zero, half = cases[k].half, one = cases[k].one, large = cases[k].large;
+            tn_array *z = tn_call(cases[k].kernel, TN_ARGS(x));
+            assert_int_equal(tn_dtype_of(z), TN_BOOL);
+            double count = 9 * (zero + half + one + large);
+            assert_elements(tn_sum(z), count);
+            assert_elements(tn_sum(tn_equal(tn_call(cases[k].kernel, TN_ARGS(x)), tn_ones_like(z))), count);
+            assert_elements(tn_sum(tn_cast(tn_call(cases[k].kernel, TN_ARGS(x)), TN_UINT8)), count);
+            const unsigned char *byte = test_data(tn_call(cases[k].kernel, TN_ARGS(x)));
+            const double expected[] = {zero, half, one, large};
+            for (int i = 0; i < 36; i++)
+                assert_true(byte && byte[i] == expected[i % 4]);
+        }
+        tn_kernel *either = tn_elementwise("T x, raw T y", "T z, bool w", "const T *p = y; z = x + p[i]; w = z + z",
+                                           "either");
+        tn_array *b = tn_greater(x, 0.75), *result[2] = {NULL, NULL};
+        assert_int_equal(tn_call_into(either, TN_ARGS(b, b), 2, result), TN_OK);
+        assert_int_equal(tn_dtype_of(result[0]), TN_BOOL);
+        assert_elements(tn_sum(tn_add(tn_cast(result[0], TN_INT64), tn_cast(result[1], TN_INT64))), 36);
+        assert_elements(tn_sum(result[0]), 18);
+    }
+    tn_set_fusion(true);
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 static void positions(void **state)
 {
     (void)state;
@@ -278,8 +319,8 @@ static void modes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(same_as_operations), TEST(dtypes), TEST(positions), TEST(raw_arguments), TEST(present_elements),
-        TEST(many_inputs),
+        TEST(same_as_operations), TEST(dtypes), TEST(truth_values), TEST(positions), TEST(raw_arguments),
+        TEST(present_elements), TEST(many_inputs),
         TEST(out), TEST(fused), TEST(identity), TEST(refused), TEST(wrong_text), TEST(without_compiler), TEST(modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,29 @@ static void other_combinations(void **state)
     assert_elements(tn_call(positions, TN_ARGS(tn_greater(x, 0))), 9);
 }
 
+/* Truth values stay 0 or 1 whatever they are combined by, in the accumulator and in the result. */
+static void truth_values(void **state)
+{
+    (void)state;
+    tn_kernel *some = tn_reduction("T x", "bool y", "x > 1", "a + b", "y = a + 1.5 * a", "0", "some");
+    tn_kernel *sum = tn_reduction("T x", "bool y", "x", "a + b", "y = a", "0", "truth", .accumulate = "float64");
+    const tn_shape shapes[] = {TN_SHAPE(313), TN_SHAPE(313, 3), TN_SHAPE(2, 7000), TN_SHAPE(5000, 2)};
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        TN_SCOPE {
+            tn_array *x = tn_full(shapes[s], 2);
+            int64_t rest = tn_size(x) / shapes[s].dim[0];
+            const unsigned char *one = test_data(tn_call(some, TN_ARGS(x)));
+            assert_true(one && *one == 1);
+            assert_elements(tn_sum(tn_call(some, TN_ARGS(x), .axis = TN_AXES(0))), (double)rest);
+            assert_elements(tn_sum(tn_equal(tn_call(sum, TN_ARGS(tn_multiply(x, 0.125)), .axis = TN_AXES(0)), true)),
+                            (double)rest);
+            assert_elements(tn_call(sum, TN_ARGS(tn_multiply(x, 0.0001))), 1);
+            assert_elements(tn_call(some, TN_ARGS(tn_zeros_like(x))), 0);
+        }
+    tn_set_compile(TN_COMPILE_AUTO);
+}
+
 static void into_out(void **state)
 {
     (void)state;
@@ -90,7 +113,7 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(as_sum), TEST(several_inputs), TEST(other_combinations), TEST(into_out),
-                                       TEST(refused)};
+    const struct CMUnitTest tests[] = {TEST(as_sum),       TEST(several_inputs), TEST(other_combinations),
+                                       TEST(truth_values), TEST(into_out),       TEST(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
