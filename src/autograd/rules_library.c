@@ -110,6 +110,14 @@ static tn__node *differences(tn__node *x)
     return tn__where(tn__on_diagonal(d), tn__const_like(d, 1), d);
 }
 
+/* a / b, and 0 where both are 0: where values are equal, or 0, vectors have no derivatives, and a loss that is not made
+ * of them has gradients all the same. */
+static tn__node *quotient(tn__node *a, tn__node *b)
+{
+    tn__node *none = tn__binary(TN__OP_LOGICAL_AND, tn__with(TN__OP_EQUAL, a, 0), tn__with(TN__OP_EQUAL, b, 0));
+    return tn__node_is_error(none) ? none : over(a, tn__where(none, tn__const_like(b, 1), b));
+}
+
 static tn__node *skew(tn__node *a) { return sub(a, adjoint(a)); }
 
 /* A = U S V^H: gA = U (((skew(U^H gU) S + S skew(V^H gV)) / E + gS) V^H, with E_jk = s_k² - s_j²; and where U or V are
@@ -123,24 +131,25 @@ static void svd_gradient(tn__chain *c, tn__node *a, int64_t m, int64_t n)
     bool is_complex = tn_dtype_is_complex((tn_dtype)a->dtype);
     tn__node *sizes = is_complex ? tn__cast(tn__real(s), (tn_dtype)a->dtype) : s;
     tn__node *column = tn__swap_last(sizes), *by_u = skew(dot(adjoint(u), gu)), *by_v = skew(dot(vh, adjoint(gvh)));
-    tn__node *inner = over(add(mul(by_u, sizes), mul(column, by_v)), differences(tn__unary(TN__OP_SQUARE, sizes)));
+    tn__node *inner =
+        quotient(add(mul(by_u, sizes), mul(column, by_v)), differences(tn__unary(TN__OP_SQUARE, sizes)));
     if (tn__node_is_error(inner)) {
         c->in[0] = inner;
         return;
     }
     if (is_complex) { /* on the diagonal, what turns a pair of vectors */
-        tn__node *turn = over(by_u, tn__with(TN__OP_MULTIPLY, sizes, 2));
+        tn__node *turn = quotient(by_u, tn__with(TN__OP_MULTIPLY, sizes, 2));
         inner = tn__where(tn__on_diagonal(inner), turn, inner);
     }
     inner = add(inner, tn__diagonal_matrix(is_complex ? tn__cast(tn__real(gs), (tn_dtype)a->dtype) : gs));
     tn__node *ga = dot(dot(u, inner), vh);
     if (m > k) {
         tn__node *outside = sub(gu, dot(u, dot(adjoint(u), gu)));
-        ga = add(ga, dot(over(outside, sizes), vh));
+        ga = add(ga, dot(quotient(outside, sizes), vh));
     }
     if (n > k) {
         tn__node *outside = sub(gvh, dot(dot(gvh, adjoint(vh)), vh));
-        ga = add(ga, dot(u, over(outside, column)));
+        ga = add(ga, dot(u, quotient(outside, column)));
     }
     c->in[0] = ga;
 }
@@ -190,7 +199,7 @@ void tn__grad_eigh(tn__chain *c)
     }
     tn__node *inner = tn__diagonal_matrix(gw);
     if (vectors) {
-        tn__node *turn = over(dot(adjoint(v), tn__part(g, n, n, n)), differences(w));
+        tn__node *turn = quotient(dot(adjoint(v), tn__part(g, n, n, n)), differences(w));
         if (tn__node_is_error(turn)) {
             c->in[0] = turn;
             return;
@@ -226,7 +235,7 @@ void tn__grad_eig(tn__chain *c)
         tn__node *on = tn__on_diagonal(turn);
         tn__node *longer = tn__reduce(TN__OP_SUM, tn__where(on, turn, zero), 1u << (turn->shape->ndim - 2));
         turn = sub(turn, mul(dot(back, adjoint(back)), tn__cast(tn__real(longer), (tn_dtype)turn->dtype)));
-        inner = add(inner, tn__where(on, zero, over(turn, tn__conjugate(differences(w)))));
+        inner = add(inner, tn__where(on, zero, quotient(turn, tn__conjugate(differences(w)))));
     }
     tn__node *ga = solve(back, dot(inner, back));
     c->in[0] = tn_dtype_is_complex((tn_dtype)a->dtype) ? ga : tn__real(ga);

@@ -85,6 +85,79 @@ static void test_solutions(void **state)
     check_gradients("matrix_power", power, NULL, 1, one);
 }
 
+/* ---- equal values, and zeros among them ---- */
+
+/* Made of values alone, though vectors are computed: the sum of their squares, which has the gradient 2 a. */
+FUNCTION(values_eigh, tn_array *w, *v; MUST(tn_linalg_eigh(xs[0], &w, &v)); return tn_square(w);)
+FUNCTION(values_eigvalsh, return tn_square(tn_linalg_eigvalsh(xs[0]));)
+FUNCTION(values_eig, tn_array *w, *v; MUST(tn_linalg_eig(xs[0], &w, &v)); return tn_square(tn_abs(w));)
+FUNCTION(values_eigvals, return tn_square(tn_abs(tn_linalg_eigvals(xs[0])));)
+FUNCTION(values_svd, tn_array *u, *s, *vh; MUST(tn_linalg_svd(xs[0], &u, &s, &vh, .reduced = true));
+         return tn_square(s);)
+FUNCTION(values_svdvals, return tn_square(tn_linalg_svdvals(xs[0]));)
+
+static void check_twice(const char *name, tn_function f, const tn_array *a)
+{
+    tn_array *x = tn_requires_grad(tn_to(tn_cast(a, tn_dtype_of(a)), tn_device_of(a)));
+    tn_array *y = tn_real(f(1, &x, NULL));
+    if (tn_backward(tn_sum(y)) != TN_OK)
+        fail_msg("%s: %s", name, tn_error());
+    double worst = tn_item(tn_max(tn_abs(tn_subtract(tn_grad(x), tn_multiply(a, 2)))));
+    if (!(worst < 1e-10))
+        fail_msg("%s of %s: the gradient is wrong by %g", name, tn_dtype_name(tn_dtype_of(a)), worst);
+}
+
+/* Q D Q^H of an orthogonal Q, or of one that is none. */
+static const tn_array *with_values(const double *d, int64_t n, bool turned, bool is_complex)
+{
+    tn_array *diagonal = tn_diag(tn_from_doubles(d, n), 0), *q, *r;
+    tn_array *any = tn_random_normal(TN_SHAPE(n, n), .dtype = TN_FLOAT64);
+    if (is_complex)
+        any = tn_complex(any, tn_random_normal(TN_SHAPE(n, n), .dtype = TN_FLOAT64));
+    assert_int_equal(tn_linalg_qr(any, &q, &r), TN_OK);
+    tn_array *a = turned ? tn_matmul(tn_matmul(q, diagonal), tn_conjugate(tn_swapaxes(q, 0, 1))) : diagonal;
+    return is_complex ? tn_cast(a, TN_COMPLEX128) : a;
+}
+
+static void test_equal_values(void **state)
+{
+    (void)state;
+    const double values[][4] = {{1, 1, 1, 1}, {3, 1, 1, 2}, {0, 0, 2, 0}, {0, 0, 0, 0}, {-1, 1, 1, -1}};
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+        for (int kind = 0; kind < 4; kind++)
+            TN_SCOPE {
+                const tn_array *a = with_values(values[k], 4, kind / 2, kind % 2);
+                check_twice("eigh", values_eigh, a);
+                check_twice("eigvalsh", values_eigvalsh, a);
+                check_twice("svd", values_svd, a);
+                check_twice("svdvals", values_svdvals, a);
+                if (kind / 2 == 0) { /* turned, general matrices' vectors are not orthogonal */
+                    check_twice("eig", values_eig, a);
+                    check_twice("eigvals", values_eigvals, a);
+                }
+            }
+    check_twice("svd, tall", values_svd, tn_eye(5, 3, .dtype = TN_FLOAT64));
+    check_twice("svd, wide", values_svd, tn_eye(3, 5, .dtype = TN_FLOAT64));
+    check_twice("svd, of rank 1", values_svd, tn_ones(TN_SHAPE(2, 4, 3), .dtype = TN_FLOAT64));
+    check_twice("svd, of rank 1, wide", values_svd, tn_ones(TN_SHAPE(2, 4), .dtype = TN_COMPLEX128));
+}
+
+/* Norms made of singular values: of the identity the nuclear norm has the gradient 1; the largest value's is shared. */
+static void test_norms_of_equal_values(void **state)
+{
+    (void)state;
+    const struct {
+        tn_norm_order order;
+        double trace;
+    } norms[] = {{TN_NUC, 3}, {TN_ORD(2), 1}, {TN_ORD(-2), 1}};
+    for (size_t k = 0; k < 3; k++) {
+        tn_array *x = tn_requires_grad(tn_add(tn_eye(3, -1, .dtype = TN_FLOAT64), tn_zeros(TN_SHAPE(3, 3))));
+        assert_int_equal(tn_backward(tn_linalg_norm(x, .ord = norms[k].order, .axis = TN_AXES(0, 1))), TN_OK);
+        assert_float_equal(tn_item(tn_sum(tn_diag(tn_grad(x), 0))), norms[k].trace, 1e-12);
+        assert_true(tn_item(tn_all(tn_isfinite(tn_grad(x)))) == 1);
+    }
+}
+
 static void test_decompositions(void **state)
 {
     (void)state;
@@ -239,6 +312,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_solutions), TEST(test_decompositions),   TEST(test_norms),
                                        TEST(test_complex),   TEST(test_complex_matrices), TEST(test_transforms),
-                                       TEST(test_refusals)};
+                                       TEST(test_refusals),  TEST(test_equal_values),     TEST(test_norms_of_equal_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
