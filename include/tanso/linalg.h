@@ -19,7 +19,8 @@
  * reduced, svd with vectors where .reduced is given or matrices are square. Gradients by singular vectors and
  * eigenvectors (of pinv and lstsq, too, which are made of them) exist where the values differ from each other, and for
  * complex matrices where the loss does not depend on the vectors' phases. Losses of singular values and eigenvalues
- * alone have gradients whether these differ or not, second derivatives where they do. Matrices that cholesky and eigh take to be Hermitian get Hermitian gradients.
+ * alone have gradients whether these differ or not, second derivatives where they do. Matrices that cholesky and eigh
+ * take to be Hermitian get Hermitian gradients.
  *
  * Functions with several results set all of them, on an error to error arrays, and return the status; NULL stands for a
  * result that is not wanted.

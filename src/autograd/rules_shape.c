@@ -14,14 +14,16 @@ void tn__grad_sum(tn__chain *c)
     c->in[0] = tn__expand(c->g, c->node->in[0]->shape);
 }
 
-/* Elements that tie for the largest (or smallest) share the gradient equally. */
+/* Elements that tie for the largest (or smallest) share the gradient equally. They are counted in the dtype that x is
+ * computed in: float16 ends at 65,504, and bfloat16 counts exactly up to 256. */
 void tn__grad_max(tn__chain *c)
 {
     tn__node *x = c->node->in[0];
+    tn_dtype dtype = (tn_dtype)x->dtype, wide = (tn_dtype)tn__dtypes[dtype].compute;
     tn__node *chosen = tn__binary(TN__OP_EQUAL, x, c->node);
-    tn__node *count =
-        tn__reduce(TN__OP_SUM, tn__cast(chosen, (tn_dtype)x->dtype), c->node->attr.axes);
-    c->in[0] = tn__where(chosen, tn__binary(TN__OP_DIVIDE, c->g, count), zeros_like(x));
+    tn__node *count = tn__reduce(TN__OP_SUM, tn__cast(chosen, wide), c->node->attr.axes);
+    tn__node *share = tn__cast(tn__binary(TN__OP_DIVIDE, tn__cast(c->g, wide), count), dtype);
+    c->in[0] = tn__where(chosen, share, zeros_like(x));
 }
 
 /* Input 0 has no gradient of its own: it is what the node is made of. */

@@ -312,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_solutions), TEST(test_decompositions),   TEST(test_norms),
                                        TEST(test_complex),   TEST(test_complex_matrices), TEST(test_transforms),
-                                       TEST(test_refusals),  TEST(test_equal_values),     TEST(test_norms_of_equal_values)};
+                                       TEST(test_refusals),  TEST(test_equal_values),
+                                       TEST(test_norms_of_equal_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "autograd/rules.h"
 
 #include <stdio.h>
+#include <tanso.h>
 
 /* ---- views ---- */
 
@@ -255,6 +256,36 @@ static void test_compiled(void **state)
 
 /* Every kind of operation that has a rule is tested in this file or in test_rules.c; operations on rows, of libraries
  * and of users have tests beside what uses them. */
+/* More of them than float16 has numbers for, or bfloat16 counts, share a gradient all the same. */
+static void test_many_ties(void **state)
+{
+    (void)state;
+    typedef tn_array *reduction(const tn_array *, const tn_reduce_opts *);
+    static const struct {
+        const char *name;
+        reduction *function;
+        int low, high; /* of the gradient of the low half and of the high one, by shares */
+    } reductions[] = {{"max", tn_max_with, 0, 1}, {"min", tn_min_with, 1, 0}, {"ptp", tn_ptp_with, -1, 1},
+                      {"nanmax", tn_nanmax_with, 0, 1}, {"nanmin", tn_nanmin_with, 1, 0}};
+    static const tn_dtype dtypes[] = {TN_FLOAT16, TN_BFLOAT16, TN_FLOAT32};
+    static const int64_t ties[] = {1, 257, 65505, 131073};
+    for (int k = 0; k < 5 * 3 * 4; k++)
+        TN_SCOPE {
+            int64_t n = ties[k % 4];
+            tn_dtype dtype = dtypes[k / 4 % 3];
+            tn_array *halves = tn_cast(tn_expand_dims(tn_from_doubles((double[]){-2, 3}, 2), 1), dtype);
+            tn_array *x = tn_requires_grad(tn_broadcast_to(halves, TN_SHAPE(2, n)));
+            assert_int_equal(tn_backward(reductions[k / 12].function(x, NULL)), TN_OK);
+            tn_array *share = tn_cast(tn_scalar(1.0f / (float)n), dtype), *g = tn_grad(x);
+            const int side[] = {reductions[k / 12].low, reductions[k / 12].high};
+            for (int h = 0; h < 2; h++) {
+                tn_array *wrong = tn_not_equal(tn_slice_axis(g, 0, h, h + 1, 1), tn_multiply(share, side[h]));
+                if (tn_item(tn_any(wrong)) != 0)
+                    fail_msg("%s of %s, %lld ties", reductions[k / 12].name, tn_dtype_name(dtype), (long long)n);
+            }
+        }
+}
+
 static void test_nothing_left_out(void **state)
 {
     (void)state;
@@ -279,6 +310,7 @@ int main(void)
         TEST(test_gather_values), TEST(test_products),
         TEST(test_composites),    TEST(test_network),
         TEST(test_compiled),      TEST(test_nothing_left_out),
+        TEST(test_many_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
