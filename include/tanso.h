@@ -5,6 +5,7 @@
 
 #include <tanso/array.h>
 #include <tanso/complex.h>
+#include <tanso/extensions.h>
 #include <tanso/fft.h>
 #include <tanso/linalg.h>
 #include <tanso/autograd.h>

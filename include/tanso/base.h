@@ -87,6 +87,7 @@ TN_API void tn__at(const char *file, int line);
 #define TN__CALL_VV(f, opts, a, b, ...) TN_AT(f)(a, b, TN_OPTS(opts, __VA_ARGS__))
 #define TN__CALL_VVV(f, opts, a, b, c, ...) TN_AT(f)(a, b, c, TN_OPTS(opts, __VA_ARGS__))
 #define TN__CALL_VVVV(f, opts, a, b, c, d, ...) TN_AT(f)(a, b, c, d, TN_OPTS(opts, __VA_ARGS__))
+#define TN__CALL_VVVVV(f, opts, a, b, c, d, e, ...) TN_AT(f)(a, b, c, d, e, TN_OPTS(opts, __VA_ARGS__))
 #define TN__CALL_VVVVVV(f, opts, a, b, c, d, e, g, ...) TN_AT(f)(a, b, c, d, e, g, TN_OPTS(opts, __VA_ARGS__))
 #define TN__CALL_VVVVVVV(f, opts, a, b, c, d, e, g, h, ...) TN_AT(f)(a, b, c, d, e, g, h, TN_OPTS(opts, __VA_ARGS__))
 #define TN__CALL_VA(f, opts, a, b, ...) TN_AT(f)(a, TN_ARG(b), TN_OPTS(opts, __VA_ARGS__))

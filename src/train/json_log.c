@@ -118,8 +118,8 @@ static tn_status replace(const tn__json_log *log)
         return status;
     tn__json_log beside = {.path = temporary};
     tn__text whole = {0};
-    tn__text_addn(&whole, log->list.data ? log->list.data : "[", log->list.data ? log->list.length : 1);
-    tn__text_add(&whole, log->list.data ? END : "]\n");
+    tn__text_addn(&whole, log->list.data, log->list.length);
+    tn__text_add(&whole, END);
     status = whole.failed ? tn__fail_memory(OPERATION, whole.capacity) : write_end(&beside, &whole, 0);
     tn__free(whole.data);
     if (status == TN_OK && rename(temporary, log->path) != 0)
@@ -157,7 +157,14 @@ tn_status tn__json_log_open(tn__json_log *log, const char *path)
     log->path = tn__strdup(path);
     if (!log->path)
         return tn__fail_memory(OPERATION, strlen(path) + 1);
-    return log->entries && !log->list.data ? cut(log) : replace(log);
+    if (log->entries)
+        return log->list.data ? replace(log) : cut(log);
+    /* The file of an earlier run stays until there is an entry. */
+    char *probe;
+    tn_status status = tn__file_temporary(OPERATION, path, &probe);
+    if (status == TN_OK)
+        tn__file_discard(probe);
+    return status;
 }
 
 tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count)

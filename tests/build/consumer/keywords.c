@@ -265,6 +265,69 @@ static void training(void)
     printf("%d %.6f\n", last.epoch, last.train_loss);
 }
 
+static tn_status object(const tn_serializer *s, void *net)
+{
+    return tn_serialize_layer(s, "net", (tn_layer *)net);
+}
+
+static bool greater(double best, double value, void *user)
+{
+    (void)user;
+    return value > best;
+}
+
+static tn_status nothing(tn_updater *updater, void *user)
+{
+    (void)updater, (void)user;
+    return TN_OK;
+}
+
+static tn_status seen(tn_trainer *all, void *user)
+{
+    (void)all, (void)user;
+    return TN_OK;
+}
+
+/* Made, and not run. */
+static void trainers(void)
+{
+    tn_layer *net = tn_linear(2, .in = 2);
+    tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
+    tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8);
+    tn_report(net, "loss", tn_scalar(1), .weight = 2), tn_report_number(net, "loss", 1);
+    tn_trainer *idle = tn_trainer_new(tn_updater_of(nothing, loader, sgd, .accumulate = 1));
+    tn_trainer_free(idle);
+    tn_trainer *all = tn_trainer_new(tn_standard_updater(loader, sgd), .stop = TN_EVERY(2, TN_EPOCH), .out = "result");
+    DONE(tn_extend(all, tn_evaluator(loader, net, .name = "main")));
+    DONE(tn_extend_function(all, seen, NULL, .name = "seen", .trigger = tn_max_value("main/accuracy")));
+    DONE(tn_extend(all, tn_snapshot_layer(net, "net_{iteration}", .keep = 1), .trigger = tn_min_value("main/loss")));
+    DONE(tn_extend(all, tn_snapshot_object(object, net, "object_{iteration}", .keep = 1),
+                   .trigger = tn_best_value("main/loss", greater, NULL)));
+    DONE(tn_extend(all, tn_log_report(.file = "log")));
+    DONE(tn_extend(all, tn_print_report("epoch", "main/loss")));
+    DONE(tn_extend(all, tn_plot_report(TN_KEYS_OF("main/loss", "lr"), .file = "plot.svg", .scale = TN_SCALE_LOG)));
+    DONE(tn_extend(all, tn_progress_bar(.every = 10)));
+    DONE(tn_extend(all, tn_micro_average("right", "all", "ratio")));
+    DONE(tn_extend(all, tn_dump_graph("main/loss", .file = "graph.dot")));
+    tn_array *params[] = {tn_param(net, 0)};
+    DONE(tn_extend(all, tn_variable_statistics_plot(1, params, .file = "w.svg")));
+    DONE(tn_extend(all, tn_parameter_statistics(.prefix = "p")));
+    DONE(tn_extend(all, tn_exponential_shift("lr", 0.5, .first = 1, .target = 0)));
+    DONE(tn_extend(all, tn_inverse_shift("lr", 0.1, 0.5)));
+    DONE(tn_extend(all, tn_linear_shift("lr", 1, 0.2, 2, 6)));
+    DONE(tn_extend(all, tn_multistep_shift("lr", 0.1, TN_POINTS(3, 5))));
+    DONE(tn_extend(all, tn_polynomial_shift("lr", 2, 5)));
+    DONE(tn_extend(all, tn_step_shift("lr", 0.1, 3)));
+    DONE(tn_extend(all, tn_warmup_shift("lr", 0.1, 4)));
+    DONE(tn_extend(all, tn_cosine_shift("lr", .length = {20, TN_EPOCH}, .warmup = 1)));
+    DONE(tn_extend(all, tn_one_cycle_shift("lr", .rise = 0.2)));
+    DONE(tn_extend(all, tn_reduce_on_plateau("lr", "main/loss", .patience = 0)));
+    tn_trainer_free(all);
+    tn_loader_free(loader);
+    tn_optimizer_free(sgd);
+    tn_layer_free(net);
+}
+
 static void files(const char *folder)
 {
     char path[4096];
@@ -316,7 +379,7 @@ int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training(), zeros();
+            training(), trainers(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* What the extensions share, see ext.h. */
+#include "train/ext.h"
+
+#include <string.h>
+#include "core/log.h"
+
+tn_status tn__keys_copy(tn__keys *keys, const char *operation, int count, const char *const *names)
+{
+    if (count < 1 || !names)
+        return tn__fail(TN_ERR_VALUE, operation, "expected at least one key, got %d: name what is to be shown", count);
+    keys->names = tn__calloc((size_t)count, sizeof *keys->names);
+    for (int i = 0; keys->names && i < count; i++) {
+        if (!names[i])
+            return tn__fail(TN_ERR_VALUE, operation, "expected %d keys, and number %d is NULL", count, i + 1);
+        keys->names[i] = tn__strdup(names[i]);
+        if (!keys->names[i])
+            break;
+        keys->count++;
+    }
+    return keys->count == count ? TN_OK : tn__fail_memory(operation, (size_t)count * sizeof *keys->names);
+}
+
+void tn__keys_free(tn__keys *keys)
+{
+    for (int i = 0; i < keys->count; i++)
+        tn__free(keys->names[i]);
+    tn__free(keys->names);
+    *keys = (tn__keys){0};
+}
+
+tn_extension *tn__extension_of(const tn_extension_kind *kind, void *state, tn_status status)
+{
+    if (!state)
+        tn__fail_memory("extension", sizeof(tn_extension));
+    if (state && status == TN_OK)
+        return tn_extension_new(kind, state);
+    tn_extension *failed = tn__extension_error();
+    if (state)
+        kind->free(state);
+    return failed;
+}
+
+char *tn__text_option(const char *given, const char *absent, tn_status *status)
+{
+    const char *text = given ? given : absent;
+    char *copy = text ? tn__strdup(text) : NULL;
+    if (text && !copy)
+        *status = tn__fail_memory("extension", strlen(text) + 1);
+    return copy;
+}
+
+tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status)
+{
+    tn_trigger *trigger = given ? given : tn_every(1, TN_EPOCH);
+    if (tn_trigger_status(trigger) != TN_OK)
+        *status = tn__trigger_raise(trigger);
+    return trigger;
+}
+
+char *tn__output_path(const tn_trainer *trainer, const char *file)
+{
+    char *path = tn__format("%s/%s", tn_trainer_out(trainer), file);
+    if (!path)
+        tn__fail_memory("extension", strlen(file));
+    return path;
+}
+
+tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
+{
+    static const tn_extension_kind *const writers[] = {&tn__log_report_kind,  &tn__print_report_kind,
+                                                       &tn__plot_report_kind, &tn__statistics_plot_kind,
+                                                       &tn__dump_graph_kind,  &tn__profile_kind};
+    for (size_t i = 0; i < trainer->extension_count; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        const tn__output *other = extension->user;
+        bool writes = false;
+        for (size_t k = 0; k < sizeof writers / sizeof *writers; k++)
+            writes = writes || extension->kind == writers[k];
+        if (writes && other != mine && other->file && mine->file && strcmp(other->file, mine->file) == 0)
+            return tn__fail(TN_ERR_NAME, "extend",
+                            "'%s' is written by the extension %s already: give one of the two another .file",
+                            mine->file, tn_extension_name(extension));
+    }
+    return TN_OK;
+}
+
+void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what)
+{
+    int count = tn_observation_count(seen);
+    const char **names = tn__alloc(((size_t)count + 1) * sizeof *names);
+    for (int i = 0; names && i < count; i++)
+        names[i] = tn_observation_key(seen, i);
+    const char *near = names ? tn__nearest_name(key, names, count) : NULL;
+    tn__log(TN__LOG_WARN, operation, "nothing has been observed under '%s'%s%s%s: %s", key,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
+    tn__free(names);
+}
+
+tn_status tn__thinned_serialize(const tn_serializer *s, const char *name, tn__thinned *curve)
+{
+    if (s->loading && !tn_serializer_has(s, name))
+        return TN_OK; /* a key that the saved run did not plot */
+    int64_t count = (int64_t)curve->count * TN__SPAN_COLUMNS;
+    double *rows = (double *)curve->spans;
+    if (!s->loading)
+        return tn_serialize_doubles(s, name, &count, &rows);
+    rows = NULL;
+    tn_status status = tn_serialize_doubles(s, name, &count, &rows);
+    if (status == TN_OK)
+        status = tn__thinned_restore(curve, rows, (size_t)count / TN__SPAN_COLUMNS);
+    tn_serialized_free(rows);
+    return status;
+}

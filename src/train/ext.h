@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What the extensions of tanso/extensions.h share. */
+#ifndef TN_TRAIN_EXT_H
+#define TN_TRAIN_EXT_H
+
+#include <tanso/extensions.h>
+#include "core/options.h"
+#include "train/entry.h"
+#include "train/parts.h"
+#include "train/thinned.h"
+
+/* ---- ext.c ---- */
+
+/* Copies of names. */
+typedef struct tn__keys {
+    int count;
+    char **names;
+} tn__keys;
+/* TN_ERR_VALUE for none at all, or a NULL among them. */
+tn_status tn__keys_copy(tn__keys *keys, const char *operation, int count, const char *const *names);
+void tn__keys_free(tn__keys *keys);
+
+/* An extension of a state, which was made if `status` is TN_OK, or whatever there is of it is freed. `state` NULL:
+ * there was no memory for it. */
+tn_extension *tn__extension_of(const tn_extension_kind *kind, void *state, tn_status status);
+/* A copy of an option's text, or of what it is by default; *status is set without memory. */
+char *tn__text_option(const char *given, const char *absent, tn_status *status);
+/* An option's trigger, or one for each epoch. */
+tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status);
+
+/* FOLDER/FILE of a run's folder, for tn__free; NULL with a latched error. */
+char *tn__output_path(const tn_trainer *trainer, const char *file);
+/*
+ * The first field of the state of an extension that writes a file: its name, NULL for none. tn__output_claim is
+ * TN_ERR_NAME if another extension of the trainer has the same.
+ */
+typedef struct tn__output {
+    char *file;
+} tn__output;
+tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine);
+extern const tn_extension_kind tn__log_report_kind, tn__print_report_kind, tn__plot_report_kind,
+    tn__statistics_plot_kind, tn__dump_graph_kind, tn__profile_kind;
+
+/* Warns that no value of a name has come, and of which name may be meant. */
+void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what);
+
+/* Saves or loads the points of a curve. */
+tn_status tn__thinned_serialize(const tn_serializer *s, const char *name, tn__thinned *curve);
+
+/* ---- log_report.c ---- */
+
+/* Told of each new entry of a log: its figures in order, the last three of which are the place in the run. */
+typedef tn_status (*tn__log_listener)(tn_trainer *trainer, const tn_observation *entry, void *user);
+/* Listens to the log of a name ("LogReport" for NULL), for good; TN_ERR_NAME if there is none. Once a user pointer. */
+tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char *log, tn__log_listener listener,
+                         void *user);
+/* A value of an entry as it is shown: epochs and iterations are whole. */
+tn__figure tn__entry_figure(const tn_observation *entry, const char *key);
+
+/* ---- attribute.c ---- */
+
+/* A number of an optimizer that may change during training. */
+typedef struct tn__attribute {
+    tn_optimizer *optimizer;
+    int field; /* of tn__optimizer_fields */
+} tn__attribute;
+/* `optimizer` NULL: "main". TN_ERR_NAME, with the nearest name, for another attribute. */
+tn_status tn__attribute_find(tn_trainer *trainer, const char *operation, const char *optimizer, const char *name,
+                             tn__attribute *attribute);
+double tn__attribute_get(const tn__attribute *attribute);
+/* TN_ERR_VALUE for what cannot be one. */
+tn_status tn__attribute_set(const tn__attribute *attribute, const char *operation, double value);
+
+#endif

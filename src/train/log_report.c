@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* The log of a run: means of what was observed, entry by entry, in a file and for whoever listens. */
+#include <math.h>
+#include <string.h>
+#include <tanso/engine.h>
+#include "train/ext.h"
+
+#define OPERATION "log_report"
+
+typedef struct listener {
+    tn__log_listener told;
+    void *user;
+} listener;
+
+typedef struct log_report {
+    tn__output output;
+    tn_trigger *every;
+    tn_status (*postprocess)(tn_observation *entry, void *user);
+    void *user;
+    tn_summary *summary;
+    tn_observation *entry;
+    tn__json_log log;
+    listener *listeners;
+    size_t listener_count, listener_capacity;
+} log_report;
+
+tn__figure tn__entry_figure(const tn_observation *entry, const char *key)
+{
+    double value = tn_observation_number(entry, key);
+    bool whole = (strcmp(key, "epoch") == 0 || strcmp(key, "iteration") == 0) && value == floor(value);
+    return (tn__figure){key, value, whole};
+}
+
+static tn_status fill(log_report *r, const tn_trainer *trainer)
+{
+    tn_observation *entry = r->entry;
+    tn_observation_clear(entry);
+    tn_status status = TN_OK;
+    for (int i = 0; i < tn_summary_count(r->summary) && status == TN_OK; i++) {
+        const char *key = tn_summary_key(r->summary, i);
+        status = tn_observation_set_number(entry, key, tn_summary_mean(r->summary, key), 0);
+    }
+    if (status == TN_OK)
+        status = tn_observation_set_number(entry, "epoch", (double)tn_trainer_epoch(trainer), 0);
+    if (status == TN_OK)
+        status = tn_observation_set_number(entry, "iteration", (double)tn_trainer_iteration(trainer), 0);
+    if (status == TN_OK)
+        status = tn_observation_set_number(entry, "elapsed_time", tn_trainer_elapsed_time(trainer), 0);
+    if (status == TN_OK && r->postprocess)
+        status = r->postprocess(entry, r->user);
+    return tn__or_latched(status);
+}
+
+static tn_status write(log_report *r)
+{
+    int count = tn_observation_count(r->entry);
+    tn__figure *figures = tn__alloc(((size_t)count + 1) * sizeof *figures);
+    if (!figures)
+        return tn__fail_memory(OPERATION, (size_t)count * sizeof *figures);
+    for (int i = 0; i < count; i++)
+        figures[i] = tn__entry_figure(r->entry, tn_observation_key(r->entry, i));
+    tn_status status = tn__json_log_add(&r->log, figures, count);
+    tn__free(figures);
+    return status;
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    log_report *r = user;
+    tn_status status = tn_summary_add_observation(r->summary, tn_trainer_observation(trainer));
+    bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(r->every, trainer);
+    if (status != TN_OK || !due)
+        return status;
+    status = fill(r, trainer);
+    if (status == TN_OK)
+        status = write(r);
+    for (size_t i = 0; i < r->listener_count && status == TN_OK; i++)
+        status = tn__or_latched(r->listeners[i].told(trainer, r->entry, r->listeners[i].user));
+    tn_summary_clear(r->summary);
+    return status;
+}
+
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    log_report *r = user;
+    tn_status status = tn__output_claim(trainer, &r->output);
+    if (status != TN_OK || !r->output.file)
+        return status;
+    char *path = tn__output_path(trainer, r->output.file);
+    status = path ? tn__json_log_open(&r->log, path) : TN_ERR_MEMORY;
+    tn__free(path);
+    return status;
+}
+
+/* The list itself while it is short: so a snapshot alone is enough to go on from. */
+static tn_status serialize_list(const tn_serializer *s, tn__json_log *log)
+{
+    char *list = log->list.data;
+    if (!s->loading) {
+        tn_status status = tn_serialize_text(s, "_list", &list);
+        return status == TN_OK && !list ? tn__json_log_sync(log) : status;
+    }
+    list = NULL;
+    tn_status status = tn_serialize_text(s, "_list", &list);
+    if (status == TN_OK && list && strlen(list) != (size_t)log->size)
+        status = tn__fail(TN_ERR_FORMAT, OPERATION, "the snapshot's list has %zu bytes, not %lld: it is damaged",
+                          strlen(list), (long long)log->size);
+    tn__free(log->list.data);
+    log->list = (tn__text){0};
+    if (status == TN_OK && list)
+        tn__text_add(&log->list, list);
+    tn_string_free(list);
+    return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : status;
+}
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    log_report *r = user;
+    tn_status status = tn_serialize_trigger(s, "_trigger", r->every);
+    if (status == TN_OK)
+        status = tn_serialize_summary(s, "_summary", r->summary);
+    if (status == TN_OK)
+        status = tn_serialize_int(s, "_entries", &r->log.entries);
+    if (status == TN_OK)
+        status = tn_serialize_int(s, "_size", &r->log.size);
+    return status == TN_OK ? serialize_list(s, &r->log) : status;
+}
+
+static void free_report(void *user)
+{
+    log_report *r = user;
+    tn_trigger_free(r->every);
+    tn_summary_free(r->summary);
+    tn_observation_free(r->entry);
+    tn__json_log_close(&r->log);
+    tn__free(r->listeners);
+    tn__free(r->output.file);
+    tn__free(r);
+}
+
+const tn_extension_kind tn__log_report_kind = {.name = "LogReport",
+                                               .priority = TN_PRIORITY_READER,
+                                               .initialize = initialize,
+                                               .call = call,
+                                               .serialize = serialize,
+                                               .free = free_report};
+
+tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
+{
+    static const tn_log_report_opts defaults;
+    opts = opts ? opts : &defaults;
+    log_report *r = tn__calloc(1, sizeof *r);
+    tn_status status = TN_OK;
+    if (!r) {
+        tn_trigger_free(opts->every);
+        return tn__extension_of(&tn__log_report_kind, NULL, TN_ERR_MEMORY);
+    }
+    r->every = tn__each_epoch(opts->every, &status);
+    r->postprocess = opts->postprocess;
+    r->user = opts->user;
+    r->summary = tn_summary_new_with(NULL);
+    r->entry = tn_observation_new();
+    if (!opts->file || *opts->file)
+        r->output.file = tn__text_option(opts->file, "log", &status);
+    return tn__extension_of(&tn__log_report_kind, r, status);
+}
+
+tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char *log, tn__log_listener told, void *user)
+{
+    const char *name = log ? log : tn__log_report_kind.name;
+    log_report *r = NULL;
+    for (size_t i = 0; i < trainer->extension_count && !r; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        if (extension->kind == &tn__log_report_kind && strcmp(tn_extension_name(extension), name) == 0)
+            r = extension->user;
+    }
+    if (!r)
+        return tn__fail(TN_ERR_NAME, operation,
+                        "it shows the entries of the log report '%s', and the trainer has none of that name: give it "
+                        "tn_log_report(), too",
+                        name);
+    for (size_t i = 0; i < r->listener_count; i++)
+        if (r->listeners[i].user == user)
+            return TN_OK;
+    if (!tn__grow((void **)&r->listeners, &r->listener_capacity, r->listener_count + 1, sizeof *r->listeners))
+        return tn__fail_memory(operation, sizeof *r->listeners);
+    r->listeners[r->listener_count++] = (listener){told, user};
+    return TN_OK;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Lowering an attribute where an observed value has stopped to become better. */
+#include <math.h>
+#include <string.h>
+#include "train/ext.h"
+
+#define OPERATION "ReduceOnPlateau"
+
+typedef struct plateau {
+    char *optimizer, *name, *key;
+    tn_trigger *check;
+    tn_summary *summary;
+    double factor, threshold, least;
+    int patience, cooldown;
+    bool greater;
+    bool resumed, has_best;
+    double best, last;
+    int64_t bad, cooling; /* looks without a better mean; looks that do not count any more */
+    tn__attribute attribute;
+} plateau;
+
+static bool is_better(const plateau *p, double mean)
+{
+    if (!p->has_best)
+        return mean == mean;
+    double by = fabs(p->best) * p->threshold;
+    return p->greater ? mean > p->best + by : mean < p->best - by;
+}
+
+static tn_status look(plateau *p, double mean)
+{
+    bool better = is_better(p, mean);
+    if (better) {
+        p->best = mean;
+        p->has_best = true;
+    }
+    p->bad = better ? 0 : p->bad + 1;
+    if (p->cooling > 0) {
+        p->cooling--;
+        p->bad = 0;
+    }
+    if (p->bad <= p->patience)
+        return TN_OK;
+    p->bad = 0;
+    p->cooling = p->cooldown;
+    p->last = fmax(p->factor * tn__attribute_get(&p->attribute), p->least);
+    return tn__attribute_set(&p->attribute, OPERATION, p->last);
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    plateau *p = user;
+    const tn_observation *seen = tn_trainer_observation(trainer);
+    tn_status status = TN_OK;
+    if (tn_observation_has(seen, p->key)) {
+        const tn_array *value = tn_observation_array(seen, p->key);
+        status = value ? tn_summary_add(p->summary, p->key, value, 0)
+                       : tn_summary_add_number(p->summary, p->key, tn_observation_number(seen, p->key), 0);
+    }
+    if (status != TN_OK || !tn_trigger_fire(p->check, trainer) || !tn_summary_has(p->summary, p->key))
+        return status;
+    double mean = tn_summary_mean(p->summary, p->key);
+    tn_summary_clear(p->summary);
+    return tn_ok() ? look(p, mean) : tn_error_code();
+}
+
+/* As for other schedules, a resumed run's learning rate is the optimizer's. */
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    plateau *p = user;
+    tn_status status = tn__attribute_find(trainer, OPERATION, p->optimizer, p->name, &p->attribute);
+    if (status == TN_OK && !p->resumed)
+        p->last = tn__attribute_get(&p->attribute);
+    else if (status == TN_OK && strcmp(p->name, "lr") != 0)
+        status = tn__attribute_set(&p->attribute, OPERATION, p->last);
+    p->resumed = true;
+    return status;
+}
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    plateau *p = user;
+    tn_serialize_trigger(s, "_check", p->check);
+    tn_serialize_summary(s, "_summary", p->summary);
+    tn_serialize_bool(s, "_has_best", &p->has_best);
+    tn_serialize_double(s, "_best", &p->best);
+    tn_serialize_int(s, "_bad", &p->bad);
+    tn_serialize_int(s, "_cooling", &p->cooling);
+    tn_status status = tn_serialize_double(s, "_last_value", &p->last);
+    p->resumed = p->resumed || (s->loading && status == TN_OK);
+    return status;
+}
+
+static void free_plateau(void *user)
+{
+    plateau *p = user;
+    tn__free(p->optimizer);
+    tn__free(p->name);
+    tn__free(p->key);
+    tn_trigger_free(p->check);
+    tn_summary_free(p->summary);
+    tn__free(p);
+}
+
+static const tn_extension_kind kind = {.name = OPERATION,
+                                       .priority = TN_PRIORITY_READER,
+                                       .initialize = initialize,
+                                       .call = call,
+                                       .serialize = serialize,
+                                       .free = free_plateau};
+
+tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char *key, const tn_plateau_opts *opts)
+{
+    static const tn_plateau_opts defaults;
+    opts = opts ? opts : &defaults;
+    plateau *p = tn__calloc(1, sizeof *p);
+    if (!p) {
+        tn_trigger_free(opts->check);
+        return tn__extension_of(&kind, NULL, TN_ERR_MEMORY);
+    }
+    tn_status status = TN_OK;
+    p->check = tn__each_epoch(opts->check, &status);
+    if (!attribute || !key)
+        status = tn__fail_null(OPERATION, "the names of an attribute and of an observed value");
+    p->name = tn__text_option(attribute, NULL, &status);
+    p->key = tn__text_option(key, NULL, &status);
+    p->optimizer = tn__text_option(opts->optimizer, NULL, &status);
+    p->summary = tn_summary_new_with(NULL);
+    p->factor = TN__OPTION(opts, factor, 0.1);
+    p->patience = TN__OPTION(opts, patience, 10);
+    p->threshold = TN__OPTION(opts, threshold, 1e-4);
+    p->cooldown = opts->cooldown;
+    p->least = opts->least;
+    bool accuracy = key && strstr(key, "accuracy");
+    p->greater = opts->mode == TN_BETTER_GREATER || (opts->mode == TN_BETTER_AUTO && accuracy);
+    if (status == TN_OK && !(p->factor >= 0 && p->factor < 1 && p->patience >= 0 && p->threshold >= 0 &&
+                             p->cooldown >= 0 && p->least >= 0))
+        status = tn__fail(TN_ERR_VALUE, OPERATION, "expected a factor below 1, and other numbers of 0 or more");
+    return tn__extension_of(&kind, p, status);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* A picture of observed values over a run. Points are added by a trigger; the picture is drawn as often as costs little
+ * of the time, and at the end. */
+#include <string.h>
+#include "core/clock.h"
+#include "train/canvas.h"
+#include "train/ext.h"
+#include "train/plot.h"
+
+#define OPERATION          "plot_report"
+/* Drawing takes at most one part in so many of the time. */
+#define TIME_FOR_EACH_COST 20
+
+typedef struct plot_report {
+    tn__output output;
+    tn__keys keys;
+    char *x_key, *title, *path;
+    tn_trigger *every;
+    tn_scale scale;
+    tn_summary *summary;
+    tn__thinned *curves; /* one a key */
+    bool undrawn;        /* there are points that are not in the picture */
+    double ended, cost;  /* of the last drawing, by tn__seconds */
+} plot_report;
+
+static tn_status draw(plot_report *p)
+{
+    double began = tn__seconds();
+    tn__plot_item *items = tn__alloc((size_t)p->keys.count * sizeof *items);
+    if (!items)
+        return tn__fail_memory(OPERATION, (size_t)p->keys.count * sizeof *items);
+    int count = 0;
+    for (int i = 0; i < p->keys.count; i++)
+        if (p->curves[i].count)
+            items[count++] = tn__thinned_item(&p->curves[i], p->keys.names[i], i);
+    tn__panel panel = {.x_label = p->x_key, .scale = (tn__scale)p->scale, .items = items, .item_count = count};
+    tn_status status = tn__plot_write(&(tn__plot){p->title, &panel, 1, 1, 0, 0}, p->path);
+    tn__free(items);
+    p->undrawn = false;
+    p->ended = tn__seconds();
+    p->cost = p->ended - began;
+    return status;
+}
+
+static double x_of(plot_report *p, const tn_trainer *trainer)
+{
+    if (strcmp(p->x_key, "iteration") == 0)
+        return (double)tn_trainer_iteration(trainer);
+    if (strcmp(p->x_key, "epoch") == 0)
+        return (double)tn_trainer_epoch(trainer);
+    return tn_summary_mean(p->summary, p->x_key);
+}
+
+static tn_status add_points(plot_report *p, const tn_trainer *trainer)
+{
+    double x = x_of(p, trainer);
+    tn_status status = tn_error_code();
+    for (int i = 0; i < p->keys.count && status == TN_OK && x == x; i++)
+        if (tn_summary_has(p->summary, p->keys.names[i])) {
+            status = tn__thinned_add(&p->curves[i], x, tn_summary_mean(p->summary, p->keys.names[i]));
+            status = tn__or_latched(status);
+            p->undrawn = true;
+        }
+    tn_summary_clear(p->summary);
+    return status;
+}
+
+static tn_status sum_up(plot_report *p, const tn_observation *seen, const char *key)
+{
+    if (!tn_observation_has(seen, key))
+        return TN_OK;
+    const tn_array *value = tn_observation_array(seen, key);
+    return value ? tn_summary_add(p->summary, key, value, 0)
+                 : tn_summary_add_number(p->summary, key, tn_observation_number(seen, key), 0);
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    plot_report *p = user;
+    const tn_observation *seen = tn_trainer_observation(trainer);
+    tn_status status = sum_up(p, seen, p->x_key);
+    for (int i = 0; i < p->keys.count && status == TN_OK; i++)
+        if (strcmp(p->keys.names[i], p->x_key) != 0)
+            status = sum_up(p, seen, p->keys.names[i]);
+    bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(p->every, trainer);
+    if (status != TN_OK || !due)
+        return status;
+    status = add_points(p, trainer);
+    bool first = p->ended == 0;
+    if (status == TN_OK && p->undrawn && (first || tn__seconds() - p->ended > TIME_FOR_EACH_COST * p->cost))
+        status = draw(p);
+    return status;
+}
+
+static void finalize(tn_trainer *trainer, void *user)
+{
+    plot_report *p = user;
+    if (p->undrawn)
+        draw(p);
+    bool whole = tn_trainer_iteration(trainer) > 0 && !*tn_trainer_error(trainer);
+    for (int i = 0; i < p->keys.count && whole; i++)
+        if (!p->curves[i].count && !tn_summary_has(p->summary, p->keys.names[i]))
+            tn__warn_missing(OPERATION, p->keys.names[i], tn_trainer_observation(trainer), "it has no curve");
+}
+
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    plot_report *p = user;
+    tn__free(p->path);
+    p->path = tn__output_path(trainer, p->output.file);
+    for (int i = 0; i < p->keys.count; i++)
+        p->undrawn = p->undrawn || p->curves[i].count; /* of a run that is resumed */
+    p->ended = 0;
+    return p->path ? tn__output_claim(trainer, &p->output) : TN_ERR_MEMORY;
+}
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    plot_report *p = user;
+    tn_serializer points = tn_serializer_in(s, "_points");
+    tn_status status = tn_serialize_trigger(s, "_trigger", p->every);
+    if (status == TN_OK)
+        status = tn_serialize_summary(s, "_summary", p->summary);
+    for (int i = 0; i < p->keys.count && status == TN_OK; i++)
+        status = tn__thinned_serialize(&points, p->keys.names[i], &p->curves[i]);
+    return status;
+}
+
+static void free_report(void *user)
+{
+    plot_report *p = user;
+    for (int i = 0; p->curves && i < p->keys.count; i++)
+        tn__thinned_free(&p->curves[i]);
+    tn__free(p->curves);
+    tn__keys_free(&p->keys);
+    tn_trigger_free(p->every);
+    tn_summary_free(p->summary);
+    tn__free(p->x_key);
+    tn__free(p->title);
+    tn__free(p->path);
+    tn__free(p->output.file);
+    tn__free(p);
+}
+
+const tn_extension_kind tn__plot_report_kind = {.name = "PlotReport",
+                                                .priority = TN_PRIORITY_READER,
+                                                .initialize = initialize,
+                                                .call = call,
+                                                .finalize = finalize,
+                                                .serialize = serialize,
+                                                .free = free_report};
+
+tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_plot_report_opts *opts)
+{
+    static const tn_plot_report_opts defaults;
+    opts = opts ? opts : &defaults;
+    plot_report *p = tn__calloc(1, sizeof *p);
+    if (!p) {
+        tn_trigger_free(opts->every);
+        return tn__extension_of(&tn__plot_report_kind, NULL, TN_ERR_MEMORY);
+    }
+    tn_status status = TN_OK;
+    p->every = tn__each_epoch(opts->every, &status);
+    p->scale = opts->scale;
+    p->summary = tn_summary_new_with(NULL);
+    p->x_key = tn__text_option(opts->x_key, "iteration", &status);
+    p->title = tn__text_option(opts->title, NULL, &status);
+    p->output.file = tn__text_option(opts->file, "plot.svg", &status);
+    if (status == TN_OK)
+        status = tn__keys_copy(&p->keys, OPERATION, count, keys);
+    if (status == TN_OK)
+        status = tn__picture_known(p->output.file);
+    if (status == TN_OK && !(p->curves = tn__calloc((size_t)count, sizeof *p->curves)))
+        status = tn__fail_memory(OPERATION, (size_t)count * sizeof *p->curves);
+    return tn__extension_of(&tn__plot_report_kind, p, status);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Entries of a log as a table on the terminal or in a file. Lines wait until the extension is called, by its trigger.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "io/file.h"
+#include "train/bar.h"
+#include "train/ext.h"
+
+#define OPERATION "print_report"
+
+typedef struct print_report {
+    tn__output output; /* NULL: the stream */
+    tn__keys keys;
+    char *log;
+    FILE *stream, *file;
+    bool headed;     /* the header is there, in this run or in the file */
+    bool checked;    /* keys that the first entry lacks were told of */
+    char *waiting;   /* lines that are not printed yet */
+    int64_t printed; /* bytes of the file */
+} print_report;
+
+static void check(print_report *p, const tn_observation *entry)
+{
+    for (int i = 0; i < p->keys.count && !p->checked; i++)
+        if (!tn_observation_has(entry, p->keys.names[i]))
+            tn__warn_missing(OPERATION, p->keys.names[i], entry, "its column stays blank until it comes");
+    p->checked = true;
+}
+
+static tn_status note(tn_trainer *trainer, const tn_observation *entry, void *user)
+{
+    (void)trainer;
+    print_report *p = user;
+    int count = p->keys.count;
+    check(p, entry);
+    tn__figure *figures = tn__calloc((size_t)count, sizeof *figures);
+    bool *found = tn__calloc((size_t)count, sizeof *found);
+    tn__text text = {0};
+    tn__text_add(&text, p->waiting ? p->waiting : "");
+    if (!p->headed)
+        tn__table_header(&text, count, (const char *const *)p->keys.names);
+    for (int i = 0; figures && found && i < count; i++) {
+        found[i] = tn_observation_has(entry, p->keys.names[i]);
+        if (found[i])
+            figures[i] = tn__entry_figure(entry, p->keys.names[i]);
+    }
+    if (figures && found)
+        tn__table_row(&text, count, (const char *const *)p->keys.names, figures, found);
+    text.failed = text.failed || !figures || !found;
+    tn__free(found);
+    tn__free(figures);
+    char *lines = tn__text_take(&text);
+    if (!lines)
+        return tn__fail_memory(OPERATION, 0);
+    p->headed = true;
+    tn__free(p->waiting);
+    p->waiting = lines;
+    return TN_OK;
+}
+
+static tn_status print(print_report *p)
+{
+    if (!p->waiting)
+        return TN_OK;
+    FILE *stream = p->file ? p->file : p->stream;
+    if (isatty(fileno(stream)))
+        fputs(TN__WIPE, stream); /* a progress bar below */
+    fputs(p->waiting, stream);
+    p->printed += (int64_t)strlen(p->waiting);
+    bool failed = fflush(stream) != 0;
+    tn__free(p->waiting);
+    p->waiting = NULL;
+    if (failed)
+        return tn__fail_errno(OPERATION, "write", p->file ? p->output.file : "the table", errno);
+    return TN_OK;
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    return print(user);
+}
+
+static void finalize(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    print(user);
+}
+
+/* A file goes on where the snapshot's run had it. */
+static tn_status open_file(print_report *p, const tn_trainer *trainer)
+{
+    char *path = tn__output_path(trainer, p->output.file);
+    if (!path)
+        return TN_ERR_MEMORY;
+    if (p->file)
+        fclose(p->file);
+    struct stat old;
+    bool goes_on = p->printed > 0 && stat(path, &old) == 0 && old.st_size >= p->printed &&
+                   truncate(path, p->printed) == 0;
+    p->file = fopen(path, goes_on ? "ae" : "we");
+    p->headed = p->headed && (goes_on || p->waiting);
+    p->printed = goes_on ? p->printed : 0;
+    tn_status status = p->file ? TN_OK : tn__fail_errno(OPERATION, "write", path, errno);
+    tn__free(path);
+    return status;
+}
+
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    print_report *p = user;
+    tn_status status = tn__output_claim(trainer, &p->output);
+    if (status == TN_OK)
+        status = tn__log_listen(trainer, OPERATION, p->log, note, p);
+    p->headed = p->headed && (p->output.file || p->waiting); /* a terminal of another day has no header above */
+    if (status == TN_OK && p->output.file)
+        status = open_file(p, trainer);
+    return status;
+}
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    print_report *p = user;
+    tn_status status = tn_serialize_int(s, "_printed", &p->printed);
+    if (status == TN_OK)
+        status = tn_serialize_bool(s, "_headed", &p->headed);
+    return status == TN_OK ? tn_serialize_text(s, "_waiting", &p->waiting) : status;
+}
+
+static void free_report(void *user)
+{
+    print_report *p = user;
+    if (p->file)
+        fclose(p->file);
+    tn__keys_free(&p->keys);
+    tn__free(p->log);
+    tn__free(p->waiting);
+    tn__free(p->output.file);
+    tn__free(p);
+}
+
+const tn_extension_kind tn__print_report_kind = {.name = "PrintReport",
+                                                 .priority = TN_PRIORITY_READER,
+                                                 .initialize = initialize,
+                                                 .call = call,
+                                                 .finalize = finalize,
+                                                 .serialize = serialize,
+                                                 .free = free_report};
+
+tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_print_report_opts *opts)
+{
+    static const tn_print_report_opts defaults;
+    opts = opts ? opts : &defaults;
+    print_report *p = tn__calloc(1, sizeof *p);
+    if (!p)
+        return tn__extension_of(&tn__print_report_kind, NULL, TN_ERR_MEMORY);
+    tn_status status = tn__keys_copy(&p->keys, OPERATION, count, keys);
+    p->stream = opts->stream ? opts->stream : stdout;
+    p->log = tn__text_option(opts->log, NULL, &status);
+    p->output.file = tn__text_option(opts->file, NULL, &status);
+    return tn__extension_of(&tn__print_report_kind, p, status);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Schedules as extensions: they count their calls, or look where the run is, and set an attribute of an optimizer. */
+#include <math.h>
+#include <string.h>
+#include "train/ext.h"
+#include "train/shift.h"
+
+#define OPERATION "shift"
+
+typedef struct shifting {
+    tn__shift shift;
+    char *optimizer, *name;
+    double *steps;    /* owned */
+    tn_length length; /* of the course; as asked for, then as it is */
+    bool first_given;
+    bool resumed; /* what was saved was loaded */
+    int64_t calls;
+    double last; /* the value that was set last */
+    tn__attribute attribute;
+    tn_extension_kind kind; /* named by the shift's kind */
+} shifting;
+
+static double place(const shifting *s, const tn_trainer *trainer)
+{
+    if (!s->shift.kind->placed)
+        return (double)s->calls;
+    return s->length.unit == TN_EPOCH ? tn_trainer_epoch_detail(trainer) : (double)tn_trainer_iteration(trainer);
+}
+
+static tn_status set(shifting *s, const tn_trainer *trainer)
+{
+    double old = tn__attribute_get(&s->attribute);
+    double value = tn__shift_value(&s->shift, place(s, trainer), old);
+    tn_status status = tn__attribute_set(&s->attribute, s->kind.name, value);
+    s->last = status == TN_OK ? value : s->last;
+    return status;
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    shifting *s = user;
+    s->calls++;
+    return set(s, trainer);
+}
+
+static tn_status find_length(shifting *s, const tn_trainer *trainer)
+{
+    if (s->length.count == 0)
+        s->length = tn_trainer_length(trainer);
+    s->shift.length = s->length.count;
+    if (!s->shift.kind->placed || s->length.count > 0)
+        return TN_OK;
+    return tn__fail(TN_ERR_VALUE, s->kind.name,
+                    "it cannot know how long the training is: give the trainer a stop trigger as TN_EVERY(20, "
+                    "TN_EPOCH), or this a .length");
+}
+
+/* A resumed run's learning rate came with the optimizer, as its last iteration used it, and may have been changed by
+ * another extension since; other attributes are in no snapshot but here. */
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    shifting *s = user;
+    tn_status status = tn__attribute_find(trainer, s->kind.name, s->optimizer, s->name, &s->attribute);
+    if (status == TN_OK)
+        status = find_length(s, trainer);
+    if (status != TN_OK)
+        return status;
+    if (s->resumed)
+        return strcmp(s->name, "lr") == 0 ? TN_OK : tn__attribute_set(&s->attribute, s->kind.name, s->last);
+    if (!s->first_given)
+        s->shift.first = tn__attribute_get(&s->attribute);
+    s->resumed = true; /* another run of the same trainer goes on */
+    return set(s, trainer);
+}
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    shifting *shift = user;
+    tn_status status = tn_serialize_int(s, "_t", &shift->calls);
+    if (status == TN_OK)
+        status = tn_serialize_double(s, "_init", &shift->shift.first);
+    if (status == TN_OK)
+        status = tn_serialize_double(s, "_last_value", &shift->last);
+    shift->resumed = shift->resumed || (s->loading && status == TN_OK);
+    return status;
+}
+
+static void free_shift(void *user)
+{
+    shifting *s = user;
+    tn__free(s->optimizer);
+    tn__free(s->name);
+    tn__free(s->steps);
+    tn__free(s);
+}
+
+static const tn_extension_kind usual = {
+    .priority = TN_PRIORITY_READER, .initialize = initialize, .call = call, .serialize = serialize, .free = free_shift};
+
+/* What all of them are made by; a failure of the caller's checks comes as `status`. */
+static tn_extension *make(const tn__shift *shift, const char *attribute, const char *optimizer, bool first_given,
+                          tn_length length, tn_status status)
+{
+    shifting *s = tn__calloc(1, sizeof *s);
+    if (!s)
+        return tn__extension_of(&usual, NULL, TN_ERR_MEMORY);
+    s->shift = *shift;
+    s->first_given = first_given;
+    s->length = length;
+    s->kind = usual;
+    s->kind.name = shift->kind->name;
+    if (status == TN_OK && !attribute)
+        status = tn__fail_null(s->kind.name, "the name of an attribute");
+    s->name = tn__text_option(attribute, NULL, &status);
+    s->optimizer = tn__text_option(optimizer, NULL, &status);
+    if (status == TN_OK && shift->step_count > 0) {
+        size_t bytes = (size_t)shift->step_count * sizeof *s->steps;
+        s->steps = tn__alloc(bytes);
+        if (s->steps)
+            memcpy(s->steps, shift->steps, bytes);
+        else
+            status = tn__fail_memory(s->kind.name, bytes);
+        s->shift.steps = s->steps;
+    }
+    return tn__extension_of(&s->kind, s, status);
+}
+
+/* A shift by calls. `sound` tells whether its numbers are such; `wanted` says what they should be. */
+static tn_extension *by_calls(tn__shift shift, const char *attribute, const tn_shift_opts *opts, bool sound,
+                              const char *wanted)
+{
+    static const tn_shift_opts defaults;
+    opts = opts ? opts : &defaults;
+    shift.first = opts->first;
+    shift.target = TN__GIVEN(opts, target) ? opts->target : NAN;
+    tn_status status = TN_OK;
+    if (!sound)
+        status = tn__fail(TN_ERR_VALUE, shift.kind->name, "expected %s", wanted);
+    return make(&shift, attribute, opts->optimizer, TN__GIVEN(opts, first), (tn_length){0}, status);
+}
+
+tn_extension *tn_exponential_shift_with(const char *attribute, double rate, const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_exponential, .a = rate}, attribute, opts, rate >= 0,
+                    "a rate of 0 or more");
+}
+
+tn_extension *tn_inverse_shift_with(const char *attribute, double gamma, double power, const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_inverse, .a = gamma, .b = power}, attribute, opts,
+                    gamma >= 0 && isfinite(power), "a gamma of 0 or more, and a power");
+}
+
+tn_extension *tn_linear_shift_with(const char *attribute, double v1, double v2, double t1, double t2,
+                                   const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_linear, .a = v1, .b = v2, .c = t1, .d = t2}, attribute, opts,
+                    t1 <= t2 && isfinite(v1) && isfinite(v2),
+                    "two values, and two times of which the first is not later");
+}
+
+tn_extension *tn_multistep_shift_with(const char *attribute, double gamma, int count, const double *steps,
+                                      const tn_shift_opts *opts)
+{
+    bool sound = count > 0 && steps && isfinite(gamma);
+    for (int i = 1; sound && i < count; i++)
+        sound = steps[i - 1] <= steps[i];
+    return by_calls(
+        (tn__shift){.kind = &tn__shift_multistep, .a = gamma, .steps = steps, .step_count = sound ? count : 0},
+        attribute, opts, sound, "a factor, and steps in rising order");
+}
+
+tn_extension *tn_polynomial_shift_with(const char *attribute, double rate, double max, const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_polynomial, .a = rate, .b = max}, attribute, opts,
+                    isfinite(rate) && max > 0, "a power, and a number of calls above 0");
+}
+
+tn_extension *tn_step_shift_with(const char *attribute, double gamma, double step, const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_step, .a = gamma, .b = step}, attribute, opts,
+                    isfinite(gamma) && step > 0, "a factor, and a number of calls above 0");
+}
+
+tn_extension *tn_warmup_shift_with(const char *attribute, double start, double n, const tn_shift_opts *opts)
+{
+    return by_calls((tn__shift){.kind = &tn__shift_warmup, .a = start, .b = n}, attribute, opts,
+                    isfinite(start) && n > 0, "a value to start with, and a number of calls above 0");
+}
+
+static tn_extension *by_place(tn__shift shift, const char *attribute, const tn_course_opts *opts, bool sound,
+                              const char *wanted)
+{
+    shift.first = opts->first;
+    shift.target = NAN;
+    tn_status status = TN_OK;
+    if (!sound || !(opts->length.count >= 0))
+        status = tn__fail(TN_ERR_VALUE, shift.kind->name, "expected %s", wanted);
+    return make(&shift, attribute, opts->optimizer, TN__GIVEN(opts, first), opts->length, status);
+}
+
+static const tn_course_opts usual_course;
+
+tn_extension *tn_cosine_shift_with(const char *attribute, const tn_course_opts *opts)
+{
+    opts = opts ? opts : &usual_course;
+    return by_place((tn__shift){.kind = &tn__shift_cosine, .a = opts->start, .b = opts->last, .c = opts->warmup},
+                    attribute, opts, opts->warmup >= 0 && opts->start >= 0 && opts->last >= 0,
+                    "a warm-up, a start and a last value of 0 or more");
+}
+
+tn_extension *tn_one_cycle_shift_with(const char *attribute, const tn_course_opts *opts)
+{
+    opts = opts ? opts : &usual_course;
+    double rise = TN__OPTION(opts, rise, 0.3), begin = TN__OPTION(opts, begin_factor, 25);
+    double end = TN__OPTION(opts, end_factor, 1e4);
+    return by_place((tn__shift){.kind = &tn__shift_one_cycle, .a = begin, .b = end, .c = rise}, attribute, opts,
+                    rise > 0 && rise < 1 && begin > 0 && end > 0, "a .rise between 0 and 1, and factors above 0");
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* Extensions that look at values, parameters, graphs and time; and all of them without memory. */
+#include <jansson.h>
+#include <math.h>
+#include "support/random.h"
+#include "support/starve.h"
+#include "support/svg.h"
+#include "trainer_setup.h"
+
+static test_random chance;
+
+static void run(tn_trainer *trainer)
+{
+    if (tn_trainer_run(trainer) != TN_OK)
+        fail_msg("%s", tn_error());
+}
+
+static setup small(void)
+{
+    setup s = setup_new(12, 3, "linear:3", "sgd:lr=0.1");
+    setup_make_params(&s);
+    return s;
+}
+
+static tn_trainer *still(setup *s, int64_t iterations)
+{
+    return tn_trainer_new(tn_updater_of(take_one, s->loader, s->optimizer),
+                          .stop = TN_EVERY((double)iterations, TN_ITERATION), .out = folder, .quiet = true);
+}
+
+/* ---- observed values ---- */
+
+static tn_status two_values(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    tn_observation *seen = tn_trainer_observation(trainer);
+    double i = (double)tn_trainer_iteration(trainer);
+    if (i != 6)
+        tn_observation_set_number(seen, "right", i, 0);
+    return i == 2 ? TN_OK : tn_observation_set(seen, "all", tn_full(TN_SHAPE(1), 2 * i + 1), 0);
+}
+
+static double results[32];
+static tn_status note_result(tn_trainer *trainer, void *user)
+{
+    double value = tn_observation_number(tn_trainer_observation(trainer), user);
+    results[tn_trainer_iteration(trainer)] = value;
+    return TN_OK;
+}
+
+static void test_micro_average(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = still(&s, 9);
+    tn_extend_function(trainer, two_values, NULL, .name = "two", .priority = 300);
+    tn_extend(trainer, tn_micro_average("right", "all", "ratio"));
+    tn_extend_function(trainer, note_result, "ratio", .name = "note");
+    run(trainer);
+    for (int i = 1; i <= 9; i++)
+        assert_true(i == 4   ? fabs(results[i] - (1 + 3 + 4) / (3.0 + 7 + 9)) < 1e-12
+                    : i == 8 ? fabs(results[i] - (5 + 7 + 8) / (11.0 + 15 + 17)) < 1e-12
+                             : isnan(results[i]));
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+static double tenfold(tn_trainer *trainer, void *user)
+{
+    return *(double *)user * (double)tn_trainer_iteration(trainer);
+}
+
+static void test_observe(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = still(&s, 9);
+    double ten = 10;
+    tn_extend(trainer, tn_observe_value("tenfold", tenfold, &ten));
+    tn_extend(trainer, tn_observe_lr());
+    tn_extend_function(trainer, note_result, "tenfold", .name = "note");
+    tn_extend_function(trainer, note_result, "lr", .name = "note_lr", .trigger = TN_EVERY(8, TN_ITERATION));
+    run(trainer);
+    assert_true(isnan(results[3]) && results[4] == 40 && fabs(results[8] - 0.1) < 1e-12 && isnan(results[9]));
+    tn_trainer_free(trainer);
+    trainer = still(&s, 1);
+    tn_extend(trainer, tn_observe_lr(.optimizer = "gen"));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "gen");
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- parameters ---- */
+
+static tn_status spoil(tn_trainer *trainer, void *user)
+{
+    tn_array *w = tn_param(tn_trainer_optimizer(trainer, NULL) ? user : NULL, 0);
+    float values[12] = {0};
+    values[test_random_int(&chance, 0, 11)] = test_random_bits(&chance) % 2 ? NAN : -INFINITY;
+    return tn_assign(w, tn_from_host(values, TN_SHAPE(4, 3), TN_FLOAT32));
+}
+
+/* Where the host reads the device's memory in the iteration itself, elsewhere at the next look. */
+static void test_fail_on_nan(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = still(&s, 20);
+    tn_extend_function(trainer, spoil, s.model, .name = "spoil", .priority = 300,
+                       .trigger = tn_at_points(TN_ITERATION, 6));
+    tn_extend(trainer, tn_fail_on_nan(.every = 3));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAN);
+    check_latched(TN_ERR_NAN, "'0.W' that the optimizer 'main' trains is not finite");
+    int64_t at = tn_trainer_iteration(trainer);
+    assert_true(at >= 6 && at <= 8 && (at == 6 || test_elsewhere()));
+    tn_trainer_free(trainer);
+    setup_free(&s);
+
+    s = small();
+    trainer = still(&s, 20);
+    tn_extend(trainer, tn_fail_on_nan());
+    run(trainer);
+    assert_int_not_equal(tn_extend(trainer, tn_fail_on_nan(.every = 0)), TN_OK);
+    check_latched(TN_ERR_VALUE, "got 0");
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* NumPy 1.23's numbers of arange(12). */
+static void test_parameter_statistics(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double value;
+    } expected[] = {{"mean", 5.5},
+                    {"std", 3.452052529534663},
+                    {"min", 0},
+                    {"max", 11},
+                    {"zeros", 1},
+                    {"percentile/0", 0.0143},
+                    {"percentile/1", 0.2508},
+                    {"percentile/2", 1.7457},
+                    {"percentile/3", 5.5},
+                    {"percentile/4", 9.2543},
+                    {"percentile/5", 10.7492},
+                    {"percentile/6", 10.9857}};
+    setup s = small();
+    TN_SCOPE {
+        tn_assign(tn_param(s.model, 0), tn_reshape(tn_arange(0, 12, 1), TN_SHAPE(4, 3)));
+    }
+    tn_trainer *trainer = still(&s, 4);
+    tn_extend(trainer, tn_parameter_statistics(.prefix = "all"));
+    run(trainer);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "all/main/0/W/data/%s", expected[i].name);
+        double value = tn_observation_number(tn_trainer_observation(trainer), key);
+        if (!(fabs(value - expected[i].value) < 1e-5))
+            fail_msg("%s: %.9g, not %.9g", key, value, expected[i].value);
+    }
+    assert_int_equal(tn_observation_count(tn_trainer_observation(trainer)), 2 * 12); /* W and b */
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+static void test_variable_statistics(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = still(&s, 2500);
+    tn_extend(trainer, tn_variable_statistics_plot(2, ((tn_array *[]){tn_param(s.model, 0), tn_param(s.model, 1)}),
+                                                   .every = TN_EVERY(1, TN_ITERATION)));
+    run(trainer);
+    char *svg = test_read(test_path(folder, "statistics.svg"), NULL);
+    test_well_formed(svg);
+    assert_int_equal(test_count(svg, ">median<"), 1);
+    assert_int_equal(test_count(svg, "fill-opacity"), 1 + 5); /* one in the legends, five bands */
+    assert_int_equal(test_count(svg, ">2000<"), 2);
+    assert_true(strlen(svg) < 400000);
+    free(svg);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- looking inside ---- */
+
+static void test_dump_graph(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(3, TN_ITERATION));
+    tn_extend(trainer, tn_dump_graph("main/loss"));
+    run(trainer);
+    char *dot = test_read(test_path(folder, "cg.dot"), NULL);
+    assert_true(strncmp(dot, "digraph", 7) == 0 && strstr(dot, "matmul") && strstr(dot, "fillcolor=orange"));
+    free(dot);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+static void test_profile(void **state)
+{
+    (void)state;
+    setup s = small();
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(12, TN_ITERATION));
+    tn_extend(trainer, tn_profile(.first = 3, .count = 5));
+    tn_extend(trainer, tn_profile(.first = 10, .count = 50, .file = "rest"));
+    run(trainer);
+    static const struct {
+        const char *file;
+        int first, count;
+    } made[] = {{"profile.json", 3, 5}, {"rest.json", 10, 3}};
+    for (int i = 0; i < 2; i++) {
+        json_error_t error;
+        json_t *trace = json_load_file(test_path(folder, made[i].file), 0, &error);
+        if (!trace)
+            fail_msg("%s: %s at line %d", made[i].file, error.text, error.line);
+        json_t *events = json_object_get(trace, "traceEvents");
+        assert_int_equal(json_array_size(events), 2 * made[i].count);
+        double end = 0;
+        for (int k = 0; k < made[i].count; k++) {
+            json_t *event = json_array_get(events, (size_t)(2 * k));
+            char name[32];
+            snprintf(name, sizeof name, "iteration %d", made[i].first + k);
+            assert_string_equal(json_string_value(json_object_get(event, "name")), name);
+            double start = json_number_value(json_object_get(event, "ts"));
+            double duration = json_number_value(json_object_get(event, "dur"));
+            assert_true(fabs(start - end) < 0.01 && duration > 0);
+            end = start + duration;
+            json_t *evaluations = json_object_get(json_object_get(event, "args"), "evaluations");
+            assert_true(json_integer_value(evaluations) >= 1);
+        }
+        json_decref(trace);
+    }
+    char *table = test_read(test_path(folder, "profile.txt"), NULL);
+    assert_int_equal(test_count(table, "\n"), 1 + 5 + 1);
+    free(table);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- without memory ---- */
+
+static tn_status everything(void *user)
+{
+    (void)user;
+    if (!tn_ok())
+        return tn_error_code();
+    setup s = setup_new(6, 3, "linear:3", "sgd:lr=0.1");
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(2, TN_ITERATION));
+    tn_extend(trainer, tn_log_report());
+    const char *const keys[] = {"epoch", "main/loss"};
+    tn_extend(trainer, tn_print_report_with(2, keys, TN_OPTS(tn_print_report_opts, .file = "table")));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss")));
+    tn_extend(trainer, tn_tensorboard());
+    tn_extend(trainer, tn_progress_bar());
+    tn_extend(trainer, tn_observe_lr());
+    tn_extend(trainer, tn_micro_average("main/accuracy", "main/loss", "ratio"));
+    tn_extend(trainer, tn_multistep_shift("lr", 0.1, TN_POINTS(2, 5)));
+    tn_extend(trainer, tn_reduce_on_plateau("lr", "main/loss"));
+    tn_extend(trainer, tn_parameter_statistics(.prefix = "p"));
+    tn_extend(trainer, tn_fail_on_nan());
+    tn_extend(trainer, tn_dump_graph("main/loss"));
+    tn_extend(trainer, tn_profile(.first = 1, .count = 2));
+    tn_status status = tn_ok() ? tn_trainer_run(trainer) : tn_error_code();
+    status = status == TN_OK ? tn_error_code() : status;
+    tn_trainer_free(trainer);
+    setup_free(&s);
+    return status;
+}
+
+static void test_starved(void **state)
+{
+    (void)state;
+    TEST_ABOUT_CPU("what fails without host memory");
+    starve("a run with extensions", everything, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_micro_average, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_observe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_fail_on_nan, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_parameter_statistics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_variable_statistics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_dump_graph, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_profile, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_starved, set_up, tear_down),
+    };
+    chance = test_random_new();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

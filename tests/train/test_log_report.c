@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Logs, tables, plots and events of runs: what Chainer's have, and the same of a run that was resumed anywhere. */
+#include <dirent.h>
+#include <math.h>
+#include "support/random.h"
+#include "support/terminal.h"
+#include "trainer_setup.h"
+
+static test_random chance;
+
+/* ---- a trainer of 12 samples in fours, which observes what it is told to ---- */
+
+typedef struct observed {
+    double values[64];
+    int count;
+} observed;
+
+static tn_status observe(tn_trainer *trainer, void *user)
+{
+    const observed *o = user;
+    int64_t i = tn_trainer_iteration(trainer) - 1;
+    if (i >= 0 && i < o->count && !isnan(o->values[i]))
+        return tn_observation_set_number(tn_trainer_observation(trainer), "value", o->values[i], 0);
+    return TN_OK;
+}
+
+static tn_status no_clock(tn_observation *entry, void *user)
+{
+    (void)user;
+    return tn_observation_set_number(entry, "elapsed_time", 0, 0);
+}
+
+static tn_trainer *counting(setup *s, const observed *o, tn_trigger *stop)
+{
+    tn_trainer *trainer =
+        tn_trainer_new(tn_updater_of(take_one, s->loader, s->optimizer), .stop = stop, .out = folder, .quiet = true);
+    assert_int_equal(tn_extend_function(trainer, observe, (void *)o, .name = "observe", .priority = 300), TN_OK);
+    return trainer;
+}
+
+static setup small(void)
+{
+    setup s = setup_new(12, 3, "linear:3", "sgd:lr=0.1");
+    setup_make_params(&s);
+    return s;
+}
+
+static void run(tn_trainer *trainer)
+{
+    if (tn_trainer_run(trainer) != TN_OK)
+        fail_msg("%s", tn_error());
+}
+
+static char *contents(const char *name)
+{
+    char *text = test_read(test_path(folder, name), NULL);
+    if (!text)
+        fail_msg("there is no %s", name);
+    return text;
+}
+
+static void assert_contents(const char *name, const char *expected)
+{
+    char *text = contents(name);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+/* ---- logs ---- */
+
+static void test_entries(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{1, 2, 3, NAN, 5, 6, 7, 8}, 8};
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(2, TN_EPOCH));
+    tn_extend(trainer, tn_log_report(.postprocess = no_clock), .call_before_training = true);
+    run(trainer);
+    assert_contents("log", "[\n    {\n        \"epoch\": 0,\n        \"iteration\": 0,\n        \"elapsed_time\": 0.0\n"
+                           "    },\n    {\n        \"value\": 2.0,\n        \"epoch\": 1,\n        \"iteration\": 4,\n"
+                           "        \"elapsed_time\": 0.0\n    },\n    {\n        \"value\": 6.5,\n"
+                           "        \"epoch\": 2,\n        \"iteration\": 8,\n        \"elapsed_time\": 0.0\n"
+                           "    }\n]\n");
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* Called each 5 iterations, an entry a epoch: the first time that it is called after an epoch. */
+static void test_asked_rarely(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{0}, 0};
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(14, TN_ITERATION));
+    tn_extend(trainer, tn_log_report(.postprocess = no_clock), .trigger = TN_EVERY(5, TN_ITERATION));
+    run(trainer);
+    char *log = contents("log");
+    assert_non_null(strstr(log, "\"iteration\": 5,"));
+    assert_non_null(strstr(log, "\"iteration\": 10,"));
+    assert_null(strstr(strstr(log, "\"iteration\": 10,") + 5, "iteration"));
+    free(log);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- the table ---- */
+
+static void test_table(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{1, 2, 3, 4, NAN, NAN, NAN, NAN}, 8};
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(3, TN_EPOCH));
+    tn_extend(trainer, tn_log_report());
+    const char *const keys[] = {"epoch", "iteration", "value", "valu"};
+    tn_extend(trainer, tn_print_report_with(3, keys, TN_OPTS(tn_print_report_opts, .file = "table")));
+    run(trainer);
+    assert_contents("table", "epoch       iteration   value\n"
+                             "1           4           2.5         \n"
+                             "2           8                       \n"
+                             "3           12                      \n");
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* On a terminal each line wipes the bar below; rarely called, it prints all that came since. */
+static void test_terminal(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{0}, 0};
+    terminal t = {0};
+    if (!terminal_open(&t, 80))
+        skip(); /* a place without terminals */
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(5, TN_EPOCH));
+    tn_extend(trainer, tn_log_report());
+    const char *const keys[] = {"epoch"};
+    tn_extend(trainer, tn_print_report_with(1, keys, TN_OPTS(tn_print_report_opts, .stream = t.stream)),
+              .trigger = TN_EVERY(2, TN_EPOCH));
+    run(trainer);
+    assert_string_equal(terminal_text(&t), "\033[Jepoch\r\n1           \r\n2           \r\n"
+                                           "\033[J3           \r\n4           \r\n\033[J5           \r\n");
+    terminal_close(&t);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+static void test_bar(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{0}, 0};
+    terminal t = {0};
+    if (!terminal_open(&t, 80))
+        skip(); /* a place without terminals */
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(2, TN_EPOCH));
+    tn_extend(trainer, tn_progress_bar(.every = 3, .stream = t.stream));
+    run(trainer);
+    const char *text = terminal_text(&t);
+    assert_non_null(strstr(text, "     total [##################................................] 37.50%"));
+    assert_non_null(strstr(text, "         6 iter, 1 epoch / 2 epochs"));
+    assert_string_equal(text + strlen(text) - 7, "\033[4A\033[J");
+    terminal_close(&t);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- what goes wrong ---- */
+
+static void test_told(void **state)
+{
+    (void)state;
+    setup s = small();
+    observed o = {{0}, 0};
+    tn_trainer *trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
+    tn_extend(trainer, tn_print_report("epoch"));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "give it tn_log_report(), too");
+    tn_trainer_free(trainer);
+
+    trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("a"), .file = "x.svg"));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("b"), .file = "x.svg"));
+    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "'x.svg' is written by the extension PlotReport_1 already");
+    tn_trainer_free(trainer);
+
+    trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
+    assert_int_not_equal(tn_extend(trainer, tn_plot_report(TN_KEYS_OF("a"), .file = "x.gif")), TN_OK);
+    check_latched(TN_ERR_VALUE, ".svg or .png");
+    assert_int_not_equal(tn_extend(trainer, tn_plot_report_with(0, NULL, NULL)), TN_OK);
+    check_latched(TN_ERR_VALUE, "at least one key");
+    assert_int_not_equal(tn_extend(trainer, tn_log_report(.every = TN_EVERY(0, TN_EPOCH))), TN_OK);
+    check_latched(TN_ERR_VALUE, "period");
+    assert_int_not_equal(tn_extend(trainer, tn_progress_bar(.every = -1)), TN_OK);
+    check_latched(TN_ERR_VALUE, ".every = -1");
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* ---- resuming ---- */
+
+static double of_iteration(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    return sin((double)tn_trainer_iteration(trainer));
+}
+
+/* A run with everything that writes; `stop` iterations, from the newest snapshot of the folder. */
+static void full_run(int64_t stop, bool png)
+{
+    setup s = setup_new(13, 3, "linear:5 sigmoid linear:3", "momentum:lr=0.1");
+    setup_make_params(&s);
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY((double)stop, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(.keep = 2, .autoload = true, .wait = true), .trigger = TN_EVERY(7, TN_ITERATION));
+    tn_extend(trainer, tn_evaluator(s.test_loader, s.model));
+    tn_extend(trainer, tn_observe_value("wave", of_iteration, NULL), .trigger = TN_EVERY(2, TN_ITERATION));
+    tn_extend(trainer, tn_observe_lr(.key = "rate"));
+    tn_extend(trainer, tn_exponential_shift("lr", 0.9), .trigger = TN_EVERY(1, TN_EPOCH));
+    tn_extend(trainer, tn_micro_average("wave", "main/loss", "ratio"));
+    tn_extend(trainer, tn_reduce_on_plateau("momentum", "main/loss", .patience = 0, .factor = 0.9));
+    tn_extend(trainer, tn_parameter_statistics());
+    tn_extend(trainer, tn_fail_on_nan());
+    tn_extend(trainer, tn_dump_graph("main/loss"));
+    tn_extend(trainer, tn_log_report(.postprocess = no_clock));
+    tn_extend(trainer, tn_log_report(.file = "often", .every = TN_EVERY(2, TN_ITERATION), .postprocess = no_clock),
+              .name = "Often");
+    const char *const keys[] = {"epoch", "iteration", "main/loss", "validation/main/loss", "rate", "ratio"};
+    tn_extend(trainer, tn_print_report_with(6, keys, TN_OPTS(tn_print_report_opts, .file = "table")),
+              .trigger = TN_EVERY(2, TN_EPOCH));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("main/loss", "validation/main/loss")));
+    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("wave"), .file = png ? "wave.png" : "wave.svg", .x_key = "main/loss",
+                                      .every = TN_EVERY(3, TN_ITERATION)));
+    tn_extend(trainer,
+              tn_variable_statistics_plot(1, (tn_array *[]){tn_param(s.model, 0)}, .every = TN_EVERY(3, TN_ITERATION)));
+    run(trainer);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+static void test_resumed(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"log", "often", "table", "plot.svg", "wave.svg", "statistics.svg", "cg.dot"};
+    enum { FILES = sizeof files / sizeof *files };
+    int64_t whole = 60;
+    char first[256], *expected[FILES];
+    strcpy(first, folder);
+    full_run(whole, false);
+    for (int i = 0; i < FILES; i++)
+        expected[i] = contents(files[i]);
+    for (int round = 0; round < 6; round++) {
+        test_folder_make(folder);
+        for (int64_t at = 0; at < whole;) {
+            at += test_random_int(&chance, 1, 30);
+            full_run(at < whole ? at : whole, false);
+        }
+        for (int i = 0; i < FILES; i++)
+            assert_contents(files[i], expected[i]);
+        test_folder_remove(folder);
+    }
+    strcpy(folder, first);
+    for (int i = 0; i < FILES; i++)
+        free(expected[i]);
+}
+
+static void test_board(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        setup s = small();
+        observed o = {{1, 2, 3, 4, 5, 6, 7, 8}, 8};
+        tn_trainer *trainer = counting(&s, &o, TN_EVERY(round + 1, TN_EPOCH));
+        tn_extend(trainer, tn_snapshot(.autoload = true, .wait = true));
+        tn_extend(trainer, tn_log_report());
+        tn_extend(trainer, tn_tensorboard(.folder = test_path(folder, "board")));
+        run(trainer);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+    }
+    DIR *board = opendir(test_path(folder, "board"));
+    int files = 0;
+    for (struct dirent *entry; (entry = readdir(board));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        files++;
+        size_t size;
+        char *data = test_read(test_path(test_path(folder, "board"), entry->d_name), &size);
+        assert_non_null(memmem(data, size, "brain.Event:2", 13));
+        assert_non_null(memmem(data, size, "value", 5));
+        assert_null(memmem(data, size, "iteration", 9));
+        free(data);
+    }
+    closedir(board);
+    assert_int_equal(files, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_entries, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_asked_rarely, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_terminal, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bar, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_resumed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_board, set_up, tear_down),
+    };
+    chance = test_random_new();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
