@@ -18,6 +18,7 @@ VALUES = {
     "tn_dtype": "TN_FLOAT32",
     "tn_axes": "(tn_axes){0}",
     "tn_init": "(tn_init){0}",
+    "tn_sample_type": "(tn_sample_type){0}",
     "tn_args": "(tn_args){0}",
     "tn_norm_order": "(tn_norm_order){0}",
 }
