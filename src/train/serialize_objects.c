@@ -8,6 +8,7 @@
 #include <tanso/device.h>
 #include "nn/layer.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer.h"
 #include "train/parts.h"
 
 static void exchange(char *text, char from, char to)
@@ -91,33 +92,54 @@ static tn_status into_state(const char *dotted, tn_array *x, void *user)
     return strchr(dotted, '.') ? tn_optimizer_set_state(user, dotted, x) : TN_OK; /* its own numbers lie beside */
 }
 
+/* All options that its rule reads, by their names: what changes them in a run need not be there in the next one. */
+static tn_status serialize_options(const tn_serializer *at, tn_optimizer *optimizer)
+{
+    tn_status status = TN_OK;
+    for (int i = 0; i < TN__FIELD_COUNT && status == TN_OK; i++) {
+        const char *name = tn__optimizer_fields[i].name;
+        if (!(tn__rule_fields(optimizer->rule) >> i & 1) || (at->loading && !tn_serializer_has(at, name)))
+            continue;
+        double value = tn_optimizer_get(optimizer, name), before = value;
+        status = tn_serialize_double(at, name, &value);
+        if (status == TN_OK && value != before) /* bounds that are off, infinite, can be no option's value */
+            status = tn_optimizer_set(optimizer, name, value);
+    }
+    return status;
+}
+
+/* Updates done: of all, and of each parameter where they differ. */
+static tn_status serialize_steps(const tn_serializer *at, tn_optimizer *optimizer)
+{
+    int64_t steps = tn_optimizer_steps(optimizer);
+    tn_status status = tn_serialize_int(at, "t", &steps);
+    if (status == TN_OK && at->loading)
+        tn_optimizer_set_steps(optimizer, steps);
+    if (status != TN_OK || (at->loading && !tn_serializer_has(at, "counts")))
+        return tn__or_latched(status);
+    char *counts = at->loading ? NULL : tn__optimizer_counts(optimizer);
+    status = at->loading || counts ? tn_serialize_text(at, "counts", &counts) : TN_ERR_MEMORY;
+    if (status == TN_OK && at->loading && counts)
+        status = tn__optimizer_set_counts(optimizer, counts);
+    tn__free(counts);
+    return tn__or_latched(status);
+}
+
 tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_optimizer *optimizer)
 {
     tn_status status = tn__serializer_check(s, name, optimizer);
+    if (status == TN_OK)
+        status = tn__optimizer_raise(optimizer);
     if (status != TN_OK)
         return status;
     tn_serializer at = tn_serializer_in(s, name);
-    int64_t steps = tn_optimizer_steps(optimizer);
-    double rate = tn_optimizer_lr(optimizer);
-    status = tn_serialize_int(&at, "t", &steps);
-    if (status == TN_OK && (!s->loading || tn_serializer_has(&at, "lr")))
-        status = tn_serialize_double(&at, "lr", &rate);
-    char *counts = status == TN_OK && !s->loading ? tn__optimizer_counts(optimizer) : NULL;
-    if (status == TN_OK && (!s->loading || tn_serializer_has(&at, "param_steps")))
-        status = tn_serialize_text(&at, "param_steps", &counts);
-    if (s->loading && status == TN_OK) {
-        if ((status = each_below(&at, into_state, optimizer)) == TN_OK) {
-            tn_optimizer_set_steps(optimizer, steps);
-            tn_optimizer_set_lr(optimizer, rate);
-            status = tn__optimizer_set_counts(optimizer, counts ? counts : "");
-        }
-        tn__free(counts);
-        return tn__or_latched(status);
-    }
-    tn__free(counts);
-    for (int i = 0, count = tn_optimizer_state_count(optimizer); i < count && status == TN_OK; i++)
+    if (s->loading)
+        status = each_below(&at, into_state, optimizer);
+    for (int i = 0, count = tn_optimizer_state_count(optimizer); !s->loading && i < count && status == TN_OK; i++)
         status = put_dotted(&at, tn_optimizer_state_name(optimizer, i), tn_optimizer_state(optimizer, i));
-    return status;
+    if (status == TN_OK)
+        status = serialize_steps(&at, optimizer);
+    return status == TN_OK ? serialize_options(&at, optimizer) : status;
 }
 
 /* ---- loaders, generators, triggers ---- */
