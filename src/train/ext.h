@@ -57,18 +57,4 @@ tn_status tn__log_listen(tn_trainer *trainer, const char *operation, const char 
 /* A value of an entry as it is shown: epochs and iterations are whole. */
 tn__figure tn__entry_figure(const tn_observation *entry, const char *key);
 
-/* ---- attribute.c ---- */
-
-/* A number of an optimizer that may change during training. */
-typedef struct tn__attribute {
-    tn_optimizer *optimizer;
-    int field; /* of tn__optimizer_fields */
-} tn__attribute;
-/* `optimizer` NULL: "main". TN_ERR_NAME, with the nearest name, for another attribute. */
-tn_status tn__attribute_find(tn_trainer *trainer, const char *operation, const char *optimizer, const char *name,
-                             tn__attribute *attribute);
-double tn__attribute_get(const tn__attribute *attribute);
-/* TN_ERR_VALUE for what cannot be one. */
-tn_status tn__attribute_set(const tn__attribute *attribute, const char *operation, double value);
-
 #endif

@@ -54,7 +54,7 @@ static tn_status look(guard *g, int i, tn_named_optimizer named, bool due)
             bool waits = !tn__device_get(tn_device_of(all))->capabilities.host_memory;
             status = tn_eval(all);
             tn_free(g->sound[i]);
-            g->sound[i] = status == TN_OK && waits && !due ? tn__array_own_new(all->node) : NULL;
+            g->sound[i] = status == TN_OK && waits && !due ? tn__array_own_new(tn__node_of(all, OPERATION)) : NULL;
             if (status == TN_OK && !g->sound[i] && !tn_item(all))
                 status = tn__or_latched(fail(named.name, layer));
         }

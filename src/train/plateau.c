@@ -16,7 +16,7 @@ typedef struct plateau {
     bool resumed, has_best;
     double best, last;
     int64_t bad, cooling; /* looks without a better mean; looks that do not count any more */
-    tn__attribute attribute;
+    tn_optimizer *target;
 } plateau;
 
 static bool is_better(const plateau *p, double mean)
@@ -43,8 +43,8 @@ static tn_status look(plateau *p, double mean)
         return TN_OK;
     p->bad = 0;
     p->cooling = p->cooldown;
-    p->last = fmax(p->factor * tn__attribute_get(&p->attribute), p->least);
-    return tn__attribute_set(&p->attribute, OPERATION, p->last);
+    p->last = fmax(p->factor * tn_optimizer_get(p->target, p->name), p->least);
+    return tn_optimizer_set(p->target, p->name, p->last);
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -68,11 +68,13 @@ static tn_status call(tn_trainer *trainer, void *user)
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     plateau *p = user;
-    tn_status status = tn__attribute_find(trainer, OPERATION, p->optimizer, p->name, &p->attribute);
+    p->target = tn_trainer_optimizer(trainer, p->optimizer);
+    double now = p->target ? tn_optimizer_get(p->target, p->name) : NAN;
+    tn_status status = tn_error_code();
     if (status == TN_OK && !p->resumed)
-        p->last = tn__attribute_get(&p->attribute);
+        p->last = now;
     else if (status == TN_OK && strcmp(p->name, "lr") != 0)
-        status = tn__attribute_set(&p->attribute, OPERATION, p->last);
+        status = tn_optimizer_set(p->target, p->name, p->last);
     p->resumed = true;
     return status;
 }

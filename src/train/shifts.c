@@ -16,7 +16,7 @@ typedef struct shifting {
     bool resumed; /* what was saved was loaded */
     int64_t calls;
     double last; /* the value that was set last */
-    tn__attribute attribute;
+    tn_optimizer *target;
     tn_extension_kind kind; /* named by the shift's kind */
 } shifting;
 
@@ -29,9 +29,9 @@ static double place(const shifting *s, const tn_trainer *trainer)
 
 static tn_status set(shifting *s, const tn_trainer *trainer)
 {
-    double old = tn__attribute_get(&s->attribute);
+    double old = tn_optimizer_get(s->target, s->name);
     double value = tn__shift_value(&s->shift, place(s, trainer), old);
-    tn_status status = tn__attribute_set(&s->attribute, s->kind.name, value);
+    tn_status status = tn_optimizer_set(s->target, s->name, value);
     s->last = status == TN_OK ? value : s->last;
     return status;
 }
@@ -60,15 +60,17 @@ static tn_status find_length(shifting *s, const tn_trainer *trainer)
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     shifting *s = user;
-    tn_status status = tn__attribute_find(trainer, s->kind.name, s->optimizer, s->name, &s->attribute);
+    s->target = tn_trainer_optimizer(trainer, s->optimizer);
+    double now = s->target ? tn_optimizer_get(s->target, s->name) : NAN;
+    tn_status status = tn_error_code();
     if (status == TN_OK)
         status = find_length(s, trainer);
     if (status != TN_OK)
         return status;
     if (s->resumed)
-        return strcmp(s->name, "lr") == 0 ? TN_OK : tn__attribute_set(&s->attribute, s->kind.name, s->last);
+        return strcmp(s->name, "lr") == 0 ? TN_OK : tn_optimizer_set(s->target, s->name, s->last);
     if (!s->first_given)
-        s->shift.first = tn__attribute_get(&s->attribute);
+        s->shift.first = now;
     s->resumed = true; /* another run of the same trainer goes on */
     return set(s, trainer);
 }
