@@ -10,6 +10,7 @@
 #include <tanso/linalg.h>
 #include <tanso/autograd.h>
 #include <tanso/base.h>
+#include <tanso/classifier.h>
 #include <tanso/data.h>
 #include <tanso/dataset.h>
 #include <tanso/device.h>

@@ -142,9 +142,16 @@ TN_API void tn_layer_clear_grads(tn_layer *layer);
 
 /* Saves parameters to a file, by its ending: .safetensors or .npz; written beside, synced, renamed. */
 TN_API tn_status tn_layer_save(const tn_layer *layer, const char *path) TN_MUST_CHECK;
+typedef struct tn_load_opts {
+    const char *_;
+    bool strict;           /* .strict = false: what the file does not hold stays as it is; default: an error */
+    const char *prefix;    /* before each path in the file: "model." */
+    const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
+    const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
+} tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
  * changes. Parameters still to be inferred take the file's shapes. */
-TN_API tn_status tn_layer_load(tn_layer *layer, const char *path) TN_MUST_CHECK;
+TN_API tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 /* A description, a line a layer with its parameters; freed with tn_string_free. */
 TN_API char *tn_layer_string(const tn_layer *layer);
 
@@ -197,6 +204,7 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)
 #define tn_mean_squared_error(a, b) TN_AT(tn_mean_squared_error)(a, b)
 #define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)
+#define tn_layer_load(...) TN__CALL_VV(tn_layer_load_with, tn_load_opts, __VA_ARGS__, )
 #define tn_linear(...) TN__CALL_V(tn_linear_with, tn_linear_opts, __VA_ARGS__, )
 /* tn_sequential(layer, layer, ...) */
 #define tn_sequential(...) TN_AT(tn_sequential_of)(TN__LIST(tn_layer *, __VA_ARGS__))

@@ -49,7 +49,7 @@ static bool build(tn__run_model *model, const char *command, const char *path, t
     if (status == TN_OK)
         status = tn_layer_to(model->net, device);
     if (status == TN_OK)
-        status = tn_layer_load(model->net, path);
+        status = tn_layer_load_with(model->net, path, NULL);
     tn_layer_train(model->net, false);
     if (status != TN_OK)
         tn__library_error(command);

@@ -129,8 +129,8 @@ void tn__layer_follow(tn_layer *layer, tn__follower *follower);
 void tn__layer_unfollow(tn__follower *follower);
 
 /* ---- layer_io.c ---- */
-/* tn_layer_load from an archive that was read already; `file` names it in messages. */
-tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file);
+/* tn_layer_load from an archive that was read already; `file` names it in messages; opts may be NULL. */
+tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file, const tn_load_opts *opts);
 
 /* ---- parse.c ---- */
 /* A layer from one word of tn_layer_parse, "linear:10". */

@@ -2,6 +2,7 @@
 /* Layers to and from files, and as text. */
 #include "nn/layer.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <tanso/array.h>
@@ -9,6 +10,7 @@
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include <tanso/io.h>
+#include "core/options.h"
 
 /* ---- every slot, made or not, with its path ---- */
 
@@ -70,6 +72,7 @@ typedef struct loaded {
 typedef struct loading {
     const tn_archive *archive;
     const char *file;
+    const tn_load_opts *opts; /* not NULL */
     loaded *items;
     size_t count, capacity;
 } loading;
@@ -120,12 +123,50 @@ static bool shape_fits(const loading *load, const tn_layer *layer, const tn_shap
     return true;
 }
 
+/* Whether a path matches one of the patterns, which spaces separate; NULL: none. */
+static bool matches(const char *patterns, const char *path, tn_status *status)
+{
+    char *copy = patterns ? tn__strdup(patterns) : NULL, *rest;
+    bool found = false;
+    if (patterns && !copy)
+        *status = tn__fail_memory("layer_load", strlen(patterns) + 1);
+    for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word && !found; word = strtok_r(NULL, " ", &rest))
+        found = fnmatch(word, path, 0) == 0;
+    tn__free(copy);
+    return found;
+}
+
+/* The array for a path as the file has it, transposed where that was asked for; NULL if there is none. */
+static tn_array *stored_at(const loading *load, const char *path)
+{
+    tn_status status = TN_OK;
+    char *name = tn__format("%s%s", load->opts->prefix ? load->opts->prefix : "", path);
+    tn_array *stored = name ? tn_archive_find(load->archive, name) : NULL;
+    if (!name)
+        status = tn__fail_memory("layer_load", strlen(path) + 1);
+    tn__free(name);
+    bool turned = stored && !tn_is_error(stored) && matches(load->opts->transpose, path, &status);
+    if (status != TN_OK)
+        return tn__failed_array();
+    if (turned && tn_ndim(stored) != 2) {
+        tn__fail(TN_ERR_SHAPE, "layer_load", "'%s' is to be transposed and has %d axes in %s, expected 2", path,
+                 tn_ndim(stored), load->file);
+        return tn__failed_array();
+    }
+    return turned ? tn_transpose(stored, (tn_axes){0}) : stored;
+}
+
 static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     loading *load = user;
-    tn_array *stored = tn_archive_find(load->archive, path);
-    if (!stored)
-        return not_in_file(load, slot, path);
+    tn_status status = TN_OK;
+    if (matches(load->opts->ignore, path, &status) || status != TN_OK)
+        return status;
+    tn_array *stored = stored_at(load, path);
+    if (!stored) {
+        bool lenient = !load->opts->strict && tn__option_written(load->opts->_, "strict");
+        return lenient ? TN_OK : not_in_file(load, slot, path);
+    }
     if (tn_is_error(stored))
         return tn_status_of(stored);
     tn_shape shape = tn_shape_of(stored);
@@ -140,7 +181,7 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
     if (!tn__grow((void **)&load->items, &load->capacity, load->count + 1, sizeof *load->items))
         return tn__fail_memory("layer_load", sizeof *load->items);
     tn_array *value = tn_to(tn_cast(stored, slot->dtype), slot->value ? tn_device_of(slot->value) : layer->device);
-    tn_status status = tn_eval(value);
+    status = tn_eval(value);
     /* A leaf has a node of its own. */
     if (status == TN_OK && !tn_needs_grad(tn_requires_grad(value)))
         status = tn__fail_memory("layer_load", sizeof(tn__var));
@@ -163,15 +204,16 @@ static void put_in_place(const loading *load)
     }
 }
 
-tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file)
+tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file, const tn_load_opts *opts)
 {
+    static const tn_load_opts none;
     tn_status status = tn__layer_raise(layer);
     if (status == TN_OK)
         status = tn_archive_status(archive);
     if (status != TN_OK)
         return status;
     tn__scope_guard scope = tn__scope_enter();
-    loading load = {.archive = archive, .file = file};
+    loading load = {.archive = archive, .file = file, .opts = opts ? opts : &none};
     status = visit_slots(layer, "", load_slot, &load);
     if (status == TN_OK)
         put_in_place(&load);
@@ -180,16 +222,15 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
     return status;
 }
 
-tn_status tn_layer_load(tn_layer *layer, const char *path)
+tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_opts *opts)
 {
-    TN__NO_PLACE();
     if (!layer || !path)
         return tn__fail(TN_ERR_VALUE, "layer_load", "expected a layer and a path, got NULL");
     tn_status status = tn__layer_raise(layer);
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_load(path);
-    status = tn__layer_load_from(layer, archive, path);
+    status = tn__layer_load_from(layer, archive, path, opts);
     tn_archive_free(archive);
     return status;
 }

@@ -67,7 +67,7 @@ static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
     if (status == TN_OK)
         status = each_below(at, into_archive, found);
     if (status == TN_OK)
-        status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive");
+        status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive", NULL);
     tn_archive_free(found);
     return status;
 }

@@ -134,7 +134,7 @@ tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_l
     if (status == TN_OK)
         status = read_numbers(archive, file, &read);
     if (status == TN_OK)
-        status = tn__layer_load_from(net, archive, file);
+        status = tn__layer_load_from(net, archive, file, NULL);
     if (status == TN_OK)
         status = restore_states(archive, optimizer);
     if (status == TN_OK)

@@ -285,7 +285,7 @@ tn_extension *tn_snapshot_object_with(tn_serialize_function serialize, void *obj
 /* By the names that tn_layer_load wants. */
 static tn_status serialize_model(const tn_serializer *s, void *layer)
 {
-    return s->loading ? tn__layer_load_from(layer, s->archive, s->file) : tn__archive_params(s->archive, layer);
+    return s->loading ? tn__layer_load_from(layer, s->archive, s->file, NULL) : tn__archive_params(s->archive, layer);
 }
 
 tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, const tn_snapshot_opts *opts)

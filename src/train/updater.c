@@ -8,6 +8,7 @@
 #include "core/options.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
+#include "train/classifier.h"
 #include "train/observation.h"
 #include "train/parts.h"
 #include "train/run.h"
@@ -27,6 +28,8 @@ tn_array *tn_usual_loss(tn_layer *model, const tn_batch *batch, void *user)
         tn__fail(TN_ERR_VALUE, "usual_loss", "expected a model and a minibatch, got NULL");
         return tn__failed_array();
     }
+    if (tn__is_classifier(model))
+        return tn_classifier_loss(model, batch->x, batch->t);
     bool classifies = !tn_dtype_is_float(tn_dtype_of(batch->t));
     tn_array *y = tn_forward(model, batch->x);
     tn_array *loss = tn__task_loss(classifies, y, batch->t);

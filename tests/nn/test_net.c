@@ -378,7 +378,10 @@ static void test_places(void **state)
         snprintf(place, sizeof place, "(test_net.c:%d)", __LINE__ - 1);
         check_latched(TN_ERR_STATE, place);
     }
+    snprintf(place, sizeof place, "(test_net.c:%d)", __LINE__ + 1);
     assert_int_equal(tn_layer_load(net, "nowhere.safetensors"), TN_ERR_IO);
+    check_latched(TN_ERR_IO, place);
+    assert_int_equal(tn_layer_save(net, "nowhere/net.safetensors"), TN_ERR_IO); /* has no macro */
     assert_null(strstr(tn_error(), "test_net.c"));
     tn_clear_error();
     tn_layer_free(net);

@@ -350,6 +350,14 @@ static void files(const char *folder)
     DONE(tn_save_csv(tn_eye(2, -1), path, .header = "a,b", .digits = 3));
     SHOW(tn_load_csv(path, .skip = 1, .dtype = TN_INT64)), DONE(tn_save_csv(tn_eye(2, -1), path)),
         SHOW(tn_load_csv(path));
+    tn_layer *model = tn_classifier(tn_linear(1, .in = 2, .no_bias = true), .loss = tn_mean_squared_error),
+             *other = tn_classifier(tn_linear(1, .in = 2));
+    snprintf(path, sizeof path, "%s/model.npz", folder);
+    DONE(tn_layer_save(model, path));
+    DONE(tn_layer_load(model, path));
+    DONE(tn_layer_load(other, path, .strict = false));
+    tn_layer_free(model);
+    tn_layer_free(other);
 }
 
 /* An option that is written counts, zero too. */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of loading: what the file does not hold, prefixes, names left out, and weights of the other order. */
+#include "nn/check.h"
+
+#include "support/scratch.h"
+
+static tn_layer *new_net(void) { return tn_sequential(tn_linear(3, .in = 2), tn_relu_layer(), tn_linear(2, .in = 3)); }
+
+/* A file of one matrix and one vector, as PyTorch would lay the first linear layer out; of fresh numbers. */
+static const char *write_file(const char *prefix, const double *w, const double *b)
+{
+    char name[40];
+    const char *path = scratch_path("options.safetensors");
+    tn_archive *archive = tn_archive_new();
+    TN_SCOPE {
+        snprintf(name, sizeof name, "%s0.W", prefix);
+        assert_int_equal(tn_archive_add(archive, name, check_array(w, TN_SHAPE(3, 2), TN_FLOAT32)), TN_OK);
+        snprintf(name, sizeof name, "%s0.b", prefix);
+        assert_int_equal(tn_archive_add(archive, name, check_array(b, TN_SHAPE(3), TN_FLOAT32)), TN_OK);
+    }
+    assert_int_equal(tn_archive_save(archive, path), TN_OK);
+    tn_archive_free(archive);
+    return path;
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    double w[6], b[3], turned[6], second[6];
+    check_fill(w, 6, -1, 1);
+    check_fill(b, 3, -1, 1);
+    for (int i = 0; i < 6; i++)
+        turned[i] = w[i % 3 * 2 + i / 3];
+    const char *path = write_file("model.", w, b);
+    tn_layer *net = new_net();
+    TN_SCOPE check_read(tn_param_named(net, "2.W"), second, 6);
+    assert_int_equal(tn_layer_load(net, path, .prefix = "model.", .transpose = "*.W"), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, "holds no '2.W'");
+    assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model."), TN_ERR_SHAPE); /* nothing guessed */
+    check_latched(TN_ERR_SHAPE, "'0.W' has shape (3, 2)");
+    assert_int_equal(tn_layer_load(net, path, .strict = true, .prefix = "model.", .transpose = "*.W"), TN_ERR_NAME);
+    tn_clear_error();
+    assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model.", .transpose = "*.b"), TN_ERR_SHAPE);
+    tn_clear_error();
+    assert_int_equal(tn_layer_load(net, path, .strict = false, .prefix = "model.", .transpose = "9.W *.W"), TN_OK);
+    TN_SCOPE {
+        check_near(tn_param_named(net, "0.W"), turned, 6, 0);
+        check_near(tn_param_named(net, "0.b"), b, 3, 0);
+        check_near(tn_param_named(net, "2.W"), second, 6, 0);
+        assert_true(tn_needs_grad(tn_param_named(net, "0.W")));
+    }
+    tn_layer_free(net);
+
+    net = new_net();
+    double before[6];
+    TN_SCOPE check_read(tn_param_named(net, "0.W"), before, 6);
+    assert_int_equal(tn_layer_load(net, path, .prefix = "model.", .ignore = "0.W 2.*"), TN_OK);
+    TN_SCOPE {
+        check_near(tn_param_named(net, "0.W"), before, 6, 0);
+        check_near(tn_param_named(net, "0.b"), b, 3, 0);
+    }
+    assert_int_equal(tn_layer_load(net, path, .strict = false), TN_OK); /* none of its names is there */
+    assert_int_equal(tn_layer_load(net, path), TN_ERR_NAME);
+    tn_clear_error();
+    tn_layer_free(net);
+    check_fine();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_options)};
+    return cmocka_run_group_tests_name("load", tests, check_seed, NULL);
+}
