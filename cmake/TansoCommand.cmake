@@ -13,9 +13,6 @@ if(TANSO_CLI_SOURCES)
     # Not tanso_deps: of several libraries with LAPACK's functions, the command would come to have another one than the
     # library.
     target_link_libraries(tanso_cli PRIVATE tanso_flags)
-    if(TN_HAVE_PNG)
-        target_link_libraries(tanso_cli PRIVATE PNG::PNG)
-    endif()
 endif()
 if(EXISTS ${TANSO_CLI_MAIN})
     file(RELATIVE_PATH to_libdir ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})

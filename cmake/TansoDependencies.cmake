@@ -10,7 +10,7 @@ add_library(tanso_deps INTERFACE)
 target_link_libraries(tanso_deps INTERFACE ZLIB::ZLIB Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_options(tanso_deps INTERFACE LINKER:--as-needed)
 
-set(TANSO_FEATURES OPENMP DNNL CBLAS LAPACK JANSSON LIBZIP CURL PNG)
+set(TANSO_FEATURES OPENMP DNNL CBLAS LAPACK JANSSON LIBZIP CURL PNG JPEG)
 set(TANSO_FEATURE_OPENMP_TEXT "OpenMP, which oneDNN is told its threads by (comes with gcc)")
 set(TANSO_FEATURE_DNNL_TEXT "oneDNN, fast matrix products (package libdnnl-dev)")
 set(TANSO_FEATURE_CBLAS_TEXT "CBLAS, matrix products of float64, without oneDNN of float32 (package libopenblas-dev)")
@@ -18,6 +18,7 @@ set(TANSO_FEATURE_LAPACK_TEXT "LAPACK, linear algebra (package libopenblas-dev o
 set(TANSO_FEATURE_JANSSON_TEXT "jansson, networks as safetensors (package libjansson-dev)")
 set(TANSO_FEATURE_LIBZIP_TEXT "libzip, arrays as .npz (package libzip-dev)")
 set(TANSO_FEATURE_CURL_TEXT "libcurl, downloads (package libcurl4-openssl-dev)")
+set(TANSO_FEATURE_JPEG_TEXT "libjpeg, photographs as input (package libjpeg-dev)")
 set(TANSO_FEATURE_PNG_TEXT "libpng, pictures as input and as PNG files of plots (package libpng-dev)")
 
 foreach(feature IN LISTS TANSO_FEATURES)
@@ -108,10 +109,17 @@ if(TANSO_WITH_PNG)
     endif()
 endif()
 
+if(TANSO_WITH_JPEG)
+    find_package(JPEG QUIET)
+    if(JPEG_FOUND)
+        tanso_feature(JPEG JPEG::JPEG)
+    endif()
+endif()
+
 # The same for what links the installed libtanso.a: by name where linkers look, else by file.
 set(files ${ZLIB_LIBRARIES})
 foreach(pair OPENMP:OpenMP_C_LIBRARIES DNNL:DNNL_LIBRARY CBLAS:cblas LAPACK:LAPACK_LIBRARY
-        JANSSON:JANSSON_LINK_LIBRARIES LIBZIP:LIBZIP_LINK_LIBRARIES PNG:PNG_LIBRARIES)
+        JANSSON:JANSSON_LINK_LIBRARIES LIBZIP:LIBZIP_LINK_LIBRARIES PNG:PNG_LIBRARIES JPEG:JPEG_LIBRARIES)
     string(REGEX MATCH "([A-Z]+):(.*)" match ${pair})
     if(TN_HAVE_${CMAKE_MATCH_1})
         list(APPEND files ${${CMAKE_MATCH_2}})

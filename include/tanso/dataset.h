@@ -90,6 +90,22 @@ typedef struct tn_image_opts {
  * mirrored and normalized, anew each time that a minibatch has them. Targets are as they were. */
 TN_API tn_dataset *tn_dataset_images_with(const tn_dataset *dataset, const tn_image_opts *opts);
 
+typedef struct tn_image_files_opts {
+    const char *_;
+    const char *root;  /* folder of paths that are not absolute; default: the current one */
+    int channels;      /* 1: grey, 3: colours; default 3 */
+    int height, width; /* scale pictures to this size; default: all must have the first one's */
+} tn_image_files_opts;
+/* Pictures (tn_load_image), read when a minibatch needs them: float32 (channels, height, width) over 255, and `labels`
+ * as int64 targets (NULL: all 0). Paths and labels are copied. A file that cannot be read ends the loader. */
+TN_API tn_dataset *tn_image_files_with(int64_t count, const char *const *paths, const int64_t *labels,
+                                       const tn_image_files_opts *opts);
+/* The same of a folder whose subfolders are classes, numbered by the order of their names, as tn_image_folder_classes
+ * tells them; other files than PNG and JPEG are left out. `opts->root` is not looked at. */
+TN_API tn_dataset *tn_image_folder_with(const char *folder, const tn_image_files_opts *opts);
+/* The names of a folder's subfolders in order, a line each, for tn_string_free; NULL with a latched error. */
+TN_API char *tn_image_folder_classes(const char *folder);
+
 /* Random numbers for such functions, on the host: uniform in [0, 1), a standard normal one, an integer from 0 to
  * n - 1 (0 for n < 1). Each advances the generator by one. */
 TN_API double tn_generator_uniform(tn_generator *generator);
@@ -103,6 +119,9 @@ TN_API int64_t tn_generator_below(tn_generator *generator, int64_t n);
 #define tn_dataset_transform(...) TN__DATASET_TRANSFORM(__VA_ARGS__, )
 #define TN__DATASET_TRANSFORM(dataset, x, t, function, user, ...) \
     TN_AT(tn_dataset_transform_with)(dataset, x, t, function, user, TN_OPTS(tn_sample_opts, __VA_ARGS__))
+#define tn_image_files(...) TN__CALL_VVV(tn_image_files_with, tn_image_files_opts, __VA_ARGS__, )
+#define tn_image_folder(...) TN__CALL_V(tn_image_folder_with, tn_image_files_opts, __VA_ARGS__, )
+#define tn_image_folder_classes(...) TN_HERE(tn_image_folder_classes(__VA_ARGS__))
 #define tn_dataset_images(...) TN__CALL_V(tn_dataset_images_with, tn_image_opts, __VA_ARGS__, )
 #define tn_dataset_slice(...) TN_HERE(tn_dataset_slice(__VA_ARGS__))
 #define tn_dataset_subset(...) TN_HERE(tn_dataset_subset(__VA_ARGS__))

@@ -91,7 +91,16 @@ TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_
  * more than 100 times the file's size, is TN_ERR_FORMAT: so that a small file cannot fill the memory. */
 TN_API tn_array *tn_load_idx(const char *path);
 
+typedef struct tn_load_image_opts {
+    const char *_;
+    int channels; /* 1 for grey, 3 for red, green and blue; default: what the picture has */
+} tn_load_image_opts;
+/* A picture as uint8 of shape (channels, height, width), of a PNG or a JPEG file of any kind but CMYK; on white where
+ * it is transparent. TN_ERR_UNSUPPORTED in a build without libpng or libjpeg. Otherwise as tn_load_npy. */
+TN_API tn_array *tn_load_image_with(const char *path, const tn_load_image_opts *opts);
+
 #ifndef TN_NO_MACROS
+#define tn_load_image(...) TN__CALL_V(tn_load_image_with, tn_load_image_opts, __VA_ARGS__, )
 #define tn_archive_add(...) TN_HERE(tn_archive_add(__VA_ARGS__))
 #define tn_archive_name(...) TN_HERE(tn_archive_name(__VA_ARGS__))
 #define tn_archive_set_text(...) TN_HERE(tn_archive_set_text(__VA_ARGS__))

@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tanso/array.h>
+#include <tanso/engine.h>
+#include <tanso/io.h>
 
 /* A pixel belongs to the figure when it is this much of the way from the ground to the brightest. */
 #define FIGURE_THRESHOLD 0.25f
@@ -29,6 +32,27 @@ const tn__framing *tn__framing_of(const char *dataset)
     while (framing->dataset[0] != '*' && strcmp(framing->dataset, dataset) != 0)
         framing++;
     return framing;
+}
+
+void tn__picture_free(tn__picture *picture)
+{
+    free(picture->pixels);
+    *picture = (tn__picture){0};
+}
+
+bool tn__picture_read(const char *path, tn__picture *picture)
+{
+    *picture = (tn__picture){0};
+    TN_SCOPE {
+        tn_array *grey = tn_divide(tn_load_image(path, .channels = 1), 255.0f);
+        int64_t count = tn_size(grey);
+        float *pixels = malloc((size_t)count * sizeof *pixels);
+        if (pixels && tn_to_host(tn_cast(grey, TN_FLOAT32), pixels, (size_t)count * sizeof *pixels) == TN_OK)
+            *picture = (tn__picture){(int)tn_dim(grey, 2), (int)tn_dim(grey, 1), pixels};
+        else
+            free(pixels);
+    }
+    return picture->pixels != NULL;
 }
 
 typedef struct box {

@@ -12,11 +12,9 @@ typedef struct tn__picture {
     float *pixels; /* malloc's */
 } tn__picture;
 
-/* True if the file begins as PNG files do; true unless it begins as no IDX file does, gzipped or not. */
-bool tn__is_png(const char *path);
-bool tn__may_be_idx(const char *path);
-/* Reads a PNG of any size and colours as greys, on white where it is transparent; false with the reason in `why`. */
-bool tn__picture_read_png(const char *path, tn__picture *picture, char *why, size_t size);
+/* Reads a PNG or JPEG of any size and colours as greys, on white where it is transparent; false with an error
+ * latched. */
+bool tn__picture_read(const char *path, tn__picture *picture);
 void tn__picture_free(tn__picture *picture);
 
 /* How the pictures of a dataset are framed. */

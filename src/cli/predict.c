@@ -12,7 +12,7 @@
 #include "cli/run_model.h"
 
 static const tn__flag flags[] = {
-    {"--invert", "WHEN", "auto (the default: when the background is light), yes, no; of PNG files", TN__FLAG_TEXT,
+    {"--invert", "WHEN", "auto (the default: when the background is light), yes, no; of pictures", TN__FLAG_TEXT,
      offsetof(tn__options, invert)},
     {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
      offsetof(tn__options, device)},
@@ -91,12 +91,12 @@ static tn_status classify(const predictor *p, const float *images, int64_t count
     return status;
 }
 
-static bool predict_png(predictor p, const char *path)
+static bool predict_picture(predictor p, const char *path)
 {
-    char why[256], did[256];
+    char did[256];
     tn__picture picture;
-    if (!tn__picture_read_png(path, &picture, why, sizeof why)) {
-        tn__failure("predict", "cannot read '%s': %s", path, why);
+    if (!tn__picture_read(path, &picture)) {
+        tn__library_error("predict");
         return false;
     }
     if (!take_size(&p, picture.width, picture.height, path)) {
@@ -185,14 +185,21 @@ static bool predict_images(predictor *p, const tn_array *x, float *values, const
     return done;
 }
 
+/* True unless the file begins as no IDX file does, gzipped or not. */
+static bool may_be_idx(const char *path)
+{
+    unsigned char begin[2];
+    FILE *file = fopen(path, "rb");
+    size_t count = file ? fread(begin, 1, sizeof begin, file) : 0;
+    if (file)
+        fclose(file);
+    return count < sizeof begin || (begin[0] == 0 && begin[1] == 0) || (begin[0] == 0x1f && begin[1] == 0x8b);
+}
+
 static bool predict_idx(predictor p, const char *path)
 {
     if (access(path, R_OK) != 0) {
         tn__failure("predict", "cannot read '%s': %s", path, strerror(errno));
-        return false;
-    }
-    if (!tn__may_be_idx(path)) {
-        tn__failure("predict", "'%s' is neither a PNG picture nor an IDX file: convert it to one of these", path);
         return false;
     }
     bool done = false;
@@ -262,7 +269,7 @@ static int run(const tn__options *options)
     /* Every file is tried, though one before may have failed. */
     for (int i = 1; i < options->count && p.framing; i++) {
         const char *path = options->arguments[i];
-        done = (tn__is_png(path) ? predict_png(p, path) : predict_idx(p, path)) && done;
+        done = (may_be_idx(path) ? predict_idx(p, path) : predict_picture(p, path)) && done;
         tn_clear_error();
     }
     tn__run_model_close(&p.model);
@@ -274,7 +281,7 @@ const tn__command tn__command_predict = {
     .arguments = "DIR IMAGES...",
     .summary = "tell what pictures show",
     .text = "Prints the most likely class and its probability for each image, a line each. DIR is a folder\n"
-            "that 'tanso train' wrote. Images are PNG files of any size and colours, which are made grey,\n"
+            "that 'tanso train' wrote. Images are PNG or JPEG files of any size and colours, made grey,\n"
             "inverted where the background is light, and scaled to the network's input (what was done is\n"
             "said on standard error), or IDX files of any number of images, gzipped or not.",
     .examples = "  tanso predict runs/mnist seven.png\n"

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "data/scale.h"
 #include "data/source.h"
 
 static const char operation[] = "dataset_images";
@@ -29,36 +30,6 @@ typedef struct plan {
 
 /* ---- one picture ---- */
 
-static float pixel(const plan *p, const void *channel, int64_t row, int64_t column)
-{
-    int64_t at = row * p->from.width + column;
-    return p->bytes ? (float)((const uint8_t *)channel)[at] / 255.0f : ((const float *)channel)[at];
-}
-
-/* A coordinate of the scaled picture in the one that came: the pixel before it, and how far it is behind that. */
-static int64_t locate(int64_t at, int64_t scaled, int64_t from, float *part)
-{
-    double place = ((double)at + 0.5) * (double)from / (double)scaled - 0.5;
-    place = place < 0 ? 0 : place > (double)(from - 1) ? (double)(from - 1) : place;
-    int64_t before = (int64_t)place;
-    before -= before == from - 1 && before > 0;
-    *part = (float)(place - (double)before);
-    return before;
-}
-
-static float scaled_pixel(const plan *p, const void *channel, int64_t row, int64_t column)
-{
-    if (p->scaled.height == p->from.height && p->scaled.width == p->from.width)
-        return pixel(p, channel, row, column);
-    float down, right;
-    int64_t y = locate(row, p->scaled.height, p->from.height, &down);
-    int64_t x = locate(column, p->scaled.width, p->from.width, &right);
-    int64_t below = p->from.height > 1 ? y + 1 : y, beside = p->from.width > 1 ? x + 1 : x;
-    float above = pixel(p, channel, y, x) * (1 - right) + pixel(p, channel, y, beside) * right;
-    float under = pixel(p, channel, below, x) * (1 - right) + pixel(p, channel, below, beside) * right;
-    return above * (1 - down) + under * down;
-}
-
 /* Where the piece that is taken begins, along one axis of `whole` pixels, padding included. */
 static int64_t begin(const plan *p, int64_t whole, int64_t piece, tn_generator *generator)
 {
@@ -73,12 +44,13 @@ static tn_status make_ready(void *user, const void *x, const void *t, tn_generat
     bool mirrored = p->flip && tn_generator_below(generator, 2);
     float *to = new_x;
     for (int64_t c = 0; c < p->channels; c++) {
-        const void *channel = (const char *)x + (size_t)(c * p->from.height * p->from.width) * (p->bytes ? 1 : 4);
+        size_t before = (size_t)(c * p->from.height * p->from.width) * (p->bytes ? 1 : sizeof(float));
+        tn__plane plane = {(const char *)x + before, p->bytes, p->from.height, p->from.width, 1};
         for (int64_t i = 0; i < p->out.height; i++)
             for (int64_t j = 0; j < p->out.width; j++) {
                 int64_t row = top + i, column = left + (mirrored ? p->out.width - 1 - j : j);
                 bool inside = row >= 0 && row < p->scaled.height && column >= 0 && column < p->scaled.width;
-                float value = inside ? scaled_pixel(p, channel, row, column) : 0;
+                float value = inside ? tn__plane_scaled(&plane, p->scaled.height, p->scaled.width, row, column) : 0;
                 *to++ = (value - p->mean[c]) * p->inverse[c];
             }
     }

@@ -301,7 +301,7 @@ static void test_bad_png(void **state)
     assert_int_equal(got.code, 1);
     assert_non_null(strstr(got.err, "'cut.png'"));
     assert_non_null(strstr(got.err, "damaged or cut short"));
-    assert_non_null(strstr(got.err, "'text.png' is neither a PNG picture nor an IDX file"));
+    assert_non_null(strstr(got.err, "'text.png' is neither a PNG nor a JPEG file"));
     assert_non_null(strstr(got.err, "predict: cannot read 'none.png': No such file"));
     assert_non_null(strstr(got.out, "0.png: "));
     command_free(&got);

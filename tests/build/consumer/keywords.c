@@ -245,6 +245,10 @@ static void training(void)
     tn_dataset_free(all);
     const tn_sample_type sample = {TN_FLOAT32, TN_SHAPE(2)};
     tn_dataset_free(tn_dataset_of(3, sample, sample, NULL, NULL, .classes = 2)); /* which has no function */
+    tn_dataset_free(tn_image_files(0, NULL, NULL, .channels = 1, .height = 8, .width = 8));
+    tn_dataset_free(tn_image_folder("no folder", .channels = 1));
+    tn_free(tn_load_image("no file", .channels = 1));
+    tn_clear_error();
     tn_dataset_free(tn_dataset_images(NULL, .pad = 4, .crop_height = 32, .flip = true));
     tn_dataset_free(tn_dataset_transform(NULL, sample, sample, NULL, NULL, .classes = 2));
     tn_clear_error();
