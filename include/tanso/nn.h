@@ -119,6 +119,43 @@ TN_API tn_layer *tn_layer_child(const tn_layer *layer, const char *path);
  * layer; or an error array, and then `value` stays the caller's. */
 TN_API tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value);
 
+/* Makes `value` (evaluated here, of any dtype) a value that the layer keeps, and saves, loads, copies and moves with
+ * itself, but that no optimizer trains: running statistics, counters. Forward may tn_assign to it, what it assigns
+ * tn_detach'ed. Returns it, owned by the layer; or an error array, and then `value` stays the caller's. */
+TN_API tn_array *tn_layer_persistent(tn_layer *layer, const char *name, tn_array *value);
+
+/* All there is in a layer and below it, in order: each layer (its path "" for the first, and no value), then its
+ * parameters and persistent values, then its children. The walk ends where the visitor gives another status than TN_OK,
+ * which it gives too. Paths are valid during the call only. */
+typedef enum tn_part_kind { TN_PART_LAYER, TN_PART_PARAM, TN_PART_PERSISTENT } tn_part_kind;
+typedef struct tn_layer_part {
+    tn_part_kind kind;
+    const char *path;
+    tn_layer *layer;
+    tn_array *value;
+} tn_layer_part;
+typedef tn_status (*tn_layer_visitor)(const tn_layer_part *part, void *user);
+TN_API tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *user);
+
+/* Freezes the parameters whose paths match a pattern of the shell ("0.*"; NULL: all), also those still to be inferred:
+ * they get no gradient, nothing is recorded for them, and optimizers leave them alone; or, with false, makes them learn
+ * again. TN_ERR_NAME if none matches. */
+TN_API tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen);
+
+/* A layer like this one, with arrays of its own of the same values (in its mode, its frozen parameters frozen). Layers
+ * of the program's own are called with the same `user` pointer, and those that free it (free_user) can't be copied. */
+TN_API tn_layer *tn_layer_copy(const tn_layer *layer);
+/* A tn_sequential of the layer, which it takes over, and copies of it with first weights of their own, `count` in all;
+ * what an initialiser did not make, as a program's own parameters, is copied. */
+TN_API tn_layer *tn_layer_repeat(tn_layer *layer, int count);
+/* Parameters and persistent values of the same paths and shapes from another layer; nothing changes if they differ. */
+TN_API tn_status tn_layer_copy_params(tn_layer *to, const tn_layer *from);
+/* The moving average of a layer's weights, in a tn_layer_copy of it: a = decay a + (1 - decay) p, evaluated; integers
+ * are copied. */
+TN_API tn_status tn_layer_average(tn_layer *average, const tn_layer *layer, double decay);
+/* Adds the gradients of another layer's parameters, of the same paths, to this one's. */
+TN_API tn_status tn_layer_add_grads(tn_layer *to, const tn_layer *from);
+
 /* The parameters of a layer and its children in order, named by path ("0.W", "2.b"). The handles stay the layer's and
  * stay the same through training, moving and loading. */
 TN_API int tn_param_count(const tn_layer *layer);
@@ -190,6 +227,14 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_add(...) TN_HERE(tn_layer_add(__VA_ARGS__))
 #define tn_layer_child(...) TN_HERE(tn_layer_child(__VA_ARGS__))
 #define tn_layer_param(...) TN_HERE(tn_layer_param(__VA_ARGS__))
+#define tn_layer_persistent(...) TN_HERE(tn_layer_persistent(__VA_ARGS__))
+#define tn_layer_walk(...) TN_HERE(tn_layer_walk(__VA_ARGS__))
+#define tn_layer_freeze(...) TN_HERE(tn_layer_freeze(__VA_ARGS__))
+#define tn_layer_copy(...) TN_HERE(tn_layer_copy(__VA_ARGS__))
+#define tn_layer_repeat(...) TN_HERE(tn_layer_repeat(__VA_ARGS__))
+#define tn_layer_copy_params(...) TN_HERE(tn_layer_copy_params(__VA_ARGS__))
+#define tn_layer_average(...) TN_HERE(tn_layer_average(__VA_ARGS__))
+#define tn_layer_add_grads(...) TN_HERE(tn_layer_add_grads(__VA_ARGS__))
 #define tn_param(...) TN_HERE(tn_param(__VA_ARGS__))
 #define tn_param_name(...) TN_HERE(tn_param_name(__VA_ARGS__))
 #define tn_param_named(...) TN_HERE(tn_param_named(__VA_ARGS__))

@@ -20,6 +20,8 @@ typedef struct tn__slot {
     tn_shape shape;  /* -1: the inferred extent */
     tn_dtype dtype;
     tn_init init;
+    bool persistent; /* no parameter: kept, saved and moved with the layer, but not trained */
+    bool frozen;     /* a parameter without gradient */
 } tn__slot;
 
 typedef struct tn__child {
@@ -112,13 +114,22 @@ static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
     return tn__array_node(layer->slots[i].value);
 }
 
+/* ---- walk.c ---- */
+/* Calls `visit` for every slot of a layer and below it, made or not, with its path, as long as that gives TN_OK. */
+typedef tn_status (*tn__slot_visitor)(tn_layer *layer, tn__slot *slot, const char *path, void *user);
+tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor visit, void *user);
+/* Makes a slot's parameter one without gradient, or with one again. */
+void tn__slot_freeze(tn__slot *slot, bool frozen);
+/* Puts parameters and persistent values into an archive, by their paths. */
+tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive);
+
 /* ---- params.c ---- */
 /* The flat list of parameters that have arrays, made anew when the layer has changed; false and latched without
  * memory. */
 bool tn__layer_flat(const tn_layer *layer, const tn__param **items, int *count);
 
-/* Points a parameter at a node that no handle shows yet, which becomes the leaf. The node has a value, or gets it
- * before the parameter is used. Allocates nothing: it can't fail, and can be undone. */
+/* Points a parameter at a node that no handle shows yet, which becomes the leaf, unless it is frozen. The node has a
+ * value, or gets it before the parameter is used. Allocates nothing: it can't fail, and can be undone. */
 void tn__param_point(tn_array *param, tn__node *node);
 /* The same for an array that is kept beside a parameter, which is no leaf. */
 void tn__state_point(tn_array *state, tn__node *node);

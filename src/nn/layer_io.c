@@ -12,27 +12,6 @@
 #include <tanso/io.h>
 #include "core/options.h"
 
-/* ---- every slot, made or not, with its path ---- */
-
-typedef tn_status (*slot_visitor)(tn_layer *layer, tn__slot *slot, const char *path, void *user);
-
-static tn_status visit_slots(tn_layer *layer, const char *prefix, slot_visitor visit, void *user)
-{
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
-        char *path = tn__format("%s%s", prefix, layer->slots[i].name);
-        status = path ? visit(layer, &layer->slots[i], path, user) : tn__fail_memory("layer", strlen(prefix) + 1);
-        tn__free(path);
-    }
-    for (size_t i = 0; i < layer->child_count && status == TN_OK; i++) {
-        char *path = tn__format("%s%s.", prefix, layer->children[i].name);
-        status = path ? visit_slots(layer->children[i].layer, path, visit, user)
-                      : tn__fail_memory("layer", strlen(prefix) + 1);
-        tn__free(path);
-    }
-    return status;
-}
-
 /* ---- saving ---- */
 
 static tn_status archive_slot(tn_layer *layer, tn__slot *slot, const char *path, void *archive)
@@ -53,7 +32,7 @@ tn_status tn_layer_save(const tn_layer *layer, const char *path)
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_new();
-    status = visit_slots((tn_layer *)layer, "", archive_slot, archive); /* which changes nothing */
+    status = tn__visit_slots((tn_layer *)layer, "", archive_slot, archive); /* which changes nothing */
     if (status == TN_OK)
         status = tn_archive_save(archive, path);
     tn_archive_free(archive);
@@ -175,7 +154,7 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
         return tn__fail(TN_ERR_SHAPE, "layer_load",
                         "'%s' has shape %s in %s, and the network's is %s: it was saved from another one", path,
                         tn__shape_text(shape.ndim, shape.dim, got), load->file, slot_shape_text(&slot->shape, wanted));
-    if (!tn_dtype_is_float(tn_dtype_of(stored)))
+    if (!slot->persistent && !tn_dtype_is_float(tn_dtype_of(stored)))
         return tn__fail(TN_ERR_DTYPE, "layer_load", "'%s' is %s in %s, and parameters are floating", path,
                         tn_dtype_name(tn_dtype_of(stored)), load->file);
     if (!tn__grow((void **)&load->items, &load->capacity, load->count + 1, sizeof *load->items))
@@ -183,7 +162,7 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
     tn_array *value = tn_to(tn_cast(stored, slot->dtype), slot->value ? tn_device_of(slot->value) : layer->device);
     status = tn_eval(value);
     /* A leaf has a node of its own. */
-    if (status == TN_OK && !tn_needs_grad(tn_requires_grad(value)))
+    if (status == TN_OK && !slot->persistent && !tn_needs_grad(tn_requires_grad(value)))
         status = tn__fail_memory("layer_load", sizeof(tn__var));
     load->items[load->count++] = (loaded){.slot = slot, .layer = layer, .value = value, .shape = shape};
     return status;
@@ -193,12 +172,15 @@ static void put_in_place(const loading *load)
 {
     for (size_t i = 0; i < load->count; i++) {
         const loaded *item = &load->items[i];
-        if (item->slot->value) {
+        if (item->slot->persistent) {
+            tn__state_point(item->slot->value, tn__array_node(item->value));
+        } else if (item->slot->value) {
             tn__param_point(item->slot->value, tn__array_node(item->value));
         } else {
             item->slot->value = tn_own(item->value);
             tn__handle_of(item->value)->var->param = true;
             item->slot->shape = item->shape;
+            tn__slot_freeze(item->slot, item->slot->frozen);
             tn__layer_changed(item->layer);
         }
     }
@@ -214,7 +196,7 @@ tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const 
         return status;
     tn__scope_guard scope = tn__scope_enter();
     loading load = {.archive = archive, .file = file, .opts = opts ? opts : &none};
-    status = visit_slots(layer, "", load_slot, &load);
+    status = tn__visit_slots(layer, "", load_slot, &load);
     if (status == TN_OK)
         put_in_place(&load);
     tn__scope_leave(&scope);

@@ -110,9 +110,17 @@ static tn_status copy_followers(move *m, const tn_layer *layer)
     return status;
 }
 
+static tn_status copy_persistent(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer, (void)path;
+    return slot->persistent ? add_copy(user, tn__array_node(slot->value), (copy){.array = slot->value}) : TN_OK;
+}
+
 static tn_status copy_all(move *m, const tn_layer *layer, const tn__param *items, int count)
 {
     tn_status status = copy_params(m, items, count);
+    if (status == TN_OK)
+        status = tn__visit_slots((tn_layer *)layer, "", copy_persistent, m);
     if (status == TN_OK)
         status = copy_followers(m, layer);
     for (layer = layer->parent; layer && status == TN_OK; layer = layer->parent)

@@ -13,7 +13,7 @@ static int count_params(const tn_layer *layer)
 {
     int count = 0;
     for (size_t i = 0; i < layer->slot_count; i++)
-        count += layer->slots[i].value != NULL;
+        count += layer->slots[i].value && !layer->slots[i].persistent;
     for (size_t i = 0; i < layer->child_count; i++)
         count += count_params(layer->children[i].layer);
     return count;
@@ -23,7 +23,7 @@ static int count_params(const tn_layer *layer)
 static bool append_params(const tn_layer *layer, const char *prefix, tn__param *items, int *count)
 {
     for (size_t i = 0; i < layer->slot_count; i++) {
-        if (!layer->slots[i].value)
+        if (!layer->slots[i].value || layer->slots[i].persistent)
             continue;
         char *path = tn__format("%s%s", prefix, layer->slots[i].name);
         if (!path)
@@ -215,8 +215,12 @@ void tn__param_point(tn_array *param, tn__node *node)
         return;
     if (old->var == tn__handle_of(param)->var)
         old->var = NULL;
-    node->var = tn__handle_of(param)->var;
-    node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+    bool leaf = old->flags & TN__NODE_LEAF_VAR;
+    node->var = leaf ? tn__handle_of(param)->var : NULL;
+    if (leaf)
+        node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+    else
+        node->flags &= (uint8_t)~(TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD);
     tn__handle_of(param)->node = tn__node_retain(node);
     tn__node_release(old);
 }

@@ -66,6 +66,8 @@ static tn_status make_slot_array(tn__slot *slot, int64_t features, tn_device dev
     if (status == TN_OK)
         slot->value = value;
     tn__scope_leave(&scope);
+    if (status == TN_OK && slot->frozen)
+        tn__slot_freeze(slot, true);
     return status;
 }
 
@@ -159,6 +161,36 @@ tn_array *tn_layer_param(tn_layer *layer, const char *name, tn_array *value)
         return tn__error_array(tn__error_retain(tn__error_last()));
     }
     slot->value = value;
+    tn__layer_changed(layer);
+    return value;
+}
+
+tn_array *tn_layer_persistent(tn_layer *layer, const char *name, tn_array *value)
+{
+    static const char operation[] = "layer_persistent";
+    if (!layer || !value)
+        return tn__error_array(tn__error_new(TN_ERR_VALUE, operation, "expected a layer and an array, got NULL"));
+    if (tn_is_error(value))
+        return value;
+    tn__slot *slot = NULL;
+    tn_status status = tn__layer_raise(layer);
+    if (status == TN_OK)
+        status = tn__layer_check_name(layer, operation, name);
+    if (status == TN_OK && tn_needs_grad(value))
+        status = tn__fail(TN_ERR_STATE, operation,
+                          "'%s' needs a gradient, so it is a parameter, or depends on one: use tn_layer_param, or "
+                          "tn_detach",
+                          name);
+    if (status == TN_OK)
+        status = tn_eval(value);
+    if (status == TN_OK && !(slot = new_slot(layer, operation, name)))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return tn__error_array(tn__error_retain(tn__error_last()));
+    slot->shape = tn_shape_of(value);
+    slot->dtype = tn_dtype_of(value);
+    slot->persistent = true;
+    slot->value = tn_own(value);
     tn__layer_changed(layer);
     return value;
 }

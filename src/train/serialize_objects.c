@@ -72,6 +72,12 @@ static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
     return status;
 }
 
+static tn_status put_slot(tn_layer *layer, tn__slot *slot, const char *path, void *at)
+{
+    (void)layer;
+    return slot->value ? put_dotted(at, path, slot->value) : TN_OK;
+}
+
 tn_status tn_serialize_layer(const tn_serializer *s, const char *name, tn_layer *layer)
 {
     tn_status status = tn__serializer_check(s, name, layer);
@@ -80,9 +86,7 @@ tn_status tn_serialize_layer(const tn_serializer *s, const char *name, tn_layer 
     tn_serializer at = tn_serializer_in(s, name);
     if (s->loading)
         return load_layer(&at, layer);
-    for (int i = 0, count = tn_param_count(layer); i < count && status == TN_OK; i++)
-        status = put_dotted(&at, tn_param_name(layer, i), tn_param(layer, i));
-    return status;
+    return tn__visit_slots(layer, "", put_slot, &at);
 }
 
 /* ---- optimizers ---- */

@@ -28,10 +28,7 @@
 
 tn_status tn__archive_params(tn_archive *archive, const tn_layer *net)
 {
-    tn_status status = TN_OK;
-    for (int i = 0, count = tn_param_count(net); i < count && status == TN_OK; i++)
-        status = tn_archive_add(archive, tn_param_name(net, i), tn_param(net, i));
-    return status;
+    return tn__layer_archive(net, archive);
 }
 
 static tn_status fill_states(tn_archive *archive, const tn_optimizer *optimizer)

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From one layer to another of the same paths: values, gradients, running means of values; and copies of whole layers.
+ * All that can fail is done before anything is changed.
+ */
+#include "nn/layer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include "autograd/backward.h"
+#include "engine/engine.h"
+
+/* ---- pairs of values ---- */
+
+typedef struct pair {
+    tn__slot *to;
+    tn__node *value; /* new one, borrowed */
+} pair;
+
+typedef struct pairing {
+    const char *operation;
+    tn_layer *from;
+    double decay; /* of the values that are there; 0: copies */
+    pair *pairs;
+    size_t count, capacity;
+} pairing;
+
+typedef struct search {
+    const char *path;
+    tn__slot *found;
+} search;
+
+static tn_status look(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer;
+    search *s = user;
+    if (strcmp(path, s->path) == 0)
+        s->found = slot;
+    return TN_OK;
+}
+
+/* The values' mix as a node on the receiver's device. */
+static tn__node *mixed(const pairing *p, const tn__slot *to, const tn__slot *from)
+{
+    tn__node *old = tn__array_node(to->value), *now = tn__array_node(from->value);
+    now = tn__cast(now, (tn_dtype)old->dtype);
+    now = now->device == old->device || tn__node_is_error(now) ? now : tn__transfer_hook(now, old->device);
+    if (p->decay > 0 && tn_dtype_is_float((tn_dtype)old->dtype)) {
+        tn__node *kept = tn__binary(TN__OP_MULTIPLY, tn__const_like(old, p->decay), old);
+        return tn__binary(TN__OP_ADD, kept, tn__binary(TN__OP_MULTIPLY, tn__const_like(now, 1 - p->decay), now));
+    }
+    return tn__node_is_error(now)
+               ? now
+               : tn__node_new(TN__OP_COPY, (tn_dtype)now->dtype, now->shape, now->device, 1, &now, (tn__attr){0});
+}
+
+static tn_status add_pair(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer;
+    pairing *p = user;
+    search s = {.path = path};
+    tn_status status = tn__visit_slots(p->from, "", look, &s);
+    if (status != TN_OK || (!slot->value && s.found && !s.found->value))
+        return status;
+    if (!s.found || !s.found->value || !slot->value)
+        return tn__fail(TN_ERR_NAME, p->operation,
+                        "'%s' is only in one of the layers%s: make both alike, and call both once where sizes are "
+                        "inferred",
+                        path, s.found ? " as an array" : "");
+    char here[TN__SHAPE_TEXT], there[TN__SHAPE_TEXT];
+    const tn__shape *to = tn__array_node(slot->value)->shape, *from = tn__array_node(s.found->value)->shape;
+    if (to != from)
+        return tn__fail(TN_ERR_SHAPE, p->operation, "'%s' has shape %s in one layer and %s in the other", path,
+                        tn__shape_text(to->ndim, to->dim, here), tn__shape_text(from->ndim, from->dim, there));
+    if (!tn__grow((void **)&p->pairs, &p->capacity, p->count + 1, sizeof *p->pairs))
+        return tn__fail_memory(p->operation, sizeof *p->pairs);
+    tn__node *value = mixed(p, slot, s.found);
+    if (!tn__node_is_error(value))
+        status = tn__evaluate(1, &value);
+    p->pairs[p->count++] = (pair){slot, value};
+    return tn__node_is_error(value) ? tn__error_raise(value->error) : status;
+}
+
+static tn_status exchange(const char *operation, tn_layer *to, const tn_layer *from, double decay)
+{
+    if (!to || !from)
+        return tn__fail_null(operation, "two layers");
+    pairing p = {.operation = operation, .from = (tn_layer *)from, .decay = decay};
+    tn_status status = tn__layer_raise(to);
+    if (status == TN_OK)
+        status = tn__layer_raise(from);
+    if (status != TN_OK || to == from)
+        return status;
+    tn__call call = tn__enter();
+    tn__no_grad_depth++;
+    status = tn__visit_slots(to, "", add_pair, &p);
+    for (size_t i = 0; i < p.count && status == TN_OK; i++) {
+        if (p.pairs[i].to->persistent)
+            tn__state_point(p.pairs[i].to->value, p.pairs[i].value);
+        else
+            tn__param_point(p.pairs[i].to->value, p.pairs[i].value);
+    }
+    tn__no_grad_depth--;
+    tn__leave(call);
+    tn__free(p.pairs);
+    return status;
+}
+
+tn_status tn_layer_copy_params(tn_layer *to, const tn_layer *from)
+{
+    return exchange("layer_copy_params", to, from, 0);
+}
+
+tn_status tn_layer_average(tn_layer *average, const tn_layer *layer, double decay)
+{
+    if (!(decay >= 0 && decay < 1))
+        return tn__fail(TN_ERR_VALUE, "layer_average", "expected a decay from 0 to below 1, got %g", decay);
+    return exchange("layer_average", average, layer, decay);
+}
+
+/* ---- gradients ---- */
+
+tn_status tn_layer_add_grads(tn_layer *to, const tn_layer *from)
+{
+    if (!to || !from)
+        return tn__fail_null("layer_add_grads", "two layers");
+    int count = tn_param_count(to);
+    if (tn_param_count(from) != count)
+        return tn__fail(TN_ERR_VALUE, "layer_add_grads", "expected layers of as many parameters, got %d and %d", count,
+                        tn_param_count(from));
+    for (int i = 0; i < count; i++) {
+        const tn__shape *a = tn__array_node(tn_param(to, i))->shape, *b = tn__array_node(tn_param(from, i))->shape;
+        if (a != b || strcmp(tn_param_name(to, i), tn_param_name(from, i)) != 0)
+            return tn__fail(TN_ERR_NAME, "layer_add_grads", "'%s' of one layer is not '%s' of the other",
+                            tn_param_name(to, i), tn_param_name(from, i));
+    }
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++) {
+        tn_array *p = tn_param(to, i);
+        if (!tn_has_grad(tn_param(from, i)) || !tn_needs_grad(p))
+            continue;
+        tn__scope_guard scope = tn__scope_enter();
+        tn__no_grad_depth++;
+        tn_array *more = tn_to(tn_cast(tn_grad(tn_param(from, i)), tn_dtype_of(p)), tn_device_of(p));
+        status = tn_set_grad(p, tn_has_grad(p) ? tn_add(tn_grad(p), more) : more);
+        tn__no_grad_depth--;
+        tn__scope_leave(&scope);
+    }
+    return status;
+}
+
+/* ---- whole layers ---- */
+
+static tn_status copy_slot(tn_layer *copy, const tn__slot *slot, bool anew)
+{
+    if (anew && slot->init.kind != TN_INIT_DEFAULT && !slot->persistent)
+        return tn__slot_add(copy, slot->name, slot->shape, slot->dtype, slot->init);
+    tn__scope_guard scope = tn__scope_enter();
+    tn_status status = TN_OK;
+    if (!slot->value) {
+        status = tn__slot_add(copy, slot->name, slot->shape, slot->dtype, slot->init);
+    } else {
+        tn__no_grad_depth++;
+        tn__call call = tn__enter();
+        tn__node *node = tn__array_node(slot->value);
+        tn_array *value = tn__leave_array(call, tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape,
+                                                             node->device, 1, &node, (tn__attr){0}));
+        tn__no_grad_depth--;
+        status = tn_status_of(slot->persistent ? tn_layer_persistent(copy, slot->name, value)
+                                               : tn_layer_param(copy, slot->name, value));
+        if (status == TN_OK)
+            copy->slots[copy->slot_count - 1].init = slot->init;
+    }
+    tn__scope_leave(&scope);
+    if (status == TN_OK && slot->frozen)
+        tn__slot_freeze(&copy->slots[copy->slot_count - 1], true);
+    return status;
+}
+
+static tn_layer *copy_layer(const tn_layer *layer, bool anew)
+{
+    tn_status status = tn__layer_raise(layer);
+    if (status == TN_OK && layer->user.free_data)
+        status = tn__fail(TN_ERR_UNSUPPORTED, "layer_copy",
+                          "a %s has data of its own, which only the program can copy: make a second one and use "
+                          "tn_layer_copy_params", tn__layer_name(layer));
+    if (status != TN_OK)
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    tn_layer *copy = tn__layer_make(layer->kind);
+    if (copy->is_static)
+        return copy;
+    copy->evaluating = layer->evaluating;
+    copy->device = layer->device;
+    copy->number = layer->number;
+    copy->axis = layer->axis;
+    copy->user = layer->user;
+    copy->user.name = layer->user.name ? tn__strdup(layer->user.name) : NULL;
+    if (layer->user.name && !copy->user.name)
+        status = tn__fail_memory("layer_copy", strlen(layer->user.name) + 1);
+    for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++)
+        status = copy_slot(copy, &layer->slots[i], anew);
+    for (size_t i = 0; i < layer->child_count && status == TN_OK; i++)
+        status = tn_layer_add(copy, layer->children[i].name, copy_layer(layer->children[i].layer, anew));
+    return tn__layer_finish(copy, status);
+}
+
+tn_layer *tn_layer_copy(const tn_layer *layer)
+{
+    if (!layer) {
+        tn__fail_null("layer_copy", "a layer");
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    return copy_layer(layer, false);
+}
+
+tn_layer *tn_layer_repeat(tn_layer *layer, int count)
+{
+    if (count < 1 || !layer) {
+        tn__fail(TN_ERR_VALUE, "layer_repeat", "expected a layer and a count of 1 or more, got %d", count);
+        tn_layer_free(layer && !layer->parent ? layer : NULL);
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    tn_layer **layers = tn__calloc((size_t)count, sizeof *layers);
+    if (!layers) {
+        tn__fail_memory("layer_repeat", (size_t)count * sizeof *layers);
+        tn_layer_free(layer->parent ? NULL : layer);
+        return tn__layer_error(tn__error_retain(tn__error_last()));
+    }
+    layers[0] = layer;
+    for (int i = 1; i < count; i++)
+        layers[i] = copy_layer(layer, true);
+    tn_layer *all = tn_sequential_of(count, layers);
+    tn__free(layers);
+    return all;
+}

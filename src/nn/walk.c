@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Going through a layer and all below it: parameters, persistent values and children with their paths; freezing. */
+#include "nn/layer.h"
+
+#include <fnmatch.h>
+#include <string.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include "autograd/backward.h"
+
+tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor visit, void *user)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
+        char *path = tn__format("%s%s", prefix, layer->slots[i].name);
+        status = path ? visit(layer, &layer->slots[i], path, user) : tn__fail_memory("layer", strlen(prefix) + 1);
+        tn__free(path);
+    }
+    for (size_t i = 0; i < layer->child_count && status == TN_OK; i++) {
+        char *path = tn__format("%s%s.", prefix, layer->children[i].name);
+        status = path ? tn__visit_slots(layer->children[i].layer, path, visit, user)
+                      : tn__fail_memory("layer", strlen(prefix) + 1);
+        tn__free(path);
+    }
+    return status;
+}
+
+/* ---- the program's own walks ---- */
+
+static tn_status walk(tn_layer *layer, const char *path, tn_layer_visitor visit, void *user)
+{
+    const char *dot = *path ? "." : "";
+    tn_status status = visit(&(tn_layer_part){TN_PART_LAYER, path, layer, NULL}, user);
+    for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
+        const tn__slot *slot = &layer->slots[i];
+        char *name = slot->value ? tn__format("%s%s%s", path, dot, slot->name) : NULL;
+        if (name)
+            status = visit(&(tn_layer_part){slot->persistent ? TN_PART_PERSISTENT : TN_PART_PARAM, name, layer,
+                                            slot->value},
+                           user);
+        else if (slot->value)
+            status = tn__fail_memory("layer_walk", strlen(path) + 1);
+        tn__free(name);
+    }
+    for (size_t i = 0; i < layer->child_count && status == TN_OK; i++) {
+        char *name = tn__format("%s%s%s", path, dot, layer->children[i].name);
+        status = name ? walk(layer->children[i].layer, name, visit, user)
+                      : tn__fail_memory("layer_walk", strlen(path) + 1);
+        tn__free(name);
+    }
+    return status;
+}
+
+tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *user)
+{
+    if (!layer || !visit)
+        return tn__fail_null("layer_walk", "a layer and a function");
+    tn_status status = tn__layer_raise(layer);
+    return status == TN_OK ? walk(layer, "", visit, user) : status;
+}
+
+static tn_status archive_value(tn_layer *layer, tn__slot *slot, const char *path, void *archive)
+{
+    (void)layer;
+    return slot->value ? tn_archive_add(archive, path, slot->value) : TN_OK;
+}
+
+tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive)
+{
+    return tn__visit_slots((tn_layer *)layer, "", archive_value, archive); /* which changes nothing */
+}
+
+/* ---- freezing ---- */
+
+void tn__slot_freeze(tn__slot *slot, bool frozen)
+{
+    if (slot->persistent)
+        return;
+    slot->frozen = frozen;
+    if (!slot->value)
+        return;
+    tn__node *node = tn__array_node(slot->value);
+    tn__var *var = tn__handle_of(slot->value)->var;
+    const uint8_t marks = TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
+    if (frozen) {
+        tn_clear_grad(slot->value);
+        node->flags &= (uint8_t)~marks;
+        node->var = NULL;
+    } else {
+        node->flags |= marks;
+        node->var = var;
+    }
+}
+
+typedef struct freezing {
+    const char *pattern;
+    bool frozen;
+    int found;
+} freezing;
+
+static tn_status freeze(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer;
+    freezing *f = user;
+    if (slot->persistent || fnmatch(f->pattern, path, 0) != 0)
+        return TN_OK;
+    f->found++;
+    tn__slot_freeze(slot, f->frozen);
+    return TN_OK;
+}
+
+tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen)
+{
+    if (!layer)
+        return tn__fail_null("layer_freeze", "a layer");
+    tn_status status = tn__layer_raise(layer);
+    freezing f = {.pattern = pattern ? pattern : "*", .frozen = frozen};
+    if (status == TN_OK)
+        status = tn__visit_slots(layer, "", freeze, &f);
+    if (status == TN_OK && f.found == 0 && pattern)
+        status = tn__fail(TN_ERR_NAME, "layer_freeze", "no parameter of the layer matches '%s'", pattern);
+    return status;
+}
