@@ -142,6 +142,14 @@ TN_API tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *us
  * again. TN_ERR_NAME if none matches. */
 TN_API tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen);
 
+/* A hook is called before each forward of the layer and after it, to time, count or look at it; it gets the layer as it
+ * is then, whose weights it may change before (tn_assign). A status other than TN_OK makes forward give an error. Hooks
+ * before run in the order they were added, those after in the other one; copies of the layer have none. */
+typedef tn_status (*tn_layer_hook)(tn_layer *layer, bool after, void *user);
+TN_API tn_status tn_layer_add_hook(tn_layer *layer, tn_layer_hook hook, void *user);
+/* Takes away those that were added with both; not from inside one. */
+TN_API void tn_layer_remove_hook(tn_layer *layer, tn_layer_hook hook, void *user);
+
 /* A layer like this one, with arrays of its own of the same values (in its mode, its frozen parameters frozen). Layers
  * of the program's own are called with the same `user` pointer, and those that free it (free_user) can't be copied. */
 TN_API tn_layer *tn_layer_copy(const tn_layer *layer);
@@ -230,6 +238,7 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_persistent(...) TN_HERE(tn_layer_persistent(__VA_ARGS__))
 #define tn_layer_walk(...) TN_HERE(tn_layer_walk(__VA_ARGS__))
 #define tn_layer_freeze(...) TN_HERE(tn_layer_freeze(__VA_ARGS__))
+#define tn_layer_add_hook(...) TN_HERE(tn_layer_add_hook(__VA_ARGS__))
 #define tn_layer_copy(...) TN_HERE(tn_layer_copy(__VA_ARGS__))
 #define tn_layer_repeat(...) TN_HERE(tn_layer_repeat(__VA_ARGS__))
 #define tn_layer_copy_params(...) TN_HERE(tn_layer_copy_params(__VA_ARGS__))

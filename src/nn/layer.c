@@ -101,6 +101,7 @@ void tn_layer_free(tn_layer *layer)
         layer->user.free_data(layer->user.data);
     tn__free(layer->user.name);
     tn__free(layer->flat.items);
+    tn__free(layer->hooks);
     tn__free(layer->slots);
     tn__free(layer->children);
     if (layer->error)
@@ -305,7 +306,13 @@ tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
             "the parameters are on %s, the input is on %s: move the network with tn_layer_to, or the input with "
             "tn_to(x, tn_device_of(net)); a loader makes its minibatches on its .device",
             tn__array_node(layer->slots[0].value)->device->name, x->device->name));
-    return layer->kind->forward(layer, x);
+    if (layer->hook_count == 0)
+        return layer->kind->forward(layer, x);
+    if (tn__layer_run_hooks(layer, false) != TN_OK)
+        return tn__failed();
+    tn__node *y = layer->kind->forward(layer, x);
+    tn_status status = tn__layer_run_hooks(layer, true);
+    return status == TN_OK || tn__node_is_error(y) ? y : tn__failed();
 }
 
 tn_array *tn_forward(tn_layer *layer, const tn_array *x)

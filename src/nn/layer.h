@@ -57,6 +57,12 @@ typedef struct tn__follower {
                       void *user);
 } tn__follower;
 
+/* Called around a layer's forward. */
+typedef struct tn__layer_hook {
+    tn_layer_hook run;
+    void *user;
+} tn__layer_hook;
+
 struct tn_layer {
     const tn__layer_kind *kind;
     tn__error *error; /* why construction failed, else NULL */
@@ -74,6 +80,8 @@ struct tn_layer {
         uint64_t made_at;
     } flat;
     tn__follower *followers;
+    tn__layer_hook *hooks;
+    size_t hook_count, hook_capacity;
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     struct { /* of a layer of the user's own */
@@ -99,6 +107,10 @@ tn__node *tn__layer_forward(tn_layer *layer, tn__node *x);
 const char *tn__layer_name(const tn_layer *layer);
 /* Notes that parameters or children came, up to the root. */
 void tn__layer_changed(tn_layer *layer);
+
+/* ---- hooks.c ---- */
+/* Calls the layer's hooks in the order they were added, after forward in the other one; the first failure ends it. */
+tn_status tn__layer_run_hooks(tn_layer *layer, bool after);
 
 /* ---- slots.c ---- */
 /* Adds a slot and, if the shapes of all slots so far are known, its array. */

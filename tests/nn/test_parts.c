@@ -232,10 +232,55 @@ static void test_walk(void **state)
     check_fine();
 }
 
+typedef struct calls {
+    int before, after;
+    char mark;
+    tn_status give;
+} calls;
+static char order[20];
+
+static tn_status count_calls(tn_layer *layer, bool after, void *user)
+{
+    calls *c = user;
+    assert_int_equal(tn_param_count(layer), 2);
+    *(after ? &c->after : &c->before) += 1;
+    order[strlen(order)] = c->mark;
+    return after ? TN_OK : c->give;
+}
+
+static void test_hooks(void **state)
+{
+    (void)state;
+    tn_layer *net = new_net(), *first = tn_layer_child(net, "0");
+    calls a = {.mark = 'a'}, b = {.mark = 'b'};
+    memset(order, 0, sizeof order);
+    assert_int_equal(tn_layer_add_hook(first, count_calls, &a), TN_OK);
+    assert_int_equal(tn_layer_add_hook(first, count_calls, &b), TN_OK);
+    TN_SCOPE {
+        tn_array *x = random_input(2);
+        assert_int_equal(tn_status_of(tn_forward(net, x)), TN_OK);
+        assert_string_equal(order, "abba");
+        tn_layer_remove_hook(first, count_calls, &b);
+        assert_int_equal(tn_status_of(tn_forward(net, x)), TN_OK);
+        assert_true(a.before == 2 && a.after == 2 && b.before == 1 && b.after == 1);
+        check_fine();
+        a.give = TN_ERR_VALUE;
+        assert_int_equal(tn_status_of(tn_forward(net, x)), TN_ERR_VALUE);
+        check_latched(TN_ERR_VALUE, "a hook of the linear failed");
+        tn_layer_remove_hook(first, count_calls, &a);
+        assert_int_equal(tn_status_of(tn_forward(net, x)), TN_OK);
+    }
+    assert_int_equal(tn_layer_add_hook(NULL, count_calls, NULL), TN_ERR_VALUE);
+    tn_clear_error();
+    tn_layer_free(net);
+    check_fine();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_persistent), cmocka_unit_test(test_freezing),
                                        cmocka_unit_test(test_copies),     cmocka_unit_test(test_averages),
-                                       cmocka_unit_test(test_gradients),  cmocka_unit_test(test_walk)};
+                                       cmocka_unit_test(test_gradients),  cmocka_unit_test(test_walk),
+                                       cmocka_unit_test(test_hooks)};
     return cmocka_run_group_tests_name("parts", tests, check_seed, NULL);
 }

@@ -64,6 +64,29 @@ static tn_status describe(void *unused)
     return status;
 }
 
+/* Copies, averages, walks and an optimizer's file, which all or nothing comes of. */
+static tn_status copy(void *unused)
+{
+    (void)unused;
+    tn_layer *net = tn_sequential(tn_linear(3, .in = 2), tn_linear(2, .in = 3)), *twin = tn_layer_copy(net);
+    tn_optimizer *optimizer = tn_adam(twin, .clip_norm = 1);
+    tn_status status = tn_layer_status(twin);
+    if (status == TN_OK)
+        status = tn_layer_average(twin, net, 0.5);
+    if (status == TN_OK)
+        status = tn_layer_freeze(twin, "0.*", true);
+    if (status == TN_OK)
+        status = tn_optimizer_status(optimizer);
+    if (status == TN_OK)
+        status = tn_optimizer_for(optimizer, "*.b", .lr = 1);
+    if (status == TN_OK)
+        status = tn_layer_add_grads(twin, net);
+    tn_optimizer_free(optimizer);
+    tn_layer_free(twin);
+    tn_layer_free(net);
+    return status;
+}
+
 /* A step that runs out of memory leaves the parameters as they were, whole, or has been done. */
 static void test_step_is_all_or_nothing(void **state)
 {
@@ -243,11 +266,18 @@ static void test_describe(void **state)
     starve("describe", describe, NULL);
 }
 
+static void test_copy(void **state)
+{
+    (void)state;
+    starve("copy", copy, NULL);
+}
+
 int main(void)
 {
     tn_set_compile(TN_COMPILE_NEVER); /* thousands of runs */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_build),
+        cmocka_unit_test(test_copy),
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_train),
         cmocka_unit_test(test_step_is_all_or_nothing),
