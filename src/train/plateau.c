@@ -13,8 +13,8 @@ typedef struct plateau {
     double factor, threshold, least;
     int patience, cooldown;
     bool greater;
-    bool resumed, has_best;
-    double best, last;
+    bool has_best;
+    double best;
     int64_t bad, cooling; /* looks without a better mean; looks that do not count any more */
     tn_optimizer *target;
 } plateau;
@@ -43,8 +43,8 @@ static tn_status look(plateau *p, double mean)
         return TN_OK;
     p->bad = 0;
     p->cooling = p->cooldown;
-    p->last = fmax(p->factor * tn_optimizer_get(p->target, p->name), p->least);
-    return tn_optimizer_set(p->target, p->name, p->last);
+    double now = tn_optimizer_get(p->target, p->name);
+    return tn_optimizer_set(p->target, p->name, fmax(p->factor * now, p->least));
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -64,19 +64,14 @@ static tn_status call(tn_trainer *trainer, void *user)
     return tn_ok() ? look(p, mean) : tn_error_code();
 }
 
-/* As for other schedules, a resumed run's learning rate is the optimizer's. */
+/* A resumed run's attribute came with the optimizer. */
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     plateau *p = user;
     p->target = tn_trainer_optimizer(trainer, p->optimizer);
-    double now = p->target ? tn_optimizer_get(p->target, p->name) : NAN;
-    tn_status status = tn_error_code();
-    if (status == TN_OK && !p->resumed)
-        p->last = now;
-    else if (status == TN_OK && strcmp(p->name, "lr") != 0)
-        status = tn_optimizer_set(p->target, p->name, p->last);
-    p->resumed = true;
-    return status;
+    if (p->target)
+        tn_optimizer_get(p->target, p->name); /* which tells of a name that there is not */
+    return tn_error_code();
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)
@@ -87,10 +82,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_serialize_bool(s, "_has_best", &p->has_best);
     tn_serialize_double(s, "_best", &p->best);
     tn_serialize_int(s, "_bad", &p->bad);
-    tn_serialize_int(s, "_cooling", &p->cooling);
-    tn_status status = tn_serialize_double(s, "_last_value", &p->last);
-    p->resumed = p->resumed || (s->loading && status == TN_OK);
-    return status;
+    return tn_serialize_int(s, "_cooling", &p->cooling);
 }
 
 static void free_plateau(void *user)

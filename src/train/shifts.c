@@ -15,7 +15,6 @@ typedef struct shifting {
     bool first_given;
     bool resumed; /* what was saved was loaded */
     int64_t calls;
-    double last; /* the value that was set last */
     tn_optimizer *target;
     tn_extension_kind kind; /* named by the shift's kind */
 } shifting;
@@ -31,9 +30,7 @@ static tn_status set(shifting *s, const tn_trainer *trainer)
 {
     double old = tn_optimizer_get(s->target, s->name);
     double value = tn__shift_value(&s->shift, place(s, trainer), old);
-    tn_status status = tn_optimizer_set(s->target, s->name, value);
-    s->last = status == TN_OK ? value : s->last;
-    return status;
+    return tn_optimizer_set(s->target, s->name, value);
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -55,8 +52,7 @@ static tn_status find_length(shifting *s, const tn_trainer *trainer)
                     "TN_EPOCH), or this a .length");
 }
 
-/* A resumed run's learning rate came with the optimizer, as its last iteration used it, and may have been changed by
- * another extension since; other attributes are in no snapshot but here. */
+/* A resumed run's attribute came with the optimizer, and may have been changed by another extension since. */
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     shifting *s = user;
@@ -68,7 +64,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     if (status != TN_OK)
         return status;
     if (s->resumed)
-        return strcmp(s->name, "lr") == 0 ? TN_OK : tn_optimizer_set(s->target, s->name, s->last);
+        return TN_OK;
     if (!s->first_given)
         s->shift.first = now;
     s->resumed = true; /* another run of the same trainer goes on */
@@ -81,8 +77,6 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn_serialize_int(s, "_t", &shift->calls);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_init", &shift->shift.first);
-    if (status == TN_OK)
-        status = tn_serialize_double(s, "_last_value", &shift->last);
     shift->resumed = shift->resumed || (s->loading && status == TN_OK);
     return status;
 }

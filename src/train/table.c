@@ -39,5 +39,7 @@ void tn__table_row(tn__text *out, int count, const char *const *names, const tn_
         put_padded(out, text, column_width(names[i]));
         tn__text_add(out, "  ");
     }
+    while (out->length > 0 && out->data[out->length - 1] == ' ')
+        out->data[--out->length] = '\0';
     tn__text_add(out, "\n");
 }

@@ -211,12 +211,12 @@ static void test_table(void **state)
     tn__table_row(&out, 6, names, figures, (bool[]){true, true, false, false, true, false});
     assert_string_equal(out.data,
                         "epoch       iteration   main/loss   validation/main/loss  main/accuracy  elapsed_time\n"
-                        "1           4           1.13615     1.10893               0.25           0.0662982     \n"
-                        "1           4                                             0.25                         \n");
+                        "1           4           1.13615     1.10893               0.25           0.0662982\n"
+                        "1           4                                             0.25\n");
     tn__free(out.data);
     out = (tn__text){0};
     tn__table_row(&out, 1, (const char *[]){"ü"}, &(tn__figure){"ü", 12345678, true}, (bool[]){true});
-    assert_string_equal(out.data, "12345678    \n");
+    assert_string_equal(out.data, "12345678\n");
     tn__free(out.data);
 }
 

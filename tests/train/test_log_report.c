@@ -116,9 +116,9 @@ static void test_table(void **state)
     tn_extend(trainer, tn_print_report_with(3, keys, TN_OPTS(tn_print_report_opts, .file = "table")));
     run(trainer);
     assert_contents("table", "epoch       iteration   value\n"
-                             "1           4           2.5         \n"
-                             "2           8                       \n"
-                             "3           12                      \n");
+                             "1           4           2.5\n"
+                             "2           8\n"
+                             "3           12\n");
     tn_trainer_free(trainer);
     setup_free(&s);
 }
@@ -138,8 +138,8 @@ static void test_terminal(void **state)
     tn_extend(trainer, tn_print_report_with(1, keys, TN_OPTS(tn_print_report_opts, .stream = t.stream)),
               .trigger = TN_EVERY(2, TN_EPOCH));
     run(trainer);
-    assert_string_equal(terminal_text(&t), "\033[Jepoch\r\n1           \r\n2           \r\n"
-                                           "\033[J3           \r\n4           \r\n\033[J5           \r\n");
+    assert_string_equal(terminal_text(&t), "\033[Jepoch\r\n1\r\n2\r\n"
+                                           "\033[J3\r\n4\r\n\033[J5\r\n");
     terminal_close(&t);
     tn_trainer_free(trainer);
     setup_free(&s);
