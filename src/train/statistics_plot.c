@@ -94,24 +94,24 @@ static tn_status call(tn_trainer *trainer, void *user)
 
 static tn_status draw(statistics_plot *p)
 {
-    tn__plot_item items[2 + BANDS];
-    for (int i = 0; i < 2 + BANDS; i++)
+    tn__plot_item items[3 + BANDS], *spread = &items[2];
+    for (int i = 0; i < 3 + BANDS; i++)
         items[i] = (tn__plot_item){.count = (size_t)p->row_count, .stride = COLUMNS, .x = p->rows, .opacity = 0.16};
-    items[0].name = "mean, within one deviation";
-    items[0].y = &p->rows[MEAN];
+    items[0].name = "within one standard deviation"; /* a band alone, so that the axis has room for it */
     items[0].low = &p->rows[BELOW];
     items[0].high = &p->rows[ABOVE];
-    items[0].opacity = 0.2;
+    items[1].name = "mean";
+    items[1].y = &p->rows[MEAN];
     for (int i = 0; i < BANDS; i++) {
-        items[1 + i].low = &p->rows[FIRST_PERCENTILE + i];
-        items[1 + i].high = &p->rows[FIRST_PERCENTILE + PERCENTILES - 1 - i];
+        spread[i].low = &p->rows[FIRST_PERCENTILE + i];
+        spread[i].high = &p->rows[FIRST_PERCENTILE + PERCENTILES - 1 - i];
     }
-    items[1].name = "all, and one, two, three deviations";
-    items[1 + BANDS].name = "median";
-    items[1 + BANDS].y = &p->rows[FIRST_PERCENTILE + BANDS];
+    spread[0].name = "all, and one, two, three deviations";
+    spread[BANDS].name = "median";
+    spread[BANDS].y = &p->rows[FIRST_PERCENTILE + BANDS];
     const tn__panel panels[] = {
-        {.x_label = "iteration", .scale = TN__SCALE_LINEAR, .items = items, .item_count = 1},
-        {.x_label = "iteration", .scale = TN__SCALE_LINEAR, .items = &items[1], .item_count = 1 + BANDS}};
+        {.x_label = "iteration", .scale = TN__SCALE_LINEAR, .items = items, .item_count = 2},
+        {.x_label = "iteration", .scale = TN__SCALE_LINEAR, .items = spread, .item_count = 1 + BANDS}};
     p->undrawn = false;
     return tn__plot_write(&(tn__plot){NULL, panels, 2, 1, 0, 300}, p->path);
 }

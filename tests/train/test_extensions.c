@@ -176,7 +176,7 @@ static void test_variable_statistics(void **state)
     char *svg = test_read(test_path(folder, "statistics.svg"), NULL);
     test_well_formed(svg);
     assert_int_equal(test_count(svg, ">median<"), 1);
-    assert_int_equal(test_count(svg, "fill-opacity"), 1 + 5); /* one in the legends, five bands */
+    assert_int_equal(test_count(svg, "fill-opacity"), 2 + 5); /* two in the legends, five bands */
     assert_int_equal(test_count(svg, ">2000<"), 2);
     assert_true(strlen(svg) < 400000);
     free(svg);
