@@ -174,7 +174,7 @@ static void test_told(void **state)
         double rate;
         tn_status status;
         const char *words;
-    } bad[] = {{"lrr", .5, TN_ERR_NAME, "did you mean 'lr'"},   
+    } bad[] = {{"lrr", .5, TN_ERR_NAME, "did you mean 'lr'"},
                {"momentum", 2, TN_ERR_VALUE, "and < 1"},        {NULL, 1, TN_ERR_VALUE, "attribute"},
                {"lr", -1, TN_ERR_VALUE, "a rate of 0 or more"}, {"lr", NAN, TN_ERR_VALUE, "a rate of 0 or more"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
