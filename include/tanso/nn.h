@@ -205,6 +205,25 @@ TN_API char *tn_layer_string(const tn_layer *layer);
 /* Mean over the rows of -log softmax(x)[t]; x (N, classes) floating, t (N) integers in range (checked at
  * evaluation). */
 TN_API tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t);
+
+/* What becomes of the losses of all rows. */
+typedef enum tn_reduction { TN_REDUCTION_MEAN, TN_REDUCTION_SUM, TN_REDUCTION_NONE } tn_reduction;
+
+typedef struct tn_cross_entropy_opts {
+    const char *_;
+    int64_t ignore_index;   /* rows with this label count for nothing, whatever their scores; default: no label */
+    const tn_array *weight; /* (classes) floating: a row's loss is multiplied by its class's, and the mean divided by
+                               the sum of these; no gradient goes there. Default: 1 each */
+    double label_smoothing; /* e from 0 to 1: e / classes of a row's label is each class's, 1 - e its own (Szegedy et
+                               al. 2016). Default: 0 */
+    tn_reduction reduction; /* default: mean, which is 0 where no row counts; NONE: the losses in the labels' shape */
+    int axis;               /* of the classes, negative from the end; default 1, as in (N, classes, height, width) */
+} tn_cross_entropy_opts;
+
+/* The same with options, and of scores with more axes than two: t has their shape without the classes' axis, and each
+ * of its elements is a row. tn_softmax_cross_entropy(x, t, .ignore_index = -1). */
+TN_API tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t,
+                                               const tn_cross_entropy_opts *opts);
 /* Mean of -t log s - (1-t) log(1-s), s = sigmoid(x), computed stably from x; t the shape of x, in [0, 1]. */
 TN_API tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t);
 /* The same from probabilities p instead of logits; p is clamped to [u, 1 - u], u the dtype's rounding unit, so that 0
@@ -254,7 +273,8 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_norm_function(...) TN_HERE(tn_layer_norm_function(__VA_ARGS__))
 #define tn_leaky_relu(...) TN_HERE(tn_leaky_relu(__VA_ARGS__))
 #define tn_forward(layer, x) TN_AT(tn_forward)(layer, x)
-#define tn_softmax_cross_entropy(x, t) TN_AT(tn_softmax_cross_entropy)(x, t)
+#define tn_softmax_cross_entropy(...) \
+    TN__CALL_VV(tn_softmax_cross_entropy_with, tn_cross_entropy_opts, __VA_ARGS__, )
 #define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)
 #define tn_mean_squared_error(a, b) TN_AT(tn_mean_squared_error)(a, b)
 #define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Losses and accuracy. All means over all elements, or over the rows, in at least float32. */
+#include "nn/cross_entropy.h"
 #include "nn/functions.h"
 
 #include <inttypes.h>
@@ -92,14 +93,23 @@ static tn__node *softmax_cross_entropy(tn__node *x, tn__node *t)
 
 tn_array *tn_softmax_cross_entropy(const tn_array *x, const tn_array *t)
 {
+    return tn_softmax_cross_entropy_with(x, t, NULL);
+}
+
+tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t, const tn_cross_entropy_opts *opts)
+{
     static const char operation[] = "softmax_cross_entropy";
     tn__call call = tn__enter();
     tn__node *scores = tn__node_of(x, operation), *labels = tn__node_of(t, operation);
     if (any_error(scores, labels))
         return tn__leave_array(call, first_error(scores, labels));
-    if (!check_floating(operation, "scores", scores) || !check_classes(operation, scores, labels))
+    const tn__shape *shape = labels->shape;
+    if (!check_floating(operation, "scores", scores) || !tn__class_rows(operation, opts, &scores, &labels) ||
+        !check_classes(operation, scores, labels))
         return tn__leave_error(call);
-    return tn__leave_array(call, softmax_cross_entropy(scores, labels));
+    return tn__leave_array(call, tn__cross_entropy_plain(opts)
+                                     ? softmax_cross_entropy(scores, labels)
+                                     : tn__cross_entropy(operation, scores, labels, shape, opts));
 }
 
 /* Checks the operands of a loss over elements; the targets become x's dtype. NULL after a failure. */

@@ -256,7 +256,8 @@ static void training(void)
     tn_batch b;
     for (int i = 0; i < count; i++) {
         CHECK(tn_loader_next(loader, &b) || tn_loader_next(loader, &b));
-        DONE(tn_backward(tn_softmax_cross_entropy(tn_forward(net, b.x), b.t)));
+        DONE(tn_backward(tn_softmax_cross_entropy(tn_forward(net, b.x), b.t, .ignore_index = -1,
+                                                  .label_smoothing = 0.1)));
         DONE(tn_step(opts[i]));
         tn_optimizer_free(opts[i]);
     }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax cross entropy beyond the mean over rows of two axes. */
+#ifndef TN_NN_CROSS_ENTROPY_H
+#define TN_NN_CROSS_ENTROPY_H
+
+#include <tanso/nn.h>
+#include "nn/functions.h"
+
+/* Scores of any axes and their labels as (rows, classes) and (rows); false with a latched error where the shapes do not
+ * go together. Of two axes they stay as they are, unchecked. */
+bool tn__class_rows(const char *operation, const tn_cross_entropy_opts *opts, tn__node **x, tn__node **t);
+/* True if the loss is the mean over all rows. */
+bool tn__cross_entropy_plain(const tn_cross_entropy_opts *opts);
+/* The loss with options, which are checked here, of checked rows; `labels` is the shape of unreduced losses. */
+tn__node *tn__cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn__shape *labels,
+                            const tn_cross_entropy_opts *opts);
+
+#endif
