@@ -105,6 +105,9 @@ TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
 /* Frees it with its minibatch, and its dataset if it has taken that over. NULL is ignored. */
 TN_API void tn_loader_free(tn_loader *loader);
+/* Minibatches from the next one on are on another device; the order is the same on all. If it fails, as when the device
+ * is not there, the loader stays where it was. */
+TN_API tn_status tn_loader_to(tn_loader *loader, tn_device device);
 /* TN_OK, or the error that stopped it. */
 TN_API tn_status tn_loader_status(const tn_loader *loader);
 /* Minibatches an epoch. */
@@ -134,6 +137,7 @@ TN_API tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_
 #define tn_dataset_x(...) TN_HERE(tn_dataset_x(__VA_ARGS__))
 #define tn_dataset_t(...) TN_HERE(tn_dataset_t(__VA_ARGS__))
 #define tn_data_cache(...) TN_HERE(tn_data_cache(__VA_ARGS__))
+#define tn_loader_to(...) TN_HERE(tn_loader_to(__VA_ARGS__))
 #define tn_loader_set_epoch(...) TN_HERE(tn_loader_set_epoch(__VA_ARGS__))
 #define tn_loader_set_position(...) TN_HERE(tn_loader_set_position(__VA_ARGS__))
 #define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))

@@ -26,9 +26,11 @@ struct tn_stream;
 extern "C" {
 #endif
 
-/* The CPU; GPU `index`; the best device of this machine: cuda:0 where it works, else the CPU. */
+/* The CPU; GPU `index`; virtual device `index`, which computes on the CPU and has memory that the host cannot read, to
+ * try a program for GPUs without one; the best device of this machine: cuda:0 where it works, else the CPU. */
 TN_API tn_device tn_cpu(void);
 TN_API tn_device tn_cuda(int index);
+TN_API tn_device tn_virtual(int index);
 TN_API tn_device tn_device_best(void);
 /* The device of a name: "cpu", "cuda", "cuda:1", "virtual:0", "null", "auto" (= best). On a bad name, TN_ERR_NAME, or
  * an absent device, TN_ERR_DEVICE: latches the reason and returns the zero device, with the status through `status`

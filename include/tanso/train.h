@@ -85,9 +85,9 @@ TN_API tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, 
 
 /*
  * A training run's whole state between two epochs: parameters, optimizer state, step count and learning rate, the
- * thread's random generator, the loader's epoch, and a text that describes it (may be NULL), kept as the file's
- * metadata "tanso.description". The path ends in .safetensors or .npz; the file is written beside, synced and
- * renamed.
+ * thread's random generator, the loader's epoch (NULL: the program has no loader), and a text that describes it (may
+ * be NULL), kept as the file's metadata "tanso.description". The path ends in .safetensors or .npz; the file is written
+ * beside, synced and renamed.
  */
 TN_API tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader,
                                   const char *description) TN_MUST_CHECK;

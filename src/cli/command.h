@@ -12,7 +12,7 @@ enum { TN__EXIT_DONE = 0, TN__EXIT_FAILED = 1, TN__EXIT_USAGE = 2, TN__EXIT_INTE
 
 /* What the flags of all commands set. */
 typedef struct tn__options {
-    const char *model, *optimizer, *schedule, *device, *out, *dataset, *invert;
+    const char *model, *optimizer, *rate, *schedule, *device, *out, *dataset, *invert;
     long epochs, batch;
     uint64_t seed;
     bool resume, quiet, help;

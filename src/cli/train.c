@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cli/command.h"
 #include "core/log.h"
 #include "tn_build_config.h"
@@ -26,6 +27,9 @@ static const tn__flag flags[] = {
      "sgd, momentum, nesterov, adam, adamw or another of tanso/optim.h's,\n"
      "with settings as \"sgd:lr=0.01,clip_norm=1\"",
      TN__FLAG_TEXT, offsetof(tn__options, optimizer)},
+    {"--lr", "RATE",
+     "learning rate: instead of that in --optimizer, or of the dataset's own optimizer",
+     TN__FLAG_TEXT, offsetof(tn__options, rate)},
     {"--schedule", "NAME",
      "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
      "which fall to 0 over the epochs",
@@ -93,6 +97,65 @@ static void default_out(const char *dataset, char *out, size_t size)
         snprintf(out, size, "runs/%.*s", (int)(length - start), dataset + start);
 }
 
+static const tn_recipe *recipe_of(const char *dataset)
+{
+    int i = 0;
+    while (tn_train_recipe(i)->dataset[0] != '*' && strcmp(tn_train_recipe(i)->dataset, dataset) != 0)
+        i++;
+    return tn_train_recipe(i);
+}
+
+/* "adam:lr=0.001,beta1=0.5" with another rate, to be freed; NULL: no memory. */
+static char *with_rate(const char *words, const char *rate)
+{
+    size_t name = strcspn(words, ":"), size = strlen(words) + strlen(rate) + sizeof ":lr=,";
+    char *text = malloc(size);
+    if (!text)
+        return NULL;
+    int length = snprintf(text, size, "%.*s:lr=%s", (int)name, words, rate);
+    for (const char *at = words + name; *at;) {
+        size_t setting = strcspn(++at, ",");
+        if (setting > 0 && strncmp(at, "lr=", 3) != 0)
+            length += snprintf(text + length, size - (size_t)length, ",%.*s", (int)setting, at);
+        at += setting;
+    }
+    return text;
+}
+
+/* What --lr says of the optimizer, in place of what --optimizer says or the dataset's recipe has, whose schedule stays.
+ * *optimizer is to be freed. */
+static int apply_rate(const tn__options *options, char **optimizer, const char **schedule)
+{
+    const char *words = options->optimizer;
+    *schedule = options->schedule;
+    *optimizer = NULL;
+    if (!options->rate)
+        return TN__EXIT_DONE;
+    char *end;
+    double rate = strtod(options->rate, &end);
+    if (end == options->rate || *end || !(rate >= 0) || isinf(rate) || strpbrk(options->rate, "xX \t"))
+        return tn__usage_error("train", "--lr takes a number of 0 or more, not '%s'", options->rate);
+    if (!words) {
+        const tn_recipe *recipe = recipe_of(options->arguments[0]);
+        words = recipe->optimizer;
+        *schedule = options->schedule ? options->schedule : recipe->schedule;
+    }
+    *optimizer = with_rate(words, options->rate);
+    return *optimizer ? TN__EXIT_DONE : tn__failure("train", "out of memory");
+}
+
+/* Results of an earlier run are replaced after the first epoch: time to stop, and to know how to keep them. */
+static void tell_of_earlier(const char *out)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    if (access(path, F_OK) == 0)
+        fprintf(stderr,
+                "%s holds an earlier run, whose files this one replaces (--resume goes on with it, --out names another "
+                "folder)\n",
+                out);
+}
+
 /* Words that make no model or optimizer are wrong usage, said before anything is loaded. */
 static int check_words(const tn__options *options)
 {
@@ -127,13 +190,11 @@ static int stopped(const char *dataset, const char *out, const tn_epoch *last, i
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
 }
 
-static int run(const tn__options *options)
+static int run_with(const tn__options *options, const char *optimizer, const char *schedule)
 {
     tn_device device;
     char out[4096];
-    int code = check_words(options);
-    if (code != TN__EXIT_DONE)
-        return code;
+    int code;
     if (options->quiet)
         tn__log_quiet();
     if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
@@ -142,12 +203,14 @@ static int run(const tn__options *options)
         return tn__failure("train", "the path '%.60s...' of --out is too long", options->out);
     if (!options->out)
         default_out(options->arguments[0], out, sizeof out);
+    if (!options->resume && !options->quiet)
+        tell_of_earlier(out);
     signals before;
     catch_signals(&before);
     tn_epoch last = {0};
     /* By hand, as what was not asked for is zero. */
-    const tn_train_opts opts = {.model = options->model, .optimizer = options->optimizer,
-                                .schedule = options->schedule, .epochs = (int)options->epochs, .batch = options->batch,
+    const tn_train_opts opts = {.model = options->model, .optimizer = optimizer,
+                                .schedule = schedule, .epochs = (int)options->epochs, .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
@@ -160,6 +223,20 @@ static int run(const tn__options *options)
         printf("test loss %.6g", last.test_loss);
     printf(" after %d epoch%s; " WRITTEN " are in %s\n", last.epoch, last.epoch == 1 ? "" : "s", out);
     return TN__EXIT_DONE;
+}
+
+static int run(const tn__options *options)
+{
+    char *optimizer;
+    const char *schedule;
+    int code = check_words(options);
+    if (code == TN__EXIT_DONE)
+        code = apply_rate(options, &optimizer, &schedule);
+    if (code != TN__EXIT_DONE)
+        return code;
+    code = run_with(options, optimizer ? optimizer : options->optimizer, schedule);
+    free(optimizer);
+    return code;
 }
 
 static void defaults(void)
@@ -183,6 +260,7 @@ const tn__command tn__command_train = {
             "spiral, sine, or a folder of IDX files named like MNIST's.",
     .examples = "  tanso train digits\n"
                 "  tanso train mnist --model \"linear:1000 sigmoid linear:10\" --optimizer sgd:lr=0.01\n"
+                "  tanso train mnist --lr 0.05\n"
                 "  tanso train mnist --epochs 20 --resume\n",
     .flags = flags,
     .flag_count = TN__COUNT_OF(flags),

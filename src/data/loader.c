@@ -86,6 +86,21 @@ static tn_status look_at(tn_loader *loader, const tn_dataset *dataset)
     return status;
 }
 
+/* What minibatches on the loader's device need: the dataset there, or memory to gather them in. */
+static tn_status prepare(tn_loader *loader)
+{
+    tn__batches *batches = &loader->batches;
+    if (batches->length && !batches->source && settle_down(loader))
+        return TN_OK;
+    if (!gathers(loader) || batches->length == 0 || loader->trays)
+        return TN_OK;
+    size_t rows = (size_t)batches->batch, order = (size_t)batches->count * sizeof(int64_t);
+    loader->trays = tn__trays_new(rows * batches->x_row, rows * batches->t_row,
+                                  tn__prefetch_slots(loader->workers) + TRAYS_OUT);
+    batches->order = loader->trays ? tn__alloc(order) : NULL;
+    return batches->order ? TN_OK : tn__fail_memory("loader", order);
+}
+
 static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts)
 {
     const char *operation = "loader";
@@ -128,15 +143,7 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
         .seed = opts->seed,
         .order_epoch = -1,
     };
-    if (loader->batches.length && !dataset->source && settle_down(loader))
-        return TN_OK;
-    if (!gathers(loader) || loader->batches.length == 0)
-        return TN_OK;
-    size_t rows = (size_t)loader->batches.batch;
-    loader->trays = tn__trays_new(rows * loader->batches.x_row, rows * loader->batches.t_row,
-                                  tn__prefetch_slots(loader->workers) + TRAYS_OUT);
-    loader->batches.order = loader->trays ? tn__alloc((size_t)count * sizeof(int64_t)) : NULL;
-    return loader->batches.order ? TN_OK : tn__fail_memory(operation, (size_t)count * sizeof(int64_t));
+    return prepare(loader);
 }
 
 tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
@@ -271,6 +278,46 @@ tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_t posit
                         "got %lld: the loader must have the dataset and the batch of the one it was taken from",
                         (long long)batch, (long long)all, (long long)position);
     go_to(loader, epoch, end ? loader->batches.length : position / batch);
+    return TN_OK;
+}
+
+/* Lets go of what lay on the device before: its dataset, memory for copies, and a stream for them. */
+static void leave_device(tn_loader *loader, tn__resident *resident)
+{
+    tn__resident_free(resident);
+    tn_free(loader->place_handle);
+    loader->place_handle = NULL;
+    for (int i = 0; i < 4; i++) {
+        tn__storage **slot = &loader->slot[i / 2][i % 2];
+        if (*slot)
+            tn__storage_release(*slot);
+        *slot = NULL;
+    }
+    tn_stream_free(loader->stream);
+    loader->stream = NULL;
+    loader->no_stream = false;
+}
+
+tn_status tn_loader_to(tn_loader *loader, tn_device device)
+{
+    if (!loader || loader->is_static || loader->error)
+        return raise(loader);
+    tn__device *before = loader->device, *to = tn__device_get(device);
+    if (!to)
+        return tn__error_status(tn__error_last());
+    if (to == before)
+        return TN_OK;
+    tn__resident *resident = loader->resident;
+    loader->resident = NULL;
+    loader->device = to;
+    tn_status status = prepare(loader);
+    if (status != TN_OK) {
+        loader->device = before;
+        loader->resident = resident;
+        return status;
+    }
+    leave_device(loader, resident);
+    go_to(loader, loader->epoch, loader->next);
     return TN_OK;
 }
 

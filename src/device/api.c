@@ -14,10 +14,20 @@ tn_device tn_cpu(void)
     return (tn_device){TN_DEVICE_CPU, 0};
 }
 
+/* An index that does not fit a short is none that exists. */
+static tn_device of_kind(int kind, int index)
+{
+    return (tn_device){(short)kind, (short)(index < INT16_MIN || index > INT16_MAX ? -1 : index)};
+}
+
 tn_device tn_cuda(int index)
 {
-    /* an index that does not fit a short is none that exists */
-    return (tn_device){TN_DEVICE_CUDA, (short)(index < INT16_MIN || index > INT16_MAX ? -1 : index)};
+    return of_kind(TN_DEVICE_CUDA, index);
+}
+
+tn_device tn_virtual(int index)
+{
+    return of_kind(TN_DEVICE_VIRTUAL, index);
 }
 
 tn_device tn_device_best(void)

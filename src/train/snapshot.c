@@ -59,7 +59,7 @@ static tn_status fill_numbers(tn_archive *archive, const tn_optimizer *optimizer
     tn__print_into(text, sizeof text, "%.17g", tn_optimizer_lr(optimizer));
     if (status == TN_OK)
         status = tn_archive_set_text(archive, KEY_RATE, text);
-    snprintf(text, sizeof text, "%" PRId64, tn_loader_epoch(loader));
+    snprintf(text, sizeof text, "%" PRId64, loader ? tn_loader_epoch(loader) : 0);
     return status == TN_OK ? tn_archive_set_text(archive, KEY_EPOCH, text) : status;
 }
 
@@ -134,7 +134,7 @@ tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_l
         status = tn__layer_load_from(net, archive, file, NULL);
     if (status == TN_OK)
         status = restore_states(archive, optimizer);
-    if (status == TN_OK)
+    if (status == TN_OK && loader)
         status = tn_loader_set_epoch(loader, read.epoch);
     if (status != TN_OK)
         return status;
@@ -154,8 +154,8 @@ tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimi
                            const char *description)
 {
     TN__NO_PLACE();
-    if (!path || !net || !optimizer || !loader)
-        return tn__fail(TN_ERR_VALUE, "snapshot_save", "expected a path, a layer, an optimizer and a loader, got NULL");
+    if (!path || !net || !optimizer)
+        return tn__fail(TN_ERR_VALUE, "snapshot_save", "expected a path, a layer and an optimizer, got NULL");
     tn_archive *archive = tn_archive_new();
     tn_status status = tn_archive_status(archive);
     if (status == TN_OK)
@@ -171,8 +171,8 @@ tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimi
 tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
 {
     TN__NO_PLACE();
-    if (!path || !net || !optimizer || !loader)
-        return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer, an optimizer and a loader, got NULL");
+    if (!path || !net || !optimizer)
+        return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer and an optimizer, got NULL");
     tn_archive *archive = tn_archive_load(path);
     tn_status status = tn__snapshot_restore(archive, path, net, optimizer, loader);
     tn_archive_free(archive);

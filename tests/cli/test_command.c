@@ -235,9 +235,45 @@ static void test_train_and_eval(void **state)
     expect("train digits --epochs 1 --out again --resume", 0, "resumed after epoch 2|done already", "");
     expect("train digits --batch 17 --out again --resume", 1, "", "'64'|'17'");
     expect("train spiral --epochs 1", 0, "accuracy", "");
+    expect("train spiral --epochs 1", 0, "accuracy", "runs/spiral holds an earlier run, whose files this one replaces");
     expect("train sine --epochs 1", 0, "test loss", "");
     expect("eval runs/sine", 0, "loss", "");
     expect("predict runs/sine x.png", 1, "", "no picture");
+}
+
+/* The model's bytes after a run with these words. */
+static bool same_models(const char *words, const char *other_words)
+{
+    char line[512];
+    snprintf(line, sizeof line, "train spiral --epochs 1 --quiet --out one %s", words);
+    expect(line, 0, "accuracy", "");
+    snprintf(line, sizeof line, "train spiral --epochs 1 --quiet --out two %s", other_words);
+    expect(line, 0, "accuracy", "");
+    return test_same_files(test_path(folder, "one/model.safetensors"), test_path(folder, "two/model.safetensors"));
+}
+
+static void test_rate(void **state)
+{
+    (void)state;
+    assert_true(same_models("--optimizer momentum:lr=0.3,momentum=0.5 --lr 0.02",
+                            "--optimizer momentum:lr=0.02,momentum=0.5"));
+    assert_true(same_models("--optimizer sgd --lr 0.25", "--optimizer sgd:lr=0.25"));
+    assert_false(same_models("--lr 0.5", "--lr 1e-9"));
+    const tn_recipe *recipe = tn_train_recipe(0); /* --lr alone leaves the rest of the recipe as it is */
+    for (int i = 0; strcmp(recipe->dataset, "spiral") != 0; recipe = tn_train_recipe(++i))
+        ;
+    char words[256];
+    snprintf(words, sizeof words, "--optimizer %.*s:lr=0.03 --schedule %s", (int)strcspn(recipe->optimizer, ":"),
+             recipe->optimizer, recipe->schedule);
+    if (!strchr(recipe->optimizer, ','))
+        assert_true(same_models("--lr 0.03", words));
+    expect("train spiral --epochs 1 --out one --lr 0.03 --resume", 0, "done already", "");
+    expect("train spiral --epochs 2 --out one --lr 0.04 --resume", 1, "", "another optimizer");
+    static const char *const bad[] = {"much", "-1", "nan", "inf", "0.1,momentum=3", "''", "0x10"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(words, sizeof words, "train spiral --epochs 1 --lr=%s", bad[i]);
+        expect(words, 2, "", "--lr");
+    }
 }
 
 /* Out of memory is a failure wherever it comes, not wrong usage. */
@@ -382,7 +418,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
-        CASE(test_train_and_eval), CASE(test_no_memory), CASE(test_kill_and_resume), CASE(test_interrupt),
+        CASE(test_train_and_eval), CASE(test_no_memory),       CASE(test_rate),
+        CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards), CASE(test_caches),
     };

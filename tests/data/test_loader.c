@@ -123,6 +123,45 @@ static void drop_last(void **state)
     tn_loader_free(loader);
 }
 
+/* Moved in the midst of an epoch, again and again, it gives the minibatches that it would have given, on its device. */
+static void moved(void **state)
+{
+    (void)state;
+    enum { COUNT = 23, BATCH = 5 };
+    const tn_device devices[] = {tn_cpu(), tn_virtual(0), tn_virtual(1)};
+    test_random random = test_random_new();
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        tn_loader *still = tn_loader_new(numbered(COUNT), .batch = BATCH, .shuffle = shuffle, .device = tn_cpu());
+        tn_loader *moves = tn_loader_new(numbered(COUNT), .batch = BATCH, .shuffle = shuffle, .device = tn_cpu());
+        for (int epoch = 0; epoch < 4; epoch++) {
+            tn_batch a, b;
+            tn_device device = tn_loader_device(moves);
+            while (tn_loader_next(still, &a)) {
+                assert_true(tn_loader_next(moves, &b));
+                assert_int_equal(a.size, b.size);
+                assert_true(tn_device_equal(tn_device_of(b.x), device) && tn_device_equal(tn_device_of(b.t), device));
+                TN_SCOPE {
+                    assert_true(tn_item(tn_sum(tn_not_equal(tn_to(b.x, tn_cpu()), a.x))) == 0);
+                    assert_true(tn_item(tn_sum(tn_not_equal(tn_to(b.t, tn_cpu()), a.t))) == 0);
+                }
+                device = devices[test_random_int(&random, 0, 2)];
+                assert_int_equal(tn_loader_to(moves, device), TN_OK);
+            }
+            assert_false(tn_loader_next(moves, &b));
+        }
+        tn_device last = tn_loader_device(moves);
+        assert_int_equal(tn_loader_to(moves, tn_virtual(30000)), TN_ERR_DEVICE);
+        tn_clear_error();
+        assert_true(tn_device_equal(tn_loader_device(moves), last));
+        tn_batch batch;
+        assert_true(tn_loader_next(moves, &batch));
+        tn_loader_free(still);
+        tn_loader_free(moves);
+    }
+    assert_int_equal(tn_loader_to(NULL, tn_cpu()), TN_ERR_VALUE);
+    tn_clear_error();
+}
+
 static void orders_depend_on_seed_and_epoch_alone(void **state)
 {
     (void)state;
@@ -605,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(drop_last),
+        cmocka_unit_test(moved),
         cmocka_unit_test(orders_depend_on_seed_and_epoch_alone),
         cmocka_unit_test(kept_batches),
         cmocka_unit_test(batches_in_place),

@@ -31,6 +31,8 @@ static void names(void **state)
     assert_string_equal(tn_device_name(tn_cpu()), "cpu");
     assert_string_equal(tn_device_name(tn_cuda(0)), "cuda:0");
     assert_string_equal(tn_device_name(tn_cuda(7)), "cuda:7");
+    assert_string_equal(tn_device_name(tn_virtual(2)), "virtual:2");
+    assert_true(tn_device_equal(tn_virtual(1), tn_device_parse("virtual:1", NULL)));
     assert_string_equal(tn_device_name(virtual_device(3)), "virtual:3");
     assert_string_equal(tn_device_name((tn_device){TN_DEVICE_NULL, 0}), "null");
     assert_string_equal(tn_device_name((tn_device){0}), "cpu"); /* the current one */
@@ -43,6 +45,7 @@ static void names(void **state)
         tn_clear_error();
     }
     assert_false(tn_device_available(tn_cuda(1 << 20), NULL));
+    assert_false(tn_device_available(tn_virtual(1 << 16), NULL));
     assert_false(tn_device_available(tn_cuda(1 << 16), NULL)); /* must not wrap around to cuda:0 */
 }
 

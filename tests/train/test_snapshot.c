@@ -92,6 +92,28 @@ static void test_goes_on(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
+/* A program that brings its own minibatches has no loader; nor need one that only measures. */
+static void test_without_loader(void **state)
+{
+    (void)state;
+    const char *path = test_path(folder, "own.npz"), *model = "linear:4 relu linear:3";
+    loop first = loop_new(test_random_bits(&chance), model, "adam"), second = loop_new(1, model, "adam");
+    epochs(&first, 1);
+    epochs(&second, 3);
+    for (int saved = 0; saved < 2; saved++) { /* either half may have one */
+        assert_int_equal(tn_snapshot_save(path, first.net, first.optimizer, saved ? first.loader : NULL, NULL), TN_OK);
+        assert_int_equal(tn_snapshot_load(path, second.net, second.optimizer, NULL), TN_OK);
+        assert_same_params(&first, &second);
+        assert_int_equal(tn_optimizer_steps(second.optimizer), tn_optimizer_steps(first.optimizer));
+        assert_int_equal(tn_loader_epoch(second.loader), 3);
+        assert_int_equal(tn_snapshot_load(path, second.net, second.optimizer, second.loader), TN_OK);
+        assert_int_equal(tn_loader_epoch(second.loader), saved);
+        assert_int_equal(tn_loader_set_epoch(second.loader, 3), TN_OK);
+    }
+    loop_free(&first);
+    loop_free(&second);
+}
+
 static void assert_refused(const char *path, const char *model, const char *optimizer, tn_status wanted,
                            const char *text)
 {
@@ -136,7 +158,8 @@ static void test_misfits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goes_on), cmocka_unit_test(test_misfits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goes_on), cmocka_unit_test(test_without_loader),
+                                       cmocka_unit_test(test_misfits)};
     chance = test_random_new();
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
