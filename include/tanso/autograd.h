@@ -38,7 +38,9 @@ typedef struct tn_backward_opts {
 
 /* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. The status is also
  * latched, so that a training loop may look at tn_ok() once. TN_ERR_STATE if y depends on no leaf, or through a graph
- * that an earlier backward let go; nothing is added then. */
+ * that an earlier backward let go, or if a leaf was written into (tn_assign and its kin, tn_layer_load, tn_step) after y
+ * was computed from it; nothing is added then. A gradient that was made with create_graph and does not depend on its
+ * array any more, as that of a linear function, has the gradient 0. */
 TN_API tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts);
 /* x's gradient: the same handle each time, owned by x; an error array if there is none. */
 TN_API tn_array *tn_grad(const tn_array *x);
@@ -49,7 +51,8 @@ TN_API void tn_clear_grad(tn_array *x);
 TN_API tn_status tn_set_grad(tn_array *x, const tn_array *grad);
 /* dy/dxs[i] into out[i], as new arrays of the scope, touching no stored gradient and letting no graph go. xs need no
  * marks, but an unmarked one is only found while what lies between it and y is not evaluated. TN_ERR_STATE, and error
- * arrays in out, if y does not depend on one of them. */
+ * arrays in out, if y does not depend on one of them; but what create_graph gave depends on its xs[i], if only
+ * with the derivative 0, and on the others, where they are fewer than 20. */
 TN_API tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, bool create_graph,
                               tn_array **out);
 

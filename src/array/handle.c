@@ -319,6 +319,8 @@ void tn__array_set(tn_array *array, tn__node *node)
     node = relist(x, node);
     if (var && old->var == var)
         old->var = NULL;
+    if (leaf)
+        old->flags |= TN__NODE_SPENT; /* what was recorded with it cannot be differentiated any more */
     if (leaf && !node->error) {
         node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
         node->var = var;

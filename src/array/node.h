@@ -32,7 +32,7 @@ typedef union tn__attr {
         const struct tn__user *user; /* USER, USER_REDUCE */
     };
     struct {
-        const struct tn_kernel *kernel; /* CUSTOM: whose output this is */
+        const struct tn_kernel *kernel; /* CUSTOM: whose output this is; NULL: input 0 tied to the others, see tie() */
         int64_t output;
     } custom;
     uint8_t perm[TN_MAX_NDIM]; /* PERMUTE: result axis i is input axis perm[i] */
@@ -55,7 +55,8 @@ enum {
     TN__NODE_RELEASED = 8,   /* consumed by an optimizer's step: can no longer be computed */
     TN__NODE_WEAK = 16,      /* a weak scalar: promotes by class only */
     TN__NODE_RETAIN_GRAD = 32, /* backward gives it, though no leaf, a gradient: to its var */
-    TN__NODE_SPENT = 64,     /* backward went through it for the last time: its inputs go as soon as it has a value */
+    TN__NODE_SPENT = 64,     /* backward went through it for the last time: its inputs go as soon as it has a value;
+                              * of a leaf: its handle has gone on to another value, so nobody would get a gradient */
     TN__NODE_TEMPORARY = 128 /* in the list of temporaries, which holds one reference */
 };
 

@@ -74,6 +74,11 @@ static tn_status finish(tape *t, tn__node *node)
 {
     if (node->flags & TN__NODE_RELEASED)
         return tn__error_raise(node->error);
+    if (t->leaves && node->flags & TN__NODE_LEAF_VAR && node->flags & TN__NODE_SPENT)
+        return tn__fail(TN_ERR_STATE, t->operation,
+                        "a parameter or marked array was written into (by an assignment, a load or tn_step) after this "
+                        "was computed from it, so its gradient would be that of a value it no longer has; call "
+                        "tn_backward first, or compute this anew");
     step s = {.node = node, .first = t->input_count, .inputs = flows_to(node), .target = is_target(t, node)};
     bool leads = s.target;
     if (!tn__grow((void **)&t->inputs, &t->input_capacity, t->input_count + (size_t)s.inputs, sizeof *t->inputs))
@@ -82,8 +87,7 @@ static tn_status finish(tape *t, tn__node *node)
         uint32_t in = t->inputs[s.first + (size_t)i] = step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
     }
-    if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) &&
-        !(node->flags & TN__NODE_LEAF_VAR))
+    if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) && !(node->flags & TN__NODE_LEAF_VAR))
         return tn__fail(TN_ERR_STATE, t->operation,
                         "backward has gone through this graph before (here: through '%s') and let it go; give the "
                         "first tn_backward .retain_graph = true",
@@ -204,6 +208,22 @@ static tn_status retain_all(tape *t)
     return TN_OK;
 }
 
+/*
+ * A gradient that is to be differentiated in turn, tied to what it is the gradient by: where its value does not depend
+ * on that any more, as that of a linear function doesn't, its derivative is zero, and not the mistake that it is to ask
+ * for the derivative by something which has nothing to do with the output. Of fewer than TN__MAX_INPUTS xs.
+ */
+static tn__node *tie(tn__node *gradient, int count, tn__node *const *xs)
+{
+    tn__node *in[TN__MAX_INPUTS] = {gradient};
+    int arity = 1;
+    for (int i = 0; i < count; i++)
+        if (xs[i]->device == gradient->device)
+            in[arity++] = xs[i];
+    return tn__node_new(TN__OP_CUSTOM, (tn_dtype)gradient->dtype, gradient->shape, gradient->device, arity, in,
+                        (tn__attr){.raw = {0}});
+}
+
 /* Adds the gradients of leaves, and of what retains its gradient, to those their handles have. */
 static tn_status accumulate(tape *t)
 {
@@ -212,8 +232,8 @@ static tn_status accumulate(tape *t)
         tn__var *var = s->node->var;
         if (!var || !(s->node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD)))
             continue;
-        tn__node *old = tn__var_grad(var),
-                 *sum = old ? tn__binary(TN__OP_ADD, old, s->gradient) : s->gradient;
+        tn__node *old = tn__var_grad(var), *gradient = t->create_graph ? tie(s->gradient, 1, &s->node) : s->gradient;
+        tn__node *sum = old ? tn__binary(TN__OP_ADD, old, gradient) : gradient;
         if (tn__node_is_error(sum))
             return tn__error_raise(sum->error);
         tn__var_set_grad(var, sum);
@@ -396,6 +416,14 @@ static tn_status gradients(const tn_array *y, int count, const tn_array *const *
                               "the output does not depend on xs[%d] (or what lies between was evaluated or detached); "
                               "mark it with tn_requires_grad before computing with it",
                               i);
+    int depth = tn__no_grad_depth;
+    tn__no_grad_depth = 0;
+    bool few = count < TN__MAX_INPUTS; /* else each to its own array: the ties of many would be their square */
+    for (int i = 0; i < count && status == TN_OK && create_graph; i++) {
+        nodes[i] = tie(nodes[i], few ? count : 1, nodes + count + (few ? 0 : i));
+        status = tn__node_is_error(nodes[i]) ? tn__error_raise(nodes[i]->error) : TN_OK;
+    }
+    tn__no_grad_depth = depth;
     return status;
 }
 

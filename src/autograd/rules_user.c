@@ -86,6 +86,10 @@ void tn__grad_custom(tn__chain *c)
 {
     const tn_kernel *kernel = c->node->attr.custom.kernel;
     surroundings s;
+    if (!kernel) { /* tied: the value is a function of its own, of which the rest is known to be no part */
+        c->in[0] = c->g;
+        return;
+    }
     if (tn__wanted(c, 0))
         c->in[0] = NULL; /* what computes the value has no gradient of its own */
     if (!kernel->gradient && !kernel->gradient_kernel) {

@@ -18,7 +18,11 @@
 #define VALUE   6  /* how deep what computes the value of a CUSTOM node lies on its other inputs: a softmax's */
 
 /* The first input that lies on a path: what computes the value of a CUSTOM node lies on its other inputs itself. */
-static int first_input(const tn__node *node) { return tn__ops[node->op].kind == TN__KIND_CUSTOM; }
+static int first_input(const tn__node *node)
+{
+    bool tied = node->op == TN__OP_CUSTOM && !node->attr.custom.kernel;
+    return tn__ops[node->op].kind == TN__KIND_CUSTOM && !tied;
+}
 
 typedef struct list {
     tn__node **node;

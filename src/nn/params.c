@@ -217,10 +217,13 @@ void tn__param_point(tn_array *param, tn__node *node)
         old->var = NULL;
     bool leaf = old->flags & TN__NODE_LEAF_VAR;
     node->var = leaf ? tn__handle_of(param)->var : NULL;
-    if (leaf)
+    if (leaf) {
+        old->flags |= TN__NODE_SPENT; /* what was recorded with it cannot be differentiated any more */
         node->flags |= TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD;
-    else
+        node->flags &= (uint8_t)~TN__NODE_SPENT; /* one that a failed step goes back to */
+    } else {
         node->flags &= (uint8_t)~(TN__NODE_LEAF_VAR | TN__NODE_NEEDS_GRAD);
+    }
     tn__handle_of(param)->node = tn__node_retain(node);
     tn__node_release(old);
 }
