@@ -38,8 +38,8 @@ typedef struct tn_backward_opts {
 
 /* Records the gradients of y with respect to its leaves and adds them to the leaves' gradients. The status is also
  * latched, so that a training loop may look at tn_ok() once. TN_ERR_STATE if y depends on no leaf, or through a graph
- * that an earlier backward let go, or if a leaf was written into (tn_assign and its kin, tn_layer_load, tn_step) after y
- * was computed from it; nothing is added then. A gradient that was made with create_graph and does not depend on its
+ * that an earlier backward let go, or if a leaf was written into (tn_assign and its kin, tn_layer_load, tn_step) after
+ * y was computed from it; nothing is added then. A gradient that was made with create_graph and does not depend on its
  * array any more, as that of a linear function, has the gradient 0. */
 TN_API tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts);
 /* x's gradient: the same handle each time, owned by x; an error array if there is none. */

@@ -68,6 +68,17 @@ tn__node *tn__gather(tn__node *a, tn__node *indices, int axis);
 /* The same where whoever calls knows that no index is negative or out of range; below: elements are known to lie in
  * 0..below-1, 0 if not. */
 tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below);
+/* Integers as positions for tn__gather where negative ones, which would count from the end, are out of range too: a
+ * label or token of -1 is a mistake. */
+tn__node *tn__labels(tn__node *t);
+/* int64 positions as 0..extent-1. Who computes them looks at them, as a gather along `axis` (of theirs) would: for what
+ * depends on positions and gathers nothing. */
+tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent);
+/* Looks at the values of positions at once: TN_ERR_INDEX, with the index and its position as they were given. It
+ * evaluates and reads them. */
+tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t extent);
+/* What the user gave as such positions, as far as that can be told, and whether negative ones are out of range. */
+tn__node *tn__given_indices(tn__node *positions, bool *labels);
 /* SCATTER_ADD or SCATTER_SET. */
 tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__node *values, int axis);
 tn__node *tn__scatter_add_node(tn__node *base, tn__node *indices, tn__node *values, int axis);

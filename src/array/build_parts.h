@@ -80,7 +80,8 @@ tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__dev
 /* What a handle of node `old` may be pointed at instead, of its shape, dtype and device: `value` broadcast and cast. */
 tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value);
 
-/* An integer operand as int64 positions; an error node for other dtypes. */
+/* An integer operand as int64 positions; an error node for other dtypes. Of uint64 what is larger than int64 is its
+ * largest. */
 tn__node *tn__positions(const char *operation, tn__node *indices);
 /* The shape with one axis more, of extent 1, at position `axis`. */
 tn__node *tn__insert_axis(const char *operation, tn__node *a, int axis);

@@ -158,16 +158,6 @@ tn__node *tn__matmul_node(tn__node *a, tn__node *b)
                  : tn__failed();
 }
 
-tn__node *tn__positions(const char *operation, tn__node *indices)
-{
-    TN__PASS_ERROR(indices);
-    if (!tn_dtype_is_integer(indices->dtype))
-        TN__REFUSE(TN_ERR_DTYPE, operation,
-                   "indices must be integers, got %s; cast them with tn_cast(indices, TN_INT64)",
-                   tn_dtype_name(indices->dtype));
-    return tn__cast(tn__strong(indices), TN_INT64);
-}
-
 /* The shape where the extents of the array (but for the axis) and of the indices broadcast; NULL
  * with a latched failure. `from_array` gets the array's side of it, with the array's own extent
  * along the axis. */
@@ -197,11 +187,14 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
     *from_array = shape ? tn__shape_make(operation, full, a->dtype) : NULL;
     if (!*from_array)
         return NULL;
-    if (x->dim[axis] == 0 && shape->size > 0) {
+    if (x->dim[axis] == 0 && y->size > 0) {
         tn__fail(TN_ERR_INDEX, operation,
                  "axis %d of the array has extent 0: no index is in its range", axis);
         return NULL;
     }
+    /* where nothing is moved, nothing would look */
+    if (shape->size == 0 && y->size > 0 && tn__positions_look(operation, indices, x->dim[axis]) != TN_OK)
+        return NULL;
     return shape;
 }
 

@@ -172,23 +172,32 @@ void tn__grad_gather(tn__chain *c)
         c->in[0] = tn__scatter_add_node(zeros_like(x), indices, c->g, axis);
         return;
     }
-    tn__node *position = indices;
-    if (!c->node->attr.known) {
-        tn__node *from_end =
-            tn__binary(TN__OP_ADD, indices, tn__const_like(indices, (double)x->shape->dim[axis]));
-        tn__node *negative = tn__binary(TN__OP_LESS, indices, zeros_like(indices));
-        position = tn__where(negative, from_end, indices);
-    }
+    /* the forward gather may never be computed, so this looks at the positions, too */
+    tn__node *position = c->node->attr.known ? indices : tn__positions_within(indices, axis, x->shape->dim[axis]);
     tn__node *chosen = tn__binary(TN__OP_EQUAL, tn__iota(x->shape, axis, x->device), position);
     c->in[0] = tn__where(chosen, c->g, zeros_like(x));
 }
 
+/* A gradient that no position comes into, where a position out of range is an error all the same. */
+static tn__node *looked_at(tn__node *g, tn__node *indices, int axis)
+{
+    if (indices->shape->size == 0 || g->shape->size == 0)
+        return g;
+    tn__node *place = tn__positions_within(indices, axis, g->shape->dim[axis]);
+    if (tn__node_is_error(place))
+        return place;
+    tn__node *least = tn__reduce(TN__OP_MIN, place, (1u << place->shape->ndim) - 1);
+    return tn__where(tn__binary(TN__OP_LESS, least, zeros_like(least)), zeros_like(g), g);
+}
+
 void tn__grad_scatter_add(tn__chain *c)
 {
+    tn__node *indices = c->node->in[1];
+    int axis = c->node->attr.axis;
     if (tn__wanted(c, 0))
-        c->in[0] = c->g;
+        c->in[0] = looked_at(c->g, indices, axis);
     if (tn__wanted(c, 2))
-        c->in[2] = tn__gather(c->g, c->node->in[1], c->node->attr.axis);
+        c->in[2] = tn__gather(c->g, indices, axis);
 }
 
 /* Of positions that repeat, the last one's value stands: only that one has a gradient. */

@@ -98,12 +98,23 @@ static __attribute__((noinline)) int leaf_entry(const tn__collection *c, const t
     return slot->stamp == c->stamp ? slot->entry : -1;
 }
 
+/* In the low half of a node's mark, beside its entry: a collection made it. Backward's marks have it, too, in the two
+ * greatest numbers. */
+#define COLLECTED 0x80000000u
+
+/* Was it in an earlier collection, whose evaluation gave it no value? */
+static inline bool was_collected(const tn__node *node)
+{
+    uint32_t low = (uint32_t)node->mark;
+    return low >= COLLECTED && low < UINT32_MAX - 1;
+}
+
 /* The entry of a node, or -1 if it has none yet. */
 static inline int entry_of(const tn__collection *c, const tn__node *node)
 {
     if (node->storage)
         return leaf_entry(c, node);
-    return node->mark >> 32 == c->stamp ? (int)(uint32_t)node->mark : -1;
+    return node->mark >> 32 == c->stamp ? (int)((uint32_t)node->mark & ~COLLECTED) : -1;
 }
 
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i)
@@ -174,7 +185,7 @@ static inline tn__entry *begin_entry(tn__collection *c, tn__node *node)
     e->node = node;
     e->leaf = e->scalar = -1;
     e->edges = 0;
-    e->root = e->depends = e->survives = e->released = false;
+    e->root = e->depends = e->survives = e->released = e->again = false;
     return e;
 }
 
@@ -202,6 +213,7 @@ static __attribute__((noinline)) uint64_t *add_wide(tn__collection *c, tn__entry
     for (int i = TN__MAX_ARITY; i < e->node->arity; i++) {
         int32_t in = tn__collection_input(c, e, i);
         c->entry[in].edges++;
+        c->built_on |= c->entry[in].again && !e->again;
         *k++ = (uint64_t)in;
     }
     return k;
@@ -214,10 +226,12 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
     if (__builtin_expect(!e, 0))
         return -1;
     int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
-    node->mark = (uint64_t)c->stamp << 32 | (uint32_t)entry;
+    e->again = was_collected(node);
+    node->mark = (uint64_t)c->stamp << 32 | COLLECTED | (uint32_t)entry;
     for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
         e->in[i] = in[i];
         c->entry[in[i]].edges++;
+        c->built_on |= c->entry[in[i]].again && !e->again;
     }
     uint64_t *k = c->key + c->key_count;
     *k++ = first_word(node->op, node);
@@ -300,6 +314,17 @@ static tn_status visit(tn__collection *c, tn__node *root)
     return no_memory();
 }
 
+static tn_status make_root(tn__collection *c, int entry)
+{
+    if (c->entry[entry].root)
+        return TN_OK;
+    c->entry[entry].root = true;
+    if (!tn__grow((void **)&c->root, &c->root_capacity, c->root_count + 1, sizeof *c->root))
+        return no_memory();
+    c->root[c->root_count++] = entry;
+    return TN_OK;
+}
+
 static tn_status add_root(tn__collection *c, tn__node *node)
 {
     if (node->storage) /* nothing to compute, but what computed it may have failed since */
@@ -313,14 +338,7 @@ static tn_status add_root(tn__collection *c, tn__node *node)
     tn_status status = visit(c, node);
     if (status != TN_OK)
         return status;
-    int e = entry_of(c, node);
-    if (c->entry[e].root)
-        return TN_OK;
-    c->entry[e].root = true;
-    if (!tn__grow((void **)&c->root, &c->root_capacity, c->root_count + 1, sizeof *c->root))
-        return no_memory();
-    c->root[c->root_count++] = e;
-    return TN_OK;
+    return make_root(c, entry_of(c, node));
 }
 
 /* Where a recording is as deep as may be, arrays of the last so many levels are computed along: what a loop goes on
@@ -341,7 +359,8 @@ bool tn__computed_along(const tn__handle *handle, const tn__device *device, tn__
 static tn_status add_pending_handles(tn__collection *c, tn__collect_mode mode)
 {
     tn__handle *const *handle = NULL;
-    int count = mode == TN__COLLECT_ALONG && !tn__any_written() ? 0 : tn__pending_handles(&handle);
+    bool only_written = mode == TN__COLLECT_ALONG || mode == TN__COLLECT_WRITTEN;
+    int count = only_written && !tn__any_written() ? 0 : tn__pending_handles(&handle);
     for (int i = 0; i < count; i++) {
         bool wanted = tn__computed_along(handle[i], c->device, mode);
         for (size_t k = 0; k < c->refused_count && wanted; k++)
@@ -367,6 +386,45 @@ static tn_status add_pending_gradients(tn__collection *c)
     for (int i = 0; i < count && status == TN_OK; i++)
         if (c->gradient[i]->device == c->device)
             status = add_root(c, c->gradient[i]);
+    return status;
+}
+
+/* ---- what is built on ---- */
+
+/* The entry whose value is kept for an input that is computed again, or -1: an array without its broadcasting; nothing
+ * that costs nothing, nor a large one that only a part of was asked for. */
+static int kept_for(const tn__collection *c, const tn__entry *user, int input)
+{
+    int at = tn__collection_input(c, user, input);
+    bool part = user->node->op == TN__OP_SLICE || (user->node->op == TN__OP_GATHER && input == 0);
+    if (!c->entry[at].again || (part && c->entry[at].node->shape->size > SMALL_SIZE))
+        return -1;
+    while (c->entry[at].leaf < 0 && c->entry[at].node->op == TN__OP_EXPAND)
+        at = tn__collection_input(c, &c->entry[at], 0);
+    const tn__entry *e = &c->entry[at];
+    return e->leaf < 0 && e->node->arity > 0 ? at : -1;
+}
+
+/*
+ * What an earlier evaluation computed on its way and did not keep is computed again by each later one that needs it. If
+ * what was asked for now is new and was built on it, so may be what is asked for next: a loop that carries a state, and
+ * reads something else, would compute all its rounds so far in each. So the value is kept, where anybody will need it.
+ * An array that is evaluated once, however it is used, is none of these.
+ */
+static tn_status add_built_on(tn__collection *c)
+{
+    tn_status status = TN_OK;
+    tn__collection_mark_survivors(c, false);
+    for (size_t i = 0; i < c->count && status == TN_OK; i++) {
+        const tn__entry *user = &c->entry[i];
+        for (int k = 0; user->leaf < 0 && !user->again && k < user->node->arity && status == TN_OK; k++) {
+            int at = kept_for(c, user, k);
+            if (at >= 0 && (c->entry[at].survives || tn__entry_is_held(&c->entry[at])))
+                status = make_root(c, at);
+        }
+    }
+    for (size_t i = 0; i < c->count; i++)
+        c->entry[i].survives = false;
     return status;
 }
 
@@ -397,7 +455,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     c->device = NULL;
     c->count = c->leaf_count = c->root_count = c->scalar_count = 0;
     c->key_count = 1; /* the first word is written last */
-    c->users = false;
+    c->users = c->built_on = false;
     c->begun = false;
     c->stamp = tn__stamp();
     if (!c->table && !grow_table(c))
@@ -419,8 +477,10 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
     if (!c->root_count)
         return TN_OK;
     c->asked = c->root_count;
-    if (mode == TN__COLLECT_ALONG || mode == TN__COLLECT_DEEP) {
+    if (!step && mode != TN__COLLECT_ONLY) {
         tn_status status = add_pending_handles(c, mode);
+        if (status == TN_OK && c->built_on && mode != TN__COLLECT_WRITTEN)
+            status = add_built_on(c);
         if (status != TN_OK)
             return status;
     }

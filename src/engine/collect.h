@@ -37,6 +37,7 @@ typedef struct tn__entry {
     bool depends;       /* on a leaf that may be donated */
     bool survives;      /* still needed after the evaluation */
     bool released;      /* given up by an optimizer's step */
+    bool again;         /* an earlier evaluation computed it and did not keep it */
 } tn__entry;
 
 typedef struct tn__collection {
@@ -55,6 +56,7 @@ typedef struct tn__collection {
     uint64_t *key;
     size_t key_count, key_capacity;
     bool users;         /* has operations of a user's own, which only a compiler can run */
+    bool built_on;      /* something new was built on what is computed again */
     tn__node **refused; /* of whoever evaluates: what a step does not compute along, as it can't be computed */
     size_t refused_count;
     bool begun;         /* it has been run: there was memory, and it reads nothing that is spoilt */
@@ -78,7 +80,8 @@ typedef struct tn__collection {
 tn__collection *tn__collection_get(void);
 typedef enum tn__collect_mode {
     TN__COLLECT_ONLY,  /* the roots alone */
-    TN__COLLECT_ALONG, /* and pending arrays that the program writes into, unless one of them can't be computed */
+    TN__COLLECT_WRITTEN, /* and pending arrays that the program writes into, unless one of them can't be computed */
+    TN__COLLECT_ALONG, /* and what something new was built on, if it would be computed again */
     TN__COLLECT_DEEP,  /* the same where a recording is as deep as may be: and arrays that are almost as deep */
     TN__COLLECT_STEP   /* an optimizer's step, see tn__evaluate_step */
 } tn__collect_mode;
@@ -97,6 +100,10 @@ int32_t tn__collection_storage(const tn__collection *c, int leaf);
 /* Finds what depends on leaves that nobody outside this evaluation holds, and what is still needed after it, which
  * speaks against donating them. step: what is held and depends on them is released instead. */
 void tn__collection_survivors(tn__collection *c, bool step);
+/* Is a pending entry's node held by anything that was not collected? */
+bool tn__entry_is_held(const tn__entry *e);
+/* Marks what is still needed after the evaluation, for `survives`. */
+void tn__collection_mark_survivors(tn__collection *c, bool step);
 /* May a result take over the leaf's memory? */
 static inline bool tn__collection_donatable(const tn__collection *c, int leaf)
 {
@@ -108,6 +115,9 @@ static inline bool tn__keeps_inputs(const tn__node *node)
 {
     return node->flags & TN__NODE_NEEDS_GRAD && !(node->flags & (TN__NODE_LEAF_VAR | TN__NODE_SPENT));
 }
+/* After a run that met an index out of range, and latched that: says of which of the user's indices it is. What was
+ * collected is gone then. */
+void tn__collection_name_index(tn__collection *c);
 /* Element operations, about: what the reference evaluator would do. */
 int64_t tn__collection_work(const tn__collection *c);
 /* The collected graph for the compiler. False without memory. */

@@ -4,6 +4,8 @@
 
 static uint32_t references(const tn__node *node) { return __atomic_load_n(&node->references, __ATOMIC_ACQUIRE); }
 
+bool tn__entry_is_held(const tn__entry *e) { return references(e->node) > e->edges; }
+
 /* Nobody outside this evaluation holds the leaf, and its storage is its own and whole. */
 static bool exclusive(const tn__entry *e)
 {
@@ -27,11 +29,16 @@ void tn__collection_survivors(tn__collection *c, bool step)
         for (int k = 0; e->leaf < 0 && k < e->node->arity; k++)
             e->depends |= c->entry[tn__collection_input(c, e, k)].depends;
     }
+    tn__collection_mark_survivors(c, step);
+}
+
+void tn__collection_mark_survivors(tn__collection *c, bool step)
+{
     for (size_t i = c->count; i-- > 0;) {
         tn__entry *e = &c->entry[i];
         if (e->leaf >= 0)
             continue;
-        bool held = references(e->node) > e->edges;
+        bool held = tn__entry_is_held(e);
         bool keeps;
         if (e->root) {
             keeps = tn__keeps_inputs(e->node);

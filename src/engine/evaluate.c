@@ -253,11 +253,8 @@ static tn_status step_again(tn__collection *c, int count, tn__node *const *roots
     return status == TN_OK && c->root_count ? run(c, true) : status;
 }
 
-static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mode)
+static tn_status attempt(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
-    tn__collection *c = tn__collection_get();
-    if (!c)
-        return tn__fail_memory("eval", sizeof *c);
     bool clean = tn_ok();
     tn_status status = tn__collect(c, count, roots, mode);
     if (status != TN_OK || !c->root_count)
@@ -274,6 +271,18 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
         tn_clear_error();
     status = tn__collect(c, count, roots, TN__COLLECT_ONLY);
     return status != TN_OK || !c->root_count ? status : run(c, false);
+}
+
+static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mode)
+{
+    tn__collection *c = tn__collection_get();
+    if (!c)
+        return tn__fail_memory("eval", sizeof *c);
+    bool clean = tn_ok();
+    tn_status status = attempt(c, count, roots, mode);
+    if (status == TN_ERR_INDEX && clean && c->begun && !c->device->capabilities.late_failures)
+        tn__collection_name_index(c);
+    return status;
 }
 
 tn_status tn__evaluate(int count, tn__node *const *roots) { return evaluate(count, roots, TN__COLLECT_ALONG); }
@@ -316,8 +325,14 @@ static tn_status evaluate_one(tn__node *node)
     return evaluate(1, &node, node->depth < TN__MAX_DEPTH ? TN__COLLECT_ALONG : TN__COLLECT_DEEP);
 }
 
+/* Backward's stretches compute the forward pass again by intention, as its values take memory. */
+static tn_status evaluate_all(int count, tn__node *const *roots)
+{
+    return evaluate(count, roots, TN__COLLECT_WRITTEN);
+}
+
 __attribute__((constructor)) static void set_hooks(void)
 {
     tn__evaluate_hook = evaluate_one;
-    tn__evaluate_all_hook = tn__evaluate;
+    tn__evaluate_all_hook = evaluate_all;
 }

@@ -26,7 +26,7 @@ static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
     const tn__shape *rows = tn__shape_intern(2, (int64_t[]){count, features});
     if (!rows)
         return tn__node_error(tn__error_new(TN_ERR_MEMORY, "embedding", "no memory for a shape"));
-    tn__node *indices = tn__reshape(tn__index_below(x, w->shape->dim[0]), 2, (int64_t[]){count, 1});
+    tn__node *indices = tn__reshape(tn__labels(x), 2, (int64_t[]){count, 1});
     tn__node *y = tn__gather(w, tn__expand(indices, rows), 0);
     tn_shape shape = tn__shape_value(x->shape);
     shape.dim[ndim] = features;

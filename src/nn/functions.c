@@ -53,18 +53,6 @@ tn__node *tn__max_detached(tn__node *x, uint32_t axes)
     return max;
 }
 
-tn__node *tn__index_below(tn__node *t, int64_t extent)
-{
-    if (tn__node_is_error(t))
-        return t;
-    bool is_signed = tn__dtypes[t->dtype].class == TN__CLASS_SIGNED;
-    tn__node *index = tn__cast(t, TN_INT64);
-    if (!is_signed)
-        return index;
-    tn__node *negative = tn__binary(TN__OP_LESS, index, tn__const_like(index, 0));
-    return tn__where(negative, tn__binary(TN__OP_SUBTRACT, index, tn__const_like(index, (double)extent)), index);
-}
-
 tn__node *tn__softmax_over(tn__node *x, int axis)
 {
     if (tn__node_is_error(x))

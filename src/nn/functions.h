@@ -14,10 +14,6 @@ tn__node *tn__mean_all(tn__node *x);
 /* The largest element along the axes, as a constant of differentiation: for shifts that cancel. */
 tn__node *tn__max_detached(tn__node *x, uint32_t axes);
 
-/* Integers as int64 positions for tn__gather along an axis of `extent`, where negative ones, which would count from the
- * end, are out of range too: a label or token of -1 is a mistake. */
-tn__node *tn__index_below(tn__node *t, int64_t extent);
-
 tn__node *tn__softmax_over(tn__node *x, int axis);
 tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator);
 /* gamma and beta may be NULL. */

@@ -86,7 +86,7 @@ static tn__node *softmax_cross_entropy(tn__node *x, tn__node *t)
     tn__node *index = tn__reshape(t, 2, (int64_t[]){t->shape->dim[0], 1});
     tn__node *hit = labels_known(t, x->shape->dim[1])
                         ? tn__gather_known(wide, tn__cast(index, TN_INT64), 1, 0)
-                        : tn__gather(wide, tn__index_below(index, x->shape->dim[1]), 1);
+                        : tn__gather(wide, tn__labels(index), 1);
     tn__node *loss = tn__mean_all(tn__binary(TN__OP_SUBTRACT, logsumexp, hit));
     return tn__cast(loss, (tn_dtype)x->dtype);
 }

@@ -153,6 +153,13 @@ tn_array *tn__as_float(const tn_array *x)
     return tn_cast(x, tn__dtype_to_float(dtype ? dtype : TN_FLOAT32));
 }
 
+tn_array *tn__as_positions(const tn_array *x)
+{
+    if (!tn_is_error(x) && tn_dtype_of(x) == TN_UINT64 && !tn__is_weak(x))
+        x = tn_minimum(x, tn_weak_int(INT64_MAX));
+    return tn_cast(x, TN_INT64);
+}
+
 int64_t *tn__integers_of(const char *operation, const tn_array *x)
 {
     if (tn_is_error(x))
@@ -167,7 +174,7 @@ int64_t *tn__integers_of(const char *operation, const tn_array *x)
         tn__fail_memory(operation, bytes);
         return NULL;
     }
-    tn_array *wide = tn_cast(x, TN_INT64);
+    tn_array *wide = tn__as_positions(x);
     tn_status status = tn_to_host(wide, values, bytes);
     tn_free(wide);
     if (status == TN_OK)

@@ -56,6 +56,8 @@ tn_shape tn__vector(int64_t n);
 tn_array *tn__cut(const tn_array *x, int axis, int64_t start, int64_t count);
 /* Host integers as an array on x's device. */
 tn_array *tn__positions_like(const tn_array *x, const int64_t *values, int64_t count);
+/* Integers (or bools) as int64 positions; of uint64 what is larger than int64 is its largest, and not negative. */
+tn_array *tn__as_positions(const tn_array *x);
 /* 0, 1, ... of count elements, int64, on x's device. */
 tn_array *tn__count_up(const tn_array *x, int64_t count);
 /* Points x at a new value, and frees its handle. */

@@ -56,24 +56,34 @@ static tn_array *flat_in_front(const tn_array *window, tn_axes order, int indexe
     return tn_reshape(turned, shape);
 }
 
-/* Positions in the indexed axes taken together; one out of an axis's range becomes one out of all. */
-static tn_array *flat_positions(const tn__index_plan *p, int64_t size)
+/* One axis's positions, counted from the front, which are looked at when they are computed, or at once if nobody will
+ * compute them. */
+static tn_array *positions_within(const tn_array *indices, int64_t extent, bool now)
 {
-    tn_array *flat = NULL, *bad = NULL;
+    tn__call call = tn__enter();
+    tn__node *places = tn__positions("indexing", tn__node_of(indices, "indexing"));
+    if (now && !tn__node_is_error(places) && tn__positions_look("indexing", places, extent) != TN_OK)
+        return tn__leave_error(call);
+    return tn__leave_array(call, tn__positions_within(places, 0, extent));
+}
+
+/* Positions in the indexed axes taken together. */
+static tn_array *flat_positions(const tn__index_plan *p)
+{
+    tn_array *flat = NULL;
+    int64_t count = 1;
+    for (int i = 0; i < p->positions.ndim; i++)
+        count *= p->positions.dim[i];
     for (int axis = 0; axis < tn_ndim(p->x); axis++) {
         if (!p->array[axis])
             continue;
         int64_t extent = tn_dim(p->x, axis);
-        tn_array *i = tn_cast(p->array[axis], TN_INT64);
         if (p->arrays == 1)
-            return i;
-        tn_array *from_end = tn_where(tn_less(i, tn_weak_int(0)), tn_add(i, tn_weak_int(extent)), i);
-        tn_array *out =
-            tn_logical_or(tn_less(from_end, tn_weak_int(0)), tn_greater_equal(from_end, tn_weak_int(extent)));
-        flat = flat ? tn_add(tn_multiply(flat, tn_weak_int(extent)), from_end) : from_end;
-        bad = bad ? tn_logical_or(bad, out) : out;
+            return tn__again(p->array[axis]);
+        tn_array *i = positions_within(p->array[axis], extent, count == 0);
+        flat = flat ? tn_add(tn_multiply(flat, tn_weak_int(extent)), i) : i;
     }
-    return tn_where(bad, tn_weak_int(size), flat);
+    return flat;
 }
 
 /* The axes of the positions, from the front to where the first array stands, or back. */
@@ -121,7 +131,7 @@ static tn_array *get(const tn_array *x, int count, const tn_key *keys)
     int64_t size;
     tn_axes order = indexed_first(&p, window, &size);
     tn_array *flat = flat_in_front(window, order, p.arrays, size);
-    tn_array *taken = tn_take(flat, tn_broadcast_to(flat_positions(&p, size), p.positions), 0);
+    tn_array *taken = tn_take(flat, tn_broadcast_to(flat_positions(&p), p.positions), 0);
     return move_positions(&p, tn_reshape(taken, joined(p.positions, kept)), before, false);
 }
 
@@ -254,7 +264,7 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
     int64_t size;
     tn_axes order = indexed_first(&p, window, &size), back = {.count = order.count};
     tn_array *flat = flat_in_front(window, order, p.arrays, size);
-    tn_array *positions = tn_broadcast_to(flat_positions(&p, size), p.positions);
+    tn_array *positions = tn_broadcast_to(flat_positions(&p), p.positions);
     tn_shape rest = tn_shape_of(flat), rows = rest;
     rows.dim[0] = tn_size(positions);
     values = tn_reshape(values, rows);

@@ -13,12 +13,16 @@
 static tn_array *in_mode(const char *operation, const tn_array *indices, int64_t extent, const char *mode)
 {
     if (!mode || strcmp(mode, "raise") == 0)
-        return tn__array_of(indices);
+        return tn_is_error(indices) || tn_dtype_of(indices) != TN_BOOL ? tn__array_of(indices)
+                                                                       : tn_cast(indices, TN_INT64);
     if (extent == 0 && tn_size(indices) > 0)
         return tn__refused(TN_ERR_INDEX, operation, "no position is in an axis of extent 0");
-    tn_array *wide = tn_cast(indices, TN_INT64);
-    if (strcmp(mode, "wrap") == 0)
-        return tn_remainder(wide, tn_weak_int(extent ? extent : 1));
+    if (strcmp(mode, "wrap") == 0) {
+        bool is_unsigned = !tn_is_error(indices) && tn_dtype_of(indices) == TN_UINT64;
+        tn_array *wide = is_unsigned ? tn__array_of(indices) : tn_cast(indices, TN_INT64);
+        return tn_cast(tn_remainder(wide, tn_weak_int(extent ? extent : 1)), TN_INT64);
+    }
+    tn_array *wide = tn__as_positions(indices);
     if (strcmp(mode, "clip") == 0)
         return tn_clip(wide, tn_weak_int(0), tn_weak_int(extent ? extent - 1 : 0));
     return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are raise, wrap and clip", mode);
@@ -35,7 +39,7 @@ static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_
     if (!tn_dtype_is_integer(tn_dtype_of(indices)) && !(tn_dtype_of(indices) == TN_BOOL))
         return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s",
                            tn_dtype_name(tn_dtype_of(indices)));
-    tn_array *places = in_mode("take", tn_cast(indices, TN_INT64), tn_dim(y, axis), opts ? opts->mode : NULL);
+    tn_array *places = in_mode("take", indices, tn_dim(y, axis), opts ? opts->mode : NULL);
     return tn_take(y, places, axis);
 }
 
@@ -278,9 +282,10 @@ static tn_array *choose(const tn_array *which, int count, const tn_array *const 
         return tn__refused(TN_ERR_VALUE, "choose", "expected 1 or more choices, got %d", count);
     if (!tn_is_error(which) && !tn_dtype_is_integer(tn_dtype_of(which)) && tn_dtype_of(which) != TN_BOOL)
         return tn__refused(TN_ERR_DTYPE, "choose", "expected integers, got %s", tn_dtype_name(tn_dtype_of(which)));
-    tn_array *i = in_mode("choose", tn_cast(which, TN_INT64), count, mode);
+    tn_array *i = in_mode("choose", which, count, mode);
     if (tn_is_error(i))
         return i;
+    i = tn__as_positions(i);
     bool raises = !mode || strcmp(mode, "raise") == 0;
     tn_array *out = tn_logical_or(tn_less(i, tn_weak_int(0)), tn_greater_equal(i, tn_weak_int(count)));
     if (raises && tn_size(i) > 0 && tn_item(tn_any_with(out, NULL)) != 0)
@@ -376,7 +381,7 @@ tn_status tn_unravel_index(const tn_array *indices, tn_shape shape, tn_array **o
     for (int d = 0; d < shape.ndim; d++)
         size *= shape.dim[d];
     tn_scope_push();
-    tn_array *flat = tn_cast(indices, TN_INT64);
+    tn_array *flat = tn__as_positions(indices);
     bool integers = tn_is_error(indices) || tn_dtype_is_integer(tn_dtype_of(indices));
     if (!integers || (!tn_is_error(flat) && !all_within(flat, 0, size))) {
         flat = tn__refused(TN_ERR_INDEX, "unravel_index", "expected integers from 0 to %lld", (long long)size - 1);
@@ -400,7 +405,7 @@ static tn_array *ravel_multi_index(int count, const tn_array *const *indices, tn
     tn_array *flat = NULL;
     for (int d = 0; d < count; d++) {
         tn_array *i = in_mode("ravel_multi_index", indices[d], shape.dim[d], mode);
-        i = tn_is_error(i) ? i : tn_cast(i, TN_INT64);
+        i = tn_is_error(i) ? i : tn__as_positions(i);
         if (!tn_is_error(i) && raises && !all_within(i, 0, shape.dim[d]))
             return tn__refused(TN_ERR_INDEX, "ravel_multi_index", "a position along axis %d is not from 0 to %lld", d,
                                (long long)shape.dim[d] - 1);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <tanso.h>
 
+#include "array/node.h"
 #include "support/device.h"
 #include "support/latched.h"
 
@@ -74,6 +75,91 @@ static void test_written_is_computed_along(void **state)
         assert_int_equal(tn_eval(other), TN_OK);
         assert_int_equal(tn_engine_stats().evaluations, before);
         assert_true(tn_item(tn_sum(other)) == 3);
+    }
+}
+
+/* ---- a state that is carried, of which something else is read ---- */
+
+#define WIDE 3
+
+/* One of several ways to carry two arrays from a round to the next. */
+enum { KEPT, KEPT_AND_FREED, ASSIGNED, VIEWED, WAYS };
+
+static tn_array *carried(int way, tn_array *state, tn_array *next)
+{
+    if (way == ASSIGNED) {
+        assert_int_equal(tn_assign(state, next), TN_OK);
+        return state;
+    }
+    if (way == VIEWED) /* seen through a reshape and a broadcast */
+        next = tn_broadcast_to(tn_reshape(next, TN_SHAPE(1, WIDE)), TN_SHAPE(2, WIDE));
+    if (way == KEPT_AND_FREED)
+        tn_free(state);
+    return tn_keep(next);
+}
+
+/* The recording of a round goes on from the one before; each round's evaluation costs as much as the first ones'. */
+static void carry(int way, bool needs_grad)
+{
+    tn_array *h = tn_zeros(TN_SHAPE(WIDE)), *c = tn_ones(TN_SHAPE(WIDE)), *w = tn_full(TN_SHAPE(WIDE), 0.5);
+    if (needs_grad)
+        tn_requires_grad(w);
+    uint64_t first = 0;
+    double h_expected = 0, c_expected = 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t before = tn_engine_stats().kernels;
+        TN_SCOPE {
+            bool viewed = way == VIEWED && i > 0;
+            tn_array *row = viewed ? tn_reshape(tn_slice(h, 1, &(tn_slice_range){0, 1, 1}), TN_SHAPE(WIDE)) : h;
+            tn_array *memory = viewed ? tn_max(c, .axis = TN_AXES(0)) : c;
+            tn_array *gate = tn_sigmoid(tn_multiply(row, w)), *fresh = tn_add(tn_multiply(memory, gate), 0.25);
+            tn_array *output = tn_tanh(tn_add(fresh, gate));
+            h = carried(way, h, output);
+            c = carried(way, c, fresh);
+            double gate_expected = 1 / (1 + exp(-h_expected * 0.5));
+            c_expected = c_expected * gate_expected + 0.25;
+            h_expected = tanh(c_expected + gate_expected);
+            double read = tn_item(tn_sum(tn_multiply(h, 2))) / (way == VIEWED ? 2 : 1);
+            assert_true(fabs(read - 2 * WIDE * h_expected) < 1e-4);
+        }
+        uint64_t kernels = tn_engine_stats().kernels - before;
+        first = i < 4 && kernels > first ? kernels : first;
+        assert_true(kernels <= first + 2);
+    }
+}
+
+static void test_carried_state(void **state)
+{
+    (void)state;
+    tn_set_compile(TN_COMPILE_NEVER); /* whose kernels are operations */
+    for (int way = 0; way < WAYS; way++) {
+        for (int needs_grad = 0; needs_grad < 2; needs_grad++) TN_SCOPE carry(way, needs_grad);
+    }
+    tn_set_compile(TN_COMPILE_AUTO);
+    uint64_t before = plans();
+    TN_SCOPE carry(KEPT, false);
+    assert_true(plans() - before <= FEW);
+    assert_true(tn_ok());
+}
+
+static bool is_kept(const tn_array *x) { return tn__array_node(x)->storage != NULL; }
+
+/* What is evaluated once is not kept for it: not what lies between, nor a large array of which rounds want parts. */
+static void test_kept_for_nobody(void **state)
+{
+    (void)state;
+    enum { LARGE = 100000 };
+    TN_SCOPE {
+        tn_array *large = tn_multiply(tn_arange(0, LARGE, 1, .dtype = TN_FLOAT32), 2);
+        tn_array *small = tn_multiply(tn_ones(TN_SHAPE(4)), 3);
+        tn_array *between = tn_add(small, 1);
+        for (int i = 0; i < 3; i++)
+            assert_true(tn_item(tn_sum(tn_slice(large, 1, &(tn_slice_range){i, i + 2, 1}))) == 4 * i + 2);
+        assert_false(is_kept(large));
+        assert_true(tn_item(tn_sum(between)) == 16);
+        assert_false(is_kept(between) || is_kept(small));
+        assert_true(tn_item(tn_max(between)) == 4);
+        assert_true(is_kept(between) && !is_kept(small));
     }
 }
 
@@ -207,6 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descent),
         cmocka_unit_test(test_written_is_computed_along),
+        cmocka_unit_test(test_carried_state),
+        cmocka_unit_test(test_kept_for_nobody),
         cmocka_unit_test(test_failures_stay_where_they_are),
         cmocka_unit_test(test_steps_without_what_fails),
         cmocka_unit_test(test_average_of_weights),

@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/position.h"
 
 #define FEW 64 /* operands that fit on the stack */
 
@@ -37,10 +38,10 @@ static void kernel_part(void *context, int64_t begin, int64_t end)
 static tn_status kernel_fault(const tn__step *step, const int64_t *fault)
 {
     const tn__operand *operand = &step->operand[fault[0] - 1];
-    long long extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
-    return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel,
-                    "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld",
-                    (long long)fault[1], extent, -extent, extent - 1);
+    int64_t extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
+    char text[TN__POSITION_TEXT];
+    return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel, "%s",
+                    tn__position_text(text, fault[1], false, "", extent));
 }
 
 static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)

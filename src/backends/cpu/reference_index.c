@@ -18,6 +18,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/position.h"
 
 /* Operands of the walk: the array indexed (without its stride along the axis), the positions, the other array. */
 enum { INDEXED, INDEX, OTHER, WALKED };
@@ -110,11 +111,9 @@ static void note_fault(index_run *run, int64_t index)
 
 static tn_status index_fault(const tn__cpu_step *step, const index_run *run)
 {
-    const index_data *data = run->data;
-    return tn__fail(TN_ERR_INDEX, tn__cpu_ops[step->step->op].name,
-                    "index %lld is out of range for axis %d with extent %lld: valid are %lld to %lld",
-                    (long long)run->bad, data->axis, (long long)data->extent, -(long long)data->extent,
-                    (long long)data->extent - 1);
+    char text[TN__POSITION_TEXT];
+    return tn__fail(TN_ERR_INDEX, tn__cpu_ops[step->step->op].name, "%s",
+                    tn__position_text(text, run->bad, false, "", run->data->extent));
 }
 
 static void gather_strip(const index_data *data, char *indexed, char *other, int64_t n)

@@ -9,6 +9,7 @@
 #include "backends/cuda/library.h"
 #include "backends/cuda/rows.h"
 #include "core/memory.h"
+#include "core/position.h"
 
 #define FACTORS 16 /* bytes a step: tn__cuda_factors */
 
@@ -262,12 +263,11 @@ tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int
     if (executable->step[step].failed)
         return tn__error_record(TN_ERR_VALUE, s->label ? s->label : "linalg", "%s", executable->step[step].failed);
     const tn__operand *at = operand > 0 && operand <= s->operand_count ? &s->operand[operand - 1] : &s->operand[0];
-    long long extent = at->ndim ? at->dim[at->ndim - 1] : 0;
+    int64_t extent = at->ndim ? at->dim[at->ndim - 1] : 0;
     if (executable->step[step].fault_extent >= 0)
         extent = executable->step[step].fault_extent;
-    return tn__error_record(TN_ERR_INDEX, name,
-                            "index %lld is out of range for an axis of extent %lld: valid are %lld to %lld",
-                            (long long)index, extent, -extent, extent - 1);
+    char text[TN__POSITION_TEXT];
+    return tn__error_record(TN_ERR_INDEX, name, "%s", tn__position_text(text, index, false, "", extent));
 }
 
 /* ---- running ---- */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Positions that users give: as int64, and looked at. What gathers or scatters by them looks at them itself while it
+ * runs; here is what looks where nothing is gathered, or nothing has any elements.
+ */
+#include "array/build_parts.h"
+#include "core/memory.h"
+#include "core/position.h"
+
+#include <string.h>
+
+/* 2^63 and more would become negative, which counts from the end. */
+static tn__node *saturated(tn__node *indices)
+{
+    if (indices->dtype != TN_UINT64)
+        return indices;
+    tn__node *most = tn__const_scalar((tn__scalar){.bits = INT64_MAX}, TN_UINT64, indices->shape, indices->device);
+    return tn__binary(TN__OP_MINIMUM, indices, most);
+}
+
+tn__node *tn__positions(const char *operation, tn__node *indices)
+{
+    TN__PASS_ERROR(indices);
+    if (!tn_dtype_is_integer(indices->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation,
+                   "indices must be integers, got %s; cast them with tn_cast(indices, TN_INT64)",
+                   tn_dtype_name(indices->dtype));
+    return tn__cast(saturated(tn__strong(indices)), TN_INT64);
+}
+
+tn__node *tn__labels(tn__node *t)
+{
+    TN__PASS_ERROR(t);
+    bool is_signed = tn__dtypes[t->dtype].class == TN__CLASS_SIGNED;
+    tn__node *index = tn__cast(saturated(t), TN_INT64);
+    if (!is_signed)
+        return index;
+    tn__node *negative = tn__binary(TN__OP_LESS, index, tn__const_like(index, 0));
+    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, index, tn__const_like(index, (double)TN__LABEL_SHIFT));
+    return tn__where(negative, shifted, index);
+}
+
+/* Is this what tn__labels makes of signed labels? */
+static bool is_labels(const tn__node *n)
+{
+    const tn__node *shifted = n->op == TN__OP_WHERE ? n->in[1] : NULL;
+    if (!shifted || shifted->op != TN__OP_SUBTRACT || shifted->in[0] != n->in[2])
+        return false;
+    const tn__node *by = shifted->in[1];
+    return by->op == TN__OP_CONST && tn__scalar_to_int(by->attr.scalar, TN_INT64) == TN__LABEL_SHIFT;
+}
+
+tn__node *tn__given_indices(tn__node *positions, bool *labels)
+{
+    tn__node *n = positions;
+    for (*labels = false; tn__node_pending(n);) {
+        bool saturates = n->op == TN__OP_MINIMUM && n->dtype == TN_UINT64 && n->in[1]->op == TN__OP_CONST;
+        if (n->op == TN__OP_RESHAPE || n->op == TN__OP_EXPAND || saturates ||
+            (n->op == TN__OP_CAST && tn_dtype_is_integer((tn_dtype)n->in[0]->dtype))) {
+            n = n->in[0];
+        } else if (is_labels(n)) {
+            *labels = true;
+            n = n->in[2];
+        } else {
+            break;
+        }
+    }
+    return n;
+}
+
+/* ---- looking while a graph runs, where nothing is gathered ---- */
+
+tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent)
+{
+    TN__PASS_ERROR(positions);
+    if (positions->shape->ndim == 0) {
+        tn__node *one = tn__positions_within(tn__reshape(positions, 1, (int64_t[]){1}), 0, extent);
+        return tn__reshape_like(one, positions->shape);
+    }
+    tn__node *from_end = tn__binary(TN__OP_ADD, positions, tn__const_like(positions, (double)extent));
+    tn__node *place =
+        tn__where(tn__binary(TN__OP_LESS, positions, tn__const_like(positions, 0)), from_end, positions);
+    if (positions->shape->size == 0)
+        return place;
+    /* A gather of nothing: one element in memory, best of the indices themselves, seen `extent` times. */
+    bool labels;
+    tn__node *given = tn__given_indices(positions, &labels);
+    int64_t zero[TN_MAX_NDIM] = {0}, one[TN_MAX_NDIM], dim[TN_MAX_NDIM];
+    for (int i = 0; i < TN_MAX_NDIM; i++)
+        one[i] = dim[i] = 1;
+    dim[axis] = extent;
+    tn__node *any = tn__slice_node(given->storage ? given : positions, zero, one, one);
+    any = tn__reshape(any, positions->shape->ndim, one);
+    TN__PASS_ERROR(any);
+    const tn__shape *seen = tn__shape_intern(positions->shape->ndim, dim);
+    if (!seen) {
+        tn__fail_memory("take", sizeof *seen);
+        return tn__failed();
+    }
+    tn__node *looked = tn__cast(tn__gather(tn__expand(any, seen), positions, axis), TN_INT64);
+    TN__PASS_ERROR(looked);
+    return tn__binary(TN__OP_ADD, place, tn__binary(TN__OP_MULTIPLY, looked, tn__const_like(looked, 0)));
+}
+
+/* ---- looking at once ---- */
+
+/* " at position (i, j)" of element `at`. */
+static void say_where(char text[TN__SHAPE_TEXT + 16], const tn__shape *shape, int64_t at)
+{
+    int64_t place[TN_MAX_NDIM];
+    char list[TN__SHAPE_TEXT];
+    text[0] = 0;
+    for (int i = shape->ndim; i-- > 0; at /= shape->dim[i])
+        place[i] = at % shape->dim[i];
+    if (shape->ndim == 1)
+        snprintf(text, TN__SHAPE_TEXT + 16, " at position %lld", (long long)place[0]);
+    else if (shape->ndim > 1)
+        snprintf(text, TN__SHAPE_TEXT + 16, " at position %s", tn__shape_text(shape->ndim, place, list));
+}
+
+/* An integer in memory; of uint64 at most the largest int64. */
+static int64_t integer_at(const char *memory, tn_dtype dtype)
+{
+    tn__scalar scalar = {.bits = 0};
+    memcpy(scalar.bytes, memory, tn_dtype_size(dtype));
+    int64_t value = tn__scalar_to_int(scalar, dtype);
+    return dtype == TN_UINT64 && value < 0 ? INT64_MAX : value;
+}
+
+static tn_status look_at(const char *operation, const char *memory, const tn__node *given, bool labels, int64_t extent)
+{
+    tn_dtype dtype = (tn_dtype)given->dtype;
+    for (int64_t i = 0; i < given->shape->size; i++) {
+        int64_t index = integer_at(memory + i * (int64_t)tn_dtype_size(dtype), dtype);
+        if (index < extent && index >= (labels ? 0 : -extent))
+            continue;
+        char where[TN__SHAPE_TEXT + 16], text[TN__POSITION_TEXT];
+        say_where(where, given->shape, i);
+        int64_t shown = labels && index < 0 && index >= -TN__LABEL_SHIFT ? index - TN__LABEL_SHIFT : index;
+        bool no_negative = labels || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
+        return tn__fail(TN_ERR_INDEX, operation, "%s", tn__position_text(text, shown, no_negative, where, extent));
+    }
+    return TN_OK;
+}
+
+/* The value of a node in C order, on the host; the caller frees it. NULL with a latched failure. */
+static char *value_on_host(tn__node *node)
+{
+    if (tn__node_pending(node) && tn__evaluate_hook(node) != TN_OK)
+        return NULL;
+    if (node->strides) {
+        node = tn__node_new(TN__OP_COPY, (tn_dtype)node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
+        if (tn__node_is_error(node) || tn__evaluate_hook(node) != TN_OK)
+            return NULL;
+    }
+    size_t item = tn_dtype_size((tn_dtype)node->dtype), bytes = (size_t)node->shape->size * item;
+    char *memory = tn__alloc(bytes + 1);
+    if (!memory) {
+        tn__fail_memory("take", bytes);
+        return NULL;
+    }
+    tn_status status = tn__storage_check(node->storage);
+    if (status == TN_OK)
+        status = tn__storage_read(node->storage, memory,
+                                  (char *)node->storage->memory + node->offset * (int64_t)item, bytes);
+    if (status == TN_OK)
+        return memory;
+    tn__free(memory);
+    return NULL;
+}
+
+tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t extent)
+{
+    bool labels;
+    tn__node *given = tn__given_indices(positions, &labels);
+    if (tn__node_is_error(given))
+        return tn__error_raise(given->error);
+    if (given->shape->size == 0)
+        return TN_OK;
+    char *memory = value_on_host(given);
+    if (!memory)
+        return tn__error_status(tn__error_last());
+    tn_status status = look_at(operation, memory, given, labels, extent);
+    tn__free(memory);
+    return status;
+}

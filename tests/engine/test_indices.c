@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Indices and labels out of range: an error whatever is evaluated of a graph, and in it what the user gave, and where.
+ * Each by the reference evaluator and compiled. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+#include "support/latched.h"
+
+static tn_array *int64s(int64_t a, int64_t b) { return tn_from_int64s((int64_t[]){a, b}, 2); }
+static tn_array *uint64s(uint64_t a, uint64_t b)
+{
+    return tn_from_host(((uint64_t[]){a, b}), TN_SHAPE(2), TN_UINT64);
+}
+
+/* A call that computes something has failed with an index out of range, at once or when the device is asked next. The
+ * words must be in the message; `where`, too, if the device tells at once. */
+#define assert_out_of_range(call, words, where) assert_out_of_range_at(call, words, where, __FILE__, __LINE__)
+static void assert_out_of_range_at(tn_status status, const char *words, const char *where, const char *file, int line)
+{
+    bool later = status == TN_OK;
+    if (later)
+        status = tn_synchronize(test_device());
+    if (status != TN_ERR_INDEX || tn_error_code() != status || !strstr(tn_error(), words) ||
+        (!later && !strstr(tn_error(), where))) {
+        print_error("expected an index out of range with \"%s\" and \"%s\", got %s: %s\n", words, where,
+                    tn_status_name(status), tn_error());
+        _fail(file, line);
+    }
+    tn_clear_error();
+}
+
+static void in_both_modes(void (*test)(void))
+{
+    tn_set_compile(TN_COMPILE_NEVER);
+    test();
+    tn_set_compile(TN_COMPILE_ALWAYS);
+    test();
+    tn_set_compile(TN_COMPILE_AUTO);
+    assert_true(tn_ok());
+}
+
+/* ---- labels ---- */
+
+static tn_status loss_and_step(tn_layer *net, tn_optimizer *sgd, tn_array *t)
+{
+    tn_status status = TN_OK;
+    TN_SCOPE status = tn_backward(tn_softmax_cross_entropy(tn_forward(net, tn_ones(TN_SHAPE(2, 4))), t));
+    return status == TN_OK ? tn_step(sgd) : status;
+}
+
+static void labels(void)
+{
+    static const struct {
+        int64_t label;
+        tn_dtype dtype;
+        const char *words;
+    } cases[] = {{-100, TN_INT64, "index -100"}, {3, TN_INT64, "index 3"},   {-1, TN_INT8, "index -1"},
+                 {3, TN_UINT8, "index 3"},       {-7, TN_INT32, "index -7"}, {INT64_MIN, TN_INT64, "out of range"},
+                 {-1, TN_UINT64, "index 9223372036854775807"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) TN_SCOPE {
+        tn_layer *net = tn_linear(3, .in = 4);
+        tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
+        tn_array *t = cases[i].dtype == TN_UINT64 ? uint64s(1, (uint64_t)cases[i].label)
+                                                  : tn_cast(int64s(1, cases[i].label), cases[i].dtype);
+        float before[12], after[12];
+        assert_int_equal(tn_to_host(tn_param(net, 0), before, sizeof before), TN_OK);
+        assert_out_of_range(loss_and_step(net, sgd, t), cases[i].words, "at position 1 is out of range");
+        assert_int_equal(tn_to_host(tn_param(net, 0), after, sizeof after), TN_OK);
+        assert_memory_equal(before, after, sizeof before);
+        assert_int_equal(loss_and_step(net, sgd, int64s(2, 0)), TN_OK);
+        assert_int_equal(tn_to_host(tn_param(net, 0), after, sizeof after), TN_OK);
+        assert_memory_not_equal(before, after, sizeof before);
+        tn_array *loss = tn_softmax_cross_entropy(tn_ones(TN_SHAPE(2, 3)), t);
+        assert_out_of_range(tn_eval(loss), cases[i].words, "valid are 0");
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+    }
+}
+
+static void test_labels(void **state)
+{
+    (void)state;
+    in_both_modes(labels);
+}
+
+/* ---- only the gradient is evaluated ---- */
+
+static tn_array *taken(tn_array *x, tn_array *at) { return tn_take(x, at, 0); }
+static tn_array *last(tn_array *at) { return tn_slice(at, 1, &(tn_slice_range){1, 2, 1}); }
+static tn_array *one_taken(tn_array *x, tn_array *at) { return tn_take(x, last(at), 0); }
+static tn_array *along(tn_array *x, tn_array *at) { return tn_take_along_axis(x, tn_reshape(at, TN_SHAPE(1, 2)), 0); }
+static tn_array *across(tn_array *x, tn_array *at) { return tn_take_along_axis(x, tn_reshape(at, TN_SHAPE(2, 1)), 0); }
+static tn_array *item(tn_array *x, tn_array *at) { return tn_getitem(x, TN_KEYS(TN_PICK(at))); }
+static tn_array *items(tn_array *x, tn_array *at) { return tn_getitem(x, TN_KEYS(TN_PICK(at), TN_PICK(int64s(0, 1)))); }
+static tn_array *added(tn_array *x, tn_array *at) { return tn_scatter_add(x, at, tn_ones(TN_SHAPE(2, 2)), 0); }
+static tn_array *set(tn_array *x, tn_array *at) { return tn_scatter_set(x, at, tn_ones(TN_SHAPE(2, 2)), 0); }
+
+static tn_array *(*const users[])(tn_array *, tn_array *) = {taken, one_taken, along, across, item, items, added, set};
+#define USERS (sizeof users / sizeof *users)
+
+static void gradients(void)
+{
+    for (size_t i = 0; i < USERS; i++)
+        for (int bad = 0; bad < 3; bad++) TN_SCOPE {
+            tn_array *x = tn_requires_grad(tn_ones(TN_SHAPE(3, 2)));
+            tn_array *at = bad == 2 ? uint64s(1, UINT64_MAX) : int64s(1, bad ? 5 : -4);
+            const char *words = bad == 2 ? "index 9223372036854775807" : bad ? "index 5" : "index -4";
+            TN_SCOPE {
+                assert_int_equal(tn_backward(tn_sum(users[i](x, at))), TN_OK);
+            }
+            assert_out_of_range(tn_eval(tn_grad(x)), words, "for an axis of extent 3");
+            tn_clear_grad(x);
+            assert_out_of_range(tn_eval(users[i](x, at)), words, "at position");
+            TN_SCOPE { /* and one in range is none, from either end */
+                assert_int_equal(tn_backward(tn_sum(users[i](x, int64s(-3, 2)))), TN_OK);
+                assert_int_equal(tn_eval(tn_grad(x)), TN_OK);
+                assert_int_equal(tn_synchronize(test_device()), TN_OK);
+            }
+        }
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    in_both_modes(gradients);
+}
+
+/* An embedding of which only the table's gradient is read, of tokens of two axes. */
+static void tokens(void)
+{
+    TN_SCOPE {
+        tn_layer *table = tn_embedding(5, 2);
+        tn_array *at = tn_from_host(((int64_t[]){0, 1, 2, 3, -2, 4}), TN_SHAPE(2, 3), TN_INT64);
+        TN_SCOPE assert_int_equal(tn_backward(tn_sum(tn_forward(table, at))), TN_OK);
+        assert_out_of_range(tn_eval(tn_grad(tn_param(table, 0))), "index -2", "at position (1, 1)");
+        tn_layer_free(table);
+    }
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    in_both_modes(tokens);
+}
+
+/* ---- several arrays of indices ---- */
+
+static void each_axis(void)
+{
+    TN_SCOPE {
+        tn_array *x = tn_arange(0, 6, 1, .dtype = TN_FLOAT32), *zero = tn_from_int64s((int64_t[]){0}, 1);
+        tn_array *three = tn_from_int64s((int64_t[]){3}, 1);
+        x = tn_reshape(x, TN_SHAPE(3, 2));
+        assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(zero), TN_PICK(three)))),
+                            "for an axis of extent 2: valid are -2 to 1", "index 3 at position 0");
+        assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(three), TN_PICK(zero)))),
+                            "for an axis of extent 3: valid are -3 to 2", "index 3 at position 0");
+        tn_array *y = tn_getitem(x, TN_KEYS(TN_PICK(int64s(-1, 1)), TN_PICK(int64s(1, -2))));
+        const float *value = test_data(y);
+        assert_true(value[0] == 5 && value[1] == 2);
+    }
+}
+
+static void test_each_axis(void **state)
+{
+    (void)state;
+    in_both_modes(each_axis);
+}
+
+/* ---- results without elements ---- */
+
+static void test_no_elements(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_zeros(TN_SHAPE(2, 0)), *at = int64s(1, 5), *fine = int64s(-2, 1);
+        assert_out_of_range(tn_eval(tn_take(x, at, 0)), "index 5", "at position 1");
+        assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(at)))), "index 5", "at position 1");
+        assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(tn_add(at, -8))))), "index -7", "at position 0");
+        assert_out_of_range(tn_eval(tn_scatter_set(x, at, tn_zeros(TN_SHAPE(2, 0)), 0)), "index 5", "at position 1");
+        assert_out_of_range(tn_eval(tn_take(tn_zeros(TN_SHAPE(0, 3)), at, 0)), "extent 0", "");
+        assert_out_of_range(tn_eval(tn_take(tn_zeros(TN_SHAPE(0, 0)), at, 0)), "extent 0", "");
+        tn_array *none = tn_zeros(TN_SHAPE(0), .dtype = TN_INT64), *five = tn_from_int64s((int64_t[]){5}, 1);
+        tn_array *square = tn_ones(TN_SHAPE(2, 2));
+        assert_out_of_range(tn_eval(tn_getitem(square, TN_KEYS(TN_PICK(five), TN_PICK(none)))), "index 5", "");
+        assert_out_of_range(tn_eval(tn_getitem(square, TN_KEYS(TN_PICK(none), TN_PICK(five)))), "index 5", "");
+        assert_int_equal(tn_size(tn_take(x, fine, 0)), 0);
+        assert_int_equal(tn_size(tn_getitem(square, TN_KEYS(TN_PICK(none)))), 0);
+        assert_int_equal(tn_size(tn_take(tn_zeros(TN_SHAPE(0, 3)), none, 0)), 0);
+        assert_true(tn_ok());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_labels),    cmocka_unit_test(test_gradients),   cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_each_axis), cmocka_unit_test(test_no_elements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
