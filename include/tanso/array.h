@@ -207,7 +207,9 @@ TN_API tn_status tn_add_assign(tn_array *x, const tn_array *y);
 TN_API tn_status tn_subtract_assign(tn_array *x, const tn_array *y);
 TN_API tn_status tn_multiply_assign(tn_array *x, const tn_array *y);
 TN_API tn_status tn_divide_assign(tn_array *x, const tn_array *y);
-/* Points the handle x at y's value, broadcast and cast to x's shape and dtype. */
+/* Points the handle x at y's value, broadcast and cast to x's shape and dtype. As with those above, where failures are
+ * known at once (not on a GPU) indices that the value depends on are looked at first: with one out of range,
+ * TN_ERR_INDEX, x stays as it is. */
 TN_API tn_status tn_assign(tn_array *x, const tn_array *y);
 
 /* ---- views and shape ---- */

@@ -60,7 +60,9 @@ TN_API tn_array *tn_getitem(const tn_array *x, int count, const tn_key *keys);
 TN_API tn_array *tn_index_update(const tn_array *x, const tn_array *value, int count, const tn_key *keys);
 /* A copy of x with `value` added at x[keys]: all of it where positions repeat, in order (NumPy's add.at). */
 TN_API tn_array *tn_index_add(const tn_array *x, const tn_array *value, int count, const tn_key *keys);
-/* The same, into the handle x (as tn_assign does). */
+/* The same, into the handle x (as tn_assign does). Integer arrays are looked at first, for which they are computed, and
+ * a GPU is waited for: with an index out of range, TN_ERR_INDEX, x stays as it is. So do tn_put and
+ * tn_put_along_axis. */
 TN_API tn_status tn_setitem(tn_array *x, const tn_array *value, int count, const tn_key *keys);
 TN_API tn_status tn_add_at(tn_array *x, const tn_array *value, int count, const tn_key *keys);
 

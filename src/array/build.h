@@ -77,6 +77,10 @@ tn__node *tn__positions_within(tn__node *positions, int axis, int64_t extent);
 /* Looks at the values of positions at once: TN_ERR_INDEX, with the index and its position as they were given. It
  * evaluates and reads them. */
 tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t extent);
+/* The positions that a pending node looks at itself while it runs, and the extent that they must fit; NULL: none. */
+tn__node *tn__positions_of(const tn__node *node, int64_t *extent);
+/* Looks at once at all indices that a pending node depends on. */
+tn_status tn__indices_look(tn__node *node);
 /* What the user gave as such positions, as far as that can be told, and whether negative ones are out of range. */
 tn__node *tn__given_indices(tn__node *positions, bool *labels);
 /* SCATTER_ADD or SCATTER_SET. */

@@ -184,3 +184,37 @@ tn_status tn__positions_look(const char *operation, tn__node *positions, int64_t
     tn__free(memory);
     return status;
 }
+
+tn__node *tn__positions_of(const tn__node *node, int64_t *extent)
+{
+    int kind = tn__ops[node->op].kind;
+    if (node->storage || (kind != TN__KIND_SCATTER && (kind != TN__KIND_GATHER || node->attr.known)))
+        return NULL;
+    *extent = node->in[0]->shape->dim[node->attr.axis];
+    return node->in[1];
+}
+
+tn_status tn__indices_look(tn__node *node)
+{
+    tn__node **stack = NULL;
+    size_t depth = 0, capacity = 0;
+    uint32_t stamp = tn__stamp();
+    tn_status status = TN_OK;
+    for (tn__node *next = node; next && status == TN_OK; next = depth ? stack[--depth] : NULL) {
+        if (!(next->traits & TN__TRAIT_LOOKS) || next->mark >> 32 == stamp)
+            continue;
+        next->mark = (uint64_t)stamp << 32 | (uint32_t)next->mark; /* the lower half is the engine's */
+        int64_t extent;
+        tn__node *positions = tn__positions_of(next, &extent);
+        if (positions)
+            status = tn__positions_look(tn__ops[next->op].name, positions, extent);
+        for (int i = 0; i < next->arity && status == TN_OK; i++) {
+            if (!tn__grow((void **)&stack, &capacity, depth + 1, sizeof *stack))
+                status = tn__fail_memory("assign", (depth + 1) * sizeof *stack);
+            else
+                stack[depth++] = next->in[i];
+        }
+    }
+    tn__free(stack);
+    return status;
+}

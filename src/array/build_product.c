@@ -198,7 +198,7 @@ static const tn__shape *positions_shape(const char *operation, tn__node *a, tn__
     return shape;
 }
 
-tn__node *tn__gather(tn__node *a, tn__node *indices, int axis)
+static tn__node *gather(tn__node *a, tn__node *indices, int axis)
 {
     TN__PASS_ERROR(a);
     a = tn__strong(a);
@@ -220,9 +220,18 @@ tn__node *tn__gather(tn__node *a, tn__node *indices, int axis)
     return tn__apply(TN__OP_GATHER, a->dtype, shape, 2, in, (tn__attr){.axis = axis});
 }
 
+static tn__node *looks(tn__node *node)
+{
+    if (!tn__node_is_error(node) && tn__node_pending(node))
+        node->traits |= TN__TRAIT_LOOKS;
+    return node;
+}
+
+tn__node *tn__gather(tn__node *a, tn__node *indices, int axis) { return looks(gather(a, indices, axis)); }
+
 tn__node *tn__gather_known(tn__node *a, tn__node *indices, int axis, int64_t below)
 {
-    tn__node *node = tn__gather(a, indices, axis);
+    tn__node *node = gather(a, indices, axis);
     if (!tn__node_is_error(node)) {
         node->attr.known = 1;
         node->attr.below = below;
@@ -265,5 +274,5 @@ tn__node *tn__scatter_node(tn__op op, tn__node *base, tn__node *indices, tn__nod
     in[2] = tn__adapt(values, base->dtype, shape, device);
     for (int i = 0; i < 3; i++)
         TN__PASS_ERROR(in[i]);
-    return tn__apply_anywhere(op, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis});
+    return looks(tn__apply_anywhere(op, base->dtype, base->shape, 3, in, (tn__attr){.axis = axis}));
 }

@@ -19,7 +19,7 @@ static inline void tn__node_begin(const tn__thread *self, tn__node *node, tn__op
     node->dtype = (uint8_t)dtype;
     node->arity = 0;
     node->flags = (uint8_t)flags;
-    node->wide = false;
+    node->traits = 0;
     node->owner = self->number;
     node->depth = 0;
     node->mark = 0;

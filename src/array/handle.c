@@ -333,6 +333,11 @@ void tn__array_set(tn_array *array, tn__node *node)
 tn_status tn__array_write(tn_array *array, tn__node *node)
 {
     tn__handle *x = tn__handle_of(array);
+    if (node->traits & TN__TRAIT_LOOKS && !node->device->capabilities.late_failures) {
+        tn_status status = tn__indices_look(node);
+        if (status != TN_OK)
+            return status;
+    }
     tn__array_set(array, node);
     if (x->is_static)
         return TN_OK;

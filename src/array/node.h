@@ -60,6 +60,11 @@ enum {
     TN__NODE_TEMPORARY = 128 /* in the list of temporaries, which holds one reference */
 };
 
+enum {
+    TN__TRAIT_WIDE = 1,  /* of the larger kind, with room for TN__MAX_INPUTS inputs */
+    TN__TRAIT_LOOKS = 2, /* pending, and it or what it depends on looks at indices while it runs, which may fail */
+};
+
 typedef struct tn__node tn__node;
 struct tn__node {
     uint32_t references;
@@ -67,7 +72,7 @@ struct tn__node {
     uint8_t dtype;
     uint8_t arity;
     uint8_t flags;
-    bool wide;               /* of the larger kind, with room for TN__MAX_INPUTS inputs */
+    uint8_t traits;          /* TN__TRAIT_... */
     uint16_t owner;          /* the recording thread's number, for pending nodes */
     uint32_t depth;          /* 1 + the deepest pending input */
     uint64_t mark; /* scratch of traversals: stamp << 32 | index, valid while the stamp is the traversal's own */
@@ -232,6 +237,9 @@ void tn__array_set(tn_array *x, tn__node *node);
  * something else would compute all its rounds so far again each time, by a plan that is new each time. One whose
  * recording has grown TN__MAX_WRITTEN_DEPTH deep is computed here, at the same place of every so many rounds, so that
  * the plan comes again. TN_OK, or what that evaluation failed with.
+ *
+ * Where failures are known at once, the indices that the value depends on are looked at before: with one of them out of
+ * range x stays as it is, and the status says so.
  */
 #define TN__MAX_WRITTEN_DEPTH 128
 tn_status tn__array_write(tn_array *x, tn__node *node);

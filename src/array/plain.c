@@ -52,6 +52,7 @@ static inline tn_array *record(tn__thread *self, tn__op op, int manner, int arit
         flags = 0;
     tn__node_begin(self, node, op, manner & TRUTH ? TN_BOOL : (tn_dtype)a->dtype, flags, a->shape, a->device);
     node->arity = (uint8_t)arity;
+    node->traits = (arity == 2 ? a->traits | b->traits : a->traits) & TN__TRAIT_LOOKS;
     node->depth = 1 + (arity == 2 && b->depth > a->depth ? b->depth : a->depth);
     node->in[0] = tn__node_retain(a);
     if (arity == 2)

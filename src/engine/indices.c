@@ -9,16 +9,6 @@
 #include "array/build.h"
 #include "core/memory.h"
 
-/* Positions that a node looks at while it runs, and the extent that they must fit; NULL: none. */
-static tn__node *positions_of(const tn__node *node, int64_t *extent)
-{
-    int kind = tn__ops[node->op].kind;
-    if (node->storage || (kind != TN__KIND_SCATTER && (kind != TN__KIND_GATHER || node->attr.known)))
-        return NULL;
-    *extent = node->in[0]->shape->dim[node->attr.axis];
-    return node->in[1];
-}
-
 /* Looks at each once more; the status of the first that is out of range, which is latched, else TN_OK. */
 static tn_status look(size_t count, tn__node *const *positions, const int64_t *extent)
 {
@@ -43,7 +33,7 @@ void tn__collection_name_index(tn__collection *c)
     }
     int64_t *extent = (int64_t *)(positions + c->count + 1);
     for (size_t i = 0; i < c->count; i++) {
-        tn__node *node = positions_of(c->entry[i].node, &extent[count]);
+        tn__node *node = tn__positions_of(c->entry[i].node, &extent[count]);
         if (node)
             positions[count++] = tn__node_retain(node);
     }

@@ -60,7 +60,8 @@ tn_array *tn__positions_like(const tn_array *x, const int64_t *values, int64_t c
 tn_array *tn__as_positions(const tn_array *x);
 /* 0, 1, ... of count elements, int64, on x's device. */
 tn_array *tn__count_up(const tn_array *x, int64_t count);
-/* Points x at a new value, and frees its handle. */
+/* Points x at a new value, and frees its handle. Indices that the value depends on are looked at before, on every
+ * device: one out of range leaves x as it is. */
 tn_status tn__replace(tn_array *x, tn_array *value);
 /* x in the float dtype that elementwise functions give for it. */
 tn_array *tn__as_float(const tn_array *x);

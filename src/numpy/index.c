@@ -291,7 +291,14 @@ tn_array *tn_index_add(const tn_array *x, const tn_array *value, int count, cons
 
 tn_status tn__replace(tn_array *x, tn_array *value)
 {
-    tn_status status = tn_is_error(value) ? tn_status_of(value) : tn_assign(x, value);
+    tn_status status = tn_is_error(value) ? tn_status_of(value) : TN_OK;
+    tn__node *node = tn__array_node(value);
+    if (status == TN_OK && node->device->capabilities.late_failures) { /* else assigning looks itself */
+        tn__call call = tn__enter();
+        status = tn__indices_look(node);
+        tn__leave(call);
+    }
+    status = status == TN_OK ? tn_assign(x, value) : status;
     tn_free(value);
     return status;
 }

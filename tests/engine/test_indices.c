@@ -197,11 +197,61 @@ static void test_no_elements(void **state)
     }
 }
 
+/* ---- what a failed write leaves ---- */
+
+static tn_array *bad(void) { return int64s(1, 7); }
+static tn_array *ones(void) { return tn_ones(TN_SHAPE(2)); }
+static tn_status by_set(tn_array *x) { return tn_set(x, ones(), TN_PICK(bad())); }
+static tn_status by_set_later(tn_array *x) { return tn_set(x, ones(), TN_PICK(tn_multiply(bad(), 1))); }
+static tn_status by_add_at(tn_array *x) { return tn_add_at(x, ones(), TN_KEYS(TN_PICK(bad()))); }
+static tn_status by_put(tn_array *x) { return tn_put(x, bad(), ones(), NULL); }
+static tn_status by_put_along(tn_array *x) { return tn_put_along_axis(x, bad(), ones(), 0); }
+static tn_status by_uint64(tn_array *x) { return tn_set(x, ones(), TN_PICK(uint64s(0, UINT64_MAX))); }
+static tn_status by_assign(tn_array *x) { return tn_assign(x, tn_sum(tn_take(x, bad(), 0))); }
+static tn_status by_add(tn_array *x) { return tn_add_assign(x, tn_max(tn_take(x, bad(), 0))); }
+static tn_status by_scatter(tn_array *x) { return tn_assign(x, tn_square(tn_scatter_add(x, bad(), ones(), 0))); }
+static tn_status by_write(tn_array *x)
+{
+    (void)tn_write(x, tn_sum(tn_take(x, bad(), 0)), NULL);
+    return tn_error_code();
+}
+
+
+/* The first ones say so at once on every device. */
+static tn_status (*const writes[])(tn_array *) = {by_set,    by_set_later, by_add_at, by_put,     by_put_along,
+                                                  by_uint64, by_assign,    by_add,    by_scatter, by_write};
+enum { EVERYWHERE = 6, WRITES = sizeof writes / sizeof *writes };
+
+static void refused_writes(void)
+{
+    int count = test_device().kind == TN_DEVICE_CUDA ? EVERYWHERE : WRITES;
+    for (int i = 0; i < count; i++)
+        for (int pending = 0; pending < 2; pending++) TN_SCOPE {
+            tn_array *x = tn_from_floats((float[]){3, 5}, 2);
+            if (pending)
+                assert_int_equal(tn_add_assign(x, 0), TN_OK);
+            assert_int_equal(writes[i](x), TN_ERR_INDEX);
+            assert_failed(TN_ERR_INDEX, "at position 1");
+            assert_int_equal(tn_add_assign(x, 1), TN_OK);
+            const float *value = test_data(x);
+            assert_true(value && value[0] == 4 && value[1] == 6);
+            assert_int_equal(tn_set(x, ones(), TN_PICK(int64s(0, -1))), TN_OK);
+            assert_true(tn_item(tn_sum(x)) == 2);
+        }
+}
+
+static void test_refused_writes(void **state)
+{
+    (void)state;
+    in_both_modes(refused_writes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),    cmocka_unit_test(test_gradients),   cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_each_axis), cmocka_unit_test(test_no_elements),
+        cmocka_unit_test(test_refused_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
