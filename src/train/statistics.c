@@ -30,8 +30,8 @@ enum { STATISTICS = sizeof statistics / sizeof *statistics };
 
 static tn_array *percentiles_of(const tn_array *x)
 {
-    tn_create_opts on_cpu = {.device = tn_cpu()};
-    tn_array *q = tn_from_host_with(percentiles, (tn_shape){1, {PERCENTILES}}, TN_FLOAT64, &on_cpu);
+    tn_create_opts there = {.device = tn_device_of(x)};
+    tn_array *q = tn_from_host_with(percentiles, (tn_shape){1, {PERCENTILES}}, TN_FLOAT64, &there);
     return tn_percentile_with(x, q, NULL);
 }
 

@@ -45,8 +45,8 @@ static tn_status measure(const statistics_plot *p, double row[COLUMNS])
             const tn_array **parts = tn__alloc((size_t)p->count * sizeof *parts);
             for (int i = 0; parts && i < p->count; i++)
                 parts[i] = tn_cast(tn_ravel(p->arrays[i]), TN_FLOAT64);
-            tn_create_opts on_cpu = {.device = tn_cpu()};
-            tn_array *q = tn_from_host_with(percentiles, (tn_shape){1, {PERCENTILES}}, TN_FLOAT64, &on_cpu);
+            tn_create_opts there = {.device = tn_device_of(p->arrays[0])};
+            tn_array *q = tn_from_host_with(percentiles, (tn_shape){1, {PERCENTILES}}, TN_FLOAT64, &there);
             if (parts) {
                 tn_array *x = tn_concatenate(p->count, parts, 0);
                 double middle = tn_item(tn_mean_with(x, NULL)), by = tn_item(tn_std_with(x, NULL));
