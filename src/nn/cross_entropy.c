@@ -102,7 +102,7 @@ static void prepare(parts *p, tn__node *x, tn__node *t, tn__node *weight, const 
         labels = zero_where_not(p->counts, labels);
         p->x = zero_where_not(p->counts, p->x); /* a NaN there is nobody's matter, nor its gradient */
     }
-    p->index = tn__index_below(labels, classes);
+    p->index = tn__labels(labels);
     tn__no_grad_depth++;
     if (weight && !tn__node_is_error(p->x)) {
         tn__node *row = tn__cast(tn__reshape(weight, 2, (int64_t[]){1, classes}), (tn_dtype)p->x->dtype);
