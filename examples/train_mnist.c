@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     const char *out = argc > 3 ? argv[3] : "result";
 
     tn_device device = tn_device_best();
-    tn_layer *model = tn_layer_parse("linear:100 relu linear:100 relu linear:10");
+    tn_layer *model = tn_classifier(tn_layer_parse("linear:100 relu linear:100 relu linear:10"));
     tn_optimizer *optimizer = tn_adam(model);
     tn_loader *train = tn_loader_new(tn_dataset_named(name, TN_TRAIN), .batch = 100, .shuffle = true, .device = device);
     tn_loader *test = tn_loader_new(tn_dataset_named(name, TN_TEST), .batch = 100, .device = device);

@@ -388,11 +388,45 @@ static void zeros(void)
     SHOW(tn_random_normal(TN_SHAPE(2), .loc = 3, .scale = 0));
 }
 
+/* The trainer's. */
+static tn_status no_update(tn_updater *updater, void *user)
+{
+    (void)updater, (void)user;
+    return TN_OK;
+}
+
+static tn_status no_call(tn_trainer *trainer, void *user)
+{
+    (void)trainer, (void)user;
+    return TN_OK;
+}
+
+static void trainer_parts(void)
+{
+    tn_layer *net = tn_linear(3);
+    tn_optimizer *optimizer = tn_sgd(net);
+    tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 5);
+    tn_updater_free(tn_standard_updater(loader, optimizer));
+    tn_updater *updater = tn_updater_of(no_update, loader, NULL, .accumulate = 1);
+    tn_trainer *trainer = tn_trainer_new(updater, .stop = tn_early_stopping(.patience = 2), .out = "consumed");
+    DONE(tn_extend(trainer, tn_evaluator(loader, net, .name = "net"), .trigger = tn_at_points(TN_EPOCH, 1, 2.5)));
+    DONE(tn_extend(trainer, tn_snapshot(), .trigger = tn_max_value("a", .check = tn_once(.on_resume = true))));
+    DONE(tn_extend(trainer, tn_snapshot_layer(net, "model_{epoch}", .keep = 1), .trigger = tn_min_value("a")));
+    DONE(tn_extend_function(trainer, no_call, NULL, .priority = 0, .trigger = TN_EVERY(0.5, TN_EPOCH)));
+    tn_trainer_free(trainer);
+    tn_summary *means = tn_summary_new(.deviations = true);
+    DONE(tn_report_number(NULL, "a", 1, .weight = 2));
+    tn_summary_free(means);
+    tn_loader_free(loader);
+    tn_optimizer_free(optimizer);
+    tn_layer_free(net);
+}
+
 int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training(), trainers(), zeros();
+            training(), trainers(), trainer_parts(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())
