@@ -412,7 +412,7 @@ static void trainer_parts(void)
     DONE(tn_extend(trainer, tn_evaluator(loader, net, .name = "net"), .trigger = tn_at_points(TN_EPOCH, 1, 2.5)));
     DONE(tn_extend(trainer, tn_snapshot(), .trigger = tn_max_value("a", .check = tn_once(.on_resume = true))));
     DONE(tn_extend(trainer, tn_snapshot_layer(net, "model_{epoch}", .keep = 1), .trigger = tn_min_value("a")));
-    DONE(tn_extend_function(trainer, no_call, NULL, .priority = 0, .trigger = TN_EVERY(0.5, TN_EPOCH)));
+    DONE(tn_extend_function(trainer, no_call, NULL, .trigger = TN_EVERY(0.5, TN_EPOCH), .priority = 0));
     tn_trainer_free(trainer);
     tn_summary *means = tn_summary_new(.deviations = true);
     DONE(tn_report_number(NULL, "a", 1, .weight = 2));
