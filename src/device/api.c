@@ -119,7 +119,7 @@ tn_device tn_device_parse(const char *name, tn_status *status)
 
 bool tn_device_available(tn_device device, const char **why)
 {
-    static _Thread_local char text[96];
+    static _Thread_local char text[48];
     const char *reason = NULL;
     device = tn__device_resolve(device);
     int count = tn__device_kind_count(device.kind, &reason);

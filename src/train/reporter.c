@@ -31,12 +31,15 @@ struct tn_reporter {
 
 static tn_reporter memory_reporter = {.is_static = true};
 
-/* Nobody nests deeper: an evaluation in an iteration is two. */
+/* Nobody nests deeper: an evaluation in an iteration is two. The frames of a thread lie in memory of their own while
+ * any is in use: what a library has for each thread must fit into the little that the C library keeps for libraries
+ * which a running program loads. */
 #define DEEPEST 64
-static _Thread_local struct {
-    tn_reporter *reporter;
+typedef struct frame {
+    tn_reporter *reporter; /* NULL: nobody listens */
     tn_observation *observation;
-} stack[DEEPEST];
+} frame;
+static _Thread_local frame *stack; /* NULL: none is in use, or there was no memory for them */
 static _Thread_local int depth;
 
 tn_reporter *tn_reporter_new(void)
@@ -131,33 +134,59 @@ void tn_reporter_unwatch(tn_reporter *reporter, void *user)
 
 /* ---- the stack ---- */
 
-tn_status tn_reporter_push(tn_reporter *reporter, tn_observation *observation)
+/* A frame in which nobody listens yet; NULL with a latched error if there is no room, though it counts. */
+static frame *push(void)
 {
     int at = depth++;
-    if (at >= DEEPEST)
-        return tn__fail(TN_ERR_STATE, "reporter_push", "%d reporters are in use already: pop each when it is done with",
-                        DEEPEST);
-    stack[at].reporter = NULL;
-    stack[at].observation = NULL;
+    if (at == 0)
+        stack = tn__calloc(DEEPEST, sizeof *stack);
+    if (at >= DEEPEST) {
+        tn__fail(TN_ERR_STATE, "reporter_push", "%d reporters are in use already: pop each when it is done with",
+                 DEEPEST);
+        return NULL;
+    }
+    if (!stack) {
+        tn__fail_memory("reporter_push", DEEPEST * sizeof *stack);
+        return NULL;
+    }
+    stack[at] = (frame){NULL, NULL};
+    return &stack[at];
+}
+
+static void pop_to(int to)
+{
+    depth = to;
+    if (depth > 0)
+        return;
+    tn__free(stack);
+    stack = NULL;
+}
+
+/* The innermost frame; one in which nobody listens if there is none. */
+static frame top(void)
+{
+    int at = depth > DEEPEST ? DEEPEST - 1 : depth - 1;
+    return stack && at >= 0 ? stack[at] : (frame){NULL, NULL};
+}
+
+tn_status tn_reporter_push(tn_reporter *reporter, tn_observation *observation)
+{
+    frame *in = push();
+    if (!in)
+        return tn__error_status(tn__error_last());
     if (!reporter || !observation)
         return tn__fail(TN_ERR_VALUE, "reporter_push", "expected a reporter and an observation, got NULL");
-    stack[at].reporter = reporter;
-    stack[at].observation = observation;
+    *in = (frame){reporter, observation};
     return TN_OK;
 }
 
-static int top(void) { return depth > DEEPEST ? DEEPEST - 1 : depth - 1; }
-
 tn_status tn_report_scope_push(tn_observation *observation)
 {
-    int above = top();
-    tn_reporter *reporter = above >= 0 ? stack[above].reporter : NULL;
+    tn_reporter *reporter = top().reporter;
     if (reporter && observation)
         return tn_reporter_push(reporter, observation);
-    if (depth++ < DEEPEST) { /* nobody listens: nor does anybody now */
-        stack[depth - 1].reporter = NULL;
-        stack[depth - 1].observation = NULL;
-    }
+    if (!push())
+        return tn__error_status(tn__error_last());
     return observation ? TN_OK : tn__fail_null("report_scope_push", "an observation");
 }
 
@@ -166,17 +195,21 @@ void tn_reporter_pop(void)
     if (depth == 0)
         tn__fail(TN_ERR_STATE, "reporter_pop", "no reporter is in use: there was no tn_reporter_push before");
     else
-        depth--;
+        pop_to(depth - 1);
 }
 
 int tn__report_depth(void) { return depth; }
 
-void tn__report_back_to(int to) { depth = depth > to ? to : depth; }
+void tn__report_back_to(int to)
+{
+    if (depth > to)
+        pop_to(to);
+}
 
 tn_observation *tn_current_observation(void)
 {
-    int at = top();
-    return at >= 0 && stack[at].reporter ? stack[at].observation : NULL;
+    frame in = top();
+    return in.reporter ? in.observation : NULL;
 }
 
 tn__report_guard tn__report_enter(tn_reporter *reporter, tn_observation *observation)
@@ -249,21 +282,21 @@ static void tell_watchers(tn_reporter *reporter, const char *key, const tn_array
 static tn_status report(const tn_layer *observer, const char *name, const tn_array *value, double number,
                         const tn_report_opts *opts)
 {
-    int at = top();
+    frame in = top();
     if (!name)
         return tn__fail_null("report", "a name");
-    if (at < 0 || !stack[at].reporter)
+    if (!in.reporter)
         return TN_OK;
     if (opts && TN__GIVEN(opts, weight) && !(opts->weight > 0))
         return tn__fail(TN_ERR_VALUE, "report", "expected a weight above 0 for \"%s\", got %g", name, opts->weight);
-    char *key = key_of(stack[at].reporter, observer, name);
+    char *key = key_of(in.reporter, observer, name);
     if (!key)
         return tn__error_status(tn__error_last());
     double weight = opts ? opts->weight : 0;
-    tn_status status = value ? tn_observation_set(stack[at].observation, key, value, weight)
-                             : tn_observation_set_number(stack[at].observation, key, number, weight);
+    tn_status status = value ? tn_observation_set(in.observation, key, value, weight)
+                             : tn_observation_set_number(in.observation, key, number, weight);
     if (status == TN_OK && value)
-        tell_watchers(stack[at].reporter, key, value);
+        tell_watchers(in.reporter, key, value);
     tn__free(key);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GATHER and SCATTER_ADD steps on the CPU, against plain loops. */
+#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,8 +144,13 @@ static void test_out_of_range(void **state)
             if (scatter)
                 step_operand(&step, other, TN_FLOAT32, 2, (int64_t[]){1, 3}, NULL, 0);
             assert_int_equal(step_run(&step), TN_ERR_INDEX);
-            assert_non_null(strstr(tn_error(), "axis 1"));
-            assert_non_null(strstr(tn_error(), "-4 to 3"));
+            assert_non_null(strstr(tn_error(), "is out of range for an axis of extent 4: valid are "));
+            if (at[1] != INT64_MIN) { /* far below all others lie labels, which were moved there */
+                char words[64];
+                snprintf(words, sizeof words, "index %lld", (long long)at[1]);
+                assert_non_null(strstr(tn_error(), words));
+                assert_non_null(strstr(tn_error(), "-4 to 3"));
+            }
             tn_clear_error();
         }
 }

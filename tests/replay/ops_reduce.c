@@ -433,7 +433,8 @@ static void cov(call *c, const row *r)
     if (numpy_1 && tn_ndim(x) == 2 && tn_dim(x, 0) == 1)
         by_columns = false;
     int ddof = given(c, 4) ? (int)integer(c, 4, 1) : boolean(c, 3, false) ? 0 : 1;
-    const tn_cov_opts o = {.by_columns = by_columns,
+    const tn_cov_opts o = {._ = ".ddof", /* zero, too */
+                           .by_columns = by_columns,
                            .ddof = ddof,
                            .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),

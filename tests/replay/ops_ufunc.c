@@ -235,8 +235,8 @@ static void astype(call *c, const row *r)
 static tn_close_opts close_options(call *c)
 {
     double rtol = number(c, 2, 1e-5), atol = number(c, 3, 1e-8);
-    return (
-        tn_close_opts){.rtol = rtol == 0 ? -1 : rtol, .atol = atol == 0 ? -1 : atol, .equal_nan = boolean(c, 4, false)};
+    return (tn_close_opts){
+        ._ = ".rtol, .atol", .rtol = rtol, .atol = atol, .equal_nan = boolean(c, 4, false)}; /* zero, too */
 }
 
 static void isclose(call *c, const row *r)
