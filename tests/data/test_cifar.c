@@ -27,7 +27,8 @@ static void add_file(tar *t, const char *name, const uint8_t *contents, size_t s
     for (int i = 0; i < BLOCK; i++)
         sum += header[i];
     snprintf((char *)header + 148, 8, "%06o", sum);
-    memcpy(header + BLOCK, contents, size);
+    if (size)
+        memcpy(header + BLOCK, contents, size);
     t->size += BLOCK + padded;
 }
 
