@@ -174,8 +174,10 @@ static void pinv(call *c, const row *r)
                           tn_conjugate(tn_swapaxes(u, -1, -2))));
         return;
     }
-    give(c, tn_linalg_pinv(array(c, 0), .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0),
-                           .hermitian = boolean(c, 2, false)));
+    const tn_pinv_opts o = {._ = given(c, 1) || given(c, 3) ? ".rcond" : NULL, /* zero, too */
+                            .rcond = given(c, 3) ? number(c, 3, 0) : number(c, 1, 0),
+                            .hermitian = boolean(c, 2, false)};
+    give(c, tn_linalg_pinv_with(array(c, 0), &o));
 }
 
 static void matrix_rank(call *c, const row *r)
@@ -190,8 +192,11 @@ static void matrix_rank(call *c, const row *r)
         give(c, tn_count_nonzero(tn_greater(tn_linalg_svdvals(array(c, 0)), tol), .axis = TN_AXES(-1)));
         return;
     }
-    give(c, tn_linalg_matrix_rank(array(c, 0), .tol = number(c, 1, 0), .hermitian = boolean(c, 2, false),
-                                  .rcond = number(c, 3, 0)));
+    const tn_pinv_opts o = {._ = given(c, 1) ? ".tol" : given(c, 3) ? ".rcond" : NULL, /* zero, too */
+                            .rcond = number(c, 3, 0),
+                            .tol = number(c, 1, 0),
+                            .hermitian = boolean(c, 2, false)};
+    give(c, tn_linalg_matrix_rank_with(array(c, 0), &o));
 }
 
 static void matrix_power(call *c, const row *r)
