@@ -36,7 +36,10 @@ tn__node *tn__labels(tn__node *t)
     if (!is_signed)
         return index;
     tn__node *negative = tn__binary(TN__OP_LESS, index, tn__const_like(index, 0));
-    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, index, tn__const_like(index, (double)TN__LABEL_SHIFT));
+    tn__node *named = index;
+    if (t->dtype == TN_INT64)
+        named = tn__binary(TN__OP_MAXIMUM, index, tn__const_like(index, TN__LABEL_LEAST));
+    tn__node *shifted = tn__binary(TN__OP_SUBTRACT, named, tn__const_like(index, (double)TN__LABEL_SHIFT));
     return tn__where(negative, shifted, index);
 }
 
@@ -44,7 +47,10 @@ tn__node *tn__labels(tn__node *t)
 static bool is_labels(const tn__node *n)
 {
     const tn__node *shifted = n->op == TN__OP_WHERE ? n->in[1] : NULL;
-    if (!shifted || shifted->op != TN__OP_SUBTRACT || shifted->in[0] != n->in[2])
+    if (!shifted || shifted->op != TN__OP_SUBTRACT)
+        return false;
+    const tn__node *named = shifted->in[0];
+    if (named != n->in[2] && (named->op != TN__OP_MAXIMUM || named->in[0] != n->in[2]))
         return false;
     const tn__node *by = shifted->in[1];
     return by->op == TN__OP_CONST && tn__scalar_to_int(by->attr.scalar, TN_INT64) == TN__LABEL_SHIFT;
@@ -136,9 +142,8 @@ static tn_status look_at(const char *operation, const char *memory, const tn__no
             continue;
         char where[TN__SHAPE_TEXT + 16], text[TN__POSITION_TEXT];
         say_where(where, given->shape, i);
-        int64_t shown = labels && index < 0 && index >= -TN__LABEL_SHIFT ? index - TN__LABEL_SHIFT : index;
         bool no_negative = labels || tn__dtypes[dtype].class == TN__CLASS_UNSIGNED;
-        return tn__fail(TN_ERR_INDEX, operation, "%s", tn__position_text(text, shown, no_negative, where, extent));
+        return tn__fail(TN_ERR_INDEX, operation, "%s", tn__position_text(text, index, no_negative, where, extent));
     }
     return TN_OK;
 }

@@ -18,16 +18,18 @@ static tn_array *uint64s(uint64_t a, uint64_t b)
     return tn_from_host(((uint64_t[]){a, b}), TN_SHAPE(2), TN_UINT64);
 }
 
+/* GPUs tell of it later, when indices can't be looked at once more: what a kernel met, which is the index alone. */
+static bool tells_later(void) { return test_device().kind == TN_DEVICE_CUDA; }
+
 /* A call that computes something has failed with an index out of range, at once or when the device is asked next. The
- * words must be in the message; `where`, too, if the device tells at once. */
+ * words must be in the message; `where`, too, unless the device tells later. */
 #define assert_out_of_range(call, words, where) assert_out_of_range_at(call, words, where, __FILE__, __LINE__)
 static void assert_out_of_range_at(tn_status status, const char *words, const char *where, const char *file, int line)
 {
-    bool later = status == TN_OK;
-    if (later)
+    if (status == TN_OK && tells_later())
         status = tn_synchronize(test_device());
     if (status != TN_ERR_INDEX || tn_error_code() != status || !strstr(tn_error(), words) ||
-        (!later && !strstr(tn_error(), where))) {
+        (!tells_later() && !strstr(tn_error(), where))) {
         print_error("expected an index out of range with \"%s\" and \"%s\", got %s: %s\n", words, where,
                     tn_status_name(status), tn_error());
         _fail(file, line);
@@ -56,13 +58,15 @@ static tn_status loss_and_step(tn_layer *net, tn_optimizer *sgd, tn_array *t)
 
 static void labels(void)
 {
-    static const struct {
+    const struct {
         int64_t label;
         tn_dtype dtype;
         const char *words;
-    } cases[] = {{-100, TN_INT64, "index -100"}, {3, TN_INT64, "index 3"},   {-1, TN_INT8, "index -1"},
-                 {3, TN_UINT8, "index 3"},       {-7, TN_INT32, "index -7"}, {INT64_MIN, TN_INT64, "out of range"},
-                 {-1, TN_UINT64, "index 9223372036854775807"}};
+    } cases[] = {{-100, TN_INT64, "index -100"}, {3, TN_INT64, "index 3"},
+                 {-1, TN_INT8, "index -1"},      {3, TN_UINT8, "index 3"},
+                 {-7, TN_INT32, "index -7"},     {INT32_MIN, TN_INT32, "index -2147483648"},
+                 {-1, TN_UINT64, "index 9223372036854775807"},
+                 {INT64_MIN, TN_INT64, tells_later() ? "index -2147483648" : "index -9223372036854775808"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) TN_SCOPE {
         tn_layer *net = tn_linear(3, .in = 4);
         tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
@@ -157,6 +161,7 @@ static void each_axis(void)
         tn_array *x = tn_arange(0, 6, 1, .dtype = TN_FLOAT32), *zero = tn_from_int64s((int64_t[]){0}, 1);
         tn_array *three = tn_from_int64s((int64_t[]){3}, 1);
         x = tn_reshape(x, TN_SHAPE(3, 2));
+        assert_int_equal(tn_eval(x), TN_OK); /* where failures are told later, what the failed run made is spoilt */
         assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(zero), TN_PICK(three)))),
                             "for an axis of extent 2: valid are -2 to 1", "index 3 at position 0");
         assert_out_of_range(tn_eval(tn_getitem(x, TN_KEYS(TN_PICK(three), TN_PICK(zero)))),

@@ -41,7 +41,7 @@ static tn_status kernel_fault(const tn__step *step, const int64_t *fault)
     int64_t extent = operand->ndim ? operand->dim[operand->ndim - 1] : 0;
     char text[TN__POSITION_TEXT];
     return tn__fail(TN_ERR_INDEX, step->label ? step->label : step->kernel, "%s",
-                    tn__position_text(text, fault[1], false, "", extent));
+                    tn__position_met(text, fault[1], "", extent));
 }
 
 static tn_status kernel_run_step(const tn__cpu_step *step, void *const *buffers, const uint64_t *scalars)

@@ -9,6 +9,7 @@
  * moved one by one by a loop for their size.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
@@ -111,9 +112,10 @@ static void note_fault(index_run *run, int64_t index)
 
 static tn_status index_fault(const tn__cpu_step *step, const index_run *run)
 {
-    char text[TN__POSITION_TEXT];
+    char text[TN__POSITION_TEXT], where[32];
+    snprintf(where, sizeof where, " along axis %d", __builtin_ctz(step->step->axes));
     return tn__fail(TN_ERR_INDEX, tn__cpu_ops[step->step->op].name, "%s",
-                    tn__position_text(text, run->bad, false, "", run->data->extent));
+                    tn__position_met(text, run->bad, where, run->data->extent));
 }
 
 static void gather_strip(const index_data *data, char *indexed, char *other, int64_t n)

@@ -267,7 +267,7 @@ tn__error *tn__cuda_step_failure(const tn__executable *executable, int step, int
     if (executable->step[step].fault_extent >= 0)
         extent = executable->step[step].fault_extent;
     char text[TN__POSITION_TEXT];
-    return tn__error_record(TN_ERR_INDEX, name, "%s", tn__position_text(text, index, false, "", extent));
+    return tn__error_record(TN_ERR_INDEX, name, "%s", tn__position_met(text, index, "", extent));
 }
 
 /* ---- running ---- */
