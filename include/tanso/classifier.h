@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A classifier: a network that predicts, with the loss and the measure that it is trained and judged by, as one layer.
- * Its forward gives the predictor's output; its loss, and with a reporter at hand (report.h) also its accuracy, come
- * from tn_classifier_loss, which trainers and evaluators call by themselves.
+ * tn_forward(classifier, x) gives the predictor's output; tn_forward(classifier, x, t) the loss, and reports it, with
+ * the accuracy, where a reporter is at hand (report.h). Trainers and evaluators call it by themselves.
  */
 #ifndef TANSO_CLASSIFIER_H
 #define TANSO_CLASSIFIER_H
@@ -24,7 +24,7 @@ typedef struct tn_classifier_opts {
 
 /* Takes over the predictor, its child "predictor"; frees it if it can't be made. */
 TN_API tn_layer *tn_classifier_with(tn_layer *predictor, const tn_classifier_opts *opts);
-/* The loss of the predictions for x, and reports it as the classifier's "loss", the measure as its "accuracy" (without
+/* The same loss of the predictions for x; reports it as the classifier's "loss", the measure as its "accuracy" (without
  * gradient, and only if somebody listens). An error array for what is no classifier. */
 TN_API tn_array *tn_classifier_loss(tn_layer *classifier, const tn_array *x, const tn_array *t);
 

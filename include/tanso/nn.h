@@ -97,18 +97,75 @@ TN_API tn_layer *tn_mlp(int count, const int64_t *sizes, const char *activation)
 TN_API tn_layer *tn_layer_parse(const char *text);
 
 /* The layer's output for x; makes what parameters its shape was still needed for. An error array, which names the
- * layer, if x does not suit it. */
+ * layer, if x does not suit it. tn_forward(layer, x, h) gives a layer of several inputs all of them. */
 TN_API tn_array *tn_forward(tn_layer *layer, const tn_array *x);
+/* The first output for `count` inputs. */
+TN_API tn_array *tn_forward_of(tn_layer *layer, int count, const tn_array *const *in);
+/* The first `out_count` outputs, each into *out[i] (NULL: not wanted); error arrays, and the status, if that fails:
+ *     tn_forward_all(cell, TN_ARRAYS(x, h, c), TN_RESULTS(&h, &c));
+ * In a tn_sequential the first layer takes all inputs, the last one gives all outputs, and what lies between has the
+ * first output of the one before. */
+TN_API tn_status tn_forward_all(tn_layer *layer, int count, const tn_array *const *in, int out_count,
+                                tn_array **const *out);
+#define TN_RESULTS(...) TN__LIST(tn_array **, __VA_ARGS__)
 /* Frees a layer, its children and parameters. NULL is ignored. */
 TN_API void tn_layer_free(tn_layer *layer);
 /* TN_OK, or why construction failed. */
 TN_API tn_status tn_layer_status(const tn_layer *layer);
 
-/* A layer of the user's own: forward gets the layer and its `user` pointer, and runs in a scope of its own, out of
- * which only its result is kept. Parameters and children are added by name; the layer owns them, and frees `user`
- * with free_user (may be NULL; also called when tn_layer_new fails). */
+/*
+ * A layer of the user's own: a function, called with the layer and `user`, in a scope of its own, out of which only its
+ * results are kept. Parameters and children are added by name; the layer owns them, and frees `user` with free_user
+ * (may be NULL; also called when making the layer fails).
+ *
+ * With .size = sizeof(data) the layer keeps *user (NULL: zeros) in memory of its own, and so does each copy of it;
+ * free_user then frees only what the data point at:
+ *
+ *     typedef struct scale { double by; } scale;
+ *     static tn_array *forward(tn_layer *layer, const tn_array *x, void *user)
+ *     {
+ *         return tn_multiply(tn_forward(tn_layer_child(layer, "inner"), x), ((scale *)user)->by);
+ *     }
+ *     scale half = {0.5};
+ *     tn_layer *layer = tn_layer_new("scale", forward, &half, NULL, .size = sizeof half);
+ *     tn_layer_add(layer, "inner", tn_linear(10));
+ */
 typedef tn_array *(*tn_forward_fn)(tn_layer *layer, const tn_array *x, void *user);
-TN_API tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user));
+typedef struct tn_layer_opts {
+    const char *_;
+    size_t size; /* of *user; default: `user` is the program's own */
+    /* Of layers with .size and free_user: called with a copy, whose data are the same bytes still, once it has its
+     * parameters and children, to give the data what they point at anew. If it fails, they are not freed. */
+    tn_status (*copy)(tn_layer *copy, void *user);
+    int inputs;   /* tn_flow_layer: arrays that it takes; default: any number, at least one */
+    int optional; /* how many of these, the last ones, may be left out or NULL; default 0 */
+    int outputs;  /* arrays that it gives; default 1 */
+} tn_layer_opts;
+TN_API tn_layer *tn_layer_new_with(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user),
+                                   const tn_layer_opts *opts);
+
+/*
+ * The same of several arrays, whose function fills all outputs:
+ *
+ *     static tn_status forward(tn_layer *layer, const tn_flow *flow, void *user)
+ *     {
+ *         const tn_array *x = flow->in[0], *h = flow->in[1];
+ *         flow->out[0] = tn_tanh(tn_add(tn_forward(tn_layer_child(layer, "x"), x),
+ *                                       tn_forward(tn_layer_child(layer, "h"), h)));
+ *         return TN_OK;
+ *     }
+ *     tn_layer *layer = tn_flow_layer("rnn", forward, NULL, NULL, .inputs = 2);
+ */
+typedef struct tn_flow {
+    int in_count, out_count;   /* as many as were given; as many as it has */
+    const tn_array *const *in; /* NULL, up to .inputs, for those that were left out */
+    tn_array **out;
+} tn_flow;
+typedef tn_status (*tn_flow_fn)(tn_layer *layer, const tn_flow *flow, void *user);
+TN_API tn_layer *tn_flow_layer_with(const char *kind, tn_flow_fn flow, void *user, void (*free_user)(void *user),
+                                    const tn_layer_opts *opts);
+/* The `user` of a layer of that kind; NULL if it is of another one. */
+TN_API void *tn_layer_user(const tn_layer *layer, const char *kind);
 /* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another
  * layer. */
 TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
@@ -151,7 +208,8 @@ TN_API tn_status tn_layer_add_hook(tn_layer *layer, tn_layer_hook hook, void *us
 TN_API void tn_layer_remove_hook(tn_layer *layer, tn_layer_hook hook, void *user);
 
 /* A layer like this one, with arrays of its own of the same values (in its mode, its frozen parameters frozen). Layers
- * of the program's own are called with the same `user` pointer, and those that free it (free_user) can't be copied. */
+ * of the program's own have copies of their data (tn_layer_opts.size), or the same `user` pointer; those with free_user
+ * and without .size, or without .copy, can't be copied. */
 TN_API tn_layer *tn_layer_copy(const tn_layer *layer);
 /* A tn_sequential of the layer, which it takes over, and copies of it with first weights of their own, `count` in all;
  * what an initialiser did not make, as a program's own parameters, is copied. */
@@ -250,7 +308,9 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_norm(...) TN_HERE(tn_layer_norm(__VA_ARGS__))
 #define tn_mlp(...) TN_HERE(tn_mlp(__VA_ARGS__))
 #define tn_layer_parse(...) TN_HERE(tn_layer_parse(__VA_ARGS__))
-#define tn_layer_new(...) TN_HERE(tn_layer_new(__VA_ARGS__))
+#define tn_layer_new(...) TN__CALL_VVVV(tn_layer_new_with, tn_layer_opts, __VA_ARGS__, )
+#define tn_flow_layer(...) TN__CALL_VVVV(tn_flow_layer_with, tn_layer_opts, __VA_ARGS__, )
+#define tn_layer_user(...) TN_HERE(tn_layer_user(__VA_ARGS__))
 #define tn_layer_add(...) TN_HERE(tn_layer_add(__VA_ARGS__))
 #define tn_layer_child(...) TN_HERE(tn_layer_child(__VA_ARGS__))
 #define tn_layer_param(...) TN_HERE(tn_layer_param(__VA_ARGS__))
@@ -272,7 +332,13 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_dropout_function(...) TN_HERE(tn_dropout_function(__VA_ARGS__))
 #define tn_layer_norm_function(...) TN_HERE(tn_layer_norm_function(__VA_ARGS__))
 #define tn_leaky_relu(...) TN_HERE(tn_leaky_relu(__VA_ARGS__))
-#define tn_forward(layer, x) TN_AT(tn_forward)(layer, x)
+/* Up to 8 inputs; one by itself is no list. */
+#define tn_forward(layer, ...) TN__FORWARD_BY(__VA_ARGS__, S, S, S, S, S, S, S, 1, )(layer, __VA_ARGS__)
+#define TN__FORWARD_BY(a, b, c, d, e, f, g, h, n, ...) TN__FORWARD_##n
+#define TN__FORWARD_1(layer, x) TN_AT(tn_forward)(layer, x)
+#define TN__FORWARD_S(layer, ...) TN_AT(tn_forward_of)(layer, TN_ARRAYS(__VA_ARGS__))
+#define tn_forward_of(...) TN_HERE(tn_forward_of(__VA_ARGS__))
+#define tn_forward_all(...) TN_HERE(tn_forward_all(__VA_ARGS__))
 #define tn_softmax_cross_entropy(...) \
     TN__CALL_VV(tn_softmax_cross_entropy_with, tn_cross_entropy_opts, __VA_ARGS__, )
 #define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)

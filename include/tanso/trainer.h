@@ -157,7 +157,8 @@ TN_API tn_trigger *tn_early_stopping_with(const tn_early_stopping_opts *opts);
 /* The loss of a minibatch, a scalar; NULL or an error array ends the run. It may report what it likes. */
 typedef tn_array *(*tn_loss_function)(tn_layer *model, const tn_batch *batch, void *user);
 /* The loss that is used where none is given: softmax cross entropy for integer targets, else mean squared error, of
- * tn_forward(model, batch->x); reports "loss", and "accuracy" for classes, as the model's. */
+ * tn_forward(model, batch->x); reports "loss", and "accuracy" for classes, as the model's. A model that wants two
+ * inputs (tn_flow_layer) gives the loss itself, tn_forward(model, batch->x, batch->t), and reports what it likes. */
 TN_API tn_array *tn_usual_loss(tn_layer *model, const tn_batch *batch, void *user);
 
 typedef struct tn_named_loader {

@@ -127,6 +127,20 @@ tn_array *tn__leave_error(tn__call call)
     return tn__leave_array(call, tn__node_error(tn__error_retain(tn__error_last())));
 }
 
+tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array **const *out)
+{
+    tn__node *failed = NULL;
+    for (int i = 0; i < count; i++)
+        if (!failed && tn__node_is_error(node[i]))
+            failed = node[i];
+    tn_status status = failed ? tn__error_raise(failed->error) : TN_OK;
+    for (int i = 0; i < count; i++)
+        if (out[i])
+            *out[i] = tn__leave_array(tn__enter(), failed ? failed : node[i]);
+    tn__leave(call);
+    return status;
+}
+
 tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__self(), tn__node_retain(node), NULL); }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------- */

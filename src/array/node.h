@@ -218,6 +218,8 @@ tn__call tn__enter(void);
 void tn__leave(tn__call call);
 /* A handle to `node` in the innermost scope; then leaves. Never NULL. */
 tn_array *tn__leave_array(tn__call call, tn__node *node);
+/* Leaves with several results, handles for all that are wanted (not NULL); all are the error if one is. */
+tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array **const *out);
 /* Leaves with a failure latched by tn__fail as an error array. */
 tn_array *tn__leave_error(tn__call call);
 /* The same outside a call. */

@@ -187,20 +187,6 @@ tn__node *tn__squared_size(tn__node *a)
     return tn__binary(TN__OP_ADD, tn__unary(TN__OP_SQUARE, tn__real(a)), tn__unary(TN__OP_SQUARE, tn__imaginary(a)));
 }
 
-tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array **const *out)
-{
-    tn__node *failed = NULL;
-    for (int i = 0; i < count; i++)
-        if (!failed && tn__node_is_error(node[i]))
-            failed = node[i];
-    tn_status status = failed ? tn__error_raise(failed->error) : TN_OK;
-    for (int i = 0; i < count; i++)
-        if (out[i])
-            *out[i] = tn__leave_array(tn__enter(), failed ? failed : node[i]);
-    tn__leave(call);
-    return status;
-}
-
 bool tn__check_finite(const char *operation, tn__node *a)
 {
     tn__node *all = tn__reduce(TN__OP_ALL, tn__unary(TN__OP_ISFINITE, a), (1u << a->shape->ndim) - 1);

@@ -33,8 +33,6 @@ tn__node *tn__squared_size(tn__node *a);
 /* Ones on the diagonal of n x n, in a's dtype, device and leading axes. */
 tn__node *tn__eye_like(tn__node *a, int64_t n);
 
-/* Ends a call with several results: handles for all; an error if one is. */
-tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array **const *out);
 /* True if all elements are finite, evaluated; an error is latched, and false, if that fails or one is not. */
 bool tn__check_finite(const char *operation, tn__node *a);
 

@@ -36,7 +36,8 @@ static tn__node *leaky_relu_forward(tn_layer *layer, tn__node *x)
     return tn__leaky(x, layer->number);
 }
 
-static const tn__layer_kind leaky_relu_kind = {"leaky_relu", leaky_relu_forward, describe_number};
+static const tn__layer_kind leaky_relu_kind = {
+    .name = "leaky_relu", .forward = leaky_relu_forward, .describe = describe_number};
 
 tn_layer *tn_leaky_relu_layer(double slope)
 {
@@ -59,7 +60,8 @@ static void softmax_describe(const tn_layer *layer, tn__text *text)
     tn__text_addf(text, ":%d", layer->axis);
 }
 
-static const tn__layer_kind softmax_kind = {"softmax", softmax_forward, softmax_describe};
+static const tn__layer_kind softmax_kind = {
+    .name = "softmax", .forward = softmax_forward, .describe = softmax_describe};
 
 tn_layer *tn_softmax_layer(int axis)
 {
@@ -100,7 +102,7 @@ static tn__node *dropout_forward(tn_layer *layer, tn__node *x)
     return layer->evaluating ? x : tn__dropout(x, layer->number, NULL);
 }
 
-static const tn__layer_kind dropout_kind = {"dropout", dropout_forward, describe_number};
+static const tn__layer_kind dropout_kind = {.name = "dropout", .forward = dropout_forward, .describe = describe_number};
 
 tn_layer *tn_dropout(double ratio)
 {

@@ -182,10 +182,6 @@ static tn_status copy_slot(tn_layer *copy, const tn__slot *slot, bool anew)
 static tn_layer *copy_layer(const tn_layer *layer, bool anew)
 {
     tn_status status = tn__layer_raise(layer);
-    if (status == TN_OK && layer->user.free_data)
-        status = tn__fail(TN_ERR_UNSUPPORTED, "layer_copy",
-                          "a %s has data of its own, which only the program can copy: make a second one and use "
-                          "tn_layer_copy_params", tn__layer_name(layer));
     if (status != TN_OK)
         return tn__layer_error(tn__error_retain(tn__error_last()));
     tn_layer *copy = tn__layer_make(layer->kind);
@@ -195,14 +191,14 @@ static tn_layer *copy_layer(const tn_layer *layer, bool anew)
     copy->device = layer->device;
     copy->number = layer->number;
     copy->axis = layer->axis;
-    copy->user = layer->user;
-    copy->user.name = layer->user.name ? tn__strdup(layer->user.name) : NULL;
-    if (layer->user.name && !copy->user.name)
-        status = tn__fail_memory("layer_copy", strlen(layer->user.name) + 1);
+    copy->ports = layer->ports;
+    status = tn__own_copy(copy, layer);
     for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++)
         status = copy_slot(copy, &layer->slots[i], anew);
     for (size_t i = 0; i < layer->child_count && status == TN_OK; i++)
         status = tn_layer_add(copy, layer->children[i].name, copy_layer(layer->children[i].layer, anew));
+    if (status == TN_OK)
+        status = tn__own_copied(copy, layer);
     return tn__layer_finish(copy, status);
 }
 

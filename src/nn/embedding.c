@@ -39,7 +39,8 @@ static void embedding_describe(const tn_layer *layer, tn__text *text)
     tn__text_addf(text, ":%" PRId64 ":%" PRId64, dim[0], dim[1]);
 }
 
-static const tn__layer_kind embedding_kind = {"embedding", embedding_forward, embedding_describe};
+static const tn__layer_kind embedding_kind = {
+    .name = "embedding", .forward = embedding_forward, .describe = embedding_describe};
 
 tn_layer *tn_embedding(int64_t count, int64_t features)
 {
@@ -82,7 +83,8 @@ static void layer_norm_describe(const tn_layer *layer, tn__text *text)
         tn__text_addf(text, ":%" PRId64, layer->slots[0].shape.dim[0]);
 }
 
-static const tn__layer_kind layer_norm_kind = {"layer_norm", layer_norm_forward, layer_norm_describe};
+static const tn__layer_kind layer_norm_kind = {
+    .name = "layer_norm", .forward = layer_norm_forward, .describe = layer_norm_describe};
 
 tn_layer *tn_layer_norm(int64_t features, double eps)
 {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of layers: making and freeing them, error layers, adding children, calling forward. */
+/* The life of layers: making and freeing them, error layers, adding children. */
 #include "nn/layer.h"
 
 #include <string.h>
-#include <tanso/array.h>
-
-#include "array/build_parts.h"
 
 /* ---- error layers ---- */
 
@@ -97,9 +94,7 @@ void tn_layer_free(tn_layer *layer)
     }
     for (int i = 0; i < layer->flat.count; i++)
         tn__free(layer->flat.items[i].path);
-    if (layer->user.free_data && layer->user.name)
-        layer->user.free_data(layer->user.data);
-    tn__free(layer->user.name);
+    tn__own_free(layer);
     tn__free(layer->flat.items);
     tn__free(layer->hooks);
     tn__free(layer->slots);
@@ -118,71 +113,6 @@ void tn__layer_changed(tn_layer *layer)
 const char *tn__layer_name(const tn_layer *layer)
 {
     return layer->user.name ? layer->user.name : layer->kind->name;
-}
-
-/* ---- the user's own layers ---- */
-
-/* The node that the handle `y`, of a scope about to end, stands for: as a node of the caller's. */
-static tn__node *node_out_of_scope(const tn_layer *layer, const tn_array *y)
-{
-    if (!y)
-        return tn__node_error(tn__error_new(TN_ERR_VALUE, tn__layer_name(layer),
-                                            "the layer's function returned NULL; expected an array"));
-    tn__node *node = tn__node_of(y, tn__layer_name(layer));
-    if (tn__node_is_error(node))
-        return tn__node_error(tn__error_retain(node->error));
-    return tn__node_new(TN__OP_RESHAPE, node->dtype, node->shape, node->device, 1, &node, (tn__attr){0});
-}
-
-/* The user's function works with handles; they end with an inner scope, so that only x and y are left of them. */
-static tn__node *user_forward(tn_layer *layer, tn__node *x)
-{
-    tn__scope_guard scope = tn__scope_enter();
-    tn_array *in = tn__leave_array(tn__enter(), x);
-    tn_array *out = layer->user.forward ? layer->user.forward(layer, in, layer->user.data)
-                                        : layer->user.function(in, layer->user.data);
-    tn__node *y = node_out_of_scope(layer, out);
-    tn__scope_leave(&scope);
-    return y;
-}
-
-static const tn__layer_kind user_kind = {.name = "layer", .forward = user_forward};
-
-static tn_layer *user_layer(const char *operation, const char *name, bool callable)
-{
-    if (!name || !*name || !callable)
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, operation,
-                                             "expected a name and a forward function, got %s",
-                                             callable ? "no name" : "a NULL function"));
-    tn_layer *layer = tn__layer_make(&user_kind);
-    if (layer->is_static)
-        return layer;
-    layer->user.name = tn__strdup(name);
-    return layer->user.name ? layer : tn__layer_finish(layer, tn__fail_memory(operation, strlen(name) + 1));
-}
-
-tn_layer *tn_layer_new(const char *kind, tn_forward_fn forward, void *user, void (*free_user)(void *user))
-{
-    tn_layer *layer = user_layer("layer_new", kind, forward != NULL);
-    if (tn_layer_status(layer) != TN_OK) {
-        if (free_user)
-            free_user(user);
-        return layer;
-    }
-    layer->user.forward = forward;
-    layer->user.data = user;
-    layer->user.free_data = free_user;
-    return layer;
-}
-
-tn_layer *tn_function_layer(const char *name, tn_array *(*f)(const tn_array *x, void *user), void *user)
-{
-    tn_layer *layer = user_layer("function_layer", name, f != NULL);
-    if (tn_layer_status(layer) == TN_OK) {
-        layer->user.function = f;
-        layer->user.data = user;
-    }
-    return layer;
 }
 
 /* ---- children ---- */
@@ -284,43 +214,4 @@ tn_layer *tn_layer_child(const tn_layer *layer, const char *path)
         layer = child;
         path += length + 1;
     }
-}
-
-/* ---- calling ---- */
-
-/* A layer of the user's own may take its input from anywhere. */
-static bool is_elsewhere(const tn_layer *layer, const tn__node *x)
-{
-    const tn_array *param = layer->slot_count && layer->kind != &user_kind ? layer->slots[0].value : NULL;
-    return param && tn__array_node(param)->device != x->device && !tn__node_is_error(tn__array_node(param)) &&
-           !tn__foldable(x);
-}
-
-tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
-{
-    if (tn__node_is_error(x) && !layer->error)
-        return x;
-    if (!layer->error && is_elsewhere(layer, x))
-        return tn__node_error(tn__error_new(
-            TN_ERR_DEVICE, tn__layer_name(layer),
-            "the parameters are on %s, the input is on %s: move the network with tn_layer_to, or the input with "
-            "tn_to(x, tn_device_of(net)); a loader makes its minibatches on its .device",
-            tn__array_node(layer->slots[0].value)->device->name, x->device->name));
-    if (layer->hook_count == 0)
-        return layer->kind->forward(layer, x);
-    if (tn__layer_run_hooks(layer, false) != TN_OK)
-        return tn__failed();
-    tn__node *y = layer->kind->forward(layer, x);
-    tn_status status = tn__layer_run_hooks(layer, true);
-    return status == TN_OK || tn__node_is_error(y) ? y : tn__failed();
-}
-
-tn_array *tn_forward(tn_layer *layer, const tn_array *x)
-{
-    tn__call call = tn__enter();
-    if (!layer) {
-        tn__fail(TN_ERR_VALUE, "forward", "expected a layer, got NULL");
-        return tn__leave_error(call);
-    }
-    return tn__leave_array(call, tn__layer_forward(layer, tn__node_of(x, "forward")));
 }

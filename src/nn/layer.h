@@ -29,11 +29,27 @@ typedef struct tn__child {
     tn_layer *layer;
 } tn__child;
 
+/* What a layer of several inputs and outputs is called with: nodes, borrowed. Inputs that were left out are NULL. */
+typedef struct tn__flow {
+    int in_count, out_count;
+    tn__node *const *in;
+    tn__node **out; /* to be filled */
+} tn__flow;
+
+/* How many arrays a layer takes and gives. */
+typedef struct tn__ports {
+    int inputs;   /* -1: any number, at least one */
+    int optional; /* of these, from the end, may be left out */
+    int outputs;
+} tn__ports;
+
 typedef struct tn__layer_kind {
     const char *name;
     /* The function of the layer over nodes (borrowed ones, see array/node.h): no handles are made, so that the compiler
      * sees that nobody looks at what lies between. */
     tn__node *(*forward)(tn_layer *layer, tn__node *x);
+    /* The same of a layer of several inputs or outputs, instead. */
+    void (*flow)(tn_layer *layer, const tn__flow *flow);
     /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
     void (*describe)(const tn_layer *layer, tn__text *text);
 } tn__layer_kind;
@@ -84,12 +100,16 @@ struct tn_layer {
     size_t hook_count, hook_capacity;
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
+    tn__ports ports;    /* of kinds with `flow` */
     struct { /* of a layer of the user's own */
         char *name;
         tn_forward_fn forward;
+        tn_flow_fn flow;
         tn_array *(*function)(const tn_array *x, void *user);
         void *data;
+        size_t size; /* of the data, which lie in memory of the layer's; 0: the program's pointer */
         void (*free_data)(void *data);
+        tn_status (*copied)(tn_layer *copy, void *data);
     } user;
 };
 
@@ -102,11 +122,26 @@ tn_layer *tn__layer_error(tn__error *error);
 tn_layer *tn__layer_finish(tn_layer *layer, tn_status status);
 /* tn_layer_status, latched again. */
 tn_status tn__layer_raise(const tn_layer *layer);
-tn__node *tn__layer_forward(tn_layer *layer, tn__node *x);
 /* The user's own name of a layer, or its kind's. */
 const char *tn__layer_name(const tn_layer *layer);
 /* Notes that parameters or children came, up to the root. */
 void tn__layer_changed(tn_layer *layer);
+
+/* ---- flow.c ---- */
+/* A layer's output for one input; of several the first. */
+tn__node *tn__layer_forward(tn_layer *layer, tn__node *x);
+/* Its outputs for several inputs; fills all that are asked for, with error nodes should it fail. */
+void tn__layer_flow(tn_layer *layer, const tn__flow *flow);
+/* How many arrays it takes and gives. */
+tn__ports tn__layer_ports(const tn_layer *layer);
+
+/* ---- own.c ---- */
+/* Frees what a layer of the user's own has beside parameters and children. */
+void tn__own_free(tn_layer *layer);
+/* Gives a copy of a layer its name, functions and data; `tn__own_copied` lets the program finish the data once the
+ * copy has its parameters and children. */
+tn_status tn__own_copy(tn_layer *copy, const tn_layer *layer);
+tn_status tn__own_copied(tn_layer *copy, const tn_layer *layer);
 
 /* ---- hooks.c ---- */
 /* Calls the layer's hooks in the order they were added, after forward in the other one; the first failure ends it. */

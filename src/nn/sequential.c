@@ -12,7 +12,20 @@ static tn__node *sequential_forward(tn_layer *layer, tn__node *x)
     return x;
 }
 
-static const tn__layer_kind sequential_kind = {.name = "sequential", .forward = sequential_forward};
+/* The first layer takes all inputs, the last one gives all outputs; in between goes the first output of each. */
+static void sequential_flow(tn_layer *layer, const tn__flow *flow)
+{
+    tn__node *x = flow->in[0];
+    size_t last = layer->child_count - 1;
+    for (size_t i = 0; i <= last; i++) {
+        const tn__flow step = {i ? 1 : flow->in_count, i < last ? 1 : flow->out_count, i ? &x : flow->in,
+                               i < last ? &x : flow->out};
+        tn__layer_flow(layer->children[i].layer, &step);
+    }
+}
+
+static const tn__layer_kind sequential_kind = {
+    .name = "sequential", .forward = sequential_forward, .flow = sequential_flow};
 
 /* Checks that all can become children of one new layer; latches. */
 static tn_status check_children(int count, tn_layer *const *layers)

@@ -10,48 +10,11 @@ typedef struct measures {
     tn_measure loss, accuracy;
 } measures;
 
-static tn_array *predict(tn_layer *layer, const tn_array *x, void *user)
+/* The loss of predictions y, reported with what else is measured. */
+static tn_array *loss_of(tn_layer *classifier, const tn_array *y, const tn_array *t)
 {
-    (void)user;
-    return tn_forward(layer->children[0].layer, x);
-}
-
-bool tn__is_classifier(const tn_layer *layer)
-{
-    return layer && !layer->is_static && layer->user.forward == predict;
-}
-
-tn_layer *tn_classifier_with(tn_layer *predictor, const tn_classifier_opts *opts)
-{
-    static const tn_classifier_opts none;
-    opts = opts ? opts : &none;
-    measures *m = tn__alloc(sizeof *m);
-    tn_layer *layer = NULL;
-    if (m) {
-        *m = (measures){opts->loss ? opts->loss : tn_softmax_cross_entropy, opts->accuracy};
-        if (!m->accuracy && !tn__option_written(opts->_, "accuracy"))
-            m->accuracy = tn_accuracy;
-        layer = tn_layer_new("classifier", predict, m, tn__free);
-    }
-    if (!layer || tn_layer_status(layer) != TN_OK) {
-        tn_layer_free(predictor && !predictor->parent ? predictor : NULL);
-        return layer ? layer : tn__layer_error((tn__fail_memory("classifier", sizeof *m),
-                                                tn__error_retain(tn__error_last())));
-    }
-    return tn__layer_finish(layer, tn_layer_add(layer, "predictor", predictor));
-}
-
-tn_array *tn_classifier_loss(tn_layer *classifier, const tn_array *x, const tn_array *t)
-{
-    if (!tn__is_classifier(classifier)) {
-        tn_status status = classifier ? tn__layer_raise(classifier) : TN_OK;
-        if (status == TN_OK)
-            tn__fail(TN_ERR_VALUE, "classifier_loss", "expected a layer of tn_classifier and arrays, got %s",
-                     classifier ? tn__layer_name(classifier) : "NULL");
-        return tn__failed_array();
-    }
     const measures *m = classifier->user.data;
-    tn_array *y = tn_forward(classifier, x), *loss = m->loss(y, t);
+    tn_array *loss = m->loss(y, t);
     if (!loss)
         return tn__fail(TN_ERR_VALUE, "classifier_loss", "the loss function gave NULL; expected an array"),
                tn__failed_array();
@@ -65,4 +28,45 @@ tn_array *tn_classifier_loss(tn_layer *classifier, const tn_array *x, const tn_a
         tn_report_with(classifier, "accuracy", accuracy, NULL);
     }
     return loss;
+}
+
+/* Of x its prediction; of x and t its loss. */
+static tn_status classify(tn_layer *layer, const tn_flow *flow, void *user)
+{
+    (void)user;
+    tn_array *y = tn_forward(layer->children[0].layer, flow->in[0]);
+    flow->out[0] = flow->in[1] ? loss_of(layer, y, flow->in[1]) : y;
+    return TN_OK;
+}
+
+bool tn__is_classifier(const tn_layer *layer)
+{
+    return layer && !layer->is_static && layer->user.flow == classify;
+}
+
+tn_layer *tn_classifier_with(tn_layer *predictor, const tn_classifier_opts *opts)
+{
+    static const tn_classifier_opts none;
+    opts = opts ? opts : &none;
+    measures m = {opts->loss ? opts->loss : tn_softmax_cross_entropy, opts->accuracy};
+    if (!m.accuracy && !tn__option_written(opts->_, "accuracy"))
+        m.accuracy = tn_accuracy;
+    const tn_layer_opts own = {.size = sizeof m, .inputs = 2, .optional = 1};
+    tn_layer *layer = tn_flow_layer_with("classifier", classify, &m, NULL, &own);
+    if (tn_layer_status(layer) != TN_OK) {
+        tn_layer_free(predictor && !predictor->parent ? predictor : NULL);
+        return layer;
+    }
+    return tn__layer_finish(layer, tn_layer_add(layer, "predictor", predictor));
+}
+
+tn_array *tn_classifier_loss(tn_layer *classifier, const tn_array *x, const tn_array *t)
+{
+    if (tn__is_classifier(classifier))
+        return loss_of(classifier, tn_forward(classifier, x), t);
+    tn_status status = classifier ? tn__layer_raise(classifier) : TN_OK;
+    if (status == TN_OK)
+        tn__fail(TN_ERR_VALUE, "classifier_loss", "expected a layer of tn_classifier and arrays, got %s",
+                 classifier ? tn__layer_name(classifier) : "NULL");
+    return tn__failed_array();
 }

@@ -30,6 +30,9 @@ tn_array *tn_usual_loss(tn_layer *model, const tn_batch *batch, void *user)
     }
     if (tn__is_classifier(model))
         return tn_classifier_loss(model, batch->x, batch->t);
+    tn__ports ports = tn__layer_ports(model);
+    if (ports.inputs - ports.optional == 2)
+        return tn_forward_of(model, 2, (const tn_array *[]){batch->x, batch->t});
     bool classifies = !tn_dtype_is_float(tn_dtype_of(batch->t));
     tn_array *y = tn_forward(model, batch->x);
     tn_array *loss = tn__task_loss(classifies, y, batch->t);

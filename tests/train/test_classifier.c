@@ -17,6 +17,10 @@ static void test_values(void **state)
         assert_string_equal(tn_param_name(model, 0), "predictor.0.W");
         double own = tn_item(tn_classifier_loss(model, in, t));
         assert_float_equal(own, tn_item(tn_softmax_cross_entropy(y, t)), 0);
+        assert_float_equal(own, tn_item(tn_forward(model, in, t)), 0);
+        tn_layer *copy = tn_layer_copy(model);
+        assert_float_equal(own, tn_item(tn_classifier_loss(copy, in, t)), 0);
+        tn_layer_free(copy);
         assert_true(tn_array_equal(y, tn_forward(tn_layer_child(model, "predictor"), in), false));
 
         /* Reports, under the name that the reporter knows the model by. */

@@ -292,6 +292,38 @@ static void test_accumulate(void **state)
     check_fine();
 }
 
+/* A model of two inputs gives its loss itself, to updaters and to evaluators. */
+static tn_status distance(tn_layer *layer, const tn_flow *flow, void *user)
+{
+    (void)user;
+    tn_array *y = tn_forward(tn_layer_child(layer, "net"), flow->in[0]);
+    flow->out[0] = tn_mean(tn_square(tn_subtract(tn_index(tn_transpose(y, TN_AXES(1, 0)), 0), flow->in[1])));
+    return tn_report(layer, "loss", flow->out[0]);
+}
+
+static void test_loss_by_model(void **state)
+{
+    (void)state;
+    setup s = setup_new(12, 4, "linear:1", "sgd");
+    tn_layer *model = tn_flow_layer("distance", distance, NULL, NULL, .inputs = 2);
+    tn_layer_add(model, "net", tn_linear(1));
+    tn_optimizer *optimizer = tn_sgd(model, .lr = 0.1);
+    tn_trainer *trainer = tn_trainer_new(tn_standard_updater(s.loader, optimizer), .stop = TN_EVERY(3, TN_ITERATION),
+                                         .out = folder);
+    assert_int_equal(tn_extend(trainer, tn_evaluator(s.test_loader, model)), TN_OK);
+    assert_int_equal(tn_trainer_run(trainer), TN_OK);
+    tn_observation *seen = tn_trainer_observation(trainer);
+    assert_int_equal(tn_observation_count(seen), 2);
+    assert_true(tn_observation_number(seen, "main/loss") > 0);
+    assert_true(tn_observation_number(seen, "validation/main/loss") > 0);
+    assert_int_equal(tn_optimizer_steps(optimizer), 3);
+    check_fine();
+    tn_trainer_free(trainer);
+    tn_optimizer_free(optimizer);
+    tn_layer_free(model);
+    setup_free(&s);
+}
+
 /* Two models and their optimizers, as of a GAN, by a function of one's own. */
 static tn_status two_steps(tn_updater *updater, void *user)
 {
@@ -371,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_evaluator),
         cmocka_unit_test_setup_teardown(test_evaluators, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_accumulate, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_loss_by_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_optimizers, set_up, tear_down),
         cmocka_unit_test(test_bad_updaters),
     };

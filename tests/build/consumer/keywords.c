@@ -293,6 +293,36 @@ static tn_status seen(tn_trainer *all, void *user)
     return TN_OK;
 }
 
+typedef struct factor {
+    double by;
+} factor;
+
+static tn_array *scaled(tn_layer *layer, const tn_array *x, void *user)
+{
+    return tn_multiply(tn_forward(tn_layer_child(layer, "inner"), x), TN__CAST(factor *, user)->by);
+}
+
+static tn_status swapped(tn_layer *layer, const tn_flow *flow, void *user)
+{
+    (void)layer, (void)user;
+    flow->out[0] = tn_add(flow->in[1], 0), flow->out[1] = tn_add(flow->in[0], 0);
+    return TN_OK;
+}
+
+static void own_layers(void)
+{
+    factor half = {0.5};
+    tn_layer *own = tn_layer_new("scale", scaled, &half, NULL, .size = sizeof half);
+    tn_layer *both = tn_flow_layer("swap", swapped, NULL, NULL, .inputs = 2, .outputs = 2);
+    DONE(tn_layer_add(own, "inner", tn_relu_layer()));
+    tn_array *x = tn_arange(0, 3, 1), *a = NULL, *b = NULL;
+    SHOW(tn_forward(own, x)), SHOW(tn_forward(both, x, tn_forward(own, x)));
+    DONE(tn_forward_all(both, TN_ARRAYS(x, tn_ones(TN_SHAPE(1))), TN_RESULTS(&a, &b)));
+    SHOW(a), SHOW(b), CHECK(tn_layer_user(own, "scale") != &half);
+    tn_layer_free(own);
+    tn_layer_free(both);
+}
+
 /* Made, and not run. */
 static void trainers(void)
 {
@@ -426,7 +456,7 @@ int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training(), trainers(), trainer_parts(), zeros();
+            training(), own_layers(), trainers(), trainer_parts(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())
