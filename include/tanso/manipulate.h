@@ -115,6 +115,7 @@ typedef struct tn_pad_opts {
     const double (*values)[2];       /* constant, linear_ramp: before and after, a pair an axis; default 0 */
     const int64_t (*stat_length)[2]; /* maximum, mean, median, minimum: of how many elements; default: all */
     bool odd;                        /* reflect, symmetric: 2 edge - reflection (reflect_type='odd') */
+    const tn_array *constants;       /* instead of values, of any dtype: a shape that broadcasts to (axes, 2) */
 } tn_pad_opts;
 
 /* width[i][0] elements before and width[i][1] behind axis i. */

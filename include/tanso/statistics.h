@@ -49,8 +49,8 @@ typedef struct tn_cov_opts {
     const char *_;
     bool by_columns;          /* variables are columns (NumPy's rowvar=False) */
     int ddof;                 /* divisor: count - ddof; default 1 */
-    const tn_array *fweights; /* vectors: how often each observation occurs, */
-    const tn_array *aweights; /* and how much it weighs */
+    const tn_array *fweights; /* vectors, read by the call: how often each observation occurs, a whole number, */
+    const tn_array *aweights; /* and how much it weighs; none below 0 */
     tn_dtype dtype;           /* computed in; default: at least float64 */
 } tn_cov_opts;
 /* tn_cov with weights and a dtype. */

@@ -5,9 +5,21 @@
 
 #include "array/build_parts.h"
 
+tn__node *tn__without_front(tn__node *a, int ndim)
+{
+    TN__PASS_ERROR(a);
+    int more = a->shape->ndim - ndim;
+    for (int d = 0; d < more; d++)
+        if (a->shape->dim[d] != 1)
+            return a;
+    return more > 0 ? tn__reshape(a, ndim, a->shape->dim + more) : a;
+}
+
 tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value)
 {
     TN__PASS_ERROR(old);
+    TN__PASS_ERROR(value);
+    value = tn__without_front(value, old->shape->ndim);
     TN__PASS_ERROR(value);
     if (old->device != value->device && !tn__foldable(value)) /* whatever old is: the handle stays where it is */
         return tn__two_devices(operation, old, value);

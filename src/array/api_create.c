@@ -60,7 +60,9 @@ static tn__node *full(const char *operation, tn_shape shape, double value,
                       const tn_create_opts *opts)
 {
     target t = new_target(operation, shape, TN_FLOAT32, opts);
-    return t.shape ? tn__const(value, t.dtype, t.shape, t.device) : tn__failed();
+    if (!t.shape || !tn__number_fits(operation, value, t.dtype))
+        return tn__failed();
+    return tn__const(value, t.dtype, t.shape, t.device);
 }
 
 tn_array *tn_zeros_with(tn_shape shape, const tn_create_opts *opts)
@@ -139,6 +141,10 @@ static tn__node *arange(double start, double stop, double step, const tn_create_
                    "bool has 2 values, %lld are asked for; give another dtype",
                    (long long)t.shape->size);
 
+    if (count > 0 && (!tn__number_fits("arange", start, t.dtype) ||
+                      !tn__number_fits("arange", start + step * (count - 1), t.dtype)))
+        return tn__failed();
+
     tn_dtype real = (tn_dtype)tn__dtypes[t.dtype].component; /* of complex numbers the real parts */
     tn_dtype compute = tn_dtype_is_float(real) ? (tn_dtype)tn__dtypes[real].compute : TN_INT64;
     tn_dtype stored = compute == TN_INT64 ? TN_INT64 : real;
@@ -167,7 +173,8 @@ static tn__node *linspace(double start, double stop, int64_t count, const tn_cre
         TN__REFUSE(TN_ERR_VALUE, "linspace", "expected a count of 0 or more, got %lld",
                    (long long)count);
     target t = new_target("linspace", (tn_shape){.ndim = 1, .dim = {count}}, TN_FLOAT32, opts);
-    if (!t.shape)
+    if (!t.shape || (count > 0 && !tn__number_fits("linspace", start, t.dtype)) ||
+        (count > 1 && !tn__number_fits("linspace", stop, t.dtype)))
         return tn__failed();
     tn__node *y;
     double step = count > 1 ? (stop - start) / (double)(count - 1) : 0;

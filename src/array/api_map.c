@@ -183,6 +183,22 @@ tn_array *tn_where(const tn_array *condition, const tn_array *a, const tn_array 
                          tn__node_of(b, "where")));
 }
 
+/* A bound that is a C number beyond an integer dtype is the end of that: nothing lies between the two. */
+static tn__node *bound(tn__node *b, tn_dtype dtype)
+{
+    int bits = 8 * tn__dtypes[dtype].size - (tn__dtypes[dtype].class == TN__CLASS_SIGNED);
+    if (!(b->flags & TN__NODE_WEAK) || b->dtype != TN_INT64 || !tn__foldable(b) || !tn_dtype_is_integer(dtype) ||
+        dtype == TN_INT64)
+        return b;
+    int64_t most = bits < 64 ? ((int64_t)1 << bits) - 1 : INT64_MAX, value = b->attr.scalar.i;
+    int64_t least = tn__dtypes[dtype].class == TN__CLASS_SIGNED ? -most - 1 : 0;
+    tn__node *end = tn__const_scalar((tn__scalar){.i = value < least ? least : value > most ? most : value}, TN_INT64,
+                                     b->shape, b->device);
+    if (!tn__node_is_error(end))
+        end->flags |= TN__NODE_WEAK;
+    return end;
+}
+
 /* In what holds all three: bool, a C number and int32 are int32, though bool and the number alone are int64. */
 static tn__node *clip(tn__node *x, tn__node *low, tn__node *high)
 {
@@ -193,7 +209,7 @@ static tn__node *clip(tn__node *x, tn__node *low, tn__node *high)
     tn_dtype dtype = tn__common_dtype(3, in, &all_weak);
     if (!tn__dtype_inexact((tn_dtype)x->dtype) && !(x->flags & TN__NODE_WEAK))
         x = tn__cast(x, dtype);
-    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, low), high);
+    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, bound(low, dtype)), bound(high, dtype));
 }
 
 tn_array *tn_clip(const tn_array *x, const tn_array *low, const tn_array *high)

@@ -36,7 +36,7 @@ static tn__node *counted(tn__node *a, const tn_reduce_opts *opts, double identit
 {
     if (!opts->where)
         return a;
-    tn__node *where = tn__expand(tn__cast(tn__node_of(opts->where, "where"), TN_BOOL), a->shape);
+    tn__node *where = tn__expand(tn__mask("where", opts->where), a->shape);
     return tn__where(where, a, tn__const_like(a, identity));
 }
 
@@ -129,8 +129,7 @@ static tn__node *plain(const char *operation, tn__op op, tn__node *a, uint32_t s
         return tn__reduce(op, a, set);
     tn__node *initial = tn__cast(tn__node_of(opts->initial, operation), (tn_dtype)a->dtype);
     if (opts->where) {
-        tn__node *where = tn__cast(tn__node_of(opts->where, operation), TN_BOOL);
-        a = tn__where(tn__expand(where, a->shape), a, tn__expand(initial, a->shape));
+        a = tn__where(tn__expand(tn__mask("where", opts->where), a->shape), a, tn__expand(initial, a->shape));
         TN__PASS_ERROR(a);
     }
     tn_shape shape = tn__shape_value(a->shape);
@@ -204,8 +203,15 @@ static tn__node *squares_of(tn__node *a, uint32_t set, const tn_reduce_opts *opt
     /* then the mean alone is real */
     bool parts = tn_dtype_is_complex((tn_dtype)a->dtype) && !tn_dtype_is_complex(*dtype) && !whole;
     tn__node *counted = tn__cast(a, whole ? *dtype : wide(*dtype));
-    tn__node *mean = average_where(counted, set, opts, 0);
+    tn__node *mean = opts->mean ? tn__node_of(opts->mean, "mean") : average_where(counted, set, opts, 0);
     TN__PASS_ERROR(mean);
+    if (opts->mean) {
+        mean = tn__cast(tn__strong(mean), tn_dtype_is_complex((tn_dtype)a->dtype) || whole
+                                              ? (tn_dtype)counted->dtype
+                                              : wide(*dtype));
+        mean = tn__expand(tn__without_front(mean, a->shape->ndim), a->shape);
+        TN__PASS_ERROR(mean);
+    }
     tn_dtype both = tn_dtype_promote((tn_dtype)a->dtype, wide(*dtype));
     tn__node *deviation = parts ? tn__binary(TN__OP_SUBTRACT, tn__cast(a, both), tn__cast(mean, both))
                           : whole ? tn__binary(TN__OP_SUBTRACT, a, tn__cast(mean, *dtype))
@@ -233,7 +239,7 @@ static tn__node *squares_of(tn__node *a, uint32_t set, const tn_reduce_opts *opt
 /* Nothing but real numbers that all count, summed in the dtype they are in: DIVIDE of DEVIATIONS. */
 static bool is_plain(const tn__node *a, const tn_reduce_opts *opts, tn_dtype dtype)
 {
-    return !opts->where && tn_dtype_is_float(dtype) && !tn_dtype_is_complex((tn_dtype)a->dtype) &&
+    return !opts->where && !opts->mean && tn_dtype_is_float(dtype) && !tn_dtype_is_complex((tn_dtype)a->dtype) &&
            (opts->dtype || summed_in(dtype, opts) == dtype);
 }
 

@@ -157,7 +157,8 @@ static tn__node *slice_update(tn__node *a, int count, const tn_slice_range *rang
         tn__fail_memory("slice_update", sizeof(tn__shape));
         return tn__failed();
     }
-    return tn__update(a, tn__expand(tn__cast(value, a->dtype), shape), ints);
+    value = tn__without_front(tn__cast(value, a->dtype), shape->ndim);
+    return tn__update(a, tn__expand(value, shape), ints);
 }
 
 tn_array *tn_slice_update(const tn_array *x, int count, const tn_slice_range *ranges,

@@ -20,10 +20,24 @@ bool tn_can_cast(tn_dtype from, tn_dtype to)
     return kind_of(from) <= kind_of(to);
 }
 
+tn__node *tn__mask(const char *operation, const tn_array *where)
+{
+    tn__node *mask = tn__node_of(where, operation);
+    TN__PASS_ERROR(mask);
+    if (mask->dtype != TN_BOOL && !(mask->flags & TN__NODE_WEAK))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "the mask is of %s, expected bool; compare it, or use tn_cast",
+                   tn_dtype_name((tn_dtype)mask->dtype));
+    return tn__cast(mask, TN_BOOL);
+}
+
 /* What the handle of `old` is to point at. */
 static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
 {
     TN__PASS_ERROR(old);
+    TN__PASS_ERROR(value);
+    if (where)
+        TN__PASS_ERROR(where);
+    value = tn__without_front(value, old->shape->ndim);
     TN__PASS_ERROR(value);
     bool whole = value->flags & TN__NODE_WEAK && tn_dtype_is_integer((tn_dtype)value->dtype) && old->dtype != TN_BOOL;
     if (!whole && !tn_can_cast((tn_dtype)value->dtype, (tn_dtype)old->dtype))
@@ -37,7 +51,7 @@ static tn__node *written(tn__node *old, tn__node *value, tn__node *where)
     value = tn__adapt(value, (tn_dtype)old->dtype, old->shape, old->device);
     if (!where)
         return value;
-    value = tn__where(tn__expand(tn__cast(where, TN_BOOL), old->shape), value, old);
+    value = tn__where(tn__expand(where, old->shape), value, old);
     TN__PASS_ERROR(value);
     return value->device == old->device ? value : tn__two_devices("out", old, value); /* where alone was elsewhere */
 }
@@ -71,7 +85,7 @@ tn_array *tn_write(tn_array *out, const tn_array *x, const tn_array *where)
 {
     tn__call call = tn__enter();
     tn__node *value = written(tn__strong(tn__node_of(out, "out")), tn__node_of(x, "out"),
-                              where ? tn__node_of(where, "where") : NULL);
+                              where ? tn__mask("where", where) : NULL);
     if (!tn__node_is_error(value))
         (void)tn__array_write(out, value); /* a failure is latched, and met again by who reads */
     return tn__leave_array(call, value);

@@ -32,6 +32,8 @@ tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__dev
     bool weak = a->flags & TN__NODE_WEAK;
     if (a->dtype == dtype && a->shape == shape && a->device == device && !weak)
         return a;
+    if (weak && !tn__weak_fits("number", a, dtype))
+        return tn__failed();
     if (tn__foldable(a))
         return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, shape,
                                 device);
@@ -183,6 +185,8 @@ tn__node *tn__cast(tn__node *a, tn_dtype dtype)
     if (!tn__dtype_valid(dtype))
         TN__REFUSE(TN_ERR_DTYPE, "cast",
                    "%d is no dtype; expected one of tn_dtype, TN_BOOL to TN_COMPLEX128", (int)dtype);
+    if (!tn__weak_fits("cast", a, dtype))
+        return tn__failed();
     if (tn__foldable(a) && (a->dtype != dtype || (a->flags & TN__NODE_WEAK)))
         return tn__const_scalar(tn__scalar_cast(a->attr.scalar, a->dtype, dtype), dtype, a->shape,
                                 a->device);

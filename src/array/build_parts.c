@@ -2,6 +2,9 @@
 /* What every builder uses: checked shapes, the scalars of constants. */
 #include "array/build_parts.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #define FAR_FROM_TOO_LARGE ((int64_t)1 << 48) /* elements: tn__shape_check has nothing to say of such a shape */
 
 const tn__shape *tn__shape_make(const char *operation, tn_shape shape, tn_dtype dtype)
@@ -31,6 +34,43 @@ tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to)
     if (tn__dtype_inexact(from) || beyond_int64)
         return tn__scalar_from_double(tn__scalar_to_double(scalar, from), to);
     return tn__scalar_from_int(tn__scalar_to_int(scalar, from), to);
+}
+
+static bool beyond(const char *operation, const char *number, tn_dtype dtype)
+{
+    int bits = 8 * tn__dtypes[dtype].size;
+    bool is_signed = tn__dtypes[dtype].class == TN__CLASS_SIGNED;
+    uint64_t most = ~(uint64_t)0 >> (64 - bits + is_signed);
+    tn__fail(TN_ERR_VALUE, operation, "the number %s does not fit %s, which holds %lld to %llu; give a wider dtype", number,
+             tn_dtype_name(dtype), is_signed ? -(long long)most - 1 : 0, (unsigned long long)most);
+    return false;
+}
+
+bool tn__number_fits(const char *operation, double value, tn_dtype dtype)
+{
+    if (!tn_dtype_is_integer(dtype))
+        return true;
+    bool is_signed = tn__dtypes[dtype].class == TN__CLASS_SIGNED;
+    double end = ldexp(1, 8 * tn__dtypes[dtype].size - is_signed), whole = trunc(value);
+    if (whole >= (is_signed ? -end : 0) && whole < end)
+        return true;
+    char number[32];
+    snprintf(number, sizeof number, "%.17g", value);
+    return beyond(operation, number, dtype);
+}
+
+bool tn__weak_fits(const char *operation, const tn__node *a, tn_dtype dtype)
+{
+    if (!(a->flags & TN__NODE_WEAK) || !tn__foldable(a) || !tn_dtype_is_integer(dtype) || a->dtype == TN_BOOL)
+        return true;
+    if (a->dtype != TN_INT64)
+        return tn__number_fits(operation, tn__scalar_to_double(a->attr.scalar, (tn_dtype)a->dtype), dtype);
+    int64_t value = a->attr.scalar.i;
+    if (tn__scalar_to_int(tn__scalar_from_int(value, dtype), dtype) == value && (dtype != TN_UINT64 || value >= 0))
+        return true;
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)value);
+    return beyond(operation, number, dtype);
 }
 
 tn__node *tn__strong(tn__node *a)

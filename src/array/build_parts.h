@@ -54,6 +54,11 @@ static inline bool tn__collapsible(const tn__node *a, tn__op op)
 }
 /* A constant's scalar as another dtype, by the rules of tn_cast. */
 tn__scalar tn__scalar_cast(tn__scalar scalar, tn_dtype from, tn_dtype to);
+/* Has the dtype a number, cut to a whole one if it is an integer dtype? Latches, and names the range, if not. Float
+ * dtypes and bool have all. */
+bool tn__number_fits(const char *operation, double value, tn_dtype dtype);
+/* The same of a weak scalar; anything else fits. */
+bool tn__weak_fits(const char *operation, const tn__node *a, tn_dtype dtype);
 /* A weak scalar as an ordinary array: bool, int64 or float32; anything else as it is. */
 tn__node *tn__strong(tn__node *a);
 
@@ -80,6 +85,10 @@ tn__node *tn__adapt(tn__node *a, tn_dtype dtype, const tn__shape *shape, tn__dev
 /* What a handle of node `old` may be pointed at instead, of its shape, dtype and device: `value` broadcast and cast. */
 tn__node *tn__assignable(const char *operation, tn__node *old, tn__node *value);
 
+/* The option `where`: bools, or a C number; other dtypes are refused, as in NumPy. */
+tn__node *tn__mask(const char *operation, const tn_array *where);
+/* Without the axes of extent 1 in front that it has more than `ndim` axes. */
+tn__node *tn__without_front(tn__node *a, int ndim);
 /* An integer operand as int64 positions; an error node for other dtypes. Of uint64 what is larger than int64 is its
  * largest. */
 tn__node *tn__positions(const char *operation, tn__node *indices);

@@ -41,7 +41,7 @@ static tn_array *add_mask(tn__index_plan *p, int axis, const tn_array *mask)
     tn_array *places[TN_MAX_NDIM];
     int ndim = tn_ndim(mask);
     for (int d = 0; d < ndim; d++)
-        if (tn_dim(mask, d) != tn_dim(p->x, axis + d))
+        if (tn_dim(mask, d) != tn_dim(p->x, axis + d) && tn_dim(mask, d) != 0) /* 0 fits any extent, as in NumPy */
             return tn__refused(TN_ERR_INDEX, "indexing",
                                "axis %d of a mask has extent %lld, the array's axis %d has %lld", d,
                                (long long)tn_dim(mask, d), axis + d, (long long)tn_dim(p->x, axis + d));

@@ -99,6 +99,11 @@ static tn_array *permitted(tn_array *y, const tn_array *a, const tn_array *b, co
     return y;
 }
 
+static tn_array *mask_of(const tn_array *where)
+{
+    TN__RETURN(tn__mask("where", where));
+}
+
 static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
 {
     if (opts && opts->out) {
@@ -108,7 +113,7 @@ static tn_array *finished(tn_array *result, const tn_ufunc_opts *opts)
         return may_cast(from, to, opts->casting) ? tn_write(opts->out, tn_cast(result, to), opts->where)
                                                  : refused_cast(from, to);
     }
-    return opts && opts->where ? tn_where(opts->where, result, tn_zeros_like(result)) : result;
+    return opts && opts->where ? tn_where(mask_of(opts->where), result, tn_zeros_like(result)) : result;
 }
 
 /* A call of f with one operand or two. */
@@ -272,7 +277,7 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
     if (opts->where && !opts->initial)
         return tn__refused(TN_ERR_VALUE, "reduce", "has no value where the mask leaves nothing; give `initial`");
     tn_array *y = as_folded(f, x, opts->dtype);
-    tn_array *mask = opts->where ? tn_broadcast_to(tn_cast(opts->where, TN_BOOL), tn_shape_of(x)) : NULL;
+    tn_array *mask = opts->where ? tn_broadcast_to(mask_of(opts->where), tn_shape_of(x)) : NULL;
     const tn_array *initial = opts->initial;
     int axis[TN_MAX_NDIM], count = 0;
     for (int d = 0; initial && d < tn_ndim(x); d++)

@@ -165,9 +165,12 @@ static tn_array *digitize(const tn_array *x, const tn_array *bins, bool right)
     if (tn_ndim(bins) != 1)
         return tn__refused(TN_ERR_SHAPE, "digitize", "expected a vector of bins, got %d axes", tn_ndim(bins));
     tn_array *high = tn_slice_axis(bins, 0, 1, TN_NONE, 1), *low = tn_slice_axis(bins, 0, 0, -1, 1);
-    bool ascends = n < 2 || tn_item(tn_all_with(tn_greater_equal(high, low), NULL)) == 1;
-    bool descends = !ascends && tn_item(tn_all_with(tn_less_equal(high, low), NULL)) == 1;
-    if (!ascends && !descends)
+    /* NumPy's: the first two neighbours that differ say which way, and none may go the other way, as none with a NaN
+     * does */
+    tn_array *up = tn_less(low, high), *down = tn_greater(low, high), *differ = tn_not_equal(low, high);
+    bool ascends = n < 2 || tn_item(tn_any_with(differ, NULL)) == 0 ||
+                   tn_item(tn_take(up, tn_argmax_with(differ, NULL), 0)) == 1;
+    if (n >= 2 && tn_item(tn_any_with(ascends ? down : up, NULL)) != 0)
         return tn__refused(TN_ERR_VALUE, "digitize", "the bins must ascend or descend");
     const tn_search_opts opts = {.right = !right};
     if (ascends)

@@ -35,10 +35,19 @@ static double value_of(const side *s)
     return s->opts && s->opts->values ? s->opts->values[s->axis][s->behind] : 0;
 }
 
+/* The value beside x as an array of no axes, of x's dtype; from the option `constants` if that is given. */
+static tn_array *exact_value(const tn_array *x, const side *s)
+{
+    const tn_create_opts like = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+    if (!s->opts || !s->opts->constants)
+        return tn_full_with((tn_shape){0}, value_of(s), &like);
+    tn_array *pairs = tn_broadcast_to(s->opts->constants, (tn_shape){2, {tn_ndim(x), 2}});
+    return tn_cast(tn_index(tn_index(pairs, s->axis), s->behind), like.dtype);
+}
+
 static tn_array *constant(const tn_array *x, const side *s)
 {
-    const tn_create_opts opts = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
-    return tn_full_with(widened(x, s), value_of(s), &opts);
+    return tn_broadcast_to(exact_value(x, s), widened(x, s));
 }
 
 static tn_array *edge(const tn_array *x, const side *s)
@@ -49,14 +58,12 @@ static tn_array *edge(const tn_array *x, const side *s)
 static tn_array *ramp(const tn_array *x, const side *s)
 {
     tn_array *last = edge_of(x, s);
-    const tn_create_opts scalar = {.dtype = TN_FLOAT64, .device = tn_device_of(x)};
     const tn_space_opts opts = {.axis = s->axis, .open = true};
     tn_shape flat = tn_shape_of(last);
     memmove(&flat.dim[s->axis], &flat.dim[s->axis + 1], sizeof(int64_t) * (size_t)(flat.ndim - 1 - s->axis));
     flat.ndim--;
-    tn_array *y = tn_linspace_arrays_with(tn_scalar_with(value_of(s), &scalar),
-                                          tn_cast(tn_reshape(last, flat),
-                                                  tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64),
+    tn_dtype wide = tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64;
+    tn_array *y = tn_linspace_arrays_with(tn_cast(exact_value(x, s), wide), tn_cast(tn_reshape(last, flat), wide),
                                           s->width, &opts);
     if (tn_dtype_is_integer(tn_dtype_of(x)))
         y = tn_floor(y);
@@ -70,7 +77,7 @@ static tn_array *statistic(const tn_array *x, const side *s, tn_array *(*of)(con
     int64_t extent = tn_dim(x, s->axis), length = extent;
     if (s->opts && s->opts->stat_length && s->opts->stat_length[s->axis][s->behind] < extent)
         length = s->opts->stat_length[s->axis][s->behind];
-    if (length < 1)
+    if (length < 0 || (length == 0 && (of == tn_max_with || of == tn_min_with))) /* of nothing, means are NaN */
         return tn__refused(TN_ERR_VALUE, "pad", "expected a stat_length of 1 or more, got %lld", (long long)length);
     tn_array *near = tn__cut(x, s->axis, s->behind ? extent - length : 0, length);
     const tn_reduce_opts opts = {.axis = tn__axes_of(1, &s->axis), .keepdims = true};
@@ -114,16 +121,33 @@ static int64_t place_symmetric(int64_t i, int64_t n)
 }
 static int64_t place_wrap(int64_t i, int64_t n) { return n - 1 - (i - 1) % n; }
 
-/* Reflected about the edge's value too: 2 edge - x. Once only: farther out, NumPy reflects what has been reflected. */
+/*
+ * Reflected about the edge's value too: 2 edge - x. Farther out the reflection, with its new edge, is reflected again,
+ * and so on: a lap of `reach` elements each. Lap k is x where k is even, and near + far - x, which turns x over between
+ * its two edges, where it is odd; either raised by k (near - far).
+ */
 static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reach)
 {
     if (!(s->opts && s->opts->odd) || reach == 0) /* one element has no reflection but itself */
         return y;
-    if (s->width > reach)
-        return tn__refused(TN_ERR_UNSUPPORTED, "pad",
-                           "an odd reflection of %lld elements on an axis of extent %lld; at most %lld",
-                           (long long)s->width, (long long)tn_dim(x, s->axis), (long long)reach);
-    return tn_subtract(tn_multiply(edge_of(x, s), tn_weak_int(2)), y);
+    tn_array *near = edge_of(x, s), *far = edge_of(x, &(side){.axis = s->axis, .behind = !s->behind});
+    if (s->width <= reach)
+        return tn_subtract(tn_multiply(near, tn_weak_int(2)), y);
+    int64_t *laps = tn__alloc(sizeof(int64_t) * (size_t)(s->width + 1));
+    if (!laps)
+        return tn__refused(TN_ERR_MEMORY, "pad", "no memory for %lld places", (long long)s->width);
+    for (int64_t i = 0; i < s->width; i++)
+        laps[i] = (s->behind ? i : s->width - 1 - i) / reach + 1;
+    tn_shape along = {.ndim = tn_ndim(x)};
+    for (int d = 0; d < along.ndim; d++)
+        along.dim[d] = d == s->axis ? s->width : 1;
+    tn_array *lap = tn_reshape(tn__positions_like(x, laps, s->width), along);
+    tn__free(laps);
+    tn_array *odd_lap = tn_equal(tn_bitwise_and(lap, tn_weak_int(1)), tn_weak_int(1));
+    tn_dtype dtype = tn_dtype_of(x);
+    tn_array *rise = tn_multiply(tn_subtract(near, far), tn_cast(lap, dtype)); /* once a lap */
+    tn_array *mirrored = tn_subtract(tn_add(near, far), y); /* back in x's own span */
+    return tn_cast(tn_add(tn_where(odd_lap, mirrored, y), rise), dtype);
 }
 
 static tn_array *reflect(const tn_array *x, const side *s)
@@ -162,7 +186,7 @@ static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_p
     const tn_create_opts like = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
     side s = {.opts = opts};
     double first = 0;
-    bool uniform = true, any = false;
+    bool uniform = !(opts && opts->constants), any = false;
     for (int i = 0; i < 2 * ndim; i++) {
         double value = value_of(&(side){.axis = i / 2, .behind = i % 2, .opts = opts});
         if (width[i / 2][i % 2] == 0)
@@ -184,7 +208,7 @@ static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_p
                 behind ? (tn_slice_range){inner[s.axis].stop, shape.dim[s.axis], 1} : (tn_slice_range){0, s.width, 1};
             tn_shape beside = shape;
             beside.dim[s.axis] = s.width;
-            y = tn_slice_update(y, ndim, range, tn_full_with(beside, value_of(&s), &like));
+            y = tn_slice_update(y, ndim, range, tn_broadcast_to(exact_value(x, &s), beside));
         }
     return tn_slice_update(y, ndim, inner, x);
 }

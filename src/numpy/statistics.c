@@ -62,7 +62,9 @@ static tn_reduce_opts without_nan(const tn_array *x, const tn_reduce_opts *opts)
 {
     tn_reduce_opts own = opts ? *opts : no_opts;
     tn_array *number = tn_logical_not(tn_isnan(x));
-    own.where = own.where ? tn_logical_and(number, own.where) : number;
+    if (own.where && (tn_is_error(own.where) || tn_dtype_of(own.where) == TN_BOOL || tn__is_weak(own.where)))
+        own.where = tn_logical_and(number, own.where); /* what is no mask is refused by the reduction */
+    own.where = own.where ? own.where : number;
     own.out = NULL;
     return own;
 }
@@ -241,6 +243,21 @@ tn_array *tn_average_with(const tn_array *x, const tn_array *weights, tn_array *
 
 /* ---- pairs of variables ---- */
 
+/* An error array, or NULL: the weights are read, as a covariance by negative ones looks like any other. */
+static tn_array *wrong_weights(const tn_array *w, const char *name)
+{
+    if (!w || tn_is_error(w))
+        return w ? tn__again(w) : NULL;
+    if (name[0] == 'f' && tn_dtype_is_float(tn_dtype_of(w)) &&
+        tn_item(tn_all_with(tn_equal(w, tn_rint(w)), NULL)) != 1)
+        return tn__refused(TN_ERR_VALUE, "cov", "%s are not whole: expected how often each observation occurs", name);
+    if (tn_dtype_is_complex(tn_dtype_of(w)))
+        return tn__refused(TN_ERR_DTYPE, "cov", "%s are complex, expected real numbers", name);
+    if (tn_item(tn_any_with(tn_less(w, tn_weak_int(0)), NULL)) != 0)
+        return tn__refused(TN_ERR_VALUE, "cov", "%s are negative in places: expected none below 0", name);
+    return NULL;
+}
+
 static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
 {
     if (tn_is_error(x))
@@ -257,6 +274,10 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
     if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
         return tn__refused(TN_ERR_SHAPE, "cov", "expected vectors of %lld weights, one an observation",
                            (long long)count);
+    tn_array *wrong = wrong_weights(f, "fweights");
+    wrong = wrong ? wrong : wrong_weights(a, "aweights");
+    if (wrong)
+        return wrong;
     const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
     tn_array *deviation, *weighted, *divisor;
     if (!f && !a) {

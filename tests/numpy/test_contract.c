@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What NumPy promises at the edges of its functions: masks of extent 0, values with axes of extent 1 in front, odd
+ * reflections that repeat, exact pad values, weights, masks that are none, numbers beyond a dtype, given means, bins with
+ * NaN, statistics of nothing. Expected values are NumPy 2.4's; compiled and not.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <tanso.h>
+
+#include "support/device.h"
+#include "support/latched.h"
+
+#define EXPECT(x, ...) expect(x, __LINE__, TN_INTS(__VA_ARGS__))
+static void expect(const tn_array *x, int line, int count, const int64_t *values)
+{
+    if (tn_is_error(x) || tn_size(x) != count)
+        fail_msg("line %d: %lld elements, expected %d: %s", line, (long long)tn_size(x), count, tn_error());
+    tn_array *wanted = tn_reshape(tn_from_int64s(values, count), tn_shape_of(x));
+    if (!tn_array_equal(tn_cast(x, TN_INT64), wanted, false))
+        fail_msg("line %d: got %s", line, tn_string(x));
+}
+
+#define REFUSED(x, code, words) \
+    do { \
+        assert_true(tn_is_error(x)); \
+        assert_failed(code, words); \
+    } while (0)
+
+static tn_array *bytes(void) { return tn_arange(0, 3, 1, .dtype = TN_UINT8); }
+
+static void check_masks(void)
+{
+    tn_array *none = tn_zeros(TN_SHAPE(0), .dtype = TN_BOOL), *x = tn_reshape(tn_arange(0, 6, 1), TN_SHAPE(2, 3));
+    tn_array *taken = tn_getitem(tn_arange(0, 3, 1), TN_KEYS(TN_PICK(none)));
+    assert_int_equal(tn_size(taken), 0);
+    taken = tn_getitem(x, TN_KEYS(TN_WHOLE, TN_PICK(none)));
+    assert_int_equal(tn_dim(taken, 0), 2);
+    assert_int_equal(tn_dim(taken, 1), 0);
+    taken = tn_getitem(x, TN_KEYS(TN_PICK(tn_zeros(TN_SHAPE(0, 3), .dtype = TN_BOOL))));
+    assert_int_equal(tn_ndim(taken), 1);
+    REFUSED(tn_getitem(x, TN_KEYS(TN_PICK(tn_zeros(TN_SHAPE(0, 4), .dtype = TN_BOOL)))), TN_ERR_INDEX, "extent 4");
+    /* integers are no mask */
+    tn_array *ints = tn_from_int64s((const int64_t[]){1, 0, 1}, 3), *v = tn_arange(0, 3, 1), *out = tn_zeros_like(v);
+    REFUSED(tn_sum(v, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_mean(v, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_max(v, .where = ints, .initial = v), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_any(v, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_var(v, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_nanmean(tn_cast(v, TN_FLOAT64), .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_binary(tn_add, v, v, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_binary(tn_add, v, v, .out = out, .where = ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_write(out, v, ints), TN_ERR_DTYPE, "expected bool");
+    REFUSED(tn_reduce_by(tn_add, v, TN_OPTS(tn_reduce_opts, .where = ints, .initial = tn_scalar(0))), TN_ERR_DTYPE,
+            "expected bool");
+    EXPECT(tn_sum(v, .where = tn_cast(ints, TN_BOOL)), 2);
+}
+
+static void check_assigned(void)
+{
+    tn_array *x = tn_zeros(TN_SHAPE(3)), *deep = tn_reshape(tn_arange(1, 4, 1), TN_SHAPE(1, 1, 3));
+    assert_int_equal(tn_assign(x, deep), TN_OK);
+    EXPECT(x, 1, 2, 3);
+    x = tn_zeros(TN_SHAPE(3));
+    EXPECT(tn_write(x, tn_cast(deep, TN_FLOAT32), NULL), 1, 2, 3);
+    EXPECT(tn_write(x, tn_zeros(TN_SHAPE(1, 1)), tn_greater(x, 1)), 1, 0, 0);
+    EXPECT(tn_slice_update(x, 1, (const tn_slice_range[]){{1, 3, 1}}, tn_reshape(tn_arange(7, 9, 1), TN_SHAPE(1, 2))), 1, 7,
+           8);
+    assert_int_equal(tn_assign(x, tn_zeros(TN_SHAPE(2, 3))), TN_ERR_SHAPE);
+    tn_clear_error();
+}
+
+static void check_pads(void)
+{
+    const int64_t nine[1][2] = {{9, 9}}, width[1][2] = {{7, 4}}, one[1][2] = {{1, 2}};
+    tn_array *x = tn_from_int64s((const int64_t[]){1, 4, 2, 7}, 4), *two = tn_from_int64s((const int64_t[]){1, 4}, 2);
+    EXPECT(tn_pad(x, nine, .mode = "reflect", .odd = true), -17, -12, -14, -11, -8, -10, -5, 0, -2, 1, 4, 2, 7, 12, 10, 13,
+           16, 14, 19, 24, 22, 25);
+    EXPECT(tn_pad(two, width, .mode = "symmetric", .odd = true), -8, -8, -5, -5, -2, -2, 1, 1, 4, 4, 7, 7, 10);
+    int64_t exact = ((int64_t)1 << 60) + 7;
+    tn_array *pairs = tn_from_int64s((const int64_t[]){exact, -exact}, 2);
+    EXPECT(tn_pad(two, one, .constants = pairs), exact, 1, 4, -exact, -exact);
+    tn_array *z = tn_pad(tn_cast(two, TN_COMPLEX128), one, .constants = tn_complex(tn_scalar(2), tn_scalar(3)));
+    EXPECT(tn_imag(z), 3, 0, 0, 3, 3);
+    EXPECT(tn_real(z), 2, 1, 4, 2, 2);
+    const int64_t none[1][2] = {{0, 0}};
+    tn_array *f = tn_cast(two, TN_FLOAT64), *mean = tn_pad(f, one, .mode = "mean", .stat_length = none);
+    EXPECT(tn_isnan(mean), 1, 0, 0, 1, 1);
+    EXPECT(tn_isnan(tn_pad(f, one, .mode = "median", .stat_length = none)), 1, 0, 0, 1, 1);
+    REFUSED(tn_pad(f, one, .mode = "maximum", .stat_length = none), TN_ERR_VALUE, "stat_length");
+    REFUSED(tn_pad(bytes(), one, .values = (const double[1][2]){{300, 0}}), TN_ERR_VALUE, "0 to 255");
+}
+
+static void check_statistics(void)
+{
+    tn_array *x = tn_from_doubles((const double[]){1, 2, 3}, 3), *v = tn_arange(0, 3, 1);
+    const double negative[] = {1, -1, 1}, half[] = {1, 0.5, 1};
+    REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .aweights = tn_from_doubles(negative, 3))), TN_ERR_VALUE, "negative");
+    REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .fweights = tn_from_doubles(negative, 3))), TN_ERR_VALUE, "negative");
+    REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .fweights = tn_from_doubles(half, 3))), TN_ERR_VALUE, "whole");
+    tn_array *c = tn_cov_with(x, TN_OPTS(tn_cov_opts, .fweights = tn_from_int64s((const int64_t[]){1, 1, 0}, 3)));
+    assert_float_equal(tn_item(c), 0.5, 1e-12);
+    /* a mean of another place gives the mean square about that */
+    assert_float_equal(tn_item(tn_var(v, .mean = tn_scalar(1))), 2.0 / 3, 1e-12);
+    assert_float_equal(tn_item(tn_var(v, .mean = tn_scalar(2))), 5.0 / 3, 1e-12);
+    assert_float_equal(tn_item(tn_std(v, .mean = tn_scalar(2), .ddof = 1)), sqrt(2.5), 1e-12);
+    tn_array *m = tn_reshape(tn_arange(0, 6, 1, .dtype = TN_FLOAT64), TN_SHAPE(2, 3));
+    tn_array *means = tn_mean(m, .axis = TN_AXES(1), .keepdims = true);
+    assert_true(tn_array_equal(tn_var(m, .axis = TN_AXES(1)), tn_var(m, .axis = TN_AXES(1), .mean = means), false));
+    REFUSED(tn_var(m, .mean = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "broadcast");
+    const double at[] = {0, 1, 2.5, NAN};
+    tn_array *p = tn_from_doubles(at, 4);
+    EXPECT(tn_digitize(p, tn_from_doubles((const double[]){1, 2, NAN}, 3)), 0, 1, 2, 3);
+    assert_false(tn_is_error(tn_digitize(p, tn_from_doubles((const double[]){1, NAN}, 2)))); /* descend, for NumPy */
+    EXPECT(tn_digitize(p, tn_from_doubles((const double[]){NAN, 1}, 2)), 2, 1, 1, 0);
+    REFUSED(tn_digitize(p, tn_from_doubles((const double[]){NAN, 1, 2}, 3)), TN_ERR_VALUE, "ascend");
+    REFUSED(tn_digitize(p, tn_from_doubles((const double[]){1, 2, 1}, 3)), TN_ERR_VALUE, "ascend");
+}
+
+/* Numbers that a dtype does not hold are told of, with what it holds, wherever a C number becomes an element. */
+static void check_numbers(void)
+{
+    tn_array *u = bytes(), *x = bytes();
+    REFUSED(tn_full(TN_SHAPE(2), 300, .dtype = TN_UINT8), TN_ERR_VALUE, "uint8, which holds 0 to 255");
+    REFUSED(tn_full(TN_SHAPE(2), -1, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_full(TN_SHAPE(2), NAN, .dtype = TN_INT32), TN_ERR_VALUE, "-2147483648 to 2147483647");
+    REFUSED(tn_full(TN_SHAPE(2), INFINITY, .dtype = TN_INT64), TN_ERR_VALUE, "9223372036854775807");
+    REFUSED(tn_full(TN_SHAPE(2), 0x1p63, .dtype = TN_INT64), TN_ERR_VALUE, "int64");
+    REFUSED(tn_full(TN_SHAPE(2), 0x1p64, .dtype = TN_UINT64), TN_ERR_VALUE, "18446744073709551615");
+    REFUSED(tn_full_like(u, 256), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_scalar(-129, .dtype = TN_INT8), TN_ERR_VALUE, "-128 to 127");
+    EXPECT(tn_full(TN_SHAPE(1), 255.9, .dtype = TN_UINT8), 255);
+    EXPECT(tn_full(TN_SHAPE(1), -0.5, .dtype = TN_UINT8), 0);
+    EXPECT(tn_full(TN_SHAPE(1), -128.5, .dtype = TN_INT8), -128);
+    EXPECT(tn_full(TN_SHAPE(1), 300, .dtype = TN_BOOL), 1);
+    assert_true(isinf(tn_item(tn_full(TN_SHAPE(1), 1e300))));
+    REFUSED(tn_arange(0, 300, 1, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_arange(-1, 3, 1, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_linspace(0, 300, 4, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    assert_int_equal(tn_size(tn_arange(0, 256, 1, .dtype = TN_UINT8)), 256);
+    assert_int_equal(tn_assign(x, 300), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "0 to 255");
+    assert_int_equal(tn_assign(x, NAN), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "0 to 255");
+    EXPECT(x, 0, 1, 2);
+    REFUSED(tn_slice_update(u, 1, (const tn_slice_range[]){{0, 1, 1}}, tn_weak_int(300)), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_where(tn_greater(u, 1), u, 300), TN_ERR_VALUE, "300");
+    REFUSED(tn_add(u, 300), TN_ERR_VALUE, "300");
+    EXPECT(tn_equal(u, 300), 0, 0, 0);
+    EXPECT(tn_less(u, 300), 1, 1, 1);
+    EXPECT(tn_clip(u, 1, 300), 1, 1, 2);
+    EXPECT(tn_clip(u, -5, 1), 0, 1, 1);
+    REFUSED(tn_insert(u, TN_INTS(0), tn_weak_int(300), TN_AXES(0)), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_append(u, tn_weak_int(300), (tn_axes){0}), 0, 1, 2, 300);
+    assert_int_equal(tn_put(x, tn_from_int64s((const int64_t[]){0}, 1), tn_weak_int(300), NULL), TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "0 to 255");
+    assert_int_equal(tn_fill_diagonal(tn_zeros(TN_SHAPE(2, 2), .dtype = TN_UINT8), tn_weak_float(NAN), false),
+                     TN_ERR_VALUE);
+    assert_failed(TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_max(u, .initial = tn_weak_int(300)), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_sum(u, .initial = tn_weak_int(300)), 303);
+}
+
+#define BOTH(name) \
+    static void test_##name(void **state) \
+    { \
+        (void)state; \
+        for (int on = 0; on < 2; on++) { \
+            tn_set_compile(on ? TN_COMPILE_ALWAYS : TN_COMPILE_NEVER); \
+            TN_SCOPE check_##name(); \
+        } \
+        tn_set_compile(TN_COMPILE_AUTO); \
+    }
+BOTH(masks)
+BOTH(assigned)
+BOTH(pads)
+BOTH(statistics)
+BOTH(numbers)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_assigned),
+                                       cmocka_unit_test(test_pads), cmocka_unit_test(test_statistics),
+                                       cmocka_unit_test(test_numbers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
