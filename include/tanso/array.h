@@ -267,11 +267,11 @@ typedef struct tn_reduce_opts {
     double ddof;    /* var, std: divisor is count - ddof; NaN or infinity where that is not positive, as NumPy */
     tn_array *out;  /* receives the result, as tn_assign does; of its shape; floats are summed in its dtype if that is
                        wider */
-    const tn_array *where;   /* bool (integers are refused), broadcasts to x: only elements where it is true count (max and min need
-                                `initial`) */
+    const tn_array *where;   /* bool (integers are refused), broadcasts to x: only elements where it is true count (max
+                                and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
-    const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims); taken
-                                in the dtype that the variance has */
+    const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims), taken
+                                in the variance's dtype */
 } tn_reduce_opts;
 
 /* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.

@@ -41,8 +41,8 @@ static bool beyond(const char *operation, const char *number, tn_dtype dtype)
     int bits = 8 * tn__dtypes[dtype].size;
     bool is_signed = tn__dtypes[dtype].class == TN__CLASS_SIGNED;
     uint64_t most = ~(uint64_t)0 >> (64 - bits + is_signed);
-    tn__fail(TN_ERR_VALUE, operation, "the number %s does not fit %s, which holds %lld to %llu; give a wider dtype", number,
-             tn_dtype_name(dtype), is_signed ? -(long long)most - 1 : 0, (unsigned long long)most);
+    tn__fail(TN_ERR_VALUE, operation, "the number %s does not fit %s, which holds %lld to %llu; give a wider dtype",
+             number, tn_dtype_name(dtype), is_signed ? -(long long)most - 1 : 0, (unsigned long long)most);
     return false;
 }
 
