@@ -270,8 +270,8 @@ typedef struct tn_reduce_opts {
     const tn_array *where;   /* bool (integers are refused), broadcasts to x: only elements where it is true count (max
                                 and min need `initial`) */
     const tn_array *initial; /* sum, prod, max, min: one more operand of the reduction */
-    const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims), taken
-                                in the variance's dtype */
+    const tn_array *mean;    /* var, std: the mean where it is known, of a shape that broadcasts to x's (keepdims); in
+                                the variance's dtype */
 } tn_reduce_opts;
 
 /* Of integers and bool, means, variances and deviations are float64. Over nothing a sum is 0, a product 1, a mean NaN.
