@@ -209,7 +209,13 @@ static tn__node *clip(tn__node *x, tn__node *low, tn__node *high)
     tn_dtype dtype = tn__common_dtype(3, in, &all_weak);
     if (!tn__dtype_inexact((tn_dtype)x->dtype) && !(x->flags & TN__NODE_WEAK))
         x = tn__cast(x, dtype);
-    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, bound(low, dtype)), bound(high, dtype));
+    if (low->flags & high->flags & TN__NODE_WEAK) { /* beside an array NumPy refuses such a number */
+        low = bound(low, dtype);
+        high = bound(high, dtype);
+        TN__PASS_ERROR(low);
+        TN__PASS_ERROR(high);
+    }
+    return tn__binary(TN__OP_MINIMUM, tn__binary(TN__OP_MAXIMUM, x, low), high);
 }
 
 tn_array *tn_clip(const tn_array *x, const tn_array *low, const tn_array *high)
