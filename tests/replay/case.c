@@ -12,10 +12,18 @@ static void evaluate(call *c)
         if (!tn_is_error(c->result[i]) && tn_eval(c->result[i]) == TN_OK)
             c->result[i] = tn_to(c->result[i], tn_cpu());
         if (tn_is_error(c->result[i]))
-            refuse(c, "%s", tn_message_of(c->result[i]));
+            refused_by_tanso(c, tn_message_of(c->result[i]));
         if (!tn_ok())
-            refuse(c, "%s", tn_error());
+            refused_by_tanso(c, tn_error());
     }
+}
+
+/* Says whose refusal it is. */
+static const char *refusal(const call *c)
+{
+    static const char by_tool[] = "refused by the tool: ";
+    char *text = case_memory(sizeof by_tool + sizeof c->message);
+    return strcat(strcpy(text, c->by_tool ? by_tool : ""), c->message);
 }
 
 static outcome run(call *c, const json_t *line, const char *folder, tn_device device, const char **message)
@@ -26,15 +34,15 @@ static outcome run(call *c, const json_t *line, const char *folder, tn_device de
     bool bound = !c->refused && bind_arguments(c, args, kwargs, folder, device);
     if (bound)
         c->row->run(c, c->row);
-    if (!c->refused && !tn_ok())
-        refuse(c, "%s", tn_error());
+    if (!tn_ok())
+        refused_by_tanso(c, tn_error());
     evaluate(c);
-    *message = c->message;
+    *message = refusal(c);
     if (c->malformed)
         return FAILED;
     if (json_is_true(json_object_get(line, "raises"))) {
         *message = "NumPy refuses this, Tanso did not";
-        return c->refused ? PASSED : FAILED;
+        return !c->refused ? FAILED : c->by_tool ? REFUSED : PASSED;
     }
     if (c->refused)
         return FAILED;
@@ -73,8 +81,9 @@ outcome replay_line(const char *text, const char *folder, tn_device device, cons
                 set_edition(i);
                 TN_SCOPE
                 {
-                    if (run(again, line, folder, device, &other) == PASSED)
-                        result = numpy_1 || numpy_2_5 ? PASSED_AS_OTHER : PASSED;
+                    outcome one = run(again, line, folder, device, &other);
+                    if (one == PASSED || one == REFUSED)
+                        result = one == PASSED && (numpy_1 || numpy_2_5) ? PASSED_AS_OTHER : one;
                 }
                 set_edition(0);
                 tn_clear_error();

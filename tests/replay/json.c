@@ -41,8 +41,17 @@ void case_end(void)
 
 static void say(call *c, const char *format, va_list arguments)
 {
-    if (!c->refused)
+    if (!c->refused) {
         vsnprintf(c->message, sizeof c->message, format, arguments);
+        c->by_tool = tn_ok();
+    }
+    c->refused = true;
+}
+
+void refused_by_tanso(call *c, const char *why)
+{
+    if (!c->refused)
+        snprintf(c->message, sizeof c->message, "%s", why);
     c->refused = true;
 }
 
@@ -87,7 +96,7 @@ static tn_array *load(call *c, const char *folder, const char *name, tn_device d
         malformed(c, "%s: %s", path, strerror(errno));
     tn_array *x = tn_load_npy(path);
     if (tn_is_error(x))
-        refuse(c, "%s: %s", path, tn_message_of(x));
+        refused_by_tanso(c, tn_message_of(x));
     return tn_to(x, device);
 }
 

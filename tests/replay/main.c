@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay CASES_DIR [--device D] [--op NAME] [--jobs N]: runs the calls in CASES_DIR/cases.jsonl, which NumPy made, and
- * compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and qr but for their signs, eigenvalues but for
- * their order; where editions of NumPy differ, any one's answer. D is TANSO_TEST_DEVICE, else cpu. Workers are
- * processes of their own, so that a case that crashes is a failed case and no more.
+ * replay CASES_DIR [--device D] [--op NAME] [--jobs N] [--share N] [--compile always|never|auto]: runs the calls in
+ * CASES_DIR/cases.jsonl, which NumPy made, and compares: dtypes, shapes, values; vectors of linalg.eig, eigh, svd and
+ * qr but for their signs, eigenvalues but for their order; where editions of NumPy differ, any one's answer. What NumPy
+ * refuses shall be refused; "refused" counts apart where that was this tool, before Tanso was asked. D is
+ * TANSO_TEST_DEVICE, else cpu. --share runs one case in N, others each time (TANSO_TEST_SEED repeats a choice). With
+ * --compile always, kernels are made of every graph; else the reference evaluator computes most. Workers are processes
+ * of their own, so that a case that crashes is a failed case and no more.
  */
 #include "replay.h"
 
@@ -13,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_JOBS 64
@@ -26,7 +30,9 @@ typedef struct cases {
 
 typedef struct options {
     const char *folder, *device, *op;
-    int jobs;
+    int jobs, share;
+    uint64_t seed;
+    tn_compile_mode compile;
 } options;
 
 static void *checked(void *memory)
@@ -43,6 +49,14 @@ static char *string_of(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
     return checked(json_is_string(v) ? strdup(json_string_value(v)) : v ? json_dumps(v, JSON_ENCODE_ANY) : strdup("?"));
+}
+
+/* Is the case in this line one of those to run? */
+static bool chosen(const options *o, size_t line)
+{
+    uint64_t mixed = (o->seed + line) * 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ mixed >> 32) * 0xBF58476D1CE4E5B9u;
+    return (mixed >> 32) % (uint64_t)o->share == 0;
 }
 
 static void add_line(cases *all, const char *line, const options *o)
@@ -76,8 +90,8 @@ static bool read_cases(cases *all, const options *o)
         fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
         return false;
     }
-    while (getline(&line, &capacity, file) > 0)
-        if (line[strspn(line, " \t\r\n")]) {
+    for (size_t number = 0; getline(&line, &capacity, file) > 0; number++)
+        if (line[strspn(line, " \t\r\n")] && chosen(o, number)) {
             char *strict = checked(strict_json(line));
             add_line(all, strict, o);
             free(strict);
@@ -99,6 +113,7 @@ static void worker(const cases *all, const options *o, progress *shared, size_t 
 {
     if (step > 1)
         tn_set_threads(1);
+    tn_set_compile(o->compile);
     tn_status status;
     tn_device device = tn_device_parse(o->device, &status);
     if (status != TN_OK || tn_set_device(device) != TN_OK) {
@@ -185,59 +200,84 @@ static int by_op(const void *a, const void *b)
     return strcmp(sorted_cases->op[*(const size_t *)a], sorted_cases->op[*(const size_t *)b]);
 }
 
+static void print_counts(const size_t *count)
+{
+    printf("%zu passed, %zu failed, %zu unknown, %zu refused\n", count[PASSED], count[FAILED], count[UNKNOWN],
+           count[REFUSED]);
+}
+
 /* A count an operation, then the totals; the number of failed cases. */
 static size_t summarize(const cases *all, const unsigned char *outcome)
 {
-    size_t *order = checked(malloc((all->count + 1) * sizeof *order)), total[UNKNOWN + 1] = {0}, other = 0;
+    size_t *order = checked(malloc((all->count + 1) * sizeof *order)), total[REFUSED + 1] = {0}, other = 0;
     for (size_t i = 0; i < all->count; i++)
         order[i] = i;
     sorted_cases = all;
     qsort(order, all->count, sizeof *order, by_op);
     for (size_t i = 0; i < all->count;) {
-        size_t count[UNKNOWN + 1] = {0};
+        size_t count[REFUSED + 1] = {0};
         const char *op = all->op[order[i]];
         for (; i < all->count && !strcmp(all->op[order[i]], op); i++) {
             unsigned char o = outcome[order[i]];
             other += o == PASSED_AS_OTHER;
             count[o == NOT_RUN ? FAILED : o == PASSED_AS_OTHER ? PASSED : o]++;
         }
-        printf("%s: %zu passed, %zu failed, %zu unknown\n", op, count[PASSED], count[FAILED], count[UNKNOWN]);
-        for (int k = 0; k <= UNKNOWN; k++)
+        printf("%s: ", op);
+        print_counts(count);
+        for (int k = 0; k <= REFUSED; k++)
             total[k] += count[k];
     }
     if (other)
         fprintf(stderr,
                 "replay: %zu calls passed as those of NumPy 1 or 2.5, which differ from NumPy 2.0 to 2.4 (edition.c)\n",
                 other);
-    printf("%zu passed, %zu failed, %zu unknown\n", total[PASSED], total[FAILED], total[UNKNOWN]);
+    print_counts(total);
     free(order);
     return total[FAILED];
+}
+
+static bool mode_named(const char *name, tn_compile_mode *mode)
+{
+    static const char *const names[] = {
+        [TN_COMPILE_AUTO] = "auto", [TN_COMPILE_ALWAYS] = "always", [TN_COMPILE_NEVER] = "never"};
+    for (size_t k = 0; name && k < sizeof names / sizeof *names; k++)
+        if (!strcmp(name, names[k])) {
+            *mode = (tn_compile_mode)k;
+            return true;
+        }
+    return !name;
 }
 
 static bool parse(int argc, char **argv, options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const char *device = getenv("TANSO_TEST_DEVICE");
-    *o = (options){.device = device ? device : "cpu", .jobs = cores > 16 ? 16 : cores < 1 ? 1 : (int)cores};
+    const char *seed = getenv("TANSO_TEST_SEED"), *jobs = NULL, *share = NULL, *compile = NULL;
+    *o = (options){.device = device ? device : "cpu", .seed = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL)};
+    const struct {
+        const char *word, **into;
+    } words[] = {{"--device", &o->device}, {"--op", &o->op}, {"--jobs", &jobs}, {"--share", &share},
+                 {"--compile", &compile}};
     for (int i = 1; i < argc; i++) {
-        const char **into = !strcmp(argv[i], "--device") ? &o->device : !strcmp(argv[i], "--op") ? &o->op : NULL;
-        if (into && i + 1 < argc)
-            *into = argv[++i];
-        else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
-            o->jobs = atoi(argv[++i]);
-        else if (argv[i][0] != '-' && !o->folder)
-            o->folder = argv[i];
-        else
+        const char **into = argv[i][0] != '-' && !o->folder ? &o->folder : NULL;
+        for (size_t k = 0; argv[i][0] == '-' && k < sizeof words / sizeof *words; k++)
+            if (!strcmp(argv[i], words[k].word) && i + 1 < argc)
+                into = words[k].into, i++;
+        if (!into)
             return false;
+        *into = argv[i];
     }
-    return o->folder && o->jobs >= 1 && o->jobs <= MAX_JOBS;
+    o->jobs = jobs ? atoi(jobs) : cores > 16 ? 16 : cores < 1 ? 1 : (int)cores;
+    o->share = share ? atoi(share) : 1;
+    return o->folder && o->jobs >= 1 && o->jobs <= MAX_JOBS && o->share >= 1 && mode_named(compile, &o->compile);
 }
 
 int main(int argc, char **argv)
 {
     options o;
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: replay CASES_DIR [--device D] [--op NAME] [--jobs N]\n");
+        fprintf(stderr, "usage: replay CASES_DIR [--device D] [--op NAME] [--jobs N] [--share N]\n"
+                        "              [--compile always|never|auto]\n");
         return 2;
     }
     cases all = {0};
@@ -246,6 +286,8 @@ int main(int argc, char **argv)
     if ((size_t)o.jobs > all.count / FEW_CASES + 1)
         o.jobs = (int)(all.count / FEW_CASES) + 1;
     unsigned char *outcome = checked(calloc(all.count + 1, 1));
+    if (o.share > 1)
+        printf("%zu cases, one in %d: TANSO_TEST_SEED=%llu\n", all.count, o.share, (unsigned long long)o.seed);
     bool good = run_all(&all, &o, outcome);
     size_t failed = summarize(&all, outcome);
     for (size_t i = 0; i < all.count; i++)

@@ -14,8 +14,8 @@
  * The second field is NumPy's signature: names in positional order; positional and keyword arguments are bound to them,
  * and the adapter asks for them by number. "*name" takes all positional arguments that are left, names after it and
  * after "|" are keyword-only. A keyword that the signature lacks is refused, as Python refuses it. The readers below
- * convert an argument, or refuse the call with a message; a refused call counts as an error of the case (right where
- * the case says raises).
+ * convert an argument, or refuse the call with a message. Where NumPy refused the call too, it is counted apart, as it
+ * says nothing of Tanso; elsewhere the case has failed.
  */
 #ifndef REPLAY_H
 #define REPLAY_H
@@ -78,7 +78,8 @@ typedef struct call {
     unsigned open;
     bool spectrum;  /* result 0 holds eigenvalues of matrices, in any order: compare() brings them, and the vectors, to
                        NumPy's */
-    bool refused;   /* by the tool: message says why */
+    bool refused;   /* message says why */
+    bool by_tool;   /* refused before Tanso was asked, or had a word to say */
     bool malformed; /* the case is none, whatever NumPy did */
     char message[512];
 } call;
@@ -149,8 +150,10 @@ void give_dtype(call *c, tn_dtype result);
 /* The result of a scan in out by any cast, which may have axes behind those of the result: the first element of each is
  * written. */
 tn_array *scanned_into(call *c, tn_array *out, tn_array *y);
-/* Ends the call with the tool's own refusal. */
+/* Ends the call with the tool's own refusal (with Tanso's, if an error is latched already). */
 void TN_PRINTF(2, 3) refuse(call *c, const char *format, ...);
+/* The same with what Tanso refuses. */
+void refused_by_tanso(call *c, const char *why);
 /* The same of a case that is not in the format: it fails, even if it says that NumPy raised. */
 void TN_PRINTF(2, 3) malformed(call *c, const char *format, ...);
 
@@ -195,8 +198,9 @@ const value *value_read(call *c, const json_t *json, const char *folder, tn_devi
 bool bind_arguments(call *c, const json_t *args, const json_t *kwargs, const char *folder, tn_device device);
 /* NULL, or what differs (of the case's memory). */
 const char *compare(call *c, const json_t *out, const char *folder, double rtol, double atol);
-/* Runs one line. Passed, or what is wrong with it in *message (of the case's memory). */
-typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN, PASSED_AS_OTHER } outcome;
+/* Runs one line. Passed, or what is wrong with it in *message (of the case's memory). REFUSED: NumPy raised, and the
+ * tool did not ask Tanso. */
+typedef enum outcome { NOT_RUN, PASSED, FAILED, UNKNOWN, REFUSED, PASSED_AS_OTHER } outcome;
 outcome replay_line(const char *line, const char *folder, tn_device device, const char **message);
 
 #endif
