@@ -3,6 +3,7 @@
 #ifndef TANSO_H
 #define TANSO_H
 
+#include <tanso/activations.h>
 #include <tanso/array.h>
 #include <tanso/complex.h>
 #include <tanso/extensions.h>
@@ -19,6 +20,7 @@
 #include <tanso/index.h>
 #include <tanso/io.h>
 #include <tanso/kernel.h>
+#include <tanso/losses.h>
 #include <tanso/manipulate.h>
 #include <tanso/nn.h>
 #include <tanso/optim.h>

@@ -282,13 +282,30 @@ typedef struct tn_cross_entropy_opts {
  * of its elements is a row. tn_softmax_cross_entropy(x, t, .ignore_index = -1). */
 TN_API tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t,
                                                const tn_cross_entropy_opts *opts);
+/* t may also be floating and of x's shape: the chances of all classes, of which the loss is -sum of t log softmax(x),
+ * as in both frameworks (weights multiply each class's term, and the mean is over the rows); no ignore_index then. */
+
 /* Mean of -t log s - (1-t) log(1-s), s = sigmoid(x), computed stably from x; t the shape of x, in [0, 1]. */
 TN_API tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t);
+typedef struct tn_sigmoid_opts {
+    const char *_;
+    double ignore_index;        /* elements with this target count for nothing (Chainer's -1); default: none */
+    const tn_array *weight;     /* floating, broadcasts to x: what each loss is multiplied by; default: 1 */
+    const tn_array *pos_weight; /* floating, broadcasts to x: what the first term is multiplied by; default: 1 */
+    tn_reduction reduction;     /* the mean is over the elements that count, 0 where none does */
+} tn_sigmoid_opts;
+/* The same with options, which get no gradient: tn_sigmoid_cross_entropy(x, t, .ignore_index = -1). */
+TN_API tn_array *tn_sigmoid_cross_entropy_with(const tn_array *x, const tn_array *t, const tn_sigmoid_opts *opts);
 /* The same from probabilities p instead of logits; p is clamped to [u, 1 - u], u the dtype's rounding unit, so that 0
  * and 1 give large losses, not infinite ones. */
 TN_API tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t);
-/* Mean of (a - b)²; a and b of one shape, nothing is broadcast. */
+typedef struct tn_loss_opts {
+    const char *_;
+    tn_reduction reduction; /* default: mean */
+} tn_loss_opts;
+/* Mean of (a - b)²; a and b of one shape, nothing is broadcast. More losses are in tanso/losses.h. */
 TN_API tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b);
+TN_API tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b, const tn_loss_opts *opts);
 /* Share of the rows whose largest element is at t: a float32 scalar, without gradient. */
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
 /* Dropout as a function: it always drops; generator NULL: the thread's default one. */
@@ -341,8 +358,8 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_forward_all(...) TN_HERE(tn_forward_all(__VA_ARGS__))
 #define tn_softmax_cross_entropy(...) \
     TN__CALL_VV(tn_softmax_cross_entropy_with, tn_cross_entropy_opts, __VA_ARGS__, )
-#define tn_sigmoid_cross_entropy(x, t) TN_AT(tn_sigmoid_cross_entropy)(x, t)
-#define tn_mean_squared_error(a, b) TN_AT(tn_mean_squared_error)(a, b)
+#define tn_sigmoid_cross_entropy(...) TN__CALL_VV(tn_sigmoid_cross_entropy_with, tn_sigmoid_opts, __VA_ARGS__, )
+#define tn_mean_squared_error(...) TN__CALL_VV(tn_mean_squared_error_with, tn_loss_opts, __VA_ARGS__, )
 #define tn_accuracy(y, t) TN_AT(tn_accuracy)(y, t)
 #define tn_layer_load(...) TN__CALL_VV(tn_layer_load_with, tn_load_opts, __VA_ARGS__, )
 #define tn_linear(...) TN__CALL_V(tn_linear_with, tn_linear_opts, __VA_ARGS__, )

@@ -5,13 +5,9 @@
 #include <inttypes.h>
 #include <tanso/array.h>
 #include "core/options.h"
+#include "nn/terms.h"
 
 enum { CLASSES = 1u << 1 }; /* the axis of a row */
-
-static tn__node *sum_all(tn__node *x)
-{
-    return tn__node_is_error(x) ? x : tn__reshape(tn__reduce(TN__OP_SUM, x, (1u << x->shape->ndim) - 1), 0, NULL);
-}
 
 /* ---- rows ---- */
 
@@ -84,6 +80,7 @@ static bool check(const char *operation, const tn_cross_entropy_opts *opts, cons
 typedef struct parts {
     tn__node *x, *index, *counts, *weights; /* of all classes, as x */
     tn__node *weight;                       /* that of the row's class, and 0 where the row does not count */
+    bool logarithms;                        /* x holds logarithms of chances: of their sum there is none to take */
 } parts;
 
 static tn__node *zero_where_not(tn__node *counts, tn__node *x)
@@ -114,12 +111,19 @@ static void prepare(parts *p, tn__node *x, tn__node *t, tn__node *weight, const 
     tn__no_grad_depth--;
 }
 
+/* log sum exp(x) of each row; 0 of logarithms of chances. */
+static tn__node *normalizers(const parts *p)
+{
+    if (p->logarithms || tn__node_is_error(p->x))
+        return tn__node_is_error(p->x) ? p->x : like(tn__piece(p->x, 1, 0, 1), 0);
+    tn__node *max = tn__max_detached(p->x, CLASSES);
+    return add(map(LOG, tn__sum_over(map(EXP, sub(p->x, max)), CLASSES)), max);
+}
+
 /* (rows, 1): (1 - e) w[t] (lse - x[t]) + e / classes sum over c of w[c] (lse - x[c]). */
 static tn__node *row_losses(const parts *p, double smoothing, int64_t classes)
 {
-    tn__node *max = tn__max_detached(p->x, CLASSES);
-    tn__node *sum = tn__reduce(TN__OP_SUM, tn__unary(TN__OP_EXP, tn__binary(TN__OP_SUBTRACT, p->x, max)), CLASSES);
-    tn__node *logsumexp = tn__binary(TN__OP_ADD, tn__unary(TN__OP_LOG, sum), max);
+    tn__node *logsumexp = normalizers(p);
     tn__node *loss = tn__binary(TN__OP_SUBTRACT, logsumexp, tn__gather(p->x, p->index, 1));
     if (p->weight)
         loss = tn__binary(TN__OP_MULTIPLY, loss, p->weight);
@@ -137,17 +141,17 @@ static tn__node *row_losses(const parts *p, double smoothing, int64_t classes)
 static tn__node *weighted_mean(const parts *p, tn__node *loss)
 {
     tn__no_grad_depth++;
-    tn__node *total = sum_all(p->weight);
+    tn__node *total = tn__sum_all(p->weight);
     tn__node *none = tn__binary(TN__OP_EQUAL, total, tn__const_like(total, 0));
     total = tn__where(none, tn__const_like(total, 1), total);
     tn__no_grad_depth--;
-    return tn__binary(TN__OP_DIVIDE, sum_all(loss), total);
+    return tn__binary(TN__OP_DIVIDE, tn__sum_all(loss), total);
 }
 
-tn__node *tn__cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn__shape *labels,
-                            const tn_cross_entropy_opts *opts)
+static tn__node *loss_of_labels(const char *operation, tn__node *x, tn__node *t, const tn__shape *labels,
+                                const tn_cross_entropy_opts *opts, bool logarithms)
 {
-    parts p = {0};
+    parts p = {.logarithms = logarithms};
     int64_t classes = x->shape->dim[1];
     tn__node *weight = opts->weight ? tn__node_of(opts->weight, operation) : NULL;
     if (weight && tn__node_is_error(weight))
@@ -161,8 +165,51 @@ tn__node *tn__cross_entropy(const char *operation, tn__node *x, tn__node *t, con
     if (opts->reduction == TN_REDUCTION_NONE)
         loss = tn__reshape_like(loss, labels);
     else if (opts->reduction == TN_REDUCTION_SUM)
-        loss = sum_all(loss);
+        loss = tn__sum_all(loss);
     else
         loss = p.weight ? weighted_mean(&p, loss) : tn__mean_all(loss);
     return tn__cast(loss, (tn_dtype)x->dtype);
+}
+
+tn__node *tn__cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn__shape *labels,
+                            const tn_cross_entropy_opts *opts)
+{
+    return loss_of_labels(operation, x, t, labels, opts, false);
+}
+
+tn__node *tn__nll(const char *operation, tn__node *x, tn__node *t, const tn__shape *labels,
+                  const tn_cross_entropy_opts *opts)
+{
+    return loss_of_labels(operation, x, t, labels, opts, true);
+}
+
+/* ---- chances instead of labels ---- */
+
+tn__node *tn__soft_cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn_cross_entropy_opts *opts)
+{
+    static const tn_cross_entropy_opts none = {0};
+    if (!opts)
+        opts = &none;
+    int axis = tn__axis_check(operation, TN__OPTION(opts, axis, 1), x->shape->ndim);
+    tn__node *weight = opts->weight ? tn__node_of(opts->weight, operation) : NULL;
+    if (weight && tn__node_is_error(weight))
+        return weight;
+    if (axis < 0 || !check(operation, opts, weight, x->shape->dim[axis]))
+        return tn__failed();
+    if (TN__GIVEN(opts, ignore_index))
+        TN__REFUSE(TN_ERR_VALUE, operation, "ignore_index is a label's, and chances were given: multiply those of rows "
+                                            "that do not count by 0");
+    double classes = (double)x->shape->dim[axis], e = opts->label_smoothing;
+    tn__node *wide = tn__widened(x), *chances = tn__cast(t, (tn_dtype)wide->dtype);
+    if (e > 0)
+        chances = plus(times(chances, 1 - e), e / classes);
+    tn__node *terms = mul(chances, tn__softmax(TN__OP_LOG_SOFTMAX, wide, 1u << axis));
+    if (weight) {
+        tn__no_grad_depth++;
+        weight = tn__cast(tn__along(weight, axis, x->shape->ndim), (tn_dtype)wide->dtype);
+        tn__no_grad_depth--;
+        terms = mul(terms, weight);
+    }
+    tn__node *loss = tn__without_axis(minus(tn__sum_over(terms, 1u << axis)), axis);
+    return tn__reduced(operation, loss, opts->reduction, (tn_dtype)x->dtype);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The layers with a table or a scale a feature: embedding and layer normalisation. */
-#include "nn/functions.h"
+#include "nn/terms.h"
 #include "nn/layer.h"
 
 #include <inttypes.h>
@@ -9,28 +9,36 @@
 
 /* ---- embedding ---- */
 
-static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
+tn__node *tn__embed(const char *operation, tn__node *w, tn__node *x)
 {
+    TN__PASS_ERROR(w);
+    TN__PASS_ERROR(x);
     if (!tn_dtype_is_integer((tn_dtype)x->dtype))
-        return tn__node_error(tn__error_new(TN_ERR_DTYPE, "embedding",
-                                            "expected integer indices, got %s: cast them with tn_cast",
-                                            tn_dtype_name((tn_dtype)x->dtype)));
+        TN__REFUSE(TN_ERR_DTYPE, operation, "expected integer indices, got %s: cast them with tn_cast",
+                   tn_dtype_name((tn_dtype)x->dtype));
+    char text[TN__SHAPE_TEXT];
+    if (w->shape->ndim != 2)
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected a table of shape (count, features), got %s",
+                   tn__shape_text(w->shape->ndim, w->shape->dim, text));
     int ndim = x->shape->ndim;
     if (ndim == TN_MAX_NDIM)
-        return tn__node_error(
-            tn__error_new(TN_ERR_SHAPE, "embedding",
-                          "expected indices of at most %d axes, as the features become one more; got %d",
-                          TN_MAX_NDIM - 1, ndim));
-    tn__node *w = tn__slot_node(layer, 0);
+        TN__REFUSE(TN_ERR_SHAPE, operation,
+                   "expected indices of at most %d axes, as the features become one more; got %d", TN_MAX_NDIM - 1,
+                   ndim);
     int64_t features = w->shape->dim[1], count = x->shape->size;
     const tn__shape *rows = tn__shape_intern(2, (int64_t[]){count, features});
     if (!rows)
-        return tn__node_error(tn__error_new(TN_ERR_MEMORY, "embedding", "no memory for a shape"));
+        TN__REFUSE(TN_ERR_MEMORY, operation, "no memory for a shape");
     tn__node *indices = tn__reshape(tn__labels(x), 2, (int64_t[]){count, 1});
     tn__node *y = tn__gather(w, tn__expand(indices, rows), 0);
     tn_shape shape = tn__shape_value(x->shape);
     shape.dim[ndim] = features;
     return tn__reshape(y, ndim + 1, shape.dim);
+}
+
+static tn__node *embedding_forward(tn_layer *layer, tn__node *x)
+{
+    return tn__embed("embedding", tn__slot_node(layer, 0), x);
 }
 
 static void embedding_describe(const tn_layer *layer, tn__text *text)
@@ -60,20 +68,8 @@ tn_layer *tn_embedding(int64_t count, int64_t features)
 
 static tn__node *layer_norm_forward(tn_layer *layer, tn__node *x)
 {
-    int ndim = x->shape->ndim;
-    if (ndim == 0)
-        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "layer_norm",
-                                            "expected an input of at least one axis, the features; got a scalar"));
-    int64_t features = x->shape->dim[ndim - 1];
-    if (!layer->slots[0].value && tn__slots_infer(layer, features, x->device) != TN_OK)
+    if (!tn__fits_features(layer, x))
         return tn__failed();
-    if (features != layer->slots[0].shape.dim[0]) {
-        char text[TN__SHAPE_TEXT];
-        return tn__node_error(tn__error_new(TN_ERR_SHAPE, "layer_norm",
-                                            "expected inputs whose last extent is the %" PRId64 " features, got %s",
-                                            layer->slots[0].shape.dim[0],
-                                            tn__shape_text(ndim, x->shape->dim, text)));
-    }
     return tn__layer_normalize(x, tn__slot_node(layer, 0), tn__slot_node(layer, 1), layer->number);
 }
 

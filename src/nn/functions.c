@@ -62,6 +62,15 @@ tn__node *tn__softmax_over(tn__node *x, int axis)
 
 /* ---- dropout ---- */
 
+tn__node *tn__uniform_like(tn__node *x, tn_generator *generator)
+{
+    if (!generator)
+        generator = tn_default_generator();
+    uint64_t counter = generator->counter;
+    generator->counter += (uint64_t)(x->shape->size + 3) / 4; /* four numbers a block of Philox */
+    return tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, counter);
+}
+
 tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)
 {
     if (tn__node_is_error(x) || ratio == 0)
@@ -70,12 +79,7 @@ tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)
         return tn__node_error(tn__error_new(TN_ERR_DTYPE, "dropout",
                                             "expected a floating input, got %s: cast it with tn_cast",
                                             tn_dtype_name((tn_dtype)x->dtype)));
-    if (!generator)
-        generator = tn_default_generator();
-    tn__node *random =
-        tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, generator->counter);
-    generator->counter += (uint64_t)(x->shape->size + 3) / 4; /* four numbers a block of Philox */
-    tn__node *kept = tn__with(TN__OP_GREATER_EQUAL, random, ratio);
+    tn__node *kept = tn__with(TN__OP_GREATER_EQUAL, tn__uniform_like(x, generator), ratio);
     return tn__where(kept, tn__with(TN__OP_MULTIPLY, x, 1 / (1 - ratio)), tn__const_like(x, 0));
 }
 

@@ -155,6 +155,9 @@ tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, con
 /* Makes the arrays of all slots still to be inferred, for `features` input features, on the layer's device or, when
  * none was chosen, on `device`. */
 tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device);
+/* For layers whose first parameter has one element a feature of the last axis: makes what is still to be inferred, and
+ * latches TN_ERR_SHAPE if x has another number of them. */
+bool tn__fits_features(tn_layer *layer, const tn__node *x);
 /* The node of a slot's array. */
 static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Losses and accuracy. All means over all elements, or over the rows, in at least float32. */
 #include "nn/cross_entropy.h"
-#include "nn/functions.h"
+#include "nn/terms.h"
 
 #include <inttypes.h>
 #include <float.h>
 #include <tanso/array.h>
 #include <tanso/nn.h>
+#include "core/options.h"
 
 /* ---- checks ---- */
 
@@ -24,20 +25,8 @@ static bool check_floating(const char *operation, const char *what, const tn__no
     return false;
 }
 
-static bool check_same_shape(const char *operation, const char *a_name, const tn__node *a, const char *b_name,
-                             const tn__node *b)
-{
-    if (a->shape == b->shape)
-        return true;
-    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
-    tn__fail(TN_ERR_SHAPE, operation,
-             "expected %s and %s of one shape, got %s and %s: nothing is broadcast here; reshape one", a_name, b_name,
-             tn__shape_text(a->shape->ndim, a->shape->dim, text), tn__shape_text(b->shape->ndim, b->shape->dim, other));
-    return false;
-}
-
 /* Scores (N, classes) and labels (N). */
-static bool check_classes(const char *operation, const tn__node *x, const tn__node *t)
+bool tn__check_classes(const char *operation, const tn__node *x, const tn__node *t)
 {
     char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
     const tn__shape *scores = x->shape, *labels = t->shape;
@@ -104,8 +93,10 @@ tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t, co
     if (any_error(scores, labels))
         return tn__leave_array(call, first_error(scores, labels));
     const tn__shape *shape = labels->shape;
+    if (tn_dtype_is_float((tn_dtype)labels->dtype) && shape == scores->shape)
+        return tn__leave_array(call, tn__soft_cross_entropy(operation, scores, labels, opts));
     if (!check_floating(operation, "scores", scores) || !tn__class_rows(operation, opts, &scores, &labels) ||
-        !check_classes(operation, scores, labels))
+        !tn__check_classes(operation, scores, labels))
         return tn__leave_error(call);
     return tn__leave_array(call, tn__cross_entropy_plain(opts)
                                      ? softmax_cross_entropy(scores, labels)
@@ -115,12 +106,72 @@ tn_array *tn_softmax_cross_entropy_with(const tn_array *x, const tn_array *t, co
 /* Checks the operands of a loss over elements; the targets become x's dtype. NULL after a failure. */
 static tn__node *element_targets(const char *operation, const char *name, const tn__node *x, tn__node *t)
 {
-    if (!check_floating(operation, name, x) || !check_same_shape(operation, name, x, "targets", t))
+    if (!check_floating(operation, name, x) || !tn__same_shape(operation, name, x, "targets", t))
         return NULL;
     return tn__cast(t, (tn_dtype)x->dtype);
 }
 
+/* The number that a weight is multiplied with: a floating one of at least float32 that gets no gradient. */
+static tn__node *weight_of(const char *operation, const tn_array *weight, const tn__node *x)
+{
+    tn__node *w = tn__only_floating(weight, operation);
+    TN__PASS_ERROR(w);
+    if (!tn__broadcasts_to(w->shape, x->shape)) {
+        char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected weights that broadcast to the logits %s, got %s",
+                   tn__shape_text(x->shape->ndim, x->shape->dim, text),
+                   tn__shape_text(w->shape->ndim, w->shape->dim, other));
+    }
+    return tn__cast(w, (tn_dtype)x->dtype);
+}
+
+/* softplus(x) - x t, which is max(x, 0) - x t + log1p(exp(-|x|)), with the right gradient at 0 too; or, with w weighing
+ * the first term, (1 - t) x + (1 + (w - 1) t) softplus(-x). */
+static tn__node *logistic_losses(tn__node *x, tn__node *t, tn__node *w)
+{
+    if (!w)
+        return sub(map(SOFTPLUS, x), mul(x, t));
+    return add(mul(less_from(1, t), x), mul(plus(mul(plus(w, -1), t), 1), map(SOFTPLUS, minus(x))));
+}
+
+static tn__node *sigmoid_cross_entropy(const char *operation, tn__node *x, tn__node *t, const tn_sigmoid_opts *opts)
+{
+    if (!opts)
+        return tn__mean_all(logistic_losses(x, t, NULL));
+    tn_dtype dtype = (tn_dtype)x->dtype;
+    tn__node *counts = NULL;
+    if (TN__GIVEN(opts, ignore_index)) {
+        counts = with(NOT_EQUAL, t, opts->ignore_index);
+        x = tn__only_where(counts, x); /* a NaN there is nobody's matter */
+        t = tn__only_where(counts, t);
+    }
+    x = tn__widened(x);
+    t = tn__cast(t, (tn_dtype)x->dtype);
+    tn__no_grad_depth++;
+    tn__node *own = opts->pos_weight ? weight_of(operation, opts->pos_weight, x) : NULL;
+    tn__node *weight = opts->weight ? weight_of(operation, opts->weight, x) : NULL;
+    tn__no_grad_depth--;
+    tn__node *error = tn__first_error(2, (tn__node *[]){own, weight});
+    if (error)
+        return error;
+    tn__node *loss = logistic_losses(x, t, own);
+    if (weight)
+        loss = mul(loss, weight);
+    if (!counts)
+        return tn__reduced(operation, loss, opts->reduction, dtype);
+    loss = tn__only_where(counts, loss);
+    if (opts->reduction != TN_REDUCTION_MEAN)
+        return tn__reduced(operation, loss, opts->reduction, dtype);
+    tn__node *count = with(MAXIMUM, tn__sum_all(tn__cast(counts, (tn_dtype)x->dtype)), 1);
+    return tn__cast(over(tn__sum_all(loss), count), dtype);
+}
+
 tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t)
+{
+    return tn_sigmoid_cross_entropy_with(x, t, NULL);
+}
+
+tn_array *tn_sigmoid_cross_entropy_with(const tn_array *x, const tn_array *t, const tn_sigmoid_opts *opts)
 {
     static const char operation[] = "sigmoid_cross_entropy";
     tn__call call = tn__enter();
@@ -130,10 +181,9 @@ tn_array *tn_sigmoid_cross_entropy(const tn_array *x, const tn_array *t)
     targets = element_targets(operation, "logits", logits, targets);
     if (!targets)
         return tn__leave_error(call);
-    /* softplus(x) - x t, which is max(x, 0) - x t + log1p(exp(-|x|)), with the right gradient at 0 too */
-    tn__node *loss = tn__binary(TN__OP_SUBTRACT, tn__unary(TN__OP_SOFTPLUS, logits),
-                                tn__binary(TN__OP_MULTIPLY, logits, targets));
-    return tn__leave_array(call, tn__mean_all(loss));
+    bool plain = !opts || (!TN__GIVEN(opts, ignore_index) && !opts->weight && !opts->pos_weight &&
+                           opts->reduction == TN_REDUCTION_MEAN);
+    return tn__leave_array(call, sigmoid_cross_entropy(operation, logits, targets, plain ? NULL : opts));
 }
 
 /* Half the distance from 1 to the next number: the closest to 0 and 1 that 1 - p tells from both. */
@@ -167,6 +217,11 @@ tn_array *tn_binary_cross_entropy(const tn_array *p, const tn_array *t)
 
 tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b)
 {
+    return tn_mean_squared_error_with(a, b, NULL);
+}
+
+tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b, const tn_loss_opts *opts)
+{
     static const char operation[] = "mean_squared_error";
     tn__call call = tn__enter();
     tn__node *left = tn__node_of(a, operation), *right = tn__node_of(b, operation);
@@ -176,15 +231,16 @@ tn_array *tn_mean_squared_error(const tn_array *a, const tn_array *b)
     bool right_floating = tn_dtype_is_float((tn_dtype)right->dtype);
     if (!left_floating && !check_floating(operation, "predictions or targets", right))
         return tn__leave_error(call);
-    if (!check_same_shape(operation, "predictions", left, "targets", right))
+    if (!tn__same_shape(operation, "predictions", left, "targets", right))
         return tn__leave_error(call);
     if (left_floating != right_floating) { /* integer targets don't turn float32 predictions into float64 */
         left = tn__cast(left, (tn_dtype)(left_floating ? left : right)->dtype);
         right = tn__cast(right, (tn_dtype)left->dtype);
     }
     tn__node *error = tn__widened(tn__binary(TN__OP_SUBTRACT, left, right));
-    tn__node *mean = tn__mean_all(tn__unary(TN__OP_SQUARE, error));
-    return tn__leave_array(call, tn__cast(mean, tn_dtype_promote((tn_dtype)left->dtype, (tn_dtype)right->dtype)));
+    tn_dtype dtype = tn_dtype_promote((tn_dtype)left->dtype, (tn_dtype)right->dtype);
+    tn_reduction reduction = opts ? opts->reduction : TN_REDUCTION_MEAN;
+    return tn__leave_array(call, tn__reduced(operation, squared(error), reduction, dtype));
 }
 
 tn_array *tn_accuracy(const tn_array *y, const tn_array *t)
@@ -194,7 +250,7 @@ tn_array *tn_accuracy(const tn_array *y, const tn_array *t)
     tn__node *scores = tn__node_of(y, operation), *labels = tn__node_of(t, operation);
     if (any_error(scores, labels))
         return tn__leave_array(call, first_error(scores, labels));
-    if (!check_classes(operation, scores, labels))
+    if (!tn__check_classes(operation, scores, labels))
         return tn__leave_error(call);
     tn__no_grad_depth++;
     tn__node *best = tn__reshape_like(tn__reduce(TN__OP_ARGMAX, scores, 1u << 1), labels->shape);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tanso/activations.h>
 
 #include "core/number.h"
 
@@ -32,20 +33,45 @@ PLAIN(tanh)
 PLAIN(gelu)
 PLAIN(softplus)
 PLAIN(flatten)
+PLAIN(identity)
+PLAIN(selu)
+PLAIN(silu)
+PLAIN(mish)
+PLAIN(gelu_tanh)
+PLAIN(log_sigmoid)
+PLAIN(softsign)
+PLAIN(relu6)
+PLAIN(hard_tanh)
+PLAIN(hard_swish)
+PLAIN(tanh_shrink)
+
+#define OF_NUMBER(id) \
+    static tn_layer *make_##id(const double *argument) { return tn_##id##_layer(argument[0]); }
+OF_NUMBER(leaky_relu)
+OF_NUMBER(elu)
+OF_NUMBER(celu)
+OF_NUMBER(clipped_relu)
+OF_NUMBER(hard_sigmoid)
+OF_NUMBER(hard_shrink)
+OF_NUMBER(soft_shrink)
+
+#define OF_WHOLE(id) \
+    static tn_layer *make_##id(const double *argument) { return tn_##id##_layer((int)argument[0]); }
+OF_WHOLE(softmax)
+OF_WHOLE(log_softmax)
+OF_WHOLE(softmin)
+OF_WHOLE(crelu)
+OF_WHOLE(glu)
+OF_WHOLE(swish)
+
+static tn_layer *make_prelu(const double *argument)
+{
+    return tn_prelu_layer((int64_t)argument[0], argument[1]);
+}
 
 static tn_layer *make_linear(const double *argument)
 {
     return tn_linear_with((int64_t)argument[0], NULL);
-}
-
-static tn_layer *make_leaky_relu(const double *argument)
-{
-    return tn_leaky_relu_layer(argument[0]);
-}
-
-static tn_layer *make_softmax(const double *argument)
-{
-    return tn_softmax_layer((int)argument[0]);
 }
 
 static tn_layer *make_dropout(const double *argument)
@@ -72,8 +98,31 @@ static const word_row words[] = {
     {"gelu", "gelu", make_gelu, 0, 0, {0}, {0}},
     {"softplus", "softplus", make_softplus, 0, 0, {0}, {0}},
     {"leaky_relu", "leaky_relu[:SLOPE]", make_leaky_relu, 0, 1, {0.2}, {0}},
+    {"elu", "elu[:ALPHA]", make_elu, 0, 1, {1}, {0}},
+    {"celu", "celu[:ALPHA]", make_celu, 0, 1, {1}, {0}},
+    {"selu", "selu", make_selu, 0, 0, {0}, {0}},
+    {"silu", "silu", make_silu, 0, 0, {0}, {0}},
+    {"mish", "mish", make_mish, 0, 0, {0}, {0}},
+    {"gelu_tanh", "gelu_tanh", make_gelu_tanh, 0, 0, {0}, {0}},
+    {"log_sigmoid", "log_sigmoid", make_log_sigmoid, 0, 0, {0}, {0}},
+    {"softsign", "softsign", make_softsign, 0, 0, {0}, {0}},
+    {"relu6", "relu6", make_relu6, 0, 0, {0}, {0}},
+    {"clipped_relu", "clipped_relu[:Z]", make_clipped_relu, 0, 1, {20}, {0}},
+    {"hard_tanh", "hard_tanh", make_hard_tanh, 0, 0, {0}, {0}},
+    {"hard_sigmoid", "hard_sigmoid[:SLOPE]", make_hard_sigmoid, 0, 1, {0}, {0}},
+    {"hard_swish", "hard_swish", make_hard_swish, 0, 0, {0}, {0}},
+    {"hard_shrink", "hard_shrink[:LAMBDA]", make_hard_shrink, 0, 1, {0.5}, {0}},
+    {"soft_shrink", "soft_shrink[:LAMBDA]", make_soft_shrink, 0, 1, {0.5}, {0}},
+    {"tanh_shrink", "tanh_shrink", make_tanh_shrink, 0, 0, {0}, {0}},
+    {"prelu", "prelu[:CHANNELS[:FIRST]]", make_prelu, 0, 2, {1, 0.25}, {true}},
+    {"swish", "swish[:FEATURES]", make_swish, 0, 1, {0}, {true}},
     {"softmax", "softmax[:AXIS]", make_softmax, 0, 1, {-1}, {true}},
+    {"log_softmax", "log_softmax[:AXIS]", make_log_softmax, 0, 1, {-1}, {true}},
+    {"softmin", "softmin[:AXIS]", make_softmin, 0, 1, {-1}, {true}},
+    {"crelu", "crelu[:AXIS]", make_crelu, 0, 1, {1}, {true}},
+    {"glu", "glu[:AXIS]", make_glu, 0, 1, {-1}, {true}},
     {"flatten", "flatten", make_flatten, 0, 0, {0}, {0}},
+    {"identity", "identity", make_identity, 0, 0, {0}, {0}},
     {"dropout", "dropout[:RATIO]", make_dropout, 0, 1, {0.5}, {0}},
     {"embedding", "embedding:COUNT:FEATURES", make_embedding, 2, 2, {0}, {true, true}},
     {"layer_norm", "layer_norm[:FEATURES[:EPS]]", make_layer_norm, 0, 2, {0}, {true}},

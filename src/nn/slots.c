@@ -2,6 +2,7 @@
 /* Parameters of one layer: adding them, making their arrays, inferring the extents that depend on the first input. */
 #include "nn/layer.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/autograd.h>
@@ -125,6 +126,25 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
     }
     tn__layer_changed(layer);
     return status;
+}
+
+bool tn__fits_features(tn_layer *layer, const tn__node *x)
+{
+    int ndim = x->shape->ndim;
+    const char *name = tn__layer_name(layer);
+    if (ndim == 0) {
+        tn__fail(TN_ERR_SHAPE, name, "expected an input of at least one axis, the features; got a scalar");
+        return false;
+    }
+    int64_t features = x->shape->dim[ndim - 1];
+    if (!layer->slots[0].value)
+        return tn__slots_infer(layer, features, x->device) == TN_OK;
+    if (features == layer->slots[0].shape.dim[0])
+        return true;
+    char text[TN__SHAPE_TEXT];
+    tn__fail(TN_ERR_SHAPE, name, "expected inputs whose last extent is the %" PRId64 " features, got %s",
+             layer->slots[0].shape.dim[0], tn__shape_text(ndim, x->shape->dim, text));
+    return false;
 }
 
 /* The arrays made inside stay the caller's until all has worked. */

@@ -452,11 +452,42 @@ static void trainer_parts(void)
     tn_layer_free(net);
 }
 
+static void losses(void)
+{
+    tn_array *x = tn_full(TN_SHAPE(2, 3), 0.5), *w = tn_ones(TN_SHAPE(4, 3)), *two = tn_full(TN_SHAPE(2), 1.0);
+    tn_array *t = tn_full(TN_SHAPE(2), 1, .dtype = TN_INT64), *steps = tn_ones(TN_SHAPE(3, 2, 3));
+    tn_array *samples = tn_full(TN_SHAPE(2, 2), 2, .dtype = TN_INT64), *lengths = tn_add(t, 1);
+    SHOW(tn_mean_squared_error(x, x));
+    SHOW(tn_mean_squared_error(x, x, .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_sigmoid_cross_entropy(x, x, .weight = tn_ones(TN_SHAPE(3)), .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_mean_absolute_error(x, x, .reduction = TN_REDUCTION_NONE));
+    SHOW(tn_huber_loss(x, x, 1, .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_smooth_l1_loss(x, x, 1));
+    SHOW(tn_gaussian_nll(x, x, x, .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_bernoulli_nll(x, x, .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_poisson_nll(x, x));
+    SHOW(tn_gaussian_kl_divergence(x, x));
+    SHOW(tn_kl_divergence(x, x, .log_target = true, .batch_mean = true));
+    SHOW(tn_nll_loss(x, t, .ignore_index = 0));
+    SHOW(tn_hinge_loss(x, t, .squared = true));
+    SHOW(tn_multi_margin_loss(x, t, .margin = 0.5, .p = 2));
+    SHOW(tn_soft_margin_loss(x, x));
+    SHOW(tn_hinge_embedding_loss(x, x, 1));
+    SHOW(tn_margin_ranking_loss(x, x, x, 0.5));
+    SHOW(tn_contrastive_loss(x, x, two, 1));
+    SHOW(tn_cosine_embedding_loss(x, x, two, 0, .reduction = TN_REDUCTION_NONE));
+    SHOW(tn_triplet_loss(x, x, x, .margin = 0.5, .p = 0, .swap = true));
+    SHOW(tn_negative_sampling(x, t, w, samples));
+    SHOW(tn_black_out(x, t, w, samples, .reduction = TN_REDUCTION_SUM));
+    SHOW(tn_ctc_loss(steps, samples, .blank = 0, .label_lengths = t));
+    SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
+}
+
 int main(int argc, char **argv)
 {
     TN_SCOPE {
         creation(), reductions(), order(), arithmetic(), lists(), matrices(), transforms(), draws(), kernels(),
-            training(), own_layers(), trainers(), trainer_parts(), zeros();
+            training(), own_layers(), losses(), trainers(), trainer_parts(), zeros();
         files(argc > 1 ? argv[1] : ".");
     }
     if (!tn_ok())

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Values and gradients that PyTorch computed, for tests/nn/test_torch.c.
+
+    gen_torch.py FOLDER         writes torch.npz there: a copy of the file beside this script, when building
+    gen_torch.py --make         makes that file anew; needs torch
+
+A case "name" has floating inputs name.0, name.1, ..., integer inputs name.i0, ..., the output name.y, and for the
+gradient name.g of the output the inputs' gradients name.d0, ... What only Chainer has is written out here from its
+documented formula.
+"""
+import pathlib
+import shutil
+import sys
+
+KEPT = pathlib.Path(__file__).with_name("torch_values.npz")
+
+
+def make():
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+
+    torch.manual_seed(11)
+    torch.set_default_dtype(torch.float64)
+    rng = np.random.default_rng(5)
+    values = {}
+
+    def floats(*shape, low=-3.0, high=3.0):
+        """Multiples of 1/64 that are no multiples of 1/2: kinks are kept away from."""
+        x = np.round(rng.uniform(low, high, shape) * 64) / 64
+        return x + np.where(np.mod(x, 0.5) == 0, 1 / 64, 0)
+
+    def case(name, function, inputs, integers=()):
+        xs = [torch.tensor(x, requires_grad=True) for x in inputs]
+        y = function(*xs, *[torch.tensor(i) for i in integers])
+        g = torch.tensor(np.round(rng.uniform(-2, 2, tuple(y.shape)) * 16) / 16)
+        grads = torch.autograd.grad(y, xs, g, allow_unused=True)
+        for i, (x, d) in enumerate(zip(xs, grads)):
+            values[f"{name}.{i}"] = x.detach().numpy()
+            values[f"{name}.d{i}"] = np.zeros(x.shape) if d is None else d.numpy()
+        for i, x in enumerate(integers):
+            values[f"{name}.i{i}"] = np.asarray(x, dtype=np.int64)
+        values[f"{name}.y"] = y.detach().numpy()
+        values[f"{name}.g"] = g.numpy()
+
+    # ---- activations ----
+    for name, function in {
+        "elu": lambda x: F.elu(x, 1.3), "celu": lambda x: F.celu(x, 0.7), "selu": F.selu, "silu": F.silu,
+        "swish": lambda x: x * torch.sigmoid(1.7 * x), "mish": F.mish,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus_beta": lambda x: F.softplus(x, 2.5, 100),
+        "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "clipped_relu": lambda x: torch.clamp(x, 0, 2.2),
+        "relu6": lambda x: F.relu6(4 * x), "hard_tanh": lambda x: F.hardtanh(x, -1.25, 0.75),
+        "hard_sigmoid": lambda x: F.hardsigmoid(2 * x), "hard_sigmoid_chainer":
+        lambda x: torch.clamp(0.2 * x + 0.5, 0, 1), "hard_swish": lambda x: F.hardswish(2 * x),
+        "hard_shrink": lambda x: F.hardshrink(x, 0.8), "soft_shrink": lambda x: F.softshrink(x, 0.8),
+        "tanh_shrink": F.tanhshrink, "threshold": lambda x: F.threshold(x, 0.1, 20.0),
+        "glu": lambda x: F.glu(x, 1), "softmin": lambda x: F.softmin(x, 1),
+        "crelu": lambda x: torch.cat([F.relu(x), F.relu(-x)], 1),
+        "maxout": lambda x: x.reshape(3, 2, 3, 5).max(2).values,
+    }.items():
+        case(name, function, [floats(3, 6, 5)])
+    case("prelu", F.prelu, [floats(2, 3, 4), floats(3)])
+    case("prelu_one", F.prelu, [floats(2, 3, 4), floats(1)])
+
+    # ---- losses over elements ----
+    x, t = floats(3, 5), floats(3, 5)
+    case("mean_absolute_error", F.l1_loss, [x, t])
+    case("mean_squared_error_sum", lambda a, b: F.mse_loss(a, b, reduction="sum"), [x, t])
+    case("huber_loss", lambda a, b: F.huber_loss(a, b, delta=1.2), [x, t])
+    case("huber_loss_none", lambda a, b: F.huber_loss(a, b, reduction="none", delta=0.6), [x, t])
+    case("smooth_l1_loss", lambda a, b: F.smooth_l1_loss(a, b, beta=0.7), [x, t])
+    case("gaussian_nll", lambda x, m, v: F.gaussian_nll_loss(m, x, torch.exp(v), full=True),
+         [x, t, floats(3, 5, low=-1, high=1)])
+    case("bernoulli_nll", lambda x, y: F.binary_cross_entropy_with_logits(y, x, reduction="sum"),
+         [floats(3, 5, low=0, high=1), t])
+    case("poisson_nll", F.poisson_nll_loss, [x, floats(3, 5, low=0, high=4)])
+    case("gaussian_kl_divergence", lambda m, v: torch.distributions.kl_divergence(
+        torch.distributions.Normal(m, torch.exp(v / 2)), torch.distributions.Normal(0.0, 1.0)).sum(), [x, t])
+    logq, p = F.log_softmax(torch.tensor(x), 1).numpy(), F.softmax(torch.tensor(t), 1).numpy()
+    case("kl_divergence", F.kl_div, [logq, p])
+    case("kl_divergence_log", lambda q, p: F.kl_div(q, p, reduction="batchmean", log_target=True), [logq, np.log(p)])
+    sign = np.where(rng.random((3, 5)) < 0.5, -1.0, 1.0)
+    case("soft_margin_loss", F.soft_margin_loss, [x], [sign.astype(np.int64)])
+    case("hinge_embedding_loss", lambda x, y: F.hinge_embedding_loss(x, y, 1.3), [x], [sign.astype(np.int64)])
+    case("margin_ranking_loss", lambda a, b, y: F.margin_ranking_loss(a, b, y, 0.4), [x, t], [sign.astype(np.int64)])
+    w, pw = floats(5, low=0.1, high=2), floats(5, low=0.1, high=2)
+    values["sigmoid.w"], values["sigmoid.pw"] = w, pw
+    case("sigmoid_cross_entropy_weights", lambda x: F.binary_cross_entropy_with_logits(
+        x, torch.tensor(np.round(p)), weight=torch.tensor(w), pos_weight=torch.tensor(pw)), [x])
+    values["sigmoid.t"] = np.round(p)
+    labels01 = rng.integers(-1, 2, (3, 5))
+    labels01[0, 0] = -1
+    case("sigmoid_cross_entropy_ignored", lambda x, t: (F.softplus(x) - x * t)[t != -1].mean(), [x], [labels01])
+
+    # ---- losses over rows ----
+    rows, labels = floats(4, 3), np.array([2, 0, 1, 2])
+    hinge = lambda x, t: F.relu(1 + torch.where(F.one_hot(t, 3) == 1, -x, x))
+    case("hinge_loss", lambda x, t: hinge(x, t).sum() / 4, [rows], [labels])
+    case("hinge_loss_squared", lambda x, t: hinge(x, t) ** 2, [rows], [labels])
+    case("multi_margin_loss", lambda x, t: F.multi_margin_loss(x, t, p=1, margin=0.7), [rows], [labels])
+    case("multi_margin_loss_2", lambda x, t: F.multi_margin_loss(x, t, p=2, reduction="none"), [rows], [labels])
+    logp = F.log_softmax(torch.tensor(floats(2, 3, 4)), 1).numpy()
+    spots = np.array([[0, 1, 2, 1], [1, 1, 0, 2]])
+    classes = floats(3, low=0.2, high=2)
+    values["nll.w"] = classes
+    case("nll_loss", lambda x, t: F.nll_loss(x, t, torch.tensor(classes), ignore_index=1), [logp], [spots])
+    soft = F.softmax(torch.tensor(floats(2, 3, 4)), 1).numpy()
+    case("soft_cross_entropy", lambda x, t: F.cross_entropy(x, t, torch.tensor(classes), label_smoothing=0.1),
+         [floats(2, 3, 4), soft])
+    a, b, c = floats(4, 3), floats(4, 3), floats(4, 3)
+    like = np.array([1, 0, 1, 0])
+    square = lambda a, b: ((a - b) ** 2).sum(1)
+    case("contrastive_loss", lambda a, b, y: (y * square(a, b) + (1 - y) * F.relu(
+        4.5 - square(a, b).sqrt()) ** 2).mean() / 2, [a, b], [like])
+    case("cosine_embedding_loss", lambda a, b, y: F.cosine_embedding_loss(a, b, y, 0.1), [a, b], [2 * like - 1])
+    case("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, 0), [a, b])
+    for order in (1, 2, 3):
+        case(f"pairwise_distance_{order}", lambda a, b: F.pairwise_distance(a, b, order), [a, b])
+    case("triplet_loss", lambda a, b, c: F.triplet_margin_loss(a, b, c, margin=2.0, swap=True), [a, b, c])
+    case("triplet_loss_chainer", lambda a, b, c: F.relu(square(a, b) - square(a, c) + 0.2).mean(), [a, b, c])
+    centred = lambda x: x - x.mean(0)
+    cov = lambda a, b: centred(a).T @ centred(b) / a.shape[0]
+    case("cross_covariance", lambda a, b: (cov(a, b) ** 2).sum() / 2, [a, floats(4, 2)])
+    case("decov", lambda a: ((cov(a, a) - torch.diag(torch.diag(cov(a, a)))) ** 2).sum() / 2, [a])
+
+    # ---- sampled ----
+    words, negatives = floats(6, 3), rng.integers(0, 6, (4, 2))
+    target = np.array([5, -1, 0, 3])
+
+    def negative(x, w, t, s):
+        own = (x * w[t.clamp(min=0)]).sum(1)
+        others = (x[:, None] * w[s]).sum(2)
+        return ((F.softplus(-own) + F.softplus(others).sum(1)) * (t != -1)).mean()
+
+    def black_out(x, w, t, s):
+        scores = torch.cat([(x * w[t]).sum(1)[:, None], (x[:, None] * w[s]).sum(2)], 1)
+        logp = F.log_softmax(scores, 1)
+        return -(logp[:, 0] + torch.log(1 - torch.exp(logp[:, 1:])).sum(1)).mean()
+
+    case("negative_sampling", negative, [rows / 2, words / 2], [target, negatives])
+    case("black_out", black_out, [rows / 2, words / 2], [np.array([5, 1, 0, 3]), negatives])
+
+    # ---- sequences ----
+    steps = floats(7, 3, 4)
+    targets = np.array([[1, 2, 2], [3, 1, 0], [2, 2, 2]])
+    full = torch.tensor([7, 7, 7])
+    case("ctc_loss", lambda x, t: F.ctc_loss(F.log_softmax(x, 2), t[:, :2], full, torch.tensor([2, 2, 2]),
+                                             reduction="none"), [steps], [targets])
+    case("ctc_loss_lengths", lambda x, t, i, l: F.ctc_loss(F.log_softmax(x, 2), t, i, l), [steps],
+         [targets, np.array([7, 4, 6]), np.array([3, 2, 1])])
+    # (PyTorch's gradient of the loss alone is that of scores: its softmax has to be behind it)
+    case("ctc_loss_log", lambda x, t: F.ctc_loss(F.log_softmax(x, 2), t - 1, full, torch.tensor([1, 1, 1]), blank=3,
+                                                 reduction="sum"), [steps], [np.array([[1], [3], [2]])])
+    cost, ways = floats(3, 3, low=-1, high=1), floats(4, 2, 3)
+    tags = np.array([[0, 1], [2, 2], [1, 0], [1, 1]])
+
+    def crf(cost, x, t, lengths):
+        import itertools
+        losses = []
+        for n, length in enumerate(lengths.tolist()):
+            score = lambda path: sum(x[i, n, k] for i, k in enumerate(path)) + sum(
+                cost[a, b] for a, b in zip(path, path[1:]))
+            paths = itertools.product(range(3), repeat=length)
+            every = torch.stack([score(path) for path in paths])
+            losses.append(torch.logsumexp(every, 0) - score(t[:length, n].tolist()))
+        return torch.stack(losses)
+
+    case("crf_loss", lambda c, x, t, n: crf(c, x, t, n).mean(), [cost, ways], [tags, np.array([4, 2])])
+    case("crf_loss_none", lambda c, x, t: crf(c, x, t, torch.tensor([4, 4])), [cost, ways], [tags])
+
+    np.savez_compressed(KEPT, **values)
+
+
+if sys.argv[1] == "--make":
+    make()
+else:
+    shutil.copyfile(KEPT, pathlib.Path(sys.argv[1]) / "torch.npz")
