@@ -4,9 +4,9 @@
  * sampled and structured losses, under PyTorch's and Chainer's names.
  *
  * Operands are floating unless they are labels, and of one shape: nothing is broadcast. Losses are computed in at least
- * float32 and given in the dtype that the operands promote to. Every loss has the option .reduction: the mean (default),
- * the sum, or the losses themselves; of what the mean is taken each function says. (Several of Chainer's functions sum
- * by default: .reduction = TN_REDUCTION_SUM.)
+ * float32 and given in the dtype that the operands promote to. Every loss has the option .reduction: the mean
+ * (default), the sum, or the losses themselves; of what the mean is taken each function says. (Several of Chainer's
+ * functions sum by default: .reduction = TN_REDUCTION_SUM.)
  */
 #ifndef TANSO_LOSSES_H
 #define TANSO_LOSSES_H

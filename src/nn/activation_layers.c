@@ -35,7 +35,7 @@ static tn_layer *with_axis(const tn__layer_kind *kind, int axis)
         (void)layer; \
         return tn__##id(x, argument); \
     } \
-    static const tn__layer_kind id##_kind = {#id, id##_forward, describe};
+    static const tn__layer_kind id##_kind = {.name = #id, .forward = id##_forward, .describe = describe};
 
 #define PLAIN(id, number) \
     FORWARD(id, number, NULL) \
@@ -52,7 +52,7 @@ static tn_layer *with_axis(const tn__layer_kind *kind, int axis)
 
 #define AXIS(id, forward) \
     static tn__node *id##_forward(tn_layer *layer, tn__node *x) { return forward(x, layer->axis); } \
-    static const tn__layer_kind id##_kind = {#id, id##_forward, describe_axis}; \
+    static const tn__layer_kind id##_kind = {.name = #id, .forward = id##_forward, .describe = describe_axis}; \
     tn_layer *tn_##id##_layer(int axis) { return with_axis(&id##_kind, axis); }
 
 PLAIN(selu, 0)
@@ -97,7 +97,7 @@ static void prelu_describe(const tn_layer *layer, tn__text *text)
     tn__text_addf(text, ":%" PRId64, layer->slots[0].shape.dim[0]);
 }
 
-static const tn__layer_kind prelu_kind = {"prelu", prelu_forward, prelu_describe};
+static const tn__layer_kind prelu_kind = {.name = "prelu", .forward = prelu_forward, .describe = prelu_describe};
 
 tn_layer *tn_prelu_layer(int64_t channels, double init)
 {
@@ -124,8 +124,8 @@ static const tn__layer_kind swish_kind = {.name = "swish", .forward = swish_forw
 tn_layer *tn_swish_layer(int64_t features)
 {
     if (features < 0)
-        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "swish", "expected features >= 0 (0: inferred), got %" PRId64,
-                                             features));
+        return tn__layer_error(tn__error_new(TN_ERR_VALUE, "swish",
+                                             "expected features >= 0 (0: inferred), got %" PRId64, features));
     tn_layer *layer = tn__layer_make(&swish_kind);
     if (layer->is_static)
         return layer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions against the values and gradients in torch.npz, which gen_torch.py tells of; and each function's gradients of
- * both orders against differences.
+ * Functions against the values and gradients in torch.npz, which gen_torch.py tells of; and each function's gradients
+ * of both orders against differences.
  */
 #ifndef TESTS_NN_TORCH_H
 #define TESTS_NN_TORCH_H
