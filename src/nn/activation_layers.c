@@ -29,13 +29,13 @@ static tn_layer *with_axis(const tn__layer_kind *kind, int axis)
     return layer;
 }
 
-#define FORWARD(id, argument, describe) \
+#define FORWARD(id, argument, text_of) \
     static tn__node *id##_forward(tn_layer *layer, tn__node *x) \
     { \
         (void)layer; \
         return tn__##id(x, argument); \
     } \
-    static const tn__layer_kind id##_kind = {.name = #id, .forward = id##_forward, .describe = describe};
+    static const tn__layer_kind id##_kind = {.name = #id, .forward = id##_forward, .describe = text_of};
 
 #define PLAIN(id, number) \
     FORWARD(id, number, NULL) \
@@ -50,8 +50,8 @@ static tn_layer *with_axis(const tn__layer_kind *kind, int axis)
         return with_number(&id##_kind, number); \
     }
 
-#define AXIS(id, forward) \
-    static tn__node *id##_forward(tn_layer *layer, tn__node *x) { return forward(x, layer->axis); } \
+#define AXIS(id, function) \
+    static tn__node *id##_forward(tn_layer *layer, tn__node *x) { return function(x, layer->axis); } \
     static const tn__layer_kind id##_kind = {.name = #id, .forward = id##_forward, .describe = describe_axis}; \
     tn_layer *tn_##id##_layer(int axis) { return with_axis(&id##_kind, axis); }
 
