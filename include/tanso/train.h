@@ -38,9 +38,11 @@ typedef struct tn_train_opts {
     const char *model;     /* words of tn_layer_parse, of which a last one "linear:*" has the outputs that the
                               dataset asks for; default suits the dataset */
     const char *optimizer; /* words of tn_optimizer_parse; default suits the dataset */
-    const char *schedule;  /* of the learning rate over the epochs: "constant", "linear" (falls to 0 along a line),
-                              "cosine" (along half a cosine); default suits the dataset, constant if `optimizer` is
-                              given */
+    const char *schedule;  /* of the learning rate: "constant", "linear" (falls to 0 along a line over the epochs),
+                              "cosine" (along half a cosine) or another that tn_train_part_at names, with settings as
+                              "step:gamma=0.1,step=30"; default suits the dataset, constant if `optimizer` is given */
+    const char *extend;    /* extensions, with blanks between them: "early-stopping:patience=5 plot:main/loss"; see
+                              tn_train_part_at */
     int epochs;            /* default suits the dataset */
     int64_t batch;         /* samples a minibatch; default suits the dataset */
     uint64_t seed;         /* of first weights, shuffling and dropout */
@@ -58,18 +60,29 @@ typedef struct tn_train_opts {
 /*
  * Trains a network on a named dataset (tn_dataset_named) and reports; the last epoch's figures into *last (may be
  * NULL). Integer targets are classes, learned with softmax cross entropy; floating ones are values, learned with mean
- * squared error. The thread's generator is as before afterwards.
+ * squared error. The thread's generator is as before afterwards. This is a trainer (tanso/trainer.h) with a standard
+ * updater, an evaluator, a schedule, a progress bar and snapshots, to which `extend` adds.
  *
- * Into `out` go snapshot.safetensors (tn_snapshot_save), model.safetensors (parameters, and in the file's metadata
- * the words to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample),
- * log.jsonl (an object a line an epoch) and curve.svg: after the first epoch and the last, and between them as often
- * as costs at most a twentieth of the time; the log every epoch. Each is written beside, synced and renamed. Files of
- * an earlier run there are replaced when the first epoch is done. While a run goes on, another one into the same
- * folder is TN_ERR_STATE.
+ * Into `out` go snapshot.safetensors (the trainer's), model.safetensors (parameters, and in the file's metadata the
+ * words to build the network anew: "tanso.model", "tanso.dataset", "tanso.input", the shape of a sample), log.jsonl (an
+ * object a line an epoch) and curve.svg: after the first epoch and the last, and between them as often as costs at most
+ * a twentieth of the time; the log every epoch. Each is written beside, synced and renamed. Files of an earlier run
+ * there are replaced when the first epoch is done. While a run goes on, another one into the same folder is
+ * TN_ERR_STATE.
  *
- * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE.
+ * A loss that is not finite stops with TN_ERR_NAN and leaves the last good snapshot. Stopped by *stop: TN_ERR_STATE,
+ * with a snapshot of that step.
  */
 TN_API tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last) TN_MUST_CHECK;
+/* What `schedule` (those that are `schedules`) and `extend` may name, a row each, with their settings and defaults and
+ * what they do. NULL from the end on. */
+typedef struct tn_train_part {
+    const char *name, *settings, *text;
+    bool schedules;
+} tn_train_part;
+TN_API const tn_train_part *tn_train_part_at(int i);
+/* Whether such words are sound: TN_ERR_NAME or TN_ERR_VALUE, told with what is possible. Either may be NULL. */
+TN_API tn_status tn_train_check(const char *schedule, const char *extend) TN_MUST_CHECK;
 /* The defaults of tn_train_with, a row a dataset; the last row, named "*", is for folders. NULL from the end on. */
 typedef struct tn_recipe {
     const char *dataset, *model, *optimizer, *schedule;
@@ -77,6 +90,18 @@ typedef struct tn_recipe {
     int64_t batch;
 } tn_recipe;
 TN_API const tn_recipe *tn_train_recipe(int i);
+
+typedef struct tn_plot_runs_opts {
+    const char *_;
+    const char *const *keys; /* of figures, a panel each, 8 at most, ended by NULL; default: train_loss, test_loss and
+                                test_accuracy, which in the log of a log report are main/loss, validation/main/loss and
+                                validation/main/accuracy */
+    const char *x_key;       /* default "epoch" */
+} tn_plot_runs_opts;
+/* Draws runs beside one another into a picture (.svg, or .png where libpng is), by the logs in their folders: log.jsonl,
+ * as tn_train writes it, or "log", as a log report does. Figures that no run has are left out. */
+TN_API tn_status tn_plot_runs_with(int count, const char *const *folders, const char *path,
+                                   const tn_plot_runs_opts *opts) TN_MUST_CHECK;
 
 /* Mean loss and accuracy (NaN for floating targets) of a network over a dataset, in evaluation mode and without
  * gradients, in minibatches of `batch` (0: 1000); either result may be NULL. An empty dataset is TN_ERR_VALUE. */
@@ -99,6 +124,7 @@ TN_API tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer 
 #define tn_meter_new(...) TN_HERE(tn_meter_new(__VA_ARGS__))
 #define tn_meter_add(...) TN_HERE(tn_meter_add(__VA_ARGS__))
 #define tn_meter_take(...) TN_HERE(tn_meter_take(__VA_ARGS__))
+#define tn_plot_runs(...) TN__CALL_VVV(tn_plot_runs_with, tn_plot_runs_opts, __VA_ARGS__, )
 #define tn_train(...) TN__TRAIN(__VA_ARGS__, )
 #define TN__TRAIN(dataset, last, ...) TN_AT(tn_train_with)(dataset, TN_OPTS(tn_train_opts, __VA_ARGS__), last)
 #endif

@@ -360,7 +360,7 @@ typedef struct tn_snapshot_opts {
     bool on_error;     /* one when the run fails, too */
     bool not_on_stop;  /* none when the run is stopped by its flag */
     bool wait;         /* write in the caller's thread */
-    bool (*condition)(tn_trainer *trainer, void *user); /* asked at each call; default: yes */
+    bool (*condition)(tn_trainer *trainer, void *user); /* asked at each call and stop; default: yes */
     void *user;
 } tn_snapshot_opts;
 /* Saves the whole trainer, at the end of the iteration; a thread of its own writes the file (beside, synced, renamed)

@@ -10,9 +10,16 @@
 
 enum { TN__EXIT_DONE = 0, TN__EXIT_FAILED = 1, TN__EXIT_USAGE = 2, TN__EXIT_INTERRUPTED = 130 };
 
+/* Values of a flag that may be given several times. */
+typedef struct tn__list {
+    const char *items[16];
+    int count;
+} tn__list;
+
 /* What the flags of all commands set. */
 typedef struct tn__options {
-    const char *model, *optimizer, *rate, *schedule, *device, *out, *dataset, *invert;
+    const char *model, *optimizer, *rate, *schedule, *device, *out, *dataset, *invert, *keys, *x;
+    tn__list extend, log, plot;
     long epochs, batch;
     uint64_t seed;
     bool resume, quiet, help;
@@ -20,7 +27,7 @@ typedef struct tn__options {
     char **arguments;
 } tn__options;
 
-typedef enum tn__flag_kind { TN__FLAG_SWITCH, TN__FLAG_TEXT, TN__FLAG_COUNT, TN__FLAG_NUMBER } tn__flag_kind;
+typedef enum tn__flag_kind { TN__FLAG_SWITCH, TN__FLAG_TEXT, TN__FLAG_LIST, TN__FLAG_COUNT, TN__FLAG_NUMBER } tn__flag_kind;
 
 typedef struct tn__flag {
     const char *name;  /* "--epochs" */
@@ -43,7 +50,8 @@ typedef struct tn__command {
     void (*more_help)(void); /* (optional) printed after the flags */
 } tn__command;
 
-extern const tn__command tn__command_train, tn__command_eval, tn__command_predict, tn__command_info, tn__command_fetch;
+extern const tn__command tn__command_train, tn__command_eval, tn__command_plot, tn__command_predict, tn__command_info,
+    tn__command_fetch;
 
 /* The whole program. */
 int tn__cli_main(int argc, char **argv);

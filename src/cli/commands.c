@@ -5,8 +5,8 @@
 #include <string.h>
 #include "cli/command.h"
 
-static const tn__command *const commands[] = {&tn__command_train, &tn__command_eval, &tn__command_predict,
-                                              &tn__command_info, &tn__command_fetch};
+static const tn__command *const commands[] = {&tn__command_train,   &tn__command_eval, &tn__command_plot,
+                                              &tn__command_predict, &tn__command_info, &tn__command_fetch};
 
 int tn__usage_error(const char *command, const char *format, ...)
 {
@@ -78,6 +78,7 @@ static void help(FILE *stream)
                     "\nexamples:\n"
                     "  tanso train digits                  train on the digits that come with Tanso\n"
                     "  tanso eval runs/digits              measure the result again\n"
+                    "  tanso plot runs/digits runs/other   compare two runs in one picture\n"
                     "  tanso predict runs/digits seven.png\n");
 }
 

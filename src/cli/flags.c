@@ -58,6 +58,16 @@ static bool set_number(const tn__command *command, const tn__flag *flag, const c
     return true;
 }
 
+static bool add_value(const tn__command *command, const tn__flag *flag, const char *value, tn__list *list)
+{
+    if (list->count == TN__COUNT_OF(list->items)) {
+        tn__usage_error(command->name, "%s may be given %d times", flag->name, list->count);
+        return false;
+    }
+    list->items[list->count++] = value;
+    return true;
+}
+
 static bool set_flag(const tn__command *command, const tn__flag *flag, const char *value, tn__options *options)
 {
     void *place = (char *)options + flag->offset;
@@ -71,6 +81,8 @@ static bool set_flag(const tn__command *command, const tn__flag *flag, const cha
         tn__usage_error(command->name, "%s needs a value: %s %s", flag->name, flag->name, flag->value);
         return false;
     }
+    if (flag->kind == TN__FLAG_LIST)
+        return add_value(command, flag, value, place);
     if (flag->kind != TN__FLAG_TEXT)
         return set_number(command, flag, value, place);
     *(const char **)place = value;

@@ -18,6 +18,8 @@
 #define SAVES   false
 #endif
 
+#define SNAPSHOT "snapshot.safetensors"
+
 static const tn__flag flags[] = {
     {"--model", "WORDS",
      "layers, as \"linear:1000 sigmoid linear:10\"; words: linear:OUT sigmoid\n"
@@ -30,10 +32,18 @@ static const tn__flag flags[] = {
     {"--lr", "RATE",
      "learning rate: instead of that in --optimizer, or of the dataset's own optimizer",
      TN__FLAG_TEXT, offsetof(tn__options, rate)},
-    {"--schedule", "NAME",
+    {"--schedule", "NAME[:SET]",
      "of the learning rate: constant (the default with --optimizer), linear or cosine,\n"
-     "which fall to 0 over the epochs",
+     "which fall to 0 over the epochs, or another of those below",
      TN__FLAG_TEXT, offsetof(tn__options, schedule)},
+    {"--extend", "NAME[:SET]",
+     "an extension of those below, as early-stopping:patience=5; may be repeated",
+     TN__FLAG_LIST, offsetof(tn__options, extend)},
+    {"--log", "FILE[,SET]", "write means of all that is observed into DIR/FILE: --extend log:file=FILE",
+     TN__FLAG_LIST, offsetof(tn__options, log)},
+    {"--plot", "KEYS[,SET]",
+     "draw values, as main/loss,validation/main/loss, into DIR/plot.svg: --extend plot:KEYS",
+     TN__FLAG_LIST, offsetof(tn__options, plot)},
     {"--epochs", "N", "rounds through the training samples", TN__FLAG_COUNT, offsetof(tn__options, epochs)},
     {"--batch", "N", "samples a minibatch", TN__FLAG_COUNT, offsetof(tn__options, batch)},
     {"--device", "NAME", "auto (the default: a GPU if there is one), cpu, cuda:N", TN__FLAG_TEXT,
@@ -144,12 +154,17 @@ static int apply_rate(const tn__options *options, char **optimizer, const char *
     return *optimizer ? TN__EXIT_DONE : tn__failure("train", "out of memory");
 }
 
+static bool holds(const char *out, const char *name)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", out, name);
+    return access(path, F_OK) == 0;
+}
+
 /* Results of an earlier run are replaced after the first epoch: time to stop, and to know how to keep them. */
 static void tell_of_earlier(const char *out)
 {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/log.jsonl", out);
-    if (access(path, F_OK) == 0)
+    if (holds(out, "log.jsonl"))
         fprintf(stderr,
                 "%s holds an earlier run, whose files this one replaces (--resume goes on with it, --out names another "
                 "folder)\n",
@@ -177,20 +192,52 @@ static int check_words(const tn__options *options)
     const char *flag = !optimizer ? "--model" : tn_optimizer_status(optimizer) != TN_OK ? "--optimizer" : NULL;
     tn_optimizer_free(optimizer);
     tn_layer_free(net);
+    if (!flag && tn_train_check(options->schedule, NULL) != TN_OK)
+        flag = "--schedule";
     return flag ? tn__words_error("train", flag) : TN__EXIT_DONE;
 }
 
-static int stopped(const char *dataset, const char *out, const tn_epoch *last, int signal_number)
+/* Adds what one flag was given, each checked by itself. */
+static int add_words(char **words, const char *flag, const char *before, const tn__list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        const char *value = list->items[i];
+        size_t length = *words ? strlen(*words) : 0, size = length + strlen(before) + strlen(value) + 2;
+        if (!*value || strchr(value, ' '))
+            return tn__usage_error("train", "%s takes words without blanks, not '%s'", flag, value);
+        char *longer = realloc(*words, size);
+        if (!longer)
+            return tn__failure("train", "out of memory");
+        *words = longer;
+        snprintf(longer + length, size - length, "%s%s%s", length ? " " : "", before, value);
+        if (tn_train_check(NULL, longer + length + (length ? 1 : 0)) != TN_OK)
+            return tn__words_error("train", flag);
+    }
+    return TN__EXIT_DONE;
+}
+
+/* What --extend, --log and --plot ask for, in *words, to be freed; NULL: nothing. */
+static int extension_words(const tn__options *options, char **words)
+{
+    *words = NULL;
+    int code = add_words(words, "--extend", "", &options->extend);
+    if (code == TN__EXIT_DONE)
+        code = add_words(words, "--log", "log:file=", &options->log);
+    return code == TN__EXIT_DONE ? add_words(words, "--plot", "plot:", &options->plot) : code;
+}
+
+/* `saved`: the snapshot in the folder is the run's. */
+static int stopped(const char *dataset, const char *out, bool saved, int signal_number)
 {
     tn__failure("train", "%s", tn__error_text("train"));
-    if (SAVES && last->epoch) /* a run makes its first snapshot after its first epoch */
+    if (SAVES && saved)
         fprintf(stderr, "To go on from its last snapshot: tanso train %s --out %s --resume\n", dataset, out);
     else
         fprintf(stderr, "It has made no snapshot to go on from.\n");
     return signal_number == SIGINT ? TN__EXIT_INTERRUPTED : 128 + signal_number;
 }
 
-static int run_with(const tn__options *options, const char *optimizer, const char *schedule)
+static int run_with(const tn__options *options, const char *optimizer, const char *schedule, const char *extend)
 {
     tn_device device;
     char out[4096];
@@ -205,18 +252,21 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
         default_out(options->arguments[0], out, sizeof out);
     if (!options->resume && !options->quiet)
         tell_of_earlier(out);
+    bool earlier = !options->resume && holds(out, SNAPSHOT); /* stays until an epoch is done */
     signals before;
     catch_signals(&before);
     tn_epoch last = {0};
     /* By hand, as what was not asked for is zero. */
     const tn_train_opts opts = {.model = options->model, .optimizer = optimizer,
-                                .schedule = schedule, .epochs = (int)options->epochs, .batch = options->batch,
+                                .schedule = schedule, .extend = extend, .epochs = (int)options->epochs, .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);
     let_signals(&before);
     if (status != TN_OK)
-        return interrupted ? stopped(options->arguments[0], out, &last, interrupted) : tn__library_error("train");
+        return interrupted ? stopped(options->arguments[0], out, holds(out, SNAPSHOT) && (last.epoch || !earlier),
+                                     interrupted)
+                           : tn__library_error("train");
     if (isfinite(last.test_accuracy))
         printf("test accuracy %.2f%%", 100 * last.test_accuracy);
     else
@@ -227,20 +277,37 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
 
 static int run(const tn__options *options)
 {
-    char *optimizer;
+    char *optimizer = NULL, *extend = NULL;
     const char *schedule;
     int code = check_words(options);
     if (code == TN__EXIT_DONE)
+        code = extension_words(options, &extend);
+    if (code == TN__EXIT_DONE)
         code = apply_rate(options, &optimizer, &schedule);
-    if (code != TN__EXIT_DONE)
-        return code;
-    code = run_with(options, optimizer ? optimizer : options->optimizer, schedule);
+    if (code == TN__EXIT_DONE)
+        code = run_with(options, optimizer ? optimizer : options->optimizer, schedule, extend);
     free(optimizer);
+    free(extend);
     return code;
 }
 
-static void defaults(void)
+/* A row a part, with its settings. */
+static void parts(bool schedules)
 {
+    const tn_train_part *part;
+    for (int i = 0; (part = tn_train_part_at(i)); i++)
+        if (part->schedules == schedules)
+            printf("  %-*s%s\n%s%s%s", 26, part->name, part->text, *part->settings ? "      " : "",
+                   part->settings, *part->settings ? "\n" : "");
+}
+
+static void more_help(void)
+{
+    printf("\nextensions, with their settings after a colon (KEY: main/loss, main/accuracy, validation/main/loss,\n"
+           "validation/main/accuracy, or what another extension observes; every: 500it, 2ep or 30s):\n");
+    parts(false);
+    printf("\nschedules, also as extensions for another attribute; t counts the calls, by every:\n");
+    parts(true);
     printf("\ndefaults:\n");
     const tn_recipe *recipe;
     for (int i = 0; (recipe = tn_train_recipe(i)); i++)
@@ -261,11 +328,13 @@ const tn__command tn__command_train = {
     .examples = "  tanso train digits\n"
                 "  tanso train mnist --model \"linear:1000 sigmoid linear:10\" --optimizer sgd:lr=0.01\n"
                 "  tanso train mnist --lr 0.05\n"
+                "  tanso train mnist --epochs 100 --extend early-stopping:patience=5 --extend best-model\n"
+                "  tanso train digits --schedule step:gamma=0.5,step=10 --plot main/loss,validation/main/loss\n"
                 "  tanso train mnist --epochs 20 --resume\n",
     .flags = flags,
     .flag_count = TN__COUNT_OF(flags),
     .least = 1,
     .most = 1,
     .run = run,
-    .more_help = defaults,
+    .more_help = more_help,
 };

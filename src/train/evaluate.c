@@ -30,7 +30,7 @@ static void measure(tn_layer *net, tn_loader *loader, bool classifies, tn_meter 
             }
 }
 
-tn_status tn__evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies, tn_device device, double *loss,
+static tn_status evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies, tn_device device, double *loss,
                               double *accuracy)
 {
     tn_meter *mean_loss = tn_meter_new(device), *mean_accuracy = tn_meter_new(device);
@@ -66,7 +66,7 @@ tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_devi
     if (status == TN_OK && tn_dataset_size(dataset) == 0)
         status = tn__fail(TN_ERR_VALUE, "evaluate", "the dataset holds no samples: there is no mean over them");
     if (status == TN_OK)
-        status = tn__evaluate_loader(net, loader, !tn_dtype_is_float(tn_dtype_of(tn_dataset_t(dataset))), device, loss,
+        status = evaluate_loader(net, loader, !tn_dtype_is_float(tn_dtype_of(tn_dataset_t(dataset))), device, loss,
                                      accuracy);
     tn_loader_free(loader);
     return status;

@@ -2,7 +2,8 @@
 /*
  * A run's folder. The log gets a line every epoch; the snapshot, the model and the curve are made after the first epoch
  * and the last, and between them whenever that keeps what they cost below a twentieth of the time: epochs may take
- * milliseconds, and bringing a file to the disk may take longer.
+ * milliseconds, and bringing a file to the disk may take longer. The snapshot comes first: whatever happens between two
+ * files, it is the one to go on from, and resuming makes the others anew from it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "core/memory.h"
 #include "io/archive.h"
 #include "io/file.h"
+#include "train/parts.h"
 #include "train/run.h"
 #include "train/snapshot.h"
 
@@ -38,6 +40,14 @@ static char *path_of(const tn__run *run, const char *name)
 
 static const char *const finals[] = {snapshot_name, model_name, log_name, curve_name};
 enum { FINALS = sizeof finals / sizeof *finals };
+
+bool tn__output_reserved(const char *file)
+{
+    bool found = false;
+    for (int i = 0; i < FINALS; i++)
+        found |= strcmp(finals[i], file) == 0;
+    return found;
+}
 
 /* True for "snapshot.safetensors.tmp-77-3" and its like, see tn__file_temporary, when nobody else is in the folder or
  * there is no process 77. In a container this one may have the number of the one that was killed. */
@@ -100,6 +110,17 @@ static tn_status probe(const tn__run *run)
     return status;
 }
 
+static bool holds_results(const tn__run *run)
+{
+    bool found = false;
+    for (int i = 0; i < FINALS && !found; i++) {
+        char *path = path_of(run, finals[i]);
+        found = path && access(path, F_OK) == 0;
+        tn__free(path);
+    }
+    return found;
+}
+
 tn_status tn__output_open(tn__run *run)
 {
     bool alone = false;
@@ -119,11 +140,13 @@ tn_status tn__output_open(tn__run *run)
         tn_clear_error();
     }
     clear_left_overs(run, alone);
+    run->guards = holds_results(run);
     return probe(run);
 }
 
-/* An archive of the run's words and parameters. */
-static tn_status fill_model(tn__run *run, tn_archive *archive)
+/* ---- what is written ---- */
+
+tn_status tn__output_fill_model(tn__run *run, tn_archive *archive)
 {
     tn_status status = tn_archive_status(archive);
     if (status == TN_OK)
@@ -135,29 +158,11 @@ static tn_status save_model(tn__run *run)
 {
     char *path = path_of(run, model_name);
     tn_archive *archive = tn_archive_new();
-    tn_status status = path ? fill_model(run, archive) : TN_ERR_MEMORY;
+    tn_status status = path ? tn__output_fill_model(run, archive) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = tn_archive_save(archive, path);
     tn_archive_free(archive);
     tn__free(path);
-    return status;
-}
-
-static tn_status save_snapshot(tn__run *run)
-{
-    tn_archive *archive = tn_archive_new();
-    tn_status status = tn_archive_status(archive);
-    if (status == TN_OK)
-        status = tn__words_archive(&run->words, archive);
-    if (status == TN_OK)
-        status = tn__snapshot_fill(archive, run->net, run->optimizer, run->train);
-    if (status == TN_OK)
-        status = tn__history_archive(&run->history, archive);
-    if (status == TN_OK)
-        status = tn_archive_save(archive, run->snapshot_path);
-    tn_archive_free(archive);
-    if (status == TN_OK)
-        run->snapshot_epoch = run->history.rows[run->history.count - 1].epoch;
     return status;
 }
 
@@ -182,35 +187,122 @@ static tn_status save_log(const tn__run *run, bool anew)
     return status;
 }
 
-/* The snapshot comes first: whatever happens between two files, it is the one to go on from, and resuming makes the
- * others anew from it. */
-static tn_status checkpoint(tn__run *run)
+/* The model and, once there is a figure to be seen, the curve. */
+static tn_status save_results(tn__run *run)
 {
-    double began = tn__seconds();
-    tn_status status = run->saves ? save_snapshot(run) : TN_OK;
-    if (status == TN_OK && run->saves)
-        status = save_model(run);
+    tn_status status = run->saves ? save_model(run) : TN_OK;
+    return status == TN_OK && run->history.count ? save_curve(run) : status;
+}
+
+/* ---- when ---- */
+
+/* Whether files of an earlier run, if there are any, may be replaced. */
+static bool may_replace(tn_trainer *trainer, void *user)
+{
+    const tn__run *run = user;
+    return !run->guards || tn_trainer_epoch(trainer) > 0;
+}
+
+/* Asked once an iteration, by the snapshot's trigger or, where there is none, by the other files' extension. */
+static bool is_due(tn__run *run, const tn_trainer *trainer)
+{
+    run->due = false;
+    if (!tn_trainer_is_new_epoch(trainer))
+        return false;
+    double now = tn__seconds();
+    bool first = run->checkpoint_ended == 0, last = tn_trainer_epoch(trainer) >= run->epochs;
+    run->due = first || last || now - run->checkpoint_ended > TIME_FOR_EACH_COST * run->checkpoint_cost;
+    run->checkpoint_began = now;
+    return run->due;
+}
+
+static bool due_fire(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    bool due = is_due(run, trainer);
+    return run->snapshot_every ? tn_trigger_fire(run->snapshot_every, trainer) : due;
+}
+
+static tn_status due_serialize(const tn_serializer *s, void *user)
+{
+    tn__run *run = user;
+    return run->snapshot_every ? tn_serialize_trigger(s, "every", run->snapshot_every) : TN_OK;
+}
+
+static const tn_trigger_kind due_kind = {.name = "due", .fire = due_fire, .serialize = due_serialize};
+
+int64_t tn__output_snapshot(const tn__run *run)
+{
+    int64_t made = run->snapshot ? tn__snapshot_iteration(run->snapshot) : -1;
+    return made >= 0 ? made : run->resumed;
+}
+
+/* ---- the extension that writes all but the snapshot, after it ---- */
+
+/* After resuming: the log, the model and the curve as they were at the snapshot. */
+static tn_status files_initialize(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    tn__run *run = user;
+    run->guards = run->guards && run->resumed < 0;
+    if (run->resumed < 0)
+        return TN_OK;
+    tn_status status = run->history.count ? save_log(run, true) : TN_OK;
+    return status == TN_OK ? save_results(run) : status;
+}
+
+static tn_status files_after(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    if (!tn_trainer_is_new_epoch(trainer))
+        return TN_OK;
+    bool due = run->snapshot ? run->due : is_due(run, trainer);
+    tn_status status = due ? save_results(run) : TN_OK;
+    if (due) {
+        run->checkpoint_ended = tn__seconds();
+        run->checkpoint_cost = run->checkpoint_ended - run->checkpoint_began;
+    }
     if (status == TN_OK)
-        status = save_curve(run);
-    run->checkpoint_ended = tn__seconds();
-    run->checkpoint_cost = run->checkpoint_ended - began;
+        status = save_log(run, run->history.count == 1);
+    run->began = tn__seconds(); /* what files took is no epoch's */
     return status;
 }
 
-tn_status tn__output_epoch(tn__run *run, bool last)
+/* The snapshot's own `on_stop` has been called. */
+static tn_status files_on_stop(tn_trainer *trainer, void *user)
+{
+    return tn_trainer_iteration(trainer) > 0 && may_replace(trainer, user) ? save_results(user) : TN_OK;
+}
+
+/* A run that was stopped early, or whose snapshots have an interval of their own, ends with its last state, too. */
+static void files_finalize(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    if (!tn_trainer_stopped(trainer) && !*tn_trainer_error(trainer) && run->snapshot &&
+        tn__output_snapshot(run) != tn_trainer_iteration(trainer) &&
+        tn__snapshot_take(run->snapshot, trainer) == TN_OK)
+        save_results(run);
+}
+
+static const tn_extension_kind files_kind = {.name = "files",
+                                             .priority = -200,
+                                             .initialize = files_initialize,
+                                             .after = files_after,
+                                             .on_stop = files_on_stop,
+                                             .finalize = files_finalize};
+
+tn_status tn__output_extend(tn__run *run)
 {
     if (!run->out)
         return TN_OK;
-    bool first = run->checkpoint_ended == 0;
-    bool due = last || first || tn__seconds() - run->checkpoint_ended > TIME_FOR_EACH_COST * run->checkpoint_cost;
-    tn_status status = due ? checkpoint(run) : TN_OK;
-    return status == TN_OK ? save_log(run, run->history.count == 1) : status;
-}
-
-tn_status tn__output_resumed(tn__run *run)
-{
-    tn_status status = save_log(run, true);
-    if (status == TN_OK && run->saves)
-        status = save_model(run);
-    return status == TN_OK ? save_curve(run) : status;
+    tn_status status = TN_OK;
+    if (run->saves) {
+        tn_snapshot_opts opts = {.file = snapshot_name, .condition = may_replace, .user = run,
+                                 .wait = run->snapshot_every == NULL};
+        tn_extend_opts when = {.trigger = tn_trigger_new(&due_kind, run)};
+        tn_extension *made = tn_snapshot_with(&opts);
+        status = tn_extend_with(run->trainer, made, &when);
+        run->snapshot = status == TN_OK ? made : NULL;
+    }
+    return status == TN_OK ? tn_extend_with(run->trainer, tn_extension_new(&files_kind, run), NULL) : status;
 }

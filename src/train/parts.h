@@ -82,7 +82,7 @@ struct tn_extension {
 };
 tn_extension *tn__extension_error(void);
 
-/* ---- loop.c, extend.c, trainer_state.c ---- */
+/* ---- loop.c, trainer.c, trainer_state.c ---- */
 typedef struct tn__registered {
     tn_extension *extension;
     tn_trigger *trigger; /* NULL: each iteration */
@@ -109,6 +109,8 @@ struct tn_trainer {
 tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
 /* What tn_trainer_save writes, into the serializer's archive. */
 tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root);
+/* Loads an archive that this library wrote or, unless `own`, Chainer's. */
+tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own);
 
 /* ---- interrupts.c ---- */
 /* SIGINT and SIGTERM raise a flag of the process from here on, in the thread's own stack for signals. */

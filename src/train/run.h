@@ -1,57 +1,88 @@
 /* SPDX-License-Identifier: MIT */
-/* A training run: what its parts (updates, evaluation, report, files) share. */
+/* A run of tn_train: a trainer over a named dataset, with what its files (set-up, record, folder, words) share. */
 #ifndef TN_TRAIN_RUN_H
 #define TN_TRAIN_RUN_H
 
+#include <tanso/extensions.h>
 #include <tanso/train.h>
 #include "train/history.h"
-#include "train/report.h"
-#include "train/schedule.h"
+#include "train/lines.h"
 #include "train/words.h"
+
+/* Early stoppings of one run. */
+#define TN__STOPPERS_MOST 4
 
 typedef struct tn__run {
     tn__words words;
     tn_device device;
     int epochs;
     bool classifies; /* integer targets */
-    const tn__schedule *schedule;
-    double first_rate; /* the optimizer's learning rate as it was given */
     tn_layer *net;
     tn_optimizer *optimizer;
     tn_loader *train, *test;
-    tn_meter *loss, *accuracy;
+    tn_trainer *trainer;
+    /* record.c */
     tn__history history;
-    tn__report report;
-    volatile const int *stop;
-    const char *out;                          /* NULL: nothing is written */
-    char *snapshot_path;                      /* NULL without `out` */
-    int folder;                               /* `out`, open and locked; -1: not */
-    bool saves;                               /* whether this build can write archives */
-    int snapshot_epoch;                       /* the epoch after which the snapshot was made, 0: none */
-    double checkpoint_ended, checkpoint_cost; /* of tn__seconds */
+    tn__lines lines;
+    tn_summary *losses;    /* of the epoch under way, weighted by samples */
+    int64_t looked;        /* the iteration whose loss was looked at last */
+    double began, trained; /* the epoch, and its last update, by tn__seconds */
+    double spent;          /* seconds of the epoch before the run was resumed */
+    int64_t done;          /* samples of the epoch since `began` */
+    /* stop.c */
+    tn_trigger *stoppers[TN__STOPPERS_MOST];
+    int stopper_count;
+    bool stopped_early;
+    /* output.c */
+    const char *out;           /* NULL: nothing is written */
+    char *snapshot_path;       /* NULL without `out` */
+    int folder;                /* `out`, open and locked; -1: not */
+    bool saves;                /* whether this build can write archives */
+    bool guards;               /* files of an earlier run stay until the first epoch is done */
+    tn_trigger *snapshot_every; /* of the words; NULL: as often as costs little */
+    tn_extension *snapshot;    /* the trainer's; NULL: none is made */
+    int64_t resumed;           /* the iteration of the snapshot that the run goes on from; -1: none */
+    bool due;                  /* the model and the curve are to be written in this iteration */
+    double checkpoint_began, checkpoint_ended, checkpoint_cost; /* by tn__seconds */
 } tn__run;
 
-
-/* ---- updates.c ---- */
-/* One epoch of updates; the mean loss into *loss. */
-tn_status tn__run_updates(tn__run *run, int epoch, double *loss);
+/* Where an iteration is: "epoch 3" if it ended that one, else "step 5 of epoch 4". */
+typedef struct tn__place {
+    char text[64];
+} tn__place;
+tn__place tn__run_place(const tn__run *run, int64_t iteration);
 
 /* ---- evaluate.c ---- */
 /* The loss of a task. */
 tn_array *tn__task_loss(bool classifies, const tn_array *y, const tn_array *t);
-/* Mean loss and accuracy over one round of a loader. */
-tn_status tn__evaluate_loader(tn_layer *net, tn_loader *loader, bool classifies, tn_device device, double *loss,
-                              double *accuracy);
+
+/* ---- record.c ---- */
+/* The extension that keeps the run's history, says each epoch's line, and looks whether losses are finite. The run is
+ * borrowed. */
+tn_extension *tn__record_new(tn__run *run);
+
+/* ---- stop.c ---- */
+/* The trigger that ends the run: by its epochs, or early. */
+tn_trigger *tn__stop_new(tn__run *run);
+
+/* ---- named_words.c ---- */
+/* Gives the trainer what the words name: a schedule, and extensions with blanks between them. A NULL run only checks
+ * the words. */
+tn_status tn__named_extend(tn__run *run, const char *schedule, const char *extend);
 
 /* ---- output.c ---- */
 /* Makes the folder, keeps other runs out of it, and sees that files can be written there; notes the paths. */
 tn_status tn__output_open(tn__run *run);
 /* Lets others in again. */
 void tn__output_close(tn__run *run);
-/* After an epoch: the log, and as often as is due, or `last`, the snapshot, the model and the curve. */
-tn_status tn__output_epoch(tn__run *run, bool last);
-/* After resuming: the log, the model and the curve as they were at the snapshot. */
-tn_status tn__output_resumed(tn__run *run);
+/* Gives the trainer its snapshot, and the extension that writes the log, the model and the curve. */
+tn_status tn__output_extend(tn__run *run);
+/* The iteration that the run could be resumed from now; -1: none. */
+int64_t tn__output_snapshot(const tn__run *run);
+/* Whether a run's folder has a file of that name in any case. */
+bool tn__output_reserved(const char *file);
+/* The words and the parameters, as in model.safetensors. */
+tn_status tn__output_fill_model(tn__run *run, tn_archive *archive);
 
 /* ---- curve.c ---- */
 /* Draws the history as an SVG picture. */

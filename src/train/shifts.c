@@ -15,6 +15,7 @@ typedef struct shifting {
     bool first_given;
     bool resumed; /* what was saved was loaded */
     int64_t calls;
+    double at, value; /* the place that the attribute was last set for, and to what */
     tn_optimizer *target;
     tn_extension_kind kind; /* named by the shift's kind */
 } shifting;
@@ -26,18 +27,26 @@ static double place(const shifting *s, const tn_trainer *trainer)
     return s->length.unit == TN_EPOCH ? tn_trainer_epoch_detail(trainer) : (double)tn_trainer_iteration(trainer);
 }
 
-static tn_status set(shifting *s, const tn_trainer *trainer)
+static tn_status set(shifting *s, double at)
 {
     double old = tn_optimizer_get(s->target, s->name);
-    double value = tn__shift_value(&s->shift, place(s, trainer), old);
-    return tn_optimizer_set(s->target, s->name, value);
+    s->at = at;
+    s->value = tn__shift_value(&s->shift, at, old);
+    return tn_optimizer_set(s->target, s->name, s->value);
+}
+
+/* A course that has become longer since the snapshot has another value where the run is. */
+static tn_status set_again(shifting *s)
+{
+    double value = tn__shift_value(&s->shift, s->at, s->value);
+    return isnan(s->value) || value == s->value ? TN_OK : set(s, s->at);
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
 {
     shifting *s = user;
     s->calls++;
-    return set(s, trainer);
+    return set(s, place(s, trainer));
 }
 
 static tn_status find_length(shifting *s, const tn_trainer *trainer)
@@ -64,11 +73,11 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     if (status != TN_OK)
         return status;
     if (s->resumed)
-        return TN_OK;
+        return set_again(s);
     if (!s->first_given)
         s->shift.first = now;
     s->resumed = true; /* another run of the same trainer goes on */
-    return set(s, trainer);
+    return set(s, place(s, trainer));
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)
@@ -77,6 +86,11 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_status status = tn_serialize_int(s, "_t", &shift->calls);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_init", &shift->shift.first);
+    bool has_value = !s->loading || tn_serializer_has(s, "_value"); /* not in Chainer's */
+    if (status == TN_OK && has_value)
+        status = tn_serialize_double(s, "_at", &shift->at);
+    if (status == TN_OK && has_value)
+        status = tn_serialize_double(s, "_value", &shift->value);
     shift->resumed = shift->resumed || (s->loading && status == TN_OK);
     return status;
 }
@@ -105,6 +119,7 @@ static tn_extension *make(const tn__shift *shift, const char *attribute, const c
     s->length = length;
     s->kind = usual;
     s->kind.name = shift->kind->name;
+    s->value = NAN; /* not set so far */
     if (status == TN_OK && !attribute)
         status = tn__fail_null(s->kind.name, "the name of an attribute");
     s->name = tn__text_option(attribute, NULL, &status);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tanso/train.h>
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/number.h"
@@ -63,7 +64,7 @@ static tn_status fill_numbers(tn_archive *archive, const tn_optimizer *optimizer
     return status == TN_OK ? tn_archive_set_text(archive, KEY_EPOCH, text) : status;
 }
 
-tn_status tn__snapshot_fill(tn_archive *archive, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
+static tn_status fill(tn_archive *archive, tn_layer *net, tn_optimizer *optimizer, tn_loader *loader)
 {
     tn_status status = tn__archive_params(archive, net);
     if (status == TN_OK)
@@ -123,8 +124,8 @@ static tn_status restore_states(const tn_archive *archive, tn_optimizer *optimiz
     return status;
 }
 
-tn_status tn__snapshot_restore(const tn_archive *archive, const char *file, tn_layer *net, tn_optimizer *optimizer,
-                               tn_loader *loader)
+static tn_status restore(const tn_archive *archive, const char *file, tn_layer *net, tn_optimizer *optimizer,
+                         tn_loader *loader)
 {
     numbers read;
     tn_status status = tn_archive_status(archive);
@@ -159,7 +160,7 @@ tn_status tn_snapshot_save(const char *path, tn_layer *net, tn_optimizer *optimi
     tn_archive *archive = tn_archive_new();
     tn_status status = tn_archive_status(archive);
     if (status == TN_OK)
-        status = tn__snapshot_fill(archive, net, optimizer, loader);
+        status = fill(archive, net, optimizer, loader);
     if (status == TN_OK && description)
         status = tn_archive_set_text(archive, KEY_DESCRIPTION, description);
     if (status == TN_OK)
@@ -174,7 +175,7 @@ tn_status tn_snapshot_load(const char *path, tn_layer *net, tn_optimizer *optimi
     if (!path || !net || !optimizer)
         return tn__fail(TN_ERR_VALUE, "snapshot_load", "expected a path, a layer and an optimizer, got NULL");
     tn_archive *archive = tn_archive_load(path);
-    tn_status status = tn__snapshot_restore(archive, path, net, optimizer, loader);
+    tn_status status = restore(archive, path, net, optimizer, loader);
     tn_archive_free(archive);
     return status;
 }

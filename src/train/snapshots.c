@@ -154,11 +154,15 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
     return s->opts.autoload && tn_trainer_iteration(trainer) == 0 ? autoload(s, trainer) : TN_OK;
 }
 
+static bool wanted(const snapshot *s, tn_trainer *trainer)
+{
+    return !s->opts.condition || s->opts.condition(trainer, s->opts.user);
+}
+
 static tn_status snapshot_call(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
-    bool wanted = !s->opts.condition || s->opts.condition(trainer, s->opts.user);
-    if (!wanted)
+    if (!wanted(s, trainer))
         return tn_error_code();
     if (tn_trainer_iteration(trainer) == 0) /* before training: there is no iteration to end */
         return save(s, trainer, s->opts.wait);
@@ -178,8 +182,8 @@ static tn_status snapshot_after(tn_trainer *trainer, void *user)
 static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
-    if (s->opts.not_on_stop || s->saved == tn_trainer_iteration(trainer))
-        return TN_OK;
+    if (s->opts.not_on_stop || s->saved == tn_trainer_iteration(trainer) || !wanted(s, trainer))
+        return tn_error_code();
     return save(s, trainer, s->opts.wait);
 }
 
@@ -217,6 +221,20 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
      .finalize = snapshot_finalize, .free = snapshot_free}
 static const tn_extension_kind snapshot_kind = SNAPSHOT_KIND("snapshot");
 static const tn_extension_kind object_kind = SNAPSHOT_KIND("snapshot_object");
+
+/* ---- for tn_train ---- */
+
+tn_status tn__snapshot_take(tn_extension *extension, tn_trainer *trainer)
+{
+    snapshot *s = tn_extension_user(extension);
+    return wanted(s, trainer) && tn_ok() ? save(s, trainer, true) : tn_error_code();
+}
+
+int64_t tn__snapshot_iteration(const tn_extension *extension)
+{
+    const snapshot *s = tn_extension_user(extension);
+    return s->saved;
+}
 
 /* ---- making ---- */
 

@@ -130,14 +130,27 @@ tn_status tn_trainer_save(tn_trainer *trainer, const char *path)
     return status;
 }
 
-static tn_status check_version(const tn_archive *archive, const char *path)
+static tn_status check_version(const tn_archive *archive, const char *path, bool own)
 {
     const char *version = tn_archive_text(archive, VERSION_KEY);
+    if (!version && own)
+        return tn__fail(TN_ERR_FORMAT, "train",
+                        "'%s' is no snapshot of a trainer: its metadata has no \"" VERSION_KEY "\", as of a model, or "
+                        "of a run of an older version; train without resuming", path);
     if (!version || strcmp(version, VERSION) == 0) /* none: Chainer's */
         return TN_OK;
     return tn__fail(TN_ERR_FORMAT, "trainer_load",
                     "'%s' is a snapshot of version %s, and this library reads version %s: it was saved by a newer one",
                     path, version, VERSION);
+}
+
+tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own)
+{
+    tn_serializer root = {.archive = archive, .loading = true, .file = path};
+    tn_status status = tn_archive_status(archive);
+    if (status == TN_OK)
+        status = check_version(archive, path, own);
+    return status == TN_OK ? tn_serialize_trainer(&root, "", trainer) : status;
 }
 
 tn_status tn_trainer_load(tn_trainer *trainer, const char *path)
@@ -149,12 +162,7 @@ tn_status tn_trainer_load(tn_trainer *trainer, const char *path)
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_load(path);
-    tn_serializer root = {.archive = archive, .loading = true, .file = path};
-    status = tn_archive_status(archive);
-    if (status == TN_OK)
-        status = check_version(archive, path);
-    if (status == TN_OK)
-        status = tn_serialize_trainer(&root, "", trainer);
+    status = tn__trainer_restore(trainer, archive, path, false);
     tn_archive_free(archive);
     return status;
 }

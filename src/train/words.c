@@ -24,6 +24,7 @@ static const struct {
     [TN__WORD_MODEL] = {"tanso.model", "model", true, 0},
     [TN__WORD_OPTIMIZER] = {"tanso.optimizer", "optimizer", true, 0},
     [TN__WORD_SCHEDULE] = {"tanso.schedule", "schedule", true, 0},
+    [TN__WORD_EXTEND] = {"tanso.extend", "list of extensions", true, 0},
     [TN__WORD_BATCH] = {"tanso.batch", "batch", true, INT64_MAX},
     [TN__WORD_SEED] = {"tanso.seed", "seed", true, UINT64_MAX},
     [TN__WORD_EPOCHS] = {"tanso.epochs", "epochs", false, INT_MAX},
@@ -76,6 +77,8 @@ tn_status tn__words_given(tn__words *words, const char *dataset, const tn_train_
         status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", opts->optimizer);
     if (status == TN_OK && opts->schedule)
         status = tn__words_set(words, TN__WORD_SCHEDULE, "%s", opts->schedule);
+    if (status == TN_OK && opts->extend)
+        status = tn__words_set(words, TN__WORD_EXTEND, "%s", opts->extend);
     if (status == TN_OK && opts->batch)
         status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, opts->batch);
     if (status == TN_OK && TN__GIVEN(opts, seed))
@@ -147,6 +150,8 @@ tn_status tn__words_default(tn__words *words, int64_t outputs)
                                words->text[TN__WORD_OPTIMIZER] ? "constant" : recipe->schedule);
     if (status == TN_OK && !words->text[TN__WORD_OPTIMIZER])
         status = tn__words_set(words, TN__WORD_OPTIMIZER, "%s", recipe->optimizer);
+    if (status == TN_OK && !words->text[TN__WORD_EXTEND])
+        status = tn__words_set(words, TN__WORD_EXTEND, "%s", "");
     if (status == TN_OK && !words->text[TN__WORD_BATCH])
         status = tn__words_set(words, TN__WORD_BATCH, "%" PRId64, recipe->batch);
     if (status == TN_OK && !words->text[TN__WORD_SEED])

@@ -12,6 +12,7 @@ typedef enum tn__word {
     TN__WORD_MODEL,
     TN__WORD_OPTIMIZER,
     TN__WORD_SCHEDULE,
+    TN__WORD_EXTEND,
     TN__WORD_BATCH,
     TN__WORD_SEED,
     TN__WORD_EPOCHS,

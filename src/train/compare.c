@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs beside one another in one picture: a panel a figure, a curve a run. Figures are read from what runs write into
+ * their folders: log.jsonl of tn_train, else the log of a log report. Both are JSON objects of numbers by name, one
+ * after another; whatever stands between them, and an entry that a crash has cut off, is passed over.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+#include <tanso/train.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/number.h"
+#include "core/options.h"
+#include "io/file.h"
+#include "train/canvas.h"
+#include "train/plot.h"
+
+#define OPERATION "plot_runs"
+#define LOG_LIMIT ((uint64_t)1 << 30)
+#define PANELS_MOST 8
+
+enum { PANEL_WIDTH = 440, PANEL_HEIGHT = 320 };
+
+/* What is shown unless keys are given, by the names that both kinds of log have for it. */
+static const struct {
+    const char *key, *other;
+} usual[] = {{"train_loss", "main/loss"},
+             {"test_loss", "validation/main/loss"},
+             {"test_accuracy", "validation/main/accuracy"}};
+enum { USUAL = sizeof usual / sizeof *usual };
+
+/* ---- reading a log ---- */
+
+typedef struct reader {
+    const char *at;
+    char key[128];
+    double value;
+} reader;
+
+/* Behind the next `"key": number` of this object; false at its end, or where it is no such. */
+static bool next_number(reader *r)
+{
+    r->at += strcspn(r->at, "\"}");
+    if (*r->at != '"')
+        return false;
+    const char *start = r->at + 1, *end = start;
+    while (*end && *end != '"')
+        end += *end == '\\' && end[1] ? 2 : 1;
+    if (!*end || (size_t)(end - start) >= sizeof r->key)
+        return false;
+    memcpy(r->key, start, (size_t)(end - start));
+    r->key[end - start] = '\0';
+    r->at = end + 1 + strspn(end + 1, " \t\r\n");
+    if (*r->at != ':')
+        return false;
+    r->at += 1 + strspn(r->at + 1, " \t\r\n");
+    char *rest;
+    r->value = tn__read_double(r->at, &rest);
+    if (rest == r->at) { /* null, or what is no number */
+        r->value = NAN;
+        rest += strcspn(rest, ",}");
+    }
+    r->at = rest;
+    return true;
+}
+
+/* The figures of one entry: x, and y of each panel, NaN where there is none. */
+typedef struct entry {
+    double x, y[PANELS_MOST];
+} entry;
+
+static bool is_key(const char *key, const char *wanted)
+{
+    for (int i = 0; i < USUAL; i++)
+        if (strcmp(wanted, usual[i].key) == 0 && strcmp(key, usual[i].other) == 0)
+            return true;
+    return strcmp(key, wanted) == 0;
+}
+
+/* The next whole object's; false at the end of the text. */
+static bool next_entry(reader *r, const char *x_key, int count, const char *const *keys, entry *read)
+{
+    while ((r->at = strchr(r->at, '{'))) {
+        *read = (entry){.x = NAN};
+        for (int i = 0; i < count; i++)
+            read->y[i] = NAN;
+        for (r->at++; next_number(r);) {
+            if (strcmp(r->key, x_key) == 0)
+                read->x = r->value;
+            for (int i = 0; i < count; i++)
+                if (is_key(r->key, keys[i]))
+                    read->y[i] = r->value;
+        }
+        if (*r->at == '}')
+            return true;
+    }
+    return false;
+}
+
+/* ---- a run's curves ---- */
+
+static tn_status read_log(const char *folder, uint8_t **text)
+{
+    static const char *const names[] = {"log.jsonl", "log"};
+    for (int i = 0; i < 2; i++) {
+        char *path = tn__format("%s/%s", folder, names[i]);
+        size_t size;
+        bool there = path && access(path, F_OK) == 0;
+        tn_status status = !path   ? tn__fail_memory(OPERATION, strlen(folder))
+                           : there ? tn__file_read(OPERATION, path, LOG_LIMIT, text, &size)
+                                   : TN_OK;
+        tn__free(path);
+        if (there || status != TN_OK)
+            return status;
+    }
+    return tn__fail(TN_ERR_IO, OPERATION,
+                    "'%s' holds no log.jsonl, as 'tanso train' writes, nor a log of a log report: name the folder of a "
+                    "run", folder);
+}
+
+static tn_status read_curves(const char *folder, const char *x_key, int count, const char *const *keys,
+                             tn__thinned *curves)
+{
+    uint8_t *text = NULL;
+    tn_status status = read_log(folder, &text);
+    reader r = {.at = (const char *)text};
+    int entries = 0;
+    for (entry e; status == TN_OK && next_entry(&r, x_key, count, keys, &e); entries++)
+        for (int i = 0; i < count && status == TN_OK && isfinite(e.x); i++)
+            if (isfinite(e.y[i]))
+                status = tn__thinned_add(&curves[i], e.x, e.y[i]);
+    tn__free(text);
+    if (status == TN_OK && entries == 0)
+        status = tn__fail(TN_ERR_FORMAT, OPERATION, "the log of '%s' holds no whole entry", folder);
+    return status;
+}
+
+/* ---- the picture ---- */
+
+/* Panels of figures that no run has are left out. */
+static tn_status draw(int runs, const char *const *folders, int count, const char *const *keys, const char *x_key,
+                      const tn__thinned *curves, const char *path)
+{
+    tn__panel panels[PANELS_MOST];
+    tn__plot_item *items = tn__calloc((size_t)(runs * count), sizeof *items);
+    if (!items)
+        return tn__fail_memory(OPERATION, (size_t)(runs * count) * sizeof *items);
+    int shown = 0;
+    for (int i = 0; i < count; i++) {
+        tn__plot_item *own = items + (size_t)(i * runs);
+        int found = 0;
+        for (int k = 0; k < runs; k++)
+            if (curves[k * count + i].count)
+                own[found++] = tn__thinned_item(&curves[k * count + i], folders[k], k);
+        if (found)
+            panels[shown++] = (tn__panel){.title = keys[i], .x_label = x_key, .items = own, .item_count = found};
+    }
+    tn_status status = TN_OK;
+    if (shown == 0)
+        status = tn__fail(TN_ERR_VALUE, OPERATION, "no run has a finite value of '%s'%s over '%s'", keys[0],
+                          count > 1 ? " or of the other keys" : "", x_key);
+    else
+        status = tn__plot_write(&(tn__plot){NULL, panels, shown, shown > 3 ? 2 : shown, PANEL_WIDTH, PANEL_HEIGHT},
+                                path);
+    tn__free(items);
+    return status;
+}
+
+static tn_status check(int runs, const char *const *folders, const char *path, const tn_plot_runs_opts *opts)
+{
+    if (runs < 1 || !folders || !path)
+        return tn__fail(TN_ERR_VALUE, OPERATION, "expected folders of runs and the path of a picture, got %s",
+                        runs < 1 ? "no folder" : "NULL");
+    for (int k = 0; k < runs; k++)
+        if (!folders[k])
+            return tn__fail(TN_ERR_VALUE, OPERATION, "expected %d folders, and number %d is NULL", runs, k + 1);
+    int count = 0;
+    while (opts->keys && opts->keys[count])
+        count++;
+    if (opts->keys && (count < 1 || count > PANELS_MOST))
+        return tn__fail(TN_ERR_VALUE, OPERATION, "expected 1 to %d keys, got %d", PANELS_MOST, count);
+    return tn__picture_known(path);
+}
+
+tn_status tn_plot_runs_with(int count, const char *const *folders, const char *path, const tn_plot_runs_opts *opts)
+{
+    static const tn_plot_runs_opts defaults;
+    TN__NO_PLACE();
+    opts = opts ? opts : &defaults;
+    tn_status status = check(count, folders, path, opts);
+    if (status != TN_OK)
+        return status;
+    const char *keys[PANELS_MOST], *x_key = opts->x_key ? opts->x_key : "epoch";
+    int panels = 0;
+    for (; opts->keys ? opts->keys[panels] != NULL : panels < USUAL; panels++)
+        keys[panels] = opts->keys ? opts->keys[panels] : usual[panels].key;
+    tn__thinned *curves = tn__calloc((size_t)(count * panels), sizeof *curves);
+    if (!curves)
+        return tn__fail_memory(OPERATION, (size_t)(count * panels) * sizeof *curves);
+    for (int k = 0; k < count && status == TN_OK; k++)
+        status = read_curves(folders[k], x_key, panels, keys, curves + (size_t)(k * panels));
+    if (status == TN_OK)
+        status = draw(count, folders, panels, keys, x_key, curves, path);
+    for (int i = 0; i < count * panels; i++)
+        tn__thinned_free(&curves[i]);
+    tn__free(curves);
+    return status;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The record of a run of tn_train: mean losses by samples, a row of figures an epoch, a line about it, and an end to
+ * the run where a loss is not finite.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include "core/clock.h"
+#include "train/parts.h"
+#include "train/run.h"
+
+/* Before all other extensions. */
+#define PRIORITY 400
+#define LOSS "main/loss"
+
+/* A loss that was computed along with its step costs nothing to read on the CPU. Elsewhere a reading waits for the
+ * device, and once in so many steps is seldom enough to cost nothing either. */
+#define STEPS_BETWEEN_LOOKS 256
+
+/* ---- places ---- */
+
+static int64_t step_of(const tn__run *run, int64_t iteration, int64_t *epoch)
+{
+    int64_t length = tn_loader_length(run->train);
+    *epoch = (iteration - 1) / length + 1;
+    return (iteration - 1) % length + 1;
+}
+
+tn__place tn__run_place(const tn__run *run, int64_t iteration)
+{
+    tn__place place;
+    int64_t epoch, step = step_of(run, iteration, &epoch);
+    if (step == tn_loader_length(run->train))
+        snprintf(place.text, sizeof place.text, "epoch %" PRId64, epoch);
+    else
+        snprintf(place.text, sizeof place.text, "step %" PRId64 " of epoch %" PRId64, step, epoch);
+    return place;
+}
+
+/* ---- losses ---- */
+
+static tn_status not_finite(const tn__run *run, double loss, int64_t last)
+{
+    char steps[80], kept[112] = "no snapshot was made so far";
+    int64_t epoch, step = step_of(run, last, &epoch), since = last - run->looked, good = tn__output_snapshot(run);
+    int64_t first = since < step ? step - since + 1 : 1;
+    if (first == step)
+        snprintf(steps, sizeof steps, "at step %" PRId64, step);
+    else
+        snprintf(steps, sizeof steps, "in steps %" PRId64 " to %" PRId64, first, step);
+    if (good > 0)
+        snprintf(kept, sizeof kept, "the last good state, after %s, is in", tn__run_place(run, good).text);
+    return tn__fail(TN_ERR_NAN, "train",
+                    "the loss became %g %s of epoch %" PRId64 ": lower the learning rate (the optimizer is %s), "
+                    "clip gradients (clip_norm=1), or look for bad values in the data; %s%s%s",
+                    loss, steps, epoch, run->words.text[TN__WORD_OPTIMIZER], kept, good > 0 ? " " : "",
+                    good > 0 ? run->snapshot_path : "");
+}
+
+static tn_status look(tn__run *run, const tn_trainer *trainer, int64_t iteration)
+{
+    double loss = tn_observation_number(tn_trainer_observation(trainer), LOSS);
+    if (tn_ok() && !isfinite(loss))
+        not_finite(run, loss, iteration);
+    run->looked = iteration;
+    return tn_error_code();
+}
+
+static tn_status call(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    tn_progress at = tn_trainer_progress(trainer);
+    int64_t samples = at.samples - at.previous_samples;
+    const tn_array *loss = tn_trainer_observation(trainer) ? tn_observation_array(tn_trainer_observation(trainer), LOSS)
+                                                           : NULL;
+    tn_status status = loss ? tn_summary_add(run->losses, LOSS, loss, (double)samples) : tn_error_code();
+    run->done += samples;
+    bool each = run->device.kind != TN_DEVICE_CUDA;
+    if (status == TN_OK && (each || at.is_new_epoch || at.iteration % STEPS_BETWEEN_LOOKS == 0))
+        status = look(run, trainer, at.iteration);
+    if (at.is_new_epoch)
+        run->trained = tn__seconds();
+    else
+        tn__line_within(&run->lines, (int)(at.samples / at.size) + 1, at.samples % at.size, run->done,
+                        tn__seconds() - run->began);
+    return status;
+}
+
+/* ---- epochs ---- */
+
+static tn_status after(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    if (!tn_trainer_is_new_epoch(trainer))
+        return TN_OK;
+    const tn_observation *seen = tn_trainer_observation(trainer);
+    double now = tn__seconds();
+    tn_epoch row = {.epoch = (int)tn_trainer_epoch(trainer),
+                    .train_loss = tn_summary_mean(run->losses, LOSS),
+                    .test_loss = tn_observation_number(seen, "validation/main/loss"),
+                    .test_accuracy = tn_observation_number(seen, "validation/main/accuracy"),
+                    .seconds = run->spent + now - run->began,
+                    .samples_per_second = (double)run->done / (run->trained - run->began)};
+    tn_summary_clear(run->losses);
+    run->spent = 0;
+    run->done = 0;
+    run->began = now;
+    if (!tn_ok())
+        return tn_error_code();
+    if (!isfinite(row.train_loss))
+        return not_finite(run, row.train_loss, tn_trainer_iteration(trainer));
+    tn_status status = tn__history_add(&run->history, &row);
+    if (status == TN_OK)
+        tn__line_of_epoch(&run->lines, &row);
+    return status;
+}
+
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    tn__run *run = user;
+    run->looked = tn_trainer_iteration(trainer);
+    run->began = tn__seconds();
+    return TN_OK;
+}
+
+/* ---- snapshots ---- */
+
+static tn_status serialize(const tn_serializer *s, void *user)
+{
+    tn__run *run = user;
+    double spent = run->spent + tn__seconds() - run->began;
+    tn_status status = s->loading ? tn__history_restore(&run->history, s->archive, s->file)
+                                  : tn__history_archive(&run->history, s->archive);
+    if (status == TN_OK && !s->loading)
+        status = tn__words_archive(&run->words, s->archive);
+    if (status == TN_OK)
+        status = tn_serialize_summary(s, "losses", run->losses);
+    if (status == TN_OK)
+        status = tn_serialize_double(s, "spent", &spent);
+    if (status == TN_OK && s->loading)
+        run->spent = spent;
+    return status;
+}
+
+static const tn_extension_kind kind = {.name = "run",
+                                       .priority = PRIORITY,
+                                       .initialize = initialize,
+                                       .call = call,
+                                       .after = after,
+                                       .serialize = serialize};
+
+tn_extension *tn__record_new(tn__run *run)
+{
+    run->losses = tn_summary_new_with(NULL);
+    return tn_extension_new(&kind, run);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* tn_train_with: sets a trainer up over a named dataset, anew or from its snapshot, and runs it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+#include <tanso/array.h>
+#include <tanso/autograd.h>
+#include <tanso/device.h>
+#include "core/error.h"
+#include "core/memory.h"
+#include "train/parts.h"
+#include "train/run.h"
+
+#define TEST_BATCH 1000
+
+/* ---- setting up ---- */
+
+static tn_status describe_dataset(tn__run *run, const tn_dataset *dataset)
+{
+    char input[128] = "";
+    tn_shape shape = tn_shape_of(tn_dataset_x(dataset));
+    for (int i = 1, length = 0; i < shape.ndim; i++)
+        length += snprintf(input + length, sizeof input - (size_t)length, "%s%" PRId64, i > 1 ? "," : "", shape.dim[i]);
+    tn_status status = tn__words_set(&run->words, TN__WORD_INPUT, "%s", input);
+    return status == TN_OK ? tn__words_set(&run->words, TN__WORD_SAMPLES, "%" PRId64, tn_dataset_size(dataset))
+                           : status;
+}
+
+/* The snapshot to go on from; NULL if there is none (or on an error, which is latched). */
+static tn_archive *open_snapshot(const tn__run *run, const tn_train_opts *opts)
+{
+    if (!opts->resume)
+        return NULL;
+    if (!run->out) {
+        tn__fail(TN_ERR_VALUE, "train", "resuming needs the folder of the run, and `out` is NULL");
+        return NULL;
+    }
+    if (access(run->snapshot_path, F_OK) != 0 && errno == ENOENT)
+        return NULL;
+    tn_archive *archive = tn_archive_load(run->snapshot_path);
+    if (tn_archive_status(archive) == TN_OK)
+        return archive;
+    tn_archive_free(archive);
+    return NULL;
+}
+
+/* A first forward, not evaluated, which makes the parameters and shows whether the outputs suit the targets. */
+static tn_status try_forward(tn__run *run, const tn_dataset *dataset, int64_t outputs)
+{
+    tn_status status = TN_OK;
+    TN_SCOPE
+        TN_NO_GRAD {
+            tn_array *x = tn_to(tn_slice_axis(tn_dataset_x(dataset), 0, 0, 1, 1), run->device);
+            tn_layer_train(run->net, false);
+            tn_array *y = tn_forward(run->net, x);
+            tn_layer_train(run->net, true);
+            if (tn_is_error(y))
+                status = tn_status_of(y);
+            else if (tn_ndim(y) != 2 || (run->classifies ? tn_dim(y, 1) < outputs : tn_dim(y, 1) != outputs))
+                status = tn__fail(TN_ERR_SHAPE, "train",
+                                  "the model \"%s\" gives %" PRId64 " outputs a sample, and %s has %" PRId64
+                                  " %s: let the model end in linear:%" PRId64,
+                                  run->words.text[TN__WORD_MODEL], tn_ndim(y) == 2 ? tn_dim(y, 1) : tn_size(y),
+                                  run->words.text[TN__WORD_DATASET], outputs,
+                                  run->classifies ? "classes" : "values a target", outputs);
+        }
+    return status;
+}
+
+static tn_status make_net(tn__run *run, const tn_dataset *dataset, int64_t outputs)
+{
+    tn_seed(tn__words_number(&run->words, TN__WORD_SEED));
+    run->net = tn_layer_parse(run->words.text[TN__WORD_MODEL]);
+    tn_status status = tn_layer_status(run->net);
+    if (status == TN_OK)
+        status = tn_layer_to(run->net, run->device);
+    if (status == TN_OK)
+        status = try_forward(run, dataset, outputs);
+    if (status == TN_OK && tn_param_total(run->net) == 0)
+        status =
+            tn__fail(TN_ERR_VALUE, "train",
+                     "the model \"%s\" has no parameters to train: give it a layer that has, such as linear:%" PRId64,
+                     run->words.text[TN__WORD_MODEL], outputs);
+    if (status != TN_OK)
+        return status;
+    run->optimizer = tn_optimizer_parse(run->words.text[TN__WORD_OPTIMIZER], run->net);
+    return tn_optimizer_status(run->optimizer);
+}
+
+/* Both loaders; the training one owns its dataset, the test one too. */
+static tn_status make_loaders(tn__run *run, tn_dataset *train, tn_dataset *test)
+{
+    tn_loader_opts shuffled = {.batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH),
+                               .seed = tn__words_number(&run->words, TN__WORD_SEED),
+                               .shuffle = true,
+                               .device = run->device};
+    tn_loader_opts ordered = {.batch = TEST_BATCH, .device = run->device};
+    run->train = tn_loader_new_with(train, &shuffled);
+    run->test = tn_loader_new_with(test, &ordered);
+    tn_status status = tn_loader_status(run->train);
+    return status == TN_OK ? tn_loader_status(run->test) : status;
+}
+
+/* The trainer with all that the run has of it. */
+static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
+{
+    run->epochs = (int)tn__words_number(&run->words, TN__WORD_EPOCHS);
+    tn__lines_begin(&run->lines, opts->report, run->epochs, tn_loader_samples(run->train));
+    tn_trainer_opts trainer_opts = {.stop = tn__stop_new(run),
+                                    .out = run->out ? run->out : ".", /* where nothing is made */
+                                    .stop_flag = opts->stop,
+                                    .quiet = true};
+    run->trainer = tn_trainer_new_with(tn_standard_updater_with(run->train, run->optimizer, NULL), &trainer_opts);
+    tn_status status = tn_extend_with(run->trainer, tn__record_new(run), NULL);
+    if (status == TN_OK)
+        status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, NULL), NULL);
+    if (status == TN_OK)
+        status = tn__named_extend(run, run->words.text[TN__WORD_SCHEDULE], run->words.text[TN__WORD_EXTEND]);
+    tn_progress_bar_opts bar = {.stream = opts->report};
+    if (status == TN_OK && run->lines.terminal)
+        status = tn_extend_with(run->trainer, tn_progress_bar_with(&bar), NULL);
+    return status == TN_OK ? tn__output_extend(run) : status;
+}
+
+static tn_status restore(tn__run *run, tn_archive *snapshot)
+{
+    tn_status status = tn__trainer_restore(run->trainer, snapshot, run->snapshot_path, true);
+    if (status != TN_OK)
+        return status;
+    int64_t epoch = tn_trainer_epoch(run->trainer);
+    if (epoch > INT_MAX || (size_t)epoch != run->history.count)
+        return tn__fail(TN_ERR_FORMAT, "train",
+                        "'%s' is of epoch %" PRId64 " and holds the figures of %zu: it is damaged; train without "
+                        "resuming",
+                        run->snapshot_path, epoch, run->history.count);
+    run->resumed = tn_trainer_iteration(run->trainer);
+    return TN_OK;
+}
+
+static void say_what(tn__run *run, const tn_dataset *train, const tn_dataset *test, bool resume)
+{
+    char **text = run->words.text;
+    char threads[32] = "", classes[48] = "";
+    if (run->device.kind == TN_DEVICE_CPU)
+        snprintf(threads, sizeof threads, " (%d thread%s)", tn_threads(), tn_threads() == 1 ? "" : "s");
+    if (run->classifies)
+        snprintf(classes, sizeof classes, ", %" PRId64 " classes", tn_dataset_classes(train));
+    tn__lines_say(&run->lines, "%s: %" PRId64 " training samples, %" PRId64 " test samples%s", text[TN__WORD_DATASET],
+             tn_dataset_size(train), tn_dataset_size(test), classes);
+    tn__lines_say(&run->lines, "%s: %" PRId64 " parameters; %s, %s rate, batch %s, seed %s, on %s%s",
+             text[TN__WORD_MODEL], tn_param_total(run->net), text[TN__WORD_OPTIMIZER], text[TN__WORD_SCHEDULE],
+             text[TN__WORD_BATCH], text[TN__WORD_SEED], tn_device_name(run->device), threads);
+    if (*text[TN__WORD_EXTEND])
+        tn__lines_say(&run->lines, "with %s", text[TN__WORD_EXTEND]);
+    if (run->resumed >= 0)
+        tn__lines_say(&run->lines, "resumed after %s", tn__run_place(run, run->resumed).text);
+    else if (resume)
+        tn__lines_say(&run->lines, "%s does not exist: starting from the beginning", run->snapshot_path);
+}
+
+static tn_status check_datasets(const tn__run *run, const tn_dataset *train, const tn_dataset *test)
+{
+    tn_status status = tn_dataset_status(train);
+    if (status == TN_OK)
+        status = tn_dataset_status(test);
+    if (status == TN_OK && (tn_dataset_size(train) == 0 || tn_dataset_size(test) == 0))
+        status = tn__fail(TN_ERR_VALUE, "train",
+                          "'%s' holds %" PRId64 " training and %" PRId64 " test samples: both are needed",
+                          run->words.text[TN__WORD_DATASET], tn_dataset_size(train), tn_dataset_size(test));
+    return status;
+}
+
+/* Everything that a run needs; what was made so far is run_free's on failure. */
+static tn_status set_up(tn__run *run, const tn_train_opts *opts, tn_dataset *train, tn_dataset *test)
+{
+    run->classifies = !tn_dtype_is_float(tn_dtype_of(tn_dataset_t(train)));
+    int64_t train_classes = tn_dataset_classes(train), test_classes = tn_dataset_classes(test);
+    const tn_array *t = tn_dataset_t(train);
+    int64_t outputs =
+        run->classifies ? (train_classes > test_classes ? train_classes : test_classes) : tn_size(t) / tn_dim(t, 0);
+    tn_status status = describe_dataset(run, train);
+    if (status == TN_OK)
+        status = tn__words_fit(&run->words, outputs);
+    tn_archive *snapshot = status == TN_OK ? open_snapshot(run, opts) : NULL;
+    if (status == TN_OK)
+        status = tn_error_code();
+    if (status == TN_OK && snapshot)
+        status = tn__words_resume(&run->words, snapshot, run->snapshot_path);
+    if (status == TN_OK)
+        status = tn__words_default(&run->words, outputs);
+    if (status == TN_OK)
+        status = make_net(run, train, outputs);
+    tn_status made = make_loaders(run, train, test); /* in any case: they own the datasets */
+    status = status == TN_OK ? made : status;
+    if (status == TN_OK)
+        status = make_trainer(run, opts);
+    if (status == TN_OK && snapshot)
+        status = restore(run, snapshot);
+    tn_archive_free(snapshot);
+    if (status == TN_OK)
+        say_what(run, train, test, opts->resume);
+    return status;
+}
+
+/* ---- running ---- */
+
+static tn_status stopped(const tn__run *run)
+{
+    int64_t iteration = tn_trainer_iteration(run->trainer);
+    if (iteration == 0)
+        return tn__fail(TN_ERR_STATE, "train", "stopped before the first step, as asked");
+    return tn__fail(TN_ERR_STATE, "train", "stopped after %s, as asked", tn__run_place(run, iteration).text);
+}
+
+static tn_status go(tn__run *run)
+{
+    size_t done = run->history.count;
+    bool ended = run->stopped_early;
+    if ((int64_t)done >= run->epochs)
+        tn__lines_say(&run->lines, "%zu epoch%s done already; ask for more --epochs to go on", done,
+                 done == 1 ? " is" : "s are");
+    tn_status status = tn_trainer_run(run->trainer);
+    if (status == TN_OK && tn_trainer_stopped(run->trainer))
+        status = stopped(run);
+    if (status == TN_OK && run->stopped_early && (int64_t)run->history.count < run->epochs)
+        tn__lines_say(&run->lines, "%s early, after %s", ended ? "was stopped" : "stopped",
+                 tn__run_place(run, tn_trainer_iteration(run->trainer)).text);
+    return status;
+}
+
+static void run_free(tn__run *run)
+{
+    tn_trainer_free(run->trainer);
+    for (int i = 0; i < run->stopper_count; i++)
+        tn_trigger_free(run->stoppers[i]);
+    tn_trigger_free(run->snapshot_every);
+    tn_summary_free(run->losses);
+    tn_loader_free(run->train);
+    tn_loader_free(run->test);
+    tn_optimizer_free(run->optimizer);
+    tn_layer_free(run->net);
+    tn__history_free(&run->history);
+    tn__words_free(&run->words);
+    tn__free(run->snapshot_path);
+    tn__output_close(run);
+}
+
+static tn_status start(tn__run *run, const char *dataset, const tn_train_opts *opts)
+{
+    tn_status status = tn__words_given(&run->words, dataset, opts);
+    const char *why = NULL;
+    if (status == TN_OK && run->device.kind == TN_DEVICE_NULL)
+        status = tn__fail(TN_ERR_DEVICE, "train",
+                          "null computes nothing, so that nothing is learnt there; use cpu or cuda:0");
+    if (status == TN_OK && !tn_device_available(run->device, &why))
+        status = tn__fail(TN_ERR_DEVICE, "train", "%s cannot be used: %s", tn_device_name(run->device), why ? why : "");
+    if (status == TN_OK)
+        status = tn_train_check(opts->schedule, opts->extend);
+    if (status == TN_OK)
+        status = tn__output_open(run);
+    if (status != TN_OK)
+        return status;
+    tn_dataset *train = tn_dataset_named(dataset, TN_TRAIN);
+    tn_dataset *test = tn_dataset_status(train) == TN_OK ? tn_dataset_named(dataset, TN_TEST) : NULL;
+    status = test ? check_datasets(run, train, test) : tn_dataset_status(train);
+    if (status == TN_OK)
+        return set_up(run, opts, train, test);
+    tn_dataset_free(train);
+    tn_dataset_free(test);
+    return status;
+}
+
+tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch *last)
+{
+    static const tn_train_opts defaults;
+    opts = opts ? opts : &defaults;
+    if (last)
+        *last = (tn_epoch){0};
+    if (!tn_ok())
+        return tn_error_code();
+    tn_generator before = *tn_default_generator();
+    tn__run run = {.out = opts->out,
+                   .folder = -1,
+                   .resumed = -1,
+                   .device = opts->device.kind == TN_DEVICE_DEFAULT ? tn_device_best() : opts->device};
+    tn_status status = TN_OK;
+    TN_SCOPE {
+        status = start(&run, dataset, opts);
+        if (status == TN_OK)
+            status = go(&run);
+        if (last && run.history.count)
+            *last = run.history.rows[run.history.count - 1];
+        run_free(&run);
+    }
+    *tn_default_generator() = before;
+    return status;
+}
