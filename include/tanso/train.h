@@ -98,8 +98,8 @@ typedef struct tn_plot_runs_opts {
                                 validation/main/accuracy */
     const char *x_key;       /* default "epoch" */
 } tn_plot_runs_opts;
-/* Draws runs beside one another into a picture (.svg, or .png where libpng is), by the logs in their folders: log.jsonl,
- * as tn_train writes it, or "log", as a log report does. Figures that no run has are left out. */
+/* Draws runs beside one another into a picture (.svg, or .png where libpng is), by the logs in their folders:
+ * log.jsonl, as tn_train writes it, or "log", as a log report does. Figures that no run has are left out. */
 TN_API tn_status tn_plot_runs_with(int count, const char *const *folders, const char *path,
                                    const tn_plot_runs_opts *opts) TN_MUST_CHECK;
 

@@ -27,7 +27,13 @@ typedef struct tn__options {
     char **arguments;
 } tn__options;
 
-typedef enum tn__flag_kind { TN__FLAG_SWITCH, TN__FLAG_TEXT, TN__FLAG_LIST, TN__FLAG_COUNT, TN__FLAG_NUMBER } tn__flag_kind;
+typedef enum tn__flag_kind {
+    TN__FLAG_SWITCH,
+    TN__FLAG_TEXT,
+    TN__FLAG_LIST, /* a text, several times */
+    TN__FLAG_COUNT,
+    TN__FLAG_NUMBER
+} tn__flag_kind;
 
 typedef struct tn__flag {
     const char *name;  /* "--epochs" */
@@ -64,7 +70,7 @@ void tn__command_help(const tn__command *command);
 /* Prints "tanso NAME: ..." and where to find help; gives TN__EXIT_USAGE. */
 int tn__usage_error(const char *command, const char *format, ...) TN_PRINTF(2, 3);
 /* Prints "tanso NAME: ..." alone; gives TN__EXIT_FAILED. */
-int tn__failure(const char *command, const char *format, ...) TN_PRINTF(2, 3);
+int tn__cli_failure(const char *command, const char *format, ...) TN_PRINTF(2, 3);
 /* The library's latched error without the place in this program's source that it ends in, which is no help to a user,
  * and without the operation it begins with where that is the command itself; valid until the next call. */
 const char *tn__error_text(const char *command);

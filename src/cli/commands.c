@@ -19,7 +19,7 @@ int tn__usage_error(const char *command, const char *format, ...)
     return TN__EXIT_USAGE;
 }
 
-int tn__failure(const char *command, const char *format, ...)
+int tn__cli_failure(const char *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -44,14 +44,14 @@ const char *tn__error_text(const char *command)
 
 int tn__library_error(const char *command)
 {
-    tn__failure(command, "%s", tn__error_text(command));
+    tn__cli_failure(command, "%s", tn__error_text(command));
     return tn_error_code() == TN_ERR_NAME ? TN__EXIT_USAGE : TN__EXIT_FAILED;
 }
 
 int tn__words_error(const char *command, const char *flag)
 {
     if (tn_error_code() == TN_ERR_MEMORY) /* the words may be right */
-        return tn__failure(command, "%s: %s", flag, tn__error_text(command));
+        return tn__cli_failure(command, "%s: %s", flag, tn__error_text(command));
     return tn__usage_error(command, "%s: %s", flag, tn__error_text(command));
 }
 
@@ -63,7 +63,7 @@ int tn__device_option(const char *command, const char *name, tn_device *device)
         return tn__words_error(command, "--device");
     if (status == TN_OK && device->kind == TN_DEVICE_NULL)
         return tn__usage_error(command, "--device: null computes nothing; expected auto, cpu, cuda or cuda:1");
-    return status == TN_OK ? TN__EXIT_DONE : tn__failure(command, "--device: %s", tn__error_text(command));
+    return status == TN_OK ? TN__EXIT_DONE : tn__cli_failure(command, "--device: %s", tn__error_text(command));
 }
 
 static void help(FILE *stream)

@@ -22,7 +22,7 @@ static int draw(const tn__options *options, const char *out, const char *const *
     const tn_plot_runs_opts opts = {.keys = keys, .x_key = options->x};
     tn_status status = tn_plot_runs_with(options->count, (const char *const *)options->arguments, out, &opts);
     if (status != TN_OK)
-        return tn__failure("plot", "%s", tn__error_text("plot_runs"));
+        return tn__cli_failure("plot", "%s", tn__error_text("plot_runs"));
     printf("%d run%s in %s\n", options->count, options->count == 1 ? "" : "s", out);
     return TN__EXIT_DONE;
 }
@@ -33,7 +33,7 @@ static int run(const tn__options *options)
     char *text = strdup(options->keys ? options->keys : ""), *rest = NULL;
     int count = 0;
     if (!text)
-        return tn__failure("plot", "out of memory");
+        return tn__cli_failure("plot", "out of memory");
     for (char *key = strtok_r(text, ",", &rest); key && count < MOST_KEYS; key = strtok_r(NULL, ",", &rest))
         keys[count++] = key;
     int code = options->keys && !count ? tn__usage_error("plot", "--keys needs the names of figures, not '%s'",

@@ -53,7 +53,7 @@ static bool take_size(predictor *p, int64_t width, int64_t height, const char *p
 {
     if (p->width == 0) {
         if (width * height != p->model.inputs) {
-            tn__failure("predict",
+            tn__cli_failure("predict",
                         "'%s' has %" PRId64 " x %" PRId64 " pixels: expected %" PRId64
                         " in all, as the network has inputs, which make no square",
                         path, width, height, p->model.inputs);
@@ -106,7 +106,7 @@ static bool predict_picture(predictor p, const char *path)
     float *pixels = malloc((size_t)p.model.inputs * sizeof *pixels);
     bool done = pixels && tn__picture_fit(&picture, p.framing, p.invert, p.width, p.height, pixels, did, sizeof did);
     if (!done)
-        tn__failure("predict", "no memory for '%s' of %d x %d pixels", path, picture.width, picture.height);
+        tn__cli_failure("predict", "no memory for '%s' of %d x %d pixels", path, picture.width, picture.height);
     else if (*did)
         fprintf(stderr, "%s: %d x %d pixels, %s\n", path, picture.width, picture.height, did);
     if (done && classify(&p, pixels, 1, path, -1) != TN_OK) {
@@ -172,7 +172,7 @@ static bool predict_images(predictor *p, const tn_array *x, float *values, const
         fitted = malloc((size_t)(count * p->model.inputs) * sizeof *fitted + 1);
         done = fitted && refit(p, values, count, (int)width, (int)height, fitted);
         if (!done)
-            tn__failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
+            tn__cli_failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
     }
     const float *images = fitted ? fitted : values;
     for (int64_t first = 0; done && first < count; first += CHUNK) {
@@ -199,7 +199,7 @@ static bool may_be_idx(const char *path)
 static bool predict_idx(predictor p, const char *path)
 {
     if (access(path, R_OK) != 0) {
-        tn__failure("predict", "cannot read '%s': %s", path, strerror(errno));
+        tn__cli_failure("predict", "cannot read '%s': %s", path, strerror(errno));
         return false;
     }
     bool done = false;
@@ -211,10 +211,10 @@ static bool predict_idx(predictor p, const char *path)
         if (tn_is_error(x))
             tn__library_error("predict");
         else if (!idx_layout(&p, x, &count, &width, &height))
-            tn__failure("predict", "'%s' holds an array of %d axes: expected images, (count, height, width)", path,
+            tn__cli_failure("predict", "'%s' holds an array of %d axes: expected images, (count, height, width)", path,
                         tn_ndim(x));
         else if (!values)
-            tn__failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
+            tn__cli_failure("predict", "no memory for the %" PRId64 " images of '%s'", count, path);
         else if (tn_to_host(tn_cast(x, TN_FLOAT32), values, bytes) != TN_OK)
             tn__library_error("predict");
         else
@@ -238,7 +238,7 @@ static bool find_size(predictor *p)
         p->height = p->width = (int)side;
     }
     if (p->model.inputs <= 3)
-        tn__failure("predict", "the network takes %" PRId64 " number%s a sample: that is no picture", p->model.inputs,
+        tn__cli_failure("predict", "the network takes %" PRId64 " number%s a sample: no picture", p->model.inputs,
                     p->model.inputs == 1 ? "" : "s");
     return p->model.inputs > 3;
 }

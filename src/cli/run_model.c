@@ -27,7 +27,7 @@ static bool read_shape(const char *text, tn_shape *shape)
 
 static bool not_a_run(const char *command, const char *path, const char *key)
 {
-    tn__failure(command, "'%s' does not say its \"%s\": it was not written by 'tanso train'", path, key);
+    tn__cli_failure(command, "'%s' does not say its \"%s\": it was not written by 'tanso train'", path, key);
     return false;
 }
 
@@ -62,12 +62,12 @@ bool tn__run_model_open(tn__run_model *model, const char *command, const char *f
     char path[PATH_MAX];
     struct stat info;
     if (!*folder) {
-        tn__failure(command, "expected the name of a folder that 'tanso train' wrote, got ''");
+        tn__cli_failure(command, "expected the name of a folder that 'tanso train' wrote, got ''");
         return false;
     }
     bool is_file = stat(folder, &info) == 0 && S_ISREG(info.st_mode);
     if (snprintf(path, sizeof path, is_file ? "%s" : "%s/model.safetensors", folder) >= (int)sizeof path) {
-        tn__failure(command, "the path '%.60s...' is too long", folder);
+        tn__cli_failure(command, "the path '%.60s...' is too long", folder);
         return false;
     }
     model->archive = tn_archive_load(path);

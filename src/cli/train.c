@@ -151,7 +151,7 @@ static int apply_rate(const tn__options *options, char **optimizer, const char *
         *schedule = options->schedule ? options->schedule : recipe->schedule;
     }
     *optimizer = with_rate(words, options->rate);
-    return *optimizer ? TN__EXIT_DONE : tn__failure("train", "out of memory");
+    return *optimizer ? TN__EXIT_DONE : tn__cli_failure("train", "out of memory");
 }
 
 static bool holds(const char *out, const char *name)
@@ -180,7 +180,7 @@ static int check_words(const tn__options *options)
                                               it */
     char *model = strdup(options->model ? options->model : fits);
     if (!model)
-        return tn__failure("train", "out of memory");
+        return tn__cli_failure("train", "out of memory");
     size_t length = strlen(model), tail = sizeof fits - 1;
     if (length >= tail && strcmp(model + length - tail, fits) == 0)
         model[length - 1] = '1';
@@ -207,7 +207,7 @@ static int add_words(char **words, const char *flag, const char *before, const t
             return tn__usage_error("train", "%s takes words without blanks, not '%s'", flag, value);
         char *longer = realloc(*words, size);
         if (!longer)
-            return tn__failure("train", "out of memory");
+            return tn__cli_failure("train", "out of memory");
         *words = longer;
         snprintf(longer + length, size - length, "%s%s%s", length ? " " : "", before, value);
         if (tn_train_check(NULL, longer + length + (length ? 1 : 0)) != TN_OK)
@@ -229,7 +229,7 @@ static int extension_words(const tn__options *options, char **words)
 /* `saved`: the snapshot in the folder is the run's. */
 static int stopped(const char *dataset, const char *out, bool saved, int signal_number)
 {
-    tn__failure("train", "%s", tn__error_text("train"));
+    tn__cli_failure("train", "%s", tn__error_text("train"));
     if (SAVES && saved)
         fprintf(stderr, "To go on from its last snapshot: tanso train %s --out %s --resume\n", dataset, out);
     else
@@ -247,7 +247,7 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     if ((code = tn__device_option("train", options->device, &device)) != TN__EXIT_DONE)
         return code;
     if (options->out && snprintf(out, sizeof out, "%s", options->out) >= (int)sizeof out)
-        return tn__failure("train", "the path '%.60s...' of --out is too long", options->out);
+        return tn__cli_failure("train", "the path '%.60s...' of --out is too long", options->out);
     if (!options->out)
         default_out(options->arguments[0], out, sizeof out);
     if (!options->resume && !options->quiet)
@@ -258,7 +258,8 @@ static int run_with(const tn__options *options, const char *optimizer, const cha
     tn_epoch last = {0};
     /* By hand, as what was not asked for is zero. */
     const tn_train_opts opts = {.model = options->model, .optimizer = optimizer,
-                                .schedule = schedule, .extend = extend, .epochs = (int)options->epochs, .batch = options->batch,
+                                .schedule = schedule, .extend = extend, .epochs = (int)options->epochs,
+                                .batch = options->batch,
                                 .seed = options->seed, .device = device, .out = out, .resume = options->resume,
                                 .report = options->quiet ? NULL : stdout, .stop = &interrupted};
     tn_status status = tn_train_with(options->arguments[0], &opts, &last);

@@ -120,9 +120,9 @@ static tn_status serialize(const tn_serializer *s, void *user)
     if (status == TN_OK)
         status = tn_serialize_summary(s, "_summary", r->summary);
     if (status == TN_OK)
-        status = tn_serialize_int(s, "_entries", &r->log.entries);
+        status = tn__serialize_count(s, "_entries", &r->log.entries);
     if (status == TN_OK)
-        status = tn_serialize_int(s, "_size", &r->log.size);
+        status = tn__serialize_count(s, "_size", &r->log.size);
     return status == TN_OK ? serialize_list(s, &r->log) : status;
 }
 

@@ -18,9 +18,9 @@ static tn_status unknown(const char *name, bool schedule)
             names[count++] = tn__named_parts[i].part.name;
         }
     const char *near = tn__nearest_name(name, names, count);
-    tn_status status = tn__fail(TN_ERR_NAME, OPERATION, "there is no %s '%s'%s%s%s; there are %s",
+    tn_status status = tn__fail(TN_ERR_NAME, OPERATION, "there is no %s '%s'%s%s%s are %s",
                                 schedule ? "schedule" : "extension", name, near ? ": did you mean '" : "",
-                                near ? near : "", near ? "'?" : "", all.data ? all.data : "");
+                                near ? near : "", near ? "'? There" : "; there", all.data ? all.data : "");
     tn__free(all.data);
     return status;
 }

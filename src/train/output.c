@@ -196,11 +196,11 @@ static tn_status save_results(tn__run *run)
 
 /* ---- when ---- */
 
-/* Whether files of an earlier run, if there are any, may be replaced. */
+/* Whether there is something to be written, and files of an earlier run, if there are any, may be replaced. */
 static bool may_replace(tn_trainer *trainer, void *user)
 {
     const tn__run *run = user;
-    return !run->guards || tn_trainer_epoch(trainer) > 0;
+    return tn_trainer_iteration(trainer) > 0 && (!run->guards || tn_trainer_epoch(trainer) > 0);
 }
 
 /* Asked once an iteration, by the snapshot's trigger or, where there is none, by the other files' extension. */
@@ -271,7 +271,7 @@ static tn_status files_after(tn_trainer *trainer, void *user)
 /* The snapshot's own `on_stop` has been called. */
 static tn_status files_on_stop(tn_trainer *trainer, void *user)
 {
-    return tn_trainer_iteration(trainer) > 0 && may_replace(trainer, user) ? save_results(user) : TN_OK;
+    return may_replace(trainer, user) ? save_results(user) : TN_OK;
 }
 
 /* A run that was stopped early, or whose snapshots have an interval of their own, ends with its last state, too. */

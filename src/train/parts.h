@@ -13,6 +13,8 @@
 tn_status tn__serializer_check(const tn_serializer *s, const char *name, const void *value);
 /* The path of a name at a place, "extensions/LogReport/count", for tn__free; NULL with a latched error. */
 char *tn__serializer_path(const tn_serializer *s, const char *name);
+/* A number of things, to which a run goes on adding: a loaded one that is below 0, or enormous, is TN_ERR_FORMAT. */
+tn_status tn__serialize_count(const tn_serializer *s, const char *name, int64_t *value);
 /* Keeps an array under a path. */
 tn_status tn__serializer_put(const tn_serializer *s, const char *name, const tn_array *x);
 /* The array of that name; NULL with a latched error. */

@@ -81,8 +81,8 @@ static tn_status serialize(const tn_serializer *s, void *user)
     tn_serialize_summary(s, "_summary", p->summary);
     tn_serialize_bool(s, "_has_best", &p->has_best);
     tn_serialize_double(s, "_best", &p->best);
-    tn_serialize_int(s, "_bad", &p->bad);
-    return tn_serialize_int(s, "_cooling", &p->cooling);
+    tn__serialize_count(s, "_bad", &p->bad);
+    return tn__serialize_count(s, "_cooling", &p->cooling);
 }
 
 static void free_plateau(void *user)

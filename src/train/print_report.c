@@ -125,7 +125,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     print_report *p = user;
-    tn_status status = tn_serialize_int(s, "_printed", &p->printed);
+    tn_status status = tn__serialize_count(s, "_printed", &p->printed);
     if (status == TN_OK)
         status = tn_serialize_bool(s, "_headed", &p->headed);
     return status == TN_OK ? tn_serialize_text(s, "_waiting", &p->waiting) : status;

@@ -60,6 +60,8 @@ tn_array *tn__task_loss(bool classifies, const tn_array *y, const tn_array *t);
 /* The extension that keeps the run's history, says each epoch's line, and looks whether losses are finite. The run is
  * borrowed. */
 tn_extension *tn__record_new(tn__run *run);
+/* The run's loss function, which adds losses to the record. */
+tn_array *tn__record_loss(tn_layer *model, const tn_batch *batch, void *run);
 
 /* ---- stop.c ---- */
 /* The trigger that ends the run: by its epochs, or early. */

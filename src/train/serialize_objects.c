@@ -116,7 +116,7 @@ static tn_status serialize_options(const tn_serializer *at, tn_optimizer *optimi
 static tn_status serialize_steps(const tn_serializer *at, tn_optimizer *optimizer)
 {
     int64_t steps = tn_optimizer_steps(optimizer);
-    tn_status status = tn_serialize_int(at, "t", &steps);
+    tn_status status = tn__serialize_count(at, "t", &steps);
     if (status == TN_OK && at->loading)
         tn_optimizer_set_steps(optimizer, steps);
     if (status != TN_OK || (at->loading && !tn_serializer_has(at, "counts")))
@@ -159,8 +159,8 @@ tn_status tn_serialize_loader(const tn_serializer *s, const char *name, tn_loade
         position = 0;
         epoch++;
     }
-    tn_serialize_int(&at, "current_position", &position);
-    status = tn_serialize_int(&at, "epoch", &epoch);
+    tn__serialize_count(&at, "current_position", &position);
+    status = tn__serialize_count(&at, "epoch", &epoch);
     return status == TN_OK && s->loading ? tn_loader_set_position(loader, epoch, position) : status;
 }
 

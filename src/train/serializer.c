@@ -122,6 +122,17 @@ tn_status tn_serialize_int(const tn_serializer *s, const char *name, int64_t *va
     return s->loading ? get_scalar(s, name, NULL, value) : put_host(s, name, value, TN_INT64, -1);
 }
 
+tn_status tn__serialize_count(const tn_serializer *s, const char *name, int64_t *value)
+{
+    tn_status status = tn_serialize_int(s, name, value);
+    if (status != TN_OK || !s->loading || (*value >= 0 && *value <= INT64_MAX / 2))
+        return status;
+    char *path = tn__serializer_path(s, name);
+    status = missing(s, path ? path : name, "no count, from 0 on, as");
+    tn__free(path);
+    return status;
+}
+
 tn_status tn_serialize_double(const tn_serializer *s, const char *name, double *value)
 {
     tn_status status = tn__serializer_check(s, name, value);

@@ -190,9 +190,9 @@ static tn_status unknown(const tn__settings *s, const tn__setting *item)
         tn__text_addf(&all, "%s%s", i ? ", " : "", s->known[i]);
     const char *near = item->name ? tn__nearest_name(item->name, s->known, s->known_count) : NULL;
     tn_status status =
-        tn__fail(TN_ERR_NAME, OPERATION, "%s has no use for '%s'%s%s%s; it takes %s", s->owner,
+        tn__fail(TN_ERR_NAME, OPERATION, "%s has no use for '%s'%s%s%s takes %s", s->owner,
                  item->name ? item->name : item->value, near ? ": did you mean '" : "", near ? near : "",
-                 near ? "'?" : "", all.data ? all.data : "no settings");
+                 near ? "'? It" : "; it", all.data ? all.data : "no settings");
     tn__free(all.data);
     return status;
 }

@@ -83,7 +83,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     shifting *shift = user;
-    tn_status status = tn_serialize_int(s, "_t", &shift->calls);
+    tn_status status = tn__serialize_count(s, "_t", &shift->calls);
     if (status == TN_OK)
         status = tn_serialize_double(s, "_init", &shift->shift.first);
     bool has_value = !s->loading || tn_serializer_has(s, "_value"); /* not in Chainer's */

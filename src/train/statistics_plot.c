@@ -139,8 +139,8 @@ static tn_status serialize(const tn_serializer *s, void *user)
     int64_t numbers = p->row_count * COLUMNS;
     double *rows = s->loading ? NULL : p->rows;
     tn_serialize_trigger(s, "_trigger", p->every);
-    tn_serialize_int(s, "_stride", &p->stride);
-    tn_serialize_int(s, "_looks", &p->looks);
+    tn__serialize_count(s, "_stride", &p->stride);
+    tn__serialize_count(s, "_looks", &p->looks);
     tn_status status = tn_serialize_doubles(s, "_rows", &numbers, &rows);
     if (!s->loading || status != TN_OK)
         return status;

@@ -292,7 +292,7 @@ tn_status tn_serialize_summary(const tn_serializer *s, const char *name, tn_summ
         return status;
     tn_serializer at = tn_serializer_in(s, name);
     int64_t count = tn_summary_count(summary);
-    status = tn_serialize_int(&at, "count", &count);
+    status = tn__serialize_count(&at, "count", &count);
     if (status == TN_OK && s->loading)
         tn_summary_clear(summary);
     for (int64_t i = 0; i < count && status == TN_OK; i++)

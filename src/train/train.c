@@ -112,7 +112,8 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
                                     .out = run->out ? run->out : ".", /* where nothing is made */
                                     .stop_flag = opts->stop,
                                     .quiet = true};
-    run->trainer = tn_trainer_new_with(tn_standard_updater_with(run->train, run->optimizer, NULL), &trainer_opts);
+    tn_updater_opts updating = {.loss = tn__record_loss, .user = run};
+    run->trainer = tn_trainer_new_with(tn_standard_updater_with(run->train, run->optimizer, &updating), &trainer_opts);
     tn_status status = tn_extend_with(run->trainer, tn__record_new(run), NULL);
     if (status == TN_OK)
         status = tn_extend_with(run->trainer, tn_evaluator_with(run->test, run->net, NULL), NULL);
@@ -136,6 +137,12 @@ static tn_status restore(tn__run *run, tn_archive *snapshot)
                         "resuming",
                         run->snapshot_path, epoch, run->history.count);
     run->resumed = tn_trainer_iteration(run->trainer);
+    int64_t batch = (int64_t)tn__words_number(&run->words, TN__WORD_BATCH), done = tn_loader_position(run->train);
+    int64_t expected = tn_loader_epoch(run->train) * tn_loader_length(run->train) + (done + batch - 1) / batch;
+    if (run->resumed != expected)
+        return tn__fail(TN_ERR_FORMAT, "train",
+                        "'%s' is of iteration %" PRId64 " (updater/iteration), and its samples are those of %" PRId64
+                        ": it is damaged; train without resuming", run->snapshot_path, run->resumed, expected);
     return TN_OK;
 }
 

@@ -50,7 +50,7 @@ static tn_status serialize_observation(const tn_serializer *s, tn_trainer *train
     int64_t count = tn_observation_count(trainer->observation);
     if (s->loading && !tn_serializer_has(&at, "count"))
         return TN_OK; /* Chainer's */
-    tn_status status = tn_serialize_int(&at, "count", &count);
+    tn_status status = tn__serialize_count(&at, "count", &count);
     if (s->loading)
         tn_observation_clear(trainer->observation);
     for (int64_t i = 0; i < count && status == TN_OK; i++)

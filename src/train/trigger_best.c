@@ -196,7 +196,7 @@ static tn_status early_serialize(const tn_serializer *s, void *user)
     tn_serialize_trigger(s, "check_trigger", e->watched.check);
     tn_serialize_trigger(s, "max_trigger", e->max);
     tn_serialize_summary(s, "summary", e->watched.values);
-    tn_serialize_int(s, "count", &e->count);
+    tn__serialize_count(s, "count", &e->count);
     return tn_serialize_double(s, "best", &e->best);
 }
 

@@ -403,6 +403,6 @@ tn_status tn__updater_serialize(const tn_serializer *s, tn_updater *updater)
             status = serialize_parts(s, "optimizer", o->name, one_optimizer, o->optimizer);
     }
     if (status == TN_OK)
-        status = tn_serialize_int(s, "iteration", &updater->iteration);
+        status = tn__serialize_count(s, "iteration", &updater->iteration);
     return status == TN_OK ? serialize_progress(s, updater) : status;
 }

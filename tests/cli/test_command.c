@@ -44,7 +44,11 @@ static void test_help(void **state)
     expect("--help", 0, "train|eval|predict|info|data fetch|--version", "");
     expect("--version", 0, "tanso 0|.", "");
     expect("train --help", 0,
-           "--model WORDS|--optimizer|--epochs N|--batch N|--device|--seed|--out DIR|--resume|examples:|digits", "");
+           "--model WORDS|--optimizer|--lr|--epochs N|--batch N|--device|--seed|--out DIR|--resume|examples:|digits",
+           "");
+    expect("train --help", 0, "--extend NAME|--log FILE|--plot KEYS|early-stopping|KEY,patience=3|one-cycle|step=10",
+           "");
+    expect("plot --help", 0, "--out FILE|--keys KEYS|--x KEY|examples:", "");
     expect("eval --help", 0, "--dataset|examples:", "");
     expect("predict -h", 0, "IMAGES|PNG|examples:", "");
     expect("info --help", 0, "examples:", "");
@@ -92,6 +96,16 @@ static void test_wrong_usage(void **state)
     expect("train digits --optimizer sdg", 2, "", "--optimizer|sgd");
     expect("train digits --optimizer sgd:lt=3", 2, "", "lr");
     expect("train digits --schedule linera", 2, "", "'linera'|linear");
+    expect("train digits --schedule step:gama=1", 2, "", "--schedule|did you mean 'gamma'");
+    expect("train digits --schedule step:gamma=x", 2, "", "--schedule|'x'");
+    expect("train digits --extend early-stoping", 2, "", "--extend|did you mean 'early-stopping'|plot, ");
+    expect("train digits --extend 'log plot'", 2, "", "--extend takes words without blanks");
+    expect("train digits --extend ''", 2, "", "--extend");
+    expect("train digits --plot main/loss,fil=x.svg", 2, "", "--plot|did you mean 'file'");
+    expect("train digits --plot main/loss,file=x.gif", 2, "", "--plot|gif");
+    expect("train digits --log x,every=3", 2, "", "--log|500it");
+    expect("plot", 2, "", "DIR...");
+    expect("plot x --keys ,", 2, "", "--keys");
     expect("eval", 2, "", "DIR");
     expect("predict x", 2, "", "IMAGES");
     expect("predict x y --invert maybe", 2, "", "maybe");
@@ -276,6 +290,30 @@ static void test_rate(void **state)
     }
 }
 
+static void test_extended(void **state)
+{
+    (void)state;
+    expect("train digits --epochs 3 --out a --extend print:epoch,main/accuracy --extend=best-model --log log.json "
+           "--plot main/loss,validation/main/loss,file=both.svg --schedule one-cycle",
+           0, "with print:|main/accuracy|one-cycle rate|epoch 3/3", "");
+    static const char *const files[] = {"log.json", "both.svg", "best.safetensors", "log.jsonl", "curve.svg"};
+    for (int i = 0; i < TN__COUNT_OF(files); i++)
+        if (!test_exists(test_path(test_path(folder, "a"), files[i])))
+            fail_msg("no %s", files[i]);
+    expect("train digits --epochs 4 --out a --resume --quiet", 0, "after 4 epochs", "");
+    expect("train digits --epochs 4 --out a --resume --extend plot", 1, "", "another list of extensions");
+    expect("eval a/best.safetensors", 0, "accuracy", "");
+    expect("train digits --epochs 9 --lr 0 --optimizer sgd --extend early-stopping:patience=1 --out b", 0,
+           "stopped early, after epoch 2|after 2 epochs", "");
+    expect("plot a b --out both.svg", 0, "2 runs in both.svg", "");
+    char *svg = test_read(test_path(folder, "both.svg"), NULL);
+    assert_non_null(strstr(svg, ">test_accuracy<"));
+    free(svg);
+    expect("plot a nowhere", 1, "", "tanso plot: 'nowhere' holds no log.jsonl");
+    expect("plot a --keys accuracy", 1, "", "'accuracy'");
+    expect("train digits --extend log --plot main/los --epochs 1 --out c", 0, "", "main/los|did you mean 'main/loss'");
+}
+
 /* Out of memory is a failure wherever it comes, not wrong usage. */
 static void test_no_memory(void **state)
 {
@@ -418,7 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_help),           CASE(test_wrong_usage),     CASE(test_failures),
-        CASE(test_train_and_eval), CASE(test_no_memory),       CASE(test_rate),
+        CASE(test_train_and_eval), CASE(test_extended),        CASE(test_no_memory),       CASE(test_rate),
         CASE(test_kill_and_resume), CASE(test_interrupt),
         CASE(test_environment),    CASE(test_closed_streams),  CASE(test_interrupt_early),
         CASE(test_signals_afterwards), CASE(test_caches),

@@ -268,6 +268,11 @@ static void training(void)
     DONE(tn_train("spiral", NULL, .model = "linear:3", .epochs = 1, .batch = 100, .device = tn_cpu()));
     DONE(tn_train("spiral", &last, .model = "linear:3", .epochs = 2, .seed = 1, .device = tn_cpu()));
     printf("%d %.6f\n", last.epoch, last.train_loss);
+    DONE(tn_train("spiral", NULL, .model = "linear:3", .schedule = "step", .extend = "early-stopping", .epochs = 1,
+                  .device = tn_cpu(), .out = "compared"));
+    const char *const compared[] = {"compared"}, *const keys[] = {"train_loss", NULL};
+    DONE(tn_plot_runs(1, compared, "compared.svg"));
+    DONE(tn_plot_runs(1, compared, "compared.svg", .keys = keys, .x_key = "epoch"));
 }
 
 static tn_status object(const tn_serializer *s, void *net)
