@@ -67,8 +67,8 @@ static tn_status look(tn__run *run, const tn_trainer *trainer, int64_t iteration
     return tn_error_code();
 }
 
-/* Each loss is added to the mean before the step, which computes the sum too: after it, the first step of an epoch would
- * be another plan. What nobody looks at, the accuracy of a run without extensions, is not computed. */
+/* Each loss is added to the mean before the step, which computes the sum too: after it, an epoch's first step would be
+ * another plan. What nobody looks at, the accuracy of a run without extensions, is not computed. */
 tn_array *tn__record_loss(tn_layer *model, const tn_batch *batch, void *user)
 {
     tn__run *run = user;
