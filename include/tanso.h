@@ -28,6 +28,7 @@
 #include <tanso/product.h>
 #include <tanso/random.h>
 #include <tanso/report.h>
+#include <tanso/sampler.h>
 #include <tanso/signal.h>
 #include <tanso/sort.h>
 #include <tanso/statistics.h>

@@ -82,6 +82,7 @@ typedef struct tn_batch {
 } tn_batch;
 
 typedef struct tn_loader tn_loader;
+typedef struct tn_sampler tn_sampler; /* sampler.h */
 
 typedef struct tn_loader_opts {
     const char *_;
@@ -94,6 +95,8 @@ typedef struct tn_loader_opts {
                           samples that are only copied where it pays */
     bool keep_dataset; /* do not free the dataset with the loader */
     tn_device device;  /* default: current */
+    bool repeat;       /* go on with the next epoch instead of ending one: see tn_loader_next */
+    tn_sampler *sampler; /* which samples an epoch has (sampler.h), taken over; `shuffle` then does nothing */
 } tn_loader_opts;
 
 /* Takes ownership of the dataset unless keep_dataset. Never NULL. For a GPU that has room, a quarter of what is free at
@@ -101,7 +104,9 @@ typedef struct tn_loader_opts {
  * each minibatch is copied, from 256 KiB on beside the work that is under way. */
 TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);
 /* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once
- * when the thread has a latched error. */
+ * when the thread has a latched error. With `repeat` there is no end, and each minibatch is whole: one at an epoch's end
+ * is filled up with the first samples of the next, as by Chainer's iterators, and the epoch counts as soon as its last
+ * sample was given. Such minibatches, where they do not end with the epoch, are put together on the host. */
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
 /* Frees it with its minibatch, and its dataset if it has taken that over. NULL is ignored. */
 TN_API void tn_loader_free(tn_loader *loader);
@@ -110,8 +115,10 @@ TN_API void tn_loader_free(tn_loader *loader);
 TN_API tn_status tn_loader_to(tn_loader *loader, tn_device device);
 /* TN_OK, or the error that stopped it. */
 TN_API tn_status tn_loader_status(const tn_loader *loader);
-/* Minibatches an epoch. */
+/* Minibatches an epoch; of one that repeats, those that an epoch of its own would be cut into. */
 TN_API int64_t tn_loader_length(const tn_loader *loader);
+/* Whether it goes on without an end (.repeat). */
+TN_API bool tn_loader_repeats(const tn_loader *loader);
 /* The epoch under way, from 0; setting it restarts the loader there: how a resumed run gets the same order. */
 TN_API int64_t tn_loader_epoch(const tn_loader *loader);
 TN_API tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch);

@@ -14,26 +14,40 @@ uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch)
     return tn__hash_mix(tn__hash_mix(ORDER_STREAM, batches->seed), (uint64_t)epoch);
 }
 
-static void put_in_order(tn__batches *batches, int64_t epoch)
+tn_status tn__batches_order(tn__batches *batches, int64_t epoch)
 {
     if (batches->order_epoch == epoch)
-        return;
-    if (batches->shuffle)
-        tn__permutation(tn__batches_key(batches, epoch), batches->count, batches->order);
-    for (int64_t i = 0; !batches->shuffle && i < batches->count; i++)
-        batches->order[i] = i;
+        return TN_OK;
+    uint64_t key = tn__batches_key(batches, epoch);
+    if (batches->sampler) {
+        tn__epoch_order want = {epoch, batches->batch, batches->size, batches->count, key, batches->order};
+        batches->order_epoch = -1;
+        tn_status status = tn__sampler_order(batches->sampler, &want);
+        if (status != TN_OK)
+            return status;
+    } else if (batches->shuffle) {
+        tn__permutation(key, batches->count, batches->order);
+    } else {
+        for (int64_t i = 0; i < batches->count; i++)
+            batches->order[i] = i;
+    }
     batches->order_epoch = epoch;
+    return TN_OK;
 }
 
-/* Samples that the source makes, one behind the other. */
-static tn_status make_rows(const tn__batches *batches, tn__tray *tray, int64_t epoch, const int64_t *order,
-                           int64_t count)
+/* Samples at `order` of an epoch, one behind the other, from place `first` of the tray on. */
+static tn_status take_rows(const tn__batches *batches, tn__tray *tray, int64_t first, int64_t epoch,
+                           const int64_t *order, int64_t count)
 {
+    char *x = (char *)tray->x + (size_t)first * batches->x_row, *t = (char *)tray->t + (size_t)first * batches->t_row;
     tn_status status = TN_OK;
-    for (int64_t i = 0; i < count && status == TN_OK; i++)
-        status =
-            tn__source_get(batches->source, batches->seed, epoch, order[i],
-                           (char *)tray->x + (size_t)i * batches->x_row, (char *)tray->t + (size_t)i * batches->t_row);
+    if (!batches->source) {
+        tn__gather_rows(x, batches->x, batches->x_row, order, count);
+        tn__gather_rows(t, batches->t, batches->t_row, order, count);
+    }
+    for (int64_t i = 0; batches->source && i < count && status == TN_OK; i++)
+        status = tn__source_get(batches->source, batches->seed, epoch, order[i], x + (size_t)i * batches->x_row,
+                                t + (size_t)i * batches->t_row);
     return status;
 }
 
@@ -44,15 +58,19 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
         tn__fail_memory("loader", tn__trays_bytes(trays));
         return NULL;
     }
-    put_in_order(batches, epoch);
-    const int64_t *order = batches->order + i * batches->batch;
-    int64_t size = tn__batch_size(batches, i);
-    if (!batches->source) {
-        tn__gather_rows(tray->x, batches->x, batches->x_row, order, size);
-        tn__gather_rows(tray->t, batches->t, batches->t_row, order, size);
-    } else if (make_rows(batches, tray, epoch, order, size) != TN_OK) {
-        tn__tray_give(tray);
-        return NULL;
+    /* From the first epoch on; a minibatch that repeats goes over the end of one, or of several. */
+    int64_t size = tn__batch_size(batches, i), at = i * batches->batch;
+    tn_status status = TN_OK;
+    for (int64_t done = 0; done < size && status == TN_OK;) {
+        int64_t now = epoch + at / batches->count, place = at % batches->count, left = batches->count - place;
+        int64_t rows = left < size - done ? left : size - done;
+        if ((status = tn__batches_order(batches, now)) == TN_OK)
+            status = take_rows(batches, tray, done, now, batches->order + place, rows);
+        done += rows;
+        at += rows;
     }
-    return tray;
+    if (status == TN_OK)
+        return tray;
+    tn__tray_give(tray);
+    return NULL;
 }

@@ -4,6 +4,7 @@
 #define TN_DATA_BATCHES_H
 
 #include <stdint.h>
+#include "data/sampler.h"
 #include "data/source.h"
 #include "data/trays.h"
 
@@ -13,10 +14,12 @@ typedef struct tn__batches {
     const char *x, *t;       /* all samples, if they are in memory */
     tn__source *source;      /* what makes them, else NULL */
     size_t x_row, t_row;     /* bytes a sample */
-    int64_t count;           /* samples */
-    int64_t batch, length;   /* samples a minibatch, minibatches an epoch */
+    int64_t size, count;     /* samples of the dataset, and of an epoch */
+    int64_t batch, length;   /* samples a minibatch, minibatches an epoch; of a loader that repeats, no end of them:
+                                it counts on from the epoch that it began with */
     uint64_t seed;
-    bool shuffle;
+    bool shuffle, repeat;
+    const tn_sampler *sampler; /* NULL: all samples, in their order or a random one */
     int64_t *order;          /* of epoch order_epoch */
     int64_t order_epoch;     /* -1: none yet */
 } tn__batches;
@@ -24,10 +27,12 @@ typedef struct tn__batches {
 static inline int64_t tn__batch_size(const tn__batches *batches, int64_t i)
 {
     int64_t left = batches->count - i * batches->batch;
-    return left < batches->batch ? left : batches->batch;
+    return batches->repeat || left >= batches->batch ? batches->batch : left;
 }
 /* The key of an epoch's order. */
 uint64_t tn__batches_key(const tn__batches *batches, int64_t epoch);
+/* Sees to it that `order` is an epoch's. */
+tn_status tn__batches_order(tn__batches *batches, int64_t epoch);
 /* Minibatch i of an epoch in a tray; NULL with the reason latched, which is memory or the source's. */
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i);
 

@@ -9,14 +9,10 @@
  */
 #include <string.h>
 #include <tanso/device.h>
-#include <tanso/stream.h>
 #include "core/memory.h"
 #include "core/log.h"
 #include "core/options.h"
-#include "data/batches.h"
-#include "data/dataset.h"
-#include "data/resident.h"
-#include "data/source.h"
+#include "data/loader.h"
 #include "engine/engine.h"
 
 #define DEFAULT_BATCH  32
@@ -25,41 +21,32 @@
 /* Beside the ring's: the one the caller has, and the one a recorded but unevaluated graph holds. */
 #define TRAYS_OUT      2
 
-struct tn_loader {
-    tn_dataset *dataset; /* owned, or NULL */
-    tn__host_view x, t;  /* its arrays, held for as long as the loader lives; of a source, types and shapes alone */
-    tn__batches batches;
-    tn__resident *resident; /* NULL: the dataset is on the CPU */
-    tn__trays *trays;
-    tn__prefetch *prefetch; /* NULL: not begun, or not wanted */
-    bool no_prefetch, no_stream;
-    int workers;       /* threads that gather */
-    tn_stream *stream; /* for copies to a device that has streams */
-    tn__device *device;
-    int64_t epoch, next; /* the minibatch that comes next */
-    tn_array *x_handle, *t_handle;
-    tn__storage *slot[2][2]; /* where samples, and targets, are copied to, by turns */
-    int turn;
-    tn_array *place_handle; /* of a resident dataset: where the next minibatch begins, computed along with a step */
-    tn__error *error;
-    bool is_static;
-};
-
 static tn_loader out_of_memory = {.is_static = true};
 
 /* Whether minibatches are put together in trays. Those in the dataset's own order lie there already. */
-static bool gathers(const tn_loader *loader) { return loader->batches.shuffle || loader->batches.source; }
+static bool gathers(const tn_loader *loader)
+{
+    const tn__batches *batches = &loader->batches;
+    return batches->shuffle || batches->source || batches->sampler || batches->repeat;
+}
 
 /* Brings the dataset to the device where it may lie there. A device that turns out to have no room is no failure. */
 static bool settle_down(tn_loader *loader)
 {
     const tn__device *device = loader->device;
-    size_t order = 2 * (size_t)loader->batches.count * sizeof(int64_t);
+    tn__batches batches = loader->batches;
+    size_t order = 2 * (size_t)batches.count * sizeof(int64_t);
+    if (batches.repeat && batches.count % batches.batch)
+        return false;
+    if (batches.repeat) { /* minibatches that end with an epoch are the same as those of a loader that does not */
+        batches.repeat = false;
+        batches.length = batches.count / batches.batch;
+    }
     if (device->capabilities.host_memory || !tn__resident_fits(device, loader->x.bytes + loader->t.bytes + order))
         return false;
     bool clean = tn_ok();
     loader->resident =
-        tn__resident_new(&loader->x, &loader->t, &loader->batches, loader->batches.shuffle, loader->device);
+        tn__resident_new(&loader->x, &loader->t, &batches, batches.shuffle || batches.sampler, loader->device);
     if (!loader->resident && clean)
         tn_clear_error();
     return loader->resident != NULL;
@@ -121,12 +108,19 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     if (status != TN_OK)
         return status;
 
-    int64_t count = dataset->size;
-    if (opts->drop_last && count > 0 && count < batch)
+    int64_t size = dataset->size, count = size;
+    if (opts->sampler && (status = tn__sampler_check(opts->sampler, size, &count)) != TN_OK)
+        return status;
+    if (opts->repeat && count == 0)
+        return tn__fail(TN_ERR_VALUE, operation, "there are no samples to repeat: the dataset is empty");
+    if (!opts->repeat && opts->drop_last && count > 0 && count < batch)
         return tn__fail(TN_ERR_VALUE, operation,
                         "%lld samples make no minibatch of %lld, and drop_last drops what is left over: ask for "
                         "smaller ones",
                         (long long)count, (long long)batch);
+    if (opts->repeat && batch > (int64_t)(PTRDIFF_MAX / (loader->x.bytes + loader->t.bytes + 1)))
+        return tn__fail(TN_ERR_VALUE, operation, "minibatches of %lld samples are larger than the memory",
+                        (long long)batch);
     int64_t whole = count / batch, rest = count % batch;
     loader->workers = opts->workers ? opts->workers : 1;
     loader->no_prefetch = opts->no_prefetch;
@@ -135,11 +129,14 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
         .t = loader->t.data,
         .source = loader->batches.source,
         .shuffle = opts->shuffle,
-        .x_row = count ? loader->x.bytes / (size_t)count : 0,
-        .t_row = count ? loader->t.bytes / (size_t)count : 0,
+        .repeat = opts->repeat,
+        .sampler = opts->sampler,
+        .x_row = size ? loader->x.bytes / (size_t)size : 0,
+        .t_row = size ? loader->t.bytes / (size_t)size : 0,
+        .size = size,
         .count = count,
-        .batch = batch < count ? batch : count,
-        .length = whole + (rest && !opts->drop_last),
+        .batch = opts->repeat || batch < count ? batch : count,
+        .length = opts->repeat ? INT64_MAX : whole + (rest && !opts->drop_last),
         .seed = opts->seed,
         .order_epoch = -1,
     };
@@ -158,11 +155,13 @@ tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
         loader->error = tn__error_retain(tn__error_last());
         loader->batches.length = 0;
     }
-    if (!opts->keep_dataset) {
-        if (loader->is_static)
+    if (loader->is_static) {
+        tn_sampler_free(opts->sampler);
+        if (!opts->keep_dataset)
             tn_dataset_free(dataset);
-        else
-            loader->dataset = dataset;
+    } else {
+        loader->sampler = opts->sampler;
+        loader->dataset = opts->keep_dataset ? NULL : dataset;
     }
     return loader;
 }
@@ -185,6 +184,7 @@ void tn_loader_free(tn_loader *loader)
     tn__source_release(loader->batches.source);
     tn__host_view_end(&loader->x);
     tn__host_view_end(&loader->t);
+    tn_sampler_free(loader->sampler);
     tn_dataset_free(loader->dataset);
     if (loader->error)
         tn__error_release(loader->error);
@@ -213,74 +213,6 @@ tn_device tn_batch_device(const tn_batch *batch)
     return batch && batch->x ? tn_device_of(batch->x) : (tn_device){0};
 }
 
-int64_t tn_loader_length(const tn_loader *loader) { return loader ? loader->batches.length : 0; }
-int64_t tn_loader_epoch(const tn_loader *loader) { return loader ? loader->epoch : 0; }
-
-/* Of a loader that is NULL or failed. */
-static tn_status raise(const tn_loader *loader)
-{
-    if (!loader)
-        return tn__fail_null("loader", "a loader");
-    return loader->error ? tn__error_raise(loader->error) : tn__fail_memory("loader", sizeof *loader);
-}
-
-int64_t tn_loader_samples(const tn_loader *loader)
-{
-    if (!loader)
-        return 0;
-    int64_t whole = loader->batches.length * loader->batches.batch;
-    return whole < loader->batches.count ? whole : loader->batches.count;
-}
-
-int64_t tn_loader_position(const tn_loader *loader)
-{
-    if (!loader)
-        return 0;
-    int64_t taken = loader->next * loader->batches.batch, all = tn_loader_samples(loader);
-    return taken < all ? taken : all;
-}
-
-/* Goes on with minibatch `next` of an epoch. */
-static void go_to(tn_loader *loader, int64_t epoch, int64_t next)
-{
-    loader->epoch = epoch;
-    loader->next = next;
-    if (loader->prefetch)
-        tn__prefetch_restart(loader->prefetch, epoch, next);
-}
-
-static tn_status bad_epoch(const char *operation, int64_t epoch)
-{
-    return tn__fail(TN_ERR_VALUE, operation, "expected an epoch of 0 or more, got %lld", (long long)epoch);
-}
-
-tn_status tn_loader_set_epoch(tn_loader *loader, int64_t epoch)
-{
-    if (!loader || loader->is_static || loader->error)
-        return raise(loader);
-    if (epoch < 0)
-        return bad_epoch("loader_set_epoch", epoch);
-    go_to(loader, epoch, 0);
-    return TN_OK;
-}
-
-tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_t position)
-{
-    if (!loader || loader->is_static || loader->error)
-        return raise(loader);
-    if (epoch < 0)
-        return bad_epoch("loader_set_position", epoch);
-    int64_t all = tn_loader_samples(loader), batch = loader->batches.batch;
-    bool end = position == all;
-    if (position < 0 || position > all || (!end && position % batch))
-        return tn__fail(TN_ERR_VALUE, "loader_set_position",
-                        "expected a position at which a minibatch begins, a multiple of %lld below %lld, or the end, "
-                        "got %lld: the loader must have the dataset and the batch of the one it was taken from",
-                        (long long)batch, (long long)all, (long long)position);
-    go_to(loader, epoch, end ? loader->batches.length : position / batch);
-    return TN_OK;
-}
-
 /* Lets go of what lay on the device before: its dataset, memory for copies, and a stream for them. */
 static void leave_device(tn_loader *loader, tn__resident *resident)
 {
@@ -301,7 +233,7 @@ static void leave_device(tn_loader *loader, tn__resident *resident)
 tn_status tn_loader_to(tn_loader *loader, tn_device device)
 {
     if (!loader || loader->is_static || loader->error)
-        return raise(loader);
+        return tn__loader_raise(loader);
     tn__device *before = loader->device, *to = tn__device_get(device);
     if (!to)
         return tn__error_status(tn__error_last());
@@ -317,7 +249,7 @@ tn_status tn_loader_to(tn_loader *loader, tn_device device)
         return status;
     }
     leave_device(loader, resident);
-    go_to(loader, loader->epoch, loader->next);
+    tn__loader_go_to(loader, loader->epoch, loader->next);
     return TN_OK;
 }
 
@@ -520,7 +452,7 @@ bool tn_loader_next(tn_loader *loader, tn_batch *batch)
     if (!tn_ok())
         return false;
     if (!loader || loader->is_static || loader->error) {
-        raise(loader);
+        tn__loader_raise(loader);
         return false;
     }
     if (!batch) {

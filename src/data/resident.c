@@ -137,7 +137,8 @@ void tn__resident_free(tn__resident *r)
 
 static void begin_order(tn__resident *r, int64_t epoch)
 {
-    tn__shuffling_begin(&r->shuffling, tn__batches_key(&r->batches, epoch), r->batches.count, r->batches.order);
+    if (!r->batches.sampler)
+        tn__shuffling_begin(&r->shuffling, tn__batches_key(&r->batches, epoch), r->batches.count, r->batches.order);
     r->next_epoch = epoch;
     if (r->next_order)
         tn__node_release(r->next_order);
@@ -147,10 +148,14 @@ static void begin_order(tn__resident *r, int64_t epoch)
 /* Goes on drawing the next order, and copies it to the device when it is done. */
 static bool go_on(tn__resident *r, int64_t steps)
 {
-    if (r->next_order)
+    if (r->next_order || r->next_epoch < 0)
         return true;
-    if (tn__shuffling_go_on(&r->shuffling, steps))
+    if (r->batches.sampler) {
+        if (tn__batches_order(&r->batches, r->next_epoch) != TN_OK)
+            return false;
+    } else if (tn__shuffling_go_on(&r->shuffling, steps)) {
         return true;
+    }
     r->next_order = upload_order(r);
     return r->next_order != NULL;
 }
@@ -167,7 +172,9 @@ static bool have_order(tn__resident *r, int64_t epoch)
         r->order = r->next_order;
         r->order_epoch = epoch;
         r->next_order = NULL;
-        begin_order(r, epoch + 1);
+        r->next_epoch = -1;
+        if (!r->batches.sampler) /* which are asked for one when it is due, and as a whole */
+            begin_order(r, epoch + 1);
     }
     return go_on(r, r->batches.count / r->batches.length + 1);
 }
@@ -217,6 +224,8 @@ static tn__node *rows(tn__node *all, tn__node *at, int64_t below)
 
 void tn__resident_batch(tn__resident *r, int64_t epoch, int64_t i, const tn_array *place, tn__node *node[3])
 {
+    epoch += i / r->batches.length;
+    i %= r->batches.length;
     int64_t first = i * r->batches.batch, size = tn__batch_size(&r->batches, i);
     tn__no_grad_depth++;
     if (r->shuffle && !have_order(r, epoch)) {

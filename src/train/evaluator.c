@@ -145,6 +145,9 @@ static tn_status check_evaluator(const tn_loader *loader, const tn_layer *model,
         status = tn_loader_set_epoch((tn_loader *)loader, 0); /* which gives its error */
     if (status == TN_OK && tn_loader_length(loader) == 0)
         status = tn__fail(TN_ERR_VALUE, "evaluator", "the loader has no minibatches: there are no means over none");
+    if (status == TN_OK && tn_loader_repeats(loader))
+        status = tn__fail(TN_ERR_VALUE, "evaluator", "the loader repeats, and an evaluation is over one epoch: make one "
+                          "without .repeat");
     if (status == TN_OK && !*name)
         status = tn__fail(TN_ERR_NAME, "evaluator", "expected a name for the model, got \"\"");
     return status;

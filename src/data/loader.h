@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What a loader is, for the files that make one up: its minibatches (loader.c), and where it stands
+ * (loader_position.c). */
+#ifndef TN_DATA_LOADER_H
+#define TN_DATA_LOADER_H
+
+#include <tanso/stream.h>
+#include "data/batches.h"
+#include "data/dataset.h"
+#include "data/resident.h"
+
+struct tn_loader {
+    tn_dataset *dataset; /* owned, or NULL */
+    tn_sampler *sampler; /* owned, or NULL */
+    tn__host_view x, t;  /* its arrays, held for as long as the loader lives; of a source, types and shapes alone */
+    tn__batches batches;
+    tn__resident *resident; /* NULL: the dataset is on the CPU */
+    tn__trays *trays;
+    tn__prefetch *prefetch; /* NULL: not begun, or not wanted */
+    bool no_prefetch, no_stream;
+    int workers;       /* threads that gather */
+    tn_stream *stream; /* for copies to a device that has streams */
+    tn__device *device;
+    int64_t epoch, next; /* the minibatch that comes next */
+    tn_array *x_handle, *t_handle;
+    tn__storage *slot[2][2]; /* where samples, and targets, are copied to, by turns */
+    int turn;
+    tn_array *place_handle; /* of a resident dataset: where the next minibatch begins, computed along with a step */
+    tn__error *error;
+    bool is_static;
+};
+
+/* Why a loader that is NULL or failed cannot be used, latched. */
+tn_status tn__loader_raise(const tn_loader *loader);
+/* Goes on with minibatch `next` of an epoch; of a loader that repeats, counted on from that epoch. */
+void tn__loader_go_to(tn_loader *loader, int64_t epoch, int64_t next);
+
+#endif
