@@ -33,6 +33,7 @@
 #include <tanso/sort.h>
 #include <tanso/statistics.h>
 #include <tanso/stream.h>
+#include <tanso/table.h>
 #include <tanso/train.h>
 #include <tanso/trainer.h>
 #include <tanso/vectorize.h>

@@ -314,6 +314,7 @@ static void errors(void **state)
 {
     (void)state;
     const double negative[] = {1, -1}, zeros[] = {0, 0}, huge[] = {1e308, 1e308}, one[] = {1, 0};
+    const int64_t two[] = {1, 2};
     static const struct {
         int64_t size, samples;
         bool distinct;
@@ -357,7 +358,7 @@ static void errors(void **state)
 
     tn_sampler_free(tn_length_sampler(2, NULL));
     assert_failed(TN_ERR_VALUE, "got 2 (NULL)");
-    tn_sampler_free(tn_length_sampler(2, (const int64_t[]){1, 2}, .window = 0));
+    tn_sampler_free(tn_length_sampler(2, two, .window = 0));
     assert_failed(TN_ERR_VALUE, "a window of 1 minibatch or more");
     frees = 0;
     tn_sampler_free(tn_sampler_of(3, NULL, NULL, .free_user = count_free));

@@ -252,6 +252,20 @@ static void training(void)
     tn_dataset_free(tn_dataset_images(NULL, .pad = 4, .crop_height = 32, .flip = true));
     tn_dataset_free(tn_dataset_transform(NULL, sample, sample, NULL, NULL, .classes = 2));
     tn_clear_error();
+    tn_words *words = tn_words_new();
+    SHOW(tn_encode("a b a", words));
+    SHOW(tn_encode("c b\n", words, .end = "a", .unknown = "a"));
+    tn_load_encoded("no file", words, .end = "a");
+    tn_words_free(words);
+    tn_words_free(tn_load_lines("no file", .keep = NULL, .user = NULL));
+    tn_table_free(tn_load_table("no file", .delimiter = ';', .types = TN_COLUMN_TYPES({"a", TN_WORDS})));
+    tn_clear_error();
+    const double weights[] = {1, 2};
+    const int64_t lengths[] = {3, 4};
+    tn_sampler_free(tn_weighted_sampler(2, weights, .samples = 5));
+    tn_sampler_free(tn_length_sampler(2, lengths, .window = 3));
+    tn_sampler_free(tn_sampler_of(2, NULL, NULL, .free_user = NULL));
+    tn_clear_error();
     tn_loader *loader = tn_loader_new(tn_spiral(5, 1), .batch = 8, .shuffle = true, .seed = 2, .drop_last = true);
     tn_batch b;
     for (int i = 0; i < count; i++) {
