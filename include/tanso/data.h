@@ -35,6 +35,18 @@ TN_API tn_dataset *tn_kmnist(tn_split_kind split);
  * fine labels. Read from cifar-10-binary.tar.gz (cifar-100-binary.tar.gz), looked for in the same places. */
 TN_API tn_dataset *tn_cifar10(tn_split_kind split);
 TN_API tn_dataset *tn_cifar100(tn_split_kind split);
+/* Street View House Numbers, the cropped ones: x (n, 3, 32, 32) float32 as CIFAR's; t (n) int64, the digit. Read from
+ * train_32x32.mat (test_32x32.mat), looked for in the same places. */
+TN_API tn_dataset *tn_svhn(tn_split_kind split);
+/* The Penn Treebank as prepared by T. Mikolov: word i as x[i] and the one that follows as t[i], both (n) int64, of
+ * 10,000 words. A line ends with the word "<eos>". Numbers are in the order of first appearance, in the training text
+ * first, as Chainer's. Read from ptb.{train,valid,test}.txt, looked for in the same places. */
+TN_API tn_dataset *tn_ptb(tn_split_kind split);
+/* All words of its part "train", "valid" or "test": (n) int64, a new array of the innermost scope; TN_ERR_NAME for
+ * another part. */
+TN_API tn_array *tn_ptb_words(const char *part);
+/* The words themselves, a list for tn_words_free (table.h). */
+TN_API struct tn_words *tn_ptb_vocabulary(void);
 /* A folder of IDX files with MNIST's names: {train,t10k}-images-idx3-ubyte[.gz],
  * {train,t10k}-labels-idx1-ubyte[.gz]. x, images of any shape, as (n, pixels) float32: bytes over 255, other dtypes as
  * they are; t (n) int64, from any integers. */
@@ -43,15 +55,16 @@ TN_API tn_dataset *tn_idx_folder(const char *folder, tn_split_kind split);
 TN_API tn_dataset *tn_spiral(int64_t per_class, uint64_t seed);
 /* n points of sin(2 pi x) + U(0,1) noise: x (n, 1), t (n, 1) float32. */
 TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
-/* A stand-in for "mnist", "fashion-mnist", "kmnist", "cifar10" or "cifar100" where its files are not at hand: samples
- * of the set's shape, dtypes and classes, 2,000 to train and 500 to test, computed, always the same: a picture of noise
- * for each class, under other noise, so that networks can learn them. */
+/* A stand-in for "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn" or "ptb" where its files are not at
+ * hand: samples of the set's shape, dtypes and classes, 2,000 to train and 500 to test, computed, always the same: a
+ * picture of noise for each class, under other noise, so that networks can learn them. "ptb" is a text of 20,000 words
+ * (5,000), frequent ones and rare ones, in which three of four words are told by the one before. */
 TN_API tn_dataset *tn_dataset_synthetic(const char *name, tn_split_kind split);
-/* By name: "digits", "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "spiral", "sine", "synthetic:" and
+/* By name: "digits", "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn", "ptb", "spiral", "sine", "synthetic:" and
  * a name of tn_dataset_synthetic, or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
-/* Downloads "mnist", "fashion-mnist", "kmnist", "cifar10" or "cifar100" into the cache: resumed where it stopped,
- * verified by checksum. The environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the
+/* Downloads "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn" or "ptb" into the cache: resumed where it
+ * stopped, verified by checksum. The environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the
  * files from instead of the usual ones. `progress` (may be NULL) is called with bytes done and in all (0 = unknown).
  * TN_ERR_NAME for other names, TN_ERR_IO,
  * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
@@ -104,9 +117,9 @@ typedef struct tn_loader_opts {
  * each minibatch is copied, from 256 KiB on beside the work that is under way. */
 TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);
 /* The next minibatch of the epoch; false at its end (the next call begins the next epoch), after an error, or at once
- * when the thread has a latched error. With `repeat` there is no end, and each minibatch is whole: one at an epoch's end
- * is filled up with the first samples of the next, as by Chainer's iterators, and the epoch counts as soon as its last
- * sample was given. Such minibatches, where they do not end with the epoch, are put together on the host. */
+ * when the thread has a latched error. With `repeat` there is no end, and each minibatch is whole: one at an epoch's
+ * end is filled up with the first samples of the next, as by Chainer's iterators, and the epoch counts as soon as its
+ * last sample was given. Where epochs do not end with a minibatch, these are put together on the host. */
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
 /* Frees it with its minibatch, and its dataset if it has taken that over. NULL is ignored. */
 TN_API void tn_loader_free(tn_loader *loader);
@@ -136,6 +149,10 @@ TN_API tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_
 #define tn_kmnist(...) TN_HERE(tn_kmnist(__VA_ARGS__))
 #define tn_cifar10(...) TN_HERE(tn_cifar10(__VA_ARGS__))
 #define tn_cifar100(...) TN_HERE(tn_cifar100(__VA_ARGS__))
+#define tn_svhn(...) TN_HERE(tn_svhn(__VA_ARGS__))
+#define tn_ptb(...) TN_HERE(tn_ptb(__VA_ARGS__))
+#define tn_ptb_words(...) TN_HERE(tn_ptb_words(__VA_ARGS__))
+#define tn_ptb_vocabulary(...) TN_HERE(tn_ptb_vocabulary(__VA_ARGS__))
 #define tn_idx_folder(...) TN_HERE(tn_idx_folder(__VA_ARGS__))
 #define tn_spiral(...) TN_HERE(tn_spiral(__VA_ARGS__))
 #define tn_sine(...) TN_HERE(tn_sine(__VA_ARGS__))

@@ -91,6 +91,10 @@ TN_API tn_status tn_save_csv_with(const tn_array *x, const char *path, const tn_
  * more than 100 times the file's size, is TN_ERR_FORMAT: so that a small file cannot fill the memory. */
 TN_API tn_array *tn_load_idx(const char *path);
 
+/* A variable of a file of MATLAB's version 5 to 7 (not 7.3, which is HDF5): a dense array of real numbers, with its own
+ * extents and dtype. TN_ERR_NAME for one that is not there. Otherwise as tn_load_npy. */
+TN_API tn_array *tn_load_mat(const char *path, const char *variable);
+
 typedef struct tn_load_image_opts {
     const char *_;
     int channels; /* 1 for grey, 3 for red, green and blue; default: what the picture has */
@@ -107,6 +111,7 @@ TN_API tn_array *tn_load_image_with(const char *path, const tn_load_image_opts *
 #define tn_archive_array(...) TN_HERE(tn_archive_array(__VA_ARGS__))
 #define tn_load_npy(...) TN_HERE(tn_load_npy(__VA_ARGS__))
 #define tn_map_npy(...) TN_HERE(tn_map_npy(__VA_ARGS__))
+#define tn_load_mat(...) TN_HERE(tn_load_mat(__VA_ARGS__))
 #define tn_load_idx(...) TN_HERE(tn_load_idx(__VA_ARGS__))
 #define tn_archive_save(...) TN__CALL_VV(tn_archive_save_with, tn_archive_opts, __VA_ARGS__, )
 #define tn_archive_load(...) TN__CALL_V(tn_archive_load_with, tn_archive_opts, __VA_ARGS__, )

@@ -22,7 +22,7 @@ extern "C" {
 typedef struct tn_weighted_sampler_opts {
     const char *_;
     int64_t samples; /* of an epoch; default: as many as the dataset has */
-    bool distinct;   /* without replacement: each sample once at most, so that there must be `samples` weights above 0 */
+    bool distinct;   /* without replacement: each sample once at most, so that `samples` weights must be above 0 */
 } tn_weighted_sampler_opts;
 /* Samples drawn by chance, sample i in proportion to weights[i], of which the dataset must have `size`; weights are
  * finite, not negative, and not all 0, else TN_ERR_VALUE. They are copied. */

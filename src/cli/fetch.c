@@ -65,7 +65,7 @@ static int run(const tn__options *options)
 const tn__command tn__command_fetch = {
     .name = "data fetch",
     .arguments = "DATASET...",
-    .summary = "download mnist, fashion-mnist, kmnist, cifar10 or cifar100",
+    .summary = "download mnist, fashion-mnist, kmnist, cifar10, cifar100, svhn or ptb",
     .text = "Downloads datasets into the cache, $XDG_CACHE_HOME/tanso (~/.cache/tanso). Files that are there\n"
             "are kept, an interrupted download is gone on with, checksums are verified. Files in the folder\n"
             "$TANSO_DATA are used before those; $TANSO_MIRROR names another place to download from.",

@@ -324,8 +324,8 @@ const tn__command tn__command_train = {
     .summary = "train a network on a dataset",
     .text = "Trains a network and writes model.safetensors, log.jsonl (a line an epoch), curve.svg (the\n"
             "learning curve) and snapshot.safetensors (to resume from) into a folder. DATASET is digits,\n"
-            "mnist, fashion-mnist, kmnist, cifar10, cifar100 (or synthetic:cifar10, a computed stand-in),\n"
-            "spiral, sine, or a folder of IDX files named like MNIST's.",
+            "mnist, fashion-mnist, kmnist, cifar10, cifar100, svhn, ptb (or synthetic:cifar10, a computed\n"
+            "stand-in), spiral, sine, or a folder of IDX files named like MNIST's.",
     .examples = "  tanso train digits\n"
                 "  tanso train mnist --model \"linear:1000 sigmoid linear:10\" --optimizer sgd:lr=0.01\n"
                 "  tanso train mnist --lr 0.05\n"

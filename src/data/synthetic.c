@@ -8,7 +8,7 @@
 
 #define ARMS 3
 
-enum { STREAM_NOISE = 1, STREAM_ORDER, STREAM_X, STREAM_CLASSES };
+enum { STREAM_NOISE = 1, STREAM_ORDER, STREAM_X, STREAM_CLASSES, STREAM_WORDS };
 
 static tn_status check_count(const char *operation, int64_t count)
 {
@@ -90,7 +90,7 @@ static const struct stand_in {
     int64_t classes;
 } stand_ins[] = {
     {"mnist", {1, {784}}, 10},         {"fashion-mnist", {1, {784}}, 10},   {"kmnist", {1, {784}}, 10},
-    {"cifar10", {3, {3, 32, 32}}, 10}, {"cifar100", {3, {3, 32, 32}}, 100},
+    {"cifar10", {3, {3, 32, 32}}, 10}, {"cifar100", {3, {3, 32, 32}}, 100}, {"svhn", {3, {3, 32, 32}}, 10},
 };
 enum { STAND_INS = sizeof stand_ins / sizeof *stand_ins };
 
@@ -121,20 +121,55 @@ static void fill_stand_in(const struct stand_in *set, bool test, int64_t pixels,
     }
 }
 
+/* Words of the Penn Treebank's stand-in, and of its parts. */
+#define PTB_WORDS 10000
+static const int64_t ptb_count[2] = {20000, 5000};
+
+/* Word w is about as frequent as 1 / (w + 1): so the words of texts are, in their order (G. Zipf, 1949). */
+static int64_t zipf(uint64_t key, int64_t i)
+{
+    int64_t word = (int64_t)pow(PTB_WORDS, tns_random_uniform_f64(key, 0, (tn_u64)i));
+    return (word < PTB_WORDS ? word : PTB_WORDS) - 1;
+}
+
+/* A word is followed by one that it has for itself, but every fourth time by any. */
+static tn_dataset *ptb_stand_in(bool test)
+{
+    tn__values x = {0}, t = {0};
+    uint64_t key = tn__hash_mix(STREAM_WORDS, test), next = tn__hash_mix(STREAM_WORDS, 2);
+    tn_shape shape = {1, {ptb_count[test]}};
+    tn_status status = tn__values_new("dataset_synthetic", &x, TN_INT64, shape);
+    if (status == TN_OK)
+        status = tn__values_new("dataset_synthetic", &t, TN_INT64, shape);
+    int64_t word = zipf(key, 0);
+    for (int64_t i = 0; i < shape.dim[0] && status == TN_OK; i++) {
+        ((int64_t *)tn__values_data(&x))[i] = word;
+        bool any = tns_random_below_u64(key, 1, (tn_u64)i, 4) == 0;
+        word = any ? zipf(key, i + 1) : zipf(next, word);
+        ((int64_t *)tn__values_data(&t))[i] = word;
+    }
+    tn_dataset *dataset = tn__dataset_make("dataset_synthetic", status, &x, &t);
+    if (tn_dataset_status(dataset) == TN_OK)
+        dataset->classes = PTB_WORDS;
+    return dataset;
+}
+
 tn_dataset *tn_dataset_synthetic(const char *name, tn_split_kind split)
 {
     tn__values x = {0}, t = {0};
     const struct stand_in *set = find_stand_in(name);
     bool test = split == TN_TEST;
     tn_status status = TN_OK;
+    if (name && strcmp(name, "ptb") == 0)
+        return ptb_stand_in(test);
     if (!set) {
-        const char *names[STAND_INS];
+        const char *names[STAND_INS + 1] = {"ptb"};
         for (int i = 0; i < STAND_INS; i++)
-            names[i] = stand_ins[i].name;
-        const char *near = name ? tn__nearest_name(name, names, STAND_INS) : NULL;
+            names[i + 1] = stand_ins[i].name;
+        const char *near = name ? tn__nearest_name(name, names, STAND_INS + 1) : NULL;
         status = tn__fail(TN_ERR_NAME, "dataset_synthetic",
-                          "there is a stand-in of mnist, fashion-mnist, kmnist, cifar10 and cifar100, and none of "
-                          "'%s'%s%s%s",
+                          "there is a stand-in of mnist, fashion-mnist, kmnist, cifar10, cifar100, svhn and ptb, and "
+                          "none of '%s'%s%s%s",
                           name ? name : "NULL", near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
         return tn__dataset_make("dataset_synthetic", status, &x, &t);
     }

@@ -14,6 +14,10 @@
 tn_status tn__idx_parse(const char *operation, const char *name, const uint8_t *data, size_t size, tn__values *values);
 tn_status tn__idx_read(const char *operation, const char *path, tn__values *values);
 
+/* A variable of a file of MATLAB's version 5: its numbers as they lie, so that the extents are in reverse. */
+tn_status tn__mat_parse(const char *operation, const char *name, const char *variable, const uint8_t *data, size_t size,
+                        tn__values *values);
+
 /* ---- .npy ---- */
 typedef struct tn__npy_header {
     tn_dtype dtype;

@@ -53,7 +53,7 @@ static tn_status read_header(tn__unpack *stream, tn_dtype *dtype, tn_shape *shap
 /* Whether there can be so many bytes of elements, before memory is taken for them. */
 static tn_status check_claim(const tn__unpack *stream, uint64_t bytes)
 {
-    if (!stream->gzipped)
+    if (!stream->packed)
         return stream->left < bytes ? cut_short(stream, "elements", bytes, stream->left) : TN_OK;
     if (bytes > stream->limit - stream->unpacked)
         return tn__fail(TN_ERR_FORMAT, stream->operation,
@@ -82,8 +82,8 @@ static tn_status read_elements(tn__unpack *stream, uint64_t bytes, tn_dtype dtyp
                         "'%s': expected %llu bytes of elements by its header, found %llu%s; fetch or make the file "
                         "again",
                         stream->name, (unsigned long long)bytes,
-                        (unsigned long long)(bytes + 1 + (stream->gzipped ? 0 : stream->left)),
-                        stream->gzipped ? " or more" : "");
+                        (unsigned long long)(bytes + 1 + (stream->packed ? 0 : stream->left)),
+                        stream->packed ? " or more" : "");
     return status;
 }
 

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "array/build_parts.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "io/csv.h"
 #include "io/file.h"
 #include "io/words.h"
-#include "array/build_parts.h"
 
 typedef struct column {
     tn_dtype dtype;
@@ -75,8 +75,8 @@ static tn_status take_numbers(const tn__fields *r, size_t first_row, size_t i, c
         tn__scalar value;
         if (!is_number(f, c->dtype, &value))
             return tn__fail(TN_ERR_FORMAT, r->operation, "'%s', line %lld, column \"%s\": '%.*s' is no %s", r->name,
-                            r->lines[row], tn_words_get(table->names, (int64_t)i), (int)(f->length < 40 ? f->length : 40), f->begin,
-                            tn_dtype_name(c->dtype));
+                            r->lines[row], tn_words_get(table->names, (int64_t)i),
+                            (int)(f->length < 40 ? f->length : 40), f->begin, tn_dtype_name(c->dtype));
         memcpy(to, value.bytes, item);
     }
     return TN_OK;

@@ -33,23 +33,33 @@ static void zlib_free(voidpf unused, voidpf memory)
     tn__free(memory);
 }
 
+static tn_status begin_inflate(tn__unpack *stream, int window)
+{
+    stream->packed = true;
+    stream->zlib.zalloc = zlib_alloc;
+    stream->zlib.zfree = zlib_free;
+    return inflateInit2(&stream->zlib, window) == Z_OK ? TN_OK : tn__fail_memory(stream->operation, 1 << 15);
+}
+
 tn_status tn__unpack_open(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data, size_t size)
 {
     *stream = (tn__unpack){.operation = operation, .name = name, .in = data, .left = size,
                             .limit = tn__unpack_limit(size)};
-    if (!has_gzip_magic(data, size))
-        return TN_OK;
-    stream->gzipped = true;
-    stream->zlib.zalloc = zlib_alloc;
-    stream->zlib.zfree = zlib_free;
-    if (inflateInit2(&stream->zlib, 16 + MAX_WBITS) != Z_OK) /* 16: with gzip's header and checksum */
-        return tn__fail_memory(operation, 1 << 15);
-    return TN_OK;
+    return has_gzip_magic(data, size) ? begin_inflate(stream, 16 + MAX_WBITS) /* 16: with gzip's header and checksum */
+                                      : TN_OK;
+}
+
+tn_status tn__unpack_open_zlib(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data,
+                               size_t size)
+{
+    *stream = (tn__unpack){.operation = operation, .name = name, .in = data, .left = size,
+                            .limit = tn__unpack_limit(size)};
+    return begin_inflate(stream, MAX_WBITS);
 }
 
 void tn__unpack_close(tn__unpack *stream)
 {
-    if (stream->gzipped)
+    if (stream->packed)
         inflateEnd(&stream->zlib);
 }
 
@@ -103,7 +113,7 @@ static tn_status inflate_some(tn__unpack *stream, uint8_t *out, size_t want, siz
 tn_status tn__unpack_read(tn__unpack *stream, void *out, size_t want, size_t *got)
 {
     *got = 0;
-    if (!stream->gzipped) {
+    if (!stream->packed) {
         *got = want < stream->left ? want : stream->left;
         if (*got)
             memcpy(out, stream->in, *got);
@@ -122,7 +132,7 @@ tn_status tn__unpack_read(tn__unpack *stream, void *out, size_t want, size_t *go
 tn_status tn__unpack_all(tn__unpack *stream, uint64_t limit, uint8_t **data, size_t *size)
 {
     uint8_t *bytes = NULL;
-    size_t capacity = 0, length = 0, piece = stream->gzipped ? FIRST_PIECE : stream->left + 1, got;
+    size_t capacity = 0, length = 0, piece = stream->packed ? FIRST_PIECE : stream->left + 1, got;
     tn_status status = TN_OK;
     *data = NULL;
     *size = 0;

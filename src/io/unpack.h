@@ -12,7 +12,7 @@ typedef struct tn__unpack {
     const uint8_t *in;
     size_t left;
     uint64_t unpacked, limit; /* bytes so far, and what they may become: tn__unpack_limit unless it is set lower */
-    bool gzipped, ended;
+    bool packed, ended;
     z_stream zlib;
 } tn__unpack;
 
@@ -25,6 +25,9 @@ uint64_t tn__unpack_limit(uint64_t packed);
 /* Detects gzip by its magic number. Close it even after a failure of a read (not of open). */
 tn_status tn__unpack_open(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data,
                           size_t size);
+/* The same of bytes that zlib packed, without gzip's header (RFC 1950). */
+tn_status tn__unpack_open_zlib(tn__unpack *stream, const char *operation, const char *name, const uint8_t *data,
+                               size_t size);
 /* Reads up to `want` bytes; fewer only at the end. TN_ERR_FORMAT for damaged gzip data, and beyond the limit. */
 tn_status tn__unpack_read(tn__unpack *stream, void *out, size_t want, size_t *got);
 void tn__unpack_close(tn__unpack *stream);

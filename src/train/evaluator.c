@@ -146,8 +146,8 @@ static tn_status check_evaluator(const tn_loader *loader, const tn_layer *model,
     if (status == TN_OK && tn_loader_length(loader) == 0)
         status = tn__fail(TN_ERR_VALUE, "evaluator", "the loader has no minibatches: there are no means over none");
     if (status == TN_OK && tn_loader_repeats(loader))
-        status = tn__fail(TN_ERR_VALUE, "evaluator", "the loader repeats, and an evaluation is over one epoch: make one "
-                          "without .repeat");
+        status = tn__fail(TN_ERR_VALUE, "evaluator", "the loader repeats, and an evaluation is over one epoch: make "
+                          "one without .repeat");
     if (status == TN_OK && !*name)
         status = tn__fail(TN_ERR_NAME, "evaluator", "expected a name for the model, got \"\"");
     return status;

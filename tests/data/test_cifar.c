@@ -215,7 +215,8 @@ static void stand_ins(void **state)
                {"fashion-mnist", 2, 784, 10},
                {"kmnist", 2, 784, 10},
                {"cifar10", 4, 3072, 10},
-               {"cifar100", 4, 3072, 100}};
+               {"cifar100", 4, 3072, 100},
+               {"svhn", 4, 3072, 10}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
         char name[32];
         snprintf(name, sizeof name, "synthetic:%s", set[i].name);
