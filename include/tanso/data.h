@@ -60,14 +60,14 @@ TN_API tn_dataset *tn_sine(int64_t n, uint64_t seed);
  * picture of noise for each class, under other noise, so that networks can learn them. "ptb" is a text of 20,000 words
  * (5,000), frequent ones and rare ones, in which three of four words are told by the one before. */
 TN_API tn_dataset *tn_dataset_synthetic(const char *name, tn_split_kind split);
-/* By name: "digits", "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn", "ptb", "spiral", "sine", "synthetic:" and
- * a name of tn_dataset_synthetic, or the path of an IDX folder. */
+/* By name: "digits", "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn", "ptb", "spiral", "sine",
+ * "synthetic:" and a name of tn_dataset_synthetic, or the path of an IDX folder. */
 TN_API tn_dataset *tn_dataset_named(const char *name, tn_split_kind split);
 /* Downloads "mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "svhn" or "ptb" into the cache: resumed where it
- * stopped, verified by checksum. The environment variable TANSO_MIRROR names a place (an http, https or file URL) to take the
- * files from instead of the usual ones. `progress` (may be NULL) is called with bytes done and in all (0 = unknown).
- * TN_ERR_NAME for other names, TN_ERR_IO,
- * TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build without libcurl. */
+ * stopped, verified by checksum. The environment variable TANSO_MIRROR names a place (an http, https or file URL) to
+ * take the files from instead of the usual ones. `progress` (may be NULL) is called with bytes done and in all (0 =
+ * unknown). TN_ERR_NAME for other names, TN_ERR_IO, TN_ERR_FORMAT for a wrong checksum, TN_ERR_UNSUPPORTED in a build
+ * without libcurl. */
 TN_API tn_status tn_data_fetch(const char *name,
                                void (*progress)(const char *file, int64_t done, int64_t total, void *user),
                                void *user) TN_MUST_CHECK;
