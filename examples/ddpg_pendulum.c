@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     tn_optimizer *optimizer_q = tn_adam(a.q), *optimizer_policy = tn_adam(a.policy, .lr = 1e-4);
     tn_updater *updater = tn_updater_of(episode, NULL, optimizer_q, .user = &a,
                                         .optimizers = TN_OPTIMIZERS({"policy", optimizer_policy}));
-    tn_trainer *trainer = tn_trainer_new(updater, .stop = TN_EVERY(episodes, TN_ITERATION));
+    tn_trainer *trainer = tn_trainer_new(updater, .stop = TN_EVERY(episodes, TN_ITERATION), .out = "ddpg_result");
     if (status == TN_OK)
         status = a.replay ? tn_trainer_run(trainer) : TN_ERR_MEMORY;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* After Chainer's tutorial "Using GPU(s) in Chainer": the training loop by hand, where each minibatch is brought to the
- * GPU. gpu_loop [DATASET [EPOCHS]] */
+ * GPU. gpu_loop [DATASET [EPOCHS [UNITS]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tanso.h>
@@ -9,9 +9,10 @@ int main(int argc, char **argv)
 {
     tn_dataset *data = tn_dataset_named(argc > 1 ? argv[1] : "mnist", TN_TRAIN);
     int64_t size = tn_dataset_size(data), batch = 100, epochs = argc > 2 ? atoi(argv[2]) : 20;
+    int64_t units = argc > 3 ? atoi(argv[3]) : 1000;
     tn_array *x_train = tn_dataset_x(data), *t_train = tn_dataset_t(data);
     tn_device device = tn_device_best();
-    tn_layer *model = tn_classifier(tn_layer_parse("linear:1000 relu linear:1000 relu linear:10"));
+    tn_layer *model = tn_classifier(tn_mlp(3, (int64_t[]){units, units, 10}, "relu"));
     tn_optimizer *optimizer = tn_sgd(model);
     double loss = 0;
     tn_layer_to(model, device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* After Chainer's tutorial "Using GPU(s) in Chainer": a network on the first GPU, where there is one, by the trainer.
- * gpu_trainer [DATASET [EPOCHS]] */
+ * gpu_trainer [DATASET [EPOCHS [UNITS]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tanso.h>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "mnist";
     double epochs = argc > 2 ? atof(argv[2]) : 20;
     tn_device device = tn_device_best();
-    tn_layer *model = tn_classifier(mlp(1000, 10)); /* the input size is inferred */
+    tn_layer *model = tn_classifier(mlp(argc > 3 ? atoi(argv[3]) : 1000, 10)); /* the input size is inferred */
     tn_optimizer *optimizer = tn_sgd(model);
     tn_loader *train = tn_loader_new(tn_dataset_named(name, TN_TRAIN), .batch = 100, .shuffle = true, .device = device);
     tn_loader *test = tn_loader_new(tn_dataset_named(name, TN_TEST), .batch = 100, .device = device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* After Chainer's examples/mnist/train_mnist_custom_loop.py: the loop of train_mnist.c without a trainer, over loaders
- * of which one goes on without an end. train_mnist_custom_loop [DATASET [EPOCHS [FOLDER]]] */
+ * of which one goes on without an end. train_mnist_custom_loop [DATASET [EPOCHS [FOLDER [UNITS]]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tanso.h>
@@ -34,9 +34,9 @@ static void save(tn_layer *model, tn_optimizer *optimizer, const char *folder)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "mnist";
-    int64_t epochs = argc > 2 ? atoi(argv[2]) : 20;
+    int64_t epochs = argc > 2 ? atoi(argv[2]) : 20, units = argc > 4 ? atoi(argv[4]) : 1000;
     tn_device device = tn_device_best();
-    tn_layer *model = tn_layer_parse("linear:1000 relu linear:1000 relu linear:10");
+    tn_layer *model = tn_mlp(3, (int64_t[]){units, units, 10}, "relu");
     tn_layer_to(model, device);
     tn_optimizer *optimizer = tn_adam(model);
     tn_loader *train = tn_loader_new(tn_dataset_named(name, TN_TRAIN), .batch = 100, .shuffle = true, .device = device,
