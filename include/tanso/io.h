@@ -31,8 +31,9 @@ TN_API tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_
 TN_API int tn_archive_count(const tn_archive *archive);
 TN_API const char *tn_archive_name(const tn_archive *archive, int i);
 TN_API tn_array *tn_archive_array(const tn_archive *archive, int i);
-/* NULL if there is none of that name. Here and above: an entry of a dtype that Tanso has not (8-bit floats, strings) is
- * an error array, and TN_ERR_DTYPE is latched when it is asked for; the file's others can be read. */
+/* NULL if there is none of that name. Here and above: an entry of a dtype that Tanso has not (8-bit floats, arrays of
+ * strings) is an error array, and TN_ERR_DTYPE is latched when it is asked for; the file's others can be read. A single
+ * string of an .npz becomes a text entry. */
 TN_API tn_array *tn_archive_find(const tn_archive *archive, const char *name);
 /* Text entries; both strings are copied. */
 TN_API tn_status tn_archive_set_text(tn_archive *archive, const char *key, const char *value);
@@ -52,7 +53,8 @@ typedef struct tn_archive_opts {
 TN_API tn_status tn_archive_save(const tn_archive *archive, const char *path) TN_MUST_CHECK;
 TN_API tn_status tn_archive_save_with(const tn_archive *archive, const char *path,
                                       const tn_archive_opts *opts) TN_MUST_CHECK;
-/* Reads a file into a new archive on the CPU; an archive with an error status if it can't be read. */
+/* Reads a file into a new archive on the CPU; an archive with an error status if it can't be read. A file with another
+ * ending, or none, as Chainer's snapshots, is told by how it begins. */
 TN_API tn_archive *tn_archive_load(const char *path);
 TN_API tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts);
 

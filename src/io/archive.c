@@ -2,6 +2,7 @@
 /* Archives in memory, and choosing the file format by the path's ending. */
 #include "io/archive.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <tanso/device.h>
@@ -307,22 +308,34 @@ void tn__archive_views_end(const tn_archive *archive, tn__host_view *views)
 #define NPZ NULL, NULL
 #endif
 
+/* Bytes of a file that tell its format. */
+#define HEAD 10
+
 static const struct {
     const char *ending, *package; /* what a build needs to know the format */
+    size_t where;                 /* of bytes that a file begins with */
+    const char *magic;
     tn_status (*save)(const tn_archive *archive, const char *path, const tn_archive_opts *opts);
     tn_status (*read)(const char *operation, const char *path, const tn_archive_opts *opts, tn_archive *archive);
 } formats[] = {
-    {".safetensors", "libjansson-dev", SAFETENSORS},
-    {".npz", "libzip-dev", NPZ},
+    {".safetensors", "libjansson-dev", 8, "{\"", SAFETENSORS},
+    {".npz", "libzip-dev", 0, "PK\3\4", NPZ},
 };
 
-/* The index of a path's format; -1 with a latched error in `*status`. */
-static int format_of(const char *operation, const char *path, tn_status *status)
+/* Whether the path has the format's ending; or, without any known one, whether a file begins as its files do. */
+static bool is_of_format(int i, const char *path, const char *head)
 {
-    size_t length = path ? strlen(path) : 0;
-    for (int i = 0; i < (int)(sizeof formats / sizeof *formats); i++) {
-        size_t ending = strlen(formats[i].ending);
-        if (length <= ending || strcasecmp(path + length - ending, formats[i].ending) != 0)
+    size_t length = strlen(path), ending = strlen(formats[i].ending);
+    if (head)
+        return memcmp(head + formats[i].where, formats[i].magic, strlen(formats[i].magic)) == 0;
+    return length > ending && strcasecmp(path + length - ending, formats[i].ending) == 0;
+}
+
+/* The index of a path's format; -1 with a latched error in `*status`. */
+static int format_of(const char *operation, const char *path, const char *head, tn_status *status)
+{
+    for (int i = 0; path && i < (int)(sizeof formats / sizeof *formats); i++) {
+        if (!is_of_format(i, path, head))
             continue;
         if (formats[i].save)
             return i;
@@ -339,7 +352,7 @@ static int format_of(const char *operation, const char *path, tn_status *status)
 tn_status tn__archive_known(const char *operation, const char *path)
 {
     tn_status status = TN_OK;
-    format_of(operation, path, &status);
+    format_of(operation, path, NULL, &status);
     return status;
 }
 
@@ -355,11 +368,25 @@ tn_status tn_archive_save_with(const tn_archive *archive, const char *path, cons
     tn_status status = raise(archive);
     if (status != TN_OK)
         return status;
-    int format = format_of("archive_save", path, &status);
+    int format = format_of("archive_save", path, NULL, &status);
     return format < 0 ? status : formats[format].save(archive, path, opts ? opts : &defaults);
 }
 
 tn_archive *tn_archive_load(const char *path) { return tn_archive_load_with(path, NULL); }
+
+/* The beginning of a file whose name has no ending that is known, as Chainer's snapshots have none; false if it has, or
+ * can't be read. */
+static bool read_head(const char *path, char head[HEAD + 1])
+{
+    for (int i = 0; path && i < (int)(sizeof formats / sizeof *formats); i++)
+        if (is_of_format(i, path, NULL))
+            return false;
+    FILE *file = path ? fopen(path, "rbe") : NULL;
+    bool read = file && fread(head, 1, HEAD, file) == HEAD;
+    if (file)
+        fclose(file);
+    return read;
+}
 
 tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts)
 {
@@ -367,7 +394,8 @@ tn_archive *tn_archive_load_with(const char *path, const tn_archive_opts *opts)
     if (archive->is_static)
         return archive;
     tn_status status;
-    int format = format_of("archive_load", path, &status);
+    char head[HEAD + 1] = {0};
+    int format = format_of("archive_load", path, read_head(path, head) ? head : NULL, &status);
     if (format < 0 || formats[format].read("archive_load", path, opts ? opts : &defaults, archive) != TN_OK) {
         tn__error *error = tn__error_retain(tn__error_last());
         drop_contents(archive);

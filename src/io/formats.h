@@ -48,6 +48,11 @@ tn_status tn__npy_parse(const char *operation, const char *name, const uint8_t *
 size_t tn__npy_header_make(const char *operation, tn_dtype dtype, const tn__shape *shape,
                            uint8_t header[TN__NPY_HEADER_ROOM]);
 
+/* ---- npy_text.c ---- */
+/* The text, for tn__free, that a .npy of that header holds; NULL if it is none. False, nothing latched, without
+ * memory. */
+bool tn__npy_text(const uint8_t *data, size_t size, size_t header, char **text);
+
 /* ---- archives ---- */
 tn_status tn__safetensors_parse(const char *operation, const char *name, const uint8_t *data, size_t size,
                                 tn_archive *archive);

@@ -147,6 +147,31 @@ static tn_status take_text(const source *s, const char *key, tn__values *values)
     return status;
 }
 
+/* An entry that is no array of numbers: if it is one text it becomes one of the archive's. */
+static tn_status read_single_text(const source *s, zip_uint64_t i, const zip_stat_t *stat, const char *name, bool *is)
+{
+    *is = false;
+    size_t header = 0;
+    uint8_t *bytes = stat->size <= MAX_TEXT ? tn__alloc(stat->size + 1) : NULL;
+    zip_file_t *file = bytes ? zip_fopen_index(s->zip, i, 0) : NULL;
+    tn_status status = stat->size <= MAX_TEXT && !bytes ? tn__fail_memory(s->operation, stat->size) : TN_OK;
+    char *text = NULL;
+    if (file)
+        status = read_exactly(s, stat->name, file, bytes, stat->size);
+    if (status == TN_OK && file)
+        status = tn__npy_header_size(s->operation, stat->name, bytes, stat->size, &header);
+    if (status == TN_OK && file && !tn__npy_text(bytes, stat->size, header, &text))
+        status = tn__fail_memory(s->operation, stat->size);
+    if (file)
+        zip_fclose(file);
+    *is = text != NULL;
+    if (status == TN_OK && text)
+        status = tn_archive_set_text(s->archive, name, text);
+    tn__free(text);
+    tn__free(bytes);
+    return status;
+}
+
 static tn_status read_entry(source *s, zip_uint64_t i)
 {
     zip_stat_t stat;
@@ -169,7 +194,13 @@ static tn_status read_entry(source *s, zip_uint64_t i)
     if (status != TN_OK)
         tn__values_free(&values);
     if (status == TN_ERR_DTYPE && !is_text) { /* strings, records, objects: whoever asks for them is told */
-        status = tn__archive_take_error(s->archive, s->operation, s->file, name, tn__error_retain(tn__error_last()));
+        tn__error *why = tn__error_retain(tn__error_last());
+        bool single;
+        status = read_single_text(s, i, &stat, name, &single);
+        if (status == TN_OK && !single)
+            status = tn__archive_take_error(s->archive, s->operation, s->file, name, why);
+        else
+            tn__error_release(why);
         if (status == TN_OK && clean)
             tn_clear_error();
     } else if (status == TN_OK && is_text) {
