@@ -123,10 +123,11 @@ typedef struct tn_parameter_statistics_opts {
     const char *_;
     tn_layer *layer;    /* default: all optimizers' models, by their names */
     const char *prefix; /* in front of keys; default: none */
+    bool gradients;     /* "NAME/PATH/grad/STATISTIC" too, of the last update's; they are then computed apart from it */
 } tn_parameter_statistics_opts;
 /* Observes, for each parameter, "NAME/PATH/data/STATISTIC": mean, std, min, max, zeros (how many there are) and
  * percentile/0 to 6 (0.13 2.28 15.87 50 84.13 97.72 99.87), the deviations -3 to 3 of a normal distribution. Once an
- * epoch, priority 300. */
+ * epoch, priority 300; with a trigger of each iteration a log has the means over its iterations, as Chainer's. */
 TN_API tn_extension *tn_parameter_statistics_with(const tn_parameter_statistics_opts *opts);
 
 typedef struct tn_variable_statistics_plot_opts {

@@ -166,8 +166,8 @@ TN_API tn_layer *tn_flow_layer_with(const char *kind, tn_flow_fn flow, void *use
                                     const tn_layer_opts *opts);
 /* The `user` of a layer of that kind; NULL if it is of another one. */
 TN_API void *tn_layer_user(const tn_layer *layer, const char *kind);
-/* Names have no '.', and are taken once. The child is freed if it can't be added, unless it belongs to another
- * layer. */
+/* Names have no '.' and no '/', are not empty, and are taken once. The child is freed if it can't be added, unless it
+ * belongs to another layer. */
 TN_API tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child);
 /* The layer at a path of children's names, "norm" or "2.norm", which stays its parent's; NULL, with TN_ERR_NAME
  * latched, if there is none. */
@@ -251,9 +251,10 @@ typedef struct tn_load_opts {
     const char *prefix;    /* before each path in the file: "model." */
     const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
     const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
+    bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
- * changes. Parameters still to be inferred take the file's shapes. */
+ * changes. Parameters still to be inferred take the file's shapes. In the file '/' does for '.' in paths. */
 TN_API tn_status tn_layer_load_with(tn_layer *layer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 /* A description, a line a layer with its parameters; freed with tn_string_free. */
 TN_API char *tn_layer_string(const tn_layer *layer);

@@ -147,6 +147,8 @@ TN_API int64_t tn_optimizer_param_steps(const tn_optimizer *optimizer, int i);
  * the order they were added; one that returns an error ends the step. */
 typedef tn_status (*tn_gradient_hook)(tn_optimizer *optimizer, tn_layer *layer, void *user);
 TN_API tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user);
+/* Takes away those that were added with both; not from inside one. */
+TN_API void tn_optimizer_remove_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user);
 
 /* The state arrays (momenta and such), named "<parameter path>.<name>": for snapshots and moves. They come with the
  * first step; arrays and names are the optimizer's. Out of range: an error array, "", and TN_ERR_INDEX latched. */

@@ -53,6 +53,8 @@ typedef struct tn_serializer {
     const char *file;                    /* for messages; may be NULL */
     const struct tn_serializer *parent;  /* NULL: the root */
     const char *name;                    /* under the parent */
+    const tn_load_opts *weights;         /* how layers are loaded; NULL: as they were saved. Of a file of Chainer's,
+                                            what it does not have keeps its value */
 } tn_serializer;
 
 /* A place below another, "_trigger"; both strings are borrowed. */
@@ -329,7 +331,13 @@ TN_API const char *tn_trainer_error(const tn_trainer *trainer);
  * the elapsed time, to be loaded into a trainer that was built in the same way (the stop trigger may be another one of
  * its kind). The path ends in .safetensors or .npz. */
 TN_API tn_status tn_trainer_save(tn_trainer *trainer, const char *path) TN_MUST_CHECK;
-TN_API tn_status tn_trainer_load(tn_trainer *trainer, const char *path) TN_MUST_CHECK;
+/*
+ * Loads it. A snapshot of Chainer 7 (an .npz, usually without that ending) is told by its contents: its weights of
+ * tn_linear, and what .transpose names, are transposed; optimizers, iterators, triggers, schedules and the log go on.
+ * It has no hyperparameters, random generators and orders of samples: those stay as the trainer has them, as does what
+ * else it does not hold. Options are those of tn_layer_load.
+ */
+TN_API tn_status tn_trainer_load_with(tn_trainer *trainer, const char *path, const tn_load_opts *opts) TN_MUST_CHECK;
 TN_API tn_status tn_serialize_trainer(const tn_serializer *s, const char *name, tn_trainer *trainer);
 
 /* A pattern with the run's numbers in place of {iteration}, {epoch} and Chainer's {.updater.iteration}, as a string to
@@ -387,6 +395,7 @@ TN_API tn_extension *tn_snapshot_layer_with(tn_layer *layer, const char *file, c
 #define tn_extend_function(...) TN__CALL_VVV(tn_extend_function_with, tn_extend_opts, __VA_ARGS__, )
 #define tn_trainer_new(...) TN__CALL_V(tn_trainer_new_with, tn_trainer_opts, __VA_ARGS__, )
 #define tn_trainer_run(trainer) TN_HERE(tn_trainer_run(trainer))
+#define tn_trainer_load(...) TN__CALL_VV(tn_trainer_load_with, tn_load_opts, __VA_ARGS__, )
 #define tn_evaluator(...) TN__CALL_VV(tn_evaluator_with, tn_evaluator_opts, __VA_ARGS__, )
 #define tn_snapshot(...) TN_AT(tn_snapshot_with)(TN_OPTS(tn_snapshot_opts, __VA_ARGS__))
 #define tn_snapshot_object(...) TN__CALL_VVV(tn_snapshot_object_with, tn_snapshot_opts, __VA_ARGS__, )

@@ -50,6 +50,8 @@ typedef struct tn__layer_kind {
     tn__node *(*forward)(tn_layer *layer, tn__node *x);
     /* The same of a layer of several inputs or outputs, instead. */
     void (*flow)(tn_layer *layer, const tn__flow *flow);
+    /* The parameter that Chainer keeps as (out, in); NULL: none. */
+    const char *turned;
     /* Appends the arguments to the kind's name as tn_layer_parse reads them; NULL: none. */
     void (*describe)(const tn_layer *layer, tn__text *text);
 } tn__layer_kind;
@@ -170,7 +172,9 @@ typedef tn_status (*tn__slot_visitor)(tn_layer *layer, tn__slot *slot, const cha
 tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor visit, void *user);
 /* Makes a slot's parameter one without gradient, or with one again. */
 void tn__slot_freeze(tn__slot *slot, bool frozen);
-/* Puts parameters and persistent values into an archive, by their paths. */
+/* Puts parameters and persistent values into an archive, by their paths; in the place of those whose shape is still to
+ * be inferred a text, TN__TO_INFER, so that loading knows that they were. */
+#define TN__TO_INFER "to be inferred"
 tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive);
 
 /* ---- params.c ---- */
@@ -192,6 +196,10 @@ void tn__layer_unfollow(tn__follower *follower);
 /* ---- layer_io.c ---- */
 /* tn_layer_load from an archive that was read already; `file` names it in messages; opts may be NULL. */
 tn_status tn__layer_load_from(tn_layer *layer, const tn_archive *archive, const char *file, const tn_load_opts *opts);
+
+/* Whether a file of these options has the slot of a path transposed; *status: without memory. */
+bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
+                    tn_status *status);
 
 /* ---- parse.c ---- */
 /* A layer from one word of tn_layer_parse, "linear:10". */

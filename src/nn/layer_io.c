@@ -115,16 +115,38 @@ static bool matches(const char *patterns, const char *path, tn_status *status)
     return found;
 }
 
-/* The array for a path as the file has it, transposed where that was asked for; NULL if there is none. */
-static tn_array *stored_at(const loading *load, const char *path)
+bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
+                    tn_status *status)
+{
+    bool known = opts->chainer && layer->kind->turned && strcmp(layer->kind->turned, slot->name) == 0;
+    return known || matches(opts->transpose, path, status);
+}
+
+/* What the file has under a path, with dots between names or with slashes: an array or NULL; *is_open: what was saved
+ * had no shape yet. */
+static tn_array *find_stored(const loading *load, const char *path, bool *is_open)
+{
+    char *name = tn__format("%s%s", load->opts->prefix ? load->opts->prefix : "", path);
+    if (!name)
+        return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
+    tn_array *stored = tn_archive_find(load->archive, name);
+    const char *text = stored ? NULL : tn_archive_text(load->archive, name);
+    *is_open = text && strcmp(text, TN__TO_INFER) == 0;
+    for (char *dot = name + strlen(name) - strlen(path); !stored && (dot = strchr(dot, '.'));)
+        *dot = '/';
+    if (!stored && !*is_open)
+        stored = tn_archive_find(load->archive, name);
+    tn__free(name);
+    return stored;
+}
+
+/* The array for a slot as the file has it, transposed where that was asked for. */
+static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn__slot *slot, const char *path,
+                            bool *is_open)
 {
     tn_status status = TN_OK;
-    char *name = tn__format("%s%s", load->opts->prefix ? load->opts->prefix : "", path);
-    tn_array *stored = name ? tn_archive_find(load->archive, name) : NULL;
-    if (!name)
-        status = tn__fail_memory("layer_load", strlen(path) + 1);
-    tn__free(name);
-    bool turned = stored && !tn_is_error(stored) && matches(load->opts->transpose, path, &status);
+    tn_array *stored = find_stored(load, path, is_open);
+    bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
     if (status != TN_OK)
         return tn__failed_array();
     if (turned && tn_ndim(stored) != 2) {
@@ -141,7 +163,10 @@ static tn_status load_slot(tn_layer *layer, tn__slot *slot, const char *path, vo
     tn_status status = TN_OK;
     if (matches(load->opts->ignore, path, &status) || status != TN_OK)
         return status;
-    tn_array *stored = stored_at(load, path);
+    bool is_open = false;
+    tn_array *stored = stored_for(load, layer, slot, path, &is_open);
+    if (is_open)
+        return TN_OK; /* it stays as it is: to be inferred, or with its first weights */
     if (!stored) {
         bool lenient = !load->opts->strict && tn__option_written(load->opts->_, "strict");
         return lenient ? TN_OK : not_in_file(load, slot, path);

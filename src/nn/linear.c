@@ -47,7 +47,8 @@ static void linear_describe(const tn_layer *layer, tn__text *text)
     tn__text_addf(text, ":%" PRId64, layer->slots[0].shape.dim[1]);
 }
 
-static const tn__layer_kind linear_kind = {.name = "linear", .forward = linear_forward, .describe = linear_describe};
+static const tn__layer_kind linear_kind = {
+    .name = "linear", .forward = linear_forward, .turned = "W", .describe = linear_describe};
 
 static tn_init init_or(tn_init init, tn_init_kind kind)
 {

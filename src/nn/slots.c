@@ -11,9 +11,10 @@
 
 tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name)
 {
-    if (!name || !*name || strchr(name, '.'))
+    if (!name || !*name || strpbrk(name, "./"))
         return tn__fail(TN_ERR_NAME, operation,
-                        "expected a name without '.', which separates the names in a path; got '%s'", name ? name : "");
+                        "expected a name without '.' and '/', which separate the names in a path; got '%s'",
+                        name ? name : "");
     bool taken = false;
     for (size_t i = 0; i < layer->slot_count && !taken; i++)
         taken = strcmp(layer->slots[i].name, name) == 0;

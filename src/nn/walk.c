@@ -62,7 +62,7 @@ tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *user)
 static tn_status archive_value(tn_layer *layer, tn__slot *slot, const char *path, void *archive)
 {
     (void)layer;
-    return slot->value ? tn_archive_add(archive, path, slot->value) : TN_OK;
+    return slot->value ? tn_archive_add(archive, path, slot->value) : tn_archive_set_text(archive, path, TN__TO_INFER);
 }
 
 tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive)

@@ -211,3 +211,14 @@ tn_status tn_optimizer_add_hook(tn_optimizer *optimizer, tn_gradient_hook hook, 
     optimizer->hooks[optimizer->hook_count++] = (tn__hook){.run = hook, .user = user};
     return TN_OK;
 }
+
+void tn_optimizer_remove_hook(tn_optimizer *optimizer, tn_gradient_hook hook, void *user)
+{
+    size_t left = 0;
+    if (!optimizer || optimizer->is_static)
+        return;
+    for (size_t i = 0; i < optimizer->hook_count; i++)
+        if (optimizer->hooks[i].run != hook || optimizer->hooks[i].user != user)
+            optimizer->hooks[left++] = optimizer->hooks[i];
+    optimizer->hook_count = left;
+}

@@ -48,9 +48,13 @@ static tn_status read_names(tn_optimizer *optimizer, tn__optimizer_rule *rule)
     char *rest;
     int count = 0;
     for (char *name = strtok_r(optimizer->user.names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-        if (count == TN__MAX_STATE || strchr(name, '.'))
-            return tn__fail(TN_ERR_VALUE, "optimizer_new", "expected %d names of states at most, without '.'; '%s' is "
-                            "%s", TN__MAX_STATE, name, count == TN__MAX_STATE ? "one more" : "none");
+        bool taken = false;
+        for (int i = 0; i < count; i++)
+            taken = taken || strcmp(rule->state[i], name) == 0;
+        if (count == TN__MAX_STATE || strpbrk(name, "./") || taken)
+            return tn__fail(TN_ERR_VALUE, "optimizer_new",
+                            "expected %d names of states at most, without '.' and '/'; '%s' is %s", TN__MAX_STATE, name,
+                            taken ? "there twice" : count == TN__MAX_STATE ? "one more" : "none");
         rule->state[count++] = name;
     }
     optimizer->states = count;

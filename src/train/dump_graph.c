@@ -18,6 +18,7 @@ extern char **environ;
 typedef struct dumping {
     tn__output output;
     char *key, *path;
+    int64_t began; /* the iteration that this run goes on from */
     bool done;
 } dumping;
 
@@ -75,6 +76,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     tn_status status = tn__output_claim(trainer, &d->output);
     tn__free(d->path);
     d->path = tn__output_path(trainer, d->output.file);
+    d->began = tn_trainer_iteration(trainer);
     if (!d->path)
         return TN_ERR_MEMORY;
     tn_reporter_unwatch(tn_trainer_reporter(trainer), d);
@@ -85,7 +87,7 @@ static void finalize(tn_trainer *trainer, void *user)
 {
     dumping *d = user;
     tn_reporter_unwatch(tn_trainer_reporter(trainer), d);
-    if (!d->done && tn_trainer_iteration(trainer) > 0 && !*tn_trainer_error(trainer))
+    if (!d->done && tn_trainer_iteration(trainer) > d->began && !*tn_trainer_error(trainer))
         tn__warn_missing(OPERATION, d->key, tn_trainer_observation(trainer), "there is no graph");
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include <tanso/engine.h>
+#include "train/chainer.h"
 #include "train/ext.h"
 
 #define OPERATION "log_report"
@@ -113,12 +114,26 @@ static tn_status serialize_list(const tn_serializer *s, tn__json_log *log)
     return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : status;
 }
 
+static tn_status take_chainer_list(const tn_serializer *s, tn__json_log *log)
+{
+    char *list = tn__chainer_log(s, &log->entries);
+    tn__free(log->list.data);
+    log->list = (tn__text){0};
+    if (list)
+        tn__text_add(&log->list, list);
+    tn__free(list);
+    log->size = (int64_t)log->list.length;
+    return log->list.failed ? tn__fail_memory(OPERATION, (size_t)log->size) : tn_error_code();
+}
+
 static tn_status serialize(const tn_serializer *s, void *user)
 {
     log_report *r = user;
     tn_status status = tn_serialize_trigger(s, "_trigger", r->every);
     if (status == TN_OK)
         status = tn_serialize_summary(s, "_summary", r->summary);
+    if (status == TN_OK && tn__of_chainer(s))
+        return take_chainer_list(s, &r->log);
     if (status == TN_OK)
         status = tn__serialize_count(s, "_entries", &r->log.entries);
     if (status == TN_OK)

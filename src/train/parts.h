@@ -112,7 +112,8 @@ tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
 /* What tn_trainer_save writes, into the serializer's archive. */
 tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root);
 /* Loads an archive that this library wrote or, unless `own`, Chainer's. */
-tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own);
+tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own,
+                              const tn_load_opts *opts);
 
 /* ---- interrupts.c ---- */
 /* SIGINT and SIGTERM raise a flag of the process from here on, in the thread's own stack for signals. */

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <tanso/array.h>
 #include <tanso/device.h>
+#include "io/archive.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
-#include "optim/optimizer.h"
-#include "train/parts.h"
+#include "train/chainer.h"
 
 static void exchange(char *text, char from, char to)
 {
@@ -60,6 +60,27 @@ static tn_status each_below(const tn_serializer *at, tn_status (*take)(const cha
 
 static tn_status into_archive(const char *dotted, tn_array *x, void *user) { return tn_archive_add(user, dotted, x); }
 
+/* Marks of parameters that were still to be inferred. */
+static tn_status marks_below(const tn_serializer *at, tn_archive *found)
+{
+    char *place = tn__serializer_path(at, "");
+    size_t length = place ? strlen(place) : 0;
+    tn_status status = place ? TN_OK : TN_ERR_MEMORY;
+    for (size_t i = 0; i < at->archive->text_count && status == TN_OK; i++) {
+        const tn__archive_text *text = &at->archive->texts[i];
+        if (strncmp(text->key, place, length) != 0 || text->key[length] != '/')
+            continue;
+        char *dotted = tn__strdup(text->key + length + 1);
+        if (dotted)
+            exchange(dotted, '/', '.');
+        status = dotted ? tn_archive_set_text(found, dotted, text->value)
+                        : tn__fail_memory("serialize", strlen(text->key));
+        tn__free(dotted);
+    }
+    tn__free(place);
+    return status;
+}
+
 static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
 {
     tn_archive *found = tn_archive_new();
@@ -67,15 +88,26 @@ static tn_status load_layer(const tn_serializer *at, tn_layer *layer)
     if (status == TN_OK)
         status = each_below(at, into_archive, found);
     if (status == TN_OK)
-        status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive", NULL);
+        status = marks_below(at, found);
+    if (status == TN_OK)
+        status = tn__layer_load_from(layer, found, at->file ? at->file : "the archive", at->weights);
     tn_archive_free(found);
     return status;
 }
 
-static tn_status put_slot(tn_layer *layer, tn__slot *slot, const char *path, void *at)
+static tn_status put_slot(tn_layer *layer, tn__slot *slot, const char *path, void *user)
 {
     (void)layer;
-    return slot->value ? put_dotted(at, path, slot->value) : TN_OK;
+    const tn_serializer *at = user;
+    if (slot->value)
+        return put_dotted(at, path, slot->value);
+    char *place = tn__serializer_path(at, path);
+    if (!place)
+        return TN_ERR_MEMORY;
+    exchange(place + strlen(place) - strlen(path), '.', '/');
+    tn_status status = tn_archive_set_text(at->archive, place, TN__TO_INFER);
+    tn__free(place);
+    return status;
 }
 
 tn_status tn_serialize_layer(const tn_serializer *s, const char *name, tn_layer *layer)
@@ -137,6 +169,8 @@ tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_op
     if (status != TN_OK)
         return status;
     tn_serializer at = tn_serializer_in(s, name);
+    if (tn__of_chainer(s))
+        return tn__chainer_states(&at, optimizer);
     if (s->loading)
         status = each_below(&at, into_state, optimizer);
     for (int i = 0, count = tn_optimizer_state_count(optimizer); !s->loading && i < count && status == TN_OK; i++)

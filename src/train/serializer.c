@@ -4,7 +4,7 @@
 #include <tanso/array.h>
 #include <tanso/device.h>
 #include <tanso/engine.h>
-#include "train/parts.h"
+#include "train/chainer.h"
 
 static void add_place(const tn_serializer *s, tn__text *path)
 {
@@ -40,7 +40,8 @@ tn_serializer tn_serializer_in(const tn_serializer *s, const char *name)
 {
     if (!s)
         return (tn_serializer){.name = name};
-    return (tn_serializer){.archive = s->archive, .loading = s->loading, .file = s->file, .parent = s, .name = name};
+    return (tn_serializer){.archive = s->archive, .loading = s->loading, .file = s->file, .parent = s, .name = name,
+                           .weights = s->weights};
 }
 
 bool tn_serializer_has(const tn_serializer *s, const char *name)
@@ -59,6 +60,12 @@ tn_status tn__serializer_put(const tn_serializer *s, const char *name, const tn_
     tn_status status = path ? tn_archive_add(s->archive, path, x) : TN_ERR_MEMORY;
     tn__free(path);
     return status;
+}
+
+/* Whether a value stays as it is, as Chainer's files need not have everything. */
+static bool left_out(const tn_serializer *s, const char *name)
+{
+    return tn__of_chainer(s) && !tn__chainer_has(s, name);
 }
 
 static tn_status missing(const tn_serializer *s, const char *path, const char *what)
@@ -97,6 +104,8 @@ static tn_status put_host(const tn_serializer *s, const char *name, const void *
 /* The one element of an entry as a double or an integer. */
 static tn_status get_scalar(const tn_serializer *s, const char *name, double *number, int64_t *integer)
 {
+    if (left_out(s, name))
+        return tn_error_code();
     tn_array *found = tn__serializer_get(s, name);
     if (!found)
         return tn_error_code();
@@ -148,7 +157,7 @@ tn_status tn_serialize_bool(const tn_serializer *s, const char *name, bool *valu
         return status;
     if (!s->loading)
         return put_host(s, name, value, TN_BOOL, -1);
-    int64_t whole = 0;
+    int64_t whole = *value;
     status = get_scalar(s, name, NULL, &whole);
     if (status == TN_OK)
         *value = whole != 0;
@@ -164,7 +173,9 @@ tn_status tn_serialize_text(const tn_serializer *s, const char *name, char **tex
     char *path = status == TN_OK ? tn__serializer_path(s, name) : NULL;
     if (!path)
         return tn_error_code();
-    if (s->loading) {
+    if (s->loading && tn__of_chainer(s) && !tn_serializer_has(s, name)) {
+        status = tn_error_code();
+    } else if (s->loading) {
         const char *found = tn_archive_text(s->archive, path);
         char *copy = found && *found == TEXT_MARK ? tn__strdup(found + 1) : NULL;
         if (!found)
@@ -195,6 +206,8 @@ tn_status tn_serialize_doubles(const tn_serializer *s, const char *name, int64_t
         return status;
     if (!s->loading)
         return put_host(s, name, *values ? *values : (const double[]){0}, TN_FLOAT64, *values ? *count : 0);
+    if (left_out(s, name))
+        return tn_error_code();
     tn_array *found = tn__serializer_get(s, name);
     if (!found)
         return tn_error_code();
@@ -221,6 +234,8 @@ tn_status tn_serialize_array(const tn_serializer *s, const char *name, tn_array 
         return status;
     if (!s->loading)
         return tn__serializer_put(s, name, x);
+    if (left_out(s, name))
+        return tn_error_code();
     tn_array *found = tn__serializer_get(s, name);
     if (!found)
         return tn_error_code();

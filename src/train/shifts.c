@@ -2,6 +2,7 @@
 /* Schedules as extensions: they count their calls, or look where the run is, and set an attribute of an optimizer. */
 #include <math.h>
 #include <string.h>
+#include "train/chainer.h"
 #include "train/ext.h"
 #include "train/shift.h"
 
@@ -84,12 +85,13 @@ static tn_status serialize(const tn_serializer *s, void *user)
 {
     shifting *shift = user;
     tn_status status = tn__serialize_count(s, "_t", &shift->calls);
+    if (tn__of_chainer(s)) /* its optimizers have their first values again, and shifts work from these */
+        return status;
     if (status == TN_OK)
         status = tn_serialize_double(s, "_init", &shift->shift.first);
-    bool has_value = !s->loading || tn_serializer_has(s, "_value"); /* not in Chainer's */
-    if (status == TN_OK && has_value)
+    if (status == TN_OK)
         status = tn_serialize_double(s, "_at", &shift->at);
-    if (status == TN_OK && has_value)
+    if (status == TN_OK)
         status = tn_serialize_double(s, "_value", &shift->value);
     shift->resumed = shift->resumed || (s->loading && status == TN_OK);
     return status;

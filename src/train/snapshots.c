@@ -132,7 +132,7 @@ static tn_status autoload(snapshot *s, tn_trainer *trainer)
             status = tn__or_latched(s->serialize(&root, s->object));
         tn_archive_free(archive);
     } else {
-        status = tn_trainer_load(trainer, path);
+        status = tn_trainer_load_with(trainer, path, NULL);
     }
     tn__free(path);
     return status;

@@ -9,6 +9,7 @@
 #include <tanso/statistics.h>
 #include "optim/optimizer.h"
 #include "train/ext.h"
+#include "train/gradients.h"
 
 #define OPERATION "parameter_statistics"
 
@@ -40,6 +41,8 @@ static tn_array *percentiles_of(const tn_array *x)
 typedef struct observing {
     tn_layer *layer; /* NULL: all that is trained */
     char *prefix;
+    bool wants_gradients;
+    tn__gradients gradients;
 } observing;
 
 static tn_status set(tn_observation *seen, const char *begin, const char *end, const tn_array *value)
@@ -66,9 +69,8 @@ static tn_status observe_param(tn_observation *seen, const char *begin, const tn
 }
 
 /* "PREFIX/NAME/0/W/data/": in keys levels are parted by one sign. */
-static char *key_begin(const observing *o, const char *name, const char *path)
+static char *key_begin(const observing *o, const char *name, const char *path, const char *end)
 {
-    static const char end[] = "/data/";
     char *begin =
         tn__format("%s%s%s%s%s%s", o->prefix ? o->prefix : "", o->prefix ? "/" : "", name, *name ? "/" : "", path, end);
     char *at = begin ? begin + strlen(begin) - strlen(end) - strlen(path) : NULL;
@@ -79,19 +81,31 @@ static char *key_begin(const observing *o, const char *name, const char *path)
     return begin;
 }
 
+static tn_status observe(const observing *o, tn_observation *seen, const char *name, const char *path,
+                         const char *what, const tn_array *x)
+{
+    char *begin = key_begin(o, name, path, what);
+    tn_status status = !begin ? TN_ERR_MEMORY : tn_size(x) > 0 ? observe_param(seen, begin, x) : TN_OK;
+    tn__free(begin);
+    return status;
+}
+
 static tn_status observe_layer(const observing *o, tn_observation *seen, const char *name, const tn_layer *layer)
 {
     tn_status status = TN_OK;
     for (int i = 0; i < tn_param_count(layer) && status == TN_OK; i++) {
-        const tn_array *x = tn_param(layer, i);
-        char *begin = key_begin(o, name, tn_param_name(layer, i));
-        if (!begin)
-            return TN_ERR_MEMORY;
-        if (tn_size(x) > 0)
-            status = observe_param(seen, begin, x);
-        tn__free(begin);
+        const tn_array *x = tn_param(layer, i), *gradient = tn__gradients_of(&o->gradients, x);
+        status = observe(o, seen, name, tn_param_name(layer, i), "/data/", x);
+        if (status == TN_OK && gradient)
+            status = observe(o, seen, name, tn_param_name(layer, i), "/grad/", gradient);
     }
     return status;
+}
+
+static tn_status initialize(tn_trainer *trainer, void *user)
+{
+    observing *o = user;
+    return o->wants_gradients ? tn__gradients_watch(&o->gradients, trainer) : TN_OK;
 }
 
 static tn_status call(tn_trainer *trainer, void *user)
@@ -118,12 +132,15 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
 
 static void free_observing(void *user)
 {
-    tn__free(((observing *)user)->prefix);
-    tn__free(user);
+    observing *o = user;
+    tn__gradients_free(&o->gradients);
+    tn__free(o->prefix);
+    tn__free(o);
 }
 
 static const tn_extension_kind kind = {
-    .name = OPERATION, .priority = TN_PRIORITY_WRITER, .trigger = each_epoch, .call = call, .free = free_observing};
+    .name = OPERATION, .priority = TN_PRIORITY_WRITER, .trigger = each_epoch, .initialize = initialize, .call = call,
+    .free = free_observing};
 
 tn_extension *tn_parameter_statistics_with(const tn_parameter_statistics_opts *opts)
 {
@@ -131,6 +148,7 @@ tn_extension *tn_parameter_statistics_with(const tn_parameter_statistics_opts *o
     tn_status status = TN_OK;
     if (o && opts) {
         o->layer = opts->layer;
+        o->wants_gradients = opts->gradients;
         o->prefix = tn__text_option(opts->prefix, NULL, &status);
     }
     return tn__extension_of(&kind, o, status);

@@ -10,7 +10,7 @@
 #include "core/memory.h"
 #include "train/meter.h"
 #include "train/observation.h"
-#include "train/parts.h"
+#include "train/chainer.h"
 
 typedef struct entry {
     char *key;
@@ -285,6 +285,16 @@ static tn_status serialize_entry(const tn_serializer *s, int64_t i, tn_summary *
     return status == TN_OK && e->square ? serialize_meter(&at, "squares", e->square) : status;
 }
 
+static tn_status take_sums(void *user, const char *key, double x, double squares, double weight)
+{
+    entry *e = place(user, key, tn_cpu());
+    tn_status status = e ? tn__meter_restore(e->value, &(tn__meter_sums){.at_once = x, .weight = weight})
+                         : tn_error_code();
+    return status == TN_OK && e->square
+               ? tn__meter_restore(e->square, &(tn__meter_sums){.at_once = squares, .weight = weight})
+               : status;
+}
+
 tn_status tn_serialize_summary(const tn_serializer *s, const char *name, tn_summary *summary)
 {
     tn_status status = tn__serializer_check(s, name, summary);
@@ -292,9 +302,11 @@ tn_status tn_serialize_summary(const tn_serializer *s, const char *name, tn_summ
         return status;
     tn_serializer at = tn_serializer_in(s, name);
     int64_t count = tn_summary_count(summary);
-    status = tn__serialize_count(&at, "count", &count);
-    if (status == TN_OK && s->loading)
+    if (s->loading)
         tn_summary_clear(summary);
+    if (tn__of_chainer(s))
+        return tn__chainer_summary(&at, take_sums, summary);
+    status = tn__serialize_count(&at, "count", &count);
     for (int64_t i = 0; i < count && status == TN_OK; i++)
         status = serialize_entry(&at, i, summary);
     return status;

@@ -127,7 +127,7 @@ static tn_status make_trainer(tn__run *run, const tn_train_opts *opts)
 
 static tn_status restore(tn__run *run, tn_archive *snapshot)
 {
-    tn_status status = tn__trainer_restore(run->trainer, snapshot, run->snapshot_path, true);
+    tn_status status = tn__trainer_restore(run->trainer, snapshot, run->snapshot_path, true, NULL);
     if (status != TN_OK)
         return status;
     int64_t epoch = tn_trainer_epoch(run->trainer);

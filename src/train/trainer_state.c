@@ -3,7 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "train/parts.h"
+#include "train/chainer.h"
+#include "train/observation.h"
 
 /* Metadata: the version of what is beside Chainer's own. */
 #define VERSION_KEY "tanso.trainer"
@@ -50,7 +51,9 @@ static tn_status serialize_observation(const tn_serializer *s, tn_trainer *train
     int64_t count = tn_observation_count(trainer->observation);
     if (s->loading && !tn_serializer_has(&at, "count"))
         return TN_OK; /* Chainer's */
-    tn_status status = tn__serialize_count(&at, "count", &count);
+    tn_status status = s->loading ? TN_OK : tn__observation_eval(trainer->observation); /* another thread reads it */
+    if (status == TN_OK)
+        status = tn__serialize_count(&at, "count", &count);
     if (s->loading)
         tn_observation_clear(trainer->observation);
     for (int64_t i = 0; i < count && status == TN_OK; i++)
@@ -61,14 +64,21 @@ static tn_status serialize_observation(const tn_serializer *s, tn_trainer *train
 /* ---- all of it ---- */
 
 static tn_status serialize_extension(const tn_serializer *extensions, const tn_serializer *triggers,
-                                     const tn__registered *r)
+                                     const tn_trainer *trainer, size_t i)
 {
+    const tn__registered *r = &trainer->extensions[i];
     const char *name = tn_extension_name(r->extension);
-    tn_serializer at = tn_serializer_in(extensions, name);
+    char *theirs = tn__of_chainer(extensions) ? tn__chainer_extension(trainer, i, name) : NULL;
+    if (tn__of_chainer(extensions) && !theirs)
+        return TN_ERR_MEMORY;
+    tn_serializer at = tn_serializer_in(extensions, theirs ? theirs : name);
     tn_status status = TN_OK;
     if (r->extension->kind->serialize)
         status = tn__or_latched(r->extension->kind->serialize(&at, r->extension->user));
-    return status == TN_OK && r->trigger ? tn_serialize_trigger(triggers, name, r->trigger) : status;
+    if (status == TN_OK && r->trigger)
+        status = tn_serialize_trigger(triggers, theirs ? theirs : name, r->trigger);
+    tn__free(theirs);
+    return status;
 }
 
 static tn_status serialize_random(const tn_serializer *s)
@@ -93,7 +103,7 @@ tn_status tn_serialize_trainer(const tn_serializer *s, const char *name, tn_trai
     if (status == TN_OK && trainer->stop)
         status = tn_serialize_trigger(&at, "stop_trigger", trainer->stop);
     for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++)
-        status = serialize_extension(&extensions, &triggers, &trainer->extensions[i]);
+        status = serialize_extension(&extensions, &triggers, trainer, i);
     if (status == TN_OK)
         status = serialize_observation(&at, trainer);
     if (status == TN_OK)
@@ -130,30 +140,47 @@ tn_status tn_trainer_save(tn_trainer *trainer, const char *path)
     return status;
 }
 
-static tn_status check_version(const tn_archive *archive, const char *path, bool own)
+static tn_status check_version(const tn_archive *archive, const char *path, const char *version, bool own)
 {
-    const char *version = tn_archive_text(archive, VERSION_KEY);
     if (!version && own)
         return tn__fail(TN_ERR_FORMAT, "train",
                         "'%s' is no snapshot of a trainer: its metadata has no \"" VERSION_KEY "\", as of a model, or "
                         "of a run of an older version; train without resuming", path);
-    if (!version || strcmp(version, VERSION) == 0) /* none: Chainer's */
-        return TN_OK;
-    return tn__fail(TN_ERR_FORMAT, "trainer_load",
-                    "'%s' is a snapshot of version %s, and this library reads version %s: it was saved by a newer one",
-                    path, version, VERSION);
+    if (version && strcmp(version, VERSION) != 0)
+        return tn__fail(TN_ERR_FORMAT, "trainer_load",
+                        "'%s' is a snapshot of version %s, and this library reads version %s: it was saved by a newer "
+                        "one",
+                        path, version, VERSION);
+    if (!version && !tn_archive_find(archive, "updater/iteration")) /* Chainer's have that */
+        return tn__fail(TN_ERR_FORMAT, "trainer_load",
+                        "'%s' is no snapshot of a trainer: it has no \"updater/iteration\"; models are loaded with "
+                        "tn_layer_load",
+                        path);
+    return TN_OK;
 }
 
-tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own)
+tn_status tn__trainer_restore(tn_trainer *trainer, tn_archive *archive, const char *path, bool own,
+                              const tn_load_opts *opts)
 {
-    tn_serializer root = {.archive = archive, .loading = true, .file = path};
+    tn_load_opts weights = opts ? *opts : (tn_load_opts){0};
     tn_status status = tn_archive_status(archive);
+    const char *version = status == TN_OK ? tn_archive_text(archive, VERSION_KEY) : NULL;
     if (status == TN_OK)
-        status = check_version(archive, path, own);
-    return status == TN_OK ? tn_serialize_trainer(&root, "", trainer) : status;
+        status = check_version(archive, path, version, own);
+    if (status != TN_OK)
+        return status;
+    weights.chainer = weights.chainer || !version;
+    tn_archive *readable = weights.chainer ? tn__chainer_archive(archive) : NULL;
+    tn_serializer root = {
+        .archive = readable ? readable : archive, .loading = true, .file = path, .weights = &weights};
+    status = tn_archive_status(root.archive);
+    if (status == TN_OK)
+        status = tn_serialize_trainer(&root, "", trainer);
+    tn_archive_free(readable);
+    return status;
 }
 
-tn_status tn_trainer_load(tn_trainer *trainer, const char *path)
+tn_status tn_trainer_load_with(tn_trainer *trainer, const char *path, const tn_load_opts *opts)
 {
     TN__NO_PLACE();
     tn_status status = tn__trainer_raise(trainer, "trainer_load");
@@ -162,7 +189,7 @@ tn_status tn_trainer_load(tn_trainer *trainer, const char *path)
     if (status != TN_OK)
         return status;
     tn_archive *archive = tn_archive_load(path);
-    status = tn__trainer_restore(trainer, archive, path, false);
+    status = tn__trainer_restore(trainer, archive, path, false, opts);
     tn_archive_free(archive);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of triggers, and the simplest ones: a function, once, by time. */
 #include <math.h>
-#include "train/parts.h"
+#include "train/chainer.h"
 
 static tn_trigger memory_trigger = {.is_static = true};
 
@@ -137,7 +137,7 @@ static bool once_fire(tn_trainer *trainer, void *user)
 static tn_status once_serialize(const tn_serializer *s, void *user)
 {
     once *o = user;
-    return tn_serialize_bool(s, "first", &o->first);
+    return tn_serialize_bool(s, tn__of_chainer(s) ? "_flag_first" : "first", &o->first);
 }
 
 static const tn_trigger_kind once_kind = {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "core/log.h"
 #include "core/options.h"
-#include "train/parts.h"
+#include "train/chainer.h"
 
 /* Means of one key between two checks. */
 typedef struct watched {
@@ -89,7 +89,10 @@ static tn_status best_serialize(const tn_serializer *s, void *user)
     best *b = user;
     tn_serialize_trigger(s, "interval_trigger", b->watched.check);
     tn_serialize_summary(s, "summary", b->watched.values);
-    tn_serialize_bool(s, "has_best", &b->has_best);
+    if (tn__of_chainer(s))
+        b->has_best = tn__chainer_has(s, "best_value");
+    else
+        tn_serialize_bool(s, "has_best", &b->has_best);
     return tn_serialize_double(s, "best_value", &b->best);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Triggers by iterations and epochs: at multiples of a period, at points. */
 #include <math.h>
-#include "train/parts.h"
+#include "train/chainer.h"
 
 /* ---- when it was asked last ---- */
 
@@ -21,6 +21,8 @@ void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, i
 
 tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked)
 {
+    if (tn__of_chainer(s) && !tn__chainer_has(s, "previous_iteration"))
+        *asked = (tn__asked){-1, -1}; /* of an extension that the run did not have: nothing was missed */
     tn_serialize_int(s, "previous_iteration", &asked->iteration);
     return tn_serialize_double(s, "previous_epoch_detail", &asked->epoch_detail);
 }

@@ -264,6 +264,37 @@ static void test_children(void **state)
     assert_int_equal(tn_live_arrays(), arrays);
 }
 
+/* A path says one thing: names are not empty, hold nothing that parts names, and are there once. */
+static void test_names_of_parts(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {NULL, "", ".", "..", "a.b", "a/b", "/", "a/", ".a"};
+    tn_layer *own = tn_layer_new("own", residual_forward, NULL, NULL);
+    TN_SCOPE for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(tn_layer_add(own, wrong[i], tn_relu_layer()), TN_ERR_NAME);
+        check_latched(TN_ERR_NAME, "expected a name without '.' and '/'");
+        assert_true(tn_is_error(tn_layer_param(own, wrong[i], tn_ones(TN_SHAPE(2)))));
+        check_latched(TN_ERR_NAME, "expected a name without '.' and '/'");
+        assert_true(tn_is_error(tn_layer_persistent(own, wrong[i], tn_ones(TN_SHAPE(2)))));
+        check_latched(TN_ERR_NAME, "expected a name without '.' and '/'");
+    }
+    TN_SCOPE {
+        tn_layer_param(own, "a", tn_ones(TN_SHAPE(2)));
+        tn_layer_persistent(own, "b", tn_ones(TN_SHAPE(2)));
+        tn_layer_add(own, "c", tn_relu_layer());
+        static const char *const taken[] = {"a", "b", "c"};
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(tn_layer_add(own, taken[i], tn_relu_layer()), TN_ERR_NAME);
+            check_latched(TN_ERR_NAME, "already: choose another name");
+            assert_true(tn_is_error(tn_layer_param(own, taken[i], tn_ones(TN_SHAPE(2)))));
+            check_latched(TN_ERR_NAME, "already: choose another name");
+            assert_true(tn_is_error(tn_layer_persistent(own, taken[i], tn_ones(TN_SHAPE(2)))));
+            check_latched(TN_ERR_NAME, "already: choose another name");
+        }
+    }
+    tn_layer_free(own);
+}
+
 static void test_param_errors(void **state)
 {
     (void)state;
@@ -458,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_names),         cmocka_unit_test(test_modes_and_gradients),
         cmocka_unit_test(test_forward_makes_one_array), cmocka_unit_test(test_ownership),
         cmocka_unit_test(test_own_layer), cmocka_unit_test(test_children),      cmocka_unit_test(test_param_errors),
+        cmocka_unit_test(test_names_of_parts),
         cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_errors),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_move),          cmocka_unit_test(test_inferred_beside_input),

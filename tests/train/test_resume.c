@@ -395,6 +395,47 @@ static void test_misfits(void **state)
     setup_free(&newer);
 }
 
+/* A snapshot of iteration 0, when sizes are still to be inferred: what goes on from it has the weights of the run that
+ * went on, made from the same generator; a model that has weights keeps them. */
+static void test_before_first_forward(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"run.npz", "run.safetensors"};
+    for (int k = 0; k < 2; k++) {
+        char path[600], model[600];
+        snprintf(path, sizeof path, "%s/%s", folder, files[k]);
+        snprintf(model, sizeof model, "%s/model_0.npz", folder);
+        setup a = new_setup("adam"), b = new_setup("adam"), c = new_setup("adam");
+        tn_seed(check_bits());
+        tn_trainer *first = setup_trainer(&a, TN_EVERY(4, TN_ITERATION));
+        assert_int_equal(tn_trainer_save(first, path), TN_OK);
+        tn_extend(first, tn_snapshot_layer(a.model, "model_{iteration}.npz"), .trigger = TN_EVERY(100, TN_EPOCH),
+                  .call_before_training = true);
+        run_well(first);
+        tn_trainer *second = setup_trainer(&b, TN_EVERY(4, TN_ITERATION));
+        tn_seed(check_bits());
+        assert_int_equal(tn_trainer_load(second, path), TN_OK);
+        assert_int_equal(tn_param_count(b.model), 0);
+        assert_int_equal(tn_layer_load(b.model, model), TN_OK);
+        assert_int_equal(tn_param_count(b.model), 0);
+        run_well(second);
+        assert_same_state(&a, &b);
+
+        setup_make_params(&c);
+        double w[28], now[28];
+        check_read(tn_param(c.model, 0), w, 28);
+        tn_trainer *third = setup_trainer(&c, TN_EVERY(4, TN_ITERATION));
+        assert_int_equal(tn_trainer_load(third, path), TN_OK);
+        assert_int_equal(tn_layer_load(c.model, model), TN_OK);
+        check_read(tn_param(c.model, 0), now, 28);
+        assert_memory_equal(w, now, sizeof w);
+        run_well(third);
+        check_fine();
+        tn_trainer_free(first), tn_trainer_free(second), tn_trainer_free(third);
+        setup_free(&a), setup_free(&b), setup_free(&c);
+    }
+}
+
 /* The paths of a file are Chainer's. */
 static void test_layout(void **state)
 {
@@ -444,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_left_overs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_on_error_and_condition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_misfits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_before_first_forward, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_layout, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);

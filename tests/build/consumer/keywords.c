@@ -353,6 +353,8 @@ static void trainers(void)
     tn_trainer_free(idle);
     tn_trainer *all = tn_trainer_new(tn_standard_updater(loader, sgd), .stop = TN_EVERY(2, TN_EPOCH), .out = "result");
     DONE(tn_extend(all, tn_evaluator(loader, net, .name = "main")));
+    CHECK(tn_trainer_load(all, "nowhere.npz", .transpose = "*.W") == TN_ERR_IO);
+    tn_clear_error();
     DONE(tn_extend_function(all, seen, NULL, .name = "seen", .trigger = tn_max_value("main/accuracy")));
     DONE(tn_extend(all, tn_snapshot_layer(net, "net_{iteration}", .keep = 1), .trigger = tn_min_value("main/loss")));
     DONE(tn_extend(all, tn_snapshot_object(object, net, "object_{iteration}", .keep = 1),
