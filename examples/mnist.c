@@ -13,7 +13,7 @@ int main(void)
     tn_meter *mean = tn_meter_new(dev);                   /* accumulates on the device: no sync a step */
 
     for (int epoch = 1; epoch <= 5 && tn_ok(); epoch++) {
-        for (tn_batch b; tn_loader_next(batches, &b); ) TN_SCOPE {
+        TN_EACH(b, batches) {
             tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, b.x), b.t);
             tn_backward(loss);
             tn_step(opt);

@@ -41,7 +41,7 @@ static double train(run r, int first, int last, tn_dataset *test)
     double loss = NAN, test_loss = NAN;
     for (int epoch = first; epoch <= last; epoch++) {
         tn_optimizer_set_lr(r.optimizer, 0.005 * (1 + cos(3.141592653589793 * epoch / EPOCHS)));
-        for (tn_batch b; tn_loader_next(r.loader, &b); ) TN_SCOPE {
+        TN_EACH(b, r.loader) {
             tn_array *error = tn_mean_squared_error(tn_forward(r.net, b.x), b.t);
             tn_backward(error);
             tn_step(r.optimizer);

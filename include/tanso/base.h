@@ -60,6 +60,12 @@ typedef enum tn_status {
     TN_ERR_INTERNAL     /* a broken invariant of the library itself: please report it */
 } tn_status;
 
+/*
+ * An error that nobody has asked for by tn_ok, tn_error, tn_error_code or, of an error array, by tn_message_of, and
+ * that was not cleared, is printed to stderr when its thread or the process ends. A program that only returns a failed
+ * call's status from main so still says why.
+ */
+
 /* True while no error has been latched in this thread since its start or the last tn_clear_error(). */
 TN_API bool tn_ok(void);
 /* The message of the first latched error, or "" when tn_ok(). Valid until tn_clear_error() in this thread. */

@@ -121,6 +121,34 @@ TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *
  * end is filled up with the first samples of the next, as by Chainer's iterators, and the epoch counts as soon as its
  * last sample was given. Where epochs do not end with a minibatch, these are put together on the host. */
 TN_API bool tn_loader_next(tn_loader *loader, tn_batch *batch);
+/*
+ * A loop over the minibatches of an epoch, each in a scope of its own:
+ *
+ *     TN_EACH(batch, loader) {
+ *         tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, batch.x), batch.t);
+ *         ...
+ *     }
+ *
+ * `batch`, a tn_batch, is the loop's own. Unlike in `for (...) TN_SCOPE`, where `break` leaves the scope only, `break`
+ * ends the loop, `continue` and the block's end go on to the next minibatch, and `return` and `goto` leave it; all of
+ * them leave the scope. Afterwards tn_loader_status, or tn_ok, tells whether the epoch ended by an error. An epoch that
+ * was broken off goes on where it was with the next TN_EACH.
+ */
+#if defined(__GNUC__)
+#define TN_EACH(batch, loader) \
+    for (tn__each_guard TN__LINE_NAME(tn__each) __attribute__((cleanup(tn__each_leave))) = \
+             TN_HERE(tn__each_enter(loader)), *TN__LINE_NAME(tn__all) = &TN__LINE_NAME(tn__each); \
+         TN__LINE_NAME(tn__all); TN__LINE_NAME(tn__all) = NULL) \
+        for (tn_batch batch; TN_HERE(tn__each_next(TN__LINE_NAME(tn__all), &batch));)
+#endif
+typedef struct tn__each_guard {
+    tn_loader *loader;
+    int depth;
+} tn__each_guard;
+TN_API tn__each_guard tn__each_enter(tn_loader *loader);
+TN_API bool tn__each_next(tn__each_guard *guard, tn_batch *batch);
+TN_API void tn__each_leave(tn__each_guard *guard);
+
 /* Frees it with its minibatch, and its dataset if it has taken that over. NULL is ignored. */
 TN_API void tn_loader_free(tn_loader *loader);
 /* Minibatches from the next one on are on another device; the order is the same on all. If it fails, as when the device

@@ -94,6 +94,8 @@ const char *tn_message_of(const tn_array *x)
     if (!x)
         return "the array is NULL";
     const tn__node *node = node_of(x, "message_of");
+    if (!node || node->error)
+        tn__error_seen();
     return !node ? tn__error_message(tn__error_last()) : node->error ? tn__error_message(node->error) : "";
 }
 

@@ -33,6 +33,7 @@ static inline void tn__node_begin(const tn__thread *self, tn__node *node, tn__op
     node->strides = NULL;
     node->error = NULL;
     node->var = NULL;
+    node->plain = NULL;
 }
 
 /* A handle in no list; takes over one reference to its node. Its generation stays as the one before left it. */

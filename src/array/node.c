@@ -240,7 +240,9 @@ void tn__node_free(tn__node *node)
         }
         tn__storage *storage = node->storage;
         tn__error *error = node->error;
+        tn__node *plain = node->plain;
         if (elsewhere) {
+            node->plain = NULL;
             node->storage = NULL;
             node->error = NULL;
             tn__thread_post_node(node, elsewhere);
@@ -253,6 +255,8 @@ void tn__node_free(tn__node *node)
             tn__storage_release(storage);
         if (error)
             tn__error_release(error);
+        if (__builtin_expect(plain != NULL, 0))
+            tn__node_release(plain);
     }
 }
 

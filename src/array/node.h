@@ -84,6 +84,7 @@ struct tn__node {
     const tn__ints *strides; /* in elements; NULL: C order */
     tn__error *error;        /* of ERROR and RELEASED nodes */
     struct tn__var *var;     /* gradient record of a marked node, else NULL; weak */
+    struct tn__node *plain;  /* of a strided value that tn_data was asked for: a copy in C order; NULL: none yet */
     tn__node *in[];          /* room for TN__MAX_ARITY, or TN__MAX_INPUTS in a wide node */
 };
 
@@ -164,6 +165,14 @@ static inline tn_array *tn__handle_array(const tn__handle *handle)
 /* What the array of a live handle points to. */
 static inline tn__node *tn__array_node(const tn_array *x) { return tn__handle_of(x)->node; }
 
+/* Marks of traversals. Those of several threads may meet at a value that they share: what one thread reads there is its
+ * own mark, or not its own. */
+static inline uint64_t tn__node_mark(const tn__node *node) { return __atomic_load_n(&node->mark, __ATOMIC_RELAXED); }
+static inline void tn__node_set_mark(tn__node *node, uint64_t mark)
+{
+    __atomic_store_n(&node->mark, mark, __ATOMIC_RELAXED);
+}
+
 /* Has no value yet and may still get one, as constants may: it belongs to the thread that recorded it. */
 static inline bool tn__node_pending(const tn__node *node) { return !node->storage && !node->error; }
 
@@ -185,7 +194,8 @@ static inline void tn__node_release(tn__node *node)
         tn__node_free(node);
 }
 
-static inline bool tn__node_is_error(const tn__node *node) { return node->op == TN__OP_ERROR; }
+/* Values are asked for their storage first, as backward may change what else a value knows of where it is from. */
+static inline bool tn__node_is_error(const tn__node *node) { return !node->storage && node->op == TN__OP_ERROR; }
 static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
 
 /* ---- making nodes ---- */

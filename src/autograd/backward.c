@@ -26,16 +26,16 @@ typedef tn__tape_visit visit;
 
 static void mark(const tape *t, tn__node *node, uint32_t low)
 {
-    node->mark = (uint64_t)t->stamp << 32 | low;
+    tn__node_set_mark(node, (uint64_t)t->stamp << 32 | low);
 }
 static bool is_marked(const tape *t, const tn__node *node)
 {
-    return node->mark >> 32 == t->stamp;
+    return tn__node_mark(node) >> 32 == t->stamp;
 }
 
 static uint32_t step_of(const tape *t, const tn__node *node)
 {
-    uint32_t low = (uint32_t)node->mark;
+    uint32_t low = (uint32_t)tn__node_mark(node);
     return is_marked(t, node) && low != TARGET ? low : ELSEWHERE;
 }
 
@@ -43,7 +43,7 @@ static bool is_target(const tape *t, const tn__node *node)
 {
     if (t->leaves)
         return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
-    return is_marked(t, node) && (uint32_t)node->mark == TARGET;
+    return is_marked(t, node) && (uint32_t)tn__node_mark(node) == TARGET;
 }
 
 /* Number of inputs that gradients flow on to. */
@@ -55,7 +55,7 @@ static int flows_to(const tn__node *node)
 static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
     if (is_marked(t, node))
-        return (uint32_t)node->mark == TARGET;
+        return (uint32_t)tn__node_mark(node) == TARGET;
     if (t->marks)
         return node->flags & TN__NODE_NEEDS_GRAD;
     return flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
@@ -250,7 +250,7 @@ static void spend(tape *t)
             continue;
         node->flags |= TN__NODE_SPENT;
         if (node->storage)
-            tn__node_set_value(node, node->storage, node->offset, node->strides, true);
+            tn__node_drop_inputs(node);
     }
 }
 
@@ -325,7 +325,8 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
     if (status == TN_OK && t.count > 0)
         status = with_recording(&t, record_and_accumulate, gy);
     if (status == TN_OK) {
-        y->flags |= TN__NODE_BACKWARD;
+        if (tn__node_pending(y)) /* else others may be reading it, and nothing is left to be computed along */
+            y->flags |= TN__NODE_BACKWARD;
         if (!opts->retain_graph && !opts->create_graph)
             spend(&t);
     }

@@ -35,11 +35,11 @@ typedef struct drawing {
 
 static bool number(drawing *d, tn__node *node)
 {
-    if (node->mark >> 32 == d->stamp)
+    if (tn__node_mark(node) >> 32 == d->stamp)
         return true;
     if (!tn__grow((void **)&d->nodes, &d->capacity, d->count + 1, sizeof *d->nodes))
         return false;
-    node->mark = (uint64_t)d->stamp << 32 | d->count;
+    tn__node_set_mark(node, (uint64_t)d->stamp << 32 | d->count);
     d->nodes[d->count++] = node;
     return true;
 }
@@ -90,7 +90,7 @@ static char *draw(tn__node *y)
         for (int k = 0; k < arity && done; k++) {
             done = number(&d, node->in[k]);
             if (done)
-                tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", (uint32_t)node->in[k]->mark, i);
+                tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", (uint32_t)tn__node_mark(node->in[k]), i);
         }
     }
     tn__text_add(&text, "}\n");

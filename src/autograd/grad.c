@@ -16,7 +16,7 @@ tn__node *tn__var_grad(const tn__var *var)
 /* An error that nobody made yet: it is latched only by who uses it. */
 static tn__node *cleared(void)
 {
-    bool ok = tn_ok();
+    bool ok = !tn__latched();
     tn__error *error = tn__error_new(
         TN_ERR_STATE, "tn_grad", "this gradient was cleared, or consumed by an optimizer's step");
     if (ok)

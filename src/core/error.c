@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/number.h"
 
@@ -31,6 +32,7 @@ typedef struct error_state {
     const char *file;   /* the caller's place, by tn__at */
     int line;
     bool watched;       /* is cleaned up when the thread ends */
+    bool unread;        /* nobody has asked for what is latched */
 } error_state;
 /* In the static block of thread storage: tn__at is part of every call. */
 static _Thread_local error_state state __attribute__((tls_model("initial-exec")));
@@ -60,9 +62,11 @@ static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
-static void forget(void *unused)
+static void forget(void *ended)
 {
-    (void)unused;
+    if (state.latched && state.unread)
+        tn__log(TN__LOG_ERROR, "core", "%s ends, and nobody has asked for its error: %s: %s",
+                ended ? "a thread" : "the process", tn_status_name(state.latched->code), state.latched->message);
     tn__error_release(state.latched);
     tn__error_release(state.last);
     state = (error_state){0};
@@ -94,8 +98,10 @@ static void watch_thread(void)
 static void latch(tn__error *error)
 {
     watch_thread();
-    if (!state.latched)
+    if (!state.latched) {
         state.latched = tn__error_retain(error);
+        state.unread = true;
+    }
     tn__error_retain(error);
     tn__error_release(state.last);
     state.last = error;
@@ -234,18 +240,31 @@ const char *tn__caller(int *line)
     return state.file;
 }
 
+bool tn__latched(void)
+{
+    return state.latched;
+}
+
+void tn__error_seen(void)
+{
+    state.unread = false;
+}
+
 bool tn_ok(void)
 {
+    state.unread = false;
     return !state.latched;
 }
 
 const char *tn_error(void)
 {
+    state.unread = false;
     return state.latched ? state.latched->message : "";
 }
 
 tn_status tn_error_code(void)
 {
+    state.unread = false;
     return state.latched ? state.latched->code : TN_OK;
 }
 

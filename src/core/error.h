@@ -25,6 +25,11 @@ tn_status tn__fail_memory(const char *operation, size_t bytes);
  */
 #define TN__NO_PLACE() tn__at(NULL, 0)
 
+/* Whether an error is latched; and notes that somebody has been told of it, by other means than tn_ok, tn_error and
+ * tn_error_code, which note so themselves. What nobody was told of is printed when the thread or the process ends. */
+bool tn__latched(void);
+void tn__error_seen(void);
+
 /* The file of the call that is under way, as tn__at noted it, and the line; NULL: not known. */
 const char *tn__caller(int *line);
 

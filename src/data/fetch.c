@@ -202,7 +202,7 @@ tn_status tn_data_fetch(const char *name, void (*progress)(const char *file, int
                         void *user)
 {
     TN__NO_PLACE();
-    bool was_ok = tn_ok();
+    bool was_ok = !tn__latched();
     const tn__set *set = tn__set_asked(OPERATION, name);
     char *folder = set ? tn__set_cache(OPERATION, set) : NULL;
     if (!folder)

@@ -44,7 +44,7 @@ static bool settle_down(tn_loader *loader)
     }
     if (device->capabilities.host_memory || !tn__resident_fits(device, loader->x.bytes + loader->t.bytes + order))
         return false;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     loader->resident =
         tn__resident_new(&loader->x, &loader->t, &batches, batches.shuffle || batches.sampler, loader->device);
     if (!loader->resident && clean)
@@ -357,7 +357,7 @@ static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn
 static tn_stream *stream_for_copies(tn_loader *loader)
 {
     const tn__batches *batches = &loader->batches;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (loader->stream || loader->no_stream)
         return loader->stream;
     if (loader->device->ops->streams && (size_t)batches->batch * (batches->x_row + batches->t_row) >= WORTH_A_STREAM)
@@ -449,7 +449,7 @@ bool tn_loader_next(tn_loader *loader, tn_batch *batch)
 {
     if (batch)
         *batch = (tn_batch){0};
-    if (!tn_ok())
+    if (tn__latched())
         return false;
     if (!loader || loader->is_static || loader->error) {
         tn__loader_raise(loader);

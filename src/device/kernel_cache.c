@@ -186,7 +186,7 @@ tn_status tn__kernel_write(const tn__kernel_folder *folder, const char *name, co
 void tn__kernel_keep(const tn__kernel_folder *folder, const char *name, const char *data, size_t length)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (folder->temporary || tn__kernel_write(folder, name, data, length) == TN_OK)
         return;
     if (!atomic_flag_test_and_set(&told))

@@ -105,7 +105,7 @@ static __attribute__((noinline)) int leaf_entry(const tn__collection *c, const t
 /* Was it in an earlier collection, whose evaluation gave it no value? */
 static inline bool was_collected(const tn__node *node)
 {
-    uint32_t low = (uint32_t)node->mark;
+    uint32_t low = (uint32_t)tn__node_mark(node);
     return low >= COLLECTED && low < UINT32_MAX - 1;
 }
 
@@ -114,7 +114,8 @@ static inline int entry_of(const tn__collection *c, const tn__node *node)
 {
     if (node->storage)
         return leaf_entry(c, node);
-    return node->mark >> 32 == c->stamp ? (int)((uint32_t)node->mark & ~COLLECTED) : -1;
+    uint64_t mark = tn__node_mark(node);
+    return mark >> 32 == c->stamp ? (int)((uint32_t)mark & ~COLLECTED) : -1;
 }
 
 int32_t tn__collection_far_input(const tn__collection *c, const tn__entry *e, int i)
@@ -227,7 +228,7 @@ static inline int add_pending(tn__collection *c, tn__node *node, const int32_t *
         return -1;
     int entry = (int)c->count, kind = tn__ops[node->op].kind, arity = node->arity;
     e->again = was_collected(node);
-    node->mark = (uint64_t)c->stamp << 32 | COLLECTED | (uint32_t)entry;
+    tn__node_set_mark(node, (uint64_t)c->stamp << 32 | COLLECTED | (uint32_t)entry);
     for (int i = 0; i < arity && i < TN__MAX_ARITY; i++) {
         e->in[i] = in[i];
         c->entry[in[i]].edges++;
@@ -490,7 +491,7 @@ static tn_status collect(tn__collection *c, int count, tn__node *const *roots, t
 
 tn_status tn__collect(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     tn_status status = collect(c, count, roots, mode);
     if (status == TN_OK || mode == TN__COLLECT_ONLY || mode == TN__COLLECT_STEP)
         return status;

@@ -255,7 +255,7 @@ static tn_status step_again(tn__collection *c, int count, tn__node *const *roots
 
 static tn_status attempt(tn__collection *c, int count, tn__node *const *roots, tn__collect_mode mode)
 {
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     tn_status status = tn__collect(c, count, roots, mode);
     if (status != TN_OK || !c->root_count)
         return status;
@@ -278,7 +278,7 @@ static tn_status evaluate(int count, tn__node *const *roots, tn__collect_mode mo
     tn__collection *c = tn__collection_get();
     if (!c)
         return tn__fail_memory("eval", sizeof *c);
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     tn_status status = attempt(c, count, roots, mode);
     if (status == TN_ERR_INDEX && clean && c->begun && !c->device->capabilities.late_failures)
         tn__collection_name_index(c);

@@ -240,7 +240,7 @@ static const tn__loaded *loaded_for(const tn__collection *c, tn__cached *e, bool
     tn__loaded *loaded = NULL;
     pthread_mutex_lock(&e->build);
     if (wants_kernels(c, e, recurs)) {
-        bool clean = tn_ok();
+        bool clean = !tn__latched();
         if (e->kernels.plan || build(c, e, true, &e->kernels))
             loaded = &e->kernels;
         else if (fall_back(c, e) && clean)

@@ -126,28 +126,46 @@ tn_status tn_item_parts(const tn_array *x, double parts[2])
     return status;
 }
 
-/* Points x at a value that holds the same elements in C order in host memory. */
-static tn_status make_readable(tn_array *x)
+/* A value with the same elements in C order. A strided one keeps the first such copy that any thread makes of it, and
+ * stays as it is itself, as others may be reading it. NULL with a latched error. */
+static tn__node *readable(tn__node *node)
 {
-    tn__node *node = tn__array_node(x), *plain = compact(node);
-    if (!plain)
-        return tn__error_status(tn__error_last());
-    if (!plain->device->capabilities.host_memory)
-        return tn__fail(TN_ERR_DEVICE, "data",
-                        "the array is on %s, whose memory the host can't read: use tn_to_host, or "
-                        "tn_to(x, tn_cpu()) first", plain->device->name);
-    if (plain != node)
-        tn__node_set_value(node, plain->storage, plain->offset, NULL, false);
-    return plain->device->ops->synchronize ? plain->device->ops->synchronize(plain->device) : TN_OK;
+    tn__node *plain = node->strides ? __atomic_load_n(&node->plain, __ATOMIC_ACQUIRE) : node;
+    if (plain)
+        return plain;
+    tn__node *copy = compact(node);
+    if (!copy)
+        return NULL;
+    plain = tn__node_value(copy->storage, (tn_dtype)node->dtype, node->shape, copy->offset, NULL);
+    if (tn__node_is_error(plain))
+        return NULL;
+    tn__node *first = NULL;
+    tn__node_retain(plain);
+    if (__atomic_compare_exchange_n(&node->plain, &first, plain, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return plain;
+    tn__node_release(plain);
+    return first;
+}
+
+static const void *host_elements(tn__node *node)
+{
+    if (!node->device->capabilities.host_memory) {
+        tn__fail(TN_ERR_DEVICE, "data",
+                 "the array is on %s, whose memory the host can't read: use tn_to_host, or tn_to(x, tn_cpu()) first",
+                 node->device->name);
+        return NULL;
+    }
+    tn__node *plain = readable(node);
+    if (!plain || (node->device->ops->synchronize && node->device->ops->synchronize(node->device) != TN_OK))
+        return NULL;
+    return (char *)plain->storage->memory + plain->offset * (int64_t)itemsize(plain);
 }
 
 const void *tn_data(const tn_array *x)
 {
     tn__call call = tn__enter();
     tn__node *node = tn__node_of(x, "data");
-    const void *data = NULL;
-    if (tn__evaluate(1, &node) == TN_OK && make_readable((tn_array *)x) == TN_OK)
-        data = (char *)node->storage->memory + node->offset * (int64_t)itemsize(node);
+    const void *data = tn__evaluate(1, &node) == TN_OK ? host_elements(node) : NULL;
     tn__leave(call);
     return data;
 }

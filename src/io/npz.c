@@ -186,7 +186,7 @@ static tn_status read_entry(source *s, zip_uint64_t i)
         return tn__fail_memory(s->operation, length);
     zip_file_t *file = zip_fopen_index(s->zip, i, 0);
     tn__values values = {0};
-    bool is_text = strncmp(name, TEXT_FOLDER, sizeof TEXT_FOLDER - 1) == 0, clean = tn_ok();
+    bool is_text = strncmp(name, TEXT_FOLDER, sizeof TEXT_FOLDER - 1) == 0, clean = !tn__latched();
     status = file ? read_values(s, &stat, file, &values)
                   : bad_entry(s, stat.name, zip_error_strerror(zip_get_error(s->zip)));
     if (file)

@@ -33,7 +33,7 @@ tn_status tn__layer_run_hooks(tn_layer *layer, bool after)
         const tn__layer_hook *hook = &layer->hooks[after ? layer->hook_count - 1 - i : i];
         status = hook->run(layer, after, hook->user);
     }
-    if (status != TN_OK && tn_ok())
+    if (status != TN_OK && !tn__latched())
         tn__fail(status, "forward", "a hook of the %s failed with %s", tn__layer_name(layer), tn_status_name(status));
     return status;
 }

@@ -42,7 +42,7 @@ static void call_with(tn_layer *layer, const tn__flow *flow, tn_array **in, tn_a
         in[i] = flow->in[i] ? tn__leave_array(tn__enter(), flow->in[i]) : NULL;
     const tn_flow handles = {flow->in_count, layer->ports.outputs, (const tn_array *const *)in, out};
     tn_status status = layer->user.flow(layer, &handles, layer->user.data);
-    if (status != TN_OK && tn_ok())
+    if (status != TN_OK && !tn__latched())
         tn__fail(status, tn__layer_name(layer), "the layer's function failed with %s", tn_status_name(status));
     for (int i = 0; i < flow->out_count; i++)
         flow->out[i] = status == TN_OK ? node_out_of_scope(layer, out[i], i) : tn__failed();
@@ -201,7 +201,7 @@ tn_status tn__own_copy(tn_layer *copy, const tn_layer *layer)
 tn_status tn__own_copied(tn_layer *copy, const tn_layer *layer)
 {
     tn_status status = layer->user.copied ? layer->user.copied(copy, copy->user.data) : TN_OK;
-    if (status != TN_OK && tn_ok())
+    if (status != TN_OK && !tn__latched())
         tn__fail(status, "layer_copy", "the data of a %s could not be copied: %s", tn__layer_name(layer),
                  tn_status_name(status));
     if (status == TN_OK)

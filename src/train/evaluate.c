@@ -38,11 +38,11 @@ static tn_status evaluate_loader(tn_layer *net, tn_loader *loader, bool classifi
     tn_layer_train(net, false);
     measure(net, loader, classifies, mean_loss, mean_accuracy);
     tn_layer_train(net, training);
-    double found = tn_ok() ? tn_meter_take(mean_loss) : NAN;
+    double found = !tn__latched() ? tn_meter_take(mean_loss) : NAN;
     if (loss)
         *loss = found;
     if (accuracy)
-        *accuracy = classifies && tn_ok() ? tn_meter_take(mean_accuracy) : NAN;
+        *accuracy = classifies && !tn__latched() ? tn_meter_take(mean_accuracy) : NAN;
     tn_meter_free(mean_loss);
     tn_meter_free(mean_accuracy);
     return tn_error_code();
@@ -58,7 +58,7 @@ tn_status tn_evaluate(tn_layer *net, tn_dataset *dataset, int64_t batch, tn_devi
         *accuracy = NAN;
     if (!net || !dataset)
         return tn__fail(TN_ERR_VALUE, "evaluate", "expected a layer and a dataset, got NULL");
-    if (!tn_ok())
+    if (tn__latched())
         return tn_error_code();
     tn_loader_opts opts = {.batch = batch ? batch : DEFAULT_BATCH, .keep_dataset = true, .device = device};
     tn_loader *loader = tn_loader_new_with(dataset, &opts);

@@ -13,9 +13,9 @@ static tn_status call_extensions(tn_trainer *trainer)
     for (size_t i = 0; i < trainer->extension_count; i++) {
         tn__registered *r = &trainer->extensions[i];
         bool due = !r->trigger || tn_trigger_fire(r->trigger, trainer);
-        if (due && tn_ok())
+        if (due && !tn__latched())
             tn_extension_call(r->extension, trainer);
-        if (!tn_ok())
+        if (tn__latched())
             return tn_error_code();
     }
     return TN_OK;
@@ -67,7 +67,7 @@ static tn_status loop(tn_trainer *trainer)
     tn_status status = TN_OK;
     while (status == TN_OK) {
         trainer->stopped = asked_to_stop(trainer);
-        if (trainer->stopped || tn_trigger_fire(trainer->stop, trainer) || !tn_ok())
+        if (trainer->stopped || tn_trigger_fire(trainer->stop, trainer) || tn__latched())
             break;
         status = iterate(trainer);
     }
@@ -103,7 +103,7 @@ static tn_status begin(tn_trainer *trainer)
 
 static void show_and_forget(const tn_trainer *trainer, const char *when)
 {
-    if (!tn_ok() && !trainer->quiet)
+    if (tn__latched() && !trainer->quiet)
         tn__log(TN__LOG_ERROR, "train", "%s: %s", when, tn_error());
     tn_clear_error();
 }

@@ -228,7 +228,7 @@ double tn_meter_take(tn_meter *meter)
 {
     if (!meter || meter->is_static)
         return NAN;
-    if (meter->weight == 0 && !meter->failed && !tn_ok())
+    if (meter->weight == 0 && !meter->failed && tn__latched())
         tell_why(meter);
     double mean = tn__meter_mean(meter);
     reset(meter);

@@ -18,7 +18,8 @@ static tn_status observe(tn_trainer *trainer, void *user)
 {
     observing *o = user;
     double value = o->value(trainer, o->user);
-    return tn_ok() ? tn_observation_set_number(tn_trainer_observation(trainer), o->key, value, 0) : tn_error_code();
+    return tn__latched() ? tn_error_code()
+                         : tn_observation_set_number(tn_trainer_observation(trainer), o->key, value, 0);
 }
 
 static void free_observing(void *user)
@@ -110,7 +111,7 @@ static tn_status average(tn_trainer *trainer, void *user)
         return status;
     double ratio = tn_summary_mean(m->sums, "numerator") / tn_summary_mean(m->sums, "denominator");
     tn_summary_clear(m->sums);
-    return tn_ok() ? tn_observation_set_number(seen, m->result, ratio, 0) : tn_error_code();
+    return !tn__latched() ? tn_observation_set_number(seen, m->result, ratio, 0) : tn_error_code();
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)

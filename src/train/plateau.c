@@ -61,7 +61,7 @@ static tn_status call(tn_trainer *trainer, void *user)
         return status;
     double mean = tn_summary_mean(p->summary, p->key);
     tn_summary_clear(p->summary);
-    return tn_ok() ? look(p, mean) : tn_error_code();
+    return !tn__latched() ? look(p, mean) : tn_error_code();
 }
 
 /* A resumed run's attribute came with the optimizer. */

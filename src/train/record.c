@@ -61,7 +61,7 @@ static tn_status not_finite(const tn__run *run, double loss, int64_t last)
 static tn_status look(tn__run *run, const tn_trainer *trainer, int64_t iteration)
 {
     double loss = tn_observation_number(tn_trainer_observation(trainer), LOSS);
-    if (tn_ok() && !isfinite(loss))
+    if (!tn__latched() && !isfinite(loss))
         not_finite(run, loss, iteration);
     run->looked = iteration;
     return tn_error_code();
@@ -120,7 +120,7 @@ static tn_status after(tn_trainer *trainer, void *user)
     run->spent = 0;
     run->done = 0;
     run->began = now;
-    if (!tn_ok())
+    if (tn__latched())
         return tn_error_code();
     if (!isfinite(row.train_loss))
         return not_finite(run, row.train_loss, tn_trainer_iteration(trainer));

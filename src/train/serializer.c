@@ -252,7 +252,7 @@ tn_status tn_serialize_array(const tn_serializer *s, const char *name, tn_array 
 
 tn_device tn__device_named(const char *name)
 {
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     tn_status status = TN_OK;
     tn_device device = name ? tn_device_parse(name, &status) : tn_cpu();
     if (clean)

@@ -204,7 +204,7 @@ static void snapshot_finalize(tn_trainer *trainer, void *user)
 static void snapshot_free(void *user)
 {
     snapshot *s = user;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     finish(s); /* of a trainer that is freed in the middle */
     if (clean)
         tn_clear_error();
@@ -227,7 +227,7 @@ static const tn_extension_kind object_kind = SNAPSHOT_KIND("snapshot_object");
 tn_status tn__snapshot_take(tn_extension *extension, tn_trainer *trainer)
 {
     snapshot *s = tn_extension_user(extension);
-    return wanted(s, trainer) && tn_ok() ? save(s, trainer, true) : tn_error_code();
+    return wanted(s, trainer) && !tn__latched() ? save(s, trainer, true) : tn_error_code();
 }
 
 int64_t tn__snapshot_iteration(const tn_extension *extension)

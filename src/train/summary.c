@@ -136,9 +136,9 @@ tn_status tn_summary_add(tn_summary *summary, const char *key, const tn_array *v
         add_number(e, tn_item(value), weight);
         return TN_OK;
     }
-    bool fine = tn_ok();
+    bool fine = !tn__latched();
     tn_meter_add(e->value, value, weight);
-    if (e->square && (tn_ok() || !fine))
+    if (e->square && (!tn__latched() || !fine))
         add_square(e, value, weight);
     return fine ? tn_error_code() : TN_OK;
 }

@@ -285,7 +285,7 @@ tn_status tn_train_with(const char *dataset, const tn_train_opts *opts, tn_epoch
     opts = opts ? opts : &defaults;
     if (last)
         *last = (tn_epoch){0};
-    if (!tn_ok())
+    if (tn__latched())
         return tn_error_code();
     tn_generator before = *tn_default_generator();
     tn__run run = {.out = opts->out,

@@ -27,7 +27,7 @@ static tn_status init(tn_trainer *trainer, const tn_trainer_opts *opts)
     if (status == TN_OK && trainer->stop)
         status = tn__trigger_raise(trainer->stop);
     const char *out = opts->out ? opts->out : "result";
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (status == TN_OK && !*out)
         status = tn__fail(TN_ERR_VALUE, "trainer_new", "expected the name of a folder for results, got \"\"");
     if (status != TN_OK)

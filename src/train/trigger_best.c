@@ -77,7 +77,7 @@ static bool best_fire(tn_trainer *trainer, void *user)
     if (!tn_trigger_fire(b->watched.check, trainer) || !tn_summary_has(b->watched.values, b->watched.key))
         return false;
     double value = watched_take(&b->watched);
-    if (!tn_ok() || (b->has_best && !b->better(b->best, value, b->user)))
+    if (tn__latched() || (b->has_best && !b->better(b->best, value, b->user)))
         return false;
     b->has_best = true;
     b->best = value;
@@ -190,7 +190,7 @@ static bool early_fire(tn_trainer *trainer, void *user)
                 e->watched.key, (long long)tn_trainer_iteration(trainer));
         return false;
     }
-    return early_look(e) && tn_ok();
+    return early_look(e) && !tn__latched();
 }
 
 static tn_status early_serialize(const tn_serializer *s, void *user)

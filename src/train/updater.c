@@ -69,7 +69,7 @@ static tn_status one_minibatch(tn_updater *updater, tn_optimizer *optimizer)
     tn_array *loss = updater->loss(optimizer->layer, &batch, updater->user);
     if (!loss)
         return tn__fail(TN_ERR_VALUE, "updater", "the loss function returned NULL; expected an array of one element");
-    if (tn_is_error(loss) || !tn_ok())
+    if (tn_is_error(loss) || tn__latched())
         return tn__or_latched(tn_status_of(loss));
     tn_backward_opts opts = {0};
     if (updater->accumulate > 1) {
@@ -302,7 +302,7 @@ bool tn_updater_next(tn_updater *updater, const char *name, tn_batch *batch)
         *batch = (tn_batch){0};
     if (!loader)
         return false;
-    return tn_loader_next(loader, batch) || (tn_ok() && tn_loader_next(loader, batch));
+    return tn_loader_next(loader, batch) || (!tn__latched() && tn_loader_next(loader, batch));
 }
 
 /* ---- where it stands ---- */

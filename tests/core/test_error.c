@@ -4,8 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "core/error.h"
@@ -159,12 +163,79 @@ static void nearest_names(void **state)
     assert_null(tn__nearest_name("sgd", NULL, 0));
 }
 
+/* ---- errors that nobody reads ---- */
+
+static void *fail_and_end(void *how)
+{
+    tn__fail(TN_ERR_SHAPE, "tn_add", "unread");
+    if (!strcmp(how, "ok"))
+        tn_ok();
+    if (!strcmp(how, "message"))
+        tn_error();
+    if (!strcmp(how, "code"))
+        tn_error_code();
+    if (!strcmp(how, "cleared"))
+        tn_clear_error();
+    if (!strcmp(how, "seen"))
+        tn__error_seen();
+    return NULL;
+}
+
+static void *fail_in_a_thread(void *how)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, fail_and_end, how), 0);
+    pthread_join(thread, NULL);
+    return NULL;
+}
+
+/* What a process that does so, and then ends by exit(), prints on stderr. */
+static void printed(void *(*run)(void *), const char *how, char text[400])
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 2);
+        run((void *)(uintptr_t)how);
+        exit(0);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t came; length < 399 && (came = read(ends[0], text + length, 399 - length)) > 0;)
+        length += (size_t)came;
+    text[length] = '\0';
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+}
+
+static void what_nobody_reads_is_printed(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"ok", "message", "code", "cleared", "seen"};
+    char text[400];
+    printed(fail_and_end, "", text);
+    assert_string_equal(text, "tanso: error: core: the process ends, and nobody has asked for its error: TN_ERR_SHAPE: "
+                              "tn_add: unread\n");
+    printed(fail_in_a_thread, "", text);
+    assert_string_equal(text, "tanso: error: core: a thread ends, and nobody has asked for its error: TN_ERR_SHAPE: "
+                              "tn_add: unread\n");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        printed(fail_and_end, ways[i], text);
+        assert_string_equal(text, "");
+        printed(fail_in_a_thread, ways[i], text);
+        assert_string_equal(text, "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(first_error_stays, begin), cmocka_unit_test_setup(places, begin),
         cmocka_unit_test_setup(long_messages, begin),     cmocka_unit_test_setup(records_outlive_the_latch, begin),
         cmocka_unit_test_setup(without_memory, begin),    cmocka_unit_test_setup(each_thread_has_its_own, begin),
+        cmocka_unit_test_setup(what_nobody_reads_is_printed, begin),
         cmocka_unit_test_setup(status_names, begin),      cmocka_unit_test_setup(nearest_names, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

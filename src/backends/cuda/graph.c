@@ -154,7 +154,7 @@ static bool instantiate(tn__cuda_graph *graph, const tn__cuda_device *device)
 static tn__cuda_graph *build(const tn__cuda_step *step, int count, const tn__cuda_run *run)
 {
     const tn__program *program = step->program;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     tn__cuda_graph *graph = graph_new(program, count);
     bool done = graph && graph->first && graph->scalars &&
                 (only_kernels(step, count) ? assemble : capture)(graph, step, count, run) &&

@@ -32,7 +32,7 @@ typedef struct place {
 static bool find_place(const char *key, place *p)
 {
     char name[33];
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (tn__kernel_folder_open(&p->folder) != TN_OK) {
         if (clean)
             tn_clear_error();
@@ -179,7 +179,7 @@ static size_t largest_workspace(const tn__cuda_trial *t)
 static bool set_up(stopwatch *w, const tn__cuda_trial *t)
 {
     const tn__cuda_driver *driver = w->device->driver;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     size_t workspace = largest_workspace(t);
     bool done = driver->cuEventCreate(&w->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
                 driver->cuEventCreate(&w->stop, CU_EVENT_DEFAULT) == CUDA_SUCCESS;

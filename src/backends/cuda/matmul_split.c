@@ -229,7 +229,7 @@ tn_status tn__cuda_prepare_matmul_split(tn__cuda_step *step, tn__cuda_device *de
     const size_t each = 2 * ((size_t)made.tall * A_BYTES + (size_t)made.wide * B_BYTES); /* of two stages */
     const size_t room = device->owner->capabilities.total_memory / MEMORY_PART / each, pairs = (size_t)made.stages / 2;
     const size_t pieces = room == 0 ? pairs : (pairs + room - 1) / room;
-    const bool clean = tn_ok();
+    const bool clean = !tn__latched();
     made.most = 2 * (int)((pairs + pieces - 1) / pieces);
     pthread_mutex_lock(&device->lock);
     made.packed = packed_of(device, each * (size_t)made.most / 2);

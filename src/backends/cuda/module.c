@@ -132,7 +132,7 @@ typedef struct place {
 /* A GPU's code can be had without any folder: it only is compiled anew then. */
 static void find_folder(tn__kernel_folder *folder)
 {
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (tn__kernel_folder_open(folder) == TN_OK)
         return;
     if (clean)

@@ -103,7 +103,7 @@ static void leave_failure(tn__cuda_device *other, bool told)
 void tn__cuda_flush_others(const tn__cuda_device *device)
 {
     bool entered = false;
-    if (open_count < 2 || !tn_ok())
+    if (open_count < 2 || tn__latched())
         return;
     for (int i = 0; i < TN__MAX_DEVICES; i++) {
         tn__cuda_device *other = opened[i];

@@ -67,7 +67,7 @@ static bool build(const tn__cuda_device *device, tn__cuda_series *series)
 {
     const tn__cuda_graphs *api = &device->libraries->graphs;
     CUgraph made;
-    bool clean = tn_ok();
+    bool clean = !tn__latched();
     if (api->cuGraphCreate(&made, 0) != CUDA_SUCCESS)
         return false;
     bool done = series->part[0]->step ? append_all(series, made) : add_all(api, series, made);
