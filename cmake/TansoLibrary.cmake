@@ -44,7 +44,13 @@ set_target_properties(tanso_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(tanso_objects PUBLIC
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${TANSO_GENERATED_DIR})
 target_compile_definitions(tanso_objects PRIVATE TN_NO_MACROS) # public functions are plain functions inside
+# So that a C++ exception out of a function of the program's runs the clean-ups of the frames that it goes through.
+target_compile_options(tanso_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
 target_link_libraries(tanso_objects PRIVATE tanso_flags tanso_deps)
+# But kernels are not to be left by one, with others at work on the rest of their job: it ends there, and the process
+# with it (std::terminate), as a frame of these files has no table to be unwound by.
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/backends/cpu/cpu.c ${PROJECT_SOURCE_DIR}/src/backends/cpu/launch.c
+    APPEND PROPERTY COMPILE_OPTIONS -fno-exceptions -fno-unwind-tables -fno-asynchronous-unwind-tables)
 # Loops over elements, which -O2 leaves scalar; a Fourier transform of 2^20 numbers takes two thirds of the time.
 set(loops functions functions_float functions_fma functions_integer functions_complex lapack matmul_dot matmul_plain
     reference_histogram reference_index reference_map reference_reduce reference_rows radix search sort fft)

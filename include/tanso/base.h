@@ -8,8 +8,26 @@
  * what was expected, what came, what to do, and, as far as macros can, the caller's file and line.
  *
  * Threads. An array that has not been evaluated belongs to the thread that recorded it; tn_eval it before another
- * thread uses it. Evaluated arrays may be read by any number of threads. Errors, scopes and the current device
- * are per thread.
+ * thread uses it. Evaluated arrays may be read by any number of threads: whatever is asked of them, their elements
+ * read, printed, saved and exported, new arrays computed from them, gradients by them asked for (tn_gradients). What
+ * changes one is for a single thread: writing, marks and names, freeing, and tn_backward, which changes the gradients
+ * of the leaves and lets go of the graph that it goes through; but others may read meanwhile the array that it starts
+ * from. Errors, scopes and the current device are per thread.
+ *
+ * Objects (layers, datasets, loaders, optimizers, and a trainer's parts). What a function takes over, as a loader its
+ * dataset, is the new object's, which frees it; where the function fails, it has been freed, or is freed with the
+ * failed object. What is another object's already is not taken over, and TN_ERR_STATE. Frees may come in any order: to
+ * free what is an object's, or has been freed, is TN_ERR_STATE and does nothing, and to use what has been freed, or
+ * what borrowed it, is TN_ERR_STATE, until 256 more objects of its kind have been freed. The same goes for arrays that
+ * objects give out, such as parameters: tn_free does not free them.
+ *
+ * Functions of the program's that the library calls (gradients, layers, hooks, losses, samples, triggers, extensions)
+ * had better return. A C++ exception that one throws goes through the library to the program, and the thread has its
+ * scopes, its recording or not, and its reporters as before the call. longjmp out of one leaves the library no chance
+ * to do so: the thread's next call, from a function of about the same depth as the one that was returned to, puts
+ * things right and is TN_ERR_STATE; memory that was in use is lost. What the library calls in threads of its own
+ * (samples with prefetching, functions of numbers and raw kernels, which computing calls) must do neither: an exception
+ * ends the process there, as in any thread.
  */
 #ifndef TANSO_BASE_H
 #define TANSO_BASE_H
@@ -250,7 +268,8 @@ TN_API tn_array *tn_keep(tn_array *x);
 /* Takes x out of every scope; the caller frees it with tn_free. Returns x. In the thread whose scope it is in only:
  * else TN_ERR_STATE is latched. */
 TN_API tn_array *tn_own(tn_array *x);
-/* Frees x now, whoever owned it. NULL is ignored. */
+/* Frees x now, whatever scope it is in. NULL is ignored; an array that an object keeps (a layer its parameters, a
+ * dataset, a loader, an optimizer, an archive, or an array its gradient) is TN_ERR_STATE. */
 TN_API void tn_free(tn_array *x);
 /* Number of live arrays of the process; for leak tests. */
 TN_API size_t tn_live_arrays(void);

@@ -76,7 +76,7 @@ TN_API tn_status tn_data_fetch(const char *name,
  * is none. */
 TN_API char *tn_data_cache(const char *name);
 
-/* NULL is ignored. A dataset that a loader has taken over is freed with it. */
+/* NULL is ignored. A dataset that a loader has taken over is freed with it: here it is TN_ERR_STATE. */
 TN_API void tn_dataset_free(tn_dataset *dataset);
 /* TN_OK, or why making it failed. */
 TN_API tn_status tn_dataset_status(const tn_dataset *dataset);
@@ -112,7 +112,8 @@ typedef struct tn_loader_opts {
     tn_sampler *sampler; /* which samples an epoch has (sampler.h), taken over; `shuffle` then does nothing */
 } tn_loader_opts;
 
-/* Takes ownership of the dataset unless keep_dataset. Never NULL. For a GPU that has room, a quarter of what is free at
+/* Takes ownership of the dataset unless keep_dataset, also of one that it fails for; one that is another loader's, or
+ * has been freed, is TN_ERR_STATE. Never NULL. For a GPU that has room, a quarter of what is free at
  * most, the dataset is copied there now, and minibatches are gathered by what computes with them; of larger ones
  * each minibatch is copied, from 256 KiB on beside the work that is under way. */
 TN_API tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts);

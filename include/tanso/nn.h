@@ -4,7 +4,8 @@
  *
  * A layer is an opaque object with named, ordered parameters and child layers. Layers are made by constructors, which
  * never return NULL: a failed one gives an inert layer whose forward returns its error. A layer given to
- * tn_sequential (or tn_layer_add) belongs to it; the root is freed with tn_layer_free.
+ * tn_sequential (or tn_layer_add) belongs to it; the root is freed with tn_layer_free. A layer that a failed call has
+ * freed gives TN_ERR_STATE from then on.
  */
 #ifndef TANSO_NN_H
 #define TANSO_NN_H
@@ -108,7 +109,7 @@ TN_API tn_array *tn_forward_of(tn_layer *layer, int count, const tn_array *const
 TN_API tn_status tn_forward_all(tn_layer *layer, int count, const tn_array *const *in, int out_count,
                                 tn_array **const *out);
 #define TN_RESULTS(...) TN__LIST(tn_array **, __VA_ARGS__)
-/* Frees a layer, its children and parameters. NULL is ignored. */
+/* Frees a layer, its children and parameters. NULL is ignored; another layer's child is TN_ERR_STATE. */
 TN_API void tn_layer_free(tn_layer *layer);
 /* TN_OK, or why construction failed. */
 TN_API tn_status tn_layer_status(const tn_layer *layer);

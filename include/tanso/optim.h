@@ -88,7 +88,8 @@ typedef struct tn_optimizer_opts {
                            p -= max(eps, rms(p)) min(lr, 1 / sqrt(t)) u / max(1, rms(u)); decoupled decay; eps 0.001 \
                            (Shazeer and Stern 2018, in PyTorch's form) */
 
-/* The optimizer borrows the layer, which must outlive it, and sees parameters inferred later too. */
+/* The optimizer borrows the layer, and sees parameters inferred later too. Once the layer has been freed, all that an
+ * optimizer can do is to be freed; else it is TN_ERR_STATE. */
 #define TN__OPTIMIZER_MAKER(name) TN_API tn_optimizer *tn_##name##_with(tn_layer *layer, const tn_optimizer_opts *opts);
 TN_OPTIMIZER_KINDS(TN__OPTIMIZER_MAKER)
 /* "sgd", "sgd:lr=0.1", "adamw:lr=1e-3,weight_decay=0.1": names and options as above. An unknown word's error names the

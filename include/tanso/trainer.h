@@ -11,8 +11,9 @@
  *     tn_trainer_free(trainer);
  *
  * Constructors never return NULL; one that fails gives an inert object, and its error is latched. A trigger, an
- * extension, an updater belongs to what it is given to, in any case; loaders, optimizers and layers stay the caller's
- * and must live until the trainer is freed.
+ * extension, an updater belongs to what it is given to, in any case, but for one that is another object's already,
+ * which is TN_ERR_STATE; loaders, optimizers and layers stay the caller's, and a run that comes upon one that has been
+ * freed ends with TN_ERR_STATE.
  */
 #ifndef TANSO_TRAINER_H
 #define TANSO_TRAINER_H
@@ -290,7 +291,7 @@ typedef struct tn_trainer_opts {
 
 /* Takes over the updater and the trigger in any case. */
 TN_API tn_trainer *tn_trainer_new_with(tn_updater *updater, const tn_trainer_opts *opts);
-/* Frees it with its updater, extensions and triggers. NULL is ignored. */
+/* Frees it with its updater, extensions and triggers. NULL is ignored; one that is running is TN_ERR_STATE. */
 TN_API void tn_trainer_free(tn_trainer *trainer);
 TN_API tn_status tn_trainer_status(const tn_trainer *trainer);
 

@@ -99,7 +99,7 @@ tn_array *tn_ufunc_outer(const tn_kernel *f, const tn_array *a, const tn_array *
     tn__node *spread = tn__reshape(x, wide.ndim, wide.dim);
     tn_array *left = tn__array_own_new(spread);
     tn_array *result = tn_call_with(f, (tn_args){2, (tn_arg[]){tn__arg_array(left), tn__arg_array(b)}}, NULL);
-    tn_free(left);
+    tn__array_free_kept(left);
     tn__leave(call);
     return result;
 }

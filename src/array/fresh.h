@@ -58,7 +58,7 @@ static inline void tn__pending_place(tn__handle *x, size_t position)
 /* Counts a handle of the list that the program has written into, once. */
 static inline void tn__pending_count_written(tn__thread *self, tn__handle *x)
 {
-    if (__builtin_expect(x->written == TN__WRITTEN, 0)) {
+    if (__builtin_expect((x->written & (TN__WRITTEN | TN__WRITTEN_COUNTED)) == TN__WRITTEN, 0)) {
         x->written |= TN__WRITTEN_COUNTED;
         self->pending_written++;
     }

@@ -24,7 +24,7 @@ static inline void pending_remove(tn__thread *self, tn__handle *x)
     self->pending[x->pending - 1] = last;
     if (x->written & TN__WRITTEN_COUNTED)
         self->pending_written--;
-    x->written &= TN__WRITTEN;
+    x->written &= (uint8_t)~TN__WRITTEN_COUNTED;
     tn__pending_place(last, x->pending);
     tn__pending_place(x, 0);
 }
@@ -46,12 +46,12 @@ void tn__pending_sweep(void)
 {
     tn__thread *self = tn__self();
     tn__thread_ready(self);
-    if (self->pending_count > MANY && self->pending_count < 2 * self->pending_swept)
+    if (self->pending_count > MANY && self->pending_count < 2 * (size_t)self->pending_swept)
         return;
     for (size_t i = self->pending_count; i-- > 0;)
         if (!tn__node_pending(self->pending[i]->node))
             pending_remove(self, self->pending[i]);
-    self->pending_swept = self->pending_count;
+    self->pending_swept = (uint32_t)self->pending_count;
 }
 
 void tn__pending_leave(const tn_array *array)
@@ -112,7 +112,7 @@ tn_array *tn__leave_array(tn__call call, tn__node *node)
     /* The result is nearly always the newest temporary: its reference changes hands. */
     if (self->temporary_count > call && self->temporaries[self->temporary_count - 1] == node) {
         self->temporary_count--;
-        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+        tn__node_not_temporary(node);
     } else {
         tn__node_retain(node);
     }
@@ -141,14 +141,17 @@ tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array
     return status;
 }
 
-tn_array *tn__array_own_new(tn__node *node) { return handle_new(tn__self(), tn__node_retain(node), NULL); }
+tn_array *tn__array_own_new(tn__node *node)
+{
+    return tn__array_keep(handle_new(tn__self(), tn__node_retain(node), NULL));
+}
 
 /* ---- freeing ----------------------------------------------------------------------------------------------- */
 
 static void var_free(tn__var *var)
 {
     tn__var_hold(var, NULL);
-    tn_free(var->handle);
+    tn__array_free_kept(var->handle);
     if (var->grad)
         tn__node_release_anywhere(var->grad);
     tn__free(var->name);
@@ -208,17 +211,32 @@ static __attribute__((noinline)) void free_elsewhere(tn__handle *x)
         tn__handle_free(x, tn__place_here());
 }
 
+static bool refuse_kept(void)
+{
+    tn__fail(TN_ERR_STATE, "tn_free",
+             "the array belongs to an object (a layer, a dataset, a loader, an optimizer, an archive, or the array "
+             "whose gradient it is), which frees it");
+    return true;
+}
+
 void tn_free(tn_array *array)
 {
     if (!array || !tn__array_lives(array, "tn_free"))
         return;
     tn__handle *x = tn__handle_of(array);
-    if (x->is_static)
+    if (x->is_static || __builtin_expect(x->written & TN__KEPT && refuse_kept(), 0))
         return;
     if (__builtin_expect(x->owner == tn__self()->number, 1))
         tn__handle_free(x, tn__place_here());
     else
         free_elsewhere(x);
+}
+
+void tn__array_free_kept(tn_array *array)
+{
+    if (array && tn__handle_is_live(array))
+        tn__handle_of(array)->written &= (uint8_t)~TN__KEPT;
+    tn_free(array);
 }
 
 /* ---- owners ------------------------------------------------------------------------------------------------ */
@@ -248,6 +266,14 @@ tn_array *tn_own(tn_array *array)
         tn__fail(TN_ERR_STATE, "tn_own", "the array is in a scope of another thread: call tn_own in that thread");
     else
         scope_remove(x);
+    return array;
+}
+
+tn_array *tn__array_keep(tn_array *array)
+{
+    tn_own(array);
+    if (array && !tn__handle_of(array)->is_static)
+        tn__handle_of(array)->written |= TN__KEPT;
     return array;
 }
 

@@ -63,6 +63,7 @@ static inline tn__node *temporary_new(tn__op op, tn_dtype dtype, int flags, cons
 tn__call tn__enter(void)
 {
     tn__thread *self = tn__self();
+    tn__guards_check(self);
     tn__thread_ready(self);
     return self->temporary_count;
 }
@@ -72,7 +73,7 @@ void tn__leave(tn__call call)
     tn__thread *self = tn__self();
     while (self->temporary_count > call) {
         tn__node *node = self->temporaries[--self->temporary_count];
-        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+        tn__node_not_temporary(node);
         tn__node_release(node);
     }
 }
@@ -186,7 +187,8 @@ tn__node *tn__node_borrow(tn__node *node)
     if (self->temporary_count == self->temporary_capacity && !grow_temporaries())
         return fail_new();
     self->temporaries[self->temporary_count++] = tn__node_retain(node);
-    node->flags |= TN__NODE_TEMPORARY;
+    if (tn__node_pending(node)) /* else several threads may hold it so at once, and it is listed each time */
+        node->flags |= TN__NODE_TEMPORARY;
     return node;
 }
 
@@ -315,6 +317,8 @@ void tn__node_drop_inputs(tn__node *node)
     }
     drop_inputs(node);
 }
+
+void tn__node_let_go(tn__node *node) { drop_inputs(node); }
 
 void tn__node_set_released(tn__node *node, tn__error *error)
 {

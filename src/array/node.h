@@ -98,8 +98,9 @@ typedef struct tn__var {
     uint32_t giver;     /* 1 + the number of the thread that gave it; 0: not among them */
 } tn__var;
 
-/* Of a handle: the program has written into it, and it is counted among its thread's pending ones that are so. */
-enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2 };
+/* Of a handle: the program has written into it, and it is counted among its thread's pending ones that are so; an
+ * object frees it, as a layer its parameters. */
+enum { TN__WRITTEN = 1, TN__WRITTEN_COUNTED = 2, TN__KEPT = 4 };
 
 /*
  * A handle. What programs and the other rooms hold, a tn_array *, is not its address alone: it also says which life of
@@ -117,7 +118,7 @@ struct tn__handle {
     uint32_t pending;              /* 1 + position in the thread's list of pending handles; 0: not in it */
     uint16_t owner;                /* the thread whose lists it is in */
     uint8_t is_static;             /* the out-of-memory error array: never freed */
-    uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN... */
+    uint8_t written;               /* by tn_assign and its kin, see tn__array_write; TN__WRITTEN..., TN__KEPT */
     /* These stay when the handle is freed and its place used again. */
     uint32_t generation;           /* of the handle, or of the next one */
     uint32_t died;                 /* the place where the generation before was freed: see array/places.h */
@@ -196,6 +197,12 @@ static inline void tn__node_release(tn__node *node)
 
 /* Values are asked for their storage first, as backward may change what else a value knows of where it is from. */
 static inline bool tn__node_is_error(const tn__node *node) { return !node->storage && node->op == TN__OP_ERROR; }
+/* Flags of values that others may be reading are not written: only what this thread has just made is temporary. */
+static inline void tn__node_not_temporary(tn__node *node)
+{
+    if (node->flags & TN__NODE_TEMPORARY)
+        node->flags &= (uint8_t)~TN__NODE_TEMPORARY;
+}
 static inline bool tn__node_contiguous(const tn__node *node) { return node->strides == NULL; }
 
 /* ---- making nodes ---- */
@@ -217,6 +224,8 @@ void tn__node_set_value(tn__node *node, tn__storage *storage, int64_t offset, co
                         bool drop_inputs);
 /* Makes a node that has a value and inputs a plain VALUE. */
 void tn__node_drop_inputs(tn__node *node);
+/* Drops the inputs of a value, and changes nothing else of it, as others may be reading it. */
+void tn__node_let_go(tn__node *node);
 /* Marks a pending node as released by a step: it becomes an error when next used. Takes over one reference to the
  * record; drops the inputs. */
 void tn__node_set_released(tn__node *node, tn__error *error);
@@ -234,8 +243,12 @@ tn_status tn__give_all(tn__call call, int count, tn__node *const *node, tn_array
 tn_array *tn__leave_error(tn__call call);
 /* The same outside a call. */
 static inline tn_array *tn__failed_array(void) { return tn__leave_error(tn__enter()); }
-/* A handle owned by no scope, freed by tn_free: for objects that own arrays. */
+/* A handle owned by no scope, freed by tn__array_free_kept: for objects that own arrays. */
 tn_array *tn__array_own_new(tn__node *node);
+/* Makes x such a one; returns it. Programs see these arrays, and may not free them. */
+tn_array *tn__array_keep(tn_array *x);
+/* NULL is ignored. */
+void tn__array_free_kept(tn_array *x);
 /* The node of an operand: NULL, handles that have been freed and nodes pending in another thread become error nodes.
  * Borrowed. */
 tn__node *tn__node_of(const tn_array *x, const char *operation);

@@ -36,8 +36,9 @@ static inline bool is_fit(const tn__thread *self, const tn__node *a)
 }
 
 /* Nothing is posted, and there is memory at hand: what follows then calls nothing and needs no stack. */
-static inline bool is_ready(const tn__thread *self)
+static inline bool is_ready(tn__thread *self)
 {
+    tn__guards_check(self);
     return __atomic_load_n(&self->calm, __ATOMIC_RELAXED) && self->slabs[TN__SLAB_NODE].list &&
            self->slabs[TN__SLAB_ARRAY].list && self->pending_count < self->pending_capacity;
 }

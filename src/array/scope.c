@@ -6,6 +6,7 @@
 void tn_scope_push(void)
 {
     tn__thread *self = tn__self();
+    tn__guards_check(self);
     self->depth++;
     if (!tn__thread_ready(self))
         return;
@@ -32,6 +33,7 @@ static void empty(tn__scope *scope)
 void tn_scope_pop(void)
 {
     tn__thread *self = tn__self();
+    tn__guards_check(self);
     if (self->depth == 0) {
         tn__fail(TN_ERR_STATE, "tn_scope_pop",
                  "no scope is open in this thread: every pop needs a tn_scope_push before it");
@@ -52,11 +54,15 @@ void tn_scope_pop(void)
     tn__thread_put(self, TN__SLAB_SCOPE, scope);
 }
 
-int tn_scope_depth(void) { return tn__self()->depth; }
+int tn_scope_depth(void)
+{
+    tn__guards_check(tn__self());
+    return tn__self()->depth;
+}
 
 tn__scope_guard tn__scope_enter(void)
 {
-    tn__scope_guard guard = {tn__self()->depth};
+    tn__scope_guard guard = {tn_scope_depth()};
     tn_scope_push();
     return guard;
 }

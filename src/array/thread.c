@@ -129,6 +129,7 @@ static void end_thread(void)
     pthread_mutex_unlock(&registry.lock);
 
     tn__free(self->temporaries);
+    tn__guards_free(self);
     /* The flush itself puts objects into the cache, which only a thread with a number may. */
     for (int kind = 0; kind < TN__SLAB_KINDS; kind++)
         tn__slab_flush(&self->slabs[kind], (tn__slab_kind)kind);

@@ -31,8 +31,8 @@ typedef struct tn__thread {
     size_t temporary_count, temporary_capacity;
     tn__handle **pending;
     size_t pending_count, pending_capacity;
-    size_t pending_written;    /* of these, how many the program has written into */
-    size_t pending_swept;      /* how many there were when values were last taken off the list */
+    uint32_t pending_written;  /* of these, how many the program has written into */
+    uint32_t pending_swept;    /* how many there were when values were last taken off the list */
     int64_t live;              /* handles made less handles freed by this thread */
     bool evaluating;           /* inside tn__evaluate_hook */
     bool calm;                 /* registered, and nothing is posted */
@@ -40,6 +40,7 @@ typedef struct tn__thread {
     uint16_t acting;           /* the number whose objects it may free: its own, or that of an ended thread */
     int depth;                 /* scopes pushed */
     tn__scope base;
+    uintptr_t guards;          /* the address of the list of guards, and 1 while any is in it (guard.c); 0: none yet */
     tn__handle *posted_arrays; /* by other threads, under the registry's lock */
     tn__node *posted_nodes;
 } tn__thread;
@@ -63,6 +64,16 @@ static inline bool tn__thread_ready(tn__thread *self)
 {
     return __builtin_expect(__atomic_load_n(&self->calm, __ATOMIC_RELAXED), 1) || tn__thread_attend();
 }
+/* Calls come from frames below the innermost guard's limit, or its function was left by longjmp (array/guard.h): then
+ * everything is put right. */
+void tn__guards_look(tn__thread *self);
+static inline void tn__guards_check(tn__thread *self)
+{
+    if (__builtin_expect(self->guards & 1, 0))
+        tn__guards_look(self);
+}
+/* Frees the list at the thread's end. */
+void tn__guards_free(tn__thread *self);
 /* Hands an object to the thread that owns it. */
 void tn__thread_post_array(tn__handle *x, uint16_t owner);
 void tn__thread_post_node(tn__node *node, uint16_t owner);

@@ -8,6 +8,7 @@
 #include "autograd/backward.h"
 
 #include "array/build.h"
+#include "array/guard.h"
 #include "autograd/rules.h"
 #include "autograd/tape.h"
 #include "core/memory.h"
@@ -24,26 +25,23 @@ typedef tn__tape_visit visit;
 
 #define AT_FIRST 64 /* items of each list to begin with: enough for most graphs, and little beside them */
 
-static void mark(const tape *t, tn__node *node, uint32_t low)
+static tn_status mark(tape *t, tn__node *node, uint32_t low)
 {
-    tn__node_set_mark(node, (uint64_t)t->stamp << 32 | low);
-}
-static bool is_marked(const tape *t, const tn__node *node)
-{
-    return tn__node_mark(node) >> 32 == t->stamp;
+    return tn__marks_set(&t->marks, node, low) ? TN_OK : tn__fail_memory(t->operation, sizeof(tn__value_mark));
 }
 
 static uint32_t step_of(const tape *t, const tn__node *node)
 {
-    uint32_t low = (uint32_t)tn__node_mark(node);
-    return is_marked(t, node) && low != TARGET ? low : ELSEWHERE;
+    uint32_t low = 0;
+    return tn__marks_find(&t->marks, node, &low) && low != TARGET ? low : ELSEWHERE;
 }
 
 static bool is_target(const tape *t, const tn__node *node)
 {
+    uint32_t low = 0;
     if (t->leaves)
         return node->flags & (TN__NODE_LEAF_VAR | TN__NODE_RETAIN_GRAD);
-    return is_marked(t, node) && (uint32_t)tn__node_mark(node) == TARGET;
+    return tn__marks_find(&t->marks, node, &low) && low == TARGET;
 }
 
 /* Number of inputs that gradients flow on to. */
@@ -54,10 +52,13 @@ static int flows_to(const tn__node *node)
 
 static bool is_worth_visiting(const tape *t, const tn__node *node)
 {
-    if (is_marked(t, node))
-        return (uint32_t)tn__node_mark(node) == TARGET;
-    if (t->marks)
-        return node->flags & TN__NODE_NEEDS_GRAD;
+    uint32_t low = 0;
+    if (t->by_flags && !(node->flags & TN__NODE_NEEDS_GRAD))
+        return false;
+    if (tn__marks_find(&t->marks, node, &low))
+        return low == TARGET;
+    if (t->by_flags)
+        return true;
     return flows_to(node) > 0 && tn__dtype_inexact((tn_dtype)node->dtype);
 }
 
@@ -67,6 +68,15 @@ static tn_status push(tape *t, tn__node *node)
         return tn__fail_memory(t->operation, (t->depth + 1) * sizeof *t->stack);
     t->stack[t->depth++] = (visit){node, 0};
     return TN_OK;
+}
+
+/* Backward has gone through it for the last time. That a value's inputs are gone says so, as its flags are not written
+ * while others may read them. */
+static bool is_spent(const tn__node *node)
+{
+    if (node->flags & TN__NODE_LEAF_VAR)
+        return false;
+    return node->flags & TN__NODE_SPENT || (node->storage && node->flags & TN__NODE_NEEDS_GRAD && !node->arity);
 }
 
 /* Appends the node's step, if it leads to a target; its inputs have theirs. */
@@ -87,21 +97,19 @@ static tn_status finish(tape *t, tn__node *node)
         uint32_t in = t->inputs[s.first + (size_t)i] = step_of(t, node->in[i]);
         leads = leads || in != ELSEWHERE;
     }
-    if ((t->leaves || leads) && (node->flags & TN__NODE_SPENT) && !(node->flags & TN__NODE_LEAF_VAR))
+    if ((t->leaves || leads) && is_spent(node))
         return tn__fail(TN_ERR_STATE, t->operation,
                         "backward has gone through this graph before (here: through '%s') and let it go; give the "
                         "first tn_backward .retain_graph = true",
                         tn__ops[node->op].name);
-    if (!leads) {
-        mark(t, node, ELSEWHERE);
-        return TN_OK;
-    }
+    if (!leads)
+        return mark(t, node, ELSEWHERE);
     if (!tn__grow((void **)&t->steps, &t->capacity, t->count + 1, sizeof *t->steps))
         return tn__fail_memory(t->operation, (t->count + 1) * sizeof *t->steps);
-    mark(t, node, (uint32_t)t->count);
+    tn_status status = mark(t, node, (uint32_t)t->count);
     t->steps[t->count++] = s;
     t->input_count += (size_t)s.inputs;
-    return TN_OK;
+    return status;
 }
 
 static tn_status reserve(tape *t)
@@ -248,9 +256,10 @@ static void spend(tape *t)
         tn__node *node = t->steps[i].node;
         if (flows_to(node) == 0)
             continue;
-        node->flags |= TN__NODE_SPENT;
         if (node->storage)
-            tn__node_drop_inputs(node);
+            tn__node_let_go(node);
+        else
+            node->flags |= TN__NODE_SPENT;
     }
 }
 
@@ -265,13 +274,15 @@ static tn_status with_recording(tape *t, tn_status (*run)(tape *, tn__node *), t
     return status;
 }
 
-static tn_status end(tape *t, tn_status status)
+/* Of a tape that begins as zeros: also where an exception leaves a rule. */
+static void tape_free(tape *t)
 {
     tn__free(t->steps);
     tn__free(t->inputs);
     tn__free(t->stack);
-    return status;
+    tn__marks_end(&t->marks);
 }
+#define TAPE tape __attribute__((cleanup(tape_free)))
 
 /* Checks y and its gradient; *gy may be NULL, and becomes ones. */
 static tn_status check_output(const char *operation, tn__node *y, tn__node **gy)
@@ -307,11 +318,11 @@ static tn_status record_and_accumulate(tape *t, tn__node *gy)
 
 static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opts)
 {
-    tape t = {.operation = "tn_backward",
+    TAPE t = {.operation = "tn_backward",
               .leaves = true,
-              .marks = true,
-              .create_graph = opts->create_graph,
-              .stamp = tn__stamp()};
+              .by_flags = true,
+              .create_graph = opts->create_graph};
+    tn__marks_begin(&t.marks);
     tn_status status = check_output(t.operation, y, &gy);
     if (status != TN_OK)
         return status;
@@ -330,7 +341,7 @@ static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opt
         if (!opts->retain_graph && !opts->create_graph)
             spend(&t);
     }
-    return end(&t, status);
+    return status;
 }
 
 tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
@@ -338,6 +349,7 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
     static const tn_backward_opts defaults;
     if (!opts)
         opts = &defaults;
+    TN__GUARD("tn_backward");
     tn__call call = tn__enter();
     tn__node *gy = opts->grad ? tn__node_of(opts->grad, "tn_backward") : NULL;
     tn_status status = backward(tn__node_of(y, "tn_backward"), gy, opts);
@@ -348,11 +360,13 @@ tn_status tn_backward_with(const tn_array *y, const tn_backward_opts *opts)
 /* Lists the steps from y down to xs, and where each of these is; *all: every one was reached. */
 static tn_status list_to(tape *t, tn__node *y, int count, tn__node *const *xs, uint32_t *found, bool *all)
 {
-    t->stamp = tn__stamp();
+    tn__marks_begin(&t->marks);
     t->count = t->input_count = t->depth = 0;
-    for (int i = 0; i < count; i++)
-        mark(t, xs[i], TARGET);
-    tn_status status = list_steps(t, y);
+    tn_status status = TN_OK;
+    for (int i = 0; i < count && status == TN_OK; i++)
+        status = mark(t, xs[i], TARGET);
+    if (status == TN_OK)
+        status = list_steps(t, y);
     *all = true;
     for (int i = 0; i < count && status == TN_OK; i++) {
         found[i] = step_of(t, xs[i]);
@@ -369,19 +383,19 @@ static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs
 {
     bool all = false;
     tn_status status = TN_OK;
-    t->marks = true;
+    t->by_flags = true;
     for (int i = 0; i < count; i++)
-        t->marks = t->marks && xs[i]->flags & TN__NODE_NEEDS_GRAD;
-    if (t->marks)
+        t->by_flags = t->by_flags && xs[i]->flags & TN__NODE_NEEDS_GRAD;
+    if (t->by_flags)
         status = list_to(t, y, count, xs, found, &all);
-    t->marks = false;
+    t->by_flags = false;
     return status != TN_OK || all ? status : list_to(t, y, count, xs, found, &all);
 }
 
 tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
                         tn__node *const *xs, bool create_graph, tn__node **out)
 {
-    tape t = {.operation = operation, .create_graph = create_graph};
+    TAPE t = {.operation = operation, .create_graph = create_graph};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;
@@ -390,7 +404,7 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
     }
     if (status != TN_OK || !count)
         return status;
-    uint32_t *found = tn__alloc((size_t)count * sizeof *found);
+    TN__FREED uint32_t *found = tn__alloc((size_t)count * sizeof *found);
     if (!found)
         return tn__fail_memory(operation, (size_t)count * sizeof *found);
     status = list_paths(&t, y, count, xs, found);
@@ -399,8 +413,7 @@ tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int co
     for (int i = 0; i < count && status == TN_OK && t.count; i++)
         if (found[i] != ELSEWHERE)
             out[i] = t.steps[found[i]].gradient;
-    tn__free(found);
-    return end(&t, status);
+    return status;
 }
 
 static tn_status gradients(const tn_array *y, int count, const tn_array *const *xs,
@@ -437,14 +450,14 @@ tn_status tn_gradients(const tn_array *y, int count, const tn_array *const *xs, 
                      : TN_OK;
     if (!xs || !out)
         return tn__fail_null("tn_gradients", "arrays, and room for their gradients");
+    TN__GUARD("tn_gradients");
     tn__call call = tn__enter();
-    tn__node **nodes = tn__alloc(2 * (size_t)count * sizeof *nodes);
+    TN__FREED tn__node **nodes = tn__alloc(2 * (size_t)count * sizeof *nodes);
     tn_status status = nodes ? gradients(y, count, xs, create_graph, nodes)
                              : tn__fail_memory("tn_gradients", 2 * (size_t)count * sizeof *nodes);
     for (int i = 0; i < count; i++)
         out[i] =
             status == TN_OK ? tn__leave_array(tn__enter(), nodes[i]) : tn__failed_array();
-    tn__free(nodes);
     tn__leave(call);
     return status;
 }

@@ -9,6 +9,7 @@
  * random v, of x and of w.
  */
 #include "array/build.h"
+#include "array/guard.h"
 #include "autograd/backward.h"
 #include "core/hash.h"
 #include "core/memory.h"
@@ -245,8 +246,10 @@ static tn_status run(const char *operation, bool second, tn_function f, void *us
                         "eps %g, rtol %g, atol %g: expected a finite step above 0 and tolerances of 0 or more",
                         c.opts.eps, c.opts.rtol, c.opts.atol);
     size_t each = (size_t)count + 1;
-    tn__node **lists = tn__calloc(5 * each, sizeof *lists);
-    c.xs = tn__calloc(each, sizeof *c.xs);
+    TN__FREED tn__node **lists = tn__calloc(5 * each, sizeof *lists);
+    TN__FREED tn_array **arrays = tn__calloc(each, sizeof *arrays);
+    c.xs = arrays;
+    TN__GUARD(operation);
     tn_status status = TN_OK;
     if (lists && c.xs) {
         c.base = lists;
@@ -265,8 +268,6 @@ static tn_status run(const char *operation, bool second, tn_function f, void *us
     } else {
         status = tn__fail_memory(operation, 5 * each * sizeof *lists);
     }
-    tn__free(lists);
-    tn__free(c.xs);
     return status;
 }
 

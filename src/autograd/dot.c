@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drawing a computation as a DOT graph for Graphviz, and the names that arrays have in it. */
-#include "array/node.h"
-#include "core/memory.h"
+#include "autograd/marks.h"
 
 #include <inttypes.h>
 #include <tanso/autograd.h>
@@ -26,22 +25,23 @@ tn_array *tn_set_name(tn_array *x, const char *name)
     return x;
 }
 
-/* The nodes of a drawing, each once, y first; a node's mark holds its number. */
+/* The nodes of a drawing, each once, y first. */
 typedef struct drawing {
-    uint32_t stamp;
+    tn__marks marks;
     tn__node **nodes;
     size_t count, capacity;
 } drawing;
 
-static bool number(drawing *d, tn__node *node)
+/* The number of a node, a new one if it has none. False without memory. */
+static bool number(drawing *d, tn__node *node, uint32_t *i)
 {
-    if (tn__node_mark(node) >> 32 == d->stamp)
+    if (tn__marks_find(&d->marks, node, i))
         return true;
     if (!tn__grow((void **)&d->nodes, &d->capacity, d->count + 1, sizeof *d->nodes))
         return false;
-    tn__node_set_mark(node, (uint64_t)d->stamp << 32 | d->count);
+    *i = (uint32_t)d->count;
     d->nodes[d->count++] = node;
-    return true;
+    return tn__marks_set(&d->marks, node, *i);
 }
 
 static void add_escaped(tn__text *text, const char *name)
@@ -79,8 +79,10 @@ static void add_node(tn__text *text, const tn__node *node, size_t i)
 
 static char *draw(tn__node *y)
 {
-    drawing d = {.stamp = tn__stamp()};
-    bool done = number(&d, y);
+    drawing d = {0};
+    uint32_t from;
+    tn__marks_begin(&d.marks);
+    bool done = number(&d, y, &from);
     tn__text text = {0};
     tn__text_add(&text, "digraph tanso {\n    node [shape=box];\n");
     for (size_t i = 0; i < d.count && done; i++) {
@@ -88,14 +90,15 @@ static char *draw(tn__node *y)
         add_node(&text, node, i);
         int arity = node->flags & TN__NODE_LEAF_VAR ? 0 : node->arity;
         for (int k = 0; k < arity && done; k++) {
-            done = number(&d, node->in[k]);
+            done = number(&d, node->in[k], &from);
             if (done)
-                tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", (uint32_t)tn__node_mark(node->in[k]), i);
+                tn__text_addf(&text, "    n%" PRIu32 " -> n%zu;\n", from, i);
         }
     }
     tn__text_add(&text, "}\n");
     text.failed = text.failed || !done;
     tn__free(d.nodes);
+    tn__marks_end(&d.marks);
     return tn__text_take(&text);
 }
 

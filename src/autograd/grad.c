@@ -10,7 +10,8 @@
 
 tn__node *tn__var_grad(const tn__var *var)
 {
-    return var->grad && var->handle ? tn__array_node(var->handle) : var->grad;
+    const tn_array *handle = __atomic_load_n(&var->handle, __ATOMIC_ACQUIRE);
+    return var->grad && handle ? tn__array_node(handle) : var->grad;
 }
 
 /* An error that nobody made yet: it is latched only by who uses it. */
@@ -55,6 +56,19 @@ bool tn_has_grad(const tn_array *x)
     return var_with_grad(x) != NULL;
 }
 
+/* The first one that any of the threads makes that ask for it. */
+static tn_array *handle_of_grad(tn__var *var)
+{
+    tn_array *first = __atomic_load_n(&var->handle, __ATOMIC_ACQUIRE);
+    if (first)
+        return first;
+    tn_array *made = tn__array_own_new(var->grad);
+    if (__atomic_compare_exchange_n(&var->handle, &first, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    tn__array_free_kept(made);
+    return first;
+}
+
 tn_array *tn_grad(const tn_array *x)
 {
     tn__call call = tn__enter();
@@ -71,10 +85,9 @@ tn_array *tn_grad(const tn_array *x)
                   "with tn_retain_grad, before tn_backward");
         return tn__leave_error(call);
     }
-    if (!var->handle)
-        var->handle = tn__array_own_new(var->grad);
+    tn_array *grad = handle_of_grad(var);
     tn__leave(call);
-    return var->handle;
+    return grad;
 }
 
 void tn_clear_grad(tn_array *x)
@@ -200,6 +213,7 @@ tn_array *tn_detach(const tn_array *x)
 
 void tn_no_grad_push(void)
 {
+    tn__leave(tn__enter());
     tn__no_grad_depth++;
 }
 
@@ -213,6 +227,7 @@ void tn_no_grad_pop(void)
 
 bool tn_grad_enabled(void)
 {
+    tn__leave(tn__enter());
     return tn__no_grad_depth == 0;
 }
 

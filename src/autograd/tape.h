@@ -3,7 +3,7 @@
 #ifndef TN_AUTOGRAD_TAPE_H
 #define TN_AUTOGRAD_TAPE_H
 
-#include "array/node.h"
+#include "autograd/marks.h"
 
 #define TN__ELSEWHERE (UINT32_MAX - 1) /* in place of a step's number: leads to no target */
 
@@ -24,9 +24,9 @@ typedef struct tn__tape_visit {
 typedef struct tn__tape {
     const char *operation;
     bool leaves; /* the targets are the leaves; else nodes marked so */
-    bool marks;  /* only what was recorded for backward is gone through */
+    bool by_flags; /* only what was recorded for backward is gone through */
     bool create_graph;
-    uint32_t stamp;
+    tn__marks marks; /* nodes' numbers of steps */
     tn__tape_step *steps;
     size_t count, capacity;
     uint32_t *inputs; /* of all steps: the inputs' steps, or TN__ELSEWHERE */

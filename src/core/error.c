@@ -24,6 +24,9 @@ struct tn__error {
 /* Records that need no memory; their counts mean nothing. */
 static tn__error out_of_memory = {
     1, TN_ERR_MEMORY, "out of memory: not even an error message could be made; free some arrays and try again"};
+static tn__error freed = {1, TN_ERR_STATE,
+                          "this object has been freed, by its own tn_..._free or with what it was given to: nothing "
+                          "can be done with it any more; make another one"};
 static tn__error no_failure = {1, TN_ERR_INTERNAL, "an error was asked for where none was reported"};
 
 typedef struct error_state {
@@ -39,7 +42,7 @@ static _Thread_local error_state state __attribute__((tls_model("initial-exec"))
 
 static bool is_static(const tn__error *error)
 {
-    return error == &out_of_memory || error == &no_failure;
+    return error == &out_of_memory || error == &no_failure || error == &freed;
 }
 
 tn__error *tn__error_retain(tn__error *error)
@@ -208,6 +211,11 @@ tn__error *tn__error_take(void)
 tn__error *tn__error_no_memory(void)
 {
     return &out_of_memory;
+}
+
+tn__error *tn__error_freed(void)
+{
+    return &freed;
 }
 
 tn_status tn__error_status(const tn__error *error)

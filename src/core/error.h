@@ -44,8 +44,9 @@ tn__error *tn__error_last(void);
 /* Takes the thread's latched error, the first since it was clean, out of the latch: a reference, or NULL if there is
  * none. What must go on after an error puts it aside so, and raises it again in the end. */
 tn__error *tn__error_take(void);
-/* The static record of exhausted memory. */
+/* The static records of exhausted memory, and of objects that were freed (core/object.h). */
 tn__error *tn__error_no_memory(void);
+tn__error *tn__error_freed(void);
 tn__error *tn__error_retain(tn__error *error);
 void tn__error_release(tn__error *error);
 tn_status tn__error_status(const tn__error *error);

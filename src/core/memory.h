@@ -26,6 +26,10 @@ void *tn__realloc(void *old, size_t bytes);
 /* So aligned, for array elements; freed with tn__free. From 4 MiB on, on huge pages where the system has them. */
 void *tn__alloc_aligned(size_t bytes);
 void tn__free(void *memory);
+/* A pointer to memory that is freed when it goes out of scope, also by an exception that a function of the program's
+ * throws: TN__FREED int *list = tn__alloc(bytes). */
+#define TN__FREED __attribute__((cleanup(tn__free_pointer)))
+static inline void tn__free_pointer(void *pointer) { tn__free(*(void **)pointer); }
 char *tn__strdup(const char *text);
 /* printf into fresh memory. */
 char *tn__format(const char *format, ...) TN_PRINTF(1, 2);

@@ -51,9 +51,16 @@ static tn_status take_rows(const tn__batches *batches, tn__tray *tray, int64_t f
     return status;
 }
 
+/* Of a tray that was not handed on: also where a function of the program's throws an exception. */
+static void tray_back(tn__tray **tray)
+{
+    if (*tray)
+        tn__tray_give(*tray);
+}
+
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i)
 {
-    tn__tray *tray = tn__tray_take(trays);
+    tn__tray *tray __attribute__((cleanup(tray_back))) = tn__tray_take(trays);
     if (!tray) {
         tn__fail_memory("loader", tn__trays_bytes(trays));
         return NULL;
@@ -69,8 +76,8 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
         done += rows;
         at += rows;
     }
-    if (status == TN_OK)
-        return tray;
-    tn__tray_give(tray);
-    return NULL;
+    tn__tray *full = status == TN_OK ? tray : NULL;
+    if (full)
+        tray = NULL;
+    return full;
 }

@@ -4,10 +4,13 @@
 
 #include <string.h>
 #include <tanso/device.h>
+#include "array/guard.h"
 #include "core/memory.h"
 #include "data/source.h"
 
 static tn_dataset out_of_memory = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_dataset, "dataset");
 
 /* The largest target + 1; targets of floats have no classes. */
 static int64_t count_classes(const tn__values *t)
@@ -42,7 +45,7 @@ tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values
 {
     if (status == TN_OK)
         status = check_pair(operation, x, t);
-    tn_dataset *dataset = tn__calloc(1, sizeof *dataset);
+    tn_dataset *dataset = tn__object_new(&objects);
     if (!dataset) {
         tn__fail_memory(operation, sizeof *dataset);
         tn__values_free(x);
@@ -58,8 +61,10 @@ tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values
     tn__values_free(x);
     tn__values_free(t);
     if (!dataset->t) {
-        tn_free(dataset->x);
-        *dataset = (tn_dataset){.error = tn__error_retain(tn__error_last())};
+        tn__array_free_kept(dataset->x);
+        dataset->size = dataset->classes = 0;
+        dataset->x = NULL;
+        dataset->error = tn__error_retain(tn__error_last());
     }
     return dataset;
 }
@@ -88,7 +93,7 @@ tn_dataset *tn_dataset_arrays(const tn_array *x, const tn_array *t)
 tn_dataset *tn__dataset_of_source(const char *operation, tn__source *source, int64_t classes)
 {
     tn__values none = {0};
-    tn_dataset *dataset = source ? tn__calloc(1, sizeof *dataset) : NULL;
+    tn_dataset *dataset = source ? tn__object_new(&objects) : NULL;
     if (dataset) {
         dataset->source = source;
         dataset->size = source->count;
@@ -112,16 +117,29 @@ tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset)
 
 void tn_dataset_free(tn_dataset *dataset)
 {
-    if (!dataset || dataset->is_static)
+    if (!dataset || dataset->is_static || !tn__object_may_go(&objects, &dataset->object) ||
+        tn__at_work(dataset, "dataset"))
         return;
     if (dataset->source)
         pthread_mutex_destroy(&dataset->making);
     tn__source_release(dataset->source);
-    tn_free(dataset->x);
-    tn_free(dataset->t);
+    tn__array_free_kept(dataset->x);
+    tn__array_free_kept(dataset->t);
     if (dataset->error)
         tn__error_release(dataset->error);
-    tn__free(dataset);
+    tn__object_end(&objects, &dataset->object);
+}
+
+tn_status tn__dataset_take(tn_dataset *dataset, const char *owner)
+{
+    return !dataset || dataset->is_static ? TN_OK : tn__object_take(&objects, &dataset->object, owner);
+}
+
+void tn__dataset_free_taken(tn_dataset *dataset)
+{
+    if (dataset && !dataset->is_static)
+        dataset->object.owner = NULL;
+    tn_dataset_free(dataset);
 }
 
 tn_device tn_dataset_device(const tn_dataset *dataset)
@@ -161,20 +179,39 @@ static tn_status make_all(tn__source *source, tn__values *x, tn__values *t)
     return status;
 }
 
+#define VALUES tn__values __attribute__((cleanup(tn__values_free)))
+
+static bool has_all(tn_dataset *dataset)
+{
+    pthread_mutex_lock(&dataset->making);
+    bool there = dataset->x != NULL;
+    pthread_mutex_unlock(&dataset->making);
+    return there;
+}
+
+/* The first ones that any of the threads makes that ask for them at once. None holds the lock while the program's
+ * function makes samples, which may ask for others, or throw an exception. */
 static tn_status keep_all(tn_dataset *dataset)
 {
-    tn__values x = {0}, t = {0};
+    VALUES x = {0};
+    VALUES t = {0};
+    TN__GUARD_OF("dataset_x", dataset);
     tn_status status = make_all(dataset->source, &x, &t);
     tn_array *all_x = status == TN_OK ? tn__values_own(&x) : NULL, *all_t = all_x ? tn__values_own(&t) : NULL;
-    tn__values_free(&x);
-    tn__values_free(&t);
-    if (!all_t) {
-        tn_free(all_x);
-        return tn__error_status(tn__error_last());
+    if (all_t) {
+        pthread_mutex_lock(&dataset->making);
+        if (!dataset->x) {
+            dataset->x = all_x;
+            dataset->t = all_t;
+            all_x = all_t = NULL;
+        }
+        pthread_mutex_unlock(&dataset->making);
+    } else {
+        status = tn__error_status(tn__error_last());
     }
-    dataset->x = all_x;
-    dataset->t = all_t;
-    return TN_OK;
+    tn__array_free_kept(all_x);
+    tn__array_free_kept(all_t);
+    return status;
 }
 
 /* An array of the caller's scope with the reason why a dataset has none. */
@@ -192,10 +229,7 @@ static bool has_arrays(const tn_dataset *dataset)
     if (!dataset || !dataset->source)
         return dataset && dataset->x;
     tn_dataset *own = (tn_dataset *)dataset;
-    pthread_mutex_lock(&own->making);
-    bool there = own->x || keep_all(own) == TN_OK;
-    pthread_mutex_unlock(&own->making);
-    return there;
+    return has_all(own) || keep_all(own) == TN_OK;
 }
 
 static tn_array *array_of(const tn_dataset *dataset, bool targets)

@@ -6,9 +6,11 @@
 
 #include <pthread.h>
 #include <tanso/data.h>
+#include "core/object.h"
 #include "io/values.h"
 
 struct tn_dataset {
+    tn__object object;
     tn_array *x, *t;   /* owned; NULL in a failed dataset; of a source, NULL until somebody asks for them */
     struct tn__source *source; /* held, or NULL: the samples are in x and t */
     pthread_mutex_t making;    /* of a source: held while x and t are made */
@@ -22,6 +24,10 @@ struct tn_dataset {
  * (x and t are dropped). Checks that first extents agree. Never NULL. */
 tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values *x, tn__values *t);
 
+/* Takes a dataset over for `owner`, who frees it with tn__dataset_free_taken; TN_ERR_STATE, latched, if it is another's
+ * or has been freed. */
+tn_status tn__dataset_take(tn_dataset *dataset, const char *owner);
+void tn__dataset_free_taken(tn_dataset *dataset);
 /* Why a dataset cannot be used, latched; TN_OK if it can. */
 tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset);
 /* The elements of x or t. */

@@ -9,8 +9,10 @@
  */
 #include <string.h>
 #include <tanso/device.h>
+#include "array/guard.h"
 #include "core/memory.h"
 #include "core/log.h"
+#include "core/object.h"
 #include "core/options.h"
 #include "data/loader.h"
 #include "engine/engine.h"
@@ -22,6 +24,8 @@
 #define TRAYS_OUT      2
 
 static tn_loader out_of_memory = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_loader, "loader");
 
 /* Whether minibatches are put together in trays. Those in the dataset's own order lie there already. */
 static bool gathers(const tn_loader *loader)
@@ -147,33 +151,36 @@ tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
 {
     static const tn_loader_opts defaults;
     opts = opts ? opts : &defaults;
-    tn_loader *loader = tn__calloc(1, sizeof *loader);
+    tn_status status = opts->keep_dataset ? TN_OK : tn__dataset_take(dataset, "a loader");
+    tn_dataset *taken = opts->keep_dataset || status != TN_OK ? NULL : dataset;
+    tn_status sampling = tn__sampler_take(opts->sampler, "a loader");
+    tn_sampler *sampler = sampling == TN_OK ? opts->sampler : NULL;
+    status = status == TN_OK ? sampling : status;
+    tn_loader *loader = tn__object_new(&objects);
     if (!loader) {
         tn__fail_memory("loader", sizeof *loader);
-        loader = &out_of_memory;
-    } else if (loader_init(loader, dataset, opts) != TN_OK) {
+        tn__dataset_free_taken(taken);
+        tn__sampler_free_taken(sampler);
+        return &out_of_memory;
+    }
+    loader->dataset = taken;
+    loader->sampler = sampler;
+    if (status != TN_OK || loader_init(loader, dataset, opts) != TN_OK) {
         loader->error = tn__error_retain(tn__error_last());
         loader->batches.length = 0;
-    }
-    if (loader->is_static) {
-        tn_sampler_free(opts->sampler);
-        if (!opts->keep_dataset)
-            tn_dataset_free(dataset);
-    } else {
-        loader->sampler = opts->sampler;
-        loader->dataset = opts->keep_dataset ? NULL : dataset;
     }
     return loader;
 }
 
 void tn_loader_free(tn_loader *loader)
 {
-    if (!loader || loader->is_static)
+    if (!loader || loader->is_static || !tn__object_may_go(&objects, &loader->object) ||
+        tn__at_work(loader, "loader"))
         return;
     tn__prefetch_free(loader->prefetch);
-    tn_free(loader->x_handle);
-    tn_free(loader->t_handle);
-    tn_free(loader->place_handle);
+    tn__array_free_kept(loader->x_handle);
+    tn__array_free_kept(loader->t_handle);
+    tn__array_free_kept(loader->place_handle);
     for (int i = 0; i < 4; i++)
         if (loader->slot[i / 2][i % 2])
             tn__storage_release(loader->slot[i / 2][i % 2]);
@@ -184,11 +191,11 @@ void tn_loader_free(tn_loader *loader)
     tn__source_release(loader->batches.source);
     tn__host_view_end(&loader->x);
     tn__host_view_end(&loader->t);
-    tn_sampler_free(loader->sampler);
-    tn_dataset_free(loader->dataset);
+    tn__sampler_free_taken(loader->sampler);
+    tn__dataset_free_taken(loader->dataset);
     if (loader->error)
         tn__error_release(loader->error);
-    tn__free(loader);
+    tn__object_end(&objects, &loader->object);
 }
 
 tn_status tn_loader_status(const tn_loader *loader)
@@ -217,7 +224,7 @@ tn_device tn_batch_device(const tn_batch *batch)
 static void leave_device(tn_loader *loader, tn__resident *resident)
 {
     tn__resident_free(resident);
-    tn_free(loader->place_handle);
+    tn__array_free_kept(loader->place_handle);
     loader->place_handle = NULL;
     for (int i = 0; i < 4; i++) {
         tn__storage **slot = &loader->slot[i / 2][i % 2];
@@ -390,7 +397,7 @@ static bool point(tn_array **handle, tn__node *node)
     }
     /* A pending node is its thread's, and so is its handle. */
     if (*handle && tn__handle_of(*handle)->owner != tn__thread_number()) {
-        tn_free(*handle);
+        tn__array_free_kept(*handle);
         *handle = NULL;
     }
     if (*handle) {
@@ -399,7 +406,7 @@ static bool point(tn_array **handle, tn__node *node)
     }
     tn_array *made = tn__array_own_new(node);
     if (tn__handle_of(made)->is_static || tn__node_is_error(tn__array_node(made))) {
-        tn_free(made);
+        tn__array_free_kept(made);
         return false;
     }
     *handle = made;
@@ -441,7 +448,7 @@ static void drop_place(tn_loader *loader)
 {
     if (!loader->place_handle || !tn__node_pending(tn__array_node(loader->place_handle)))
         return;
-    tn_free(loader->place_handle);
+    tn__array_free_kept(loader->place_handle);
     loader->place_handle = NULL;
 }
 
@@ -465,6 +472,7 @@ bool tn_loader_next(tn_loader *loader, tn_batch *batch)
         loader->epoch++;
         return false;
     }
+    TN__GUARD_OF("loader_next", loader); /* samples may be made by a function of the program's, in this thread */
     int64_t size = tn__batch_size(&loader->batches, loader->next);
     if (!deliver(loader, size)) {
         loader->error = tn__error_retain(tn__error_last());

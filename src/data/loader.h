@@ -10,6 +10,7 @@
 #include "data/resident.h"
 
 struct tn_loader {
+    tn__object object;
     tn_dataset *dataset; /* owned, or NULL */
     tn_sampler *sampler; /* owned, or NULL */
     tn__host_view x, t;  /* its arrays, held for as long as the loader lives; of a source, types and shapes alone */

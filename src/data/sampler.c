@@ -17,11 +17,13 @@ enum { STREAM_SAMPLES = 1, STREAM_BATCHES };
 
 static tn_sampler out_of_memory = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_sampler, "sampler");
+
 /* ---- all samplers ---- */
 
 static tn_sampler *sampler_new(tn_status (*order)(const tn_sampler *sampler, const tn__epoch_order *want))
 {
-    tn_sampler *sampler = tn__calloc(1, sizeof *sampler);
+    tn_sampler *sampler = tn__object_new(&objects);
     if (!sampler) {
         tn__fail_memory("sampler", sizeof *sampler);
         return &out_of_memory;
@@ -40,7 +42,7 @@ static tn_sampler *sampler_done(tn_sampler *sampler, tn_status status)
 
 void tn_sampler_free(tn_sampler *sampler)
 {
-    if (!sampler || sampler->is_static)
+    if (!sampler || sampler->is_static || !tn__object_may_go(&objects, &sampler->object))
         return;
     if (sampler->free_user)
         sampler->free_user(sampler->user);
@@ -48,7 +50,19 @@ void tn_sampler_free(tn_sampler *sampler)
     tn__free(sampler->lengths);
     if (sampler->error)
         tn__error_release(sampler->error);
-    tn__free(sampler);
+    tn__object_end(&objects, &sampler->object);
+}
+
+tn_status tn__sampler_take(tn_sampler *sampler, const char *owner)
+{
+    return !sampler || sampler->is_static ? TN_OK : tn__object_take(&objects, &sampler->object, owner);
+}
+
+void tn__sampler_free_taken(tn_sampler *sampler)
+{
+    if (sampler && !sampler->is_static)
+        sampler->object.owner = NULL;
+    tn_sampler_free(sampler);
 }
 
 tn_status tn_sampler_status(const tn_sampler *sampler)

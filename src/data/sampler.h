@@ -4,7 +4,7 @@
 #define TN_DATA_SAMPLER_H
 
 #include <tanso/sampler.h>
-#include "core/error.h"
+#include "core/object.h"
 
 /* An epoch that wants an order. */
 typedef struct tn__epoch_order {
@@ -15,6 +15,7 @@ typedef struct tn__epoch_order {
 } tn__epoch_order;
 
 struct tn_sampler {
+    tn__object object;
     tn_status (*order)(const tn_sampler *sampler, const tn__epoch_order *want);
     int64_t size;      /* samples that the dataset must have; -1: any */
     int64_t samples;   /* of an epoch; 0: as many as the dataset has */
@@ -28,6 +29,9 @@ struct tn_sampler {
     bool is_static;
 };
 
+/* Takes a sampler over for `owner`, as tn__dataset_take does. NULL is nothing. */
+tn_status tn__sampler_take(tn_sampler *sampler, const char *owner);
+void tn__sampler_free_taken(tn_sampler *sampler);
 /* Whether it suits a dataset of `size` samples, and the samples of its epochs; else latched. */
 tn_status tn__sampler_check(const tn_sampler *sampler, int64_t size, int64_t *samples);
 /* Fills in an epoch's order, all of which lies in the dataset; or latches why not. */

@@ -143,13 +143,12 @@ static tn_status transformed_get(tn__source *source, int64_t i, tn_generator *ge
 {
     transformed *f = (transformed *)source;
     size_t x_bytes = (f->inner->x_bytes + 63) / 64 * 64;
-    char *before = tn__alloc_aligned(x_bytes + f->inner->t_bytes + 1);
+    TN__FREED char *before = tn__alloc_aligned(x_bytes + f->inner->t_bytes + 1);
     if (!before)
         return tn__fail_memory(source->operation, x_bytes + f->inner->t_bytes);
     tn_status status = f->inner->get(f->inner, i, generator, before, before + x_bytes);
     if (status == TN_OK)
         status = tell(source, f->function(f->user, before, before + x_bytes, generator, x, t), i);
-    tn__free(before);
     return status;
 }
 

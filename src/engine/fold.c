@@ -128,8 +128,8 @@ static tn__node *fold(const tn_kernel *f, tn__node *x, int axis, bool every)
                                  (tn_arg[]){tn__arg_array(from), tn__arg_array(to), tn__arg_i64(outer), tn__arg_i64(n),
                                             tn__arg_i64(inner), tn__arg_u64((uintptr_t)f->function)}},
                        &(tn_launch_opts){.grid = {(int)(blocks > 65535 ? 65535 : blocks)}, .block = {256}});
-    tn_free(from);
-    tn_free(to);
+    tn__array_free_kept(from);
+    tn__array_free_kept(to);
     return status == TN_OK ? y : tn__failed();
 }
 

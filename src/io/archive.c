@@ -26,7 +26,7 @@ static void drop_contents(tn_archive *archive)
 {
     for (size_t i = 0; i < archive->count; i++) {
         tn__free(archive->entries[i].name);
-        tn_free(archive->entries[i].array);
+        tn__array_free_kept(archive->entries[i].array);
     }
     for (size_t i = 0; i < archive->text_count; i++) {
         tn__free(archive->texts[i].key);
@@ -127,7 +127,7 @@ tn_status tn__archive_take_error(tn_archive *archive, const char *operation, con
     tn_status status =
         tn__handle_of(array)->is_static ? tn__error_status(tn__error_last()) : append(archive, operation, name, array);
     if (status != TN_OK)
-        tn_free(array);
+        tn__array_free_kept(array);
     tn__leave(call);
     return status;
 }
@@ -142,7 +142,7 @@ tn_status tn__archive_take(tn_archive *archive, const char *operation, const cha
     tn_array *array = tn__values_own(values);
     tn_status status = array ? append(archive, operation, name, array) : tn__error_status(tn__error_last());
     if (status != TN_OK)
-        tn_free(array);
+        tn__array_free_kept(array);
     return status;
 }
 
@@ -165,7 +165,7 @@ tn_status tn_archive_add(tn_archive *archive, const char *name, const tn_array *
         status = tn__handle_of(handle)->is_static ? tn__error_status(tn__error_last())
                                                   : append(archive, "archive_add", name, handle);
         if (status != TN_OK)
-            tn_free(handle);
+            tn__array_free_kept(handle);
     }
     tn__leave(call);
     return status;

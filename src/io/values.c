@@ -56,7 +56,7 @@ tn_array *tn__values_own(tn__values *values)
     tn__node *node = values_node(values);
     tn_array *x = tn__array_own_new(node);
     if (tn__handle_of(x)->is_static || tn__node_is_error(tn__array_node(x))) {
-        tn_free(x);
+        tn__array_free_kept(x);
         x = NULL;
     }
     tn__leave(call);

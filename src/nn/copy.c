@@ -215,13 +215,13 @@ tn_layer *tn_layer_repeat(tn_layer *layer, int count)
 {
     if (count < 1 || !layer) {
         tn__fail(TN_ERR_VALUE, "layer_repeat", "expected a layer and a count of 1 or more, got %d", count);
-        tn_layer_free(layer && !layer->parent ? layer : NULL);
+        tn__layer_discard(layer);
         return tn__layer_error(tn__error_retain(tn__error_last()));
     }
     tn_layer **layers = tn__calloc((size_t)count, sizeof *layers);
     if (!layers) {
         tn__fail_memory("layer_repeat", (size_t)count * sizeof *layers);
-        tn_layer_free(layer->parent ? NULL : layer);
+        tn__layer_discard(layer);
         return tn__layer_error(tn__error_retain(tn__error_last()));
     }
     layers[0] = layer;

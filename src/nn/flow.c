@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <tanso/array.h>
 #include "array/build_parts.h"
+#include "array/guard.h"
 #include "nn/layer.h"
 
 tn__ports tn__layer_ports(const tn_layer *layer)
@@ -134,6 +135,7 @@ tn__node *tn__layer_forward(tn_layer *layer, tn__node *x)
 
 tn_array *tn_forward(tn_layer *layer, const tn_array *x)
 {
+    TN__GUARD_OF("forward", layer);
     tn__call call = tn__enter();
     if (!layer) {
         tn__fail(TN_ERR_VALUE, "forward", "expected a layer, got NULL");
@@ -145,8 +147,9 @@ tn_array *tn_forward(tn_layer *layer, const tn_array *x)
 tn_status tn_forward_all(tn_layer *layer, int count, const tn_array *const *in, int out_count,
                          tn_array **const *out)
 {
+    TN__FREED tn__node **nodes = NULL;
+    TN__GUARD_OF("forward", layer);
     tn__call call = tn__enter();
-    tn__node **nodes = NULL;
     tn_status status = TN_OK;
     if (!layer || count < 1 || !in || out_count < 1 || !out)
         return tn__leave(call), tn__fail(TN_ERR_VALUE, "forward",
@@ -162,7 +165,6 @@ tn_status tn_forward_all(tn_layer *layer, int count, const tn_array *const *in, 
         if (out[i])
             *out[i] = tn__failed_array();
     status = nodes ? tn__give_all(call, out_count, nodes + count, out) : (tn__leave(call), status);
-    tn__free(nodes);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "nn/layer.h"
 
 #include <string.h>
+#include "array/guard.h"
 
 /* ---- error layers ---- */
 
@@ -24,9 +25,11 @@ static tn__node *memory_forward(tn_layer *layer, tn__node *x)
 static const tn__layer_kind memory_kind = {.name = "error", .forward = memory_forward};
 static tn_layer memory_layer = {.kind = &memory_kind, .is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_layer, "layer");
+
 tn_layer *tn__layer_make(const tn__layer_kind *kind)
 {
-    tn_layer *layer = tn__calloc(1, sizeof *layer);
+    tn_layer *layer = tn__object_new(&objects);
     if (!layer) {
         tn__fail_memory(kind->name, sizeof *layer);
         return &memory_layer;
@@ -73,7 +76,7 @@ tn_status tn__layer_raise(const tn_layer *layer)
 
 void tn_layer_free(tn_layer *layer)
 {
-    if (!layer || layer->is_static)
+    if (!layer || layer->is_static || !tn__object_may_go(&objects, &layer->object) || tn__at_work(layer, "layer"))
         return;
     if (layer->parent) {
         tn__fail(TN_ERR_STATE, "layer_free",
@@ -89,7 +92,7 @@ void tn_layer_free(tn_layer *layer)
         tn__free(layer->children[i].name);
     }
     for (size_t i = 0; i < layer->slot_count; i++) {
-        tn_free(layer->slots[i].value);
+        tn__array_free_kept(layer->slots[i].value);
         tn__free(layer->slots[i].name);
     }
     for (int i = 0; i < layer->flat.count; i++)
@@ -101,7 +104,14 @@ void tn_layer_free(tn_layer *layer)
     tn__free(layer->children);
     if (layer->error)
         tn__error_release(layer->error);
-    tn__free(layer);
+    tn__object_end(&objects, &layer->object);
+    layer->kind = &error_kind;
+}
+
+void tn__layer_discard(tn_layer *layer)
+{
+    if (layer && !layer->parent && tn__object_is_free(&layer->object))
+        tn_layer_free(layer);
 }
 
 void tn__layer_changed(tn_layer *layer)
@@ -146,10 +156,12 @@ static bool is_or_holds(const tn_layer *layer, const tn_layer *inner)
 tn_status tn_layer_add(tn_layer *parent, const char *name, tn_layer *child)
 {
     if (!parent || !child) {
-        tn_layer_free(child && !child->parent ? child : NULL);
+        tn__layer_discard(child);
         return tn__fail(TN_ERR_VALUE, "layer_add", "expected two layers, got NULL for the %s",
                         parent ? "child" : "parent");
     }
+    if (child->object.dead)
+        return tn__layer_raise(child);
     if (child->parent)
         return tn__fail(TN_ERR_STATE, "layer_add",
                         "the layer '%s' belongs to a %s already: a layer has one parent; make a second layer",

@@ -13,6 +13,7 @@
 #include <tanso/nn.h>
 #include "array/build.h"
 #include "core/memory.h"
+#include "core/object.h"
 
 typedef struct tn__slot {
     char *name;
@@ -82,6 +83,7 @@ typedef struct tn__layer_hook {
 } tn__layer_hook;
 
 struct tn_layer {
+    tn__object object;
     const tn__layer_kind *kind;
     tn__error *error; /* why construction failed, else NULL */
     bool is_static;   /* the out-of-memory layer: shared by all threads and never freed or changed */
@@ -122,6 +124,8 @@ tn_layer *tn__layer_make(const tn__layer_kind *kind);
 tn_layer *tn__layer_error(tn__error *error);
 /* The layer, or, if the status is an error, frees it and gives an error layer with the last failure. */
 tn_layer *tn__layer_finish(tn_layer *layer, tn_status status);
+/* Frees a layer that was to be taken over, unless it is another layer's or has been freed. NULL is ignored. */
+void tn__layer_discard(tn_layer *layer);
 /* tn_layer_status, latched again. */
 tn_status tn__layer_raise(const tn_layer *layer);
 /* The user's own name of a layer, or its kind's. */

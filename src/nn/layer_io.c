@@ -202,7 +202,7 @@ static void put_in_place(const loading *load)
         } else if (item->slot->value) {
             tn__param_point(item->slot->value, tn__array_node(item->value));
         } else {
-            item->slot->value = tn_own(item->value);
+            item->slot->value = tn__array_keep(item->value);
             tn__handle_of(item->value)->var->param = true;
             item->slot->shape = item->shape;
             tn__slot_freeze(item->slot, item->slot->frozen);

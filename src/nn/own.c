@@ -53,14 +53,13 @@ static void own_flow(tn_layer *layer, const tn__flow *flow)
 {
     size_t ins = (size_t)(flow->in_count > layer->ports.inputs ? flow->in_count : layer->ports.inputs);
     size_t outs = (size_t)layer->ports.outputs;
-    tn_array **arrays = tn__calloc(ins + outs, sizeof *arrays);
+    TN__FREED tn_array **arrays = tn__calloc(ins + outs, sizeof *arrays);
     if (arrays)
         call_with(layer, flow, arrays, arrays + ins);
     else
         tn__fail_memory(tn__layer_name(layer), (ins + outs) * sizeof *arrays);
     for (int i = 0; i < flow->out_count && !arrays; i++)
         flow->out[i] = tn__failed();
-    tn__free(arrays);
 }
 
 static const tn__layer_kind forward_kind = {.name = "layer", .forward = own_forward};

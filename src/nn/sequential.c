@@ -47,16 +47,11 @@ static tn_status check_children(int count, tn_layer *const *layers)
     return TN_OK;
 }
 
-/* Frees those of the layers that have no parent, each once. */
+/* Frees those of the layers that have no parent. */
 static void free_children(int count, tn_layer *const *layers)
 {
-    for (int i = 0; layers && i < count; i++) {
-        bool freed = false; /* by an earlier copy of the pointer, which must not be followed any more */
-        for (int j = 0; j < i && !freed; j++)
-            freed = layers[j] == layers[i];
-        if (!freed && layers[i] && !layers[i]->parent)
-            tn_layer_free(layers[i]);
-    }
+    for (int i = 0; layers && i < count; i++)
+        tn__layer_discard(layers[i]);
 }
 
 tn_layer *tn_sequential_of(int count, tn_layer *const *layers)

@@ -37,7 +37,7 @@ static tn_status make_parameter(tn_array *value)
     if (!tn_needs_grad(value))
         return tn__fail_memory("layer_param", sizeof(tn__var));
     tn__handle_of(value)->var->param = true;
-    tn_own(value);
+    tn__array_keep(value);
     return TN_OK;
 }
 
@@ -121,7 +121,7 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
         if (status == TN_OK) {
             slot->shape = shape_with(slot->shape, features);
         } else if (made >> i & 1) { /* all or none, so that the next input starts anew */
-            tn_free(slot->value);
+            tn__array_free_kept(slot->value);
             slot->value = NULL;
         }
     }
@@ -211,7 +211,7 @@ tn_array *tn_layer_persistent(tn_layer *layer, const char *name, tn_array *value
     slot->shape = tn_shape_of(value);
     slot->dtype = tn_dtype_of(value);
     slot->persistent = true;
-    slot->value = tn_own(value);
+    slot->value = tn__array_keep(value);
     tn__layer_changed(layer);
     return value;
 }

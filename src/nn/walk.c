@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Going through a layer and all below it: parameters, persistent values and children with their paths; freezing. */
+#include "array/guard.h"
 #include "nn/layer.h"
 
 #include <fnmatch.h>
@@ -55,6 +56,7 @@ tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *user)
 {
     if (!layer || !visit)
         return tn__fail_null("layer_walk", "a layer and a function");
+    TN__GUARD_OF("layer_walk", layer);
     tn_status status = tn__layer_raise(layer);
     return status == TN_OK ? walk(layer, "", visit, user) : status;
 }
@@ -67,6 +69,9 @@ static tn_status archive_value(tn_layer *layer, tn__slot *slot, const char *path
 
 tn_status tn__layer_archive(const tn_layer *layer, tn_archive *archive)
 {
+    tn_status status = tn__layer_raise(layer);
+    if (status != TN_OK)
+        return status;
     return tn__visit_slots((tn_layer *)layer, "", archive_value, archive); /* which changes nothing */
 }
 

@@ -144,7 +144,7 @@ tn_status tn__clip_look(tn_optimizer *optimizer, bool now)
     tn_status status = tn__read(tn__array_node(count), &wrong);
     if (status != TN_OK || wrong == 0)
         return status;
-    tn_free(count);
+    tn__array_free_kept(count);
     optimizer->wrong.count = NULL;
     return tn__fail(TN_ERR_NAN, "step",
                     "the norm of the gradients is infinite or NaN, so that nothing was changed: lower the learning "

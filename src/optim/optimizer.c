@@ -4,14 +4,17 @@
 
 #include <string.h>
 #include <tanso/device.h>
+#include "array/guard.h"
 
 /* ---- making and freeing ---- */
 
 static tn_optimizer memory_optimizer = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_optimizer, "optimizer");
+
 static tn_optimizer *new_optimizer(void)
 {
-    tn_optimizer *optimizer = tn__calloc(1, sizeof *optimizer);
+    tn_optimizer *optimizer = tn__object_new(&objects);
     if (optimizer)
         return optimizer;
     tn__fail_memory("optimizer", sizeof *optimizer);
@@ -70,7 +73,7 @@ tn_optimizer *tn__optimizer_make(const char *operation, const tn__optimizer_rule
 static void free_tracked(tn__tracked *tracked)
 {
     for (int i = 0; i < TN__MAX_STATE; i++) {
-        tn_free(tracked->state[i]);
+        tn__array_free_kept(tracked->state[i]);
         tn__free(tracked->state_name[i]);
     }
     tn__free(tracked->path);
@@ -78,7 +81,8 @@ static void free_tracked(tn__tracked *tracked)
 
 void tn_optimizer_free(tn_optimizer *optimizer)
 {
-    if (!optimizer || optimizer->is_static)
+    if (!optimizer || optimizer->is_static || !tn__object_may_go(&objects, &optimizer->object) ||
+        tn__at_work(optimizer, "optimizer"))
         return;
     tn__layer_unfollow(&optimizer->follower);
     for (size_t i = 0; i < optimizer->tracked_count; i++)
@@ -91,17 +95,17 @@ void tn_optimizer_free(tn_optimizer *optimizer)
         tn__free(optimizer->groups[i].pattern);
     tn__free(optimizer->groups);
     tn__free(optimizer->user.names);
-    tn_free(optimizer->wrong.count);
+    tn__array_free_kept(optimizer->wrong.count);
     if (optimizer->error)
         tn__error_release(optimizer->error);
-    tn__free(optimizer);
+    tn__object_end(&objects, &optimizer->object);
 }
 
 tn_device tn_optimizer_device(const tn_optimizer *optimizer)
 {
     if (!optimizer)
         tn__fail_null("device_of", "an optimizer");
-    return optimizer && optimizer->layer ? tn_layer_device(optimizer->layer) : (tn_device){0};
+    return optimizer && optimizer->follower.layer ? tn_layer_device(optimizer->layer) : (tn_device){0};
 }
 
 tn_status tn_optimizer_status(const tn_optimizer *optimizer)
@@ -119,7 +123,12 @@ tn_status tn__optimizer_raise(const tn_optimizer *optimizer)
         return tn__fail_null("optimizer", "an optimizer");
     if (optimizer->is_static)
         return tn__fail_memory("optimizer", sizeof *optimizer);
-    return optimizer->error ? tn__error_raise(optimizer->error) : TN_OK;
+    if (optimizer->error)
+        return tn__error_raise(optimizer->error);
+    if (!optimizer->follower.layer)
+        return tn__fail(TN_ERR_STATE, "optimizer",
+                        "the layer whose parameters this optimizer updates has been freed: free the optimizer, too");
+    return TN_OK;
 }
 
 /* ---- the parameters ---- */

@@ -10,6 +10,7 @@
 #include <tanso/optim.h>
 #include "array/build.h"
 #include "core/memory.h"
+#include "core/object.h"
 #include "nn/layer.h"
 
 #define TN__MAX_STATE 3
@@ -94,6 +95,7 @@ typedef struct tn__group {
 } tn__group;
 
 struct tn_optimizer {
+    tn__object object;
     tn__error *error; /* why construction failed, else NULL */
     bool is_static;   /* the out-of-memory optimizer */
     const tn__optimizer_rule *rule;

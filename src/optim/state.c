@@ -114,7 +114,7 @@ static tn_status set_state(const tn_optimizer *optimizer, tn__tracked *tracked, 
     tn_array *state = tn__array_own_new(tn__array_node(fitting));
     if (tn__handle_of(state)->is_static)
         return TN_ERR_MEMORY;
-    tn_free(tracked->state[which]);
+    tn__array_free_kept(tracked->state[which]);
     tracked->state[which] = state;
     return TN_OK;
 }

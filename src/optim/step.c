@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 
 #include "array/build_parts.h"
+#include "array/guard.h"
 #include "autograd/backward.h"
 #include "engine/engine.h"
 
@@ -322,6 +323,7 @@ tn_status tn_step(tn_optimizer *optimizer)
         tn_layer_clear_grads(optimizer->layer);
         return status;
     }
+    TN__GUARD_OF("step", optimizer);
     tn__no_grad_depth++;
     status = run_hooks(optimizer);
     if (status == TN_OK)

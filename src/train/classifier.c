@@ -3,6 +3,7 @@
 #include "train/classifier.h"
 
 #include <tanso/report.h>
+#include "array/guard.h"
 #include "core/options.h"
 #include "nn/layer.h"
 
@@ -54,7 +55,7 @@ tn_layer *tn_classifier_with(tn_layer *predictor, const tn_classifier_opts *opts
     const tn_layer_opts own = {.size = sizeof m, .inputs = 2, .optional = 1};
     tn_layer *layer = tn_flow_layer_with("classifier", classify, &m, NULL, &own);
     if (tn_layer_status(layer) != TN_OK) {
-        tn_layer_free(predictor && !predictor->parent ? predictor : NULL);
+        tn__layer_discard(predictor);
         return layer;
     }
     return tn__layer_finish(layer, tn_layer_add(layer, "predictor", predictor));
@@ -62,6 +63,7 @@ tn_layer *tn_classifier_with(tn_layer *predictor, const tn_classifier_opts *opts
 
 tn_array *tn_classifier_loss(tn_layer *classifier, const tn_array *x, const tn_array *t)
 {
+    TN__GUARD("classifier_loss");
     if (tn__is_classifier(classifier))
         return loss_of(classifier, tn_forward(classifier, x), t);
     tn_status status = classifier ? tn__layer_raise(classifier) : TN_OK;

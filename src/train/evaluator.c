@@ -79,15 +79,30 @@ static tn_status measure(evaluator *e, tn_reporter *reporter, tn_observation *se
     return tn__or_latched(status);
 }
 
+typedef struct noted {
+    tn_layer *model;
+    bool *modes;
+} noted;
+
+static void restore(noted *before)
+{
+    if (before->modes)
+        restore_modes(before->model, before->modes);
+    tn__free(before->modes);
+}
+
 /* In evaluation mode, every layer of which has its own mode again afterwards. */
 static tn_status evaluate(evaluator *e, tn_reporter *reporter, tn_observation *seen, tn_summary *means)
 {
-    bool *modes = tn__alloc(count_layers(e->model) * sizeof *modes);
-    if (!modes)
+    tn_status status = tn__layer_raise(e->model);
+    if (status != TN_OK)
+        return status;
+    noted before __attribute__((cleanup(restore))) = {e->model, tn__alloc(count_layers(e->model) * sizeof(bool))};
+    if (!before.modes)
         return tn__fail_memory("evaluator", count_layers(e->model));
-    note_modes(e->model, modes);
+    note_modes(e->model, before.modes);
     tn_layer_train(e->model, false);
-    tn_status status = e->hook ? tn__or_latched(e->hook(e->user)) : TN_OK;
+    status = e->hook ? tn__or_latched(e->hook(e->user)) : TN_OK;
     if (status == TN_OK && e->device.kind != TN_DEVICE_DEFAULT)
         status = tn_layer_to(e->model, e->device);
     if (status == TN_OK)
@@ -96,8 +111,6 @@ static tn_status evaluate(evaluator *e, tn_reporter *reporter, tn_observation *s
     if (status == TN_OK)
         status = measure(e, reporter, seen, means);
     tn__report_back_to(depth);
-    restore_modes(e->model, modes);
-    tn__free(modes);
     return status;
 }
 
@@ -105,19 +118,16 @@ static tn_status evaluator_call(tn_trainer *trainer, void *user)
 {
     (void)trainer;
     evaluator *e = user;
-    tn_reporter *reporter = tn_reporter_new();
-    tn_observation *seen = tn_observation_new(), *result = tn_current_observation();
-    tn_summary *means = tn_summary_new_with(NULL);
-    char *name = tn__format("%s/%s", tn_extension_name(e->self), e->name);
+    tn_reporter *reporter __attribute__((cleanup(tn__reporter_end))) = tn_reporter_new();
+    tn_observation *seen __attribute__((cleanup(tn__observation_end))) = tn_observation_new();
+    tn_observation *result = tn_current_observation();
+    tn_summary *means __attribute__((cleanup(tn__summary_end))) = tn_summary_new_with(NULL);
+    TN__FREED char *name = tn__format("%s/%s", tn_extension_name(e->self), e->name);
     tn_status status = name ? tn_reporter_add(reporter, name, e->model) : tn__fail_memory("evaluator", 64);
     if (status == TN_OK)
         status = evaluate(e, reporter, seen, means);
     if (status == TN_OK && result)
         status = tn_summary_observe(means, NULL, result);
-    tn__free(name);
-    tn_summary_free(means);
-    tn_observation_free(seen);
-    tn_reporter_free(reporter);
     return tn__or_latched(status);
 }
 

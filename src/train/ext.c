@@ -52,6 +52,11 @@ char *tn__text_option(const char *given, const char *absent, tn_status *status)
 
 tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status)
 {
+    tn_status taken = tn__trigger_take(given, "an extension");
+    if (taken != TN_OK) {
+        *status = taken;
+        return NULL;
+    }
     tn_trigger *trigger = given ? given : tn_every(1, TN_EPOCH);
     if (tn_trigger_status(trigger) != TN_OK)
         *status = tn__trigger_raise(trigger);

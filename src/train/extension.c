@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of extensions, and plain functions as extensions. */
+#include "array/guard.h"
 #include "train/parts.h"
 
 static tn_extension memory_extension = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_extension, "extension");
 
 static void free_user(const tn_extension_kind *kind, void *user)
 {
@@ -12,7 +15,7 @@ static void free_user(const tn_extension_kind *kind, void *user)
 
 tn_extension *tn__extension_error(void)
 {
-    tn_extension *extension = tn__calloc(1, sizeof *extension);
+    tn_extension *extension = tn__object_new(&objects);
     if (!extension)
         return &memory_extension;
     extension->error = tn__error_retain(tn__error_last());
@@ -27,7 +30,7 @@ tn_extension *tn_extension_new(const tn_extension_kind *kind, void *user)
         free_user(kind, user);
         return tn__extension_error();
     }
-    tn_extension *extension = tn__calloc(1, sizeof *extension);
+    tn_extension *extension = tn__object_new(&objects);
     if (!extension) {
         tn__fail_memory("extension_new", sizeof *extension);
         free_user(kind, user);
@@ -40,13 +43,16 @@ tn_extension *tn_extension_new(const tn_extension_kind *kind, void *user)
 
 void tn_extension_free(tn_extension *extension)
 {
-    if (!extension || extension->is_static)
+    if (!extension || extension->is_static || !tn__object_may_go(&objects, &extension->object) ||
+        tn__at_work(extension, "extension"))
         return;
     free_user(extension->kind, extension->user);
     tn__error_release(extension->error);
     tn__free(extension->name);
-    tn__free(extension);
+    tn__object_end(&objects, &extension->object);
 }
+
+TN__PART_FUNCTIONS(extension)
 
 tn_status tn_extension_status(const tn_extension *extension)
 {
@@ -77,6 +83,7 @@ tn_status tn_extension_call(tn_extension *extension, tn_trainer *trainer)
         return tn__fail_memory("extension", sizeof *extension);
     if (extension->error)
         return tn__error_raise(extension->error);
+    TN__GUARD_OF("extension_call", extension);
     return extension->kind->call ? tn__or_latched(extension->kind->call(trainer, extension->user)) : TN_OK;
 }
 

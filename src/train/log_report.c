@@ -144,7 +144,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
 static void free_report(void *user)
 {
     log_report *r = user;
-    tn_trigger_free(r->every);
+    tn__trigger_free_taken(r->every);
     tn_summary_free(r->summary);
     tn_observation_free(r->entry);
     tn__json_log_close(&r->log);
@@ -167,7 +167,7 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     log_report *r = tn__calloc(1, sizeof *r);
     tn_status status = TN_OK;
     if (!r) {
-        tn_trigger_free(opts->every);
+        tn__trigger_discard(opts->every);
         return tn__extension_of(&tn__log_report_kind, NULL, TN_ERR_MEMORY);
     }
     r->every = tn__each_epoch(opts->every, &status);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The training loop: what happens in a run and in an iteration, and in which order. */
+#include "array/build.h"
+#include "array/guard.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "io/file.h"
@@ -156,15 +158,33 @@ static tn_status run(tn_trainer *trainer)
     return status;
 }
 
+bool tn__trainer_runs(const tn_trainer *trainer)
+{
+    return trainer->running && (trainer->runner != tn__thread_number() || tn__guarded(trainer));
+}
+
 static tn_status check_run(const tn_trainer *trainer)
 {
     tn_status status = tn__trainer_raise(trainer, "trainer_run");
-    if (status == TN_OK && trainer->running)
+    if (status == TN_OK && tn__trainer_runs(trainer))
         status = tn__fail(TN_ERR_STATE, "trainer_run", "the trainer is running already");
     if (status == TN_OK && trainer->done)
         status = tn__fail(TN_ERR_STATE, "trainer_run",
                           "the trainer has done its run: make another one, with a later stop, and load a snapshot");
     return tn__or_latched(status);
+}
+
+typedef struct under_way {
+    tn_trainer *trainer;
+    tn__interrupts *interrupts;
+} under_way;
+
+/* Also where one of the program's functions throws an exception: then another run goes on. */
+static void end_run(under_way *run)
+{
+    run->trainer->elapsed_before = tn_trainer_elapsed_time(run->trainer);
+    run->trainer->running = false;
+    tn__interrupts_let(run->interrupts);
 }
 
 tn_status tn_trainer_run(tn_trainer *trainer)
@@ -174,14 +194,13 @@ tn_status tn_trainer_run(tn_trainer *trainer)
         status = tn__folder_make("trainer_run", trainer->out);
     if (status != TN_OK)
         return status;
-    tn__interrupts *interrupts = trainer->ctrl_c ? tn__interrupts_catch() : NULL;
+    TN__GUARD_OF("trainer_run", trainer);
+    under_way this __attribute__((cleanup(end_run))) = {trainer, trainer->ctrl_c ? tn__interrupts_catch() : NULL};
     trainer->stopped = false;
     trainer->running = true;
+    trainer->runner = tn__thread_number();
     trainer->began = tn__seconds();
     status = run(trainer);
-    trainer->elapsed_before = tn_trainer_elapsed_time(trainer);
-    trainer->running = false;
     trainer->done = status == TN_OK && !trainer->stopped;
-    tn__interrupts_let(interrupts);
     return status;
 }

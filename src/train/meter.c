@@ -56,7 +56,7 @@ void tn_meter_free(tn_meter *meter)
 {
     if (!meter || meter->is_static)
         return;
-    tn_free(meter->total);
+    tn__array_free_kept(meter->total);
     tn__free(meter);
 }
 
@@ -142,7 +142,7 @@ void tn_meter_add(tn_meter *meter, const tn_array *value, double weight)
 
 static void reset(tn_meter *meter)
 {
-    tn_free(meter->total);
+    tn__array_free_kept(meter->total);
     meter->total = NULL;
     meter->at_once = 0;
     meter->weight = 0;

@@ -53,7 +53,7 @@ static tn_status look(guard *g, int i, tn_named_optimizer named, bool due)
             tn_array *all = all_finite(layer, g->sound[i]);
             bool waits = !tn__device_get(tn_device_of(all))->capabilities.host_memory;
             status = tn_eval(all);
-            tn_free(g->sound[i]);
+            tn__array_free_kept(g->sound[i]);
             g->sound[i] = status == TN_OK && waits && !due ? tn__array_own_new(tn__node_of(all, OPERATION)) : NULL;
             if (status == TN_OK && !g->sound[i] && !tn_item(all))
                 status = tn__or_latched(fail(named.name, layer));
@@ -76,7 +76,7 @@ static tn_status call(tn_trainer *trainer, void *user)
 static void forget(guard *g)
 {
     for (int i = 0; i < g->count; i++)
-        tn_free(g->sound[i]);
+        tn__array_free_kept(g->sound[i]);
     tn__free(g->sound);
     g->sound = NULL;
     g->count = 0;

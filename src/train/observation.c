@@ -38,7 +38,7 @@ void tn_observation_clear(tn_observation *observation)
     if (!observation)
         return;
     for (size_t i = 0; i < observation->count; i++) {
-        tn_free(observation->entries[i].array);
+        tn__array_free_kept(observation->entries[i].array);
         tn__free(observation->entries[i].key);
     }
     observation->count = 0;
@@ -48,6 +48,7 @@ void tn_observation_free(tn_observation *observation)
 {
     if (!observation || observation->is_static)
         return;
+    tn__report_forget(observation);
     tn_observation_clear(observation);
     tn__free(observation->entries);
     tn__free(observation);
@@ -109,7 +110,7 @@ tn_status tn_observation_set(tn_observation *observation, const char *key, const
     if (!e)
         return status != TN_OK ? status : tn__error_status(tn__error_last());
     tn_array *array = tn__array_own_new(tn__array_node(value));
-    tn_free(e->array);
+    tn__array_free_kept(e->array);
     e->array = array;
     e->weight = weight;
     return tn_status_of(array);
@@ -120,7 +121,7 @@ tn_status tn_observation_set_number(tn_observation *observation, const char *key
     entry *e = place(observation, key);
     if (!e)
         return tn__error_status(tn__error_last());
-    tn_free(e->array);
+    tn__array_free_kept(e->array);
     *e = (entry){.key = e->key, .hash = e->hash, .number = value, .weight = weight};
     return TN_OK;
 }

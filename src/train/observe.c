@@ -127,7 +127,7 @@ static void free_micro(void *user)
     tn__free(m->numerator);
     tn__free(m->denominator);
     tn__free(m->result);
-    tn_trigger_free(m->every);
+    tn__trigger_free_taken(m->every);
     tn_summary_free(m->sums);
     tn__free(m);
 }
@@ -143,7 +143,7 @@ tn_extension *tn_micro_average_with(const char *numerator, const char *denominat
 {
     micro *m = tn__calloc(1, sizeof *m);
     if (!m) {
-        tn_trigger_free(opts ? opts->every : NULL);
+        tn__trigger_discard(opts ? opts->every : NULL);
         return tn__extension_of(&micro_kind, NULL, TN_ERR_MEMORY);
     }
     tn_status status = TN_OK;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/number.h"
+#include "core/object.h"
 
 /* ---- serializer.c ---- */
 /* TN_OK if both are there and nothing has failed so far; what every serializing function begins with. */
@@ -33,8 +34,33 @@ int64_t tn__fraction_multiples(tn__fraction value, int64_t count, int64_t size);
 /* Whether count >= value * size, exactly. */
 bool tn__fraction_reached(tn__fraction value, int64_t count, int64_t size);
 
+/*
+ * Taking a part over for `owner`, who frees it by tn__NAME_free_taken, and does so too where it fails itself. The
+ * status is TN_ERR_STATE for one that is another's already or has been freed, which stays as it is. NULL is nothing.
+ */
+#define TN__PART(name) \
+    tn_status tn__##name##_take(tn_##name *part, const char *owner); \
+    void tn__##name##_free_taken(tn_##name *part)
+TN__PART(trigger);
+/* Frees a trigger that was to be taken over, unless it is another's or has been freed. */
+void tn__trigger_discard(tn_trigger *trigger);
+TN__PART(updater);
+TN__PART(extension);
+#define TN__PART_FUNCTIONS(name) \
+    tn_status tn__##name##_take(tn_##name *part, const char *owner) \
+    { \
+        return !part || part->is_static ? TN_OK : tn__object_take(&objects, &part->object, owner); \
+    } \
+    void tn__##name##_free_taken(tn_##name *part) \
+    { \
+        if (part && !part->is_static) \
+            part->object.owner = NULL; \
+        tn_##name##_free(part); \
+    }
+
 /* ---- trigger.c ---- */
 struct tn_trigger {
+    tn__object object;
     const tn_trigger_kind *kind;
     void *user;
     tn__error *error; /* why it could not be made */
@@ -57,6 +83,7 @@ tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked);
 
 /* ---- updater.c ---- */
 struct tn_updater {
+    tn__object object;
     tn__error *error;
     bool is_static;
     tn_status (*update)(tn_updater *updater, void *user);
@@ -76,6 +103,7 @@ tn_status tn__updater_serialize(const tn_serializer *s, tn_updater *updater);
 
 /* ---- extension.c ---- */
 struct tn_extension {
+    tn__object object;
     const tn_extension_kind *kind;
     void *user;
     char *name; /* NULL: the kind's */
@@ -93,6 +121,7 @@ typedef struct tn__registered {
 } tn__registered;
 
 struct tn_trainer {
+    tn__object object;
     tn__error *error;
     bool is_static;
     tn_updater *updater;
@@ -105,10 +134,13 @@ struct tn_trainer {
     volatile const int *stop_flag;
     bool ctrl_c, quiet;
     bool running, done, stopped;
+    uint16_t runner; /* the number of the thread that runs it */
     double began, elapsed_before; /* of tn__seconds; elapsed by earlier runs */
     tn__error *failure;           /* what ends the run, while extensions are told */
 };
 tn_status tn__trainer_raise(const tn_trainer *trainer, const char *operation);
+/* Whether it is in a run, which has not been left by longjmp. */
+bool tn__trainer_runs(const tn_trainer *trainer);
 /* What tn_trainer_save writes, into the serializer's archive. */
 tn_status tn__trainer_fill(tn_trainer *trainer, const tn_serializer *root);
 /* Loads an archive that this library wrote or, unless `own`, Chainer's. */
@@ -122,6 +154,12 @@ tn__interrupts *tn__interrupts_catch(void);
 /* Handlers as before. NULL is ignored. */
 void tn__interrupts_let(tn__interrupts *interrupts);
 bool tn__interrupted(void);
+
+/* Ends of objects that a function holds while it calls the program's: at its end, and by an exception. */
+static inline void tn__observation_end(tn_observation **observation) { tn_observation_free(*observation); }
+static inline void tn__summary_end(tn_summary **summary) { tn_summary_free(*summary); }
+static inline void tn__reporter_end(tn_reporter **reporter) { tn_reporter_free(*reporter); }
+static inline void tn__archive_end(tn_archive **archive) { tn_archive_free(*archive); }
 
 /* The status of a function that gives one, or of what it latched. */
 static inline tn_status tn__or_latched(tn_status status) { return status != TN_OK ? status : tn_error_code(); }

@@ -91,7 +91,7 @@ static void free_plateau(void *user)
     tn__free(p->optimizer);
     tn__free(p->name);
     tn__free(p->key);
-    tn_trigger_free(p->check);
+    tn__trigger_free_taken(p->check);
     tn_summary_free(p->summary);
     tn__free(p);
 }
@@ -109,7 +109,7 @@ tn_extension *tn_reduce_on_plateau_with(const char *attribute, const char *key, 
     opts = opts ? opts : &defaults;
     plateau *p = tn__calloc(1, sizeof *p);
     if (!p) {
-        tn_trigger_free(opts->check);
+        tn__trigger_discard(opts->check);
         return tn__extension_of(&kind, NULL, TN_ERR_MEMORY);
     }
     tn_status status = TN_OK;

@@ -133,7 +133,7 @@ static void free_report(void *user)
         tn__thinned_free(&p->curves[i]);
     tn__free(p->curves);
     tn__keys_free(&p->keys);
-    tn_trigger_free(p->every);
+    tn__trigger_free_taken(p->every);
     tn_summary_free(p->summary);
     tn__free(p->x_key);
     tn__free(p->title);
@@ -156,7 +156,7 @@ tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_p
     opts = opts ? opts : &defaults;
     plot_report *p = tn__calloc(1, sizeof *p);
     if (!p) {
-        tn_trigger_free(opts->every);
+        tn__trigger_discard(opts->every);
         return tn__extension_of(&tn__plot_report_kind, NULL, TN_ERR_MEMORY);
     }
     tn_status status = TN_OK;

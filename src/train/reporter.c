@@ -4,6 +4,7 @@
  * by going up to that, so that children may come at any time.
  */
 #include <string.h>
+#include "array/guard.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/options.h"
@@ -51,10 +52,18 @@ tn_reporter *tn_reporter_new(void)
     return &memory_reporter;
 }
 
+void tn__report_forget(const void *gone)
+{
+    for (int i = 0; stack && i < depth && i < DEEPEST; i++)
+        if (stack[i].reporter == gone || stack[i].observation == gone)
+            stack[i] = (frame){NULL, NULL};
+}
+
 void tn_reporter_free(tn_reporter *reporter)
 {
     if (!reporter || reporter->is_static)
         return;
+    tn__report_forget(reporter);
     for (size_t i = 0; i < reporter->known_count; i++)
         tn__free(reporter->known[i].name);
     for (size_t i = 0; i < reporter->watcher_count; i++)
@@ -137,7 +146,9 @@ void tn_reporter_unwatch(tn_reporter *reporter, void *user)
 /* A frame in which nobody listens yet; NULL with a latched error if there is no room, though it counts. */
 static frame *push(void)
 {
+    static tn__reports reports = {tn__report_depth, tn__report_back_to};
     int at = depth++;
+    __atomic_store_n(&tn__guard_reports, &reports, __ATOMIC_RELEASE);
     if (at == 0)
         stack = tn__calloc(DEEPEST, sizeof *stack);
     if (at >= DEEPEST) {
@@ -289,7 +300,8 @@ static tn_status report(const tn_layer *observer, const char *name, const tn_arr
         return TN_OK;
     if (opts && TN__GIVEN(opts, weight) && !(opts->weight > 0))
         return tn__fail(TN_ERR_VALUE, "report", "expected a weight above 0 for \"%s\", got %g", name, opts->weight);
-    char *key = key_of(in.reporter, observer, name);
+    TN__GUARD("report");
+    TN__FREED char *key = key_of(in.reporter, observer, name);
     if (!key)
         return tn__error_status(tn__error_last());
     double weight = opts ? opts->weight : 0;
@@ -297,7 +309,6 @@ static tn_status report(const tn_layer *observer, const char *name, const tn_arr
                              : tn_observation_set_number(in.observation, key, number, weight);
     if (status == TN_OK && value)
         tell_watchers(in.reporter, key, value);
-    tn__free(key);
     return status;
 }
 

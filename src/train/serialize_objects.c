@@ -113,6 +113,8 @@ static tn_status put_slot(tn_layer *layer, tn__slot *slot, const char *path, voi
 tn_status tn_serialize_layer(const tn_serializer *s, const char *name, tn_layer *layer)
 {
     tn_status status = tn__serializer_check(s, name, layer);
+    if (status == TN_OK)
+        status = tn__layer_raise(layer);
     if (status != TN_OK)
         return status;
     tn_serializer at = tn_serializer_in(s, name);
@@ -185,6 +187,8 @@ tn_status tn_serialize_optimizer(const tn_serializer *s, const char *name, tn_op
 tn_status tn_serialize_loader(const tn_serializer *s, const char *name, tn_loader *loader)
 {
     tn_status status = tn__serializer_check(s, name, loader);
+    if (status == TN_OK && tn_loader_status(loader) != TN_OK)
+        status = tn_loader_set_epoch(loader, 0); /* which gives its error */
     if (status != TN_OK)
         return status;
     tn_serializer at = tn_serializer_in(s, name);

@@ -157,7 +157,7 @@ static tn_status serialize(const tn_serializer *s, void *user)
 static void free_plot(void *user)
 {
     statistics_plot *p = user;
-    tn_trigger_free(p->every);
+    tn__trigger_free_taken(p->every);
     tn__free(p->arrays);
     tn__free(p->rows);
     tn__free(p->path);
@@ -180,7 +180,7 @@ tn_extension *tn_variable_statistics_plot_with(int count, tn_array *const *array
     opts = opts ? opts : &defaults;
     statistics_plot *p = tn__calloc(1, sizeof *p);
     if (!p) {
-        tn_trigger_free(opts->every);
+        tn__trigger_discard(opts->every);
         return tn__extension_of(&tn__statistics_plot_kind, NULL, TN_ERR_MEMORY);
     }
     tn_status status = TN_OK;

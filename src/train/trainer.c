@@ -9,6 +9,8 @@
 
 static tn_trainer memory_trainer = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_trainer, "trainer");
+
 /* ---- making ---- */
 
 /* Reports of each optimizer's model go by the optimizer's name. */
@@ -45,40 +47,48 @@ tn_trainer *tn_trainer_new_with(tn_updater *updater, const tn_trainer_opts *opts
 {
     static const tn_trainer_opts defaults;
     opts = opts ? opts : &defaults;
-    tn_trainer *trainer = tn__calloc(1, sizeof *trainer);
+    static const char owner[] = "a trainer";
+    tn_status updating = tn__updater_take(updater, owner), stopping = tn__trigger_take(opts->stop, owner);
+    updater = updating == TN_OK ? updater : NULL;
+    tn_trigger *stop = stopping == TN_OK ? opts->stop : NULL;
+    tn_trainer *trainer = tn__object_new(&objects);
     if (!trainer) {
         tn__fail_memory("trainer_new", sizeof *trainer);
-        tn_updater_free(updater);
-        tn_trigger_free(opts->stop);
+        tn__updater_free_taken(updater);
+        tn__trigger_free_taken(stop);
         return &memory_trainer;
     }
     trainer->updater = updater;
-    trainer->stop = opts->stop;
+    trainer->stop = stop;
     trainer->stop_flag = opts->stop_flag;
     trainer->ctrl_c = opts->ctrl_c;
     trainer->quiet = opts->quiet;
-    if (init(trainer, opts) != TN_OK)
+    if (updating != TN_OK || stopping != TN_OK || init(trainer, opts) != TN_OK)
         trainer->error = tn__error_retain(tn__error_last());
     return trainer;
 }
 
 void tn_trainer_free(tn_trainer *trainer)
 {
-    if (!trainer || trainer->is_static)
+    if (!trainer || trainer->is_static || !tn__object_may_go(&objects, &trainer->object))
         return;
+    if (tn__trainer_runs(trainer)) {
+        tn__fail(TN_ERR_STATE, "trainer_free", "the trainer is running: free it after tn_trainer_run");
+        return;
+    }
     for (size_t i = trainer->extension_count; i-- > 0;) {
-        tn_extension_free(trainer->extensions[i].extension);
-        tn_trigger_free(trainer->extensions[i].trigger);
+        tn__extension_free_taken(trainer->extensions[i].extension);
+        tn__trigger_free_taken(trainer->extensions[i].trigger);
     }
     tn__free(trainer->extensions);
     tn_observation_free(trainer->observation);
     tn_reporter_free(trainer->reporter);
-    tn_trigger_free(trainer->stop);
-    tn_updater_free(trainer->updater);
+    tn__trigger_free_taken(trainer->stop);
+    tn__updater_free_taken(trainer->updater);
     tn__error_release(trainer->failure);
     tn__error_release(trainer->error);
     tn__free(trainer->out);
-    tn__free(trainer);
+    tn__object_end(&objects, &trainer->object);
 }
 
 tn_status tn_trainer_status(const tn_trainer *trainer)
@@ -141,7 +151,7 @@ static tn_status insert(tn_trainer *trainer, const tn__registered *new)
 static tn_status check_extend(const tn_trainer *trainer, const tn_extension *extension, const tn_trigger *trigger)
 {
     tn_status status = tn__trainer_raise(trainer, "extend");
-    if (status == TN_OK && trainer->running)
+    if (status == TN_OK && tn__trainer_runs(trainer))
         status = tn__fail(TN_ERR_STATE, "extend", "the trainer is running: give it its extensions before");
     if (status == TN_OK && !extension)
         status = tn__fail_null("extend", "an extension");
@@ -156,12 +166,19 @@ tn_status tn_extend_with(tn_trainer *trainer, tn_extension *extension, const tn_
 {
     static const tn_extend_opts defaults;
     opts = opts ? opts : &defaults;
-    tn_trigger *trigger = opts->trigger;
-    tn_status status = check_extend(trainer, extension, trigger);
+    static const char owner[] = "a trainer";
+    tn_status taken = tn__extension_take(extension, owner), status = tn__trigger_take(opts->trigger, owner);
+    tn_trigger *trigger = status == TN_OK ? opts->trigger : NULL;
+    status = taken == TN_OK ? status : taken;
+    if (status == TN_OK)
+        status = check_extend(trainer, extension, trigger);
     char *name = NULL;
     if (status == TN_OK && !trigger && extension->kind->trigger) {
-        trigger = extension->kind->trigger();
-        status = trigger ? tn__trigger_raise(trigger) : tn_error_code();
+        tn_trigger *usual = extension->kind->trigger();
+        status = tn__trigger_take(usual, owner);
+        trigger = status == TN_OK ? usual : NULL;
+        if (status == TN_OK)
+            status = trigger ? tn__trigger_raise(trigger) : tn_error_code();
     }
     if (status == TN_OK && !(name = free_name(trainer, opts->name ? opts->name : extension->kind->name)))
         status = tn__error_status(tn__error_last());
@@ -173,8 +190,8 @@ tn_status tn_extend_with(tn_trainer *trainer, tn_extension *extension, const tn_
                                                    .before_training = opts->call_before_training});
     if (status != TN_OK) {
         tn__free(name);
-        tn_trigger_free(trigger);
-        tn_extension_free(extension);
+        tn__trigger_free_taken(trigger);
+        tn__extension_free_taken(taken == TN_OK ? extension : NULL);
         return status;
     }
     tn__free(extension->name);

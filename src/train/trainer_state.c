@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "array/guard.h"
 #include "train/chainer.h"
 #include "train/observation.h"
 
@@ -129,14 +130,14 @@ tn_status tn_trainer_save(tn_trainer *trainer, const char *path)
     tn_status status = tn__trainer_raise(trainer, "trainer_save");
     if (status != TN_OK)
         return status;
-    tn_archive *archive = tn_archive_new();
+    TN__GUARD("trainer_save");
+    tn_archive *archive __attribute__((cleanup(tn__archive_end))) = tn_archive_new();
     tn_serializer root = {.archive = archive, .file = path};
     status = tn_archive_status(archive);
     if (status == TN_OK)
         status = tn__trainer_fill(trainer, &root);
     if (status == TN_OK)
         status = tn_archive_save(archive, path);
-    tn_archive_free(archive);
     return status;
 }
 
@@ -188,9 +189,9 @@ tn_status tn_trainer_load_with(tn_trainer *trainer, const char *path, const tn_l
         status = tn__fail_null("trainer_load", "a path");
     if (status != TN_OK)
         return status;
-    tn_archive *archive = tn_archive_load(path);
+    TN__GUARD("trainer_load");
+    tn_archive *archive __attribute__((cleanup(tn__archive_end))) = tn_archive_load(path);
     status = tn__trainer_restore(trainer, archive, path, false, opts);
-    tn_archive_free(archive);
     return status;
 }
 

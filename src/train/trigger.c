@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of triggers, and the simplest ones: a function, once, by time. */
 #include <math.h>
+#include "array/guard.h"
 #include "train/chainer.h"
 
 static tn_trigger memory_trigger = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_trigger, "trigger");
 
 static void free_user(const tn_trigger_kind *kind, void *user)
 {
@@ -13,7 +16,7 @@ static void free_user(const tn_trigger_kind *kind, void *user)
 
 tn_trigger *tn__trigger_error(void)
 {
-    tn_trigger *trigger = tn__calloc(1, sizeof *trigger);
+    tn_trigger *trigger = tn__object_new(&objects);
     if (!trigger)
         return &memory_trigger;
     trigger->error = tn__error_retain(tn__error_last());
@@ -28,7 +31,7 @@ tn_trigger *tn_trigger_new(const tn_trigger_kind *kind, void *user)
         free_user(kind, user);
         return tn__trigger_error();
     }
-    tn_trigger *trigger = tn__calloc(1, sizeof *trigger);
+    tn_trigger *trigger = tn__object_new(&objects);
     if (!trigger) {
         tn__fail_memory("trigger_new", sizeof *trigger);
         free_user(kind, user);
@@ -41,11 +44,20 @@ tn_trigger *tn_trigger_new(const tn_trigger_kind *kind, void *user)
 
 void tn_trigger_free(tn_trigger *trigger)
 {
-    if (!trigger || trigger->is_static)
+    if (!trigger || trigger->is_static || !tn__object_may_go(&objects, &trigger->object) ||
+        tn__at_work(trigger, "trigger"))
         return;
     free_user(trigger->kind, trigger->user);
     tn__error_release(trigger->error);
-    tn__free(trigger);
+    tn__object_end(&objects, &trigger->object);
+}
+
+TN__PART_FUNCTIONS(trigger)
+
+void tn__trigger_discard(tn_trigger *trigger)
+{
+    if (trigger && tn__object_is_free(&trigger->object))
+        tn_trigger_free(trigger);
 }
 
 tn_status tn_trigger_status(const tn_trigger *trigger)
@@ -70,6 +82,7 @@ bool tn_trigger_fire(tn_trigger *trigger, tn_trainer *trainer)
         tn__fail_null("trigger_fire", "a trainer");
         return false;
     }
+    TN__GUARD_OF("trigger_fire", trigger);
     return tn__trigger_raise(trigger) == TN_OK && trigger->kind->fire(trainer, trigger->user);
 }
 

@@ -9,6 +9,8 @@
 #include "core/options.h"
 #include "train/chainer.h"
 
+#define OWNER "another trigger"
+
 /* Means of one key between two checks. */
 typedef struct watched {
     char *key;
@@ -19,19 +21,23 @@ typedef struct watched {
 static void watched_free(watched *w)
 {
     tn__free(w->key);
-    tn_trigger_free(w->check);
+    tn__trigger_free_taken(w->check);
     tn_summary_free(w->values);
 }
 
 /* Takes over the trigger in any case. */
 static tn_status watched_init(watched *w, const char *operation, const char *key, tn_trigger *check)
 {
-    *w = (watched){.check = check};
+    *w = (watched){0};
+    tn_status status = tn__trigger_take(check, OWNER);
+    if (status != TN_OK)
+        return status;
+    w->check = check;
     if (!key || !*key)
         return tn__fail(TN_ERR_VALUE, operation, "expected the key of a reported value, got %s", key ? "\"\"" : "NULL");
     if (!w->check)
         w->check = tn_every(1, TN_EPOCH);
-    tn_status status = tn__trigger_raise(w->check);
+    status = tn__trigger_raise(w->check);
     if (status != TN_OK)
         return status;
     w->key = tn__strdup(key);
@@ -117,7 +123,7 @@ tn_trigger *tn_best_value_with(const char *key, bool (*better)(double best, doub
         else
             tn__fail_memory("best_value", sizeof *made);
         tn__free(made);
-        tn_trigger_free(check);
+        tn__trigger_discard(check);
         return tn__trigger_error();
     }
     made->better = better;
@@ -213,7 +219,7 @@ static void early_free(void *user)
 {
     early *e = user;
     watched_free(&e->watched);
-    tn_trigger_free(e->max);
+    tn__trigger_free_taken(e->max);
     tn__free(e);
 }
 
@@ -227,8 +233,13 @@ static const tn_trigger_kind early_kind = {.name = "early_stopping",
 static tn_status early_init(early *e, const tn_early_stopping_opts *opts)
 {
     const char *key = opts->monitor ? opts->monitor : "main/loss";
-    e->max = opts->max ? opts->max : tn_every(100, TN_EPOCH);
+    tn_status maximum = tn__trigger_take(opts->max, OWNER);
+    e->max = maximum == TN_OK ? opts->max : NULL;
     tn_status status = watched_init(&e->watched, "early_stopping", key, opts->check);
+    if (status == TN_OK)
+        status = maximum;
+    if (status == TN_OK && !e->max)
+        e->max = tn_every(100, TN_EPOCH);
     if (status == TN_OK)
         status = tn__trigger_raise(e->max);
     if (status != TN_OK)
@@ -250,8 +261,8 @@ tn_trigger *tn_early_stopping_with(const tn_early_stopping_opts *opts)
     early *made = tn__calloc(1, sizeof *made);
     if (!made) {
         tn__fail_memory("early_stopping", sizeof *made);
-        tn_trigger_free(opts->check);
-        tn_trigger_free(opts->max);
+        tn__trigger_discard(opts->check);
+        tn__trigger_discard(opts->max);
         return tn__trigger_error();
     }
     if (early_init(made, opts) == TN_OK)

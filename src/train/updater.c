@@ -5,6 +5,7 @@
 #include <tanso/array.h>
 #include <tanso/autograd.h>
 #include <tanso/engine.h>
+#include "array/guard.h"
 #include "core/options.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
@@ -18,6 +19,8 @@
 #define MAIN "main"
 
 static tn_updater memory_updater = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_updater, "updater");
 
 /* ---- the usual loss ---- */
 
@@ -48,9 +51,9 @@ tn_array *tn_usual_loss(tn_layer *model, const tn_batch *batch, void *user)
 
 static tn_status take_gradients(tn_optimizer *optimizer)
 {
-    const tn_array **grads = NULL;
     int count = tn_param_count(optimizer->layer), found = 0;
-    if (!(grads = tn__calloc((size_t)count + 1, sizeof *grads)))
+    const tn_array **grads = tn__calloc((size_t)count + 1, sizeof *grads);
+    if (!grads)
         return tn__fail_memory("updater", (size_t)count * sizeof *grads);
     for (int i = 0; i < count; i++)
         if (tn_has_grad(tn_param(optimizer->layer, i)))
@@ -82,8 +85,9 @@ static tn_status one_minibatch(tn_updater *updater, tn_optimizer *optimizer)
 /* Several minibatches for one step; what they report is the mean. */
 static tn_status several_minibatches(tn_updater *updater, tn_optimizer *optimizer)
 {
-    tn_observation *all = tn_current_observation(), *one = tn_observation_new();
-    tn_summary *means = tn_summary_new_with(NULL);
+    tn_observation *all = tn_current_observation();
+    tn_observation *one __attribute__((cleanup(tn__observation_end))) = tn_observation_new();
+    tn_summary *means __attribute__((cleanup(tn__summary_end))) = tn_summary_new_with(NULL);
     tn_status status = tn_error_code();
     for (int i = 0; i < updater->accumulate && status == TN_OK; i++)
         TN_SCOPE {
@@ -100,8 +104,6 @@ static tn_status several_minibatches(tn_updater *updater, tn_optimizer *optimize
         }
     if (status == TN_OK && all)
         status = tn_summary_observe(means, NULL, all);
-    tn_summary_free(means);
-    tn_observation_free(one);
     return status;
 }
 
@@ -109,7 +111,9 @@ static tn_status standard_update(tn_updater *updater, void *user)
 {
     (void)user;
     tn_optimizer *optimizer = updater->optimizers[0].optimizer;
-    tn_status status = TN_OK;
+    tn_status status = tn__optimizer_raise(optimizer);
+    if (status != TN_OK)
+        return status;
     TN_SCOPE {
         status = updater->accumulate > 1 ? several_minibatches(updater, optimizer) : one_minibatch(updater, optimizer);
         if (status == TN_OK)
@@ -198,7 +202,7 @@ static tn_status fill(tn_updater *updater, tn_loader *loader, tn_optimizer *opti
 static tn_updater *make(tn_status (*update)(tn_updater *updater, void *user), tn_loader *loader,
                         tn_optimizer *optimizer, const tn_updater_opts *opts, tn_status status)
 {
-    tn_updater *updater = tn__calloc(1, sizeof *updater);
+    tn_updater *updater = tn__object_new(&objects);
     if (!updater) {
         tn__fail_memory("updater", sizeof *updater);
         if (opts->free_user)
@@ -236,7 +240,8 @@ tn_updater *tn_updater_of_with(tn_status (*update)(tn_updater *updater, void *us
 
 void tn_updater_free(tn_updater *updater)
 {
-    if (!updater || updater->is_static)
+    if (!updater || updater->is_static || !tn__object_may_go(&objects, &updater->object) ||
+        tn__at_work(updater, "updater"))
         return;
     if (updater->free_user)
         updater->free_user(updater->user);
@@ -247,8 +252,10 @@ void tn_updater_free(tn_updater *updater)
     tn__free(updater->loaders);
     tn__free(updater->optimizers);
     tn__error_release(updater->error);
-    tn__free(updater);
+    tn__object_end(&objects, &updater->object);
 }
+
+TN__PART_FUNCTIONS(updater)
 
 tn_status tn_updater_status(const tn_updater *updater)
 {
@@ -315,7 +322,8 @@ static int64_t samples_taken(const tn_updater *updater, int64_t *size)
         return updater->iteration;
     }
     const tn_loader *loader = updater->loaders[0].loader;
-    *size = tn_loader_samples(loader);
+    int64_t samples = tn_loader_samples(loader);
+    *size = samples > 0 ? samples : 1; /* none: the loader has been freed */
     return tn_loader_epoch(loader) * *size + tn_loader_position(loader);
 }
 
@@ -324,6 +332,7 @@ tn_status tn_updater_update(tn_updater *updater)
     tn_status status = tn__updater_raise(updater);
     if (status != TN_OK)
         return status;
+    TN__GUARD_OF("updater_update", updater);
     int64_t size, before = samples_taken(updater, &size);
     status = tn__or_latched(updater->update(updater, updater->user));
     if (status != TN_OK)
@@ -398,7 +407,9 @@ tn_status tn__updater_serialize(const tn_serializer *s, tn_updater *updater)
         status = serialize_parts(s, "iterator", updater->loaders[i].name, one_loader, updater->loaders[i].loader);
     for (int i = 0; i < updater->optimizer_count && status == TN_OK; i++) {
         const tn_named_optimizer *o = &updater->optimizers[i]; /* parameters first: states are of theirs */
-        status = serialize_parts(s, "model", o->name, one_layer, o->optimizer->layer);
+        status = tn__optimizer_raise(o->optimizer);
+        if (status == TN_OK)
+            status = serialize_parts(s, "model", o->name, one_layer, o->optimizer->layer);
         if (status == TN_OK)
             status = serialize_parts(s, "optimizer", o->name, one_optimizer, o->optimizer);
     }

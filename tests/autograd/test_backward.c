@@ -109,7 +109,7 @@ static void test_assigned_gradients(void **state)
     assert_grad(x, 3);
     tn_array *inside = tn__array_own_new(tn__var_grad(tn__handle_of(x)->var));
     assert_values(inside, 1, (double[]){3}, 0);
-    tn_free(inside);
+    tn__array_free_kept(inside);
     assert_int_equal(tn_backward(x), TN_OK);
     assert_grad(x, 4);
     assert_int_equal(tn_set_grad(x, tn_scalar(7, .dtype = TN_FLOAT64)), TN_OK);

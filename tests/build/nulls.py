@@ -2,7 +2,8 @@
 """nulls.py CHECKOUT WORK CC LIBDIR: every public function, called with NULL for pointers, or with nonsense, returns.
 
 Prototypes are read from the headers. Each function is called with NULL for whatever is a pointer; with arrays that are
-right and NULL for every other pointer; and with arrays, shapes and lists of axes that have more axes than there are.
+right and NULL for every other pointer; with arrays, shapes and lists of axes that have more axes than there are; and
+with objects that have been freed.
 Each call is in a process of its own. One that is killed by a signal, or takes ten seconds, is a failure: nothing in
 Tanso aborts, and who forgot to make something is told so.
 """
@@ -27,6 +28,12 @@ WITH_ARRAYS = {**VALUES, "tn_array *": "matrix()", "int": "2", "int64_t": "2"}
 NONSENSE = {**WITH_ARRAYS, "tn_shape": "(tn_shape){.ndim = 0x7fffffff}", "tn_axes": "(tn_axes){.count = 0x7fffffff}",
             "tn_args": "(tn_args){.count = 0x7fffffff}", "tn_dtype": "(tn_dtype)0x7fffffff",
             "tn_device": "(tn_device){0x7fff, -1}", "int": "-0x7fffffff - 1", "int64_t": "INT64_MIN"}
+# Objects that have been freed, beside arrays that are right.
+OBJECTS = {"layer": "tn_relu_layer()", "dataset": "tn_sine(3, 0)", "loader": "tn_loader_new_with(tn_sine(3, 0), NULL)",
+           "optimizer": "tn_sgd_with(tn_linear_with(1, NULL), NULL)", "updater": "tn_updater_of_with(0, 0, 0, 0)",
+           "trainer": "tn_trainer_new_with(0, 0)", "trigger": "tn_every(1, TN_EPOCH)",
+           "extension": "tn_snapshot_with(0)", "sampler": "tn_sampler_of_with(3, 0, 0, 0)"}
+FREED = {**WITH_ARRAYS, **{f"tn_{kind} *": f"freed_{kind}()" for kind in OBJECTS}}
 POINTER = re.compile(r"[*\[]|^(?:tn_function|\w+_fn|\w+_hook|\w+_function)\b")
 PROTOTYPE = re.compile(r"TN_API\s+([\w\s*]+?)\b(tn_[a-z]\w*)\(([^;]*)\)\s*(?:TN_MUST_CHECK)?\s*;")
 
@@ -40,8 +47,9 @@ def arguments(text):
 
 def value(argument, values):
     plain = argument.replace("const ", "")
-    if "tn_array *" in values and re.fullmatch(r"tn_array \*\w*", plain):
-        return values["tn_array *"]
+    pointer = re.fullmatch(r"(tn_\w+ \*)\w*", plain)
+    if pointer and pointer[1] in values:
+        return values[pointer[1]]
     if POINTER.search(argument):
         return "NULL"
     return values.get(plain.split()[0], "1")
@@ -53,11 +61,12 @@ def calls(checkout):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
         for _, function, parameters in PROTOTYPE.findall(text):
-            for i, values in enumerate((VALUES, WITH_ARRAYS, NONSENSE)):
+            seen = set()
+            for i, values in enumerate((VALUES, WITH_ARRAYS, NONSENSE, FREED)):
                 call = f"{function}({', '.join(value(a, values) for a in arguments(parameters))})"
-                if i == 0 or call != last:
+                if call not in seen:
                     yield f"{function}_{i}", call
-                last = call
+                seen.add(call)
 
 
 MAIN = """
@@ -93,6 +102,8 @@ def main():
     lines = ["#define TN_NO_MACROS", "#include <stdio.h>", "#include <sys/wait.h>", "#include <unistd.h>",
              "#include <tanso.h>",
              "static tn_array *matrix(void) { return tn_ones_with((tn_shape){2, {2, 2}}, NULL); }"]
+    lines += [f"static tn_{kind} *freed_{kind}(void) {{ tn_{kind} *x = {made}; tn_{kind}_free(x); return x; }}"
+              for kind, made in OBJECTS.items()]
     lines += [f"static void call_{name}(void) {{ (void){call}; }}" for name, call in found]
     lines.append("static const struct { const char *text; void (*call)(void); } all[] = {")
     lines += [f'    {{"{call}", call_{name}}},' for name, call in found]
