@@ -14,6 +14,9 @@ extern "C" {
 
 typedef struct tn_dataset tn_dataset;
 
+/* Arrays that the samples of a dataset have at most. */
+#define TN_MAX_FIELDS 16
+
 typedef enum tn_split_kind { TN_TRAIN = 0, TN_TEST = 1 } tn_split_kind;
 
 /* x (n, ...) and t (n, ...) with equal first extents, evaluated and copied to the host. Never NULL, like all of
@@ -92,7 +95,12 @@ TN_API int64_t tn_dataset_classes(const tn_dataset *dataset);
 typedef struct tn_batch {
     tn_array *x, *t;
     int64_t size; /* samples; fewer in an epoch's last one */
+    int field_count; /* arrays that samples have: x, t, and those that follow (tn_dataset_fields) */
+    tn_array *const *fields;
+    const char *const *names;
 } tn_batch;
+/* The array of a name; an error array (TN_ERR_NAME) if there is none. */
+TN_API tn_array *tn_batch_field(const tn_batch *batch, const char *name);
 
 typedef struct tn_loader tn_loader;
 typedef struct tn_sampler tn_sampler; /* sampler.h */
@@ -193,6 +201,7 @@ TN_API tn_status tn_loader_set_position(tn_loader *loader, int64_t epoch, int64_
 #define tn_loader_to(...) TN_HERE(tn_loader_to(__VA_ARGS__))
 #define tn_loader_set_epoch(...) TN_HERE(tn_loader_set_epoch(__VA_ARGS__))
 #define tn_loader_set_position(...) TN_HERE(tn_loader_set_position(__VA_ARGS__))
+#define tn_batch_field(...) TN_HERE(tn_batch_field(__VA_ARGS__))
 #define tn_loader_next(...) TN_HERE(tn_loader_next(__VA_ARGS__))
 #define tn_loader_new(...) TN__CALL_V(tn_loader_new_with, tn_loader_opts, __VA_ARGS__, )
 #endif

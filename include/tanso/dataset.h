@@ -26,6 +26,46 @@ TN_API tn_dataset *tn_dataset_subset(const tn_dataset *dataset, int64_t count, c
 /* All samples of the first, then all of the second, ... Their dtypes and all extents but the first must agree. */
 TN_API tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets);
 
+/* ---- samples of any number of arrays ---- */
+
+typedef struct tn_field {
+    const char *name;
+    const tn_array *array; /* (n, ...) */
+} tn_field;
+/* Samples of 1 to TN_MAX_FIELDS arrays by name, the first two of which are x and t to whoever asks for these; of one
+ * array alone t has no elements. Copied as by tn_dataset_arrays. Parts, joined ones and loaders have all fields of a
+ * dataset; a transform is of x and t, and refuses more. */
+TN_API tn_dataset *tn_dataset_fields_of(int count, const tn_field *fields);
+/* The fields of several datasets of one size, those of sample i together, as Chainer's TupleDataset. A name that is
+ * taken gets the field's number behind it: "x", "t", "x2", "t3". Samples that are made when they are needed have the
+ * same random numbers in each: what is cut out of a picture and out of its mask is the same piece. */
+TN_API tn_dataset *tn_dataset_zip_of(int count, const tn_dataset *const *datasets);
+TN_API int tn_dataset_field_count(const tn_dataset *dataset);
+/* The name of field i; "" with TN_ERR_INDEX latched if there is none. */
+TN_API const char *tn_dataset_field_name(const tn_dataset *dataset, int i);
+/* All of the field of a name, as tn_dataset_x. */
+TN_API tn_array *tn_dataset_field(const tn_dataset *dataset, const char *name);
+
+typedef struct tn_ragged_opts {
+    const char *_;
+    double padding;   /* what shorter samples are filled up with; default 0 */
+    int64_t multiple; /* minibatches have a multiple of so many steps, so that there are few shapes, each of which has
+                         kernels of its own; default 1 */
+} tn_ragged_opts;
+/* Samples of different lengths: sample i is the next lengths[i] steps of `values` (total, ...), an x (lengths[i], ...);
+ * t (n, ...) are the targets, and a field "length" has the lengths. A loader pads those of a minibatch to the longest
+ * of it; whatever asks for all samples, and a transform for one, gets them padded to the longest of all. */
+TN_API tn_dataset *tn_dataset_ragged_with(const tn_array *values, const tn_array *lengths, const tn_array *t,
+                                          const tn_ragged_opts *opts);
+
+typedef struct tn_concat_opts {
+    const char *_;
+    double padding; /* fill up shorter arrays with it behind their ends; default: all have the same shape */
+} tn_concat_opts;
+/* Arrays of one dtype and number of axes beside one another along a new first axis, padded to the largest of each
+ * extent if asked: Chainer's concat_examples. A new array of the innermost scope; differentiable. */
+TN_API tn_array *tn_concat_examples_with(int count, const tn_array *const *arrays, const tn_concat_opts *opts);
+
 typedef struct tn_split_opts {
     const char *_;
     bool shuffle;  /* deal the samples out by a random order instead of in their own */
@@ -72,6 +112,10 @@ TN_API tn_dataset *tn_dataset_of_with(int64_t count, tn_sample_type x, tn_sample
 /* Every sample of a dataset transformed by a function, anew each time that a minibatch has it: augmentation. */
 TN_API tn_dataset *tn_dataset_transform_with(const tn_dataset *dataset, tn_sample_type x, tn_sample_type t,
                                              tn_transform_fn function, void *user, const tn_sample_opts *opts);
+
+/* Samples that are made when they are needed kept in memory once they were made: as in epoch 0 of a loader with seed 0,
+ * so that random ones stay the same. */
+TN_API tn_dataset *tn_dataset_cache(const tn_dataset *dataset);
 
 typedef struct tn_image_opts {
     const char *_;
@@ -123,8 +167,25 @@ TN_API int64_t tn_generator_below(tn_generator *generator, int64_t n);
 #define tn_image_folder(...) TN__CALL_V(tn_image_folder_with, tn_image_files_opts, __VA_ARGS__, )
 #define tn_image_folder_classes(...) TN_HERE(tn_image_folder_classes(__VA_ARGS__))
 #define tn_dataset_images(...) TN__CALL_V(tn_dataset_images_with, tn_image_opts, __VA_ARGS__, )
+#define tn_dataset_ragged(...) TN__CALL_VVV(tn_dataset_ragged_with, tn_ragged_opts, __VA_ARGS__, )
+/* tn_concat_examples(TN_ARRAYS(a, b), .padding = -1) */
+#define tn_concat_examples(...) TN__CONCAT_EXAMPLES(__VA_ARGS__, )
+#define TN__CONCAT_EXAMPLES(...) TN__CALL_VV(tn_concat_examples_with, tn_concat_opts, __VA_ARGS__)
 #define tn_dataset_slice(...) TN_HERE(tn_dataset_slice(__VA_ARGS__))
 #define tn_dataset_subset(...) TN_HERE(tn_dataset_subset(__VA_ARGS__))
+/* tn_dataset_fields({"image", x}, {"label", t}, {"weight", w}); tn_dataset_zip(a, b, ...) */
+#ifdef __cplusplus
+static inline tn_dataset *tn__dataset_fields(std::initializer_list<tn_field> fields)
+{
+    return tn_dataset_fields_of((int)fields.size(), fields.begin());
+}
+#define tn_dataset_fields(...) TN_AT(tn__dataset_fields)({__VA_ARGS__})
+#else
+#define tn_dataset_fields(...) TN_AT(tn_dataset_fields_of)(TN__LIST(tn_field, __VA_ARGS__))
+#endif
+#define tn_dataset_zip(...) TN_AT(tn_dataset_zip_of)(TN__LIST(const tn_dataset *, __VA_ARGS__))
+#define tn_dataset_cache(...) TN_HERE(tn_dataset_cache(__VA_ARGS__))
+#define tn_dataset_field(...) TN_HERE(tn_dataset_field(__VA_ARGS__))
 /* tn_dataset_concat(a, b, ...) */
 #define tn_dataset_concat(...) TN_AT(tn_dataset_concat_of)(TN__LIST(const tn_dataset *, __VA_ARGS__))
 #define tn_dataset_split(...) TN__DATASET_SPLIT(__VA_ARGS__, )

@@ -2,6 +2,7 @@
 /* The order of samples in an epoch, and gathering them. */
 #include "data/batches.h"
 
+#include <string.h>
 #include "core/error.h"
 #include "core/hash.h"
 #include "data/dataset.h"
@@ -58,6 +59,26 @@ static void tray_back(tn__tray **tray)
         tn__tray_give(*tray);
 }
 
+/* The longest of samples that are padded, in steps. */
+static void measure(const tn__batches *batches, tn__tray *tray, const int64_t *order, int64_t count)
+{
+    tn__source *source = batches->source;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t length = source->length(source, order[i]), multiple = source->multiple;
+        length = (length + multiple - 1) / multiple * multiple;
+        tray->longest = length > tray->longest ? length : tray->longest;
+    }
+}
+
+/* Leaves out the steps that no sample of the minibatch has. */
+static void trim(const tn__batches *batches, tn__tray *tray, int64_t size)
+{
+    int64_t steps = batches->source->x.shape.dim[0];
+    size_t row = steps ? batches->x_row / (size_t)steps * (size_t)tray->longest : 0;
+    for (int64_t i = 1; i < size && row < batches->x_row; i++)
+        memmove((char *)tray->x + (size_t)i * row, (char *)tray->x + (size_t)i * batches->x_row, row);
+}
+
 tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epoch, int64_t i)
 {
     tn__tray *tray __attribute__((cleanup(tray_back))) = tn__tray_take(trays);
@@ -65,6 +86,7 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
         tn__fail_memory("loader", tn__trays_bytes(trays));
         return NULL;
     }
+    tray->longest = 0;
     /* From the first epoch on; a minibatch that repeats goes over the end of one, or of several. */
     int64_t size = tn__batch_size(batches, i), at = i * batches->batch;
     tn_status status = TN_OK;
@@ -73,9 +95,13 @@ tn__tray *tn__batches_gather(tn__batches *batches, tn__trays *trays, int64_t epo
         int64_t rows = left < size - done ? left : size - done;
         if ((status = tn__batches_order(batches, now)) == TN_OK)
             status = take_rows(batches, tray, done, now, batches->order + place, rows);
+        if (status == TN_OK && batches->source && batches->source->length)
+            measure(batches, tray, batches->order + place, rows);
         done += rows;
         at += rows;
     }
+    if (status == TN_OK && batches->source && batches->source->length)
+        trim(batches, tray, size);
     tn__tray *full = status == TN_OK ? tray : NULL;
     if (full)
         tray = NULL;

@@ -122,6 +122,9 @@ void tn_dataset_free(tn_dataset *dataset)
         return;
     if (dataset->source)
         pthread_mutex_destroy(&dataset->making);
+    tn_dataset_free(dataset->more);
+    tn__free(dataset->names[0]);
+    tn__free(dataset->names[1]);
     tn__source_release(dataset->source);
     tn__array_free_kept(dataset->x);
     tn__array_free_kept(dataset->t);

@@ -16,6 +16,9 @@ struct tn_dataset {
     pthread_mutex_t making;    /* of a source: held while x and t are made */
     int64_t size;
     int64_t classes;
+    tn_dataset *more;  /* owned: the next two fields of the same samples, and so on; NULL: there are no more */
+    char *names[2];    /* owned, of x and t; NULL: "x" and "t" */
+    bool half;         /* t only stands in: there is one field, x */
     tn__error *error;  /* why it failed, else NULL */
     bool is_static;    /* the one for no memory: never freed */
 };
@@ -28,6 +31,15 @@ tn_dataset *tn__dataset_make(const char *operation, tn_status status, tn__values
  * or has been freed. */
 tn_status tn__dataset_take(tn_dataset *dataset, const char *owner);
 void tn__dataset_free_taken(tn_dataset *dataset);
+
+/* A dataset, and the next fields of its samples: it takes over both, which are of the same size. If one of them failed,
+ * a dataset that failed so. */
+tn_dataset *tn__dataset_with_more(tn_dataset *dataset, tn_dataset *more);
+/* The first two fields of a dataset alone, in the same memory. */
+tn_dataset *tn__dataset_pair(const char *operation, const tn_dataset *dataset);
+/* Gives the two fields of a dataset the names, and the number, of those of another; itself, or one that failed. */
+tn_dataset *tn__dataset_named_as(tn_dataset *dataset, const tn_dataset *other);
+
 /* Why a dataset cannot be used, latched; TN_OK if it can. */
 tn_status tn__dataset_raise(const char *operation, const tn_dataset *dataset);
 /* The elements of x or t. */

@@ -147,6 +147,24 @@ static tn_status loader_init(tn_loader *loader, const tn_dataset *dataset, const
     return prepare(loader);
 }
 
+tn_loader *tn__loader_make(const tn_dataset *dataset, const tn_loader_opts *opts, tn_status status)
+{
+    tn_loader *loader = tn__object_new(&objects);
+    if (!loader) {
+        tn__fail_memory("loader", sizeof *loader);
+        return &out_of_memory;
+    }
+    if (status == TN_OK)
+        status = loader_init(loader, dataset, opts);
+    if (status == TN_OK)
+        status = tn__loader_prepare_fields(loader, dataset, opts);
+    if (status != TN_OK) {
+        loader->error = tn__error_retain(tn__error_last());
+        loader->batches.length = 0;
+    }
+    return loader;
+}
+
 tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
 {
     static const tn_loader_opts defaults;
@@ -155,19 +173,13 @@ tn_loader *tn_loader_new_with(tn_dataset *dataset, const tn_loader_opts *opts)
     tn_dataset *taken = opts->keep_dataset || status != TN_OK ? NULL : dataset;
     tn_status sampling = tn__sampler_take(opts->sampler, "a loader");
     tn_sampler *sampler = sampling == TN_OK ? opts->sampler : NULL;
-    status = status == TN_OK ? sampling : status;
-    tn_loader *loader = tn__object_new(&objects);
-    if (!loader) {
-        tn__fail_memory("loader", sizeof *loader);
+    tn_loader *loader = tn__loader_make(dataset, opts, status == TN_OK ? sampling : status);
+    if (loader->is_static) {
         tn__dataset_free_taken(taken);
         tn__sampler_free_taken(sampler);
-        return &out_of_memory;
-    }
-    loader->dataset = taken;
-    loader->sampler = sampler;
-    if (status != TN_OK || loader_init(loader, dataset, opts) != TN_OK) {
-        loader->error = tn__error_retain(tn__error_last());
-        loader->batches.length = 0;
+    } else {
+        loader->dataset = taken;
+        loader->sampler = sampler;
     }
     return loader;
 }
@@ -177,6 +189,9 @@ void tn_loader_free(tn_loader *loader)
     if (!loader || loader->is_static || !tn__object_may_go(&objects, &loader->object) ||
         tn__at_work(loader, "loader"))
         return;
+    tn_loader_free(loader->beside);
+    tn__free(loader->names[0]);
+    tn__free(loader->names[1]);
     tn__prefetch_free(loader->prefetch);
     tn__array_free_kept(loader->x_handle);
     tn__array_free_kept(loader->t_handle);
@@ -246,13 +261,18 @@ tn_status tn_loader_to(tn_loader *loader, tn_device device)
         return tn__error_status(tn__error_last());
     if (to == before)
         return TN_OK;
+    tn_status status = loader->beside ? tn_loader_to(loader->beside, device) : TN_OK;
+    if (status != TN_OK)
+        return status;
     tn__resident *resident = loader->resident;
     loader->resident = NULL;
     loader->device = to;
-    tn_status status = prepare(loader);
+    status = prepare(loader);
     if (status != TN_OK) {
         loader->device = before;
         loader->resident = resident;
+        if (loader->beside)
+            tn_loader_to(loader->beside, before->id);
         return status;
     }
     leave_device(loader, resident);
@@ -340,6 +360,18 @@ static void begin_prefetch(tn_loader *loader)
     }
 }
 
+/* The shape of samples of so many steps; NULL with a latched error. */
+static const tn__shape *trimmed(const tn__shape *shape, int64_t steps)
+{
+    int64_t dim[TN_MAX_NDIM];
+    memcpy(dim, shape->dim, sizeof dim);
+    dim[1] = steps;
+    const tn__shape *made = tn__shape_intern(shape->ndim, dim);
+    if (!made)
+        tn__fail_memory("loader", sizeof *made);
+    return made;
+}
+
 static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn__shape *t_shape, tn__node *node[2])
 {
     begin_prefetch(loader);
@@ -348,6 +380,10 @@ static bool gathered_nodes(tn_loader *loader, const tn__shape *x_shape, const tn
         tray = tn__batches_gather(&loader->batches, loader->trays, loader->epoch, loader->next);
     if (!tray)
         return false;
+    if (loader->batches.source && loader->batches.source->length && !(x_shape = trimmed(x_shape, tray->longest))) {
+        tn__tray_give(tray);
+        return false;
+    }
     if (loader->device->capabilities.host_memory) {
         atomic_store_explicit(&tray->holders, 2, memory_order_relaxed);
         node[0] = tray_node(loader, tray, tray->x, &loader->x, x_shape);
@@ -470,15 +506,19 @@ bool tn_loader_next(tn_loader *loader, tn_batch *batch)
         drop_place(loader);
         loader->next = 0;
         loader->epoch++;
+        if (loader->beside)
+            tn_loader_next(loader->beside, batch); /* which ends, too */
         return false;
     }
     TN__GUARD_OF("loader_next", loader); /* samples may be made by a function of the program's, in this thread */
     int64_t size = tn__batch_size(&loader->batches, loader->next);
-    if (!deliver(loader, size)) {
+    bool done = deliver(loader, size);
+    tn_batch next = {.x = loader->x_handle, .t = loader->t_handle, .size = size};
+    if (!done || !tn__loader_deliver_fields(loader, &next)) {
         loader->error = tn__error_retain(tn__error_last());
         return false;
     }
     loader->next++;
-    *batch = (tn_batch){loader->x_handle, loader->t_handle, size};
+    *batch = next;
     return true;
 }

@@ -26,11 +26,21 @@ struct tn_loader {
     tn_array *x_handle, *t_handle;
     tn__storage *slot[2][2]; /* where samples, and targets, are copied to, by turns */
     int turn;
+    tn_loader *beside;        /* of the next two fields of samples that have more; NULL: of none */
+    char *names[2];           /* owned: of x and t */
+    bool half;                /* there is no t */
+    tn_array *fields[TN_MAX_FIELDS]; /* of the last minibatch, of this pair and those beside it */
+    const char *field_names[TN_MAX_FIELDS];
     tn_array *place_handle; /* of a resident dataset: where the next minibatch begins, computed along with a step */
     tn__error *error;
     bool is_static;
 };
 
+/* A loader that does not own what it is made of; unless `status` is TN_OK, one that failed with the latched error. */
+tn_loader *tn__loader_make(const tn_dataset *dataset, const tn_loader_opts *opts, tn_status status);
+/* Makes ready what fields beyond x and t need; and the minibatch that is next of them, x and t of which are there. */
+tn_status tn__loader_prepare_fields(tn_loader *loader, const tn_dataset *dataset, const tn_loader_opts *opts);
+bool tn__loader_deliver_fields(tn_loader *loader, tn_batch *batch);
 /* Why a loader that is NULL or failed cannot be used, latched. */
 tn_status tn__loader_raise(const tn_loader *loader);
 /* Goes on with minibatch `next` of an epoch; of a loader that repeats, counted on from that epoch. */

@@ -55,6 +55,8 @@ void tn__loader_go_to(tn_loader *loader, int64_t epoch, int64_t next)
     loader->next = next;
     if (loader->prefetch)
         tn__prefetch_restart(loader->prefetch, epoch, next);
+    if (loader->beside)
+        tn__loader_go_to(loader->beside, epoch, next);
 }
 
 static tn_status bad_epoch(const char *operation, int64_t epoch)

@@ -76,7 +76,7 @@ static tn_dataset *stretch_of_source(const char *operation, const tn_dataset *da
     return part;
 }
 
-static tn_dataset *stretch(const char *operation, const tn_dataset *dataset, int64_t first, int64_t count)
+static tn_dataset *stretch_pair(const char *operation, const tn_dataset *dataset, int64_t first, int64_t count)
 {
     tn__values x = {0}, t = {0};
     if (dataset->source)
@@ -85,6 +85,17 @@ static tn_dataset *stretch(const char *operation, const tn_dataset *dataset, int
     if (status == TN_OK)
         status = view_rows(operation, dataset->t, first, count, &t);
     return make(operation, status, &x, &t, dataset->classes);
+}
+
+static tn_dataset *stretch(const char *operation, const tn_dataset *dataset, int64_t first, int64_t count)
+{
+    tn_dataset *part = tn__dataset_named_as(stretch_pair(operation, dataset, first, count), dataset);
+    return dataset->more ? tn__dataset_with_more(part, stretch(operation, dataset->more, first, count)) : part;
+}
+
+tn_dataset *tn__dataset_pair(const char *operation, const tn_dataset *dataset)
+{
+    return stretch_pair(operation, dataset, 0, dataset->size);
 }
 
 tn_dataset *tn_dataset_slice(const tn_dataset *dataset, int64_t start, int64_t stop)
@@ -110,8 +121,7 @@ static tn_status gather(const char *operation, const tn_array *all, int64_t coun
     return status;
 }
 
-/* The samples at positions that are known to be there. */
-static tn_dataset *choose(const char *operation, const tn_dataset *dataset, int64_t count, const int64_t *rows)
+static tn_dataset *choose_pair(const char *operation, const tn_dataset *dataset, int64_t count, const int64_t *rows)
 {
     tn__values x = {0}, t = {0};
     if (dataset->source)
@@ -120,6 +130,13 @@ static tn_dataset *choose(const char *operation, const tn_dataset *dataset, int6
     if (status == TN_OK)
         status = gather(operation, dataset->t, count, rows, &t);
     return make(operation, status, &x, &t, dataset->classes);
+}
+
+/* The samples at positions that are known to be there. */
+static tn_dataset *choose(const char *operation, const tn_dataset *dataset, int64_t count, const int64_t *rows)
+{
+    tn_dataset *part = tn__dataset_named_as(choose_pair(operation, dataset, count, rows), dataset);
+    return dataset->more ? tn__dataset_with_more(part, choose(operation, dataset->more, count, rows)) : part;
 }
 
 /* Positions from the beginning, of the caller's; NULL with a latched error. */
@@ -185,6 +202,9 @@ static tn_status check_all(int count, const tn_dataset *const *datasets, int64_t
         for (int targets = 0; targets < 2 && status == TN_OK; targets++)
             status = check_join(tn__dataset_type(datasets[0], targets), tn__dataset_type(datasets[i], targets),
                                 targets ? "targets" : "samples");
+        if (status == TN_OK && tn_dataset_field_count(datasets[i]) != tn_dataset_field_count(datasets[0]))
+            status = tn__fail(TN_ERR_SHAPE, "dataset_concat", "expected samples of as many arrays each, got %d and %d",
+                              tn_dataset_field_count(datasets[0]), tn_dataset_field_count(datasets[i]));
         if (status == TN_OK && __builtin_add_overflow(*total, datasets[i]->size, total))
             status = tn__fail(TN_ERR_VALUE, "dataset_concat", "these are more samples than can be counted");
         *in_memory = status == TN_OK && *in_memory && !datasets[i]->source;
@@ -225,7 +245,7 @@ static void append(char **to, const tn_array *all, int64_t count)
     *to += bytes;
 }
 
-tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
+static tn_dataset *concat_pairs(int count, const tn_dataset *const *datasets)
 {
     tn__values x = {0}, t = {0};
     int64_t total;
@@ -249,6 +269,26 @@ tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
         }
     }
     return make("dataset_concat", status, &x, &t, status == TN_OK ? most_classes(count, datasets) : 0);
+}
+
+tn_dataset *tn_dataset_concat_of(int count, const tn_dataset *const *datasets)
+{
+    tn_dataset *all = concat_pairs(count, datasets);
+    if (tn_dataset_status(all) != TN_OK)
+        return all;
+    all = tn__dataset_named_as(all, datasets[0]);
+    if (!datasets[0]->more)
+        return all;
+    const tn_dataset **more = tn__calloc((size_t)count, sizeof *more);
+    if (!more) {
+        tn_dataset_free(all);
+        return failed("dataset_concat", tn__fail_memory("dataset_concat", (size_t)count * sizeof *more));
+    }
+    for (int i = 0; i < count; i++)
+        more[i] = datasets[i]->more;
+    all = tn__dataset_with_more(all, tn_dataset_concat_of(count, more));
+    tn__free(more);
+    return all;
 }
 
 /* ---- splits ---- */

@@ -164,9 +164,13 @@ tn_dataset *tn_dataset_transform_with(const tn_dataset *dataset, tn_sample_type 
                                       tn_transform_fn function, void *user, const tn_sample_opts *opts)
 {
     transformed *f = NULL;
-    tn__source *inner = function ? tn__source_of(dataset) : NULL;
+    bool more = tn_dataset_status(dataset) == TN_OK && dataset->more;
+    tn__source *inner = function && !more ? tn__source_of(dataset) : NULL;
     if (!function)
         tn__fail_null("dataset_transform", "a function that transforms samples");
+    else if (more)
+        tn__fail(TN_ERR_UNSUPPORTED, "dataset_transform", "a function transforms x and t, and the samples have %d "
+                 "arrays: transform datasets of two before tn_dataset_zip", tn_dataset_field_count(dataset));
     if (inner)
         f = source_new(sizeof *f, "dataset_transform", inner->count, x, t);
     if (f) {
@@ -262,6 +266,12 @@ static tn_status chosen_get(tn__source *source, int64_t i, tn_generator *generat
     return c->inner->get(c->inner, c->rows[i], generator, x, t);
 }
 
+static int64_t chosen_length(const tn__source *source, int64_t i)
+{
+    const chosen *c = (const chosen *)source;
+    return c->inner->length(c->inner, c->rows[i]);
+}
+
 static void chosen_release(tn__source *source)
 {
     chosen *c = (chosen *)source;
@@ -282,6 +292,8 @@ tn__source *tn__source_chosen(tn__source *inner, const char *operation, int64_t 
     if (count)
         memcpy(own, rows, (size_t)count * sizeof *own);
     c->source.get = chosen_get;
+    c->source.length = inner->length ? chosen_length : NULL;
+    c->source.multiple = inner->multiple;
     c->source.release = chosen_release;
     c->inner = tn__source_retain(inner);
     c->rows = own;

@@ -16,6 +16,10 @@ struct tn__source {
     /* Writes sample i, x and t one behind the other's end as their types say, in memory that is theirs. */
     tn_status (*get)(tn__source *source, int64_t i, tn_generator *generator, void *x, void *t);
     void (*release)(tn__source *source); /* of what it holds, not of itself */
+    /* Of samples that are padded: how many steps, along the first axis of x, sample i has; NULL: they are not. The
+     * steps of a minibatch are a multiple of `multiple`. */
+    int64_t (*length)(const tn__source *source, int64_t i);
+    int64_t multiple;
     int64_t count;
     tn_sample_type x, t;
     size_t x_bytes, t_bytes; /* of one sample */
@@ -37,6 +41,8 @@ tn__source *tn__source_of(const tn_dataset *dataset);
 tn_dataset *tn__dataset_of_source(const char *operation, tn__source *source, int64_t classes);
 /* The samples at `rows` of a source, in this order; both lists and the source are the caller's. */
 tn__source *tn__source_chosen(tn__source *source, const char *operation, int64_t count, const int64_t *rows);
+/* The samples of a source, kept once they were made. */
+tn__source *tn__source_cached(tn__source *inner);
 /* All samples of one source after another. */
 tn__source *tn__source_joined(int count, tn__source *const *sources);
 

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct tn__trays tn__trays;
 typedef struct tn__tray tn__tray;
@@ -16,6 +17,7 @@ struct tn__tray {
     tn__trays *trays;
     tn__tray *next;     /* in the list of free ones */
     void *x, *t;
+    int64_t longest;    /* steps of the samples in x, where they are padded */
     atomic_int holders; /* storages over x and t that live */
 };
 

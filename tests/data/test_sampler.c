@@ -32,6 +32,13 @@ static void numbers(const tn_batch *b, int64_t *out)
     }
 }
 
+/* The same of a minibatch on any device. */
+static void numbers_of(const tn_batch *b, int64_t *out)
+{
+    tn_batch here = {.x = tn_to(b->x, test_device()), .t = tn_to(b->t, test_device()), .size = b->size};
+    numbers(&here, out);
+}
+
 static int64_t epoch_of(tn_loader *loader, int64_t *out)
 {
     int64_t count = 0;
@@ -122,8 +129,7 @@ static void epochs_joined(void **state)
                 tn_batch b;
                 assert_true(tn_loader_next(loader, &b));
                 TN_SCOPE {
-                    tn_batch here = {tn_to(b.x, test_device()), tn_to(b.t, test_device()), b.size};
-                    numbers(&here, got);
+                    numbers_of(&b, got);
                 }
                 assert_memory_equal(got, expected + first, sizeof got);
             }
@@ -131,7 +137,7 @@ static void epochs_joined(void **state)
             tn_batch b;
             assert_true(tn_loader_next(loader, &b));
             TN_SCOPE
-                numbers(&(tn_batch){tn_to(b.x, test_device()), tn_to(b.t, test_device()), b.size}, got);
+                numbers_of(&b, got);
             assert_memory_equal(got, expected + size, sizeof got);
             tn_loader_free(loader);
         }
@@ -289,8 +295,7 @@ static void own(void **state)
                 int64_t count = 0, order[COUNT];
                 for (tn_batch b; tn_loader_next(loader, &b); count += b.size)
                     TN_SCOPE
-                        numbers(&(tn_batch){tn_to(b.x, test_device()), tn_to(b.t, test_device()), b.size},
-                                order + count);
+                        numbers_of(&b, order + count);
                 assert_int_equal(count, COUNT);
                 assert_int_equal(order[0], e);
                 for (int i = 1; i < COUNT - 1; i++)

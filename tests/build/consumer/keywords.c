@@ -252,6 +252,17 @@ static void training(void)
     tn_dataset_free(tn_dataset_images(NULL, .pad = 4, .crop_height = 32, .flip = true));
     tn_dataset_free(tn_dataset_transform(NULL, sample, sample, NULL, NULL, .classes = 2));
     tn_clear_error();
+    tn_array *three = tn_ones(TN_SHAPE(3)), *counts = tn_full(TN_SHAPE(3), 1, .dtype = TN_INT64);
+    tn_dataset *named = tn_dataset_fields({"a", three}, {"b", counts}, {"c", three});
+    CHECK(tn_dataset_field_count(named) == 3);
+    tn_dataset *both = tn_dataset_zip(named, named);
+    CHECK(tn_dataset_field_count(both) == 6);
+    tn_dataset_free(both);
+    tn_dataset_free(named);
+    tn_dataset_free(tn_dataset_ragged(three, counts, three));
+    tn_dataset_free(tn_dataset_ragged(three, counts, three, .padding = -1, .multiple = 2));
+    SHOW(tn_concat_examples(TN_ARRAYS(three, three)));
+    SHOW(tn_concat_examples(TN_ARRAYS(three, tn_ones(TN_SHAPE(2))), .padding = -1));
     tn_words *words = tn_words_new();
     SHOW(tn_encode("a b a", words));
     SHOW(tn_encode("c b\n", words, .end = "a", .unknown = "a"));
