@@ -35,11 +35,11 @@ static tn_array *loss_of(tn_layer *vae, const tn_batch *batch, void *user)
     for (int i = 0; i < samples; i++) {
         tn_array *noise = tn_random_normal(tn_shape_of(mu), .device = tn_device_of(mu));
         tn_array *y = decode(vae, tn_add(mu, tn_multiply(noise, tn_exp(tn_multiply(ln_var, 0.5)))));
-        tn_array *nll = tn_subtract(tn_softplus(y), tn_multiply(batch->x, y)); /* Bernoulli's, of pixels */
-        rec_loss = tn_add(rec_loss, tn_divide(tn_sum(nll), samples * (double)batch->size));
+        tn_array *nll = tn_bernoulli_nll(batch->x, y, .reduction = TN_REDUCTION_SUM);
+        rec_loss = tn_add(rec_loss, tn_divide(nll, samples * (double)batch->size));
     }
-    tn_array *kl = tn_subtract(tn_add(tn_square(mu), tn_exp(ln_var)), tn_add(ln_var, 1)); /* twice, from N(0, 1) */
-    tn_array *loss = tn_add(rec_loss, tn_divide(tn_sum(kl), 2 * (double)batch->size));
+    tn_array *kl = tn_gaussian_kl_divergence(mu, ln_var, .reduction = TN_REDUCTION_SUM);
+    tn_array *loss = tn_add(rec_loss, tn_divide(kl, (double)batch->size));
     tn_report(vae, "rec_loss", rec_loss);
     tn_report(vae, "loss", loss);
     return loss;

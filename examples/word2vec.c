@@ -34,17 +34,15 @@ static tn_array *vectors(tn_layer *model, const tn_array *words, void *user)
     return tn_forward(tn_layer_child(model, "embed"), words);
 }
 
-/* -log sigmoid(e w) of the weights w of the centre, for each vector e around it, and -log sigmoid(-e w) of words drawn
- * as often as `counts`, the numbers of words to the power 3/4, says. */
+/* Each word around is to tell the centre from words drawn as often as `counts`, numbers to the power 3/4, says. */
 static tn_array *loss_of(tn_layer *model, const tn_batch *batch, void *counts)
 {
-    tn_array *weights = tn_param_named(model, "W"), *e = tn_forward(model, batch->x);
-    tn_shape drawn = TN_SHAPE(batch->size, NEGATIVE);
-    tn_array *negative = tn_random_choice(tn_dim(weights, 0), drawn, .p = counts, .device = tn_device_of(batch->x));
-    tn_array *right = tn_expand_dims(tn_take(weights, batch->t, 0), 2), *wrong = tn_take(weights, negative, 0);
-    tn_array *near = tn_softplus(tn_negative(tn_matmul(e, right)));
-    tn_array *far = tn_softplus(tn_matmul(e, tn_matrix_transpose(wrong)));
-    tn_array *loss = tn_divide(tn_add(tn_sum(near), tn_sum(far)), (double)tn_size(batch->x));
+    tn_array *weights = tn_param_named(model, "W");
+    tn_array *e = tn_reshape(tn_forward(model, batch->x), TN_SHAPE(-1, UNITS));
+    tn_array *centre = tn_repeat(batch->t, 2 * WINDOW, TN_AXES(0));
+    tn_array *drawn = tn_random_choice(tn_dim(weights, 0), TN_SHAPE(tn_dim(e, 0), NEGATIVE), .p = counts,
+                                       .device = tn_device_of(e));
+    tn_array *loss = tn_negative_sampling(e, centre, weights, drawn);
     tn_report(model, "loss", loss);
     return loss;
 }
