@@ -17,6 +17,7 @@
 #include <tanso/device.h>
 #include <tanso/engine.h>
 #include <tanso/exchange.h>
+#include <tanso/hooks.h>
 #include <tanso/index.h>
 #include <tanso/io.h>
 #include <tanso/kernel.h>

@@ -200,21 +200,26 @@ TN_API tn_status tn_layer_walk(tn_layer *layer, tn_layer_visitor visit, void *us
  * again. TN_ERR_NAME if none matches. */
 TN_API tn_status tn_layer_freeze(tn_layer *layer, const char *pattern, bool frozen);
 
-/* A hook is called before each forward of the layer and after it, to time, count or look at it; it gets the layer as it
- * is then, whose weights it may change before (tn_assign). A status other than TN_OK makes forward give an error. Hooks
- * before run in the order they were added, those after in the other one; copies of the layer have none. */
-typedef tn_status (*tn_layer_hook)(tn_layer *layer, bool after, void *user);
-TN_API tn_status tn_layer_add_hook(tn_layer *layer, tn_layer_hook hook, void *user);
-/* Takes away those that were added with both; not from inside one. */
-TN_API void tn_layer_remove_hook(tn_layer *layer, tn_layer_hook hook, void *user);
-
+typedef enum tn_copy_mode {
+    TN_COPY_USUAL = 0, /* of tn_layer_copy values, of tn_layer_repeat first weights */
+    TN_COPY_VALUES,    /* arrays of its own of the same values */
+    TN_COPY_INIT,      /* arrays of its own with first weights of their own */
+    TN_COPY_SHARE      /* the very same arrays, parameters and persistent values, which are freed with the last of the
+                          layers: one value, one gradient, and an optimizer of both updates it once. They must have
+                          their shapes. A file has them under each path; a copy of a layer that shares within itself
+                          does so, too */
+} tn_copy_mode;
+typedef struct tn_layer_copy_opts {
+    const char *_;
+    tn_copy_mode mode;
+} tn_layer_copy_opts;
 /* A layer like this one, with arrays of its own of the same values (in its mode, its frozen parameters frozen). Layers
  * of the program's own have copies of their data (tn_layer_opts.size), or the same `user` pointer; those with free_user
  * and without .size, or without .copy, can't be copied. */
-TN_API tn_layer *tn_layer_copy(const tn_layer *layer);
+TN_API tn_layer *tn_layer_copy_with(const tn_layer *layer, const tn_layer_copy_opts *opts);
 /* A tn_sequential of the layer, which it takes over, and copies of it with first weights of their own, `count` in all;
  * what an initialiser did not make, as a program's own parameters, is copied. */
-TN_API tn_layer *tn_layer_repeat(tn_layer *layer, int count);
+TN_API tn_layer *tn_layer_repeat_with(tn_layer *layer, int count, const tn_layer_copy_opts *opts);
 /* Parameters and persistent values of the same paths and shapes from another layer; nothing changes if they differ. */
 TN_API tn_status tn_layer_copy_params(tn_layer *to, const tn_layer *from);
 /* The moving average of a layer's weights, in a tn_layer_copy of it: a = decay a + (1 - decay) p, evaluated; integers
@@ -336,9 +341,8 @@ TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);
 #define tn_layer_persistent(...) TN_HERE(tn_layer_persistent(__VA_ARGS__))
 #define tn_layer_walk(...) TN_HERE(tn_layer_walk(__VA_ARGS__))
 #define tn_layer_freeze(...) TN_HERE(tn_layer_freeze(__VA_ARGS__))
-#define tn_layer_add_hook(...) TN_HERE(tn_layer_add_hook(__VA_ARGS__))
-#define tn_layer_copy(...) TN_HERE(tn_layer_copy(__VA_ARGS__))
-#define tn_layer_repeat(...) TN_HERE(tn_layer_repeat(__VA_ARGS__))
+#define tn_layer_copy(...) TN__CALL_V(tn_layer_copy_with, tn_layer_copy_opts, __VA_ARGS__, )
+#define tn_layer_repeat(...) TN__CALL_VV(tn_layer_repeat_with, tn_layer_copy_opts, __VA_ARGS__, )
 #define tn_layer_copy_params(...) TN_HERE(tn_layer_copy_params(__VA_ARGS__))
 #define tn_layer_average(...) TN_HERE(tn_layer_average(__VA_ARGS__))
 #define tn_layer_add_grads(...) TN_HERE(tn_layer_add_grads(__VA_ARGS__))

@@ -27,20 +27,6 @@ typedef struct pairing {
     size_t count, capacity;
 } pairing;
 
-typedef struct search {
-    const char *path;
-    tn__slot *found;
-} search;
-
-static tn_status look(tn_layer *layer, tn__slot *slot, const char *path, void *user)
-{
-    (void)layer;
-    search *s = user;
-    if (strcmp(path, s->path) == 0)
-        s->found = slot;
-    return TN_OK;
-}
-
 /* The values' mix as a node on the receiver's device. */
 static tn__node *mixed(const pairing *p, const tn__slot *to, const tn__slot *from)
 {
@@ -60,23 +46,23 @@ static tn_status add_pair(tn_layer *layer, tn__slot *slot, const char *path, voi
 {
     (void)layer;
     pairing *p = user;
-    search s = {.path = path};
-    tn_status status = tn__visit_slots(p->from, "", look, &s);
-    if (status != TN_OK || (!slot->value && s.found && !s.found->value))
+    const tn__slot *other = tn__slot_at(p->from, path);
+    tn_status status = tn_error_code();
+    if (status != TN_OK || (!slot->value && other && !other->value))
         return status;
-    if (!s.found || !s.found->value || !slot->value)
+    if (!other || !other->value || !slot->value)
         return tn__fail(TN_ERR_NAME, p->operation,
                         "'%s' is only in one of the layers%s: make both alike, and call both once where sizes are "
                         "inferred",
-                        path, s.found ? " as an array" : "");
+                        path, other ? " as an array" : "");
     char here[TN__SHAPE_TEXT], there[TN__SHAPE_TEXT];
-    const tn__shape *to = tn__array_node(slot->value)->shape, *from = tn__array_node(s.found->value)->shape;
+    const tn__shape *to = tn__array_node(slot->value)->shape, *from = tn__array_node(other->value)->shape;
     if (to != from)
         return tn__fail(TN_ERR_SHAPE, p->operation, "'%s' has shape %s in one layer and %s in the other", path,
                         tn__shape_text(to->ndim, to->dim, here), tn__shape_text(from->ndim, from->dim, there));
     if (!tn__grow((void **)&p->pairs, &p->capacity, p->count + 1, sizeof *p->pairs))
         return tn__fail_memory(p->operation, sizeof *p->pairs);
-    tn__node *value = mixed(p, slot, s.found);
+    tn__node *value = mixed(p, slot, other);
     if (!tn__node_is_error(value))
         status = tn__evaluate(1, &value);
     p->pairs[p->count++] = (pair){slot, value};
@@ -153,7 +139,38 @@ tn_status tn_layer_add_grads(tn_layer *to, const tn_layer *from)
 
 /* ---- whole layers ---- */
 
-static tn_status copy_slot(tn_layer *copy, const tn__slot *slot, bool anew)
+/* An array that several slots of the layer hold, and the copy's: what is tied stays tied. */
+typedef struct tie {
+    const tn_array *from;
+    tn__slot to; /* its value and count of holders, with a name that is not its own */
+} tie;
+
+typedef struct copying {
+    tn_copy_mode mode;
+    tie *ties;
+    size_t count, capacity;
+} copying;
+
+static tie *tie_of(const copying *c, const tn__slot *slot)
+{
+    for (size_t i = 0; slot->holders && i < c->count; i++)
+        if (c->ties[i].from == slot->value)
+            return &c->ties[i];
+    return NULL;
+}
+
+/* Remembers what was made of an array that others hold, too. */
+static tn_status remember(copying *c, const tn__slot *slot, tn__slot *made)
+{
+    if (!tn__grow((void **)&c->ties, &c->capacity, c->count + 1, sizeof *c->ties) ||
+        !(made->holders = tn__alloc(sizeof *made->holders)))
+        return tn__fail_memory("layer_copy", sizeof *c->ties);
+    *made->holders = 1;
+    c->ties[c->count++] = (tie){slot->value, *made};
+    return TN_OK;
+}
+
+static tn_status copy_alone(tn_layer *copy, const tn__slot *slot, bool anew)
 {
     if (anew && slot->init.kind != TN_INIT_DEFAULT && !slot->persistent)
         return tn__slot_add(copy, slot->name, slot->shape, slot->dtype, slot->init);
@@ -179,7 +196,20 @@ static tn_status copy_slot(tn_layer *copy, const tn__slot *slot, bool anew)
     return status;
 }
 
-static tn_layer *copy_layer(const tn_layer *layer, bool anew)
+static tn_status copy_slot(copying *c, tn_layer *copy, tn__slot *slot)
+{
+    tie *tied = tie_of(c, slot);
+    if (c->mode == TN_COPY_SHARE)
+        return tn__slot_share(copy, slot);
+    if (tied) {
+        tied->to.name = slot->name;
+        return tn__slot_share(copy, &tied->to);
+    }
+    tn_status status = copy_alone(copy, slot, c->mode == TN_COPY_INIT);
+    return status == TN_OK && slot->holders ? remember(c, slot, &copy->slots[copy->slot_count - 1]) : status;
+}
+
+static tn_layer *copy_layer(copying *c, const tn_layer *layer)
 {
     tn_status status = tn__layer_raise(layer);
     if (status != TN_OK)
@@ -194,27 +224,49 @@ static tn_layer *copy_layer(const tn_layer *layer, bool anew)
     copy->ports = layer->ports;
     status = tn__own_copy(copy, layer);
     for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++)
-        status = copy_slot(copy, &layer->slots[i], anew);
+        status = copy_slot(c, copy, &layer->slots[i]);
     for (size_t i = 0; i < layer->child_count && status == TN_OK; i++)
-        status = tn_layer_add(copy, layer->children[i].name, copy_layer(layer->children[i].layer, anew));
+        status = tn_layer_add(copy, layer->children[i].name, copy_layer(c, layer->children[i].layer));
     if (status == TN_OK)
         status = tn__own_copied(copy, layer);
     return tn__layer_finish(copy, status);
 }
 
-tn_layer *tn_layer_copy(const tn_layer *layer)
+/* The mode that options ask for; *fine false, latched, for none that there is. */
+static tn_copy_mode mode_of(const char *operation, const tn_layer_copy_opts *opts, tn_copy_mode usual, bool *fine)
 {
-    if (!layer) {
-        tn__fail_null("layer_copy", "a layer");
-        return tn__layer_error(tn__error_retain(tn__error_last()));
-    }
-    return copy_layer(layer, false);
+    tn_copy_mode mode = opts && opts->mode != TN_COPY_USUAL ? opts->mode : usual;
+    *fine = mode >= TN_COPY_VALUES && mode <= TN_COPY_SHARE;
+    if (!*fine)
+        tn__fail(TN_ERR_VALUE, operation, "expected TN_COPY_VALUES, TN_COPY_INIT or TN_COPY_SHARE for a mode, got %d",
+                 (int)mode);
+    return mode;
 }
 
-tn_layer *tn_layer_repeat(tn_layer *layer, int count)
+static tn_layer *copy_whole(const tn_layer *layer, tn_copy_mode mode)
 {
-    if (count < 1 || !layer) {
-        tn__fail(TN_ERR_VALUE, "layer_repeat", "expected a layer and a count of 1 or more, got %d", count);
+    copying c = {.mode = mode};
+    tn_layer *copy = copy_layer(&c, layer);
+    tn__free(c.ties);
+    return copy;
+}
+
+tn_layer *tn_layer_copy_with(const tn_layer *layer, const tn_layer_copy_opts *opts)
+{
+    bool fine;
+    tn_copy_mode mode = mode_of("layer_copy", opts, TN_COPY_VALUES, &fine);
+    if (!layer)
+        tn__fail_null("layer_copy", "a layer");
+    return layer && fine ? copy_whole(layer, mode) : tn__layer_error(tn__error_retain(tn__error_last()));
+}
+
+tn_layer *tn_layer_repeat_with(tn_layer *layer, int count, const tn_layer_copy_opts *opts)
+{
+    bool fine;
+    tn_copy_mode mode = mode_of("layer_repeat", opts, TN_COPY_INIT, &fine);
+    if (count < 1 || !layer || !fine) {
+        if (fine)
+            tn__fail(TN_ERR_VALUE, "layer_repeat", "expected a layer and a count of 1 or more, got %d", count);
         tn__layer_discard(layer);
         return tn__layer_error(tn__error_retain(tn__error_last()));
     }
@@ -226,7 +278,7 @@ tn_layer *tn_layer_repeat(tn_layer *layer, int count)
     }
     layers[0] = layer;
     for (int i = 1; i < count; i++)
-        layers[i] = copy_layer(layer, true);
+        layers[i] = copy_whole(layer, mode);
     tn_layer *all = tn_sequential_of(count, layers);
     tn__free(layers);
     return all;

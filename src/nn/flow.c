@@ -92,9 +92,19 @@ static void run(tn_layer *layer, const tn__flow *flow)
         layer->kind->flow(layer, flow);
 }
 
+/* A layer may be called from within its own forward. */
+static tn_status call_hooks(tn_layer *layer, const tn__flow *flow, bool after)
+{
+    const tn__flow *outer = layer->call, before = {flow->in_count, 0, flow->in, NULL};
+    layer->call = after ? flow : &before;
+    tn_status status = tn__layer_run_hooks(layer, after);
+    layer->call = outer;
+    return status;
+}
+
 static void run_with_hooks(tn_layer *layer, const tn__flow *flow)
 {
-    if (tn__layer_run_hooks(layer, false) != TN_OK) {
+    if (call_hooks(layer, flow, false) != TN_OK) {
         fill(flow, tn__failed());
         return;
     }
@@ -102,7 +112,7 @@ static void run_with_hooks(tn_layer *layer, const tn__flow *flow)
     bool failed = false;
     for (int i = 0; i < flow->out_count; i++)
         failed = failed || tn__node_is_error(flow->out[i]);
-    if (tn__layer_run_hooks(layer, true) != TN_OK && !failed)
+    if (call_hooks(layer, flow, true) != TN_OK && !failed)
         fill(flow, tn__failed());
 }
 

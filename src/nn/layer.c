@@ -91,15 +91,13 @@ void tn_layer_free(tn_layer *layer)
         tn_layer_free(layer->children[i].layer);
         tn__free(layer->children[i].name);
     }
-    for (size_t i = 0; i < layer->slot_count; i++) {
-        tn__array_free_kept(layer->slots[i].value);
-        tn__free(layer->slots[i].name);
-    }
+    for (size_t i = 0; i < layer->slot_count; i++)
+        tn__slot_free(&layer->slots[i]);
     for (int i = 0; i < layer->flat.count; i++)
         tn__free(layer->flat.items[i].path);
     tn__own_free(layer);
     tn__free(layer->flat.items);
-    tn__free(layer->hooks);
+    tn__layer_free_hooks(layer);
     tn__free(layer->slots);
     tn__free(layer->children);
     if (layer->error)

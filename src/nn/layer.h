@@ -10,6 +10,7 @@
 #define TN_NN_LAYER_H
 
 #include <tanso/io.h>
+#include <tanso/hooks.h>
 #include <tanso/nn.h>
 #include "array/build.h"
 #include "core/memory.h"
@@ -23,6 +24,7 @@ typedef struct tn__slot {
     tn_init init;
     bool persistent; /* no parameter: kept, saved and moved with the layer, but not trained */
     bool frozen;     /* a parameter without gradient */
+    size_t *holders; /* how many slots have this array, of layers that share it; NULL: this one alone */
 } tn__slot;
 
 typedef struct tn__child {
@@ -80,6 +82,7 @@ typedef struct tn__follower {
 typedef struct tn__layer_hook {
     tn_layer_hook run;
     void *user;
+    void (*free_user)(void *user); /* with the layer; NULL: the program's */
 } tn__layer_hook;
 
 struct tn_layer {
@@ -102,6 +105,7 @@ struct tn_layer {
     tn__follower *followers;
     tn__layer_hook *hooks;
     size_t hook_count, hook_capacity;
+    const tn__flow *call; /* while hooks run: what they are called around */
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     tn__ports ports;    /* of kinds with `flow` */
@@ -150,7 +154,11 @@ tn_status tn__own_copy(tn_layer *copy, const tn_layer *layer);
 tn_status tn__own_copied(tn_layer *copy, const tn_layer *layer);
 
 /* ---- hooks.c ---- */
-/* Calls the layer's hooks in the order they were added, after forward in the other one; the first failure ends it. */
+/* Adds one whose data the layer frees. */
+tn_status tn__layer_add_own_hook(tn_layer *layer, tn_layer_hook hook, void *user, void (*free_user)(void *user));
+void tn__layer_free_hooks(tn_layer *layer);
+/* Calls the layer's hooks in the order they were added, after forward in the other one; the first failure ends it. One
+ * before forward has those that ran called as after it. */
 tn_status tn__layer_run_hooks(tn_layer *layer, bool after);
 
 /* ---- slots.c ---- */
@@ -164,6 +172,10 @@ tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
 /* For layers whose first parameter has one element a feature of the last axis: makes what is still to be inferred, and
  * latches TN_ERR_SHAPE if x has another number of them. */
 bool tn__fits_features(tn_layer *layer, const tn__node *x);
+/* Frees a slot's array, unless others hold it, and name. */
+void tn__slot_free(tn__slot *slot);
+/* Has a new slot hold another one's array, too. Allocates, and latches. */
+tn_status tn__slot_share(tn_layer *layer, tn__slot *slot);
 /* The node of a slot's array. */
 static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 {
@@ -174,6 +186,8 @@ static inline tn__node *tn__slot_node(const tn_layer *layer, int i)
 /* Calls `visit` for every slot of a layer and below it, made or not, with its path, as long as that gives TN_OK. */
 typedef tn_status (*tn__slot_visitor)(tn_layer *layer, tn__slot *slot, const char *path, void *user);
 tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor visit, void *user);
+/* The slot of a path; NULL if there is none. */
+tn__slot *tn__slot_at(const tn_layer *layer, const char *path);
 /* Makes a slot's parameter one without gradient, or with one again. */
 void tn__slot_freeze(tn__slot *slot, bool frozen);
 /* Puts parameters and persistent values into an archive, by their paths; in the place of those whose shape is still to

@@ -3,6 +3,7 @@
 #include "nn/layer.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <tanso/array.h>
 #include "core/options.h"
 
@@ -36,7 +37,7 @@ static tn__node *linear_forward(tn_layer *layer, tn__node *x)
         x = tn__reshape(x, 2, (int64_t[]){rows, features});
     }
     tn__node *y = tn__matmul_node(x, w);
-    if (layer->slot_count > 1)
+    if (layer->slot_count > 1 && strcmp(layer->slots[1].name, "b") == 0) /* others' may follow */
         y = tn__binary(TN__OP_ADD, y, tn__slot_node(layer, 1));
     shape.dim[ndim - 1] = w->shape->dim[1];
     return ndim == 2 ? y : tn__reshape(y, ndim, shape.dim);

@@ -19,11 +19,20 @@ static int count_params(const tn_layer *layer)
     return count;
 }
 
+/* Whether a parameter that several layers share is in the list already, under the path of the first. */
+static bool is_there(const tn__slot *slot, const tn__param *items, int count)
+{
+    for (int i = 0; slot->holders && i < count; i++)
+        if (items[i].value == slot->value)
+            return true;
+    return false;
+}
+
 /* Appends the layer's parameters; `prefix` is its path with a final dot, or "". */
 static bool append_params(const tn_layer *layer, const char *prefix, tn__param *items, int *count)
 {
     for (size_t i = 0; i < layer->slot_count; i++) {
-        if (!layer->slots[i].value || layer->slots[i].persistent)
+        if (!layer->slots[i].value || layer->slots[i].persistent || is_there(&layer->slots[i], items, *count))
             continue;
         char *path = tn__format("%s%s", prefix, layer->slots[i].name);
         if (!path)
@@ -136,6 +145,9 @@ tn_array *tn_param_named(const tn_layer *layer, const char *path)
         if (strcmp(items[i].path, path) == 0)
             return items[i].value;
     }
+    tn__slot *slot = path && layer ? tn__slot_at(layer, path) : NULL; /* of one that is shared, another path */
+    if (slot && slot->value && !slot->persistent)
+        return slot->value;
     return no_such_param(items, count, path ? path : "");
 }
 

@@ -88,6 +88,37 @@ static tn__slot *new_slot(tn_layer *layer, const char *operation, const char *na
 
 static void drop_last_slot(tn_layer *layer) { tn__free(layer->slots[--layer->slot_count].name); }
 
+void tn__slot_free(tn__slot *slot)
+{
+    if (!slot->holders || --*slot->holders == 0) {
+        tn__array_free_kept(slot->value);
+        tn__free(slot->holders);
+    }
+    tn__free(slot->name);
+}
+
+tn_status tn__slot_share(tn_layer *layer, tn__slot *slot)
+{
+    if (!slot->value)
+        return tn__fail(TN_ERR_STATE, "layer_copy",
+                        "'%s' has no shape yet, so that there is nothing to share: call tn_forward once before",
+                        slot->name);
+    if (!slot->holders) {
+        if (!(slot->holders = tn__alloc(sizeof *slot->holders)))
+            return tn__fail_memory("layer_copy", sizeof *slot->holders);
+        *slot->holders = 1;
+    }
+    tn__slot *made = new_slot(layer, "layer_copy", slot->name);
+    if (!made)
+        return TN_ERR_MEMORY;
+    char *name = made->name;
+    *made = *slot;
+    made->name = name;
+    ++*slot->holders;
+    tn__layer_changed(layer);
+    return TN_OK;
+}
+
 tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init)
 {
     tn__slot *slot = new_slot(layer, tn__layer_name(layer), name);

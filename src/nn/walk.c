@@ -26,6 +26,27 @@ tn_status tn__visit_slots(tn_layer *layer, const char *prefix, tn__slot_visitor 
     return status;
 }
 
+typedef struct search {
+    const char *path;
+    tn__slot *found;
+} search;
+
+static tn_status look(tn_layer *layer, tn__slot *slot, const char *path, void *user)
+{
+    (void)layer;
+    search *s = user;
+    if (strcmp(path, s->path) == 0)
+        s->found = slot;
+    return TN_OK;
+}
+
+tn__slot *tn__slot_at(const tn_layer *layer, const char *path)
+{
+    search s = {.path = path};
+    tn__visit_slots((tn_layer *)layer, "", look, &s); /* which changes nothing */
+    return s.found;
+}
+
 /* ---- the program's own walks ---- */
 
 static tn_status walk(tn_layer *layer, const char *path, tn_layer_visitor visit, void *user)

@@ -349,6 +349,12 @@ static void own_layers(void)
     SHOW(tn_forward(own, x)), SHOW(tn_forward(both, x, tn_forward(own, x)));
     DONE(tn_forward_all(both, TN_ARRAYS(x, tn_ones(TN_SHAPE(1))), TN_RESULTS(&a, &b)));
     SHOW(a), SHOW(b), CHECK(tn_layer_user(own, "scale") != &half);
+    tn_layer *plain = tn_linear(2, .in = 2), *tied = tn_layer_copy(plain, .mode = TN_COPY_SHARE);
+    tn_layer *three = tn_layer_repeat(tn_layer_copy(plain), 3, .mode = TN_COPY_VALUES);
+    DONE(tn_spectral_norm(plain, .weight = "W", .axis = 0)), DONE(tn_spectral_norm(tn_layer_child(three, "0")));
+    tn_layer_free(plain);
+    tn_layer_free(tied);
+    tn_layer_free(three);
     tn_layer_free(own);
     tn_layer_free(both);
 }

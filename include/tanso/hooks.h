@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is called around the forwards of layers: functions of the program's own, and some that are of use to many.
+ */
+#ifndef TANSO_HOOKS_H
+#define TANSO_HOOKS_H
+
+#include <tanso/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A hook is called before each forward of the layer and after it, to time, count or look at it; it gets the layer as it
+ * is then, whose weights it may change before (tn_assign). A status other than TN_OK makes forward give an error. Hooks
+ * before run in the order they were added, those after in the other one; copies of the layer have none. */
+typedef tn_status (*tn_layer_hook)(tn_layer *layer, bool after, void *user);
+TN_API tn_status tn_layer_add_hook(tn_layer *layer, tn_layer_hook hook, void *user);
+/* Takes away those that were added with both; not from inside one. */
+TN_API void tn_layer_remove_hook(tn_layer *layer, tn_layer_hook hook, void *user);
+/* In a hook: the inputs that the layer was called with and, after forward, its outputs. */
+TN_API tn_array *tn_hook_input(const tn_layer *layer, int i);
+TN_API tn_array *tn_hook_output(const tn_layer *layer, int i);
+
+typedef struct tn_spectral_norm_opts {
+    const char *_;
+    const char *weight; /* default "W" */
+    int iterations;     /* of the power method, a forward; default 1 */
+    double eps;         /* beside norms; default 1e-6 */
+    double factor;      /* the largest singular value is to be; default 1 */
+    int axis;           /* of the weight's outputs; default the last */
+} tn_spectral_norm_opts;
+/* From now on the layer is called with its weight divided by the largest singular value, which power iterations
+ * estimate (Miyato et al. 2018); in training they go on from the last call's, the persistent value "W_u". The parameter
+ * itself stays as it is. The weight must have its shape. */
+TN_API tn_status tn_spectral_norm_with(tn_layer *layer, const tn_spectral_norm_opts *opts);
+
+/* Counts and times the forwards of a layer and of all below it, by path ("" for the layer itself). To tell their times
+ * apart each output is computed and waited for, so a network is slower while it is timed. Never NULL; freed before the
+ * layer is. */
+typedef struct tn_timer tn_timer;
+TN_API tn_timer *tn_timer_new(tn_layer *layer);
+TN_API void tn_timer_free(tn_timer *timer);
+TN_API tn_status tn_timer_status(const tn_timer *timer);
+/* 0, with TN_ERR_NAME latched, for another path. */
+TN_API int64_t tn_timer_calls(const tn_timer *timer, const char *path);
+TN_API double tn_timer_seconds(const tn_timer *timer, const char *path);
+/* A table of all; freed with tn_string_free. */
+TN_API char *tn_timer_string(const tn_timer *timer);
+
+#ifndef TN_NO_MACROS
+#define tn_layer_add_hook(...) TN_HERE(tn_layer_add_hook(__VA_ARGS__))
+#define tn_spectral_norm(...) TN__CALL_V(tn_spectral_norm_with, tn_spectral_norm_opts, __VA_ARGS__, )
+#define tn_hook_input(...) TN_HERE(tn_hook_input(__VA_ARGS__))
+#define tn_hook_output(...) TN_HERE(tn_hook_output(__VA_ARGS__))
+#define tn_timer_new(...) TN_HERE(tn_timer_new(__VA_ARGS__))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
