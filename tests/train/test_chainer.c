@@ -223,6 +223,43 @@ static void test_schedules_go_on(void **state)
     check_fine();
 }
 
+/* Section 10: one for an epoch takes effect in the iteration after the one that ended it; resumed, too. */
+static tn_status note_rate(tn_trainer *trainer, void *user)
+{
+    double *rate = user;
+    rate[tn_trainer_iteration(trainer) + 1] = tn_optimizer_lr(tn_trainer_optimizer(trainer, NULL));
+    return TN_OK;
+}
+
+static void test_rates(void **state)
+{
+    (void)state;
+    static const double want[] = {.1, .1, .1, .1, .05, .05, .05, .025, .025, .025, .0125};
+    for (int stopped = 0; stopped < 11; stopped++) {
+        double rate[16] = {0};
+        char path[600];
+        snprintf(path, sizeof path, "%s/rates.npz", folder);
+        for (int part = stopped ? 0 : 1; part < 2; part++) {
+            run r = new_run(0.1);
+            tn_trainer *trainer = tn_trainer_new(tn_standard_updater(r.loader, r.optimizer), .out = folder,
+                                                 .stop = TN_EVERY(part ? 10 : stopped, TN_ITERATION), .quiet = true);
+            tn_extend(trainer, tn_exponential_shift("lr", 0.5), .trigger = TN_EVERY(1, TN_EPOCH));
+            tn_extend_function(trainer, note_rate, rate, .priority = -1, .call_before_training = true);
+            if (stopped && part)
+                assert_int_equal(tn_trainer_load(trainer, path), TN_OK);
+            assert_int_equal(tn_trainer_run(trainer), TN_OK);
+            if (!part)
+                assert_int_equal(tn_trainer_save(trainer, path), TN_OK);
+            tn_trainer_free(trainer);
+            free_run(&r);
+        }
+        for (int i = 1; i <= 11; i++)
+            if (fabs(rate[i] - want[i - 1]) > 1e-12)
+                fail_msg("stopped at %d, iteration %d has the rate %g, expected %g", stopped, i, rate[i], want[i - 1]);
+    }
+    check_fine();
+}
+
 /* ---- models ---- */
 
 static void test_models(void **state)
@@ -344,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_same_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_going_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_schedules_go_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_models, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_optimizers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_misfits, set_up, tear_down),
