@@ -20,6 +20,7 @@ typedef struct column {
 } column;
 
 struct tn_table {
+    tn__object object;
     tn_words *names; /* of columns */
     column *columns;
     int count;
@@ -29,6 +30,8 @@ struct tn_table {
 };
 
 static tn_table out_of_memory = {.is_static = true};
+
+static tn__object_kind objects = TN__OBJECT_KIND(tn_table, "table");
 
 /* ---- columns ---- */
 
@@ -90,7 +93,8 @@ static tn_status take_words(const tn__fields *r, size_t first_row, size_t i, col
     size_t count = r->rows - first_row;
     const char **sorted = tn__calloc(count + 1, sizeof *sorted);
     c->words = tn_words_new();
-    tn_status status = sorted && tn_words_status(c->words) == TN_OK ? TN_OK : tn__fail_memory(r->operation, count);
+    tn_status status = sorted && tn_words_status(c->words) == TN_OK ? tn__words_take(c->words, "a table")
+                                                                    : tn__fail_memory(r->operation, count);
     for (size_t row = 0; row < count && status == TN_OK; row++)
         sorted[row] = field_at(r, first_row + row, i)->begin;
     if (status == TN_OK)
@@ -174,7 +178,7 @@ tn_table *tn__table_parse(const char *operation, const char *name, char *text, s
 {
     static const tn_table_opts defaults;
     opts = opts ? opts : &defaults;
-    tn_table *table = tn__calloc(1, sizeof *table);
+    tn_table *table = tn__object_new(&objects);
     if (!table) {
         tn__fail_memory(operation, sizeof *table);
         return &out_of_memory;
@@ -204,7 +208,7 @@ tn_table *tn_load_table_with(const char *path, const tn_table_opts *opts)
         tn__free(text);
         return table;
     }
-    tn_table *table = tn__calloc(1, sizeof *table);
+    tn_table *table = tn__object_new(&objects);
     if (!table)
         return &out_of_memory;
     table->error = tn__error_retain(tn__error_last());
@@ -213,17 +217,17 @@ tn_table *tn_load_table_with(const char *path, const tn_table_opts *opts)
 
 void tn_table_free(tn_table *table)
 {
-    if (!table || table->is_static)
+    if (!table || table->is_static || !tn__object_may_go(&objects, &table->object))
         return;
     for (int i = 0; i < table->count; i++) {
         tn__values_free(&table->columns[i].values);
-        tn_words_free(table->columns[i].words);
+        tn__words_free_taken(table->columns[i].words);
     }
     tn__free(table->columns);
     tn_words_free(table->names);
     if (table->error)
         tn__error_release(table->error);
-    tn__free(table);
+    tn__object_end(&objects, &table->object);
 }
 
 tn_status tn_table_status(const tn_table *table)

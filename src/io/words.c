@@ -4,6 +4,7 @@
 #include "io/words.h"
 
 #include <string.h>
+#include "array/guard.h"
 #include "core/hash.h"
 #include "core/memory.h"
 #include "io/file.h"
@@ -12,9 +13,11 @@
 
 static tn_words out_of_memory = {.is_static = true};
 
+static tn__object_kind objects = TN__OBJECT_KIND(tn_words, "list of words");
+
 tn_words *tn_words_new(void)
 {
-    tn_words *words = tn__calloc(1, sizeof *words);
+    tn_words *words = tn__object_new(&objects);
     if (!words) {
         tn__fail_memory("words_new", sizeof *words);
         return &out_of_memory;
@@ -24,14 +27,27 @@ tn_words *tn_words_new(void)
 
 void tn_words_free(tn_words *words)
 {
-    if (!words || words->is_static)
+    if (!words || words->is_static || !tn__object_may_go(&objects, &words->object) ||
+        tn__at_work(words, "list of words"))
         return;
     tn__free(words->text);
     tn__free(words->begin);
     tn__free(words->slots);
     if (words->error)
         tn__error_release(words->error);
-    tn__free(words);
+    tn__object_end(&objects, &words->object);
+}
+
+tn_status tn__words_take(tn_words *words, const char *owner)
+{
+    return !words || words->is_static ? TN_OK : tn__object_take(&objects, &words->object, owner);
+}
+
+void tn__words_free_taken(tn_words *words)
+{
+    if (words && !words->is_static)
+        words->object.owner = NULL;
+    tn_words_free(words);
 }
 
 tn_status tn_words_status(const tn_words *words)
@@ -254,19 +270,22 @@ static tn_status take_lines(tn_words *lines, const char *path, char *at, char *s
     return status;
 }
 
+/* Of a list that was not handed on, as where a function of the program's throws an exception. */
+static void drop(tn_words **words) { tn_words_free(*words); }
+
 tn_words *tn_load_lines_with(const char *path, const tn_lines_opts *opts)
 {
-    tn_words *lines = tn_words_new();
-    uint8_t *text;
+    tn_words *lines __attribute__((cleanup(drop))) = tn_words_new(), *done = lines;
+    TN__FREED uint8_t *text = NULL;
     size_t size;
     if (lines->is_static)
         return lines;
+    TN__GUARD_OF("load_lines", lines); /* which lines are kept a function of the program's says */
     tn_status status = tn__file_read("load_lines", path, UINT64_MAX, &text, &size);
-    if (status == TN_OK) {
+    if (status == TN_OK)
         status = take_lines(lines, path, (char *)text, (char *)text + size, opts);
-        tn__free(text);
-    }
     if (status != TN_OK)
         lines->error = tn__error_retain(tn__error_last());
-    return lines;
+    lines = NULL;
+    return done;
 }

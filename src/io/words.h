@@ -5,9 +5,11 @@
 
 #include <tanso/table.h>
 #include "core/error.h"
+#include "core/object.h"
 #include "io/values.h"
 
 struct tn_words {
+    tn__object object;
     char *text;       /* all texts, each with a NUL behind it */
     size_t length, text_room;
     size_t *begin;    /* of each in `text` */
@@ -18,6 +20,9 @@ struct tn_words {
     bool is_static;
 };
 
+/* Takes a list over for `owner`, who frees it with tn__words_free_taken. */
+tn_status tn__words_take(tn_words *words, const char *owner);
+void tn__words_free_taken(tn_words *words);
 /* The first number of a text; -1 if it is not there. */
 int64_t tn__words_find(const tn_words *words, const char *bytes, size_t length);
 /* Puts a text, which has no NUL, at the end. */

@@ -224,6 +224,36 @@ static void errors(void **state)
     tn_clear_error();
 }
 
+/* What was freed is a failed object, and what belongs to a table is not freed by others. */
+static void freed(void **state)
+{
+    (void)state;
+    tn_words *list = tn_words_new();
+    tn_table *table = tn_load_table(file("a,b\nx,1\n"));
+    tn_words *own = (tn_words *)tn_table_words(table, "a");
+    tn_words_free(own);
+    assert_failed(TN_ERR_STATE, "table");
+    assert_string_equal(tn_words_get(own, 0), "x");
+    tn_words_free(list);
+    tn_table_free(table);
+    tn_words_free(list);
+    assert_failed(TN_ERR_STATE, "freed");
+    tn_table_free(table);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_int_equal(tn_words_add(list, "y"), -1);
+    assert_failed(TN_ERR_STATE, "freed");
+    assert_int_equal(tn_words_count(list), 0);
+    assert_int_equal(tn_words_find(list, "x"), -1);
+    assert_int_equal(tn_table_rows(table), 0);
+    TN_SCOPE {
+        assert_true(tn_is_error(tn_encode("x", list)));
+        assert_failed(TN_ERR_STATE, "freed");
+        assert_true(tn_is_error(tn_table_column(table, "a")));
+        assert_failed(TN_ERR_STATE, "freed");
+    }
+    assert_true(tn_ok());
+}
+
 static tn_status scenario(void *user)
 {
     (void)user;
@@ -257,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words),        cmocka_unit_test(encoded), cmocka_unit_test(lines),     cmocka_unit_test(types),
         cmocka_unit_test(chosen_types), cmocka_unit_test(errors),  cmocka_unit_test(no_memory),
+        cmocka_unit_test(freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
