@@ -13,6 +13,7 @@ tn__reports *tn__guard_reports;
 /* Of a thread; in memory of its own, as little of a library's thread storage may be its own in programs that load it
  * late. */
 typedef struct list {
+    uintptr_t limit; /* of the last one */
     tn__before *guards;
     size_t count, capacity;
 } list;
@@ -23,6 +24,7 @@ static list *list_of(const tn__thread *self) { return (list *)(self->guards & ~(
 static void set_count(tn__thread *self, list *l, size_t count)
 {
     l->count = count;
+    l->limit = count ? l->guards[count - 1].limit : UINTPTR_MAX;
     self->guards = (uintptr_t)l | (count != 0);
 }
 
@@ -74,52 +76,55 @@ static void repair(tn__thread *self, list *l, uintptr_t frame)
              "such functions return an error");
 }
 
-static void look_from(tn__thread *self, uintptr_t frame)
+/* With a list. */
+static inline void look_from(tn__thread *self, uintptr_t frame)
 {
     list *l = list_of(self);
-    if (l && l->count && frame > l->guards[l->count - 1].limit && in_own_stack(frame, l->guards[l->count - 1].limit))
+    if (__builtin_expect(frame > l->limit, 0) && in_own_stack(frame, l->limit))
         repair(self, l, frame);
 }
 
 void tn__guards_look(tn__thread *self) { look_from(self, (uintptr_t)__builtin_frame_address(0)); }
 
-/* Without memory for it, longjmp out of this call stays unnoticed. */
-static void note(tn__thread *self, const tn__before *before)
+/* Room for one guard more in the thread's list; NULL without memory: then longjmp out of the call stays unnoticed. */
+static tn__before *room_for(tn__thread *self, list *l, uintptr_t limit)
 {
-    list *l = list_of(self);
-    if (!l && (l = tn__calloc(1, sizeof *l)))
+    if (!l && tn__thread_ready(self) && (l = tn__calloc(1, sizeof *l))) /* which the thread's end frees */
         set_count(self, l, 0);
     if (!l || !tn__grow((void **)&l->guards, &l->capacity, l->count + 1, sizeof *l->guards))
-        return;
-    l->guards[l->count] = *before;
+        return NULL;
+    l->guards[l->count].limit = limit;
     set_count(self, l, l->count + 1);
+    return &l->guards[l->count - 1];
 }
 
 void tn__guard_enter(tn__guard *guard, const char *operation, const void *frame, void *room)
 {
     tn__thread *self = tn__self();
-    tn__thread_ready(self);
-    look_from(self, (uintptr_t)frame);
-    guard->count = list_of(self) ? list_of(self)->count : 0;
-    guard->before = (tn__before){.operation = operation,
-                                 .limit = (uintptr_t)room,
-                                 .temporaries = self->temporary_count,
-                                 .depth = self->depth,
-                                 .no_grad = tn__no_grad_depth,
-                                 .evaluating = self->evaluating};
+    list *l = list_of(self);
+    if (l)
+        look_from(self, (uintptr_t)frame);
+    guard->count = l ? l->count : 0;
+    tn__before *before = room_for(self, l, (uintptr_t)room);
+    guard->listed = before != NULL;
     tn__reports *reports = __atomic_load_n(&tn__guard_reports, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(reports != NULL, 0))
-        guard->before.reports = reports->depth();
-    note(self, &guard->before);
+    *(before ? before : &guard->before) = (tn__before){.operation = operation,
+                                                       .limit = (uintptr_t)room,
+                                                       .temporaries = self->temporary_count,
+                                                       .depth = self->depth,
+                                                       .no_grad = tn__no_grad_depth,
+                                                       .reports = reports ? reports->depth() : 0,
+                                                       .evaluating = self->evaluating};
 }
 
 void tn__guard_leave(tn__guard *guard)
 {
     tn__thread *self = tn__self();
     list *l = list_of(self);
+    tn__before before = guard->listed ? l->guards[guard->count] : guard->before;
     if (l)
         set_count(self, l, guard->count);
-    put_right(self, &guard->before);
+    put_right(self, &before);
 }
 
 void tn__guard_name(const tn__guard *guard, const void *object)

@@ -30,8 +30,9 @@ typedef struct tn__before {
 } tn__before;
 
 typedef struct tn__guard {
+    size_t count;      /* guards in the thread's list before this one */
+    bool listed;       /* what it notes is there; else, for want of memory, here */
     tn__before before;
-    size_t count; /* guards in the thread's list before this one */
 } tn__guard;
 
 void tn__guard_enter(tn__guard *guard, const char *operation, const void *frame, void *room);

@@ -318,7 +318,9 @@ static tn_status record_and_accumulate(tape *t, tn__node *gy)
 
 static tn_status backward(tn__node *y, tn__node *gy, const tn_backward_opts *opts)
 {
+    tn__value_mark few[TN__FEW_MARKS];
     TAPE t = {.operation = "tn_backward",
+              .marks.few = few,
               .leaves = true,
               .by_flags = true,
               .create_graph = opts->create_graph};
@@ -395,7 +397,8 @@ static tn_status list_paths(tape *t, tn__node *y, int count, tn__node *const *xs
 tn_status tn__gradients(const char *operation, tn__node *y, tn__node *gy, int count,
                         tn__node *const *xs, bool create_graph, tn__node **out)
 {
-    TAPE t = {.operation = operation, .create_graph = create_graph};
+    tn__value_mark few[TN__FEW_MARKS];
+    TAPE t = {.operation = operation, .create_graph = create_graph, .marks.few = few};
     tn_status status = check_output(operation, y, &gy);
     for (int i = 0; i < count && status == TN_OK; i++) {
         out[i] = NULL;

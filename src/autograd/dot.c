@@ -79,7 +79,8 @@ static void add_node(tn__text *text, const tn__node *node, size_t i)
 
 static char *draw(tn__node *y)
 {
-    drawing d = {0};
+    tn__value_mark few[TN__FEW_MARKS];
+    drawing d = {.marks.few = few};
     uint32_t from;
     tn__marks_begin(&d.marks);
     bool done = number(&d, y, &from);

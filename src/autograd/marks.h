@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers that a traversal gives to nodes. A pending node carries its own, in its mark, as it belongs to one thread. A
- * value may be gone through by several threads at once, each of which keeps what it says of values in a table beside.
+ * Numbers that a traversal gives to nodes. A node carries its own in its mark. A value may be gone through by several
+ * threads at once, each of which overwrites the others' marks, so what a traversal says of values is in a table beside,
+ * too, which is looked at where a value's mark is not the traversal's own.
  */
 #ifndef TN_AUTOGRAD_MARKS_H
 #define TN_AUTOGRAD_MARKS_H
@@ -15,34 +16,24 @@ typedef struct tn__value_mark {
 } tn__value_mark;
 
 typedef struct tn__marks {
-    uint32_t stamp; /* of the marks in pending nodes: tn__stamp() */
-    tn__value_mark *values;
-    size_t count, size; /* size: a power of 2 */
-    tn__value_mark few[16]; /* the first table */
+    uint32_t stamp; /* of its marks: tn__stamp(), which no other traversal has */
+    tn__value_mark *values; /* the table; NULL: none yet */
+    size_t count, size;     /* size: a power of 2 */
+    tn__value_mark *few;    /* room for the first table, TN__FEW_MARKS that need not be set */
 } tn__marks;
+#define TN__FEW_MARKS 16
 
-/* The place of a value in the table, which has free ones, or where it would come. */
-static inline tn__value_mark *tn__marks_place(const tn__marks *marks, const tn__node *node)
-{
-    size_t mask = marks->size - 1, at = ((uintptr_t)node >> 4) * 0x9E3779B97F4A7C15u >> 20 & mask;
-    while (marks->values[at].node && marks->values[at].node != node)
-        at = (at + 1) & mask;
-    return &marks->values[at];
-}
+/* The same of a value with another traversal's mark. */
+bool tn__marks_find_value(const tn__marks *marks, const tn__node *node, uint32_t *number);
 
 /* Whether a node has a number, which goes into *number. */
 static inline bool tn__marks_find(const tn__marks *marks, const tn__node *node, uint32_t *number)
 {
-    if (!node->storage) {
-        uint64_t mark = tn__node_mark(node);
-        *number = (uint32_t)mark;
-        return mark >> 32 == marks->stamp;
-    }
-    const tn__value_mark *place = tn__marks_place(marks, node);
-    if (!place->node)
-        return false;
-    *number = place->number;
-    return true;
+    uint64_t mark = tn__node_mark(node);
+    *number = (uint32_t)mark;
+    if (mark >> 32 == marks->stamp)
+        return true;
+    return node->storage && marks->count && tn__marks_find_value(marks, node, number);
 }
 
 /* Gives a value a number, instead of the one that it has. False without memory. */
@@ -50,13 +41,11 @@ bool tn__marks_set_value(tn__marks *marks, const tn__node *node, uint32_t number
 
 static inline bool tn__marks_set(tn__marks *marks, tn__node *node, uint32_t number)
 {
-    if (node->storage)
-        return tn__marks_set_value(marks, node, number);
     tn__node_set_mark(node, (uint64_t)marks->stamp << 32 | number);
-    return true;
+    return !node->storage || tn__marks_set_value(marks, node, number);
 }
 
-/* Takes all numbers away; before the first one zeros, and afterwards it stays where it is. */
+/* Takes all numbers away. Before the first time it is zeros, but for `few`. */
 void tn__marks_begin(tn__marks *marks);
 static inline void tn__marks_end(tn__marks *marks)
 {
