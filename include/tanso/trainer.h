@@ -364,7 +364,9 @@ typedef struct tn_snapshot_opts {
     const char *_;
     const char *file;  /* pattern (tn_trainer_format); default "snapshot_iter_{iteration}"; ".safetensors" is added
                           unless it ends so, or in .npz */
-    int keep;          /* the newest so many files of the pattern stay; default: all */
+    int keep;          /* the newest so many files of the pattern stay; default: all. With 1 the training does not even
+                          wait for a disk that is slower: what is saved while a file is being written waits for its
+                          turn, and gives way to what is newer */
     bool autoload;     /* go on from the newest one of the folder, if there is one */
     bool on_error;     /* one when the run fails, too */
     bool not_on_stop;  /* none when the run is stopped by its flag */

@@ -27,11 +27,16 @@ typedef struct tn__json_log {
     int64_t entries;
     int64_t size;  /* bytes up to the last entry's closing brace */
     tn__text list; /* these bytes, while the list is short */
+    bool lazy;     /* a short list is written as often as costs a hundredth of the time */
+    bool behind;   /* the file lacks what the list has */
+    double ended, cost; /* of the last writing, by tn__seconds */
 } tn__json_log;
 
 /* Begins an empty list, or goes on from one that was resumed; looks whether the file can be written. */
 tn_status tn__json_log_open(tn__json_log *log, const char *path);
 tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count);
+/* Writes what a lazy list has put off, if it is time, or in any case. */
+tn_status tn__json_log_settle(tn__json_log *log, bool at_once);
 /* What was added lasts, whatever happens to the machine. */
 tn_status tn__json_log_sync(const tn__json_log *log);
 void tn__json_log_close(tn__json_log *log);

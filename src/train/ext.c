@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "core/log.h"
+#include "train/generations.h"
 
 tn_status tn__keys_copy(tn__keys *keys, const char *operation, int count, const char *const *names)
 {
@@ -87,6 +88,8 @@ tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
                             "'%s' is written by the extension %s already: give one of the two another .file",
                             mine->file, tn_extension_name(extension));
     }
+    if (mine->file)
+        tn__generations_clear(tn_trainer_out(trainer), mine->file);
     return TN_OK;
 }
 

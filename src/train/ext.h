@@ -23,6 +23,10 @@ void tn__keys_free(tn__keys *keys);
 /* An extension of a state, which was made if `status` is TN_OK, or whatever there is of it is freed. `state` NULL:
  * there was no memory for it. */
 tn_extension *tn__extension_of(const tn_extension_kind *kind, void *state, tn_status status);
+/* The functions of a kind of report, by their usual names in its file. */
+#define TN__REPORT_KIND(called) \
+    {.name = called, .priority = TN_PRIORITY_READER, .initialize = initialize, .call = call, .finalize = finalize, \
+     .serialize = serialize, .free = free_report}
 /* A copy of an option's text, or of what it is by default; *status is set without memory. */
 char *tn__text_option(const char *given, const char *absent, tn_status *status);
 /* An option's trigger, or one for each epoch. */
@@ -32,7 +36,7 @@ tn_trigger *tn__each_epoch(tn_trigger *given, tn_status *status);
 char *tn__output_path(const tn_trainer *trainer, const char *file);
 /*
  * The first field of the state of an extension that writes a file: its name, NULL for none. tn__output_claim is
- * TN_ERR_NAME if another extension of the trainer has the same.
+ * TN_ERR_NAME if another extension of the trainer has the same; else removes what a killed run has left of it.
  */
 typedef struct tn__output {
     char *file;

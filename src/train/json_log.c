@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/clock.h"
 #include "core/error.h"
 #include "engine/digits.h"
 #include "io/file.h"
@@ -15,6 +16,8 @@
 #define END        "\n]\n"
 /* A list longer than this is added to in place. */
 #define SHORT_LIST (64 * 1024)
+/* Writing a lazy list anew takes at most one part in so many of the time. */
+#define TIME_FOR_EACH_COST 100
 
 void tn__json_number(double value, char text[32])
 {
@@ -167,6 +170,20 @@ tn_status tn__json_log_open(tn__json_log *log, const char *path)
     return status;
 }
 
+tn_status tn__json_log_settle(tn__json_log *log, bool at_once)
+{
+    if (!log->behind)
+        return TN_OK;
+    double began = tn__seconds();
+    if (!at_once && log->ended > 0 && began - log->ended <= TIME_FOR_EACH_COST * log->cost)
+        return TN_OK;
+    tn_status status = replace(log);
+    log->behind = status != TN_OK;
+    log->ended = tn__seconds();
+    log->cost = log->ended - began;
+    return status;
+}
+
 tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int count)
 {
     if (!log->path)
@@ -179,8 +196,13 @@ tn_status tn__json_log_add(tn__json_log *log, const tn__figure *figures, int cou
         tn__text_addn(&log->list, entry.data ? entry.data : "", entry.length);
     tn__text_add(&entry, END);
     tn_status status = entry.failed || log->list.failed ? tn__fail_memory(OPERATION, entry.capacity) : TN_OK;
+    if (status == TN_OK && !is_short)
+        status = tn__json_log_settle(log, true); /* before it is added to in place */
+    if (status == TN_OK && !is_short)
+        status = write_end(log, &entry, log->size);
+    log->behind = log->behind || is_short;
     if (status == TN_OK)
-        status = is_short ? replace(log) : write_end(log, &entry, log->size);
+        status = tn__json_log_settle(log, !log->lazy);
     tn__free(entry.data);
     if (status != TN_OK)
         return status;

@@ -70,6 +70,8 @@ static tn_status call(tn_trainer *trainer, void *user)
     log_report *r = user;
     tn_status status = tn_summary_add_observation(r->summary, tn_trainer_observation(trainer));
     bool due = tn_trainer_iteration(trainer) == 0 || tn_trigger_fire(r->every, trainer);
+    if (status == TN_OK && !due)
+        status = tn__json_log_settle(&r->log, false);
     if (status != TN_OK || !due)
         return status;
     status = fill(r, trainer);
@@ -79,6 +81,12 @@ static tn_status call(tn_trainer *trainer, void *user)
         status = tn__or_latched(r->listeners[i].told(trainer, r->entry, r->listeners[i].user));
     tn_summary_clear(r->summary);
     return status;
+}
+
+static void finalize(tn_trainer *trainer, void *user)
+{
+    (void)trainer;
+    tn__json_log_settle(&((log_report *)user)->log, true);
 }
 
 static tn_status initialize(tn_trainer *trainer, void *user)
@@ -153,12 +161,7 @@ static void free_report(void *user)
     tn__free(r);
 }
 
-const tn_extension_kind tn__log_report_kind = {.name = "LogReport",
-                                               .priority = TN_PRIORITY_READER,
-                                               .initialize = initialize,
-                                               .call = call,
-                                               .serialize = serialize,
-                                               .free = free_report};
+const tn_extension_kind tn__log_report_kind = TN__REPORT_KIND("LogReport");
 
 tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
 {
@@ -175,6 +178,7 @@ tn_extension *tn_log_report_with(const tn_log_report_opts *opts)
     r->user = opts->user;
     r->summary = tn_summary_new_with(NULL);
     r->entry = tn_observation_new();
+    r->log.lazy = true;
     if (!opts->file || *opts->file)
         r->output.file = tn__text_option(opts->file, "log", &status);
     return tn__extension_of(&tn__log_report_kind, r, status);

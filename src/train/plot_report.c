@@ -9,7 +9,7 @@
 
 #define OPERATION          "plot_report"
 /* Drawing takes at most one part in so many of the time. */
-#define TIME_FOR_EACH_COST 20
+#define TIME_FOR_EACH_COST 100
 
 typedef struct plot_report {
     tn__output output;
@@ -142,13 +142,7 @@ static void free_report(void *user)
     tn__free(p);
 }
 
-const tn_extension_kind tn__plot_report_kind = {.name = "PlotReport",
-                                                .priority = TN_PRIORITY_READER,
-                                                .initialize = initialize,
-                                                .call = call,
-                                                .finalize = finalize,
-                                                .serialize = serialize,
-                                                .free = free_report};
+const tn_extension_kind tn__plot_report_kind = TN__REPORT_KIND("PlotReport");
 
 tn_extension *tn_plot_report_with(int count, const char *const *keys, const tn_plot_report_opts *opts)
 {

@@ -143,13 +143,7 @@ static void free_report(void *user)
     tn__free(p);
 }
 
-const tn_extension_kind tn__print_report_kind = {.name = "PrintReport",
-                                                 .priority = TN_PRIORITY_READER,
-                                                 .initialize = initialize,
-                                                 .call = call,
-                                                 .finalize = finalize,
-                                                 .serialize = serialize,
-                                                 .free = free_report};
+const tn_extension_kind tn__print_report_kind = TN__REPORT_KIND("PrintReport");
 
 tn_extension *tn_print_report_with(int count, const char *const *keys, const tn_print_report_opts *opts)
 {

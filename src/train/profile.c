@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "io/file.h"
 #include "train/ext.h"
+#include "train/generations.h"
 
 #define OPERATION "profile"
 
@@ -115,6 +116,18 @@ static tn_status after(tn_trainer *trainer, void *user)
     return status == TN_OK && iteration == p->first + p->count - 1 ? write_both(p, trainer) : status;
 }
 
+/* What a killed run has left of both files. */
+static void clear(const profile *p, const tn_trainer *trainer)
+{
+    static const char *const endings[] = {".txt", ".json"};
+    for (int i = 0; i < 2; i++) {
+        char *name = tn__format("%s%s", p->output.file, endings[i]);
+        if (name)
+            tn__generations_clear(tn_trainer_out(trainer), name);
+        tn__free(name);
+    }
+}
+
 /* A run that is resumed among them measures what is left. */
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
@@ -123,6 +136,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     p->taken = 0;
     p->began = done;
     tn_status status = tn__output_claim(trainer, &p->output);
+    clear(p, trainer);
     return status == TN_OK && done >= p->first - 1 && done < p->first + p->count - 1 ? take(p, trainer) : status;
 }
 

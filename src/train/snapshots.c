@@ -2,12 +2,15 @@
 /*
  * The snapshot extensions. What is to be saved is gathered into an archive, which holds values and copies none, at the
  * end of the iteration: all extensions have been called then, so that a resumed run repeats none of them and leaves
- * none out. A thread writes the archive; the next snapshot, and the end of the run, wait for it.
+ * none out. A thread writes the archive; the end of the run waits for it, and so does the next snapshot, but where one
+ * file alone is kept.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include <tanso/engine.h>
 #include "core/options.h"
 #include "core/signals.h"
 #include "io/archive.h"
@@ -35,9 +38,11 @@ typedef struct snapshot {
     void *object;
     bool due;
     int64_t saved; /* the iteration of the last one, -1: none */
-    job job;
-    bool writing;  /* `thread` is to be joined */
+    job job;             /* of the thread */
+    bool writing;        /* `thread` is to be joined */
+    atomic_bool written; /* which takes no time any more */
     pthread_t thread;
+    job waiting;         /* for that, archive NULL: none */
 } snapshot;
 
 /* ---- writing ---- */
@@ -54,8 +59,17 @@ static void write_job(snapshot *s)
 
 static void *write_beside(void *user)
 {
-    write_job(user);
+    snapshot *s = user;
+    write_job(s);
+    s->written = true;
     return NULL;
+}
+
+static void job_free(job *j)
+{
+    tn_archive_free(j->archive);
+    tn__free(j->path);
+    *j = (job){0};
 }
 
 /* Waits for the file under way; its error becomes this thread's. */
@@ -78,6 +92,7 @@ static tn_status start(snapshot *s, bool wait)
 {
     sigset_t before;
     tn__signals_hold(&before);
+    s->written = false;
     s->writing = !wait && pthread_create(&s->thread, NULL, write_beside, s) == 0;
     tn__signals_let(&before);
     if (s->writing)
@@ -86,34 +101,61 @@ static tn_status start(snapshot *s, bool wait)
     return finish(s);
 }
 
-/* The state as an archive that holds each value as it is now. */
-static tn_status gather(snapshot *s, tn_trainer *trainer)
+/* The one that waits, if there is one. */
+static tn_status start_waiting(snapshot *s, bool wait)
 {
-    s->job.archive = tn_archive_new();
-    tn_serializer root = {.archive = s->job.archive, .file = s->job.path};
-    tn_status status = tn_archive_status(s->job.archive);
-    if (status == TN_OK)
-        status = s->serialize ? tn__or_latched(s->serialize(&root, s->object)) : tn__trainer_fill(trainer, &root);
+    tn_status status = finish(s);
+    if (status != TN_OK || !s->waiting.archive)
+        return status;
+    s->job = s->waiting;
+    s->waiting = (job){0};
+    return start(s, wait);
+}
+
+/* What is still only recorded is computed here: the writing thread could not. */
+static tn_status compute(const tn_archive *archive)
+{
+    tn_status status = TN_OK;
+    for (int i = 0, count = tn_archive_count(archive); i < count && status == TN_OK; i++)
+        status = tn_eval(tn_archive_array(archive, i));
     return status;
 }
 
+/* The state as an archive that holds each value as it is now. */
+static tn_status gather(snapshot *s, tn_trainer *trainer, job *j)
+{
+    j->archive = tn_archive_new();
+    tn_serializer root = {.archive = j->archive, .file = j->path};
+    tn_status status = tn_archive_status(j->archive);
+    if (status == TN_OK)
+        status = s->serialize ? tn__or_latched(s->serialize(&root, s->object)) : tn__trainer_fill(trainer, &root);
+    return status == TN_OK ? compute(j->archive) : status;
+}
+
+static tn_status finish_objects(tn_trainer *trainer);
+
+/* Of files of which one stays, none needs to be waited for: the newest waits, in place of an older one. */
 static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
 {
-    tn_status status = finish(s);
+    bool later = !wait && s->opts.keep == 1 && s->writing && !s->written;
+    tn_status status = later ? TN_OK : finish(s);
+    if (status == TN_OK && !s->serialize)
+        status = finish_objects(trainer);
+    job made = {0};
     char *name = status == TN_OK ? tn_trainer_format(trainer, s->pattern) : NULL;
     if (!name)
         return tn__or_latched(status);
-    s->job.path = tn__format("%s/%s", s->folder, name);
+    made.path = tn__format("%s/%s", s->folder, name);
     tn__free(name);
-    status = s->job.path ? gather(s, trainer) : tn__fail_memory("snapshot", 64);
-    if (status == TN_OK) {
-        s->saved = tn_trainer_iteration(trainer);
-        return start(s, wait);
+    status = made.path ? gather(s, trainer, &made) : tn__fail_memory("snapshot", 64);
+    if (status != TN_OK) {
+        job_free(&made);
+        return status;
     }
-    tn_archive_free(s->job.archive);
-    tn__free(s->job.path);
-    s->job = (job){0};
-    return status;
+    s->saved = tn_trainer_iteration(trainer);
+    job_free(&s->waiting);
+    *(later ? &s->waiting : &s->job) = made;
+    return later ? TN_OK : start(s, wait);
 }
 
 /* ---- in a run ---- */
@@ -174,7 +216,7 @@ static tn_status snapshot_after(tn_trainer *trainer, void *user)
 {
     snapshot *s = user;
     if (!s->due)
-        return TN_OK;
+        return s->waiting.archive && s->written ? start_waiting(s, false) : TN_OK;
     s->due = false;
     return save(s, trainer, s->opts.wait);
 }
@@ -198,7 +240,7 @@ static void snapshot_on_error(tn_trainer *trainer, void *user)
 static void snapshot_finalize(tn_trainer *trainer, void *user)
 {
     (void)trainer;
-    finish(user);
+    start_waiting(user, true);
 }
 
 static void snapshot_free(void *user)
@@ -206,6 +248,7 @@ static void snapshot_free(void *user)
     snapshot *s = user;
     bool clean = !tn__latched();
     finish(s); /* of a trainer that is freed in the middle */
+    job_free(&s->waiting);
     if (clean)
         tn_clear_error();
     tn__free(s->pattern);
@@ -221,6 +264,22 @@ static tn_trigger *each_epoch(void) { return tn_every(1, TN_EPOCH); }
      .finalize = snapshot_finalize, .free = snapshot_free}
 static const tn_extension_kind snapshot_kind = SNAPSHOT_KIND("snapshot");
 static const tn_extension_kind object_kind = SNAPSHOT_KIND("snapshot_object");
+
+/* The trainer's snapshot says that other files have been written, as that of the best model so far: a run that is
+ * killed and goes on from it would not write them again. So they come first, those of this iteration too. */
+static tn_status finish_objects(tn_trainer *trainer)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < trainer->extension_count && status == TN_OK; i++) {
+        const tn_extension *extension = trainer->extensions[i].extension;
+        if (extension->kind != &object_kind)
+            continue;
+        status = snapshot_after(trainer, extension->user);
+        if (status == TN_OK)
+            status = start_waiting(extension->user, true);
+    }
+    return status;
+}
 
 /* ---- for tn_train ---- */
 

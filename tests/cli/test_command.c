@@ -356,8 +356,9 @@ static void test_kill_and_resume(void **state)
     (void)state;
     const char *flags =
         "train digits --model 'linear:40 relu dropout:0.2 linear:10' --optimizer adam:lr=0.001 --schedule cosine "
-        "--batch 16 --seed 11";
-    char words[512];
+        "--batch 16 --seed 11 --extend snapshot:every=37it --extend early-stopping:patience=99 --extend best-model "
+        "--extend plateau:attribute=weight_decay --plot main/loss,every=20it --log log,every=11it";
+    char words[1024];
     const char *whole = test_path(folder, "whole"), *cut = test_path(folder, "cut");
     snprintf(words, sizeof words, "%s --epochs 120 --quiet --out whole", flags);
     expect(words, 0, "120 epochs", "");
@@ -374,8 +375,10 @@ static void test_kill_and_resume(void **state)
     }
     printf("killed %d times\n", kills);
     snprintf(words, sizeof words, "%s --epochs 120 --out cut --resume", flags);
-    expect(words, 0, "resumed after epoch", "");
-    assert_true(test_same_files(test_path(whole, "model.safetensors"), test_path(cut, "model.safetensors")));
+    expect(words, 0, "resumed after ", "");
+    static const char *const files[] = {"model.safetensors", "best.safetensors", "plot.svg"};
+    for (int i = 0; i < 3; i++)
+        assert_true(test_same_files(test_path(whole, files[i]), test_path(cut, files[i])));
     char *one = test_log_figures(test_path(whole, "log.jsonl")), *two = test_log_figures(test_path(cut, "log.jsonl"));
     assert_string_equal(one, two);
     free(one);

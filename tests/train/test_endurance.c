@@ -13,31 +13,9 @@
 
 #include "core/memory.h"
 #include "support/device.h"
+#include "support/resident.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1, STEPS = 1000 }; /* whose own memory grows */
-#else
-enum { SANITIZED = 0, STEPS = 20000 };
-#endif
-
-/* Counted page by page, where the system does that: what statm says lags behind by up to 32 pages a processor. */
-static long resident_kilobytes(void)
-{
-    long kilobytes = 0, pages = 0;
-    char line[256];
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    while (file && kilobytes == 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "Rss: %ld kB", &kilobytes) != 1)
-            kilobytes = 0;
-    if (file)
-        fclose(file);
-    if (kilobytes > 0 || !(file = fopen("/proc/self/statm", "r")))
-        return kilobytes;
-    if (fscanf(file, "%*d %ld", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
+enum { STEPS = RESIDENT_SANITIZED ? 1000 : 20000 };
 
 typedef struct run {
     tn_layer *net;
@@ -90,7 +68,7 @@ static void test_memory_is_flat(void **state)
     assert_int_equal(tn_memory_stats(test_device()).used, used);
     assert_int_equal(tn_memory_stats(test_device()).cached, cached);
     assert_int_equal(tn_engine_stats().plan_misses, misses);
-    if (!SANITIZED && steps >= STEPS) { /* a shorter run has hardly warmed up */
+    if (!RESIDENT_SANITIZED && steps >= STEPS) { /* a shorter run has hardly warmed up */
         assert_true(resident > 0);
         assert_true(grown < 512); /* a block forgotten in each step would be 640: malloc's smallest takes 32 bytes */
     }

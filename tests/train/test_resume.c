@@ -291,6 +291,29 @@ static void test_generations(void **state)
     check_fine();
 }
 
+/* Where one file is kept, snapshots that come faster than they can be written give way to the newest: the last is there
+ * when the run has ended. */
+static void test_newest(void **state)
+{
+    (void)state;
+    setup s = setup_new(10, 4, "linear:3", "adam");
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(200, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(.keep = 1), .trigger = TN_EVERY(1, TN_ITERATION));
+    run_well(trainer);
+    assert_int_equal(files("snapshot"), 1);
+    assert_true(there("snapshot_iter_200.safetensors"));
+    setup r = setup_new(10, 4, "linear:3", "adam");
+    tn_trainer *other = setup_trainer(&r, TN_EVERY(200, TN_ITERATION));
+    tn_extend(other, tn_snapshot(.keep = 1, .autoload = true));
+    run_well(other);
+    assert_same_state(&s, &r);
+    tn_trainer_free(other);
+    setup_free(&r);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+    check_fine();
+}
+
 /* What a writer that was killed has left goes, what a living one is at stays. */
 static void test_left_overs(void **state)
 {
@@ -318,6 +341,29 @@ static tn_status fail_at_2(tn_trainer *trainer, void *user)
     if (tn_trainer_iteration(trainer) == 2)
         tn_zeros_like(NULL);
     return TN_OK;
+}
+
+/* What an extension has observed and nobody has read is only recorded: the writing thread finds it computed. */
+static tn_status observe_recorded(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    tn_array *x = tn_from_doubles((const double[]){1, 2}, 2), *sum = tn_sum(tn_multiply(x, 3));
+    return tn_observation_set(tn_trainer_observation(trainer), "recorded", sum, 0);
+}
+
+static void test_recorded(void **state)
+{
+    (void)state;
+    setup s = setup_new(10, 4, "linear:3", "sgd");
+    tn_trainer *trainer = setup_trainer(&s, TN_EVERY(2, TN_ITERATION));
+    tn_extend(trainer, tn_snapshot(), .trigger = TN_EVERY(1, TN_ITERATION));
+    tn_extend_function(trainer, observe_recorded, NULL);
+    run_well(trainer);
+    assert_int_equal(tn_trainer_load(trainer, test_path(folder, "snapshot_iter_2.safetensors")), TN_OK);
+    assert_float_equal(tn_observation_number(tn_trainer_observation(trainer), "recorded"), 9, 0);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+    check_fine();
 }
 
 static bool odd(tn_trainer *trainer, void *user)
@@ -482,7 +528,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_early_stopping, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_generations, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_newest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_left_overs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_on_error_and_condition, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_misfits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_before_first_forward, set_up, tear_down),
