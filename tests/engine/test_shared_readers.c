@@ -343,8 +343,56 @@ static void eight_threads_read(void **state)
     assert_true(tn_ok());
 }
 
+/* ---- one chain of values, gone back through by all ---- */
+
+enum { LINKS = 100, TIMES = 200 };
+
+typedef struct chain {
+    tn_array *link[LINKS]; /* each computed from the one before, and each a value */
+    pthread_barrier_t start;
+} chain;
+
+static void *differentiate(void *argument)
+{
+    chain *c = argument;
+    const tn_array *first[] = {c->link[0]};
+    bool right = true;
+    pthread_barrier_wait(&c->start);
+    for (int i = 0; i < TIMES && right; i++)
+        TN_SCOPE {
+            tn_array *gradient;
+            tn_status status = tn_gradients(tn_sum(c->link[LINKS - 1]), 1, first, false, &gradient);
+            right = status == TN_OK && tn_item(tn_sum(gradient)) == 4;
+        }
+    return right ? c : NULL;
+}
+
+static void eight_threads_differentiate(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        chain c;
+        pthread_t threads[THREADS];
+        tn_array *one = computed(tn_scalar(1));
+        c.link[0] = tn_requires_grad(computed(tn_full(TN_SHAPE(4), 2)));
+        for (int i = 1; i < LINKS; i++)
+            c.link[i] = tn_multiply(c.link[i - 1], one);
+        assert_int_equal(tn_eval_all(LINKS, (const tn_array *const *)c.link), TN_OK);
+        pthread_barrier_init(&c.start, NULL, THREADS);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, differentiate, &c), 0);
+        for (int i = 0; i < THREADS; i++) {
+            void *right = NULL;
+            pthread_join(threads[i], &right);
+            assert_non_null(right);
+        }
+        pthread_barrier_destroy(&c.start);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(eight_threads_read),
+                                       cmocka_unit_test(eight_threads_differentiate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
