@@ -24,6 +24,7 @@
 #include <tanso/losses.h>
 #include <tanso/manipulate.h>
 #include <tanso/nn.h>
+#include <tanso/normalization.h>
 #include <tanso/optim.h>
 #include <tanso/polynomial.h>
 #include <tanso/product.h>

@@ -317,7 +317,8 @@ TN_API tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
 /* Dropout as a function: it always drops; generator NULL: the thread's default one. */
 TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator);
-/* Layer normalisation as a function, with gamma and beta of shape (features), either of which may be NULL. */
+/* Layer normalisation as a function, over as many last axes as gamma and beta have, which are of their extents; over the
+ * last one where both are NULL. Either may be. */
 TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
 /* x where x >= 0, else slope x (Maas, Hannun, Ng 2013). */
 TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);

@@ -177,7 +177,8 @@ static tn_status copy_alone(tn_layer *copy, const tn__slot *slot, bool anew)
     tn__scope_guard scope = tn__scope_enter();
     tn_status status = TN_OK;
     if (!slot->value) {
-        status = tn__slot_add(copy, slot->name, slot->shape, slot->dtype, slot->init);
+        status = slot->persistent ? tn__slot_add_persistent(copy, slot->name, slot->shape, slot->dtype, slot->init)
+                                  : tn__slot_add(copy, slot->name, slot->shape, slot->dtype, slot->init);
     } else {
         tn__no_grad_depth++;
         tn__call call = tn__enter();

@@ -99,7 +99,8 @@ tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, doub
 {
     if (tn__node_is_error(x))
         return x;
-    uint32_t last = 1u << (x->shape->ndim - 1);
+    int axes = gamma ? gamma->shape->ndim : beta ? beta->shape->ndim : 1;
+    uint32_t last = ((1u << axes) - 1) << (x->shape->ndim - axes);
     tn__node *wide = tn__widened(x);
     tn__node *centred = tn__binary(TN__OP_SUBTRACT, wide, mean_over(wide, last));
     tn__node *variance = mean_over(tn__unary(TN__OP_SQUARE, centred), last);
@@ -110,17 +111,20 @@ tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, doub
     return beta ? tn__binary(TN__OP_ADD, y, beta) : y;
 }
 
-/* True if the vector has one element a feature; latches otherwise. */
-static bool fits_features(const char *name, const tn__node *x, const tn__node *vector)
+bool tn__fits_last(const char *operation, const char *what, const tn__node *x, const tn__node *vector)
 {
     if (!vector || tn__node_is_error(vector) || tn__node_is_error(x))
         return true;
-    int64_t features = x->shape->dim[x->shape->ndim - 1];
-    if (vector->shape->ndim == 1 && vector->shape->dim[0] == features)
+    const tn__shape *all = x->shape, *own = vector->shape;
+    bool fits = own->ndim >= 1 && own->ndim <= all->ndim;
+    for (int i = 0; fits && i < own->ndim; i++)
+        fits = own->dim[i] == all->dim[all->ndim - own->ndim + i];
+    if (fits)
         return true;
-    char text[TN__SHAPE_TEXT];
-    tn__fail(TN_ERR_SHAPE, "layer_norm", "expected %s of shape (%" PRId64 ",), the input's last extent; got %s", name,
-             features, tn__shape_text(vector->shape->ndim, vector->shape->dim, text));
+    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+    tn__fail(TN_ERR_SHAPE, operation, "expected %s of the shape of the input's last axes, such as (%" PRId64
+             ",) for an input %s; got %s", what, all->ndim ? all->dim[all->ndim - 1] : 1,
+             tn__shape_text(all->ndim, all->dim, other), tn__shape_text(own->ndim, own->dim, text));
     return false;
 }
 
@@ -138,8 +142,16 @@ tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const
         tn__fail(TN_ERR_VALUE, "layer_norm", "expected eps >= 0, got %g", eps);
         return tn__leave_error(call);
     }
-    if (!fits_features("gamma", input, scale) || !fits_features("beta", input, shift))
+    if (!tn__fits_last("layer_norm", "gamma", input, scale) || !tn__fits_last("layer_norm", "beta", input, shift))
         return tn__leave_error(call);
+    if (scale && shift && scale->shape != shift->shape && !tn__node_is_error(scale) && !tn__node_is_error(shift)) {
+        tn__fail(TN_ERR_SHAPE, "layer_norm", "expected gamma and beta of one shape, got %d axes and %d",
+                 scale->shape->ndim, shift->shape->ndim);
+        return tn__leave_error(call);
+    }
+    tn__node *error = scale && tn__node_is_error(scale) ? scale : shift;
+    if (error && tn__node_is_error(error))
+        return tn__leave_array(call, error);
     return tn__leave_array(call, tn__layer_normalize(input, scale, shift, eps == 0 ? 1e-5 : eps));
 }
 

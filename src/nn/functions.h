@@ -19,7 +19,9 @@ tn__node *tn__uniform_like(tn__node *x, tn_generator *generator);
 
 tn__node *tn__softmax_over(tn__node *x, int axis);
 tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator);
-/* gamma and beta may be NULL. */
+/* Whether an array has the extents of x's last axes, of one or more; latches if not. */
+bool tn__fits_last(const char *operation, const char *what, const tn__node *x, const tn__node *vector);
+/* Over as many last axes as gamma or beta has; over the last one where both are NULL. */
 tn__node *tn__layer_normalize(tn__node *x, tn__node *gamma, tn__node *beta, double eps);
 tn__node *tn__leaky(tn__node *x, double slope);
 

@@ -109,7 +109,7 @@ struct tn_layer {
     double number; /* of the kinds: slope, ratio, eps */
     int axis;
     tn__ports ports;    /* of kinds with `flow` */
-    struct { /* of a layer of the user's own */
+    struct { /* of a layer of the user's own; of the others, its data alone */
         char *name;
         tn_forward_fn forward;
         tn_flow_fn flow;
@@ -146,6 +146,9 @@ void tn__layer_flow(tn_layer *layer, const tn__flow *flow);
 tn__ports tn__layer_ports(const tn_layer *layer);
 
 /* ---- own.c ---- */
+/* Zeros of that size for a layer of the library's to keep its options in, in layer->user.data: copied as bytes and
+ * freed with it. NULL and latched without memory. */
+void *tn__layer_data(tn_layer *layer, size_t size);
 /* Frees what a layer of the user's own has beside parameters and children. */
 void tn__own_free(tn_layer *layer);
 /* Gives a copy of a layer its name, functions and data; `tn__own_copied` lets the program finish the data once the
@@ -164,6 +167,8 @@ tn_status tn__layer_run_hooks(tn_layer *layer, bool after);
 /* ---- slots.c ---- */
 /* Adds a slot and, if the shapes of all slots so far are known, its array. */
 tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init);
+/* The same of a persistent value. */
+tn_status tn__slot_add_persistent(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init);
 /* Checks that a new parameter or child may have this name. */
 tn_status tn__layer_check_name(const tn_layer *layer, const char *operation, const char *name);
 /* Makes the arrays of all slots still to be inferred, for `features` input features, on the layer's device or, when

@@ -197,15 +197,17 @@ static void put_in_place(const loading *load)
 {
     for (size_t i = 0; i < load->count; i++) {
         const loaded *item = &load->items[i];
-        if (item->slot->persistent) {
+        if (item->slot->value && item->slot->persistent) {
             tn__state_point(item->slot->value, tn__array_node(item->value));
         } else if (item->slot->value) {
             tn__param_point(item->slot->value, tn__array_node(item->value));
         } else {
             item->slot->value = tn__array_keep(item->value);
-            tn__handle_of(item->value)->var->param = true;
             item->slot->shape = item->shape;
-            tn__slot_freeze(item->slot, item->slot->frozen);
+            if (!item->slot->persistent) {
+                tn__handle_of(item->value)->var->param = true;
+                tn__slot_freeze(item->slot, item->slot->frozen);
+            }
             tn__layer_changed(item->layer);
         }
     }

@@ -165,6 +165,15 @@ void *tn_layer_user(const tn_layer *layer, const char *kind)
 
 /* ---- freeing and copying them ---- */
 
+void *tn__layer_data(tn_layer *layer, size_t size)
+{
+    layer->user.data = tn__calloc(1, size);
+    layer->user.size = layer->user.data ? size : 0;
+    if (!layer->user.data)
+        tn__fail_memory(tn__layer_name(layer), size);
+    return layer->user.data;
+}
+
 void tn__own_free(tn_layer *layer)
 {
     if (layer->user.free_data)
@@ -176,7 +185,7 @@ void tn__own_free(tn_layer *layer)
 
 tn_status tn__own_copy(tn_layer *copy, const tn_layer *layer)
 {
-    if (!layer->user.name)
+    if (!layer->user.name && !layer->user.size)
         return TN_OK;
     if (layer->user.free_data && !(layer->user.size && layer->user.copied))
         return tn__fail(TN_ERR_UNSUPPORTED, "layer_copy",
@@ -186,7 +195,7 @@ tn_status tn__own_copy(tn_layer *copy, const tn_layer *layer)
     copy->user = layer->user;
     copy->user.free_data = NULL; /* until the data are its own */
     copy->user.size = 0;
-    if (!(copy->user.name = tn__strdup(layer->user.name)))
+    if (layer->user.name && !(copy->user.name = tn__strdup(layer->user.name)))
         return tn__fail_memory("layer_copy", strlen(layer->user.name) + 1);
     if (!layer->user.size)
         return TN_OK;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tanso/activations.h>
+#include <tanso/normalization.h>
 
 #include "core/number.h"
 
@@ -89,6 +90,26 @@ static tn_layer *make_layer_norm(const double *argument)
     return tn_layer_norm((int64_t)argument[0], argument[1]);
 }
 
+static tn_layer *make_batch_norm(const double *argument)
+{
+    return tn_batch_norm_with((int64_t)argument[0], NULL);
+}
+
+static tn_layer *make_group_norm(const double *argument)
+{
+    return tn_group_norm((int64_t)argument[0], (int64_t)argument[1], 0);
+}
+
+static tn_layer *make_instance_norm(const double *argument)
+{
+    return tn_instance_norm_with((int64_t)argument[0], NULL);
+}
+
+static tn_layer *make_rms_norm(const double *argument)
+{
+    return tn_rms_norm((int64_t)argument[0], argument[1]);
+}
+
 /* The defaults of leaky_relu and dropout are Chainer's. */
 static const word_row words[] = {
     {"linear", "linear:OUT", make_linear, 1, 1, {0}, {true}},
@@ -125,6 +146,11 @@ static const word_row words[] = {
     {"identity", "identity", make_identity, 0, 0, {0}, {0}},
     {"dropout", "dropout[:RATIO]", make_dropout, 0, 1, {0.5}, {0}},
     {"embedding", "embedding:COUNT:FEATURES", make_embedding, 2, 2, {0}, {true, true}},
+    {"batch_norm", "batch_norm[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
+    {"bn", "bn[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
+    {"group_norm", "group_norm:GROUPS[:CHANNELS]", make_group_norm, 1, 2, {0}, {true, true}},
+    {"instance_norm", "instance_norm[:CHANNELS]", make_instance_norm, 0, 1, {0}, {true}},
+    {"rms_norm", "rms_norm[:FEATURES[:EPS]]", make_rms_norm, 0, 2, {0}, {true}},
     {"layer_norm", "layer_norm[:FEATURES[:EPS]]", make_layer_norm, 0, 2, {0}, {true}},
 };
 enum { WORD_COUNT = sizeof words / sizeof *words };

@@ -59,12 +59,24 @@ static tn_shape shape_with(tn_shape shape, int64_t features)
     return shape;
 }
 
+/* The same of a persistent value. */
+static tn_status make_persistent(tn_array *value)
+{
+    tn_status status = tn_eval(value);
+    if (status == TN_OK)
+        tn_own(value);
+    return status;
+}
+
 static tn_status make_slot_array(tn__slot *slot, int64_t features, tn_device device)
 {
     tn__scope_guard scope = tn__scope_enter();
     tn_random_opts opts = {.dtype = slot->dtype, .device = device};
-    tn_array *value = tn_initialize(slot->init, shape_with(slot->shape, features), &opts);
-    tn_status status = make_parameter(value);
+    tn_create_opts counter = {.dtype = slot->dtype, .device = device};
+    tn_shape shape = shape_with(slot->shape, features);
+    tn_array *value = tn_dtype_is_float(slot->dtype) ? tn_initialize(slot->init, shape, &opts)
+                                                     : tn_zeros_with(shape, &counter);
+    tn_status status = slot->persistent ? make_persistent(value) : make_parameter(value);
     if (status == TN_OK)
         slot->value = value;
     tn__scope_leave(&scope);
@@ -119,7 +131,8 @@ tn_status tn__slot_share(tn_layer *layer, tn__slot *slot)
     return TN_OK;
 }
 
-tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init)
+static tn_status add_slot(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init,
+                          bool persistent)
 {
     tn__slot *slot = new_slot(layer, tn__layer_name(layer), name);
     if (!slot)
@@ -127,6 +140,7 @@ tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dty
     slot->shape = shape;
     slot->dtype = dtype;
     slot->init = init;
+    slot->persistent = persistent;
     /* Once one slot waits for its shape all wait, so that their arrays come to be on one device. */
     bool waits = !shape_known(&shape) || (layer->slot_count > 1 && !layer->slots[0].value);
     tn_status status = waits ? TN_OK : make_slot_array(slot, 0, layer->device);
@@ -136,11 +150,21 @@ tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dty
     return status;
 }
 
+tn_status tn__slot_add(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init)
+{
+    return add_slot(layer, name, shape, dtype, init, false);
+}
+
+tn_status tn__slot_add_persistent(tn_layer *layer, const char *name, tn_shape shape, tn_dtype dtype, tn_init init)
+{
+    return add_slot(layer, name, shape, dtype, init, true);
+}
+
 tn_status tn__slots_infer(tn_layer *layer, int64_t features, tn__device *device)
 {
     tn_device where = layer->device.kind == TN_DEVICE_DEFAULT ? device->id : layer->device;
     tn_status status = TN_OK;
-    uint64_t made = 0; /* bit i: slot i was made here; the kinds that infer have two slots at most */
+    uint64_t made = 0; /* bit i: slot i was made here; kinds have fewer than 64 */
     for (size_t i = 0; i < layer->slot_count && status == TN_OK; i++) {
         if (layer->slots[i].value)
             continue;

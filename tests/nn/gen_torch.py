@@ -169,6 +169,46 @@ def make():
     case("crf_loss", lambda c, x, t, n: crf(c, x, t, n).mean(), [cost, ways], [tags, np.array([4, 2])])
     case("crf_loss_none", lambda c, x, t: crf(c, x, t, torch.tensor([4, 4])), [cost, ways], [tags])
 
+    # ---- normalization ----
+    maps, gains, shifts = floats(3, 4, 2, 3), floats(4), floats(4)
+    wide = lambda v: v.reshape(4, 1, 1)
+    case("batch_norm", lambda x, g, b: F.batch_norm(x, None, None, g, b, True, eps=1e-4), [maps, gains, shifts])
+    case("batch_norm_last", lambda x: F.batch_norm(x.reshape(-1, 3), None, None, training=True).reshape(x.shape), [maps])
+    case("fixed_batch_norm", lambda x, *v: (x - wide(v[2])) / (wide(v[3]) + 1e-5).sqrt() * wide(v[0]) + wide(v[1]),
+         [maps, gains, shifts, floats(4), floats(4, low=0.2, high=2)])
+    case("group_norm", lambda x, g, b: F.group_norm(x, 2, g, b), [maps, gains, shifts])
+    case("instance_norm", F.instance_norm, [maps])
+    case("layer_norm_two", lambda x, g, b: F.layer_norm(x, (2, 3), g, b), [maps, floats(2, 3), floats(2, 3)])
+    case("rms_norm", lambda x, g: F.rms_norm(x, (2, 3), g, eps=1e-3), [maps, floats(2, 3)])
+    for order in (1, 2, 3):
+        case(f"normalize_{order}", lambda x: F.normalize(x, order, 1), [maps])
+    case("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), [floats(4, 3, 2), floats(4).reshape(4, 1, 1)])
+
+    def spectral(w, u):
+        matrix = w.reshape(4, 6).detach()
+        v = F.normalize(matrix.T @ u.detach(), dim=0, eps=1e-12)
+        for _ in range(2):
+            u = F.normalize(matrix @ v, dim=0, eps=1e-12)
+            v = F.normalize(matrix.T @ u, dim=0, eps=1e-12)
+        values["spectral.u"] = u.numpy()
+        return w / (u @ w.reshape(4, 6) @ v)
+
+    start = floats(4)
+    values["spectral.start"] = start
+    case("spectral_norm", lambda w: spectral(w, torch.tensor(start)), [floats(4, 3, 2)])
+    for name, momentum in (("running", 0.3), ("cumulative", None)):
+        layer = torch.nn.BatchNorm1d(3, momentum=momentum, eps=2e-5)
+        values[f"{name}.x"] = floats(4, 5, 3)
+        for x in values[f"{name}.x"][:3]:
+            layer(torch.tensor(x))
+        values[f"{name}.mean"], values[f"{name}.var"] = layer.running_mean.numpy(), layer.running_var.numpy()
+        values[f"{name}.out"] = layer.eval()(torch.tensor(values[f"{name}.x"][3])).detach().numpy()
+    x, mean, var = floats(5, 3), floats(3, low=-0.5, high=0.5), floats(3, low=0.5, high=2)
+    deviation, running = np.sqrt(x.var(0) + 1e-5), np.sqrt(var + 1e-5)
+    r, d = np.clip(deviation / running, 1 / 1.5, 1.5), np.clip((x.mean(0) - mean) / running, -0.4, 0.4)
+    values["renorm.mean"], values["renorm.var"] = mean, var
+    case("renorm", lambda x: F.batch_norm(x, None, None, training=True) * torch.tensor(r) + torch.tensor(d), [x])
+
     np.savez_compressed(KEPT, **values)
 
 

@@ -518,6 +518,13 @@ static void losses(void)
     SHOW(tn_negative_sampling(x, t, w, samples));
     SHOW(tn_black_out(x, t, w, samples, .reduction = TN_REDUCTION_SUM));
     SHOW(tn_ctc_loss(steps, samples, .blank = 0, .label_lengths = t));
+    tn_array *mean = tn_zeros(TN_SHAPE(3));
+    SHOW(tn_batch_norm_function(x, NULL, NULL, .axis = 0));
+    SHOW(tn_fixed_batch_norm(x, NULL, NULL, mean, tn_ones(TN_SHAPE(3)), .eps = 0));
+    tn_layer *layers[] = {tn_batch_norm(3, .momentum = 0.5, .no_beta = true), tn_instance_norm(2, .affine = true)};
+    SHOW(tn_forward(layers[0], x));
+    SHOW(tn_forward(layers[1], steps));
+    tn_layer_free(layers[0]), tn_layer_free(layers[1]);
     SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
 }
 

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Normalization against PyTorch's values; batch normalization's running statistics; what it all refuses. */
+#include "nn/torch.h"
+
+#define CASE(name, expression) \
+    static tn_array *name(tn_array *const *x, tn_array *const *t) \
+    { \
+        (void)t; \
+        return expression; \
+    }
+CASE(batch, tn_batch_norm_function(x[0], x[1], x[2], .eps = 1e-4))
+CASE(batch_last, tn_batch_norm_function(x[0], NULL, NULL, .axis = -1))
+CASE(fixed, tn_fixed_batch_norm(x[0], x[1], x[2], x[3], x[4]))
+CASE(group, tn_group_norm_function(x[0], 2, x[1], x[2], 0))
+CASE(instance, tn_group_norm_function(x[0], 4, NULL, NULL, 0))
+CASE(layer_two, tn_layer_norm_function(x[0], x[1], x[2], 0))
+CASE(rms, tn_rms_norm_function(x[0], x[1], 1e-3))
+CASE(normalize_1, tn_normalize(x[0], 1, 1, 0))
+CASE(normalize_2, tn_normalize(x[0], 2, -3, 0))
+CASE(normalize_3, tn_normalize(x[0], 3, 1, 0))
+CASE(weight, tn_weight_norm(x[0], x[1], 0))
+
+/* A step changes u, so each call starts from one of its own. */
+static tn_array *spectral(tn_array *const *x, tn_array *const *t)
+{
+    (void)t;
+    tn_array *u = tn_multiply(tn_cast(torch_value("spectral.start"), tn_dtype_of(x[0])), 1);
+    return tn_spectral_norm(x[0], u, 2, 0);
+}
+
+/* A layer that is never trained on two inputs: its running statistics are set each time. */
+static tn_array *renormalize(tn_array *const *x, tn_array *const *t)
+{
+    (void)t;
+    tn_layer *layer = tn_batch_norm(3, .rmax = 1.5, .dmax = 0.4, .no_gamma = true, .dtype = TN_FLOAT64);
+    tn_array *mean = torch_value("renorm.mean"), *var = torch_value("renorm.var");
+    tn_archive *archive = tn_archive_new();
+    tn_archive_add(archive, "beta", tn_zeros(TN_SHAPE(3), .dtype = TN_FLOAT64));
+    tn_archive_add(archive, "avg_mean", mean);
+    tn_archive_add(archive, "avg_var", var);
+    tn_archive_add(archive, "N", tn_scalar(1, .dtype = TN_INT64));
+    char path[] = "renorm.safetensors";
+    assert_int_equal(tn_archive_save(archive, path), TN_OK);
+    assert_int_equal(tn_layer_load(layer, path), TN_OK);
+    remove(path);
+    tn_archive_free(archive);
+    tn_array *y = tn_forward(layer, x[0]);
+    tn_layer_free(layer);
+    return y;
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const torch_case cases[] = {
+        {"batch_norm", batch, false}, {"batch_norm_last", batch_last, false}, {"fixed_batch_norm", fixed, false},
+        {"group_norm", group, false}, {"instance_norm", instance, false}, {"layer_norm_two", layer_two, false},
+        {"rms_norm", rms, false}, {"normalize_1", normalize_1, false}, {"normalize_2", normalize_2, false},
+        {"normalize_3", normalize_3, false}, {"weight_norm", weight, false},
+        {"spectral_norm", spectral, true}, /* u and v are constants of its gradient */
+        {"renorm", renormalize, true},
+    };
+    if (!torch_open())
+        skip();
+    torch_check(sizeof cases / sizeof *cases, cases);
+    TN_SCOPE {
+        tn_array *u = tn_multiply(tn_cast(torch_value("spectral.start"), TN_FLOAT32), 1);
+        tn_array *w = tn_cast(torch_value("spectral_norm.0"), TN_FLOAT32);
+        assert_int_equal(tn_eval(tn_spectral_norm(w, u, 2, 0)), TN_OK);
+        assert_true(tn_allclose(u, torch_value("spectral.u"), .rtol = 1e-4));
+    }
+    torch_close();
+    check_fine();
+}
+
+static tn_array *named(const char *name, const char *part)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s.%s", name, part);
+    return torch_value(path);
+}
+
+static tn_status look(const tn_layer_part *part, void *user)
+{
+    const char *name = ((const char **)user)[0];
+    if (part->value && strcmp(part->path, name) == 0)
+        ((const void **)user)[1] = part->value;
+    return TN_OK;
+}
+
+static tn_array *part_of(tn_layer *layer, const char *path)
+{
+    const void *search[] = {path, NULL};
+    assert_int_equal(tn_layer_walk(layer, look, search), TN_OK);
+    assert_non_null(search[1]);
+    return (tn_array *)search[1];
+}
+
+/* Three batches, then evaluation; a copy, and a layer that was loaded, give the same. */
+static void follow(const char *name, tn_layer *layer)
+{
+    tn_array *x = tn_cast(named(name, "x"), TN_FLOAT32), *last = tn_index(x, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tn_eval(tn_forward(layer, tn_index(x, i))), TN_OK);
+    assert_true(tn_allclose(part_of(layer, "avg_mean"), named(name, "mean"), .rtol = 1e-5));
+    assert_true(tn_allclose(part_of(layer, "avg_var"), named(name, "var"), .rtol = 1e-5));
+    assert_true(tn_item(part_of(layer, "N")) == 3);
+    tn_layer_train(layer, false);
+    tn_array *want = named(name, "out");
+    assert_true(tn_allclose(tn_forward(layer, last), want, .rtol = 1e-4, .atol = 1e-5));
+    assert_true(tn_item(part_of(layer, "N")) == 3);
+    tn_layer *copy = tn_layer_copy(layer);
+    assert_true(tn_allclose(tn_forward(copy, last), want, .rtol = 1e-4, .atol = 1e-5));
+    tn_layer_free(copy);
+    assert_int_equal(tn_layer_save(layer, "batch_norm.safetensors"), TN_OK);
+    copy = tn_batch_norm(0); /* still to be inferred */
+    assert_int_equal(tn_layer_load(copy, "batch_norm.safetensors"), TN_OK);
+    remove("batch_norm.safetensors");
+    tn_layer_train(copy, false);
+    assert_true(tn_allclose(tn_forward(copy, last), want, .rtol = 1e-3, .atol = 1e-4));
+    tn_layer_free(copy);
+    tn_layer_free(layer);
+}
+
+static void test_running(void **state)
+{
+    (void)state;
+    if (!torch_open())
+        skip();
+    TN_SCOPE {
+        follow("running", tn_batch_norm(0, .momentum = 0.3, .eps = 2e-5));
+        follow("cumulative", tn_batch_norm(3, .cumulative = true, .eps = 2e-5));
+    }
+    torch_close();
+    check_fine();
+}
+
+/* A network trains with it, its statistics move, and frozen gammas stay; one sample has a variance of 0. */
+static void test_training(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_layer *net = tn_layer_parse("linear:5 bn relu linear:2");
+        tn_array *x = tn_random_normal(TN_SHAPE(7, 3)), *t = tn_zeros(TN_SHAPE(7), .dtype = TN_INT64);
+        assert_int_equal(tn_eval(tn_forward(net, x)), TN_OK);
+        assert_int_equal(tn_layer_freeze(net, "1.gamma", true), TN_OK);
+        tn_optimizer *sgd = tn_sgd(net, .lr = 0.1);
+        double first = 0, last = 0;
+        for (int i = 0; i < 20; i++)
+            TN_SCOPE {
+                tn_array *loss = tn_softmax_cross_entropy(tn_forward(net, x), t);
+                assert_int_equal(tn_backward(loss), TN_OK);
+                assert_int_equal(tn_step(sgd), TN_OK);
+                last = tn_item(loss);
+                first = i == 0 ? last : first;
+            }
+        assert_true(last < first);
+        assert_true(tn_item(tn_all(tn_equal(tn_param_named(net, "1.gamma"), 1))));
+        assert_false(tn_item(tn_any(tn_equal(part_of(net, "1.avg_var"), 1))));
+        assert_true(tn_item(part_of(net, "1.N")) == 21);
+        tn_optimizer_free(sgd);
+        tn_layer_free(net);
+        tn_layer *one = tn_batch_norm(3);
+        assert_true(tn_item(tn_all(tn_equal(tn_forward(one, tn_full(TN_SHAPE(1, 3), 5)), 0))));
+        assert_true(tn_allclose(part_of(one, "avg_var"), tn_full(TN_SHAPE(3), 0.9)));
+        tn_layer_free(one);
+        tn_layer *none = tn_batch_norm(3, .no_running = true, .no_gamma = true, .no_beta = true);
+        tn_layer_train(none, false);
+        tn_array *y = tn_forward(none, tn_random_normal(TN_SHAPE(9, 3)));
+        assert_true(tn_allclose(tn_mean(y, .axis = TN_AXES(0)), 0, .atol = 1e-5));
+        tn_layer_free(none);
+    }
+    check_fine();
+}
+
+/* Layers are their functions; half precision stays; nothing of nothing. */
+static void test_layers(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(2, 4, 3));
+        tn_array *ones = tn_ones(TN_SHAPE(4));
+        tn_layer *layers[] = {tn_group_norm(2, 0, 0), tn_instance_norm(4), tn_instance_norm(0, .affine = true),
+                              tn_rms_norm(0, 0), tn_layer_norm_over(TN_SHAPE(4, 3), 0)};
+        tn_array *wants[] = {tn_group_norm_function(x, 2, ones, NULL, 0), tn_group_norm_function(x, 4, NULL, NULL, 0),
+                             tn_group_norm_function(x, 4, NULL, NULL, 0), tn_rms_norm_function(x, NULL, 0),
+                             tn_layer_norm_function(x, tn_ones(TN_SHAPE(4, 3)), NULL, 0)};
+        for (int i = 0; i < 5; i++) {
+            assert_true(tn_allclose(tn_forward(layers[i], x), wants[i], .atol = 1e-6));
+            tn_layer *copy = tn_layer_copy(layers[i]);
+            assert_true(tn_allclose(tn_forward(copy, x), wants[i], .atol = 1e-6));
+            tn_layer_free(copy);
+            assert_true(tn_is_error(tn_forward(layers[i], tn_ones(TN_SHAPE(3)))) || i == 3);
+            tn_clear_error();
+            tn_layer_free(layers[i]);
+        }
+        tn_array *half = tn_cast(x, TN_FLOAT16);
+        assert_int_equal(tn_dtype_of(tn_group_norm_function(half, 2, ones, NULL, 0)), TN_FLOAT16);
+        assert_int_equal(tn_dtype_of(tn_batch_norm_function(half, ones, NULL)), TN_FLOAT16);
+        assert_int_equal(tn_dtype_of(tn_rms_norm_function(half, NULL, 0)), TN_FLOAT16);
+        assert_int_equal(tn_size(tn_group_norm_function(tn_ones(TN_SHAPE(0, 4)), 2, ones, ones, 0)), 0);
+        assert_true(tn_item(tn_all(tn_equal(tn_normalize(tn_zeros(TN_SHAPE(2, 3)), 2, 1, 0), 0))));
+    }
+    check_fine();
+}
+
+static void refused(tn_layer *layer, const char *text)
+{
+    assert_int_equal(tn_layer_status(layer), TN_ERR_VALUE);
+    assert_true(tn_is_error(tn_forward(layer, tn_ones(TN_SHAPE(2, 2)))));
+    check_latched(TN_ERR_VALUE, text);
+    tn_layer_free(layer);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        refused(tn_batch_norm(-1), "channels >= 0");
+        refused(tn_batch_norm(3, .momentum = 2), "momentum from 0 to 1");
+        refused(tn_batch_norm(3, .rmax = 0.5), "rmax >= 1");
+        refused(tn_group_norm(3, 4, 0), "groups that divide the 4 channels");
+        refused(tn_rms_norm(3, -1), "eps >= 0");
+        tn_array *x = tn_ones(TN_SHAPE(2, 4, 3));
+        tn_layer *layer = tn_batch_norm(3);
+        assert_true(tn_is_error(tn_forward(layer, x)));
+        check_latched(TN_ERR_SHAPE, "3 channels along axis 1");
+        assert_true(tn_is_error(tn_forward(layer, tn_ones(TN_SHAPE(0, 3)))));
+        check_latched(TN_ERR_SHAPE, "no elements");
+        assert_true(tn_is_error(tn_forward(layer, tn_ones(TN_SHAPE(3)))));
+        check_latched(TN_ERR_INDEX, "axis 1");
+        tn_layer_free(layer);
+        assert_true(tn_is_error(tn_batch_norm_function(x, tn_ones(TN_SHAPE(3)), NULL)));
+        check_latched(TN_ERR_SHAPE, "gamma of shape (4,)");
+        assert_true(tn_is_error(tn_fixed_batch_norm(x, NULL, NULL, NULL, tn_ones(TN_SHAPE(4)))));
+        check_latched(TN_ERR_VALUE, "NULL for the mean");
+        assert_true(tn_is_error(tn_group_norm_function(x, 3, NULL, NULL, 0)));
+        check_latched(TN_ERR_VALUE, "divide the 4 channels");
+        assert_true(tn_is_error(tn_rms_norm_function(x, tn_ones(TN_SHAPE(4)), 0)));
+        check_latched(TN_ERR_SHAPE, "last axes");
+        assert_true(tn_is_error(tn_layer_norm_function(x, tn_ones(TN_SHAPE(3)), tn_ones(TN_SHAPE(4, 3)), 0)));
+        check_latched(TN_ERR_SHAPE, "one shape");
+        assert_true(tn_is_error(tn_normalize(x, 0.5, 1, 0)));
+        check_latched(TN_ERR_VALUE, "p >= 1");
+    }
+    check_fine();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_running), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, check_seed, NULL);
+}
