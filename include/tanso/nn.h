@@ -257,7 +257,11 @@ typedef struct tn_load_opts {
     const char *prefix;    /* before each path in the file: "model." */
     const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
     const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
+<<<<<<< HEAD
     bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
+=======
+    const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias" */
+>>>>>>> 2a5356a (docs: the list of files)
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
  * changes. Parameters still to be inferred take the file's shapes. In the file '/' does for '.' in paths. */
@@ -317,8 +321,8 @@ TN_API tn_array *tn_mean_squared_error_with(const tn_array *a, const tn_array *b
 TN_API tn_array *tn_accuracy(const tn_array *y, const tn_array *t);
 /* Dropout as a function: it always drops; generator NULL: the thread's default one. */
 TN_API tn_array *tn_dropout_function(const tn_array *x, double ratio, tn_generator *generator);
-/* Layer normalisation as a function, over as many last axes as gamma and beta have, which are of their extents; over the
- * last one where both are NULL. Either may be. */
+/* Layer normalisation as a function, over as many last axes as gamma and beta have, which are of their extents; over
+ * the last one where both are NULL. Either may be. */
 TN_API tn_array *tn_layer_norm_function(const tn_array *x, const tn_array *gamma, const tn_array *beta, double eps);
 /* x where x >= 0, else slope x (Maas, Hannun, Ng 2013). */
 TN_API tn_array *tn_leaky_relu(const tn_array *x, double slope);

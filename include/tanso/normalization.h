@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Normalization: functions, and layers with parameters and running statistics. Statistics are computed in at least
- * float32, and the result has x's dtype. gamma and beta are what is multiplied and added afterwards; either may be NULL.
- * tn_layer_norm is in nn.h.
+ * float32, and the result has x's dtype. gamma and beta are what is multiplied and added afterwards; either may be
+ * NULL. tn_layer_norm is in nn.h.
  */
 #ifndef TANSO_NORMALIZATION_H
 #define TANSO_NORMALIZATION_H
@@ -19,7 +19,7 @@ typedef struct tn_batch_norm_opts {
     const char *_;
     int axis;        /* of the channels, negative from the end; default 1 */
     double eps;      /* added to the variances; default 1e-5 (PyTorch's; Chainer's is 2e-5) */
-    double momentum; /* running = (1 - momentum) running + momentum batch; default 0.1: Chainer's decay is 1 - momentum */
+    double momentum; /* running = (1 - momentum) running + momentum batch; default 0.1; Chainer's decay is 1 less it */
     bool cumulative; /* running statistics are the means over all batches so far (PyTorch's momentum=None) */
     bool no_gamma, no_beta;
     bool no_running; /* no running statistics: those of the batch in evaluation mode, too */
@@ -37,8 +37,8 @@ TN_API tn_array *tn_fixed_batch_norm_with(const tn_array *x, const tn_array *gam
                                           const tn_array *mean, const tn_array *var, const tn_batch_norm_opts *opts);
 
 /* The layer: parameters "gamma", "beta", of ones and zeros at first, persistent values "avg_mean", "avg_var" (zeros and
- * ones) and "N" (int64, how many batches they are of), named as Chainer's; PyTorch's weight, bias, running_mean,
- * running_var and num_batches_tracked load by .rename. channels 0: inferred at the first forward.
+ * ones) and "N" (int64, how many batches they are of), named as Chainer's; PyTorch's load by tn_layer_load's .rename =
+ * "gamma=weight beta=bias avg_mean=running_mean avg_var=running_var N=num_batches_tracked". channels 0: inferred at the first forward.
  *
  * In training mode it normalizes by the batch's statistics and has the running ones follow, their variance with the
  * divisor n - 1 (1 of a single element), as both frameworks have it; in evaluation mode by the running ones. Statistics

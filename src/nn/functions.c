@@ -122,9 +122,10 @@ bool tn__fits_last(const char *operation, const char *what, const tn__node *x, c
     if (fits)
         return true;
     char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
-    tn__fail(TN_ERR_SHAPE, operation, "expected %s of the shape of the input's last axes, such as (%" PRId64
-             ",) for an input %s; got %s", what, all->ndim ? all->dim[all->ndim - 1] : 1,
-             tn__shape_text(all->ndim, all->dim, other), tn__shape_text(own->ndim, own->dim, text));
+    tn__fail(TN_ERR_SHAPE, operation,
+             "expected %s of shape (%" PRId64 ",), or of the extents of more of the last axes of the input %s; got %s",
+             what, all->ndim ? all->dim[all->ndim - 1] : 1, tn__shape_text(all->ndim, all->dim, other),
+             tn__shape_text(own->ndim, own->dim, text));
     return false;
 }
 

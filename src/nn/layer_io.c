@@ -115,6 +115,7 @@ static bool matches(const char *patterns, const char *path, tn_status *status)
     return found;
 }
 
+<<<<<<< HEAD
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status)
 {
@@ -147,6 +148,33 @@ static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn
     tn_status status = TN_OK;
     tn_array *stored = find_stored(load, path, is_open);
     bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
+=======
+/* The path with its last name as the file has it, after the prefix; NULL without memory. */
+static char *name_in_file(const tn_load_opts *opts, const char *path)
+{
+    const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path, *prefix = opts->prefix ? opts->prefix : "";
+    size_t length = strlen(last);
+    for (const char *word = opts->rename; word && *word; word += strcspn(word, " ")) {
+        word += strspn(word, " ");
+        if (strncmp(word, last, length) == 0 && word[length] == '=') {
+            const char *instead = word + length + 1;
+            return tn__format("%s%.*s%.*s", prefix, (int)(last - path), path, (int)strcspn(instead, " "), instead);
+        }
+    }
+    return tn__format("%s%s", prefix, path);
+}
+
+/* The array for a path as the file has it, transposed where that was asked for; NULL if there is none. */
+static tn_array *stored_at(const loading *load, const char *path)
+{
+    tn_status status = TN_OK;
+    char *name = name_in_file(load->opts, path);
+    tn_array *stored = name ? tn_archive_find(load->archive, name) : NULL;
+    if (!name)
+        status = tn__fail_memory("layer_load", strlen(path) + 1);
+    tn__free(name);
+    bool turned = stored && !tn_is_error(stored) && matches(load->opts->transpose, path, &status);
+>>>>>>> 2a5356a (docs: the list of files)
     if (status != TN_OK)
         return tn__failed_array();
     if (turned && tn_ndim(stored) != 2) {

@@ -173,7 +173,8 @@ def make():
     maps, gains, shifts = floats(3, 4, 2, 3), floats(4), floats(4)
     wide = lambda v: v.reshape(4, 1, 1)
     case("batch_norm", lambda x, g, b: F.batch_norm(x, None, None, g, b, True, eps=1e-4), [maps, gains, shifts])
-    case("batch_norm_last", lambda x: F.batch_norm(x.reshape(-1, 3), None, None, training=True).reshape(x.shape), [maps])
+    case("batch_norm_last", lambda x: F.batch_norm(x.reshape(-1, 3), None, None, training=True).reshape(x.shape),
+         [maps])
     case("fixed_batch_norm", lambda x, *v: (x - wide(v[2])) / (wide(v[3]) + 1e-5).sqrt() * wide(v[0]) + wide(v[1]),
          [maps, gains, shifts, floats(4), floats(4, low=0.2, high=2)])
     case("group_norm", lambda x, g, b: F.group_norm(x, 2, g, b), [maps, gains, shifts])
