@@ -12,6 +12,7 @@
 #include <tanso/autograd.h>
 #include <tanso/base.h>
 #include <tanso/classifier.h>
+#include <tanso/connections.h>
 #include <tanso/data.h>
 #include <tanso/dataset.h>
 #include <tanso/device.h>
@@ -29,6 +30,7 @@
 #include <tanso/polynomial.h>
 #include <tanso/product.h>
 #include <tanso/random.h>
+#include <tanso/recurrent.h>
 #include <tanso/report.h>
 #include <tanso/sampler.h>
 #include <tanso/signal.h>

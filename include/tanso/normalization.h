@@ -36,13 +36,16 @@ TN_API tn_array *tn_batch_norm_function_with(const tn_array *x, const tn_array *
 TN_API tn_array *tn_fixed_batch_norm_with(const tn_array *x, const tn_array *gamma, const tn_array *beta,
                                           const tn_array *mean, const tn_array *var, const tn_batch_norm_opts *opts);
 
-/* The layer: parameters "gamma", "beta", of ones and zeros at first, persistent values "avg_mean", "avg_var" (zeros and
- * ones) and "N" (int64, how many batches they are of), named as Chainer's; PyTorch's load by tn_layer_load's .rename =
- * "gamma=weight beta=bias avg_mean=running_mean avg_var=running_var N=num_batches_tracked". channels 0: inferred at the first forward.
+/*
+ * The layer: parameters "gamma", "beta", of ones and zeros at first, and persistent values "avg_mean", "avg_var" (zeros
+ * and ones) and "N" (int64, how many batches they are of), named as Chainer's; PyTorch's load by tn_layer_load's
+ * .rename = "gamma=weight beta=bias avg_mean=running_mean avg_var=running_var N=num_batches_tracked". channels 0:
+ * inferred at the first forward.
  *
  * In training mode it normalizes by the batch's statistics and has the running ones follow, their variance with the
  * divisor n - 1 (1 of a single element), as both frameworks have it; in evaluation mode by the running ones. Statistics
- * that are to stay as they are during training: tn_layer_train(batch_norm, false); parameters: tn_layer_freeze. */
+ * that are to stay as they are during training: tn_layer_train(batch_norm, false); parameters: tn_layer_freeze.
+ */
 TN_API tn_layer *tn_batch_norm_with(int64_t channels, const tn_batch_norm_opts *opts);
 
 /* ---- groups, instances, features ---- */

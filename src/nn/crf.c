@@ -14,19 +14,6 @@ typedef struct chain {
     tn_dtype dtype;
 } chain;
 
-static tn__node *lengths_of(const char *operation, const tn_array *lengths, const chain *c)
-{
-    tn__node *node = tn__only_integers(lengths, operation);
-    TN__PASS_ERROR(node);
-    char text[TN__SHAPE_TEXT];
-    if (node->shape->ndim != 1 || node->shape->dim[0] != c->rows)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected lengths of shape (%" PRId64 ",), got %s", c->rows,
-                   tn__shape_text(node->shape->ndim, node->shape->dim, text));
-    node = tn__reshape(tn__cast(node, TN_INT64), 2, (int64_t[]){c->rows, 1});
-    TN__PASS_ERROR(node);
-    return plus(tn__positions_within(tn__labels(plus(node, -1)), 0, c->steps), 1);
-}
-
 static tn__node *read_chain(const char *operation, chain *c, const tn_array *cost, const tn_array *x,
                             const tn_array *lengths)
 {
@@ -48,7 +35,7 @@ static tn__node *read_chain(const char *operation, chain *c, const tn_array *cos
     c->cost = tn__widened(c->cost);
     c->x = tn__widened(c->x);
     if (lengths)
-        c->lengths = lengths_of(operation, lengths, c);
+        c->lengths = tn__counts(operation, "lengths", tn__node_of(lengths, operation), c->rows, 1, c->steps);
     return tn__first_error(3, (tn__node *[]){c->cost, c->x, c->lengths});
 }
 

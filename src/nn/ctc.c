@@ -26,22 +26,6 @@ typedef struct ctc {
 
 /* ---- operands ---- */
 
-/* A vector of counts up to `most`, (N, 1) int64; NULL where none is given. */
-static tn__node *counts_of(const char *operation, const char *what, const tn_array *counts, int64_t rows, int64_t least,
-                           int64_t most)
-{
-    tn__node *node = tn__only_integers(counts, operation);
-    TN__PASS_ERROR(node);
-    char text[TN__SHAPE_TEXT];
-    if (node->shape->ndim != 1 || node->shape->dim[0] != rows)
-        TN__REFUSE(TN_ERR_SHAPE, operation, "expected %s of shape (%" PRId64 ",), got %s", what, rows,
-                   tn__shape_text(node->shape->ndim, node->shape->dim, text));
-    node = tn__reshape(tn__cast(node, TN_INT64), 2, (int64_t[]){rows, 1});
-    TN__PASS_ERROR(node);
-    /* Told of when it is evaluated, as labels are: a count is a position among least .. most. */
-    return plus(tn__positions_within(tn__labels(plus(node, (double)-least)), 0, most - least + 1), (double)least);
-}
-
 static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels, const tn_ctc_opts *opts)
 {
     static const char operation[] = "ctc_loss";
@@ -66,9 +50,11 @@ static tn__node *read_operands(ctc *c, const tn_array *x, const tn_array *labels
         c->x = tn__softmax(TN__OP_LOG_SOFTMAX, c->x, 1u << 2);
     c->labels = tn__cast(t, TN_INT64);
     if (opts && opts->input_lengths)
-        c->lengths = counts_of(operation, "input_lengths", opts->input_lengths, c->rows, 1, c->steps);
+        c->lengths = tn__counts(operation, "input_lengths", tn__node_of(opts->input_lengths, operation), c->rows, 1,
+                                c->steps);
     if (opts && opts->label_lengths)
-        c->counts = counts_of(operation, "label_lengths", opts->label_lengths, c->rows, 0, c->most);
+        c->counts = tn__counts(operation, "label_lengths", tn__node_of(opts->label_lengths, operation), c->rows, 0,
+                               c->most);
     return tn__first_error(4, (tn__node *[]){c->x, c->labels, c->lengths, c->counts});
 }
 

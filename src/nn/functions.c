@@ -62,13 +62,23 @@ tn__node *tn__softmax_over(tn__node *x, int axis)
 
 /* ---- dropout ---- */
 
-tn__node *tn__uniform_like(tn__node *x, tn_generator *generator)
+static tn__node *random_like(tn__op op, tn__node *x, tn_generator *generator)
 {
     if (!generator)
         generator = tn_default_generator();
     uint64_t counter = generator->counter;
     generator->counter += (uint64_t)(x->shape->size + 3) / 4; /* four numbers a block of Philox */
-    return tn__random(TN__OP_RANDOM_UNIFORM, TN_FLOAT32, x->shape, x->device, generator->key, counter);
+    return tn__random(op, TN_FLOAT32, x->shape, x->device, generator->key, counter);
+}
+
+tn__node *tn__uniform_like(tn__node *x, tn_generator *generator)
+{
+    return random_like(TN__OP_RANDOM_UNIFORM, x, generator);
+}
+
+tn__node *tn__normal_like(tn__node *x, tn_generator *generator)
+{
+    return random_like(TN__OP_RANDOM_NORMAL, x, generator);
 }
 
 tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator)

@@ -16,6 +16,8 @@ tn__node *tn__max_detached(tn__node *x, uint32_t axes);
 
 /* Uniform numbers in [0, 1) in x's shape, float32; generator NULL: the thread's. */
 tn__node *tn__uniform_like(tn__node *x, tn_generator *generator);
+/* The same of standard normal ones. */
+tn__node *tn__normal_like(tn__node *x, tn_generator *generator);
 
 tn__node *tn__softmax_over(tn__node *x, int axis);
 tn__node *tn__dropout(tn__node *x, double ratio, tn_generator *generator);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tanso/activations.h>
+#include <tanso/connections.h>
 #include <tanso/normalization.h>
+#include <tanso/recurrent.h>
 
 #include "core/number.h"
 
@@ -110,6 +112,33 @@ static tn_layer *make_rms_norm(const double *argument)
     return tn_rms_norm((int64_t)argument[0], argument[1]);
 }
 
+static tn_layer *recurrent(tn_rnn_kind kind, const double *argument)
+{
+    if (!(fabs(argument[1]) <= 1024))
+        return tn_rnn_with(kind, 0, NULL);
+    const tn_rnn_opts opts = {._ = ".layers", .layers = (int)argument[1]};
+    return tn_rnn_with(kind, (int64_t)argument[0], &opts);
+}
+
+static tn_layer *make_rnn(const double *argument) { return recurrent(TN_RNN_TANH, argument); }
+static tn_layer *make_lstm(const double *argument) { return recurrent(TN_RNN_LSTM, argument); }
+static tn_layer *make_gru(const double *argument) { return recurrent(TN_RNN_GRU, argument); }
+
+static tn_layer *make_multihead_attention(const double *argument)
+{
+    return tn_multihead_attention_with((int64_t)argument[0], (int64_t)argument[1], NULL);
+}
+
+static tn_layer *make_highway(const double *argument)
+{
+    return tn_highway((int64_t)argument[0], NULL);
+}
+
+static tn_layer *make_maxout(const double *argument)
+{
+    return tn_maxout_layer((int64_t)argument[0], (int64_t)argument[1]);
+}
+
 /* The defaults of leaky_relu and dropout are Chainer's. */
 static const word_row words[] = {
     {"linear", "linear:OUT", make_linear, 1, 1, {0}, {true}},
@@ -146,6 +175,12 @@ static const word_row words[] = {
     {"identity", "identity", make_identity, 0, 0, {0}, {0}},
     {"dropout", "dropout[:RATIO]", make_dropout, 0, 1, {0.5}, {0}},
     {"embedding", "embedding:COUNT:FEATURES", make_embedding, 2, 2, {0}, {true, true}},
+    {"rnn", "rnn:UNITS[:LAYERS]", make_rnn, 1, 2, {0, 1}, {true, true}},
+    {"lstm", "lstm:UNITS[:LAYERS]", make_lstm, 1, 2, {0, 1}, {true, true}},
+    {"gru", "gru:UNITS[:LAYERS]", make_gru, 1, 2, {0, 1}, {true, true}},
+    {"multihead_attention", "multihead_attention:FEATURES:HEADS", make_multihead_attention, 2, 2, {0}, {true, true}},
+    {"highway", "highway:FEATURES", make_highway, 1, 1, {0}, {true}},
+    {"maxout", "maxout:OUT:POOL", make_maxout, 2, 2, {0}, {true, true}},
     {"batch_norm", "batch_norm[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
     {"bn", "bn[:CHANNELS]", make_batch_norm, 0, 1, {0}, {true}},
     {"group_norm", "group_norm:GROUPS[:CHANNELS]", make_group_norm, 1, 2, {0}, {true, true}},

@@ -2,6 +2,7 @@
 /* What the functions of this room share: checked operands, sums and means, parts and joins, what becomes of losses. */
 #include "nn/terms.h"
 
+#include <inttypes.h>
 #include <tanso/array.h>
 
 /* ---- operands ---- */
@@ -36,6 +37,22 @@ tn__node *tn__only_integers(const tn_array *x, const char *operation)
         TN__REFUSE(TN_ERR_DTYPE, operation, "expected integers, got %s: cast them with tn_cast",
                    tn_dtype_name((tn_dtype)node->dtype));
     return tn__strong(node);
+}
+
+tn__node *tn__counts(const char *operation, const char *what, tn__node *counts, int64_t rows, int64_t least,
+                     int64_t most)
+{
+    TN__PASS_ERROR(counts);
+    char text[TN__SHAPE_TEXT];
+    if (counts->shape->ndim != 1 || counts->shape->dim[0] != rows)
+        TN__REFUSE(TN_ERR_SHAPE, operation, "expected %s of shape (%" PRId64 ",), got %s", what, rows,
+                   tn__shape_text(counts->shape->ndim, counts->shape->dim, text));
+    if (!tn_dtype_is_integer((tn_dtype)counts->dtype))
+        TN__REFUSE(TN_ERR_DTYPE, operation, "expected integer %s, got %s: cast them with tn_cast", what,
+                   tn_dtype_name((tn_dtype)counts->dtype));
+    counts = tn__reshape(tn__cast(counts, TN_INT64), 2, (int64_t[]){rows, 1});
+    tn__node *place = tn__labels(plus(counts, (double)-least));
+    return plus(tn__positions_within(place, 0, most - least + 1), (double)least);
 }
 
 tn__node *tn__first_error(int count, tn__node *const *nodes)

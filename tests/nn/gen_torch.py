@@ -210,6 +210,94 @@ def make():
     values["renorm.mean"], values["renorm.var"] = mean, var
     case("renorm", lambda x: F.batch_norm(x, None, None, training=True) * torch.tensor(r) + torch.tensor(d), [x])
 
+    # ---- recurrent: weights under PyTorch's names, so that layers load them from here ----
+    def recurrent(name, network, steps, rows, features, lengths=None, states=True):
+        units, h_c = network.hidden_size, isinstance(network, torch.nn.LSTM)
+        count = network.num_layers * (2 if network.bidirectional else 1)
+        for key, value in network.state_dict().items():
+            values[f"{name}.{key}"] = value.numpy().copy()
+        x = torch.tensor(floats(steps, rows, features, low=-1, high=1), requires_grad=True)
+        first = [torch.tensor(floats(count, rows, units, low=-1, high=1), requires_grad=True) for _ in range(1 + h_c)]
+        given = None if not states else tuple(first) if h_c else first[0]
+        if lengths is None:
+            y, last = network(x, given)
+        else:
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
+            y, last = network(packed, given)
+            y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=steps)
+            values[f"{name}.lengths"] = np.array(lengths)
+        outs = [y, *last] if h_c else [y, last]
+        seeds = [torch.tensor(floats(*out.shape)) for out in outs]
+        sum((out * seed).sum() for out, seed in zip(outs, seeds)).backward()
+        values[f"{name}.x"], values[f"{name}.dx"] = x.detach().numpy(), x.grad.numpy()
+        for key, out, seed in zip("yhc", outs, seeds):
+            values[f"{name}.{key}"], values[f"{name}.g{key}"] = out.detach().numpy(), seed.numpy()
+        for key, state in zip("hc", first if states else []):
+            values[f"{name}.{key}0"], values[f"{name}.d{key}0"] = state.detach().numpy(), state.grad.numpy()
+        for key, value in network.named_parameters():
+            values[f"{name}.d.{key}"] = value.grad.numpy()
+
+    recurrent("lstm", torch.nn.LSTM(3, 4, 2, bidirectional=True), 5, 3, 3, lengths=[5, 1, 3])
+    recurrent("lstm_plain", torch.nn.LSTM(2, 3), 4, 1, 2, states=False)
+    recurrent("gru", torch.nn.GRU(3, 4, 2), 5, 3, 3)
+    recurrent("gru_lengths", torch.nn.GRU(2, 3, 1, bidirectional=True), 4, 3, 2, lengths=[2, 4, 1], states=False)
+    recurrent("rnn", torch.nn.RNN(3, 2, 2, bidirectional=True), 3, 2, 3)
+    recurrent("rnn_relu", torch.nn.RNN(3, 2, 1, nonlinearity="relu", bias=False), 3, 2, 3)
+    sig, tanh = torch.sigmoid, torch.tanh
+
+    def lstm_step(gates, c, p=torch.zeros(3, 3)):
+        i, f, g, o = gates.split(3, 1)
+        c2 = sig(f + p[1] * c) * c + sig(i + p[0] * c) * tanh(g)
+        return torch.cat([sig(o + p[2] * c2) * tanh(c2), c2], 1)
+
+    def gru_step(gx, gh, h):
+        (a, b, c), (d, e, f) = gx.split(3, 1), gh.split(3, 1)
+        z = sig(b + e)
+        return (1 - z) * tanh(c + sig(a + d) * f) + z * h
+
+    case("lstm_step", lstm_step, [floats(2, 12), floats(2, 3)])
+    case("lstm_peephole_step", lstm_step, [floats(2, 12), floats(2, 3), floats(3, 3)])
+    case("gru_step", gru_step, [floats(2, 9), floats(2, 9), floats(2, 3)])
+
+    def mgu(x, w, u, bi, bh):
+        h, ys = torch.zeros(2, 2), []
+        for step in x:
+            gx = step @ w + bi + bh
+            f = sig(gx[:, :2] + h @ u[:, :2])
+            h = (1 - f) * h + f * tanh(gx[:, 2:] + (f * h) @ u[:, 2:])
+            ys.append(h)
+        return torch.stack(ys)
+
+    case("mgu", mgu, [floats(3, 2, 3), floats(3, 4), floats(2, 4), floats(4), floats(4)])
+
+    # ---- connections ----
+    attend = F.scaled_dot_product_attention
+    q, k, v = floats(2, 3, 5, 4), floats(2, 3, 6, 4), floats(2, 3, 6, 2)
+    case("attention", lambda q, k, v: attend(q, k, v), [q, k, v])
+    case("attention_causal", lambda q, k, v: attend(q, k, v, is_causal=True, scale=0.3), [q, k, v])
+    looks = rng.integers(0, 2, (5, 6))
+    looks[:, 0] = 1
+    case("attention_mask", lambda q, k, v, m: attend(q, k, v, m != 0), [q, k, v], [looks])
+    case("attention_added", lambda q, k, v, m: attend(q, k, v, m), [q, k, v, floats(5, 6)])
+    heads = torch.nn.MultiheadAttention(6, 3, batch_first=True)
+    torch.nn.init.normal_(heads.in_proj_bias)
+    torch.nn.init.normal_(heads.out_proj.bias)
+    for key, value in heads.state_dict().items():
+        values[f"multihead.{key}"] = value.numpy().copy()
+    query, other = torch.tensor(floats(2, 4, 6)), torch.tensor(floats(2, 5, 6))
+    values["multihead.q"], values["multihead.k"] = query.numpy(), other.numpy()
+    for key, (y, w) in (("self", heads(query, query, query)), ("cross", heads(query, other, other))):
+        values[f"multihead.{key}_y"], values[f"multihead.{key}_w"] = y.detach().numpy(), w.detach().numpy()
+    case("linear", lambda x, w, b: F.linear(x, w.T, b), [floats(2, 3, 4), floats(4, 2), floats(2)])
+    case("bilinear", lambda a, b, w, c: F.bilinear(a, b, w.permute(2, 0, 1), c),
+         [floats(3, 2), floats(3, 4), floats(2, 4, 5), floats(5)])
+    table, bags = floats(6, 3), np.array([[0, 5, 2], [5, 1, 5]])
+    for mode in ("mean", "sum", "max"):
+        case(f"bag_{mode}", lambda w, x: F.embedding_bag(x, w, mode=mode), [table], [bags])
+    case("bag_padding", lambda w, x: F.embedding_bag(x, w, mode="mean", padding_idx=5), [table], [bags])
+    case("bag_weights", lambda w, s, x: F.embedding_bag(x, w, mode="sum", per_sample_weights=s),
+         [table, floats(2, 3)], [bags])
+
     np.savez_compressed(KEPT, **values)
 
 

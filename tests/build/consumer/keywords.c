@@ -525,6 +525,14 @@ static void losses(void)
     SHOW(tn_forward(layers[0], x));
     SHOW(tn_forward(layers[1], steps));
     tn_layer_free(layers[0]), tn_layer_free(layers[1]);
+    tn_layer *nets[] = {tn_lstm(2, .forget_bias = 1), tn_gru(2, .layers = 2), tn_rnn(TN_RNN_TANH, 2, .no_bias = true),
+                        tn_rnn_step(TN_RNN_GRU, 2, .in = 3), tn_multihead_attention(3, 1, .causal = true)};
+    for (int i = 0; i < 5; i++) {
+        CHECK(tn_ok() && tn_ndim(tn_forward(nets[i], i == 3 ? x : steps)) == (i == 3 ? 2 : 3));
+        tn_layer_free(nets[i]);
+    }
+    SHOW(tn_embedding_bag(w, samples, .mode = TN_BAG_SUM));
+    SHOW(tn_scaled_dot_product_attention(x, x, x, .causal = true));
     SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
 }
 

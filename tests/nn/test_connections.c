@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Products, bags, attention against PyTorch's values; layers of linear ones; samples; what they refuse. */
+#include "nn/torch.h"
+
+#define CASE(name, expression) \
+    static tn_array *name(tn_array *const *x, tn_array *const *t) \
+    { \
+        (void)t; \
+        return expression; \
+    }
+CASE(attention, tn_scaled_dot_product_attention(x[0], x[1], x[2]))
+CASE(attention_causal, tn_scaled_dot_product_attention(x[0], x[1], x[2], .causal = true, .scale = 0.3))
+CASE(attention_mask, tn_scaled_dot_product_attention(x[0], x[1], x[2], .mask = tn_not_equal(t[0], 0)))
+CASE(attention_added, tn_scaled_dot_product_attention(x[0], x[1], x[2], .mask = x[3]))
+CASE(linear, tn_linear_function(x[0], x[1], x[2]))
+CASE(bilinear, tn_bilinear_function(x[0], x[1], x[2], x[3]))
+CASE(bag_mean, tn_embedding_bag(x[0], t[0]))
+CASE(bag_sum, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM))
+CASE(bag_max, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_MAX))
+CASE(bag_padding, tn_embedding_bag(x[0], t[0], .padding_index = 5))
+CASE(bag_weights, tn_embedding_bag(x[0], t[0], .mode = TN_BAG_SUM, .weights = x[1]))
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const torch_case cases[] = {
+        {"attention", attention, false}, {"attention_causal", attention_causal, false},
+        {"attention_mask", attention_mask, false}, {"attention_added", attention_added, false},
+        {"linear", linear, false}, {"bilinear", bilinear, false}, {"bag_mean", bag_mean, false},
+        {"bag_sum", bag_sum, false}, {"bag_max", bag_max, true}, /* rows that meet in a maximum share its gradient */
+        {"bag_padding", bag_padding, false}, {"bag_weights", bag_weights, false},
+    };
+    if (!torch_open())
+        skip();
+    torch_check(sizeof cases / sizeof *cases, cases);
+    torch_close();
+}
+
+static tn_array *value(const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "multihead.%s", name);
+    return tn_cast(torch_value(path), TN_FLOAT32);
+}
+
+/* PyTorch's weights, loaded from its names; self attention and another's keys. */
+static void test_multihead(void **state)
+{
+    (void)state;
+    if (!torch_open())
+        skip();
+    TN_SCOPE {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/torch.npz", getenv("TANSO_TEST_DATA"));
+        tn_layer *layer = tn_multihead_attention(6, 3, .dropout = 0.5);
+        tn_layer_train(layer, false);
+        assert_int_equal(tn_layer_load(layer, path, .prefix = "multihead.", .transpose = "*weight *W",
+                                       .rename = "W=weight b=bias"), TN_OK);
+        tn_array *q = value("q"), *k = value("k"), *y, *w;
+        const tn_array *in[] = {q, k};
+        tn_array **const out[] = {&y, &w};
+        assert_true(tn_allclose(tn_forward(layer, q), value("self_y"), .rtol = 1e-4, .atol = 1e-5));
+        assert_int_equal(tn_forward_all(layer, 2, in, 2, out), TN_OK);
+        assert_true(tn_allclose(y, value("cross_y"), .rtol = 1e-4, .atol = 1e-5));
+        assert_true(tn_allclose(w, value("cross_w"), .rtol = 1e-4, .atol = 1e-5));
+        assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+        assert_true(tn_has_grad(tn_param_named(layer, "in_proj_weight")));
+        tn_layer_free(layer);
+    }
+    torch_close();
+    check_fine();
+}
+
+/* A query that may look at nothing has zeros, and no NaN in any gradient. */
+static void test_nothing_to_see(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *q = tn_requires_grad(tn_random_normal(TN_SHAPE(2, 3))), *k = tn_random_normal(TN_SHAPE(4, 3));
+        tn_array *mask = tn_broadcast_to(tn_greater(tn_arange(0, 2, 1), 0), TN_SHAPE(4, 2)), *weights;
+        mask = tn_transpose(mask, (tn_axes){0});
+        tn_array *y = tn_scaled_dot_product_attention(q, k, k, .mask = mask, .weights = &weights);
+        assert_true(tn_item(tn_all(tn_equal(tn_index(y, 0), 0))));
+        assert_true(tn_allclose(tn_sum(weights, .axis = TN_AXES(1)), tn_arange(0, 2, 1)));
+        assert_int_equal(tn_backward(tn_sum(tn_square(y))), TN_OK);
+        assert_true(tn_item(tn_all(tn_isfinite(tn_grad(q)))));
+        assert_int_equal(tn_size(tn_scaled_dot_product_attention(tn_ones(TN_SHAPE(0, 3)), k, k)), 0);
+    }
+    check_fine();
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_random_normal(TN_SHAPE(5, 4));
+        tn_layer *layer = tn_highway(4, "tanh");
+        tn_array *plain = tn_tanh(tn_forward(tn_layer_child(layer, "plain"), x));
+        tn_array *gate = tn_sigmoid(tn_forward(tn_layer_child(layer, "transform"), x));
+        tn_array *want = tn_add(tn_multiply(gate, plain), tn_multiply(tn_subtract(1, gate), x));
+        assert_true(tn_allclose(tn_forward(layer, x), want, .atol = 1e-6));
+        assert_true(tn_item(tn_all(tn_equal(tn_param_named(layer, "transform.b"), -1))));
+        tn_layer_free(layer);
+        layer = tn_maxout_layer(3, 2);
+        want = tn_max(tn_reshape(tn_forward(layer, x), TN_SHAPE(5, 3, 1)), .axis = TN_AXES(2));
+        tn_array *all = tn_forward(tn_layer_child(layer, "linear"), x);
+        assert_true(tn_allclose(want, tn_max(tn_reshape(all, TN_SHAPE(5, 3, 2)), .axis = TN_AXES(2))));
+        tn_layer_free(layer);
+        layer = tn_bilinear(4, 4, 2);
+        tn_array *y = tn_bilinear_function(x, x, tn_param_named(layer, "W"), NULL);
+        assert_true(tn_allclose(tn_forward(layer, x, x), y, .atol = 1e-6));
+        tn_layer_free(layer);
+        layer = tn_layer_parse("highway:4 maxout:6:2 linear:4");
+        assert_int_equal(tn_dim(tn_forward(layer, x), 1), 4);
+        tn_layer_free(layer);
+    }
+    check_fine();
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *mean = tn_requires_grad(tn_full(TN_SHAPE(4000), 3)), *ln_var = tn_full(TN_SHAPE(4000), log(0.25));
+        tn_array *x = tn_gaussian(mean, ln_var, NULL);
+        assert_true(fabs(tn_item(tn_mean(x)) - 3) < 6 * 0.5 / sqrt(4000));
+        assert_true(fabs(tn_item(tn_std(x)) - 0.5) < 6 * 0.5 / sqrt(8000));
+        assert_int_equal(tn_backward(tn_sum(x)), TN_OK);
+        assert_true(tn_item(tn_all(tn_equal(tn_grad(mean), 1))));
+        tn_array *pi = tn_log(tn_from_floats((float[]){0.2f, 0.8f}, 2));
+        tn_array *logits = tn_requires_grad(tn_broadcast_to(pi, TN_SHAPE(4000, 2)));
+        tn_array *hard = tn_gumbel_softmax(logits, 0.5, 1, true, NULL);
+        assert_true(fabs(tn_item(tn_mean(tn_slice_axis(hard, 1, 1, 2, 1))) - 0.8) < 6 * 0.4 / sqrt(4000));
+        assert_true(tn_allclose(tn_sum(hard, .axis = TN_AXES(1)), 1));
+        assert_int_equal(tn_backward(tn_sum(tn_slice_axis(hard, 1, 0, 1, 1))), TN_OK);
+        assert_true(tn_item(tn_any(tn_not_equal(tn_grad(logits), 0))));
+    }
+    check_fine();
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_ones(TN_SHAPE(2, 3)), *whole = tn_zeros(TN_SHAPE(2, 3), .dtype = TN_INT64);
+        assert_true(tn_is_error(tn_linear_function(x, x, NULL)));
+        check_latched(TN_ERR_SHAPE, "w (in, out)");
+        assert_true(tn_is_error(tn_bilinear_function(x, x, x, NULL)));
+        check_latched(TN_ERR_SHAPE, "(left, right, out)");
+        assert_true(tn_is_error(tn_embedding_bag(x, whole, .weights = x)));
+        check_latched(TN_ERR_VALUE, "weights of sums only");
+        assert_int_equal(test_eval(tn_embedding_bag(x, tn_add(whole, 2))), TN_ERR_INDEX);
+        tn_clear_error();
+        assert_true(tn_is_error(tn_scaled_dot_product_attention(x, x, tn_ones(TN_SHAPE(3, 3)))));
+        check_latched(TN_ERR_SHAPE, "expected queries (..., L, E)");
+        assert_true(tn_is_error(tn_scaled_dot_product_attention(x, x, x, .mask = whole)));
+        check_latched(TN_ERR_DTYPE, "mask of bool or floats");
+        assert_true(tn_is_error(tn_scaled_dot_product_attention(x, x, x, .mask = tn_ones(TN_SHAPE(3)))));
+        check_latched(TN_ERR_SHAPE, "broadcasts to the scores (2, 2)");
+        tn_layer *bad = tn_multihead_attention(6, 4);
+        assert_int_equal(tn_layer_status(bad), TN_ERR_VALUE);
+        tn_layer_free(bad);
+        check_latched(TN_ERR_VALUE, "heads that divide the features");
+        assert_true(tn_is_error(tn_gumbel_softmax(x, 0, 1, false, NULL)));
+        check_latched(TN_ERR_VALUE, "tau > 0");
+    }
+    check_fine();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_multihead), cmocka_unit_test(test_nothing_to_see),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_samples), cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, check_seed, NULL);
+}
