@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and layers that connect arrays: products, bilinear forms, bags of embeddings, attention, highways, samples. */
+/* Functions and layers that connect arrays: products, bilinear forms, bags of embeddings, attention, samples. */
 #ifndef TANSO_CONNECTIONS_H
 #define TANSO_CONNECTIONS_H
 
@@ -13,8 +13,8 @@ extern "C" {
 
 /* x w + b over the last axis, w (in, out), b (out) or NULL: tn_linear as a function. */
 TN_API tn_array *tn_linear_function(const tn_array *x, const tn_array *w, const tn_array *b);
-/* sum over i, j of a[n, i] w[i, j, k] b[n, j], + bias[k]: a (N, left), b (N, right), w (left, right, out) as Chainer has
- * it (PyTorch's is (out, left, right)), bias (out) or NULL. */
+/* sum over i, j of a[n, i] w[i, j, k] b[n, j], + bias[k]: a (N, left), b (N, right), w (left, right, out) as Chainer
+ * has it (PyTorch's is (out, left, right)), bias (out) or NULL. */
 TN_API tn_array *tn_bilinear_function(const tn_array *a, const tn_array *b, const tn_array *w, const tn_array *bias);
 /* The layer, of inputs (N, left) and (N, right), with parameters "W" (LeCun normal) and "b" (zeros). */
 TN_API tn_layer *tn_bilinear(int64_t left, int64_t right, int64_t out);

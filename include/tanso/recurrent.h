@@ -8,9 +8,9 @@
  *
  *     lstm: input, forget, candidate, output     gru: reset, update, candidate     rnn: the one
  *
- * Chainer's NStepLSTM, NStepGRU and NStepRNN order them so, too, in matrices of their own (w0 to w3, transposed and side
- * by side, are weight_ih_l0; w4 to w7 weight_hh_l0); its LSTM, StatelessLSTM interleave candidate, input, forget, output
- * unit by unit.
+ * Chainer's NStepLSTM, NStepGRU and NStepRNN order them so, too, in matrices of their own (w0 to w3, transposed and
+ * side by side, are weight_ih_l0; w4 to w7 weight_hh_l0); its LSTM, StatelessLSTM interleave candidate, input, forget,
+ * output unit by unit.
  */
 #ifndef TANSO_RECURRENT_H
 #define TANSO_RECURRENT_H
@@ -75,16 +75,16 @@ typedef struct tn_rnn_opts {
  * second direction begins at its end. (PyTorch's packed sequences and Chainer's lists give the same; N need not be
  * sorted.) States that are left out are 0. The products of the inputs of all steps are one.
  *
- * Parameters are named as PyTorch's, whose files load with .transpose = "*weight*": of layer 0 "weight_ih_l0" (in, gates
- * x units), "weight_hh_l0" (units, gates x units), "bias_ih_l0", "bias_hh_l0" (gates x units), and "peepholes_l0" (3,
- * units); of the second direction with a final "_reverse".
+ * Parameters are named as PyTorch's, whose files load with .transpose = "*weight*": of layer 0 "weight_ih_l0" (in,
+ * gates x units), "weight_hh_l0" (units, gates x units), "bias_ih_l0", "bias_hh_l0" (gates x units), and "peepholes_l0"
+ * (3, units); of the second direction with a final "_reverse".
  */
 TN_API tn_layer *tn_rnn_with(tn_rnn_kind kind, int64_t units, const tn_rnn_opts *opts);
 /* tn_rnn of these kinds. */
 TN_API tn_layer *tn_lstm_with(int64_t units, const tn_rnn_opts *opts);
 TN_API tn_layer *tn_gru_with(int64_t units, const tn_rnn_opts *opts);
-/* One step: x (N, features) to h (N, units), keeping its state: Chainer's L.LSTM, L.GRU, DeZero's RNN and LSTM. A tn_rnn
- * of one layer, .stateful, in which x is a sequence of one step. */
+/* One step: x (N, features) to h (N, units), keeping its state: Chainer's L.LSTM, L.GRU, DeZero's RNN and LSTM. A
+ * tn_rnn, .stateful, in which x is a sequence of one step. */
 TN_API tn_layer *tn_rnn_step_with(tn_rnn_kind kind, int64_t units, const tn_rnn_opts *opts);
 
 /* Forgets the states of this layer and all below it: the next call begins with zeros. */
