@@ -24,6 +24,7 @@
 #include <tanso/kernel.h>
 #include <tanso/losses.h>
 #include <tanso/manipulate.h>
+#include <tanso/metrics.h>
 #include <tanso/nn.h>
 #include <tanso/normalization.h>
 #include <tanso/optim.h>

@@ -257,11 +257,8 @@ typedef struct tn_load_opts {
     const char *prefix;    /* before each path in the file: "model." */
     const char *ignore;    /* parameters to be left alone: patterns of the shell, with spaces between: "2.* *.b" */
     const char *transpose; /* those that the file has as (out, in), as PyTorch's and Chainer's weights: "*.W" */
-<<<<<<< HEAD
     bool chainer;          /* a file of Chainer's save_npz: the weights of tn_linear are transposed, too */
-=======
     const char *rename;    /* last names of paths and what the file has instead of them: "W=weight b=bias" */
->>>>>>> 2a5356a (docs: the list of files)
 } tn_load_opts;
 /* Loads them. Every parameter must be in the file with its shape; a misfit is named with both shapes and nothing
  * changes. Parameters still to be inferred take the file's shapes. In the file '/' does for '.' in paths. */

@@ -115,7 +115,6 @@ static bool matches(const char *patterns, const char *path, tn_status *status)
     return found;
 }
 
-<<<<<<< HEAD
 bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__slot *slot, const char *path,
                     tn_status *status)
 {
@@ -123,32 +122,6 @@ bool tn__load_turns(const tn_load_opts *opts, const tn_layer *layer, const tn__s
     return known || matches(opts->transpose, path, status);
 }
 
-/* What the file has under a path, with dots between names or with slashes: an array or NULL; *is_open: what was saved
- * had no shape yet. */
-static tn_array *find_stored(const loading *load, const char *path, bool *is_open)
-{
-    char *name = tn__format("%s%s", load->opts->prefix ? load->opts->prefix : "", path);
-    if (!name)
-        return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
-    tn_array *stored = tn_archive_find(load->archive, name);
-    const char *text = stored ? NULL : tn_archive_text(load->archive, name);
-    *is_open = text && strcmp(text, TN__TO_INFER) == 0;
-    for (char *dot = name + strlen(name) - strlen(path); !stored && (dot = strchr(dot, '.'));)
-        *dot = '/';
-    if (!stored && !*is_open)
-        stored = tn_archive_find(load->archive, name);
-    tn__free(name);
-    return stored;
-}
-
-/* The array for a slot as the file has it, transposed where that was asked for. */
-static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn__slot *slot, const char *path,
-                            bool *is_open)
-{
-    tn_status status = TN_OK;
-    tn_array *stored = find_stored(load, path, is_open);
-    bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
-=======
 /* The path with its last name as the file has it, after the prefix; NULL without memory. */
 static char *name_in_file(const tn_load_opts *opts, const char *path)
 {
@@ -164,17 +137,32 @@ static char *name_in_file(const tn_load_opts *opts, const char *path)
     return tn__format("%s%s", prefix, path);
 }
 
-/* The array for a path as the file has it, transposed where that was asked for; NULL if there is none. */
-static tn_array *stored_at(const loading *load, const char *path)
+/* What the file has under a path, with dots between names or with slashes: an array or NULL; *is_open: what was saved
+ * had no shape yet. */
+static tn_array *find_stored(const loading *load, const char *path, bool *is_open)
+{
+    char *name = name_in_file(load->opts, path);
+    size_t before = load->opts->prefix ? strlen(load->opts->prefix) : 0;
+    if (!name)
+        return tn__fail_memory("layer_load", strlen(path) + 1), tn__failed_array();
+    tn_array *stored = tn_archive_find(load->archive, name);
+    const char *text = stored ? NULL : tn_archive_text(load->archive, name);
+    *is_open = text && strcmp(text, TN__TO_INFER) == 0;
+    for (char *dot = name + before; !stored && (dot = strchr(dot, '.'));)
+        *dot = '/';
+    if (!stored && !*is_open)
+        stored = tn_archive_find(load->archive, name);
+    tn__free(name);
+    return stored;
+}
+
+/* The array for a slot as the file has it, transposed where that was asked for. */
+static tn_array *stored_for(const loading *load, const tn_layer *layer, const tn__slot *slot, const char *path,
+                            bool *is_open)
 {
     tn_status status = TN_OK;
-    char *name = name_in_file(load->opts, path);
-    tn_array *stored = name ? tn_archive_find(load->archive, name) : NULL;
-    if (!name)
-        status = tn__fail_memory("layer_load", strlen(path) + 1);
-    tn__free(name);
-    bool turned = stored && !tn_is_error(stored) && matches(load->opts->transpose, path, &status);
->>>>>>> 2a5356a (docs: the list of files)
+    tn_array *stored = find_stored(load, path, is_open);
+    bool turned = stored && !tn_is_error(stored) && tn__load_turns(load->opts, layer, slot, path, &status);
     if (status != TN_OK)
         return tn__failed_array();
     if (turned && tn_ndim(stored) != 2) {

@@ -531,6 +531,12 @@ static void losses(void)
         CHECK(tn_ok() && tn_ndim(tn_forward(nets[i], i == 3 ? x : steps)) == (i == 3 ? 2 : 3));
         tn_layer_free(nets[i]);
     }
+    tn_array *classes = tn_subtract(t, t);
+    SHOW(tn_class_accuracy(x, classes, .top = 2));
+    SHOW(tn_confusion_matrix(x, classes));
+    SHOW(tn_precision(x, classes, .ignore_index = 1));
+    SHOW(tn_recall(classes, classes, .classes = 1));
+    SHOW(tn_f_score(classes, classes, .classes = 1, .beta = 2));
     SHOW(tn_embedding_bag(w, samples, .mode = TN_BAG_SUM));
     SHOW(tn_scaled_dot_product_attention(x, x, x, .causal = true));
     SHOW(tn_crf_loss(tn_ones(TN_SHAPE(3, 3)), steps, tn_ones(TN_SHAPE(3, 2), .dtype = TN_INT64), .lengths = lengths));
