@@ -16,6 +16,7 @@
 #include <tanso/data.h>
 #include <tanso/dataset.h>
 #include <tanso/device.h>
+#include <tanso/distributions.h>
 #include <tanso/engine.h>
 #include <tanso/exchange.h>
 #include <tanso/hooks.h>

@@ -93,7 +93,13 @@ TN_API tn_status tn_layer_reset_state(tn_layer *layer);
  * through time; Chainer's unchain_backward). */
 TN_API tn_status tn_layer_detach_state(tn_layer *layer);
 
+/* Sequences (length, ...), alike but for their lengths, side by side: (steps, count, ...), steps being `length`, or the
+ * longest's where that is 0; `padding` behind their ends. The lengths for tn_rnn are the caller's: they are extents.
+ *     tn_pad_sequence(TN_ARRAYS(a, b, c), 0, 0) */
+TN_API tn_array *tn_pad_sequence(int count, const tn_array *const *xs, int64_t length, double padding);
+
 #ifndef TN_NO_MACROS
+#define tn_pad_sequence(...) TN_HERE(tn_pad_sequence(__VA_ARGS__))
 #define tn_rnn(...) TN__CALL_VV(tn_rnn_with, tn_rnn_opts, __VA_ARGS__, )
 #define tn_lstm(...) TN__CALL_V(tn_lstm_with, tn_rnn_opts, __VA_ARGS__, )
 #define tn_gru(...) TN__CALL_V(tn_gru_with, tn_rnn_opts, __VA_ARGS__, )

@@ -4,6 +4,7 @@
 #define TN_NN_RNN_H
 
 #include <tanso/recurrent.h>
+#include "nn/layer.h"
 #include "nn/terms.h"
 
 /* What a step is computed of: the sums gx = x W + b of all gates, (N, gates × units), the last state, and weights. */
@@ -27,6 +28,24 @@ typedef struct tn__rnn_row {
 
 /* By tn_rnn_kind. */
 extern const tn__rnn_row tn__rnn_rows[TN_RNN_KIND_COUNT];
+
+/* Places among the slots of a layer and direction: x's weights, h's, both biases, peepholes. */
+enum { TN__RNN_W, TN__RNN_U, TN__RNN_B, TN__RNN_C, TN__RNN_P, TN__RNN_SLOTS };
+
+typedef struct tn__rnn {
+    tn_rnn_kind kind;
+    int layers, directions;
+    int64_t units;
+    double dropout, zoneout, forget_bias;
+    bool bias, peepholes, stateful, one_step;
+    int place[TN__RNN_SLOTS], per; /* of a layer and direction's slots among their `per`; -1: none */
+    tn_array *h, *c;       /* the state, owned; NULL: zeros */
+} tn__rnn;
+
+/* Its forward. */
+void tn__rnn_flow(tn_layer *layer, const tn__flow *flow);
+/* Adds forget_bias to that gate's part of the biases, which are zeros still. */
+tn_status tn__rnn_set_forget_bias(const tn_layer *layer);
 
 tn__node *tn__zoneout(tn__node *h, tn__node *next, double ratio, bool training, tn_generator *generator);
 

@@ -64,7 +64,7 @@ static tn_status make_persistent(tn_array *value)
 {
     tn_status status = tn_eval(value);
     if (status == TN_OK)
-        tn_own(value);
+        tn__array_keep(value);
     return status;
 }
 

@@ -22,6 +22,7 @@ VALUES = {
     "tn_sample_type": "(tn_sample_type){0}",
     "tn_args": "(tn_args){0}",
     "tn_norm_order": "(tn_norm_order){0}",
+    "tn_distribution": "(tn_distribution){.kind = TN_DIST_NORMAL}",
 }
 # The same where arrays are right and other pointers NULL, and where what is no pointer is nonsense.
 WITH_ARRAYS = {**VALUES, "tn_array *": "matrix()", "int": "2", "int64_t": "2"}

@@ -298,6 +298,42 @@ def make():
     case("bag_weights", lambda w, s, x: F.embedding_bag(x, w, mode="sum", per_sample_weights=s),
          [table, floats(2, 3)], [bags])
 
+    # ---- distributions ----
+    D = torch.distributions
+    loc, scale, x = floats(3, 1), floats(4, low=0.3, high=2), floats(3, 4)
+    positive, chance = floats(3, 4, low=0.1, high=4), floats(3, 4, low=0.1, high=0.9)
+
+    def distribution(name, make, a, b, x, cdf=True, icdf=True):
+        both = [a] if b is None else [a, b]
+        case(f"{name}_log_prob", lambda x, *p: make(*p).log_prob(x), [x, *both])
+        if cdf:
+            case(f"{name}_cdf", lambda x, *p: make(*p).cdf(x), [x, *both])
+        if icdf:
+            case(f"{name}_icdf", lambda x, *p: make(*p).icdf(x), [chance, *both])
+        case(f"{name}_entropy", lambda *p: make(*p).entropy(), both)
+
+    distribution("normal", D.Normal, loc, scale, x, icdf=False)
+    distribution("log_normal", D.LogNormal, loc, scale, positive, icdf=False)
+    distribution("uniform", lambda a, b: D.Uniform(a, b, validate_args=False), loc, scale + 3, loc + chance)
+    distribution("laplace", D.Laplace, loc, scale, x)
+    distribution("cauchy", D.Cauchy, loc, scale, x)
+    distribution("gumbel", D.Gumbel, loc, scale, x)
+    distribution("exponential", D.Exponential, scale, None, positive)
+    distribution("pareto", D.Pareto, floats(3, 1, low=0.3, high=1), scale, positive + 1)
+    distribution("geometric", D.Geometric, chance, None, np.round(positive), False, False)
+    distribution("bernoulli", lambda a: D.Bernoulli(logits=a), x, None, np.round(chance), False, False)
+    case("categorical_log_prob", lambda a, t: D.Categorical(logits=a).log_prob(t), [x], [np.array([3, 0, 2])])
+    case("categorical_entropy", lambda a: D.Categorical(logits=a).entropy(), [x])
+    kl = D.kl_divergence
+    loc2, scale2 = floats(3, 4), floats(3, 4, low=0.3, high=2)
+    case("normal_kl", lambda a, b, c, d: kl(D.Normal(a, b), D.Normal(c, d)), [loc, scale, loc2, scale2])
+    case("uniform_kl", lambda a, b, c, d: kl(D.Uniform(a, b), D.Uniform(c, d)), [loc, loc + scale, loc - 1, loc + 3])
+    case("laplace_kl", lambda a, b, c, d: kl(D.Laplace(a, b), D.Laplace(c, d)), [loc, scale, loc2, scale2])
+    case("exponential_kl", lambda a, c: kl(D.Exponential(a), D.Exponential(c)), [scale, scale2])
+    case("geometric_kl", lambda a, c: kl(D.Geometric(a), D.Geometric(c)), [chance, chance[::-1].copy()])
+    case("bernoulli_kl", lambda a, c: kl(D.Bernoulli(logits=a), D.Bernoulli(logits=c)), [x, loc2])
+    case("categorical_kl", lambda a, c: kl(D.Categorical(logits=a), D.Categorical(logits=c)), [x, loc2])
+
     np.savez_compressed(KEPT, **values)
 
 

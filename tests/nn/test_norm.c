@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalization against PyTorch's values; batch normalization's running statistics; what it all refuses. */
 #include "nn/torch.h"
+#include "support/scratch.h"
 
 #define CASE(name, expression) \
     static tn_array *name(tn_array *const *x, tn_array *const *t) \
@@ -39,10 +40,9 @@ static tn_array *renormalize(tn_array *const *x, tn_array *const *t)
     tn_archive_add(archive, "avg_mean", mean);
     tn_archive_add(archive, "avg_var", var);
     tn_archive_add(archive, "N", tn_scalar(1, .dtype = TN_INT64));
-    char path[] = "renorm.safetensors";
+    const char *path = scratch_path("renorm.safetensors");
     assert_int_equal(tn_archive_save(archive, path), TN_OK);
     assert_int_equal(tn_layer_load(layer, path), TN_OK);
-    remove(path);
     tn_archive_free(archive);
     tn_array *y = tn_forward(layer, x[0]);
     tn_layer_free(layer);
@@ -112,10 +112,10 @@ static void follow(const char *name, tn_layer *layer)
     tn_layer *copy = tn_layer_copy(layer);
     assert_true(tn_allclose(tn_forward(copy, last), want, .rtol = 1e-4, .atol = 1e-5));
     tn_layer_free(copy);
-    assert_int_equal(tn_layer_save(layer, "batch_norm.safetensors"), TN_OK);
+    const char *path = scratch_path("batch_norm.safetensors");
+    assert_int_equal(tn_layer_save(layer, path), TN_OK);
     copy = tn_batch_norm(0); /* still to be inferred */
-    assert_int_equal(tn_layer_load(copy, "batch_norm.safetensors"), TN_OK);
-    remove("batch_norm.safetensors");
+    assert_int_equal(tn_layer_load(copy, path), TN_OK);
     tn_layer_train(copy, false);
     assert_true(tn_allclose(tn_forward(copy, last), want, .rtol = 1e-3, .atol = 1e-4));
     tn_layer_free(copy);

@@ -271,6 +271,25 @@ static void test_edges(void **state)
     check_fine();
 }
 
+static void test_padding(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *a = tn_requires_grad(tn_ones(TN_SHAPE(3, 2))), *b = tn_full(TN_SHAPE(1, 2), 2);
+        tn_array *none = tn_ones(TN_SHAPE(0, 2)), *y = tn_pad_sequence(TN_ARRAYS(a, b, none), 4, -1);
+        const double want[] = {1, 1, 2, 2, -1, -1, 1, 1, -1, -1, -1, -1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+        check_near(y, want, 24, 0);
+        assert_int_equal(tn_dim(tn_pad_sequence(TN_ARRAYS(a, b), 0, 0), 0), 3);
+        assert_int_equal(tn_backward(tn_sum(tn_square(y))), TN_OK);
+        assert_true(tn_item(tn_all(tn_equal(tn_grad(a), 2))));
+        assert_true(tn_is_error(tn_pad_sequence(TN_ARRAYS(a, b), 2, 0)));
+        check_latched(TN_ERR_VALUE, "expected a length of 3");
+        assert_true(tn_is_error(tn_pad_sequence(TN_ARRAYS(a, tn_ones(TN_SHAPE(1, 3))), 0, 0)));
+        check_latched(TN_ERR_SHAPE, "alike but for their lengths");
+    }
+    check_fine();
+}
+
 static void refused(tn_layer *layer, const char *text)
 {
     assert_int_equal(tn_layer_status(layer), TN_ERR_VALUE);
@@ -314,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_networks), cmocka_unit_test(test_steps), cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_state), cmocka_unit_test(test_truncated), cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_padding), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, check_seed, NULL);
 }

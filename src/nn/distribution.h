@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of distributions: rows of functions over borrowed nodes, of parameters a and b. */
+#ifndef TN_NN_DISTRIBUTION_H
+#define TN_NN_DISTRIBUTION_H
+
+#include <tanso/distributions.h>
+#include "nn/terms.h"
+
+typedef tn__node *(*tn__of_x)(tn__node *x, tn__node *a, tn__node *b);
+typedef tn__node *(*tn__of_parameters)(tn__node *a, tn__node *b);
+
+typedef struct tn__distribution_row {
+    const char *name;
+    bool two; /* it has a parameter b */
+    tn__of_x log_prob, cdf, icdf; /* NULL: it has none */
+    tn__of_parameters entropy, mean, variance;
+    tn__node *(*kl)(tn__node *a, tn__node *b, tn__node *c, tn__node *d); /* of (a, b) from (c, d) */
+} tn__distribution_row;
+
+/* By tn_distribution_kind. */
+extern const tn__distribution_row tn__distribution_rows[TN_DIST_KIND_COUNT];
+
+#endif

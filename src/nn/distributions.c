@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Distributions as values: what is asked of them, and samples. */
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <tanso/distributions.h>
+
+#include "nn/distribution.h"
+
+typedef tn__distribution_row row;
+
+#define MAKE(name, KIND) \
+    tn_distribution tn_dist_##name(const tn_array *a, const tn_array *b) \
+    { \
+        return (tn_distribution){TN_DIST_##KIND, a, b}; \
+    }
+#define MAKE_OF_ONE(name, KIND) \
+    tn_distribution tn_dist_##name(const tn_array *a) { return (tn_distribution){TN_DIST_##KIND, a, NULL}; }
+MAKE(normal, NORMAL)
+MAKE(log_normal, LOG_NORMAL)
+MAKE(uniform, UNIFORM)
+MAKE(laplace, LAPLACE)
+MAKE(cauchy, CAUCHY)
+MAKE(gumbel, GUMBEL)
+MAKE(pareto, PARETO)
+MAKE_OF_ONE(exponential, EXPONENTIAL)
+MAKE_OF_ONE(bernoulli, BERNOULLI)
+MAKE_OF_ONE(geometric, GEOMETRIC)
+MAKE_OF_ONE(categorical, CATEGORICAL)
+
+static int last_axis(const tn__node *x) { return x->shape->ndim - 1; }
+
+/* A parameter; C numbers are float32. */
+static tn__node *parameter(const tn_array *x, const char *operation)
+{
+    tn__node *node = tn__node_of(x, operation);
+    if (!tn__node_is_error(node) && node->flags & TN__NODE_WEAK)
+        return tn__cast(tn__strong(node), TN_FLOAT32);
+    return tn__only_floating(x, operation);
+}
+
+/* A distribution's row and the nodes of its parameters; the error, or NULL. */
+static tn__node *read(const char *operation, tn_distribution d, const row **of, tn__node *in[2])
+{
+    if ((unsigned)d.kind >= TN_DIST_KIND_COUNT || d.kind == TN_DIST_NONE)
+        TN__REFUSE(TN_ERR_VALUE, operation, "%d is no tn_distribution_kind: make distributions with tn_dist_normal and "
+                                            "its like", (int)d.kind);
+    *of = &tn__distribution_rows[d.kind];
+    in[0] = parameter(d.a, (*of)->name);
+    in[1] = (*of)->two ? parameter(d.b, (*of)->name) : NULL;
+    tn__node *error = tn__first_error(2, in);
+    if (!error && d.kind == TN_DIST_CATEGORICAL && (in[0]->shape->ndim == 0 || in[0]->shape->dim[last_axis(in[0])] < 1))
+        TN__REFUSE(TN_ERR_SHAPE, "categorical", "expected logits of at least one class along the last axis");
+    return error;
+}
+
+static tn__node *has_none(const row *of, const char *operation)
+{
+    TN__REFUSE(TN_ERR_UNSUPPORTED, operation, "the %s distribution has no %s here", of->name, operation);
+}
+
+static tn_array *at_x(const char *operation, tn_distribution d, const tn_array *x, size_t offset)
+{
+    tn__call call = tn__enter();
+    const row *of = NULL;
+    tn__node *in[2], *error = read(operation, d, &of, in);
+    tn__node *at = error                               ? error
+                   : d.kind == TN_DIST_CATEGORICAL ? tn__node_of(x, operation)
+                                                   : tn__floating(x, operation);
+    if (tn__node_is_error(at))
+        return tn__leave_array(call, at);
+    tn__of_x function = *(const tn__of_x *)((const char *)of + offset);
+    return tn__leave_array(call, function ? function(at, in[0], in[1]) : has_none(of, operation));
+}
+
+static tn_array *of_both(const char *operation, tn_distribution d, size_t offset)
+{
+    tn__call call = tn__enter();
+    const row *of = NULL;
+    tn__node *in[2], *error = read(operation, d, &of, in);
+    if (error)
+        return tn__leave_array(call, error);
+    tn__of_parameters function = *(const tn__of_parameters *)((const char *)of + offset);
+    return tn__leave_array(call, function ? function(in[0], in[1]) : has_none(of, operation));
+}
+
+tn_array *tn_log_prob(tn_distribution d, const tn_array *x) { return at_x("log_prob", d, x, offsetof(row, log_prob)); }
+tn_array *tn_cdf(tn_distribution d, const tn_array *x) { return at_x("cdf", d, x, offsetof(row, cdf)); }
+tn_array *tn_icdf(tn_distribution d, const tn_array *p) { return at_x("icdf", d, p, offsetof(row, icdf)); }
+tn_array *tn_entropy(tn_distribution d) { return of_both("entropy", d, offsetof(row, entropy)); }
+tn_array *tn_distribution_mean(tn_distribution d) { return of_both("mean", d, offsetof(row, mean)); }
+tn_array *tn_distribution_variance(tn_distribution d) { return of_both("variance", d, offsetof(row, variance)); }
+
+tn_array *tn_kl(tn_distribution p, tn_distribution q)
+{
+    tn__call call = tn__enter();
+    const row *of = NULL, *other = NULL;
+    tn__node *in[2], *from[2], *error = read("kl", p, &of, in);
+    error = error ? error : read("kl", q, &other, from);
+    if (!error && of != other)
+        error = tn__node_error(tn__error_new(TN_ERR_UNSUPPORTED, "kl", "expected two distributions of one kind, got %s "
+                                             "and %s", of->name, other->name));
+    if (error)
+        return tn__leave_array(call, error);
+    return tn__leave_array(call, of->kl ? of->kl(in[0], in[1], from[0], from[1]) : has_none(of, "kl"));
+}
+
+/* ---- samples ---- */
+
+/* Zeros of the shape of the samples: what parameters broadcast to, or the shape given. */
+static tn__node *place_of(tn_distribution d, tn__node *const in[2], tn_shape shape)
+{
+    tn__node *all = in[1] ? add(in[0], in[1]) : in[0];
+    TN__PASS_ERROR(all);
+    bool classes = d.kind == TN_DIST_CATEGORICAL;
+    if (shape.ndim < 0)
+        shape = tn__shape_value(all->shape);
+    else if (classes && shape.ndim < TN_MAX_NDIM)
+        shape.dim[shape.ndim++] = all->shape->dim[last_axis(all)];
+    const tn__shape *made = tn__shape_make("sample", shape, TN_FLOAT32);
+    if (!made)
+        return tn__failed();
+    char text[TN__SHAPE_TEXT], other[TN__SHAPE_TEXT];
+    if (!tn__broadcasts_to(all->shape, made))
+        TN__REFUSE(TN_ERR_SHAPE, "sample", "expected a shape that the parameters %s broadcast to, got %s",
+                   tn__shape_text(all->shape->ndim, all->shape->dim, text),
+                   tn__shape_text(made->ndim, made->dim, other));
+    return tn__const(0, (tn_dtype)all->dtype, made, all->device);
+}
+
+/* Uniform numbers in (0, 1), in the dtype of `place`. */
+static tn__node *open_uniform(tn__node *place, tn_generator *generator)
+{
+    tn__node *u = with(MAXIMUM, tn__uniform_like(place, generator), 0x1p-25);
+    return tn__cast(u, (tn_dtype)place->dtype);
+}
+
+static tn__node *log_of(tn__node *x) { return map(LOG, x); }
+
+static tn__node *sample(tn_distribution d, const row *of, tn__node *a, tn__node *b, tn__node *place,
+                        tn_generator *generator)
+{
+    if (d.kind == TN_DIST_NORMAL || d.kind == TN_DIST_LOG_NORMAL) {
+        tn__node *z = add(a, mul(b, tn__cast(tn__normal_like(place, generator), (tn_dtype)place->dtype)));
+        return d.kind == TN_DIST_NORMAL ? z : map(EXP, z);
+    }
+    tn__node *u = open_uniform(place, generator);
+    if (of->icdf)
+        return of->icdf(u, a, b);
+    tn__no_grad_depth++;
+    tn__node *y;
+    if (d.kind == TN_DIST_BERNOULLI) {
+        y = tn__cast(map2(LESS, u, map(SIGMOID, a)), (tn_dtype)place->dtype);
+    } else if (d.kind == TN_DIST_GEOMETRIC) {
+        y = with(MAXIMUM, map(CEIL, over(log_of(u), map(LOG1P, minus(a)))), 1);
+    } else { /* the class whose logit with Gumbel noise is the largest */
+        tn__node *noisy = add(a, minus(log_of(minus(log_of(u)))));
+        TN__PASS_ERROR(noisy);
+        int last = last_axis(noisy);
+        y = tn__without_axis(tn__reduce(TN__OP_ARGMAX, noisy, 1u << last), last);
+    }
+    tn__no_grad_depth--;
+    return y;
+}
+
+tn_array *tn_sample(tn_distribution d, tn_shape shape, tn_generator *generator)
+{
+    tn__call call = tn__enter();
+    const row *of = NULL;
+    tn__node *in[2], *place = read("sample", d, &of, in);
+    if (!place)
+        place = place_of(d, in, shape);
+    if (tn__node_is_error(place))
+        return tn__leave_array(call, place);
+    return tn__leave_array(call, sample(d, of, in[0], in[1], place, generator));
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Distributions against PyTorch's values; their samples against their own means, variances and chances; refusals. */
+#include "nn/torch.h"
+
+#define CASE(name, expression) \
+    static tn_array *name(tn_array *const *x, tn_array *const *t) \
+    { \
+        (void)t; \
+        return expression; \
+    }
+#define OF_TWO(name) \
+    CASE(name##_log_prob, tn_log_prob(tn_dist_##name(x[1], x[2]), x[0])) \
+    CASE(name##_cdf, tn_cdf(tn_dist_##name(x[1], x[2]), x[0])) \
+    CASE(name##_icdf, tn_icdf(tn_dist_##name(x[1], x[2]), x[0])) \
+    CASE(name##_entropy, tn_entropy(tn_dist_##name(x[0], x[1])))
+#define OF_ONE(name) \
+    CASE(name##_log_prob, tn_log_prob(tn_dist_##name(x[1]), x[0])) \
+    CASE(name##_entropy, tn_entropy(tn_dist_##name(x[0]))) \
+    CASE(name##_kl, tn_kl(tn_dist_##name(x[0]), tn_dist_##name(x[1])))
+CASE(normal_log_prob, tn_log_prob(tn_dist_normal(x[1], x[2]), x[0]))
+CASE(normal_cdf, tn_cdf(tn_dist_normal(x[1], x[2]), x[0]))
+CASE(normal_entropy, tn_entropy(tn_dist_normal(x[0], x[1])))
+CASE(log_normal_log_prob, tn_log_prob(tn_dist_log_normal(x[1], x[2]), x[0]))
+CASE(log_normal_cdf, tn_cdf(tn_dist_log_normal(x[1], x[2]), x[0]))
+CASE(log_normal_entropy, tn_entropy(tn_dist_log_normal(x[0], x[1])))
+OF_TWO(uniform)
+OF_TWO(laplace)
+OF_TWO(cauchy)
+OF_TWO(gumbel)
+OF_TWO(pareto)
+OF_ONE(exponential)
+OF_ONE(bernoulli)
+CASE(exponential_cdf, tn_cdf(tn_dist_exponential(x[1]), x[0]))
+CASE(exponential_icdf, tn_icdf(tn_dist_exponential(x[1]), x[0]))
+/* PyTorch counts the failures before the success. */
+CASE(geometric_log_prob, tn_log_prob(tn_dist_geometric(x[1]), tn_add(x[0], 1)))
+CASE(geometric_entropy, tn_entropy(tn_dist_geometric(x[0])))
+CASE(geometric_kl, tn_kl(tn_dist_geometric(x[0]), tn_dist_geometric(x[1])))
+CASE(categorical_log_prob, tn_log_prob(tn_dist_categorical(x[0]), t[0]))
+CASE(categorical_entropy, tn_entropy(tn_dist_categorical(x[0])))
+CASE(categorical_kl, tn_kl(tn_dist_categorical(x[0]), tn_dist_categorical(x[1])))
+CASE(normal_kl, tn_kl(tn_dist_normal(x[0], x[1]), tn_dist_normal(x[2], x[3])))
+CASE(uniform_kl, tn_kl(tn_dist_uniform(x[0], x[1]), tn_dist_uniform(x[2], x[3])))
+CASE(laplace_kl, tn_kl(tn_dist_laplace(x[0], x[1]), tn_dist_laplace(x[2], x[3])))
+
+#define ROW(name) {#name, name, true}
+#define CHECKED(name) {#name, name, false}
+
+/* Gradients are PyTorch's everywhere; differences are taken of one kind's functions, as they cost a kernel each. */
+static void test_values(void **state)
+{
+    (void)state;
+    static const torch_case cases[] = {
+        ROW(normal_log_prob), ROW(normal_cdf), ROW(normal_entropy), ROW(log_normal_log_prob), ROW(log_normal_cdf),
+        ROW(log_normal_entropy), ROW(uniform_log_prob), ROW(uniform_cdf), ROW(uniform_icdf), ROW(uniform_entropy),
+        ROW(laplace_log_prob), ROW(laplace_cdf), ROW(laplace_icdf), ROW(laplace_entropy), ROW(cauchy_log_prob),
+        ROW(cauchy_cdf), ROW(cauchy_icdf), ROW(cauchy_entropy), ROW(gumbel_log_prob), ROW(gumbel_cdf),
+        ROW(gumbel_icdf), ROW(gumbel_entropy), ROW(exponential_log_prob), ROW(exponential_cdf), ROW(exponential_icdf),
+        ROW(exponential_entropy), ROW(pareto_log_prob), ROW(pareto_cdf), ROW(pareto_icdf), ROW(pareto_entropy),
+        ROW(geometric_log_prob), ROW(geometric_entropy), ROW(bernoulli_log_prob), ROW(bernoulli_entropy),
+        ROW(categorical_log_prob), ROW(categorical_entropy), CHECKED(normal_kl), ROW(uniform_kl), ROW(laplace_kl),
+        ROW(exponential_kl), ROW(geometric_kl), ROW(bernoulli_kl), CHECKED(categorical_kl),
+    };
+    if (!torch_open())
+        skip();
+    torch_check(sizeof cases / sizeof *cases, cases);
+    torch_close();
+}
+
+/* Means of many samples, within 6 deviations of theirs; of those without a mean, the share below a point. */
+static void test_samples(void **state)
+{
+    (void)state;
+    enum { MANY = 20000 };
+    TN_SCOPE {
+        const tn_distribution all[] = {
+            tn_dist_normal(0.5, 2), tn_dist_log_normal(0.1, 0.4), tn_dist_uniform(-1, 3), tn_dist_laplace(1, 0.5),
+            tn_dist_gumbel(-1, 1.5), tn_dist_exponential(2), tn_dist_pareto(1, 4.5), tn_dist_bernoulli(0.7),
+            tn_dist_geometric(0.3),
+        };
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            tn_array *x = tn_sample(all[i], TN_SHAPE(MANY), NULL);
+            double mean = tn_item(tn_distribution_mean(all[i])), variance = tn_item(tn_distribution_variance(all[i]));
+            double got = tn_item(tn_mean(tn_cast(x, TN_FLOAT64)));
+            if (!(fabs(got - mean) < 6 * sqrt(variance / MANY)))
+                fail_msg("distribution %zu: the mean is %g, expected %g", i, got, mean);
+        }
+        tn_distribution cauchy = tn_dist_cauchy(1, 2);
+        double below = tn_item(tn_mean(tn_cast(tn_less(tn_sample(cauchy, TN_SHAPE(MANY), NULL), 2), TN_FLOAT64)));
+        assert_true(fabs(below - tn_item(tn_cdf(cauchy, 2))) < 6 * 0.5 / sqrt(MANY));
+        tn_array *logits = tn_log(tn_from_floats((float[]){0.1f, 0.6f, 0.3f}, 3));
+        tn_array *classes = tn_sample(tn_dist_categorical(logits), TN_SHAPE(MANY), NULL);
+        assert_int_equal(tn_dtype_of(classes), TN_INT64);
+        double ones = tn_item(tn_mean(tn_cast(tn_equal(classes, 1), TN_FLOAT64)));
+        assert_true(fabs(ones - 0.6) < 6 * 0.5 / sqrt(MANY));
+        tn_array *scale = tn_requires_grad(tn_full(TN_SHAPE(3), 2));
+        tn_array *z = tn_sample(tn_dist_laplace(0, scale), TN_FIT, NULL);
+        assert_int_equal(tn_backward(tn_sum(z)), TN_OK);
+        assert_true(tn_allclose(tn_multiply(tn_grad(scale), scale), z));
+    }
+    check_fine();
+}
+
+/* Beyond the support, and where one distribution does not cover the other. */
+static void test_outside(void **state)
+{
+    (void)state;
+    TN_SCOPE {
+        tn_array *x = tn_requires_grad(tn_from_floats((float[]){-1, 0.5f}, 2));
+        const tn_distribution all[] = {tn_dist_uniform(0, 1), tn_dist_exponential(1), tn_dist_log_normal(0, 1),
+                                       tn_dist_pareto(0.25, 1)};
+        for (int i = 0; i < 4; i++) {
+            tn_array *p = tn_log_prob(all[i], x), *c = tn_cdf(all[i], x);
+            assert_true(tn_item(tn_index(p, 0)) == -INFINITY && tn_item(tn_index(c, 0)) == 0);
+            assert_true(isfinite(tn_item(tn_index(p, 1))));
+            tn_clear_grad(x);
+            assert_int_equal(tn_backward(tn_index(p, 1)), TN_OK);
+            assert_true(tn_item(tn_all(tn_isfinite(tn_grad(x)))));
+        }
+        assert_true(tn_item(tn_kl(tn_dist_uniform(0, 2), tn_dist_uniform(0, 1))) == INFINITY);
+        assert_true(tn_is_error(tn_kl(tn_dist_normal(0, 1), tn_dist_laplace(0, 1))));
+        check_latched(TN_ERR_UNSUPPORTED, "of one kind, got normal and laplace");
+        assert_true(tn_is_error(tn_distribution_mean(tn_dist_cauchy(0, 1))));
+        check_latched(TN_ERR_UNSUPPORTED, "the cauchy distribution has no mean");
+        assert_true(tn_is_error(tn_entropy((tn_distribution){0})));
+        check_latched(TN_ERR_VALUE, "tn_dist_normal");
+        assert_true(tn_is_error(tn_sample(tn_dist_normal(tn_ones(TN_SHAPE(3)), 1), TN_SHAPE(2), NULL)));
+        check_latched(TN_ERR_SHAPE, "broadcast to, got (2,)");
+        assert_true(tn_is_error(tn_log_prob(tn_dist_categorical(tn_ones(TN_SHAPE(2, 3))), tn_ones(TN_SHAPE(2)))));
+        check_latched(TN_ERR_SHAPE, "expected classes");
+    }
+    check_fine();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_samples), cmocka_unit_test(test_outside),
+    };
+    return cmocka_run_group_tests(tests, check_seed, NULL);
+}
