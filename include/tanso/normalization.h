@@ -81,10 +81,6 @@ TN_API tn_array *tn_normalize(const tn_array *x, double p, int axis, double eps)
 /* g v / |v|, |v| the norm of v over all axes but `axis`, along which g lies: a weight whose length and direction are
  * parameters of their own (Salimans and Kingma 2016). */
 TN_API tn_array *tn_weight_norm(const tn_array *v, const tn_array *g, int axis);
-/* w divided by its largest singular value (Miyato et al. 2018), w seen as a matrix (extent of axis 0, all others). That
- * is found by `steps` steps of power iteration from u (rows), which is pointed at the last one: a persistent value of
- * the layer. */
-TN_API tn_array *tn_spectral_norm(const tn_array *w, tn_array *u, int steps, double eps);
 
 #ifndef TN_NO_MACROS
 #define tn_batch_norm_function(...) TN__CALL_VVV(tn_batch_norm_function_with, tn_batch_norm_opts, __VA_ARGS__, )
@@ -98,7 +94,6 @@ TN_API tn_array *tn_spectral_norm(const tn_array *w, tn_array *u, int steps, dou
 #define tn_layer_norm_over(...) TN_HERE(tn_layer_norm_over(__VA_ARGS__))
 #define tn_normalize(...) TN_HERE(tn_normalize(__VA_ARGS__))
 #define tn_weight_norm(...) TN_HERE(tn_weight_norm(__VA_ARGS__))
-#define tn_spectral_norm(...) TN_HERE(tn_spectral_norm(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

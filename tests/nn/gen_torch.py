@@ -185,18 +185,6 @@ def make():
         case(f"normalize_{order}", lambda x: F.normalize(x, order, 1), [maps])
     case("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), [floats(4, 3, 2), floats(4).reshape(4, 1, 1)])
 
-    def spectral(w, u):
-        matrix = w.reshape(4, 6).detach()
-        v = F.normalize(matrix.T @ u.detach(), dim=0, eps=1e-12)
-        for _ in range(2):
-            u = F.normalize(matrix @ v, dim=0, eps=1e-12)
-            v = F.normalize(matrix.T @ u, dim=0, eps=1e-12)
-        values["spectral.u"] = u.numpy()
-        return w / (u @ w.reshape(4, 6) @ v)
-
-    start = floats(4)
-    values["spectral.start"] = start
-    case("spectral_norm", lambda w: spectral(w, torch.tensor(start)), [floats(4, 3, 2)])
     for name, momentum in (("running", 0.3), ("cumulative", None)):
         layer = torch.nn.BatchNorm1d(3, momentum=momentum, eps=2e-5)
         values[f"{name}.x"] = floats(4, 5, 3)
