@@ -9,10 +9,10 @@
  *
  * Threads. An array that has not been evaluated belongs to the thread that recorded it; tn_eval it before another
  * thread uses it. Evaluated arrays may be read by any number of threads: whatever is asked of them, their elements
- * read, printed, saved and exported, new arrays computed from them, gradients by them asked for (tn_gradients). What
- * changes one is for a single thread: writing, marks and names, freeing, and tn_backward, which changes the gradients
- * of the leaves and lets go of the graph that it goes through; but others may read meanwhile the array that it starts
- * from. Errors, scopes and the current device are per thread.
+ * read, printed, saved and exported, new arrays computed from them, and what a thread computed gone back through down
+ * to them (tn_gradients). For a single thread at a time is what changes one: writing, marks and names, freeing; and to
+ * go back through what it was itself computed from, by tn_backward or tn_gradients; but others may read meanwhile the
+ * array that this starts from. Errors, scopes and the current device are per thread.
  *
  * Objects (layers, datasets, loaders, optimizers, and a trainer's parts). What a function takes over, as a loader its
  * dataset, is the new object's, which frees it; where the function fails, it has been freed, or is freed with the

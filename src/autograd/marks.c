@@ -53,6 +53,7 @@ bool tn__marks_set_value(tn__marks *marks, const tn__node *node, uint32_t number
 void tn__marks_begin(tn__marks *marks)
 {
     marks->stamp = tn__stamp();
+    marks->owner = tn__thread_number();
     if (marks->count)
         memset(marks->values, 0, marks->size * sizeof *marks->values);
     marks->count = 0;

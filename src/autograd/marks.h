@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers that a traversal gives to nodes. A node carries its own in its mark. A value may be gone through by several
- * threads at once, each of which overwrites the others' marks, so what a traversal says of values is in a table beside,
- * too, which is looked at where a value's mark is not the traversal's own.
+ * Numbers that a traversal gives to nodes. A node carries its own in its mark. A value, and what another thread has
+ * recorded, may be gone through by several threads at once, each of which overwrites the others' marks, so what a
+ * traversal says of these is in a table beside, too, which is looked at where a mark is not the traversal's own.
  */
 #ifndef TN_AUTOGRAD_MARKS_H
 #define TN_AUTOGRAD_MARKS_H
@@ -17,13 +17,20 @@ typedef struct tn__value_mark {
 
 typedef struct tn__marks {
     uint32_t stamp; /* of its marks: tn__stamp(), which no other traversal has */
+    uint16_t owner; /* the number of the thread that goes through */
     tn__value_mark *values; /* the table; NULL: none yet */
     size_t count, size;     /* size: a power of 2 */
     tn__value_mark *few;    /* room for the first table, TN__FEW_MARKS that need not be set */
 } tn__marks;
 #define TN__FEW_MARKS 16
 
-/* The same of a value with another traversal's mark. */
+/* May other threads mark it? */
+static inline bool tn__marks_shares(const tn__marks *marks, const tn__node *node)
+{
+    return node->storage || node->owner != marks->owner;
+}
+
+/* tn__marks_find of a shared node with another traversal's mark. */
 bool tn__marks_find_value(const tn__marks *marks, const tn__node *node, uint32_t *number);
 
 /* Whether a node has a number, which goes into *number. */
@@ -33,7 +40,7 @@ static inline bool tn__marks_find(const tn__marks *marks, const tn__node *node, 
     *number = (uint32_t)mark;
     if (mark >> 32 == marks->stamp)
         return true;
-    return node->storage && marks->count && tn__marks_find_value(marks, node, number);
+    return tn__marks_shares(marks, node) && marks->count && tn__marks_find_value(marks, node, number);
 }
 
 /* Gives a value a number, instead of the one that it has. False without memory. */
@@ -42,7 +49,7 @@ bool tn__marks_set_value(tn__marks *marks, const tn__node *node, uint32_t number
 static inline bool tn__marks_set(tn__marks *marks, tn__node *node, uint32_t number)
 {
     tn__node_set_mark(node, (uint64_t)marks->stamp << 32 | number);
-    return !node->storage || tn__marks_set_value(marks, node, number);
+    return !tn__marks_shares(marks, node) || tn__marks_set_value(marks, node, number);
 }
 
 /* Takes all numbers away. Before the first time it is zeros, but for `few`. */

@@ -23,7 +23,7 @@
 enum { THREADS = 8, ROUNDS = 5, ROWS = 5, COLUMNS = 7 };
 
 /* libzip asks the C library for the time zone, which has a lock of its own that the sanitizer does not see. */
-const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:tzset_internal\n"; }
 
 /* ---- what is shared ---- */
@@ -249,14 +249,14 @@ static double backward(const scene *s, const tn_array *x)
     return status == TN_OK ? tn_item(tn_sum(tn_grad(own))) : NAN;
 }
 
-/* Gradients by a leaf that is shared, through a value that is. */
+/* Gradients of what a thread has computed by a leaf that is shared, and by a value that was computed from it. */
 static double gradients(const scene *s, const tn_array *x)
 {
-    tn_array *y = tn_sum(tn_multiply(s->history, tn_multiply(s->weight, tn_max(x)))), *out[2];
+    tn_array *y = tn_sum(tn_multiply(s->weight, tn_max(x))), *z = tn_sum(tn_multiply(s->history, tn_max(x))), *out[2];
     const tn_array *xs[] = {s->weight, s->history};
     tn_status status = tn_gradients(y, 1, xs, true, out);
     if (status == TN_OK)
-        status = tn_gradients(y, 1, xs + 1, false, out + 1);
+        status = tn_gradients(z, 1, xs + 1, false, out + 1);
     return status == TN_OK ? tn_item(tn_sum(out[0])) + tn_item(tn_sum(out[1])) : NAN;
 }
 
@@ -345,6 +345,9 @@ static void eight_threads_read(void **state)
 
 /* ---- one chain of values, gone back through by all ---- */
 
+/* More than base.h says, of values with nothing between them that is still to be computed: what one thread says of them
+ * on its way is not what others find. */
+
 enum { LINKS = 100, TIMES = 200 };
 
 typedef struct chain {
@@ -362,7 +365,7 @@ static void *differentiate(void *argument)
         TN_SCOPE {
             tn_array *gradient;
             tn_status status = tn_gradients(tn_sum(c->link[LINKS - 1]), 1, first, false, &gradient);
-            right = status == TN_OK && tn_item(tn_sum(gradient)) == 4;
+            right = status == TN_OK && tn_item(tn_sum(gradient)) == -4;
         }
     return right ? c : NULL;
 }
@@ -373,10 +376,9 @@ static void eight_threads_differentiate(void **state)
     TN_SCOPE {
         chain c;
         pthread_t threads[THREADS];
-        tn_array *one = computed(tn_scalar(1));
         c.link[0] = tn_requires_grad(computed(tn_full(TN_SHAPE(4), 2)));
         for (int i = 1; i < LINKS; i++)
-            c.link[i] = tn_multiply(c.link[i - 1], one);
+            c.link[i] = tn_negative(c.link[i - 1]);
         assert_int_equal(tn_eval_all(LINKS, (const tn_array *const *)c.link), TN_OK);
         pthread_barrier_init(&c.start, NULL, THREADS);
         for (int i = 0; i < THREADS; i++)
