@@ -185,7 +185,8 @@ function(tanso_add_corpus_tests)
 endfunction()
 
 # The replay of NumPy's calls, tests/conformance/replay: a program over the public functions; as tests, all cases that
-# tests/replay/generate.py makes (one in eight of them under sanitizers).
+# tests/replay/generate.py makes (one in eight of them under sanitizers), and some again, by compiled kernels;
+# tests/replay_compiled does that with all.
 function(tanso_add_replay)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/replay/*.c)
     add_executable(replay ${sources})
@@ -206,14 +207,17 @@ function(tanso_add_replay)
     add_test(NAME replay.generate
              COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/replay/generate.py ${cases} --share ${share})
     add_test(NAME replay.cases COMMAND replay ${cases})
+    math(EXPR compiled "24 / ${share}")
+    add_test(NAME replay.compiled COMMAND replay ${cases} --compile always --share ${compiled})
     add_test(NAME replay.tool
              COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/replay/check_tool.py $<TARGET_FILE:replay>)
-    foreach(name replay.generate replay.cases replay.tool)
+    foreach(name replay.generate replay.cases replay.compiled replay.tool)
         tanso_test_properties(${name})
     endforeach()
     # Tens of thousands of small files, which a busy disk takes minutes for.
     set_tests_properties(replay.generate PROPERTIES FIXTURES_SETUP replay_cases TIMEOUT 900)
-    set_tests_properties(replay.cases PROPERTIES FIXTURES_REQUIRED replay_cases TIMEOUT 600 PROCESSORS 2)
+    set_tests_properties(replay.cases replay.compiled PROPERTIES FIXTURES_REQUIRED replay_cases TIMEOUT 900
+        PROCESSORS 2)
 endfunction()
 
 # A driver of the tests' own (cuda/library.h) in a folder that LD_LIBRARY_PATH can name: one file under the names of all

@@ -144,7 +144,7 @@ static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)
     if (!(opts && opts->edges))
         return equal_edges(x, opts);
     tn_array *edges = tn__array_of(opts->edges);
-    if (!tn_is_error(edges) && (tn_ndim(edges) != 1 || tn_size(edges) < 1))
+    if (!tn_is_error(edges) && tn_ndim(edges) != 1)
         return tn__refused(TN_ERR_SHAPE, "histogram", "expected a vector of edges");
     tn_array *steps = tn_less(tn_slice_axis(edges, 0, 1, TN_NONE, 1), tn_slice_axis(edges, 0, 0, -1, 1));
     if (!tn_is_error(edges) && tn_size(steps) && tn_item(tn_any_with(steps, NULL)) != 0)
@@ -152,9 +152,27 @@ static tn_array *edges_of(const tn_array *x, const tn_histogram_opts *opts)
     return edges;
 }
 
+static bool weights_fit(const tn_array *x, const tn_histogram_opts *opts)
+{
+    const tn_array *weights = opts ? opts->weights : NULL;
+    bool fits = !weights || tn_ndim(weights) == tn_ndim(x);
+    for (int d = 0; fits && weights && d < tn_ndim(x); d++)
+        fits = tn_dim(weights, d) == tn_dim(x, d);
+    if (!fits)
+        tn__fail(TN_ERR_SHAPE, "histogram", "expected weights of the array's shape");
+    return fits;
+}
+
+static tn_array *bin_edges(const tn_array *x, const tn_histogram_opts *opts)
+{
+    if (tn_is_error(x))
+        return tn__again(x);
+    return weights_fit(x, opts) ? edges_of(x, opts) : tn__failed_array();
+}
+
 tn_array *tn_histogram_bin_edges_with(const tn_array *x, const tn_histogram_opts *opts)
 {
-    TN__COMPOSE(edges_of(x, opts));
+    TN__COMPOSE(bin_edges(x, opts));
 }
 
 static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_histogram_opts *opts)
@@ -166,18 +184,16 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
         *edges_out = tn_keep(edges);
     if (tn_is_error(edges))
         return tn__again(edges);
-    int64_t bins = tn_size(edges) - 1;
+    int64_t bins = tn_size(edges) ? tn_size(edges) - 1 : 0; /* no edges: no bins, as NumPy has it */
     const tn_array *weights = opts ? opts->weights : NULL;
-    bool fits = !weights || tn_ndim(weights) == tn_ndim(x);
-    for (int d = 0; fits && weights && d < tn_ndim(x); d++)
-        fits = tn_dim(weights, d) == tn_dim(x, d);
-    if (!fits)
-        return tn__refused(TN_ERR_SHAPE, "histogram", "expected weights of the array's shape");
+    if (!weights_fit(x, opts))
+        return tn__failed_array();
     if (weights && tn_dtype_of(weights) == TN_BOOL && opts->edges)
         return tn__refused(TN_ERR_DTYPE, "histogram",
                            "weights of bool are not summed between edges; tn_cast them to numbers");
     if (bins == 0 || (tn_size(x) == 0 && !weights)) {
         counts = tn_zeros_like(tn__count_up(x, bins));
+        counts = weights ? tn_cast(counts, tn_dtype_of(weights)) : counts;
     } else if (!weights) {
         counts = counts_between(edges, flat);
     } else {

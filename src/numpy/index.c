@@ -200,7 +200,7 @@ static tn_array *chosen(const tn_array *x, const tn_array *value, int count, con
 {
     const tn_array *mask = tn_is_error(x) ? NULL : only_mask(value, count, keys);
     tn__index_plan p;
-    if (!mask)
+    if (!mask || tn_size(mask) == 0) /* one of no elements need not have x's extents */
         return NULL;
     tn_array *error = tn__index_plan_make(&p, x, count, keys, true);
     if (error)

@@ -267,6 +267,23 @@ static tn_array *folded(tn_binary_function *f, const tn_array *x, int axis, cons
     return sum;
 }
 
+/* With the axes of a set behind the others, as one. */
+static tn_array *set_behind(const tn_array *x, uint32_t set)
+{
+    tn_axes order = {.count = tn_ndim(x)};
+    tn_shape shape = {0};
+    int at = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < tn_ndim(x); d++)
+            if ((set >> d & 1) == (uint32_t)pass) {
+                order.axis[at++] = d;
+                if (!pass)
+                    shape.dim[shape.ndim++] = tn_dim(x, d);
+            }
+    shape.dim[shape.ndim++] = -1;
+    return tn_reshape(tn_transpose(x, order), shape);
+}
+
 static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_reduce_opts *opts)
 {
     static const tn_reduce_opts defaults = {.dtype = TN_DTYPE_DEFAULT};
@@ -291,13 +308,19 @@ static tn_array *reduce_by(tn_binary_function *f, const tn_array *x, const tn_re
                     axis[count++] = k;
             return opts->keepdims || tn_is_error(y) ? y : tn_squeeze(y, tn__axes_of(count, axis));
         }
-    for (int d = 0; d < tn_ndim(x) && !tn_is_error(y); d++)
+    tn_shape ones = tn_shape_of(x);
+    for (int d = 0; d < ones.ndim; d++)
         if (set >> d & 1) {
-            y = folded(f, y, d, mask, initial);
-            initial = NULL;
-            mask = NULL;
+            ones.dim[d] = 1;
             axis[count++] = d;
         }
+    if (initial && count > 1 && !tn_is_error(y)) { /* which counts once, not for each of the other axes' elements */
+        y = folded(f, set_behind(y, set), ones.ndim - count, mask ? set_behind(mask, set) : NULL, initial);
+        y = tn_reshape(y, ones);
+    } else {
+        for (int i = 0; i < count && !tn_is_error(y); i++)
+            y = folded(f, y, axis[i], i == 0 ? mask : NULL, i == 0 ? initial : NULL);
+    }
     return opts->keepdims || count == 0 || tn_is_error(y) ? y : tn_squeeze(y, tn__axes_of(count, axis));
 }
 

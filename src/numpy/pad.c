@@ -35,19 +35,23 @@ static double value_of(const side *s)
     return s->opts && s->opts->values ? s->opts->values[s->axis][s->behind] : 0;
 }
 
-/* The value beside x as an array of no axes, of x's dtype; from the option `constants` if that is given. */
-static tn_array *exact_value(const tn_array *x, const side *s)
+/* The value beside x as an array of no axes; from the option `constants` if that is given. */
+static tn_array *exact_value(const tn_array *x, const side *s, tn_dtype dtype)
 {
-    const tn_create_opts like = {.dtype = tn_dtype_of(x), .device = tn_device_of(x)};
+    const tn_create_opts like = {.dtype = dtype, .device = tn_device_of(x)};
     if (!s->opts || !s->opts->constants)
         return tn_full_with((tn_shape){0}, value_of(s), &like);
+    if (!tn_is_error(s->opts->constants) && tn_dtype_is_complex(tn_dtype_of(s->opts->constants)) &&
+        !tn_dtype_is_complex(dtype))
+        return tn__refused(TN_ERR_DTYPE, "pad", "complex constants beside an array of %s; expected real ones",
+                           tn_dtype_name(tn_dtype_of(x)));
     tn_array *pairs = tn_broadcast_to(s->opts->constants, (tn_shape){2, {tn_ndim(x), 2}});
     return tn_cast(tn_index(tn_index(pairs, s->axis), s->behind), like.dtype);
 }
 
 static tn_array *constant(const tn_array *x, const side *s)
 {
-    return tn_broadcast_to(exact_value(x, s), widened(x, s));
+    return tn_broadcast_to(exact_value(x, s, tn_dtype_of(x)), widened(x, s));
 }
 
 static tn_array *edge(const tn_array *x, const side *s)
@@ -63,8 +67,8 @@ static tn_array *ramp(const tn_array *x, const side *s)
     memmove(&flat.dim[s->axis], &flat.dim[s->axis + 1], sizeof(int64_t) * (size_t)(flat.ndim - 1 - s->axis));
     flat.ndim--;
     tn_dtype wide = tn_dtype_is_complex(tn_dtype_of(x)) ? TN_COMPLEX128 : TN_FLOAT64;
-    tn_array *y = tn_linspace_arrays_with(tn_cast(exact_value(x, s), wide), tn_cast(tn_reshape(last, flat), wide),
-                                          s->width, &opts);
+    tn_array *y =
+        tn_linspace_arrays_with(exact_value(x, s, wide), tn_cast(tn_reshape(last, flat), wide), s->width, &opts);
     if (tn_dtype_is_integer(tn_dtype_of(x)))
         y = tn_floor(y);
     y = tn_cast(y, tn_dtype_of(x));
@@ -77,8 +81,6 @@ static tn_array *statistic(const tn_array *x, const side *s, tn_array *(*of)(con
     int64_t extent = tn_dim(x, s->axis), length = extent;
     if (s->opts && s->opts->stat_length && s->opts->stat_length[s->axis][s->behind] < extent)
         length = s->opts->stat_length[s->axis][s->behind];
-    if (length < 0 || (length == 0 && (of == tn_max_with || of == tn_min_with))) /* of nothing, means are NaN */
-        return tn__refused(TN_ERR_VALUE, "pad", "expected a stat_length of 1 or more, got %lld", (long long)length);
     tn_array *near = tn__cut(x, s->axis, s->behind ? extent - length : 0, length);
     const tn_reduce_opts opts = {.axis = tn__axes_of(1, &s->axis), .keepdims = true};
     tn_array *y = of(near, &opts);
@@ -91,6 +93,20 @@ static tn_array *largest(const tn_array *x, const side *s) { return statistic(x,
 static tn_array *smallest(const tn_array *x, const side *s) { return statistic(x, s, tn_min_with); }
 static tn_array *mean(const tn_array *x, const side *s) { return statistic(x, s, tn_mean_with); }
 static tn_array *median(const tn_array *x, const side *s) { return statistic(x, s, tn_median_with); }
+
+/* Are the lengths such that they have a statistic? Of nothing, means and medians are NaN, and extremes are none. */
+static bool has_lengths(const tn_array *x, const tn_pad_opts *opts, filler *fill)
+{
+    bool extreme = fill == largest || fill == smallest;
+    for (int i = 0; i < 2 * tn_ndim(x) && (extreme || fill == mean || fill == median); i++) {
+        int64_t length = opts && opts->stat_length ? opts->stat_length[i / 2][i % 2] : 1;
+        if (length < extreme)
+            return tn__fail(TN_ERR_VALUE, "pad", "expected a stat_length of %d or more, got %lld", extreme,
+                            (long long)length),
+                   false;
+    }
+    return true;
+}
 
 /* The elements at places that a rule gives for the places outside: i from 1 outward on this side, n the extent. */
 static tn_array *mapped(const tn_array *x, const side *s, int64_t (*place)(int64_t i, int64_t n))
@@ -131,8 +147,9 @@ static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reac
     if (!(s->opts && s->opts->odd) || reach == 0) /* one element has no reflection but itself */
         return y;
     tn_array *near = edge_of(x, s), *far = edge_of(x, &(side){.axis = s->axis, .behind = !s->behind});
+    bool truth = tn_dtype_of(x) == TN_BOOL; /* 2 edge - x is not 0 where one of the two is not */
     if (s->width <= reach)
-        return tn_subtract(tn_multiply(near, tn_weak_int(2)), y);
+        return truth ? tn_logical_or(near, y) : tn_subtract(tn_multiply(near, tn_weak_int(2)), y);
     int64_t *laps = tn__alloc(sizeof(int64_t) * (size_t)(s->width + 1));
     if (!laps)
         return tn__refused(TN_ERR_MEMORY, "pad", "no memory for %lld places", (long long)s->width);
@@ -143,6 +160,8 @@ static tn_array *odd(const tn_array *x, const side *s, tn_array *y, int64_t reac
         along.dim[d] = d == s->axis ? s->width : 1;
     tn_array *lap = tn_reshape(tn__positions_like(x, laps, s->width), along);
     tn__free(laps);
+    if (truth)
+        return tn_logical_or(y, tn_logical_or(near, tn_logical_and(far, tn_greater(lap, tn_weak_int(1)))));
     tn_array *odd_lap = tn_equal(tn_bitwise_and(lap, tn_weak_int(1)), tn_weak_int(1));
     tn_dtype dtype = tn_dtype_of(x);
     tn_array *rise = tn_multiply(tn_subtract(near, far), tn_cast(lap, dtype)); /* once a lap */
@@ -208,7 +227,7 @@ static tn_array *framed(const tn_array *x, const int64_t (*width)[2], const tn_p
                 behind ? (tn_slice_range){inner[s.axis].stop, shape.dim[s.axis], 1} : (tn_slice_range){0, s.width, 1};
             tn_shape beside = shape;
             beside.dim[s.axis] = s.width;
-            y = tn_slice_update(y, ndim, range, tn_broadcast_to(exact_value(x, &s), beside));
+            y = tn_slice_update(y, ndim, range, tn_broadcast_to(exact_value(x, &s, like.dtype), beside));
         }
     return tn_slice_update(y, ndim, inner, x);
 }
@@ -257,7 +276,9 @@ static tn_array *padded(const tn_array *x, const int64_t (*width)[2], const tn_p
         return tn__failed_array();
     if (is_framed(x, width, modes[m].fill))
         return framed(y, width, opts);
-    for (int axis = 0; axis < tn_ndim(x); axis++) {
+    if (!has_lengths(x, opts, modes[m].fill))
+        return tn__failed_array();
+    for (int axis = 0; axis < tn_ndim(x) && !tn_is_error(y); axis++) {
         side before = {.axis = axis, .width = width[axis][0], .opts = opts};
         side behind = {.axis = axis, .width = width[axis][1], .behind = true, .opts = opts};
         if (before.width + behind.width == 0)

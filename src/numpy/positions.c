@@ -28,6 +28,15 @@ static tn_array *in_mode(const char *operation, const tn_array *indices, int64_t
     return tn__refused(TN_ERR_NAME, operation, "no mode '%s'; there are raise, wrap and clip", mode);
 }
 
+/* An error, or NULL: what may not be positions. */
+static tn_array *no_positions(const char *operation, const tn_array *indices)
+{
+    tn_dtype dtype = tn_dtype_of(indices);
+    if (tn_dtype_is_integer(dtype) || dtype == TN_BOOL)
+        return NULL;
+    return tn__refused(TN_ERR_DTYPE, operation, "indices must be integers, got %s", tn_dtype_name(dtype));
+}
+
 static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_opts *opts)
 {
     tn_array *y = opts && opts->axis.count ? tn__again(x) : tn_ravel(x);
@@ -36,9 +45,9 @@ static tn_array *take(const tn_array *x, const tn_array *indices, const tn_take_
         return tn__again(tn_is_error(y) ? y : indices);
     if (axis < 0)
         return tn__failed_array();
-    if (!tn_dtype_is_integer(tn_dtype_of(indices)) && !(tn_dtype_of(indices) == TN_BOOL))
-        return tn__refused(TN_ERR_DTYPE, "take", "indices must be integers, got %s",
-                           tn_dtype_name(tn_dtype_of(indices)));
+    tn_array *refused = no_positions("take", indices);
+    if (refused)
+        return refused;
     tn_array *places = in_mode("take", indices, tn_dim(y, axis), opts ? opts->mode : NULL);
     return tn_take(y, places, axis);
 }
@@ -63,8 +72,11 @@ static const tn_array *number_as(const tn_array *x, const tn_array *values)
 static tn_array *put(const tn_array *x, const tn_array *indices, const tn_array *values, const char *mode)
 {
     values = number_as(x, values);
-    if (tn_is_error(values))
-        return tn__again(values);
+    if (tn_is_error(values) || tn_is_error(indices))
+        return tn__again(tn_is_error(values) ? values : indices);
+    tn_array *refused = tn_size(indices) ? no_positions("put", indices) : NULL;
+    if (refused)
+        return refused;
     tn_array *flat = tn_ravel(x), *places = in_mode("put", tn_ravel(indices), tn_size(x), mode);
     if (tn_is_error(flat) || tn_size(places) == 0 || tn_size(values) == 0)
         return tn__again(x);

@@ -194,6 +194,10 @@ static tn_array *weight_rows(const char *operation, const tn_array *x, const tn_
         tn__fail(TN_ERR_VALUE, operation, "expected weights of 0 or more");
         return NULL;
     }
+    if (tn_size(w) && tn_item(tn_any_with(full, NULL)) == 0) {
+        tn__fail(TN_ERR_VALUE, operation, "the weights are 0 all over: expected one that is more");
+        return NULL;
+    }
     if (!fits) {
         for (int d = 0; d < shape.ndim; d++)
             own.dim[d] = d == axis ? shape.dim[axis] : 1;
@@ -275,6 +279,10 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     const method *m = find_method(method_name);
     if (unit == 1 && !tn_dtype_is_float(tn_dtype_of(q)) && m == &methods[0]) /* whole q: the least, the largest */
         m = find_method("nearest");
+    bool counted = unit == 1 && !tn__is_weak(q) && !tn_dtype_is_float(tn_dtype_of(q)) &&
+                   (!strcmp(m->name, "weibull") || !strcmp(m->name, "interpolated_inverted_cdf"));
+    if (counted) /* places of whole numbers, whose results NumPy has in int64 */
+        m = find_method("nearest");
     slices s;
     if (!make_slices(operation, x, opts->axis, &s))
         return tn__failure(x);
@@ -283,7 +291,7 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     int64_t n = tn_dim(s.rows, axis);
     if (n == 0)
         return tn__refused(TN_ERR_VALUE, operation, "nothing has no quantiles; check tn_size(x) first");
-    if (boolean && !m->picks)
+    if (boolean && (!m->picks || counted))
         return tn__refused(TN_ERR_DTYPE, operation, "there is nothing between false and true; tn_cast them to numbers");
     tn_array *weights = opts->weights ? weight_rows(operation, x, opts, m) : NULL;
     if (opts->weights && !weights)
@@ -302,8 +310,8 @@ static tn_array *quantiles(const char *operation, const tn_array *x, const tn_ar
     tn_dtype dtype = quantile_dtype(x, q, tn__is_weak(q));
     tn_array *y = weights ? weighted_quantiles(rows, weights, fraction)
                           : at_quantiles(sorted, tn_maximum(count, tn_weak_int(1)), fraction, m, dtype);
-    if (!m->picks)
-        y = tn_cast(y, dtype);
+    if (!m->picks || counted)
+        y = tn_cast(y, counted ? tn_dtype_promote(tn_dtype_of(x), TN_INT64) : dtype);
     if (nan) { /* where the last of a sorted row is NaN, or all of it */
         tn_array *bad = skip_nan ? tn_equal(count, tn_weak_int(0)) : tn__cut(nan, axis, n - 1, 1);
         y = tn_where(bad, tn_weak_float(NAN), y);

@@ -74,10 +74,10 @@ static tn_array *unique(const tn_array *x, const tn_unique_opts *opts)
     int axis = tn__axis_of_list("unique", opts->axis, 0, tn_ndim(x));
     if (axis < 0)
         return tn__failed_array();
+    if (tn_ndim(x) == 1)
+        return distinct(x, tn_shape_of(x), opts);
     tn_unique_opts apart = *opts; /* subarrays that hold a NaN equal none */
     apart.distinct_nan = true;
-    if (tn_ndim(x) == 1)
-        return distinct(x, tn_shape_of(x), &apart);
     tn_array *front = tn_moveaxis(x, tn__axes_of(1, &axis), tn__axes_of(1, (int[]){0}));
     tn_shape shape = tn_shape_of(front), rows = {.ndim = 2, .dim = {shape.dim[0], 1}};
     for (int d = 1; d < shape.ndim; d++)

@@ -121,11 +121,23 @@ static tn_array *nan_extreme(const tn_array *x, const tn_reduce_opts *opts, bool
 {
     tn_reduce_opts own = opts ? *opts : no_opts, plain_opts = plain(opts);
     own.out = NULL;
+    tn_array *unset = NULL; /* where the initial value is NaN, which is left out too */
+    if (holds_nan(x) && own.initial && !tn_is_error(own.initial)) {
+        tn_array *initial = tn__is_weak(own.initial) ? tn_cast(own.initial, tn_dtype_of(x)) : tn__array_of(own.initial);
+        unset = tn_isnan(initial);
+        own.initial = instead_of_nan(initial, largest ? -INFINITY : INFINITY);
+    }
     tn_array *y =
         largest ? tn_max_with(instead_of_nan(x, -INFINITY), &own) : tn_min_with(instead_of_nan(x, INFINITY), &own);
-    if (!holds_nan(x) || own.initial)
+    if (!holds_nan(x) || (own.initial && !unset))
         return y;
-    return tn_where(tn_all_with(tn_isnan(x), &plain_opts), tn_weak_float(NAN), y);
+    tn_array *left_out = tn_isnan(x);
+    if (own.where && !tn_is_error(own.where) && tn_dtype_of(own.where) == TN_BOOL)
+        left_out = tn_logical_or(left_out, tn_logical_not(own.where));
+    tn_array *nothing = tn_all_with(left_out, &plain_opts);
+    if (unset)
+        nothing = tn_logical_and(nothing, unset);
+    return tn_where(nothing, tn_weak_float(NAN), y);
 }
 
 tn_array *tn_nanmax_with(const tn_array *x, const tn_reduce_opts *opts)
@@ -264,11 +276,17 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
         return tn__again(x);
     if (tn_ndim(x) > 2)
         return tn__refused(TN_ERR_SHAPE, "cov", "expected at most 2 axes, got %d", tn_ndim(x));
+    if (opts->dtype && !tn__dtype_inexact(opts->dtype))
+        return tn__refused(TN_ERR_DTYPE, "cov", "a covariance is a fraction: expected a dtype of floats, got %s",
+                           tn_dtype_name(opts->dtype));
     tn_dtype dtype = opts->dtype ? opts->dtype : tn_dtype_promote(tn_dtype_of(x), TN_FLOAT64);
     tn_array *rows = tn_atleast_2d(tn_cast(x, dtype));
     if (opts->by_columns && tn_ndim(x) == 2)
         rows = tn_transpose(rows, (tn_axes){0});
     int64_t count = tn_dim(rows, 1);
+    if (tn_dim(rows, 0) == 0) /* of no variables, whatever the weights */
+        return tn_zeros_with((tn_shape){2, {0, 0}},
+                             &(tn_create_opts){.dtype = dtype, .device = tn_device_of(x)});
     int ddof = TN__OPTION(opts, ddof, 1);
     const tn_array *f = opts->fweights, *a = opts->aweights;
     if ((f && (tn_ndim(f) != 1 || tn_size(f) != count)) || (a && (tn_ndim(a) != 1 || tn_size(a) != count)))
@@ -278,13 +296,16 @@ static tn_array *covariance(const tn_array *x, const tn_cov_opts *opts)
     wrong = wrong ? wrong : wrong_weights(a, "aweights");
     if (wrong)
         return wrong;
+    tn_array *both = f && a ? tn_multiply(f, a) : NULL;
+    if ((f || a) && tn_item(tn_any_with(both ? both : f ? f : a, NULL)) != 1)
+        return tn__refused(TN_ERR_VALUE, "cov", "the weights are 0 all over: expected one that is more");
     const tn_reduce_opts along = {.axis = {1, {1}}, .keepdims = true};
     tn_array *deviation, *weighted, *divisor;
     if (!f && !a) {
         weighted = deviation = tn_subtract(rows, tn_mean_with(rows, &along));
         divisor = tn_weak_float((double)(count > ddof ? count - ddof : 0));
     } else {
-        tn_array *w = tn_cast(f && a ? tn_multiply(f, a) : f ? f : a, TN_FLOAT64), *sum = tn_sum_with(w, NULL);
+        tn_array *w = tn_cast(both ? both : f ? f : a, TN_FLOAT64), *sum = tn_sum_with(w, NULL);
         deviation = tn_cast(tn_subtract(rows, tn_divide(tn_sum_with(tn_multiply(rows, w), &along), sum)), dtype);
         weighted = tn_multiply(deviation, w);
         tn_array *spent = a ? tn_divide(tn_sum_with(tn_multiply(w, a), NULL), sum) : tn_weak_float(1);

@@ -45,6 +45,12 @@ static void check_masks(void)
     taken = tn_getitem(x, TN_KEYS(TN_PICK(tn_zeros(TN_SHAPE(0, 3), .dtype = TN_BOOL))));
     assert_int_equal(tn_ndim(taken), 1);
     REFUSED(tn_getitem(x, TN_KEYS(TN_PICK(tn_zeros(TN_SHAPE(0, 4), .dtype = TN_BOOL)))), TN_ERR_INDEX, "extent 4");
+    tn_array *kept = tn_reshape(tn_arange(0, 6, 1), TN_SHAPE(2, 3));
+    assert_int_equal(tn_setitem(kept, tn_scalar(7), TN_KEYS(TN_PICK(none))), TN_OK);
+    assert_int_equal(tn_setitem(kept, tn_scalar(7), TN_KEYS(TN_WHOLE, TN_PICK(none))), TN_OK);
+    tn_array *flat_none = tn_zeros(TN_SHAPE(0, 0), .dtype = TN_BOOL);
+    assert_int_equal(tn_add_at(kept, tn_weak_int(7), TN_KEYS(TN_PICK(flat_none))), TN_OK);
+    EXPECT(kept, 0, 1, 2, 3, 4, 5);
     /* integers are no mask */
     tn_array *ints = tn_from_int64s((const int64_t[]){1, 0, 1}, 3), *v = tn_arange(0, 3, 1), *out = tn_zeros_like(v);
     REFUSED(tn_sum(v, .where = ints), TN_ERR_DTYPE, "expected bool");
@@ -94,6 +100,25 @@ static void check_pads(void)
     EXPECT(tn_isnan(tn_pad(f, one, .mode = "median", .stat_length = none)), 1, 0, 0, 1, 1);
     REFUSED(tn_pad(f, one, .mode = "maximum", .stat_length = none), TN_ERR_VALUE, "stat_length");
     REFUSED(tn_pad(bytes(), one, .values = (const double[1][2]){{300, 0}}), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_pad(f, none, .mode = "minimum", .stat_length = none), TN_ERR_VALUE, "1 or more");
+    /* an error beside the first of two axes */
+    const int64_t both[2][2] = {{1, 1}, {1, 1}};
+    const double much[2][2] = {{300, 300}, {300, 300}};
+    tn_array *square = tn_zeros(TN_SHAPE(2, 2), .dtype = TN_UINT8);
+    REFUSED(tn_pad(square, both, .mode = "constant", .values = much), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_pad(square, both, .mode = "mean", .stat_length = (const int64_t[2][2]){{-1, 1}, {1, 1}}), TN_ERR_VALUE,
+            "0 or more");
+    tn_array *j = tn_complex(tn_scalar(0), tn_scalar(1));
+    REFUSED(tn_pad(square, both, .constants = j), TN_ERR_DTYPE, "complex constants");
+    REFUSED(tn_pad(square, both, .mode = "linear_ramp", .constants = j), TN_ERR_DTYPE, "complex constants");
+    /* a ramp begins where it is told to, and is rounded down at its end alone */
+    EXPECT(tn_pad(two, width, .mode = "linear_ramp", .constants = tn_scalar(2.5)), 2, 2, 2, 1, 1, 1, 1, 1, 4, 3, 3, 2,
+           2);
+    /* 2 edge - x of bools is true where one of them is */
+    tn_array *bits = tn_cast(tn_from_int64s((const int64_t[]){0, 0, 1}, 3), TN_BOOL), *odd_bits;
+    odd_bits = tn_pad(bits, width, .mode = "symmetric", .odd = true);
+    assert_int_equal(tn_dtype_of(odd_bits), TN_BOOL);
+    EXPECT(odd_bits, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1);
 }
 
 static void check_statistics(void)
@@ -113,6 +138,28 @@ static void check_statistics(void)
     tn_array *means = tn_mean(m, .axis = TN_AXES(1), .keepdims = true);
     assert_true(tn_array_equal(tn_var(m, .axis = TN_AXES(1)), tn_var(m, .axis = TN_AXES(1), .mean = means), false));
     REFUSED(tn_var(m, .mean = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "broadcast");
+    REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .aweights = tn_zeros(TN_SHAPE(3)))), TN_ERR_VALUE, "0 all over");
+    REFUSED(tn_cov_with(x, TN_OPTS(tn_cov_opts, .dtype = TN_INT32)), TN_ERR_DTYPE, "fraction");
+    assert_int_equal(tn_size(tn_cov_with(tn_zeros(TN_SHAPE(2, 0)), TN_OPTS(tn_cov_opts, .by_columns = true,
+                                                                          .aweights = tn_zeros(TN_SHAPE(2))))), 0);
+    REFUSED(tn_quantile(x, tn_scalar(0.5), .method = "inverted_cdf", .weights = tn_zeros(TN_SHAPE(3))), TN_ERR_VALUE,
+            "0 all over");
+    tn_array *ends = tn_quantile(v, tn_from_int64s((const int64_t[]){0, 1}, 2), .method = "weibull");
+    assert_int_equal(tn_dtype_of(ends), TN_INT64);
+    EXPECT(ends, 0, 2);
+    /* of no edges there are no bins */
+    tn_array *edges = NULL, *none = tn_histogram(x, &edges, .edges = tn_zeros(TN_SHAPE(0)));
+    assert_true(tn_size(none) == 0 && tn_size(edges) == 0 && tn_dtype_of(none) == TN_INT64);
+    none = tn_histogram(x, NULL, .edges = tn_zeros(TN_SHAPE(1)), .weights = tn_cast(x, TN_COMPLEX64));
+    assert_true(tn_size(none) == 0 && tn_dtype_of(none) == TN_COMPLEX64);
+    REFUSED(tn_histogram_bin_edges(x, .weights = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "array's shape");
+    /* a NaN to begin with is left out like another; alone it stays */
+    const double some[] = {NAN, 1, NAN, NAN, 2, NAN};
+    tn_array *gaps = tn_reshape(tn_from_doubles(some, 6), TN_SHAPE(3, 2)), *from = tn_scalar(NAN, .dtype = TN_FLOAT64);
+    EXPECT(tn_isnan(tn_nanmax(gaps, .axis = TN_AXES(1), .initial = from)), 0, 1, 0);
+    EXPECT(tn_nanmin(gaps, .axis = TN_AXES(1), .initial = tn_weak_float(5)), 1, 5, 2);
+    assert_float_equal(tn_item(tn_nanmax(gaps, .initial = tn_weak_float(NAN))), 2, 0);
+    assert_int_equal(tn_size(tn_unique(tn_ravel(gaps), .axis = TN_AXES(0))), 3);
     const double at[] = {0, 1, 2.5, NAN};
     tn_array *p = tn_from_doubles(at, 4);
     EXPECT(tn_digitize(p, tn_from_doubles((const double[]){1, 2, NAN}, 3)), 0, 1, 2, 3);
@@ -120,6 +167,24 @@ static void check_statistics(void)
     EXPECT(tn_digitize(p, tn_from_doubles((const double[]){NAN, 1}, 2)), 2, 1, 1, 0);
     REFUSED(tn_digitize(p, tn_from_doubles((const double[]){NAN, 1, 2}, 3)), TN_ERR_VALUE, "ascend");
     REFUSED(tn_digitize(p, tn_from_doubles((const double[]){1, 2, 1}, 3)), TN_ERR_VALUE, "ascend");
+}
+
+/* The first value counts once, however many axes are folded. */
+static void check_folds(void)
+{
+    tn_array *x = tn_reshape(tn_arange(0, 6, 1), TN_SHAPE(2, 3)), *one = tn_scalar(1, .dtype = TN_INT64);
+    EXPECT(tn_reduce_by(tn_bitwise_xor, x, TN_OPTS(tn_reduce_opts, .initial = one)), 0);
+    EXPECT(tn_reduce_by(tn_add, x, TN_OPTS(tn_reduce_opts, .initial = one, .keepdims = true)), 16);
+    EXPECT(tn_reduce_by(tn_add, tn_expand_dims(x, 1), TN_OPTS(tn_reduce_opts, .initial = one, .axis = TN_AXES(0, 2))),
+           16);
+    EXPECT(tn_reduce_by(tn_add, x, TN_OPTS(tn_reduce_opts, .initial = one, .where = tn_less(x, 3))), 4);
+    EXPECT(tn_reduce_by(tn_subtract, x, TN_OPTS(tn_reduce_opts, .initial = one, .axis = TN_AXES(0))), -2, -4, -6);
+    tn_array *places = tn_from_doubles((const double[]){1}, 1);
+    static const char *const modes[] = {"raise", "wrap", "clip"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tn_put(x, places, one, modes[i]), TN_ERR_DTYPE);
+        assert_failed(TN_ERR_DTYPE, "integers");
+    }
 }
 
 /* Numbers that a dtype does not hold are told of, with what it holds, wherever a C number becomes an element. */
@@ -180,12 +245,13 @@ BOTH(masks)
 BOTH(assigned)
 BOTH(pads)
 BOTH(statistics)
+BOTH(folds)
 BOTH(numbers)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_assigned),
                                        cmocka_unit_test(test_pads), cmocka_unit_test(test_statistics),
-                                       cmocka_unit_test(test_numbers)};
+                                       cmocka_unit_test(test_folds), cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ const value *value_read(call *c, const json_t *json, const char *folder, tn_devi
         *v = read_object(c, json, folder, device);
     else if (json_is_array(json))
         *v = read_list(c, json, folder, device);
-    else if (json_is_string(json))
+    else if (json_is_string(json) && *json_string_value(json) != '#') /* which strict_json puts before integers */
         *v = (value){.kind = STRING, .text = json_string_value(json)};
     else
         *v = read_number(c, json);

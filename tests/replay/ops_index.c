@@ -214,10 +214,16 @@ static void copyto(call *c, const row *r)
     (void)r;
     tn_array *x = array(c, 0), *y = operand(c, 1, 0, 1);
     const char *rule = string(c, 2, "same_kind");
-    if (c->slot[1])
+    kind of = c->slot[1] ? c->slot[1]->kind : NONE;
+    bool any = !strcmp(rule, "unsafe") && (of == FLOAT || of == COMPLEX); /* cast as an array's elements are */
+    any |= of == INT && tn_dtype_of(x) == TN_BOOL && !strcmp(rule, "unsafe");
+    if (any)
+        y = array(c, 1);
+    else if (of != NONE)
         check_assigned(c, c->slot[1], tn_dtype_of(x));
-    if (c->slot[1] && c->slot[1]->kind <= COMPLEX &&
-        !(c->slot[1]->kind == FLOAT && tn_dtype_is_integer(tn_dtype_of(x))))
+    if (of == BOOL && tn_dtype_of(x) != TN_BOOL && (!strcmp(rule, "no") || !strcmp(rule, "equiv")))
+        refuse(c, "a bool of another dtype");
+    if (!any && of <= COMPLEX && !(of == FLOAT && tn_dtype_is_integer(tn_dtype_of(x))))
         rule = "same_kind";
     tn_ufunc_opts o = {.out = x, .where = mask(c, 3), .casting = strcmp(rule, "same_kind") ? rule : NULL};
     give(c, o.casting ? tn_unary_with(same, y, &o) : tn_write(x, y, o.where));
@@ -227,7 +233,9 @@ static void fill_diagonal(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
-    if (tn_fill_diagonal(x, array(c, 1), boolean(c, 2, false)) == TN_OK)
+    if (c->slot[1])
+        check_assigned(c, c->slot[1], tn_dtype_of(x));
+    if (!c->refused && tn_fill_diagonal(x, array(c, 1), boolean(c, 2, false)) == TN_OK)
         give(c, x);
 }
 
@@ -291,6 +299,8 @@ static int choices(call *c, const value *v, tn_array **out)
             out[k] = tn_weak_int(item->i);
         if (item->kind == FLOAT)
             out[k] = tn_weak_float(item->f);
+        if (item->kind == COMPLEX)
+            out[k] = tn_weak_complex_parts(item->complex_parts[0], item->complex_parts[1]);
     }
     return count;
 }
@@ -301,6 +311,8 @@ static void choose(call *c, const row *r)
     tn_array *in[MAX_ARGUMENTS];
     int count = choices(c, c->slot[1], in);
     const tn_out_opts o = {.out = given(c, 2) ? array(c, 2) : NULL};
+    if (tn_dtype_of(array(c, 0)) == TN_UINT64)
+        refuse(c, "no safe cast");
     if (!c->refused)
         give(c, tn_choose_with(array(c, 0), count, (const tn_array *const *)in, string(c, 3, NULL), &o));
 }

@@ -196,6 +196,8 @@ static void insert_or_delete(call *c, const row *r)
     tn_axes along = one_axis(c, r->number ? 3 : 2);
     int64_t extent = along.count ? tn_dim(x, along.axis[0]) : tn_size(x);
     int count = positions(c, 1, extent, place, MAX_RESULTS);
+    if (r->number && c->slot[2])
+        check_assigned(c, c->slot[2], tn_dtype_of(x));
     if (c->refused)
         return;
     if (r->number && count == 0) { /* nothing goes nowhere, if it would fit there */

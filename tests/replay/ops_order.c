@@ -42,6 +42,8 @@ static void partition(call *c, const row *r)
 {
     tn_axis_opts o;
     tn_array *x = along(c, 0, 2, &o);
+    if (r->number && tn_ndim(x) == 0 && (integer(c, 2, -1) == 0 || integer(c, 2, -1) == -1))
+        x = tn_reshape(x, TN_SHAPE(1)); /* the place of the one */
     long long read[MAX_ARGUMENTS];
     int64_t kth[MAX_ARGUMENTS];
     int count = c->slot[1] ? integers(c, c->slot[1], read, MAX_ARGUMENTS) : 0;

@@ -20,12 +20,29 @@ static bool pairs(call *c, int i, int ndim, double (*out)[2])
     return true;
 }
 
+/* Exactly, in their own dtype. NumPy assigns Python's numbers, but one to unsigned integers, which wraps around. */
+static tn_array *constants(call *c, int i, const tn_array *x)
+{
+    tn_array *p = array(c, i);
+    bool one = tn_size(p) == 1, ramp = !strcmp(string(c, 2, ""), "linear_ramp");
+    tn_dtype to = tn_dtype_of(x);
+    bool wraps = one && tn_dtype_is_integer(to) && *tn_dtype_name(to) == 'u';
+    if (!ramp && one && tn_dtype_is_complex(tn_dtype_of(p)) && !tn_dtype_is_complex(to))
+        p = tn_real(p);
+    else if (!ramp && !wraps && c->slot[i]->kind == ARRAY && tn_dtype_of(p) == TN_INT64)
+        for (int64_t k = 0; k < tn_size(p); k++)
+            check_assigned(c, &(value){.kind = INT, .i = tn_item_int(tn_index(tn_ravel(p), k))}, to);
+    else if (!ramp && !wraps)
+        check_assigned(c, c->slot[i], to);
+    return one ? tn_reshape(p, (tn_shape){0}) : p;
+}
+
 static void pad(call *c, const row *r)
 {
     (void)r;
     tn_array *x = array(c, 0);
     int ndim = tn_ndim(x);
-    double width[TN_MAX_NDIM][2] = {0}, values[TN_MAX_NDIM][2], length[TN_MAX_NDIM][2];
+    double width[TN_MAX_NDIM][2] = {0}, length[TN_MAX_NDIM][2];
     int64_t whole[TN_MAX_NDIM][2], lengths[TN_MAX_NDIM][2];
     tn_pad_opts o = {.mode = string(c, 2, "constant"), .odd = !strcmp(string(c, 5, "even"), "odd")};
     static const char *const belongs[][2] = {{NULL, "constant"}, {NULL, "linear_ramp"}, {"reflect", "symmetric"}};
@@ -40,8 +57,7 @@ static void pad(call *c, const row *r)
     pairs(c, 1, ndim, width);
     if (tn_size(array(c, 1)) && tn_item(tn_any(tn_less(array(c, 1), 0))))
         refuse(c, "negative widths");
-    if (pairs(c, 3, ndim, values) || pairs(c, 4, ndim, values))
-        o.values = (const double(*)[2])values;
+    o.constants = given(c, 3) ? constants(c, 3, x) : given(c, 4) ? constants(c, 4, x) : NULL;
     if (pairs(c, 6, ndim, length))
         o.stat_length = (const int64_t(*)[2])lengths;
     for EACH(d, ndim)

@@ -111,6 +111,7 @@ static void variance(call *c, const row *r)
     if (given(c, 8))
         o.ddof = number(c, 8, 0);
     o.where = mask(c, 6);
+    o.mean = given(c, 7) ? operand(c, 7, 0, 0) : NULL;
     o.out = fitting_out(c, 3, x, &o);
     stays_inexact(c, r, x);
     /* a root is no whole number, but one alone is made one */
@@ -244,6 +245,8 @@ static void quantile(call *c, const row *r)
                           .out = given(c, 3) ? array(c, 3) : NULL,
                           .weights = given(c, 8) ? array(c, 8) : NULL};
     tn_array *x = array(c, 0);
+    if (o.weights && given(c, 2) && c->slot[2]->kind == LIST && c->slot[2]->list.count == 0)
+        o.weights = tn_expand_dims(o.weights, 0);
     over_nothing(c, 2, &x, &o.axis, &o.keepdims);
     const value *v = c->slot[1];
     tn_array *q = numpy_1 ? tn_cast(array(c, 1), TN_FLOAT64)
@@ -396,7 +399,7 @@ static void interp(call *c, const row *r)
 {
     (void)r;
     /* part by part */
-    if (!given(c, 5) &&
+    if (!given(c, 5) && tn_dtype_is_complex(tn_dtype_of(array(c, 2))) &&
         ((given(c, 3) && c->slot[3]->kind == COMPLEX) || (given(c, 4) && c->slot[4]->kind == COMPLEX))) {
         tn_array *y[2];
         for (int k = 0; k < 2; k++) {
@@ -412,7 +415,9 @@ static void interp(call *c, const row *r)
         return;
     }
     double left = number(c, 3, 0), right = number(c, 4, 0);
-    give(c, tn_interp(array(c, 0), array(c, 1), array(c, 2), given(c, 3) ? &left : NULL, given(c, 4) ? &right : NULL));
+    if (!c->refused)
+        give(c, tn_interp(array(c, 0), array(c, 1), array(c, 2), given(c, 3) ? &left : NULL,
+                          given(c, 4) ? &right : NULL));
 }
 
 /* ---- pairs, counts ---- */
@@ -422,7 +427,7 @@ static void cov(call *c, const row *r)
 {
     tn_array *x = array(c, 0);
     bool by_columns = !boolean(c, 2, true);
-    if (given(c, 1)) {
+    if (given(c, 1) && !(tn_ndim(x) == 2 && tn_dim(x, by_columns) == 0)) {
         tn_array *both[] = {tn_atleast_2d(x), tn_atleast_2d(array(c, 1))};
         for (int i = 0; i < 2; i++)
             if (by_columns && tn_ndim(array(c, i)) == 2 && !(numpy_1 && tn_dim(both[i], 0) == 1))
@@ -439,8 +444,6 @@ static void cov(call *c, const row *r)
                            .fweights = r->number || !given(c, 5) ? NULL : array(c, 5),
                            .aweights = r->number || !given(c, 6) ? NULL : array(c, 6),
                            .dtype = r->number ? TN_DTYPE_DEFAULT : dtype(c, 7, TN_DTYPE_DEFAULT)};
-    if (o.fweights && inexact(tn_dtype_of(o.fweights)))
-        refuse(c, "fweights must be integers");
     tn_array *y = r->number ? tn_corrcoef(x, by_columns) : tn_cov_with(x, &o);
     give(c, r->number ? tn_cast(y, dtype(c, 5, tn_dtype_of(y))) : y);
 }
@@ -483,7 +486,7 @@ static void histogram(call *c, const row *r)
     tn_array *x = array(c, 0), *edges = NULL;
     if (given(c, 1) && c->slot[1]->kind == STRING)
         o.rule = c->slot[1]->text;
-    else if (given(c, 1) && is_integer(c, 1))
+    else if (given(c, 1) && (is_integer(c, 1) || c->slot[1]->kind == BOOL))
         o.bins = integer(c, 1, 10) ? integer(c, 1, 10) : -1;
     else if (given(c, 1))
         o.edges = array(c, 1);

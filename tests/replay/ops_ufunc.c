@@ -371,6 +371,15 @@ static void reduce(call *c, const row *r)
     bool sums = !strncmp(r->name, "add", 3) || !strncmp(r->name, "multiply", 8);
     if (given(c, 5) && !numpy_1 && (o.dtype || !sums))
         check_assigned(c, c->slot[5], o.dtype ? o.dtype : tn_dtype_of(x));
+    bool nothing_left = o.where != NULL;
+    for (int d = 0; d < tn_ndim(x); d++) {
+        bool reduced = o.axis.count == 0;
+        for (int i = 0; i < o.axis.count; i++)
+            reduced |= o.axis.axis[i] == d || o.axis.axis[i] == d - tn_ndim(x);
+        nothing_left |= reduced && tn_dim(x, d) == 0;
+    }
+    if (c->slot[5] && !given(c, 5) && nothing_left) /* initial=None: as if the function had no identity */
+        refuse(c, "no identity");
     int known = reorderable_of(r);
     if (known < 0 && o.axis.count != 1 && tn_ndim(x) > 1)
         refuse(c, "not reorderable: one axis");
@@ -385,6 +394,7 @@ static void reduce(call *c, const row *r)
         if (known >= 0 && !isnan(reorderable[known].identity) && !o.initial &&
             (tn_size(x) == 0 || o.where || !strncmp(r->name, "hypot", 5) || !strncmp(r->name, "gcd", 3)))
             o.initial = isinf(reorderable[known].identity) ? tn_weak_float(reorderable[known].identity)
+                        : reorderable[known].identity < 0  ? tn_invert(tn_zeros((tn_shape){0}, .dtype = tn_dtype_of(x)))
                                                            : tn_weak_int((long long)reorderable[known].identity);
         tn_array *y = tn_reduce_by((tn_binary_function *)r->function, x, &o);
         give(c, given(c, 3) ? into(reduced_out(c, x, &o), y) : y);

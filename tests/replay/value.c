@@ -420,15 +420,21 @@ tn_array *operand(call *c, int i, int first, int last)
         for (int k = first; k <= last; k++)
             if (c->slot[k] && c->slot[k]->kind == ARRAY)
                 other = tn_dtype_of(c->slot[k]->array);
-        if (other == TN_UINT64)
+        errno = 0;
+        (void)strtoull(v->digits, NULL, 10);
+        if (other == TN_UINT64 && !errno)
             return beyond(c, v);
         if (tn_dtype_is_float(other) || tn_dtype_is_complex(other))
             return tn_weak_float(strtod(v->digits, NULL));
         static const char *const comparisons[] = {"less",          "less_equal", "greater",
                                                   "greater_equal", "equal",      "not_equal"};
-        for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons;
-             k++) /* any integer compares: one beyond all is like the last */
-            if (!strcmp(c->row->name, comparisons[k]) && other != TN_INT64)
+        static const char *const of_floats[] = {"logaddexp", "logaddexp2", "hypot",     "heaviside", "arctan2",
+                                                "atan2",     "copysign",   "nextafter", "divide",    "true_divide"};
+        for (size_t k = 0; k < sizeof comparisons / sizeof *comparisons; k++) /* any integer compares with integers */
+            if (!strcmp(c->row->name, comparisons[k]) && other != TN_BOOL)
+                return tn_scalar(*v->digits == '-' ? -1e30 : 1e30, .dtype = TN_FLOAT64);
+        for (size_t k = 0; k < sizeof of_floats / sizeof *of_floats; k++)
+            if (!strcmp(c->row->name, of_floats[k]))
                 return tn_weak_int(v->i);
         refuse(c, "%s does not fit %s", v->digits, tn_dtype_name(other));
     }
