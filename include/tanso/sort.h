@@ -82,7 +82,8 @@ typedef struct tn_unique_opts {
 } tn_unique_opts;
 
 /* The distinct elements in ascending order; NaNs count as one, but with distinct_nan. With an axis: the distinct
- * subarrays along it, in the order of their elements; of those, NaNs make all that hold one distinct. */
+ * subarrays along it, in the order of their elements; of those, NaNs make all that hold one distinct, but in a vector,
+ * whose elements they are. */
 TN_API tn_array *tn_unique_with(const tn_array *x, const tn_unique_opts *opts);
 /* Which elements of x are in `set`: bool of x's shape; the other way round with `invert`. */
 TN_API tn_array *tn_isin(const tn_array *x, const tn_array *set, bool invert);

@@ -70,6 +70,8 @@ static tn__node *scatter(tn__op op, tn__node *a, tn__node *indices, tn__node *va
     const char *operation = tn__ops[op].name;
     TN__PASS_ERROR(a);
     TN__PASS_ERROR(values);
+    if (!tn__weak_fits(operation, values, a->dtype))
+        return tn__failed();
     indices = tn__positions(operation, indices);
     TN__PASS_ERROR(indices);
     axis = tn__axis_check(operation, axis, a->shape->ndim);

@@ -109,6 +109,11 @@ bool tn__is_weak(const tn_array *x)
     return weak;
 }
 
+const tn_array *tn__number_as(const tn_array *x, const tn_array *values)
+{
+    return tn__is_weak(values) && !tn_is_error(x) ? tn_cast(values, tn_dtype_of(x)) : values;
+}
+
 int tn__axis_of(const char *operation, const tn_array *x, int axis)
 {
     return tn_is_error(x) ? -1 : tn__axis_check(operation, axis, tn_ndim(x));

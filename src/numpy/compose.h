@@ -45,6 +45,9 @@ tn_array *tn__failure(const tn_array *x);
 tn_array *tn__array_of(const tn_array *x);
 /* Is it a C number given as an operand? */
 bool tn__is_weak(const tn_array *x);
+/* What is written among x's elements: a C number in x's dtype, or an error if that does not hold it; anything else as
+ * it is. */
+const tn_array *tn__number_as(const tn_array *x, const tn_array *values);
 /* The axis, counted from the start; -1 and a latched failure if the array has no such axis. */
 int tn__axis_of(const char *operation, const tn_array *x, int axis);
 /* x with its axes in the order of a permutation, written as a list. */

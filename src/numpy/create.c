@@ -2,6 +2,8 @@
 /* Making arrays: ranges, grids, diagonals and triangles. */
 #include "numpy/compose.h"
 
+#include <math.h>
+
 #include "array/build_parts.h"
 #include "core/options.h"
 
@@ -229,9 +231,26 @@ tn_array *tn_linspace_arrays_with(const tn_array *start, const tn_array *stop, i
     TN__COMPOSE(finished(spaced(end_of(start, stop), end_of(stop, start), count, opts), opts));
 }
 
+/* Does the dtype asked for hold the ends, where they are C numbers? powers: of this base, unless that is 0. */
+static bool ends_fit(const char *operation, const tn_array *start, const tn_array *stop, int64_t count,
+                     const tn_space_opts *opts, double base)
+{
+    const tn_array *end[] = {start, stop};
+    for (int i = 0; i < 2 && opts && i < count && !(i == 1 && opts->open); i++) {
+        if (!tn__is_weak(end[i]) || !tn_dtype_is_integer(opts->dtype) || tn_dtype_is_complex(tn_dtype_of(end[i])))
+            continue;
+        double value = tn_item(end[i]);
+        if (!tn__number_fits(operation, base != 0 ? pow(base, value) : value, opts->dtype))
+            return false;
+    }
+    return true;
+}
+
 static tn_array *logspace(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts)
 {
     double base = TN__OPTION(opts, base, 10);
+    if (!ends_fit("logspace", start, stop, count, opts, base))
+        return tn__failed_array();
     tn_array *exponents = spaced(end_of(start, stop), end_of(stop, start), count, opts);
     const tn_create_opts own = {.dtype = tn_dtype_of(exponents), .device = tn_device_of(exponents)};
     tn_array *y = tn_power(tn_scalar_with(base, &own), exponents);
@@ -251,6 +270,8 @@ tn_array *tn_logspace_with(const tn_array *start, const tn_array *stop, int64_t 
 
 static tn_array *geomspace(const tn_array *start, const tn_array *stop, int64_t count, const tn_space_opts *opts)
 {
+    if (!ends_fit("geomspace", start, stop, count, opts, 0))
+        return tn__failed_array();
     tn_array *a = end_of(start, stop), *b = end_of(stop, start);
     tn_dtype dtype = space_dtype(a, b);
     if (opts && tn_dtype_is_complex(opts->dtype)) /* a half turn, where the signs differ */

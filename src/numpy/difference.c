@@ -41,10 +41,10 @@ static tn_array *ediff1d(const tn_array *x, const tn_array *end, const tn_array 
                                tn_dtype_name(tn_dtype_of(given)), tn_dtype_name(dtype));
     }
     if (begin)
-        parts[count++] = tn_cast(tn_ravel(begin), dtype);
+        parts[count++] = tn_cast(tn_ravel(tn__number_as(x, begin)), dtype);
     parts[count++] = diff(tn_ravel(x), 1, 0);
     if (end)
-        parts[count++] = tn_cast(tn_ravel(end), dtype);
+        parts[count++] = tn_cast(tn_ravel(tn__number_as(x, end)), dtype);
     for (int i = 0; i < count; i++)
         if (tn_is_error(parts[i]))
             return parts[i];

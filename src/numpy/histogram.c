@@ -211,8 +211,9 @@ static tn_array *histogram(const tn_array *x, tn_array **edges_out, const tn_his
     }
     if (!(opts && opts->density))
         return counts;
-    tn_array *density = tn_divide(tn_cast(counts, TN_FLOAT64), tn_cast(tn_diff(edges, 1, 0), TN_FLOAT64));
-    return tn_divide(density, tn_cast(tn_sum_with(counts, NULL), TN_FLOAT64));
+    tn_dtype wide = tn_dtype_promote(tn_dtype_of(counts), TN_FLOAT64); /* of complex weights complex */
+    tn_array *density = tn_divide(tn_cast(counts, wide), tn_cast(tn_diff(edges, 1, 0), TN_FLOAT64));
+    return tn_divide(density, tn_cast(tn_sum_with(counts, NULL), wide));
 }
 
 tn_array *tn_histogram_with(const tn_array *x, tn_array **edges, const tn_histogram_opts *opts)

@@ -237,6 +237,9 @@ static tn_array *updated(const tn_array *x, const tn_array *value, int count, co
     if (kind_counts && !tn_can_cast(tn_dtype_of(value), tn_dtype_of(x)))
         return tn__refused(TN_ERR_DTYPE, "add_at", "values of %s cannot be added to %s; cast the array or the values",
                            tn_dtype_name(tn_dtype_of(value)), tn_dtype_name(tn_dtype_of(x)));
+    value = tn__number_as(x, value);
+    if (tn_is_error(value))
+        return tn__again(value);
     tn_array *by_mask = chosen(x, value, count, keys, add);
     if (by_mask)
         return by_mask;

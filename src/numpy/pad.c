@@ -45,6 +45,8 @@ static tn_array *exact_value(const tn_array *x, const side *s, tn_dtype dtype)
         !tn_dtype_is_complex(dtype))
         return tn__refused(TN_ERR_DTYPE, "pad", "complex constants beside an array of %s; expected real ones",
                            tn_dtype_name(tn_dtype_of(x)));
+    if (tn__is_weak(s->opts->constants))
+        return tn_cast(s->opts->constants, dtype);
     tn_array *pairs = tn_broadcast_to(s->opts->constants, (tn_shape){2, {tn_ndim(x), 2}});
     return tn_cast(tn_index(tn_index(pairs, s->axis), s->behind), like.dtype);
 }

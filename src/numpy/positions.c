@@ -63,15 +63,9 @@ static tn_array *cycled(const tn_array *values, int64_t n)
     return tn_resize(values, tn__vector(n));
 }
 
-/* A C number in x's dtype, or an error if that does not hold it; anything else as it is. */
-static const tn_array *number_as(const tn_array *x, const tn_array *values)
-{
-    return tn__is_weak(values) && !tn_is_error(x) ? tn_cast(values, tn_dtype_of(x)) : values;
-}
-
 static tn_array *put(const tn_array *x, const tn_array *indices, const tn_array *values, const char *mode)
 {
-    values = number_as(x, values);
+    values = tn__number_as(x, values);
     if (tn_is_error(values) || tn_is_error(indices))
         return tn__again(tn_is_error(values) ? values : indices);
     tn_array *refused = tn_size(indices) ? no_positions("put", indices) : NULL;
@@ -113,7 +107,7 @@ static tn_array *fill_diagonal(const tn_array *x, const tn_array *value, bool wr
         return tn__again(x);
     if (ndim < 2)
         return tn__refused(TN_ERR_SHAPE, "fill_diagonal", "expected at least 2 axes, got %d", ndim);
-    value = number_as(x, value);
+    value = tn__number_as(x, value);
     if (tn_is_error(value))
         return tn__again(value);
     int64_t n = tn_dim(x, 0), columns = tn_dim(x, 1), size = tn_size(x), stop = size, step = columns + 1, power = 1;
@@ -153,7 +147,7 @@ static tn_array *place(const tn_array *x, const tn_array *mask, const tn_array *
                            (long long)tn_size(mask), (long long)tn_size(x));
     if (tn_size(values) == 0 && in_order && tn_size(x) > 0 && tn_item(tn_any_with(mask, NULL)) != 0)
         return tn__refused(TN_ERR_VALUE, "place", "there are no values to place");
-    values = number_as(x, values);
+    values = tn__number_as(x, values);
     if (tn_is_error(values))
         return tn__again(values);
     tn_array *flat = tn_reshape(tn_cast(mask, TN_BOOL), tn__vector(tn_size(x)));

@@ -152,6 +152,10 @@ static void check_statistics(void)
     assert_true(tn_size(none) == 0 && tn_size(edges) == 0 && tn_dtype_of(none) == TN_INT64);
     none = tn_histogram(x, NULL, .edges = tn_zeros(TN_SHAPE(1)), .weights = tn_cast(x, TN_COMPLEX64));
     assert_true(tn_size(none) == 0 && tn_dtype_of(none) == TN_COMPLEX64);
+    tn_array *turned = tn_complex(tn_zeros_like(x), tn_ones_like(x)); /* the weights' kind is the density's */
+    none = tn_histogram(x, NULL, .bins = 2, .weights = turned, .density = true);
+    assert_int_equal(tn_dtype_of(none), TN_COMPLEX128);
+    EXPECT(tn_isfinite(tn_real(none)), 1, 1);
     REFUSED(tn_histogram_bin_edges(x, .weights = tn_zeros(TN_SHAPE(2))), TN_ERR_SHAPE, "array's shape");
     /* a NaN to begin with is left out like another; alone it stays */
     const double some[] = {NAN, 1, NAN, NAN, 2, NAN};
@@ -229,6 +233,24 @@ static void check_numbers(void)
     assert_failed(TN_ERR_VALUE, "0 to 255");
     REFUSED(tn_max(u, .initial = tn_weak_int(300)), TN_ERR_VALUE, "0 to 255");
     EXPECT(tn_sum(u, .initial = tn_weak_int(300)), 303);
+    const int64_t one[1][2] = {{1, 1}};
+    tn_array *at = tn_from_int64s((const int64_t[]){0, 1}, 2), *much = tn_weak_int(300);
+    REFUSED(tn_scatter_set(u, at, much, 0), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_scatter_add(u, at, much, 0), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_scatter_set(u, at, tn_weak_int(255), 0), 255, 255, 2);
+    REFUSED(tn_index_update(u, much, TN_KEYS(TN_PICK(at))), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_index_update(u, much, TN_KEYS(TN_PICK(tn_greater(u, 0)))), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_index_update(u, much, TN_KEYS(TN_I(1))), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_index_add(u, much, TN_KEYS(TN_PICK(at))), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_index_update(u, tn_weak_int(255), TN_KEYS(TN_PICK(at))), 255, 255, 2);
+    REFUSED(tn_ediff1d(u, much, NULL), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_ediff1d(u, NULL, much), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_pad(u, one, .constants = much), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_pad(u, one, .constants = tn_weak_int(9)), 9, 0, 1, 2, 9);
+    REFUSED(tn_geomspace(1, 1000, 4, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    REFUSED(tn_logspace(0, 3, 4, .dtype = TN_UINT8), TN_ERR_VALUE, "0 to 255");
+    EXPECT(tn_logspace(0, 3, 3, .dtype = TN_UINT8, .open = true), 1, 10, 100);
+    EXPECT(tn_logspace(0, 7, 8, .dtype = TN_UINT8, .base = 2), 1, 2, 4, 8, 16, 32, 64, 128);
 }
 
 #define BOTH(name) \

@@ -167,7 +167,8 @@ static void rows_that_hold_nan(void **state)
     tn_array *column = tn_from_host(some, TN_SHAPE(1, 3), TN_FLOAT32);
     assert_int_equal(tn_dim(tn_unique(column, .axis = TN_AXES(1)), 1), 3);
     tn_array *vector = tn_reshape(column, TN_SHAPE(3));
-    assert_int_equal(tn_dim(tn_unique(vector, .axis = TN_AXES(0)), 0), 3);
+    assert_int_equal(tn_dim(tn_unique(vector, .axis = TN_AXES(0)), 0), 2); /* elements, as NumPy 2.4 has it */
+    assert_int_equal(tn_dim(tn_unique(vector, .axis = TN_AXES(0), .distinct_nan = true), 0), 3);
     assert_int_equal(tn_dim(tn_unique(vector), 0), 2);
     tn_array *pairs = tn_complex(tn_reshape(vector, TN_SHAPE(3, 1)), tn_reshape(vector, TN_SHAPE(3, 1)));
     assert_int_equal(tn_dim(tn_unique(pairs, .axis = TN_AXES(0)), 0), 3);
