@@ -136,7 +136,7 @@ typedef struct tn_best_value_opts {
     tn_trigger *check; /* when to compare; default: each epoch */
 } tn_best_value_opts;
 /* Fires when, as `check` fires, the mean of an observed value since then is better than all before: greater, less, or
- * by a comparison. Without a value since the last check it does not fire. */
+ * by a comparison. Without a value since the last check, or with NaN, it does not fire. */
 TN_API tn_trigger *tn_max_value_with(const char *key, const tn_best_value_opts *opts);
 TN_API tn_trigger *tn_min_value_with(const char *key, const tn_best_value_opts *opts);
 TN_API tn_trigger *tn_best_value_with(const char *key, bool (*better)(double best, double value, void *user),

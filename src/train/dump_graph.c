@@ -73,12 +73,12 @@ static void seen(const tn_array *value, void *user)
 static tn_status initialize(tn_trainer *trainer, void *user)
 {
     dumping *d = user;
-    tn_status status = tn__output_claim(trainer, &d->output);
     tn__free(d->path);
     d->path = tn__output_path(trainer, d->output.file);
     d->began = tn_trainer_iteration(trainer);
     if (!d->path)
         return TN_ERR_MEMORY;
+    tn_status status = tn__output_probe(trainer, &d->output, d->path);
     tn_reporter_unwatch(tn_trainer_reporter(trainer), d);
     return status == TN_OK && !d->done ? tn_reporter_watch(tn_trainer_reporter(trainer), d->key, seen, d) : status;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "core/log.h"
+#include "io/file.h"
 #include "train/generations.h"
 
 tn_status tn__keys_copy(tn__keys *keys, const char *operation, int count, const char *const *names)
@@ -91,6 +92,17 @@ tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine)
     if (mine->file)
         tn__generations_clear(tn_trainer_out(trainer), mine->file);
     return TN_OK;
+}
+
+tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, const char *path)
+{
+    tn_status status = tn__output_claim(trainer, mine);
+    char *probe = NULL;
+    if (status == TN_OK)
+        status = tn__file_temporary("extend", path, &probe);
+    if (status == TN_OK)
+        tn__file_discard(probe);
+    return status;
 }
 
 void tn__warn_missing(const char *operation, const char *key, const tn_observation *seen, const char *what)

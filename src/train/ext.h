@@ -42,6 +42,8 @@ typedef struct tn__output {
     char *file;
 } tn__output;
 tn_status tn__output_claim(const tn_trainer *trainer, const tn__output *mine);
+/* The same, and whether a file can be written there, so that a run does not find out at its end. */
+tn_status tn__output_probe(const tn_trainer *trainer, const tn__output *mine, const char *path);
 extern const tn_extension_kind tn__log_report_kind, tn__print_report_kind, tn__plot_report_kind,
     tn__statistics_plot_kind, tn__dump_graph_kind, tn__profile_kind;
 

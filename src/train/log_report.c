@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include <tanso/engine.h>
+#include "core/log.h"
 #include "train/chainer.h"
 #include "train/ext.h"
 
@@ -23,6 +24,7 @@ typedef struct log_report {
     tn__json_log log;
     listener *listeners;
     size_t listener_count, listener_capacity;
+    bool warned;
 } log_report;
 
 tn__figure tn__entry_figure(const tn_observation *entry, const char *key)
@@ -65,6 +67,21 @@ static tn_status write(log_report *r)
     return status;
 }
 
+/* Once a run: whoever looks at the log or the table later would find it too late. */
+static void warn_of_nan(log_report *r, const tn_trainer *trainer)
+{
+    int count = tn_observation_count(r->entry);
+    for (int i = 0; i < count && !r->warned && !trainer->quiet; i++) {
+        const char *key = tn_observation_key(r->entry, i);
+        r->warned = isnan(tn_observation_number(r->entry, key));
+        if (r->warned)
+            tn__log(TN__LOG_WARN, OPERATION,
+                    "'%s' is NaN in iteration %lld: lower the learning rate, clip gradients, or look for bad values in "
+                    "the data; tn_fail_on_nan ends a run that goes wrong", key,
+                    (long long)tn_trainer_iteration(trainer));
+    }
+}
+
 static tn_status call(tn_trainer *trainer, void *user)
 {
     log_report *r = user;
@@ -75,6 +92,7 @@ static tn_status call(tn_trainer *trainer, void *user)
     if (status != TN_OK || !due)
         return status;
     status = fill(r, trainer);
+    warn_of_nan(r, trainer);
     if (status == TN_OK)
         status = write(r);
     for (size_t i = 0; i < r->listener_count && status == TN_OK; i++)

@@ -87,6 +87,7 @@ tn_extension *tn_observe_lr_with(const tn_observe_lr_opts *opts)
 typedef struct micro {
     char *numerator, *denominator, *result;
     tn_trigger *every;
+    bool seen;        /* there was an average, or a warning that there is none */
     tn_summary *sums; /* both means are over the same iterations, so that their ratio is that of the sums */
 } micro;
 
@@ -107,8 +108,15 @@ static tn_status average(tn_trainer *trainer, void *user)
         if (status == TN_OK)
             status = add(m, seen, m->denominator, "denominator");
     }
-    if (status != TN_OK || !tn_trigger_fire(m->every, trainer) || tn_summary_count(m->sums) == 0)
+    if (status != TN_OK || !tn_trigger_fire(m->every, trainer))
         return status;
+    bool some = tn_summary_count(m->sums) > 0;
+    if (!some && !m->seen)
+        tn__warn_missing("micro_average", tn_observation_has(seen, m->numerator) ? m->denominator : m->numerator, seen,
+                         "there is no average until it comes");
+    m->seen = true;
+    if (!some)
+        return TN_OK;
     double ratio = tn_summary_mean(m->sums, "numerator") / tn_summary_mean(m->sums, "denominator");
     tn_summary_clear(m->sums);
     return !tn__latched() ? tn_observation_set_number(seen, m->result, ratio, 0) : tn_error_code();

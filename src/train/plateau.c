@@ -13,7 +13,7 @@ typedef struct plateau {
     double factor, threshold, least;
     int patience, cooldown;
     bool greater;
-    bool has_best;
+    bool has_best, seen;
     double best;
     int64_t bad, cooling; /* looks without a better mean; looks that do not count any more */
     tn_optimizer *target;
@@ -53,12 +53,19 @@ static tn_status call(tn_trainer *trainer, void *user)
     const tn_observation *seen = tn_trainer_observation(trainer);
     tn_status status = TN_OK;
     if (tn_observation_has(seen, p->key)) {
+        p->seen = true;
         const tn_array *value = tn_observation_array(seen, p->key);
         status = value ? tn_summary_add(p->summary, p->key, value, 0)
                        : tn_summary_add_number(p->summary, p->key, tn_observation_number(seen, p->key), 0);
     }
-    if (status != TN_OK || !tn_trigger_fire(p->check, trainer) || !tn_summary_has(p->summary, p->key))
+    if (status != TN_OK || !tn_trigger_fire(p->check, trainer))
         return status;
+    if (!tn_summary_has(p->summary, p->key)) {
+        if (!p->seen && !p->has_best)
+            tn__warn_missing("reduce_on_plateau", p->key, seen, "nothing is changed until it comes");
+        p->seen = true; /* once is enough */
+        return TN_OK;
+    }
     double mean = tn_summary_mean(p->summary, p->key);
     tn_summary_clear(p->summary);
     return !tn__latched() ? look(p, mean) : tn_error_code();

@@ -111,7 +111,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     for (int i = 0; i < p->keys.count; i++)
         p->undrawn = p->undrawn || p->curves[i].count; /* of a run that is resumed */
     p->ended = 0;
-    return p->path ? tn__output_claim(trainer, &p->output) : TN_ERR_MEMORY;
+    return p->path ? tn__output_probe(trainer, &p->output, p->path) : TN_ERR_MEMORY;
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)

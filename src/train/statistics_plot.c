@@ -130,7 +130,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     tn__free(p->path);
     p->path = tn__output_path(trainer, p->output.file);
     p->undrawn = p->row_count > 0;
-    return p->path ? tn__output_claim(trainer, &p->output) : TN_ERR_MEMORY;
+    return p->path ? tn__output_probe(trainer, &p->output, p->path) : TN_ERR_MEMORY;
 }
 
 static tn_status serialize(const tn_serializer *s, void *user)

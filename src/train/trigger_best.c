@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/options.h"
 #include "train/chainer.h"
+#include "train/ext.h"
 
 #define OWNER "another trigger"
 
@@ -72,18 +73,25 @@ typedef struct best {
     watched watched;
     bool (*better)(double best, double value, void *user);
     void *user;
-    bool has_best;
+    bool has_best, seen;
     double best;
 } best;
 
 static bool best_fire(tn_trainer *trainer, void *user)
 {
     best *b = user;
-    watched_add(&b->watched, trainer);
-    if (!tn_trigger_fire(b->watched.check, trainer) || !tn_summary_has(b->watched.values, b->watched.key))
+    b->seen = watched_add(&b->watched, trainer) || b->seen;
+    if (!tn_trigger_fire(b->watched.check, trainer))
         return false;
+    if (!tn_summary_has(b->watched.values, b->watched.key)) {
+        if (!b->seen && !b->has_best)
+            tn__warn_missing("best_value", b->watched.key, tn_trainer_observation(trainer),
+                             "the trigger does not fire until it comes");
+        b->seen = true; /* once is enough */
+        return false;
+    }
     double value = watched_take(&b->watched);
-    if (tn__latched() || (b->has_best && !b->better(b->best, value, b->user)))
+    if (tn__latched() || isnan(value) || (b->has_best && !b->better(b->best, value, b->user)))
         return false;
     b->has_best = true;
     b->best = value;

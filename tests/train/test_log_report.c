@@ -2,6 +2,8 @@
 /* Logs, tables, plots and events of runs: what Chainer's have, and the same of a run that was resumed anywhere. */
 #include <dirent.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "support/random.h"
 #include "support/terminal.h"
 #include "trainer_setup.h"
@@ -198,6 +200,81 @@ static void test_told(void **state)
     setup_free(&s);
 }
 
+/* What a run says on stderr, for free. */
+static char *said_by(tn_trainer *trainer, tn_status expected)
+{
+    FILE *said = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(said && before >= 0 && dup2(fileno(said), STDERR_FILENO) >= 0);
+    tn_status status = tn_trainer_run(trainer);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(said);
+    char *text = calloc(1, 1 << 16);
+    assert_true(fread(text, 1, (1 << 16) - 1, said) < 1 << 16);
+    fclose(said);
+    assert_int_equal(status, expected);
+    return text;
+}
+
+static int count_of(const char *text, const char *words)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, words)); at++)
+        count++;
+    return count;
+}
+
+/* Keys that never come are told of once, with the nearest; so is a loss that is NaN. */
+static void test_warnings(void **state)
+{
+    (void)state;
+    setup s = setup_new(12, 4, "linear:3", "sgd:lr=1e39");
+    tn_trainer *trainer =
+        tn_trainer_new(tn_standard_updater(s.loader, s.optimizer), .stop = TN_EVERY(3, TN_EPOCH), .out = folder);
+    tn_extend(trainer, tn_log_report());
+    tn_extend(trainer, tn_snapshot_layer(s.model, "best.npz"), .trigger = tn_min_value("main/los"));
+    tn_extend(trainer, tn_reduce_on_plateau("lr", "main/accurac"));
+    tn_extend(trainer, tn_micro_average("main/loss", "nothing", "ratio"));
+    char *text = said_by(trainer, TN_OK);
+    static const char *const words[] = {"best_value: nothing has been observed under 'main/los'; did you mean",
+                                        "under 'main/accurac'; did you mean 'main/accuracy'?",
+                                        "micro_average: nothing has been observed under 'nothing'",
+                                        "'main/loss' is NaN in iteration"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (count_of(text, words[i]) != 1)
+            fail_msg("\"%s\" is said %d times in: %s", words[i], count_of(text, words[i]), text);
+    free(text);
+    tn_trainer_free(trainer);
+    setup_free(&s);
+}
+
+/* A file that cannot be written is told of when the run starts, and what is there stays. */
+static void test_no_place(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"plot.svg", "statistics.svg", "cg.dot", "log"};
+    for (int i = 0; i < 4; i++) {
+        setup s = small();
+        observed o = {{0}, 0};
+        char path[600];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(mkdir(path, 0777), 0);
+        tn_trainer *trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
+        tn_array *weight = tn_param(s.model, 0);
+        tn_extend(trainer, i == 0   ? tn_plot_report(TN_KEYS_OF("a"))
+                           : i == 1 ? tn_variable_statistics_plot(1, &weight)
+                           : i == 2 ? tn_dump_graph("a")
+                                    : tn_log_report());
+        assert_int_equal(tn_trainer_run(trainer), TN_ERR_IO);
+        assert_int_equal(tn_trainer_iteration(trainer), 0);
+        check_latched(TN_ERR_IO, names[i]);
+        assert_int_equal(rmdir(path), 0);
+        tn_trainer_free(trainer);
+        setup_free(&s);
+    }
+}
+
 /* ---- resuming ---- */
 
 static double of_iteration(tn_trainer *trainer, void *user)
@@ -304,6 +381,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_terminal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bar, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_warnings, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_board, set_up, tear_down),
     };

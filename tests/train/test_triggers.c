@@ -242,6 +242,8 @@ static void test_best_value(void **state)
     ASSERT_VALUE_FIRINGS(min_of_2, false, "2 4", 3, 3, 1, 1, 1, 1)
     /* Without a value since the last check Chainer fails: the check is left out, the summary goes on. */
     ASSERT_VALUE_FIRINGS(max_of_2, false, "2 6", 1, 2, NAN, NAN, NAN, 2, 1, NAN)
+    /* A mean that is NaN is no best value, which nothing could be better than. */
+    ASSERT_VALUE_FIRINGS(max_of_2, false, "4", INFINITY, -INFINITY, 1, 2, 0, 0)
 }
 
 static tn_trigger *early_3(void) { return tn_early_stopping(.check = TN_EVERY(1, TN_ITERATION)); }
