@@ -35,6 +35,12 @@ typedef struct tn_spectral_norm_opts {
  * itself stays as it is. The weight must have its shape. */
 TN_API tn_status tn_spectral_norm_with(tn_layer *layer, const tn_spectral_norm_opts *opts);
 
+/* Called for each operation that any thread records, by its name ("add", "matmul"), with its result's dtype and shape,
+ * gradients' included: to count or to trace what functions do. Operations are fused and run later, so their time is
+ * that of plans (tn_profile). One at a time in a process; NULL: none. What the hook itself records is not told. */
+typedef void (*tn_function_hook)(const char *operation, tn_dtype dtype, tn_shape shape, void *user);
+TN_API void tn_set_function_hook(tn_function_hook hook, void *user);
+
 /* Counts and times the forwards of a layer and of all below it, by path ("" for the layer itself). To tell their times
  * apart each output is computed and waited for, so a network is slower while it is timed. Never NULL; freed before the
  * layer is. */

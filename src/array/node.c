@@ -3,6 +3,7 @@
 #include "array/node.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "array/build.h"
 #include "array/fresh.h"
@@ -109,7 +110,11 @@ static inline tn__node *recorded(tn__op op, tn_dtype dtype, const tn__shape *sha
     return node;
 }
 
-/* Gives values to the inputs that are as deep as a recording may be, before it records. */
+/* Whoever is told of operations, and from which depth on recording takes the long way: from 0 while somebody is. */
+static _Atomic(tn__recording_hook) recording_hook;
+static _Atomic uint32_t deep = TN__MAX_DEPTH;
+
+/* Gives values to the inputs that are as deep as a recording may be, before it records; and tells of what it does. */
 static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dtype, const tn__shape *shape,
                                                          tn__device *device, int arity, tn__node *const *in,
                                                          const tn__attr *attr)
@@ -131,7 +136,17 @@ static __attribute__((noinline)) tn__node *recorded_deep(tn__op op, tn_dtype dty
         flags |= in[i]->flags;
         traits |= in[i]->traits;
     }
-    return recorded(op, dtype, shape, device, arity, in, attr, depth, flags, traits);
+    tn__node *node = recorded(op, dtype, shape, device, arity, in, attr, depth, flags, traits);
+    tn__recording_hook hook = atomic_load_explicit(&recording_hook, memory_order_acquire);
+    if (hook && !tn__node_is_error(node))
+        hook(node);
+    return node;
+}
+
+void tn__watch_recording(tn__recording_hook hook)
+{
+    atomic_store_explicit(&recording_hook, hook, memory_order_release);
+    atomic_store_explicit(&deep, hook ? 0 : TN__MAX_DEPTH, memory_order_relaxed);
 }
 
 tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__device *device, int arity,
@@ -147,7 +162,7 @@ tn__node *tn__node_new(tn__op op, tn_dtype dtype, const tn__shape *shape, tn__de
         flags |= input->flags;
         traits |= input->traits;
     }
-    if (__builtin_expect(depth >= TN__MAX_DEPTH, 0))
+    if (__builtin_expect(depth >= atomic_load_explicit(&deep, memory_order_relaxed), 0))
         return recorded_deep(op, dtype, shape, device, arity, in, &attr);
     return recorded(op, dtype, shape, device, arity, in, &attr, depth, flags, traits);
 }

@@ -214,6 +214,9 @@ tn__node *tn__node_value(tn__storage *storage, tn_dtype dtype, const tn__shape *
                          const tn__ints *strides);
 /* An ERROR node; takes over one reference to the record. */
 tn__node *tn__node_error(tn__error *error);
+/* Has each operation that any thread records from now on told to a function; NULL: nobody. */
+typedef void (*tn__recording_hook)(const tn__node *node);
+void tn__watch_recording(tn__recording_hook hook);
 /* The failure last latched in this thread, as an error node. */
 tn__node *tn__failed(void);
 /* Holds a node until the public call ends, like the builders' own. */

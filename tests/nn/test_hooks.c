@@ -212,6 +212,48 @@ static void test_timer(void **state)
     tn_clear_error();
 }
 
+/* ---- operations ---- */
+
+typedef struct counts {
+    int add, matmul, all;
+} counts;
+
+static void count(const char *operation, tn_dtype dtype, tn_shape shape, void *user)
+{
+    counts *c = user;
+    c->all++;
+    c->add += strcmp(operation, "add") == 0;
+    if (strcmp(operation, "matmul") != 0)
+        return;
+    c->matmul++;
+    assert_int_equal(dtype, TN_FLOAT32);
+    assert_true(shape.ndim == 2 && shape.dim[0] == ROWS && shape.dim[1] == OUT);
+    TN_SCOPE tn_add(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2))); /* not told */
+}
+
+static void test_operations(void **state)
+{
+    (void)state;
+    counts c = {0};
+    tn_layer *layer = tn_linear(OUT, .in = IN);
+    TN_SCOPE {
+        tn_array *x = random_array(ROWS, IN);
+        tn_set_function_hook(count, &c);
+        for (int i = 0; i < 3; i++)
+            tn_forward(layer, x);
+        tn_set_function_hook(NULL, NULL);
+        assert_true(c.add == 3 && c.matmul == 3 && c.all >= 6);
+        counts before = c;
+        tn_array *y = tn_forward(layer, x);
+        assert_memory_equal(&before, &c, sizeof c);
+        for (int i = 0; i < 3000; i++) /* deep recordings go on as before */
+            y = tn_add(y, 1);
+        assert_int_equal(tn_eval(y), TN_OK);
+    }
+    tn_layer_free(layer);
+    check_fine();
+}
+
 /* ---- copies that share ---- */
 
 static void test_shared(void **state)
@@ -301,7 +343,8 @@ static void test_starved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_and_out), cmocka_unit_test(test_spectral),
-                                       cmocka_unit_test(test_timer), cmocka_unit_test(test_shared),
+                                       cmocka_unit_test(test_timer), cmocka_unit_test(test_operations),
+                                       cmocka_unit_test(test_shared),
                                        cmocka_unit_test(test_starved)};
     return cmocka_run_group_tests_name("hooks", tests, check_seed, NULL);
 }
