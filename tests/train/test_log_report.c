@@ -53,6 +53,40 @@ static void run(tn_trainer *trainer)
         fail_msg("%s", tn_error());
 }
 
+/* A run of the small network that counts: what it observes, and a terminal, if it is to have one. */
+typedef struct counted {
+    setup s;
+    observed o;
+    terminal t;
+    tn_trainer *trainer;
+} counted;
+
+static void begin(counted *c, int count, const double *values, tn_trigger *stop)
+{
+    *c = (counted){.s = small(), .o = {.count = count}};
+    for (int i = 0; i < count; i++)
+        c->o.values[i] = values[i];
+    c->trainer = counting(&c->s, &c->o, stop);
+}
+
+static void end(counted *c)
+{
+    tn_trainer_free(c->trainer);
+    setup_free(&c->s);
+}
+
+/* 80 columns wide; skips in a place without terminals. */
+static void begin_on_terminal(counted *c, tn_trigger *stop)
+{
+    begin(c, 0, NULL, stop);
+    if (terminal_open(&c->t, 80))
+        return;
+    end(c);
+    skip();
+}
+
+#define VALUES(...) (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__}
+
 static char *contents(const char *name)
 {
     char *text = test_read(test_path(folder, name), NULL);
@@ -73,36 +107,32 @@ static void assert_contents(const char *name, const char *expected)
 static void test_entries(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{1, 2, 3, NAN, 5, 6, 7, 8}, 8};
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(2, TN_EPOCH));
-    tn_extend(trainer, tn_log_report(.postprocess = no_clock), .call_before_training = true);
-    run(trainer);
+    counted c;
+    begin(&c, VALUES(1, 2, 3, NAN, 5, 6, 7, 8), TN_EVERY(2, TN_EPOCH));
+    tn_extend(c.trainer, tn_log_report(.postprocess = no_clock), .call_before_training = true);
+    run(c.trainer);
     assert_contents("log", "[\n    {\n        \"epoch\": 0,\n        \"iteration\": 0,\n        \"elapsed_time\": 0.0\n"
                            "    },\n    {\n        \"value\": 2.0,\n        \"epoch\": 1,\n        \"iteration\": 4,\n"
                            "        \"elapsed_time\": 0.0\n    },\n    {\n        \"value\": 6.5,\n"
                            "        \"epoch\": 2,\n        \"iteration\": 8,\n        \"elapsed_time\": 0.0\n"
                            "    }\n]\n");
-    tn_trainer_free(trainer);
-    setup_free(&s);
+    end(&c);
 }
 
 /* Called each 5 iterations, an entry a epoch: the first time that it is called after an epoch. */
 static void test_asked_rarely(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{0}, 0};
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(14, TN_ITERATION));
-    tn_extend(trainer, tn_log_report(.postprocess = no_clock), .trigger = TN_EVERY(5, TN_ITERATION));
-    run(trainer);
+    counted c;
+    begin(&c, 0, NULL, TN_EVERY(14, TN_ITERATION));
+    tn_extend(c.trainer, tn_log_report(.postprocess = no_clock), .trigger = TN_EVERY(5, TN_ITERATION));
+    run(c.trainer);
     char *log = contents("log");
     assert_non_null(strstr(log, "\"iteration\": 5,"));
     assert_non_null(strstr(log, "\"iteration\": 10,"));
     assert_null(strstr(strstr(log, "\"iteration\": 10,") + 5, "iteration"));
     free(log);
-    tn_trainer_free(trainer);
-    setup_free(&s);
+    end(&c);
 }
 
 /* ---- the table ---- */
@@ -110,94 +140,96 @@ static void test_asked_rarely(void **state)
 static void test_table(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{1, 2, 3, 4, NAN, NAN, NAN, NAN}, 8};
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(3, TN_EPOCH));
-    tn_extend(trainer, tn_log_report());
+    counted c;
+    begin(&c, VALUES(1, 2, 3, 4, NAN, NAN, NAN, NAN), TN_EVERY(3, TN_EPOCH));
+    tn_extend(c.trainer, tn_log_report());
     const char *const keys[] = {"epoch", "iteration", "value", "valu"};
-    tn_extend(trainer, tn_print_report_with(3, keys, TN_OPTS(tn_print_report_opts, .file = "table")));
-    run(trainer);
+    tn_extend(c.trainer, tn_print_report_with(3, keys, TN_OPTS(tn_print_report_opts, .file = "table")));
+    run(c.trainer);
     assert_contents("table", "epoch       iteration   value\n"
                              "1           4           2.5\n"
                              "2           8\n"
                              "3           12\n");
-    tn_trainer_free(trainer);
-    setup_free(&s);
+    end(&c);
 }
 
 /* On a terminal each line wipes the bar below; rarely called, it prints all that came since. */
 static void test_terminal(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{0}, 0};
-    terminal t = {0};
-    if (!terminal_open(&t, 80))
-        skip(); /* a place without terminals */
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(5, TN_EPOCH));
-    tn_extend(trainer, tn_log_report());
+    counted c;
+    begin_on_terminal(&c, TN_EVERY(5, TN_EPOCH));
+    tn_extend(c.trainer, tn_log_report());
     const char *const keys[] = {"epoch"};
-    tn_extend(trainer, tn_print_report_with(1, keys, TN_OPTS(tn_print_report_opts, .stream = t.stream)),
+    tn_extend(c.trainer, tn_print_report_with(1, keys, TN_OPTS(tn_print_report_opts, .stream = c.t.stream)),
               .trigger = TN_EVERY(2, TN_EPOCH));
-    run(trainer);
-    assert_string_equal(terminal_text(&t), "\033[Jepoch\r\n1\r\n2\r\n"
-                                           "\033[J3\r\n4\r\n\033[J5\r\n");
-    terminal_close(&t);
-    tn_trainer_free(trainer);
-    setup_free(&s);
+    run(c.trainer);
+    assert_string_equal(terminal_text(&c.t), "\033[Jepoch\r\n1\r\n2\r\n"
+                                             "\033[J3\r\n4\r\n\033[J5\r\n");
+    terminal_close(&c.t);
+    end(&c);
 }
 
 static void test_bar(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{0}, 0};
-    terminal t = {0};
-    if (!terminal_open(&t, 80))
-        skip(); /* a place without terminals */
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(2, TN_EPOCH));
-    tn_extend(trainer, tn_progress_bar(.every = 3, .stream = t.stream));
-    run(trainer);
-    const char *text = terminal_text(&t);
+    counted c;
+    begin_on_terminal(&c, TN_EVERY(2, TN_EPOCH));
+    tn_extend(c.trainer, tn_progress_bar(.every = 3, .stream = c.t.stream));
+    run(c.trainer);
+    const char *text = terminal_text(&c.t);
     assert_non_null(strstr(text, "     total [##################................................] 37.50%"));
     assert_non_null(strstr(text, "         6 iter, 1 epoch / 2 epochs"));
     assert_string_equal(text + strlen(text) - 7, "\033[4A\033[J");
-    terminal_close(&t);
-    tn_trainer_free(trainer);
-    setup_free(&s);
+    terminal_close(&c.t);
+    end(&c);
 }
 
 /* ---- what goes wrong ---- */
 
+static tn_extension *bad_file(void) { return tn_plot_report(TN_KEYS_OF("a"), .file = "x.gif"); }
+static tn_extension *no_key(void) { return tn_plot_report_with(0, NULL, NULL); }
+static tn_extension *no_period(void) { return tn_log_report(.every = TN_EVERY(0, TN_EPOCH)); }
+static tn_extension *bad_every(void) { return tn_progress_bar(.every = -1); }
+
+/* What is known when the run starts. */
+static void assert_refused(counted *c, const char *says)
+{
+    assert_int_equal(tn_trainer_run(c->trainer), TN_ERR_NAME);
+    check_latched(TN_ERR_NAME, says);
+    end(c);
+}
+
 static void test_told(void **state)
 {
     (void)state;
-    setup s = small();
-    observed o = {{0}, 0};
-    tn_trainer *trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
-    tn_extend(trainer, tn_print_report("epoch"));
-    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAME);
-    check_latched(TN_ERR_NAME, "give it tn_log_report(), too");
-    tn_trainer_free(trainer);
+    counted c;
+    begin(&c, 0, NULL, TN_EVERY(1, TN_EPOCH));
+    tn_extend(c.trainer, tn_print_report("epoch"));
+    assert_refused(&c, "give it tn_log_report(), too");
 
-    trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
-    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("a"), .file = "x.svg"));
-    tn_extend(trainer, tn_plot_report(TN_KEYS_OF("b"), .file = "x.svg"));
-    assert_int_equal(tn_trainer_run(trainer), TN_ERR_NAME);
-    check_latched(TN_ERR_NAME, "'x.svg' is written by the extension PlotReport_1 already");
-    tn_trainer_free(trainer);
+    begin(&c, 0, NULL, TN_EVERY(1, TN_EPOCH));
+    tn_extend(c.trainer, tn_plot_report(TN_KEYS_OF("a"), .file = "x.svg"));
+    tn_extend(c.trainer, tn_plot_report(TN_KEYS_OF("b"), .file = "x.svg"));
+    assert_refused(&c, "'x.svg' is written by the extension PlotReport_1 already");
+}
 
-    trainer = counting(&s, &o, TN_EVERY(1, TN_EPOCH));
-    assert_int_not_equal(tn_extend(trainer, tn_plot_report(TN_KEYS_OF("a"), .file = "x.gif")), TN_OK);
-    check_latched(TN_ERR_VALUE, ".svg or .png");
-    assert_int_not_equal(tn_extend(trainer, tn_plot_report_with(0, NULL, NULL)), TN_OK);
-    check_latched(TN_ERR_VALUE, "at least one key");
-    assert_int_not_equal(tn_extend(trainer, tn_log_report(.every = TN_EVERY(0, TN_EPOCH))), TN_OK);
-    check_latched(TN_ERR_VALUE, "period");
-    assert_int_not_equal(tn_extend(trainer, tn_progress_bar(.every = -1)), TN_OK);
-    check_latched(TN_ERR_VALUE, ".every = -1");
-    tn_trainer_free(trainer);
-    setup_free(&s);
+/* What is known when the extension is made. */
+static void test_told_at_once(void **state)
+{
+    (void)state;
+    counted c;
+    begin(&c, 0, NULL, TN_EVERY(1, TN_EPOCH));
+    const struct {
+        tn_extension *(*make)(void);
+        const char *says;
+    } rows[] = {{bad_file, ".svg or .png"}, {no_key, "at least one key"}, {no_period, "period"},
+                {bad_every, ".every = -1"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(tn_extend(c.trainer, rows[i].make()), TN_ERR_VALUE);
+        check_latched(TN_ERR_VALUE, rows[i].says);
+    }
+    end(&c);
 }
 
 /* What a run says on stderr, for free. */
@@ -345,15 +377,13 @@ static void test_board(void **state)
 {
     (void)state;
     for (int round = 0; round < 2; round++) {
-        setup s = small();
-        observed o = {{1, 2, 3, 4, 5, 6, 7, 8}, 8};
-        tn_trainer *trainer = counting(&s, &o, TN_EVERY(round + 1, TN_EPOCH));
-        tn_extend(trainer, tn_snapshot(.autoload = true, .wait = true));
-        tn_extend(trainer, tn_log_report());
-        tn_extend(trainer, tn_tensorboard(.folder = test_path(folder, "board")));
-        run(trainer);
-        tn_trainer_free(trainer);
-        setup_free(&s);
+        counted c;
+        begin(&c, VALUES(1, 2, 3, 4, 5, 6, 7, 8), TN_EVERY(round + 1, TN_EPOCH));
+        tn_extend(c.trainer, tn_snapshot(.autoload = true, .wait = true));
+        tn_extend(c.trainer, tn_log_report());
+        tn_extend(c.trainer, tn_tensorboard(.folder = test_path(folder, "board")));
+        run(c.trainer);
+        end(&c);
     }
     DIR *board = opendir(test_path(folder, "board"));
     int files = 0;
@@ -383,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_warnings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_board, set_up, tear_down),
     };

@@ -314,6 +314,35 @@ static void test_newest(void **state)
     check_fine();
 }
 
+/* A trainer's snapshot knows that other files of its iteration have been written: it is on the disk after them, in
+ * whichever order they were registered. */
+static void test_order_of_files(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        setup s = setup_new(10, 4, "linear:300 linear:3", "adam");
+        tn_trainer *trainer = setup_trainer(&s, TN_EVERY(20, TN_ITERATION));
+        for (int i = 0; i < 2; i++)
+            tn_extend(trainer, i == first ? tn_snapshot() : tn_snapshot_layer(s.model, "model_{iteration}"),
+                      .trigger = TN_EVERY(2, TN_ITERATION));
+        run_well(trainer);
+        for (int i = 2; i <= 20; i += 2) {
+            struct stat model, snapshot;
+            char name[64];
+            snprintf(name, sizeof name, "model_%d.safetensors", i);
+            assert_int_equal(stat(test_path(folder, name), &model), 0);
+            snprintf(name, sizeof name, "snapshot_iter_%d.safetensors", i);
+            assert_int_equal(stat(test_path(folder, name), &snapshot), 0);
+            double seconds = (double)(snapshot.st_mtim.tv_sec - model.st_mtim.tv_sec);
+            assert_true(seconds + 1e-9 * (double)(snapshot.st_mtim.tv_nsec - model.st_mtim.tv_nsec) >= 0);
+        }
+        tn_trainer_free(trainer);
+        setup_free(&s);
+        empty_folder();
+    }
+    check_fine();
+}
+
 /* What a writer that was killed has left goes, what a living one is at stays. */
 static void test_left_overs(void **state)
 {
@@ -529,6 +558,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_generations, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_newest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_order_of_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_left_overs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_on_error_and_condition, set_up, tear_down),
