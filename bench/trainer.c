@@ -23,6 +23,7 @@ typedef struct job {
 static void by_hand(job *j)
 {
     tn_meter *mean = tn_meter_new(j->device), *share = tn_meter_new(j->device);
+    tn_loader_set_epoch(j->batches, 0); /* a trainer leaves it at the end of an epoch */
     for (int epoch = 0; epoch < j->epochs && tn_ok(); epoch++) {
         double loss, accuracy;
         for (tn_batch b; tn_loader_next(j->batches, &b);) TN_SCOPE {
