@@ -234,7 +234,7 @@ static double pieces(const scene *s, const tn_array *x)
 /* An array of the thread's own is written with what is shared. */
 static double writing(const scene *s, const tn_array *x)
 {
-    tn_array *own = tn_zeros(tn_shape_of(x));
+    tn_array *own = tn_zeros_like(x);
     tn_status status = tn_assign(own, x);
     for (int i = 0; i < 3 && status == TN_OK; i++)
         status = tn_add_assign(own, s->number);
