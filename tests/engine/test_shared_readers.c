@@ -244,7 +244,7 @@ static double writing(const scene *s, const tn_array *x)
 /* Backward of graphs of the thread's own, whose leaf is its own, through arrays that are shared. */
 static double backward(const scene *s, const tn_array *x)
 {
-    tn_array *own = tn_requires_grad(tn_full(tn_shape_of(x), 2));
+    tn_array *own = tn_requires_grad(tn_full_like(x, 2));
     tn_status status = tn_backward(tn_sum(tn_multiply(tn_square(own), tn_multiply(x, s->number))));
     return status == TN_OK ? tn_item(tn_sum(tn_grad(own))) : NAN;
 }
