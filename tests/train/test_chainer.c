@@ -235,7 +235,7 @@ static void test_rates(void **state)
 {
     (void)state;
     static const double want[] = {.1, .1, .1, .1, .05, .05, .05, .025, .025, .025, .0125};
-    for (int stopped = 0; stopped < 11; stopped++) {
+    for (int stopped = 0; stopped < 10; stopped++) {
         double rate[16] = {0};
         char path[600];
         snprintf(path, sizeof path, "%s/rates.npz", folder);

@@ -120,7 +120,7 @@ static bool finished(pid_t child)
 static bool live_and_die(const char *out)
 {
     static const int priorities[] = {1000, 250, 150, 50, -50, -150};
-    int place = (int)test_random_int(&chance, 0, (int64_t)(sizeof priorities / sizeof *priorities));
+    int place = (int)test_random_int(&chance, 0, (int64_t)(sizeof priorities / sizeof *priorities) - 1);
     death d = {.priority = priorities[place], .iterations = test_random_int(&chance, 1, LONGEST_LIFE)};
     bool by_another = test_random_int(&chance, 0, 3) == 0;
     if (by_another)
