@@ -88,7 +88,7 @@ static size_t slot_of(const tn_words *words, const char *bytes, size_t length)
     size_t slot = (size_t)tn__hash(bytes, length, 0) & (words->slot_count - 1);
     for (; words->slots[slot]; slot = (slot + 1) & (words->slot_count - 1)) {
         const char *text = text_at(words, words->slots[slot] - 1);
-        if (memcmp(text, bytes, length) == 0 && text[length] == '\0')
+        if (strlen(text) == length && memcmp(text, bytes, length) == 0)
             break;
     }
     return slot;
