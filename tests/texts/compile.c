@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compile_texts FOLDER [--all]: compiles the kernel texts in FOLDER by NVRTC for three generations, of which none has
- * to be here. compile_texts --there: whether there is an NVRTC that can.
+ * compile_texts FOLDER [--all] [--share K/N]: compiles the kernel texts in FOLDER by NVRTC for three generations, of
+ * which none has to be here. compile_texts --there: whether there is an NVRTC that can.
  *
  * Texts with the same prelude become one program, each in a namespace: NVRTC spends 45 ms or more on a prelude, 3 ms on
  * what is behind it, and 25 ms on machine code for a kernel, which is most of it all. So every text is parsed and
  * checked for every generation, and then translated for each but for the parts that a text before it has, too
- * (texts_choose). With --all everything is translated.
+ * (texts_choose). With --all everything is translated; with --share K/N a part in N, by its hash, for each generation
+ * others, and with them the first of each form: K = 0 to N-1, one after another, make all.
  *
  * Optimised no further than is quick (quickest): cuda.emitted compiles a share as the library does.
  */
@@ -45,6 +46,7 @@ typedef struct progress { /* shared by the workers */
 } progress;
 
 static const int generations[] = {80, 90, 100};
+static unsigned share, shares = 1; /* of what is translated, which of how many */
 static tn__cuda_libraries libraries;
 static kernel_text *texts; /* those with one prelude lie together */
 static int text_count;
@@ -101,24 +103,35 @@ static bool is_for(const kernel_text *text, int generation)
     return (generation >= 90 || !text->clusters) && (generation == 90 || text->count || !strstr(text->data, "wgmma"));
 }
 
-static size_t chosen_bytes(const kernel_text *text)
+static bool in_share(uint64_t hash, int generation)
 {
-    size_t bytes = text->count ? 0 : text->length;
+    return (hash + (unsigned)generation / 10) % shares == share; /* by 8, 9, 10: others for each */
+}
+
+static bool is_chosen(const text_part *part, int generation)
+{
+    return part->wanted && (part->form || in_share(part->hash, generation));
+}
+
+static size_t chosen_bytes(const kernel_text *text, int generation)
+{
+    size_t bytes = text->count == 0 && in_share(text->group, generation) ? text->length : 0;
     for (int i = 0; i < text->count; i++)
-        bytes += text->part[i].wanted ? text->part[i].end - text->part[i].begin : 0;
+        bytes += is_chosen(&text->part[i], generation) ? text->part[i].end - text->part[i].begin : 0;
     return bytes;
 }
 
 /* Parts that no text before has, with the entry points behind them; loop nests that others call are left empty. */
-static void add_chosen(tn__text *to, const kernel_text *text)
+static void add_chosen(tn__text *to, const kernel_text *text, int generation)
 {
     const char *data = text->data;
     bool wanted = false;
     tn__text_addn(to, data + text->prelude, (text->count ? text->part[0].begin : text->length) - text->prelude);
     for (int i = 0; i < text->count; i++) {
         const text_part *part = &text->part[i];
-        wanted |= part->wanted;
-        if (part->entry ? wanted : part->wanted || !part->body) {
+        bool chosen = is_chosen(part, generation);
+        wanted |= chosen;
+        if (part->entry ? wanted : chosen || !part->body) {
             tn__text_addn(to, data + part->begin, part->end - part->begin);
         } else if (!part->entry) {
             tn__text_addn(to, data + part->begin, part->body - part->begin);
@@ -138,12 +151,12 @@ static void rename_entries(tn__text *to, const kernel_text *text, const char *fo
 }
 
 /* A text's share of a program, behind the prelude. */
-static void add_text(tn__text *to, const kernel_text *text, int number, depth how)
+static void add_text(tn__text *to, const kernel_text *text, int number, const program *p)
 {
     tn__text_addf(to, "namespace text%d {\n", number);
     rename_entries(to, text, "#define k%d text%d_k%d\n", number);
-    if (how == CHOSEN)
-        add_chosen(to, text);
+    if (p->depth == CHOSEN)
+        add_chosen(to, text, p->generation);
     else
         tn__text_addn(to, text->data + text->prelude, text->length - text->prelude);
     rename_entries(to, text, "#undef k%d\n", number);
@@ -182,8 +195,9 @@ static void compile_program(const program *p)
     bool any = head->count == 0 && is_for(head, p->generation);
     tn__text_addn(&program, head->data, head->prelude);
     for (int i = p->first; i < p->first + p->count; i++)
-        if (texts[i].count && is_for(&texts[i], p->generation) && (p->depth != CHOSEN || texts[i].wanted)) {
-            add_text(&program, &texts[i], i, p->depth);
+        if (texts[i].count && is_for(&texts[i], p->generation) &&
+            (p->depth != CHOSEN || chosen_bytes(&texts[i], p->generation))) {
+            add_text(&program, &texts[i], i, p);
             any = true;
         }
     char *text = tn__text_take(&program);
@@ -202,9 +216,11 @@ static bool add_programs(depth how, int generation)
     program *p = NULL;
     for (int i = 0; i < text_count; i++) {
         const kernel_text *text = &texts[i];
-        size_t bytes = how == CHOSEN ? chosen_bytes(text) : text->length - (text->count ? text->prelude : 0);
+        size_t whole = text->length - (text->count ? text->prelude : 0);
+        size_t bytes = how == CHOSEN ? chosen_bytes(text, generation) : whole;
         bool wrong = text_is_wrong(text);
-        if (how == CHECKED ? text->count == 0 && !wrong : wrong || bytes == 0) /* without parts: wholly translated */
+        bool translated = text->count == 0 && in_share(text->group, generation); /* wholly, without parts */
+        if (how == CHECKED ? translated && !wrong : wrong || bytes == 0)
             continue;
         if (p && !wrong && text->count && texts[p->first].group == text->group && p->bytes + bytes <= most &&
             p->first + p->count <= i) {
@@ -319,12 +335,27 @@ static bool open_compiler(void)
     return true;
 }
 
+static bool read_options(int count, char *const *given, bool *all)
+{
+    for (int i = 0; i < count; i++) {
+        char rest;
+        if (strcmp(given[i], "--all") == 0)
+            *all = true;
+        else if (strcmp(given[i], "--share") != 0 || ++i == count ||
+                 sscanf(given[i], "%u/%u%c", &share, &shares, &rest) != 2 || share >= shares)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    bool all = argc > 2 && strcmp(argv[2], "--all") == 0;
+    bool all = false;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (argc < 2 || shared == MAP_FAILED)
+    if (argc < 2 || shared == MAP_FAILED || !read_options(argc - 2, argv + 2, &all)) {
+        fprintf(stderr, "expected: compile_texts --there, or FOLDER [--all] [--share K/N], K from 0 to N - 1\n");
         return 2;
+    }
     if (!open_compiler())
         return SKIPPED;
     if (strcmp(argv[1], "--there") == 0)
@@ -333,10 +364,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: cannot be read\n", argv[1]);
         return 2;
     }
-    int parts = 0, wanted = 0;
+    int parts = 0, wanted = 0, forms = 0;
     for (int i = 0; i < text_count; i++) {
         parts += texts[i].count;
         wanted += texts[i].wanted;
+        for (int k = 0; k < texts[i].count; k++)
+            forms += texts[i].part[k].form;
     }
     bool fine = true;
     for (size_t g = 0; g < sizeof generations / sizeof *generations; g++)
@@ -344,6 +377,9 @@ int main(int argc, char **argv)
     printf("%d texts with %d loop nests and entry points, %d of which stand for all; %d programs for sm_80, sm_90, "
            "sm_100\n",
            text_count, parts, wanted, program_count);
+    if (shares > 1 && !all)
+        printf("machine code: share %u of %u (--share %u/%u again), and the first of each of %d forms\n", share, shares,
+               share, shares, forms);
     fine = fine && text_count > 0 && compile_all();
     for (int how = 0; how < DEPTHS; how++)
         if (shared->seconds[how] >= 1)

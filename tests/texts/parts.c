@@ -159,9 +159,28 @@ static uint64_t hash_part(const kernel_text *text, const text_part *part)
     return hash;
 }
 
+/* Of the set of the library's words in a part (tn_...), without the numbers that they end in: widths of dtypes. */
+static uint64_t hash_form(const kernel_text *text, const text_part *part)
+{
+    const char *begin = text->data + part->begin, *end = text->data + part->end;
+    uint64_t words[64] = {0}; /* a bit a word: that two share one is rare, and leaves out a form at worst */
+    for (const char *at = begin; at < end;) {
+        const char *word = at++;
+        while (in_word(*word) && at < end && in_word(*at))
+            at++;
+        const char *last = at;
+        while (last > word && isdigit((unsigned char)last[-1]))
+            last--;
+        uint64_t hash = tn__hash(word, (size_t)(last - word), 0);
+        if (BEGINS(word, "tn_"))
+            words[hash % 64] |= 1ull << (hash / 64 % 64);
+    }
+    return tn__hash(words, sizeof words, 0);
+}
+
 bool texts_choose(int count, kernel_text *texts)
 {
-    seen_table seen = {0};
+    seen_table seen = {0}, forms = {0};
     bool failed = false;
     for (int clusters = 0; clusters < 2; clusters++) /* what not every generation compiles stands for nothing else */
         for (int i = 0; i < count; i++)
@@ -169,9 +188,12 @@ bool texts_choose(int count, kernel_text *texts)
                 text_part *part = &texts[i].part[k];
                 if (texts[i].clusters != clusters || text_is_wrong(&texts[i]))
                     continue;
-                part->wanted = see(&seen, hash_part(&texts[i], part), &failed);
+                part->hash = hash_part(&texts[i], part);
+                part->wanted = see(&seen, part->hash, &failed);
+                part->form = part->wanted && see(&forms, hash_form(&texts[i], part), &failed);
                 texts[i].wanted += part->wanted;
             }
     free(seen.hash);
+    free(forms.hash);
     return !failed;
 }

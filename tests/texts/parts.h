@@ -16,6 +16,8 @@ typedef struct text_part {
     size_t body;       /* of a loop nest that others only call: its opening brace; else 0 */
     bool entry;        /* an entry point, which calls the nests since the one before it */
     bool wanted;       /* no part before it is the same */
+    bool form;         /* nor one that differs only in operations, numbers and dtypes' widths */
+    uint64_t hash;     /* of what makes it the same as another */
 } text_part;
 
 typedef struct kernel_text {
@@ -32,7 +34,7 @@ typedef struct kernel_text {
 bool text_split(kernel_text *to, char *name, char *data);
 /*
  * Marks each part that is the same as none before it, but for its number in the text, places among its arguments, and
- * names of the text's own.
+ * names of the text's own; and of these the first of each form: what has the same words of the library's.
  */
 bool texts_choose(int count, kernel_text *texts);
 /* Whether a test made it wrong on purpose: it has a user's function whose name begins with "wrong" or "bad". */
