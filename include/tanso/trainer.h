@@ -102,6 +102,9 @@ typedef struct tn_trigger_kind {
     /* Of a stop trigger: how long the training is, for progress bars and schedules. */
     tn_length (*length)(const void *user);
     void (*free)(void *user);
+    /* Of a stop trigger: it has fired, and the run ends. Asked again in the same iteration, as when what is saved from
+     * here on is loaded, it is to fire once more, unless it has become a later one. NULL: it does that anyway. */
+    void (*ended)(void *user);
 } tn_trigger_kind;
 
 /* Takes over `user` in any case. `kind` must live as long as the trigger. */
@@ -330,7 +333,8 @@ TN_API const char *tn_trainer_error(const tn_trainer *trainer);
 
 /* A run's whole state: updater, loaders, optimizers, models, triggers, extensions, the thread's random generator and
  * the elapsed time, to be loaded into a trainer that was built in the same way (the stop trigger may be another one of
- * its kind). The path ends in .safetensors or .npz. */
+ * its kind). One that is saved after its end ends at once when it is run again, without an update, unless its stop
+ * trigger is a later one. The path ends in .safetensors or .npz. */
 TN_API tn_status tn_trainer_save(tn_trainer *trainer, const char *path) TN_MUST_CHECK;
 /*
  * Loads it. A snapshot of Chainer 7 (an .npz, usually without that ending) is told by its contents: its weights of
@@ -365,8 +369,7 @@ typedef struct tn_snapshot_opts {
     const char *file;  /* pattern (tn_trainer_format); default "snapshot_iter_{iteration}"; ".safetensors" is added
                           unless it ends so, or in .npz */
     int keep;          /* the newest so many files of the pattern stay; default: all. With 1 the training does not even
-                          wait for a disk that is slower: what is saved while a file is being written waits for its
-                          turn, and gives way to what is newer */
+                          wait for a disk that is slower, see below */
     bool autoload;     /* go on from the newest one of the folder, if there is one */
     bool on_error;     /* one when the run fails, too */
     bool not_on_stop;  /* none when the run is stopped by its flag */
@@ -374,8 +377,18 @@ typedef struct tn_snapshot_opts {
     bool (*condition)(tn_trainer *trainer, void *user); /* asked at each call and stop; default: yes */
     void *user;
 } tn_snapshot_opts;
-/* Saves the whole trainer, at the end of the iteration; a thread of its own writes the file (beside, synced, renamed)
- * while the training goes on. Priority -100, each epoch. */
+/*
+ * Saves the whole trainer, at the end of the iteration; a thread of its own writes the file (beside, synced, renamed)
+ * while the training goes on. Priority -100, each epoch.
+ *
+ * With .keep = 1 (and without .wait) only the newest state matters: a snapshot that is due while the last one is being
+ * written, or so soon after it that snapshots would take more than 1/400 of the time, is taken at the end of the first
+ * iteration when neither is so any more, 1 second later at most if the disk keeps up; the file's name tells which
+ * iteration that was. At the end of the run one that is still due is taken of the last iteration. A run that is killed
+ * has lost what it did since then, a run that fails may have, too, unless .on_error is set. An object's or a layer's
+ * snapshot is always of the iteration that it was asked for in; with .keep = 1 it gives way to a newer one while it
+ * waits for the disk.
+ */
 TN_API tn_extension *tn_snapshot_with(const tn_snapshot_opts *opts);
 /* The same for one object by its serializing function, tn_serialize_layer for instance; the pattern has no default. */
 typedef tn_status (*tn_serialize_function)(const tn_serializer *s, void *object);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <tanso/base.h>
 #include "core/memory.h"
+#include "train/pace.h"
 
 typedef struct tn__figure {
     const char *key; /* borrowed */
@@ -27,9 +28,9 @@ typedef struct tn__json_log {
     int64_t entries;
     int64_t size;  /* bytes up to the last entry's closing brace */
     tn__text list; /* these bytes, while the list is short */
-    bool lazy;     /* a short list is written as often as costs a hundredth of the time */
+    bool lazy;     /* a short list is written as often as costs little (pace.h) */
     bool behind;   /* the file lacks what the list has */
-    double ended, cost; /* of the last writing, by tn__seconds */
+    tn__pace pace; /* of writing it anew */
 } tn__json_log;
 
 /* Begins an empty list, or goes on from one that was resumed; looks whether the file can be written. */

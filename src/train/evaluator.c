@@ -50,12 +50,11 @@ static const bool *restore_modes(tn_layer *layer, const bool *evaluating)
 static tn_status add_weighted(tn_summary *means, const tn_observation *seen, int64_t samples)
 {
     tn_status status = TN_OK;
-    for (int i = 0, count = tn_observation_count(seen); i < count && status == TN_OK; i++) {
-        const char *key = tn_observation_key(seen, i);
-        const tn_array *array = tn_observation_array(seen, key);
-        double given = tn_observation_weight(seen, key), weight = given != 0 ? given : (double)samples;
-        status = array ? tn_summary_add(means, key, array, weight)
-                       : tn_summary_add_number(means, key, tn_observation_number(seen, key), weight);
+    tn__observed one;
+    for (int i = 0; status == TN_OK && tn__observation_at(seen, i, &one); i++) {
+        double weight = one.weight != 0 ? one.weight : (double)samples;
+        status = one.array ? tn_summary_add(means, one.key, one.array, weight)
+                           : tn_summary_add_number(means, one.key, one.number, weight);
     }
     return status;
 }

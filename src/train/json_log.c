@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/clock.h"
 #include "core/error.h"
 #include "engine/digits.h"
 #include "io/file.h"
@@ -16,8 +15,8 @@
 #define END        "\n]\n"
 /* A list longer than this is added to in place. */
 #define SHORT_LIST (64 * 1024)
-/* Writing a lazy list anew takes at most one part in so many of the time. */
-#define TIME_FOR_EACH_COST 100
+/* Seconds that writing a lazy list anew is put off for what it costs. */
+#define LONGEST_DELAY 60.0
 
 void tn__json_number(double value, char text[32])
 {
@@ -73,7 +72,8 @@ static void put_entry(tn__text *out, const tn__figure *figures, int count, bool 
             snprintf(number, sizeof number, "%lld", (long long)figures[i].value);
         else
             tn__json_number(figures[i].value, number);
-        tn__text_addf(out, ": %s", number);
+        tn__text_add(out, ": ");
+        tn__text_add(out, number);
     }
     tn__text_add(out, count ? "\n    }" : "}");
 }
@@ -174,13 +174,12 @@ tn_status tn__json_log_settle(tn__json_log *log, bool at_once)
 {
     if (!log->behind)
         return TN_OK;
-    double began = tn__seconds();
-    if (!at_once && log->ended > 0 && began - log->ended <= TIME_FOR_EACH_COST * log->cost)
+    if (!at_once && !tn__pace_due(&log->pace, LONGEST_DELAY))
         return TN_OK;
+    double began = tn__seconds();
     tn_status status = replace(log);
     log->behind = status != TN_OK;
-    log->ended = tn__seconds();
-    log->cost = log->ended - began;
+    tn__pace_note(&log->pace, began);
     return status;
 }
 

@@ -15,10 +15,11 @@ static tn_status call_extensions(tn_trainer *trainer)
     for (size_t i = 0; i < trainer->extension_count; i++) {
         tn__registered *r = &trainer->extensions[i];
         bool due = !r->trigger || tn_trigger_fire(r->trigger, trainer);
-        if (due && !tn__latched())
-            tn_extension_call(r->extension, trainer);
-        if (tn__latched())
-            return tn_error_code();
+        tn_status status = tn_error_code();
+        if (due && status == TN_OK)
+            status = tn_extension_call(r->extension, trainer);
+        if (status != TN_OK)
+            return status;
     }
     return TN_OK;
 }
@@ -69,9 +70,13 @@ static tn_status loop(tn_trainer *trainer)
     tn_status status = TN_OK;
     while (status == TN_OK) {
         trainer->stopped = asked_to_stop(trainer);
-        if (trainer->stopped || tn_trigger_fire(trainer->stop, trainer) || tn__latched())
+        if (trainer->stopped)
             break;
-        status = iterate(trainer);
+        if (tn_trigger_fire(trainer->stop, trainer)) {
+            tn__trigger_ended(trainer->stop);
+            break;
+        }
+        status = tn__latched() ? tn_error_code() : iterate(trainer);
     }
     return tn__or_latched(status);
 }
@@ -137,17 +142,27 @@ static void finalize(tn_trainer *trainer)
     }
 }
 
+/* What ended a stage of the run: the latched error, or a status that a function of the program's gave without one. */
+static tn__error *take_failure(tn_status status)
+{
+    if (status != TN_OK && !tn__latched())
+        tn__fail(status, "trainer_run",
+                 "an extension's function, a hook or the updater's returned %s and latched no error that says why",
+                 tn_status_name(status));
+    return tn__error_take();
+}
+
 static tn_status run(tn_trainer *trainer)
 {
     tn_status status = begin(trainer);
     bool began = status == TN_OK;
     if (began)
         status = loop(trainer);
-    trainer->failure = tn__error_take();
+    trainer->failure = take_failure(status);
     if (trainer->failure && began)
         tell_failure(trainer);
-    if (!trainer->failure && trainer->stopped && CALL_STAGE(trainer, on_stop) != TN_OK)
-        trainer->failure = tn__error_take();
+    if (!trainer->failure && trainer->stopped)
+        trainer->failure = take_failure(CALL_STAGE(trainer, on_stop));
     finalize(trainer);
     if (!trainer->failure)
         return status;

@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 
+/* Those behind the last one keep their keys, as the next iteration's are mostly the same in the same order. */
 typedef struct entry {
     char *key;
     uint64_t hash;
@@ -19,7 +20,7 @@ typedef struct entry {
 struct tn_observation {
     bool is_static; /* the out-of-memory one */
     entry *entries;
-    size_t count, capacity;
+    size_t count, keyed, capacity; /* keyed: how many have keys, count or more */
 };
 
 static tn_observation memory_observation = {.is_static = true};
@@ -37,10 +38,8 @@ void tn_observation_clear(tn_observation *observation)
 {
     if (!observation)
         return;
-    for (size_t i = 0; i < observation->count; i++) {
+    for (size_t i = 0; i < observation->count; i++)
         tn__array_free_kept(observation->entries[i].array);
-        tn__free(observation->entries[i].key);
-    }
     observation->count = 0;
 }
 
@@ -50,19 +49,48 @@ void tn_observation_free(tn_observation *observation)
         return;
     tn__report_forget(observation);
     tn_observation_clear(observation);
+    for (size_t i = 0; i < observation->keyed; i++)
+        tn__free(observation->entries[i].key);
     tn__free(observation->entries);
     tn__free(observation);
 }
 
-static entry *find(const tn_observation *observation, const char *key)
+static entry *find_hashed(const tn_observation *observation, const char *key, uint64_t hash)
 {
-    if (!observation || !key)
-        return NULL;
-    uint64_t hash = tn__hash(key, strlen(key), 0);
     for (size_t i = 0; i < observation->count; i++)
         if (observation->entries[i].hash == hash && strcmp(observation->entries[i].key, key) == 0)
             return &observation->entries[i];
     return NULL;
+}
+
+static entry *find(const tn_observation *observation, const char *key)
+{
+    return observation && key ? find_hashed(observation, key, tn__hash(key, strlen(key), 0)) : NULL;
+}
+
+/* A new last entry; NULL without memory. */
+static entry *append(tn_observation *observation, const char *key, uint64_t hash)
+{
+    entry *next = observation->count < observation->keyed ? &observation->entries[observation->count] : NULL;
+    if (next && (next->hash != hash || strcmp(next->key, key) != 0)) {
+        for (size_t i = observation->count; i < observation->keyed; i++)
+            tn__free(observation->entries[i].key);
+        observation->keyed = observation->count;
+        next = NULL;
+    }
+    if (!next) {
+        char *copy = tn__strdup(key);
+        if (!copy || !tn__grow((void **)&observation->entries, &observation->capacity, observation->count + 1,
+                               sizeof *observation->entries)) {
+            tn__free(copy);
+            return NULL;
+        }
+        next = &observation->entries[observation->keyed++];
+        next->key = copy;
+    }
+    observation->count++;
+    *next = (entry){.key = next->key, .hash = hash};
+    return next;
 }
 
 /* The key's entry, made if there is none; NULL with a latched error. */
@@ -75,18 +103,12 @@ static entry *place(tn_observation *observation, const char *key)
             tn__fail(TN_ERR_VALUE, "report", "expected an observation and a key, got NULL");
         return NULL;
     }
-    entry *found = find(observation, key);
-    if (found)
-        return found;
-    char *copy = tn__strdup(key);
-    if (!copy || !tn__grow((void **)&observation->entries, &observation->capacity, observation->count + 1,
-                           sizeof *observation->entries)) {
-        tn__free(copy);
+    uint64_t hash = tn__hash(key, strlen(key), 0);
+    entry *found = find_hashed(observation, key, hash);
+    if (!found)
+        found = append(observation, key, hash);
+    if (!found)
         tn__fail_memory("report", strlen(key) + sizeof *found);
-        return NULL;
-    }
-    found = &observation->entries[observation->count++];
-    *found = (entry){.key = copy, .hash = tn__hash(key, strlen(key), 0)};
     return found;
 }
 
@@ -155,6 +177,15 @@ double tn_observation_weight(const tn_observation *observation, const char *key)
 {
     const entry *e = find(observation, key);
     return e ? e->weight : 0;
+}
+
+bool tn__observation_at(const tn_observation *observation, int i, tn__observed *seen)
+{
+    if (!observation || (size_t)i >= observation->count)
+        return false;
+    const entry *e = &observation->entries[i];
+    *seen = (tn__observed){e->key, e->array, e->number, e->weight};
+    return true;
 }
 
 #define FEW 16

@@ -5,6 +5,14 @@
 
 #include <tanso/report.h>
 
+/* What is at a place, all of it borrowed. */
+typedef struct tn__observed {
+    const char *key;
+    const tn_array *array; /* NULL: the number */
+    double number, weight;
+} tn__observed;
+/* From 0 on; false behind the last one. */
+bool tn__observation_at(const tn_observation *observation, int i, tn__observed *seen);
 /* Computes what is still only recorded, all of a device in one evaluation: one forward serves all. */
 tn_status tn__observation_eval(tn_observation *observation);
 /* How many reporters and scopes are on the thread's stack; coming back to that takes off what an error left open. */

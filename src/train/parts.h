@@ -65,11 +65,17 @@ struct tn_trigger {
     void *user;
     tn__error *error; /* why it could not be made */
     bool is_static;
+    bool calls; /* functions of the program's, perhaps */
 };
+/* One of a kind of the library's whose functions call none of the program's; takes over `user` in any case. */
+tn_trigger *tn__trigger_quiet(const tn_trigger_kind *kind, void *user);
 /* An inert one with the last error. */
 tn_trigger *tn__trigger_error(void);
 /* The status, latched again. */
 tn_status tn__trigger_raise(const tn_trigger *trigger);
+
+/* A stop trigger has ended a run: tn_trigger_kind.ended. NULL is ignored. */
+void tn__trigger_ended(tn_trigger *trigger);
 
 /* What a trigger of intervals or points remembers of when it was asked last. */
 typedef struct tn__asked {
@@ -80,6 +86,8 @@ typedef struct tn__asked {
 void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, int64_t *before, int64_t *now,
                     int64_t *size);
 tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked);
+/* Nobody knows: it counts as asked in the iteration before the present one, whatever that is. */
+void tn__asked_forget(tn__asked *asked);
 
 /* ---- updater.c ---- */
 struct tn_updater {

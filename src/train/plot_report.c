@@ -2,14 +2,14 @@
 /* A picture of observed values over a run. Points are added by a trigger; the picture is drawn as often as costs little
  * of the time, and at the end. */
 #include <string.h>
-#include "core/clock.h"
 #include "train/canvas.h"
 #include "train/ext.h"
+#include "train/pace.h"
 #include "train/plot.h"
 
-#define OPERATION          "plot_report"
-/* Drawing takes at most one part in so many of the time. */
-#define TIME_FOR_EACH_COST 100
+#define OPERATION "plot_report"
+/* Seconds that a picture is put off for what it costs. */
+#define LONGEST_DELAY 60.0
 
 typedef struct plot_report {
     tn__output output;
@@ -20,7 +20,7 @@ typedef struct plot_report {
     tn_summary *summary;
     tn__thinned *curves; /* one a key */
     bool undrawn;        /* there are points that are not in the picture */
-    double ended, cost;  /* of the last drawing, by tn__seconds */
+    tn__pace pace;       /* of drawing */
 } plot_report;
 
 static tn_status draw(plot_report *p)
@@ -37,8 +37,7 @@ static tn_status draw(plot_report *p)
     tn_status status = tn__plot_write(&(tn__plot){p->title, &panel, 1, 1, 0, 0}, p->path);
     tn__free(items);
     p->undrawn = false;
-    p->ended = tn__seconds();
-    p->cost = p->ended - began;
+    tn__pace_note(&p->pace, began);
     return status;
 }
 
@@ -86,8 +85,7 @@ static tn_status call(tn_trainer *trainer, void *user)
     if (status != TN_OK || !due)
         return status;
     status = add_points(p, trainer);
-    bool first = p->ended == 0;
-    if (status == TN_OK && p->undrawn && (first || tn__seconds() - p->ended > TIME_FOR_EACH_COST * p->cost))
+    if (status == TN_OK && p->undrawn && tn__pace_due(&p->pace, LONGEST_DELAY))
         status = draw(p);
     return status;
 }
@@ -110,7 +108,7 @@ static tn_status initialize(tn_trainer *trainer, void *user)
     p->path = tn__output_path(trainer, p->output.file);
     for (int i = 0; i < p->keys.count; i++)
         p->undrawn = p->undrawn || p->curves[i].count; /* of a run that is resumed */
-    p->ended = 0;
+    p->pace = (tn__pace){0};
     return p->path ? tn__output_probe(trainer, &p->output, p->path) : TN_ERR_MEMORY;
 }
 

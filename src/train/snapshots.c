@@ -2,8 +2,11 @@
 /*
  * The snapshot extensions. What is to be saved is gathered into an archive, which holds values and copies none, at the
  * end of the iteration: all extensions have been called then, so that a resumed run repeats none of them and leaves
- * none out. A thread writes the archive; the end of the run waits for it, and so does the next snapshot, but where one
- * file alone is kept.
+ * none out. A thread writes the archive; the end of the run waits for it, and so does the next snapshot.
+ *
+ * Where one file alone is kept, nobody waits. An object's snapshot that comes too early is kept in memory until the
+ * thread is free, as its trigger asked for this very state. A trainer's is put off, and taken of a later iteration:
+ * there the newest state is as good, and gathering it costs as much as some iterations of a small network.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,12 +20,15 @@
 #include "io/file.h"
 #include "nn/layer.h"
 #include "train/generations.h"
+#include "train/pace.h"
 #include "train/parts.h"
 #include "train/snapshot.h"
 
 #define DEFAULT_FILE "snapshot_iter_{iteration}"
 #define DEFAULT_ENDING ".safetensors"
 #define PRIORITY (-100)
+/* Seconds that a snapshot of which one file is kept is put off for what it costs. */
+#define LONGEST_DELAY 1.0
 
 /* A file to be written. */
 typedef struct job {
@@ -37,7 +43,8 @@ typedef struct snapshot {
     tn_serialize_function serialize; /* NULL: the trainer */
     void *object;
     bool due;
-    int64_t saved; /* the iteration of the last one, -1: none */
+    int64_t saved;       /* the iteration of the last one, -1: none */
+    tn__pace pace;       /* of gathering */
     job job;             /* of the thread */
     bool writing;        /* `thread` is to be joined */
     atomic_bool written; /* which takes no time any more */
@@ -134,10 +141,22 @@ static tn_status gather(snapshot *s, tn_trainer *trainer, job *j)
 
 static tn_status finish_objects(tn_trainer *trainer);
 
-/* Of files of which one stays, none needs to be waited for: the newest waits, in place of an older one. */
+static bool is_busy(const snapshot *s) { return s->writing && !s->written; }
+
+/* Whether a snapshot that is due is to be of a later iteration. */
+static bool is_early(const snapshot *s)
+{
+    if (s->opts.keep != 1 || s->opts.wait || s->serialize)
+        return false;
+    return is_busy(s) || !tn__pace_due(&s->pace, LONGEST_DELAY);
+}
+
+/* An object's that cannot be written yet waits, in place of an older one, if one file alone is kept. */
 static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
 {
-    bool later = !wait && s->opts.keep == 1 && s->writing && !s->written;
+    bool later = !wait && s->opts.keep == 1 && s->serialize && is_busy(s);
+    double began = tn__seconds();
+    s->due = false;
     tn_status status = later ? TN_OK : finish(s);
     if (status == TN_OK && !s->serialize)
         status = finish_objects(trainer);
@@ -155,7 +174,9 @@ static tn_status save(snapshot *s, tn_trainer *trainer, bool wait)
     s->saved = tn_trainer_iteration(trainer);
     job_free(&s->waiting);
     *(later ? &s->waiting : &s->job) = made;
-    return later ? TN_OK : start(s, wait);
+    status = later ? TN_OK : start(s, wait);
+    tn__pace_note(&s->pace, began);
+    return status;
 }
 
 /* ---- in a run ---- */
@@ -188,6 +209,8 @@ static tn_status snapshot_prepare(tn_trainer *trainer, void *user)
     tn__free(s->folder);
     s->folder = tn__strdup(out);
     s->saved = -1;
+    s->pace = (tn__pace){0};
+    s->due = false;
     if (!s->folder)
         return tn__fail_memory("snapshot", strlen(out));
     if (access(out, W_OK) != 0)
@@ -217,8 +240,7 @@ static tn_status snapshot_after(tn_trainer *trainer, void *user)
     snapshot *s = user;
     if (!s->due)
         return s->waiting.archive && s->written ? start_waiting(s, false) : TN_OK;
-    s->due = false;
-    return save(s, trainer, s->opts.wait);
+    return is_early(s) ? TN_OK : save(s, trainer, s->opts.wait);
 }
 
 static tn_status snapshot_on_stop(tn_trainer *trainer, void *user)
@@ -237,10 +259,14 @@ static void snapshot_on_error(tn_trainer *trainer, void *user)
         save(s, trainer, true);
 }
 
+/* What was put off is taken now, unless the run has failed, in the middle of an iteration perhaps. */
 static void snapshot_finalize(tn_trainer *trainer, void *user)
 {
-    (void)trainer;
-    start_waiting(user, true);
+    snapshot *s = user;
+    if (s->due && !*tn_trainer_error(trainer))
+        save(s, trainer, true);
+    else
+        start_waiting(s, true);
 }
 
 static void snapshot_free(void *user)

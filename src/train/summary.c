@@ -148,13 +148,10 @@ tn_status tn_summary_add_observation(tn_summary *summary, const tn_observation *
     tn_status status = TN_OK;
     if (!summary || !observation)
         return tn__fail(TN_ERR_VALUE, "summary", "expected a summary and an observation, got NULL");
-    for (int i = 0, count = tn_observation_count(observation); i < count && status == TN_OK; i++) {
-        const char *key = tn_observation_key(observation, i);
-        const tn_array *array = tn_observation_array(observation, key);
-        double weight = tn_observation_weight(observation, key);
-        status = array ? tn_summary_add(summary, key, array, weight)
-                       : tn_summary_add_number(summary, key, tn_observation_number(observation, key), weight);
-    }
+    tn__observed seen;
+    for (int i = 0; status == TN_OK && tn__observation_at(observation, i, &seen); i++)
+        status = seen.array ? tn_summary_add(summary, seen.key, seen.array, seen.weight)
+                            : tn_summary_add_number(summary, seen.key, seen.number, seen.weight);
     return status;
 }
 

@@ -17,7 +17,9 @@ static int width_of(const char *text)
 
 static void put_padded(tn__text *out, const char *text, int width)
 {
-    tn__text_addf(out, "%s%*s", text, width > width_of(text) ? width - width_of(text) : 0, "");
+    tn__text_add(out, text);
+    for (int missing = width - width_of(text); missing > 0; missing--)
+        tn__text_add(out, " ");
 }
 
 static int column_width(const char *name) { return width_of(name) > LEAST_WIDTH ? width_of(name) : LEAST_WIDTH; }

@@ -39,6 +39,15 @@ tn_trigger *tn_trigger_new(const tn_trigger_kind *kind, void *user)
     }
     trigger->kind = kind;
     trigger->user = user;
+    trigger->calls = true;
+    return trigger;
+}
+
+tn_trigger *tn__trigger_quiet(const tn_trigger_kind *kind, void *user)
+{
+    tn_trigger *trigger = tn_trigger_new(kind, user);
+    if (!trigger->is_static)
+        trigger->calls = false;
     return trigger;
 }
 
@@ -82,8 +91,18 @@ bool tn_trigger_fire(tn_trigger *trigger, tn_trainer *trainer)
         tn__fail_null("trigger_fire", "a trainer");
         return false;
     }
+    if (tn__trigger_raise(trigger) != TN_OK)
+        return false;
+    if (!trigger->calls)
+        return trigger->kind->fire(trainer, trigger->user);
     TN__GUARD_OF("trigger_fire", trigger);
-    return tn__trigger_raise(trigger) == TN_OK && trigger->kind->fire(trainer, trigger->user);
+    return trigger->kind->fire(trainer, trigger->user);
+}
+
+void tn__trigger_ended(tn_trigger *trigger)
+{
+    if (trigger && trigger->kind && trigger->kind->ended)
+        trigger->kind->ended(trigger->user);
 }
 
 tn_length tn_trigger_length(const tn_trigger *trigger)
@@ -153,8 +172,10 @@ static tn_status once_serialize(const tn_serializer *s, void *user)
     return tn_serialize_bool(s, tn__of_chainer(s) ? "_flag_first" : "first", &o->first);
 }
 
+static void once_ended(void *user) { ((once *)user)->first = true; }
+
 static const tn_trigger_kind once_kind = {
-    .name = "once", .fire = once_fire, .serialize = once_serialize, .free = free_state};
+    .name = "once", .fire = once_fire, .serialize = once_serialize, .free = free_state, .ended = once_ended};
 
 tn_trigger *tn_once_with(const tn_once_opts *opts)
 {
@@ -182,8 +203,15 @@ static tn_status timed_serialize(const tn_serializer *s, void *user)
     return tn_serialize_double(s, "next_time", &t->next);
 }
 
+static void timed_ended(void *user)
+{
+    timed *t = user;
+    t->next -= t->period;
+}
+
 static const tn_trigger_kind timed_kind = {
-    .name = "every_seconds", .fire = timed_fire, .serialize = timed_serialize, .free = free_state};
+    .name = "every_seconds", .fire = timed_fire, .serialize = timed_serialize, .free = free_state,
+    .ended = timed_ended};
 
 tn_trigger *tn_every_seconds(double seconds)
 {

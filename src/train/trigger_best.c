@@ -74,12 +74,17 @@ typedef struct best {
     bool (*better)(double best, double value, void *user);
     void *user;
     bool has_best, seen;
+    bool ended; /* it has ended a run: fires when it is asked again */
     double best;
 } best;
 
 static bool best_fire(tn_trainer *trainer, void *user)
 {
     best *b = user;
+    if (b->ended) {
+        b->ended = false;
+        return true;
+    }
     b->seen = watched_add(&b->watched, trainer) || b->seen;
     if (!tn_trigger_fire(b->watched.check, trainer))
         return false;
@@ -98,17 +103,27 @@ static bool best_fire(tn_trainer *trainer, void *user)
     return true;
 }
 
+/* Whether it has ended a run, which files of Chainer's do not say. */
+static void serialize_ended(const tn_serializer *s, bool *ended)
+{
+    if (!s->loading || tn_serializer_has(s, "ended"))
+        tn_serialize_bool(s, "ended", ended);
+}
+
 static tn_status best_serialize(const tn_serializer *s, void *user)
 {
     best *b = user;
     tn_serialize_trigger(s, "interval_trigger", b->watched.check);
     tn_serialize_summary(s, "summary", b->watched.values);
+    serialize_ended(s, &b->ended);
     if (tn__of_chainer(s))
         b->has_best = tn__chainer_has(s, "best_value");
     else
         tn_serialize_bool(s, "has_best", &b->has_best);
     return tn_serialize_double(s, "best_value", &b->best);
 }
+
+static void best_ended(void *user) { ((best *)user)->ended = true; }
 
 static void best_free(void *user)
 {
@@ -118,7 +133,7 @@ static void best_free(void *user)
 }
 
 static const tn_trigger_kind best_kind = {
-    .name = "best_value", .fire = best_fire, .serialize = best_serialize, .free = best_free};
+    .name = "best_value", .fire = best_fire, .serialize = best_serialize, .free = best_free, .ended = best_ended};
 
 tn_trigger *tn_best_value_with(const char *key, bool (*better)(double best, double value, void *user), void *user,
                                const tn_best_value_opts *opts)
@@ -171,6 +186,8 @@ typedef struct early {
     watched watched;
     tn_trigger *max;
     bool greater, verbose;
+    bool ended;  /* it has ended a run, and has this iteration's value */
+    bool looked; /* that was by a look, not by `max` */
     int64_t patience, count;
     double best;
 } early;
@@ -193,9 +210,15 @@ static bool early_look(early *e)
 static bool early_fire(tn_trainer *trainer, void *user)
 {
     early *e = user;
-    bool there = watched_add(&e->watched, trainer);
-    if (tn_trigger_fire(e->max, trainer))
+    bool again = e->ended, there = again ? tn_observation_has(tn_trainer_observation(trainer), e->watched.key)
+                                         : watched_add(&e->watched, trainer);
+    e->ended = false;
+    if (tn_trigger_fire(e->max, trainer)) {
+        e->looked = false;
         return true;
+    }
+    if (again && e->looked)
+        return e->count >= e->patience;
     if (!tn_trigger_fire(e->watched.check, trainer))
         return false;
     if (!there) {
@@ -204,6 +227,7 @@ static bool early_fire(tn_trainer *trainer, void *user)
                 e->watched.key, (long long)tn_trainer_iteration(trainer));
         return false;
     }
+    e->looked = true;
     return early_look(e) && !tn__latched();
 }
 
@@ -214,6 +238,9 @@ static tn_status early_serialize(const tn_serializer *s, void *user)
     tn_serialize_trigger(s, "max_trigger", e->max);
     tn_serialize_summary(s, "summary", e->watched.values);
     tn__serialize_count(s, "count", &e->count);
+    serialize_ended(s, &e->ended);
+    if (e->ended)
+        tn_serialize_bool(s, "looked", &e->looked);
     return tn_serialize_double(s, "best", &e->best);
 }
 
@@ -221,6 +248,14 @@ static tn_length early_length(const void *user)
 {
     const early *e = user;
     return tn_trigger_length(e->max);
+}
+
+static void early_ended(void *user)
+{
+    early *e = user;
+    e->ended = true;
+    if (!e->looked)
+        tn__trigger_ended(e->max);
 }
 
 static void early_free(void *user)
@@ -235,7 +270,8 @@ static const tn_trigger_kind early_kind = {.name = "early_stopping",
                                            .fire = early_fire,
                                            .serialize = early_serialize,
                                            .length = early_length,
-                                           .free = early_free};
+                                           .free = early_free,
+                                           .ended = early_ended};
 
 /* Both triggers of the options are taken over. */
 static tn_status early_init(early *e, const tn_early_stopping_opts *opts)

@@ -22,10 +22,12 @@ void tn__asked_move(tn__asked *asked, tn_unit unit, const tn_trainer *trainer, i
 tn_status tn__asked_serialize(const tn_serializer *s, tn__asked *asked)
 {
     if (tn__of_chainer(s) && !tn__chainer_has(s, "previous_iteration"))
-        *asked = (tn__asked){-1, -1}; /* of an extension that the run did not have: nothing was missed */
+        tn__asked_forget(asked); /* of an extension that the run did not have: nothing was missed */
     tn_serialize_int(s, "previous_iteration", &asked->iteration);
     return tn_serialize_double(s, "previous_epoch_detail", &asked->epoch_detail);
 }
+
+void tn__asked_forget(tn__asked *asked) { *asked = (tn__asked){-1, -1}; }
 
 static bool good_unit(tn_unit unit, const char *operation)
 {
@@ -41,13 +43,14 @@ typedef struct interval {
     tn__fraction period;
     double given;
     tn_unit unit;
-    tn__asked asked;
+    tn__asked asked, before; /* last, and the time before that */
 } interval;
 
 static bool interval_fire(tn_trainer *trainer, void *user)
 {
     interval *i = user;
     int64_t before, now, size;
+    i->before = i->asked;
     tn__asked_move(&i->asked, i->unit, trainer, &before, &now, &size);
     return tn__fraction_multiples(i->period, before, size) != tn__fraction_multiples(i->period, now, size);
 }
@@ -64,13 +67,20 @@ static tn_length interval_length(const void *user)
     return (tn_length){i->given, i->unit};
 }
 
+static void interval_ended(void *user)
+{
+    interval *i = user;
+    i->asked = i->before;
+}
+
 static void interval_free(void *user) { tn__free(user); }
 
 static const tn_trigger_kind interval_kind = {.name = "every",
                                               .fire = interval_fire,
                                               .serialize = interval_serialize,
                                               .length = interval_length,
-                                              .free = interval_free};
+                                              .free = interval_free,
+                                              .ended = interval_ended};
 
 tn_trigger *tn_every(double period, tn_unit unit)
 {
@@ -89,14 +99,14 @@ tn_trigger *tn_every(double period, tn_unit unit)
         return tn__trigger_error();
     }
     *made = (interval){.period = fraction, .given = period, .unit = unit};
-    return tn_trigger_new(&interval_kind, made);
+    return tn__trigger_quiet(&interval_kind, made);
 }
 
 /* ---- at points ---- */
 
 typedef struct points {
     tn_unit unit;
-    tn__asked asked;
+    tn__asked asked, before; /* last, and the time before that */
     int count;
     tn__fraction at[]; /* p 0: the very beginning, which was reached before anybody asked */
 } points;
@@ -105,6 +115,7 @@ static bool points_fire(tn_trainer *trainer, void *user)
 {
     points *p = user;
     int64_t before, now, size;
+    p->before = p->asked;
     tn__asked_move(&p->asked, p->unit, trainer, &before, &now, &size);
     for (int i = 0; i < p->count; i++)
         if (!tn__fraction_reached(p->at[i], before, size) && tn__fraction_reached(p->at[i], now, size))
@@ -118,8 +129,17 @@ static tn_status points_serialize(const tn_serializer *s, void *user)
     return tn__asked_serialize(s, &p->asked);
 }
 
-static const tn_trigger_kind points_kind = {
-    .name = "at_points", .fire = points_fire, .serialize = points_serialize, .free = interval_free};
+static void points_ended(void *user)
+{
+    points *p = user;
+    p->asked = p->before;
+}
+
+static const tn_trigger_kind points_kind = {.name = "at_points",
+                                            .fire = points_fire,
+                                            .serialize = points_serialize,
+                                            .free = interval_free,
+                                            .ended = points_ended};
 
 static tn_status set_points(points *p, const double *given)
 {
@@ -151,5 +171,5 @@ tn_trigger *tn_at_points_of(tn_unit unit, int count, const double *at)
         tn__free(made);
         return tn__trigger_error();
     }
-    return tn_trigger_new(&points_kind, made);
+    return tn__trigger_quiet(&points_kind, made);
 }

@@ -125,6 +125,53 @@ static void test_failure(void **state)
     tn_trainer_free(trainer);
 }
 
+/* A function that gives a status and latches no error ends the run all the same, whichever it is. */
+static tn_status bare(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    return tn_trainer_iteration(trainer) == 0 || tn_trainer_iteration(trainer) == 3 ? TN_ERR_INDEX : TN_OK;
+}
+
+static tn_status bare_update(tn_updater *updater, void *user)
+{
+    (void)updater, (void)user;
+    return TN_ERR_INDEX;
+}
+
+static int told;
+
+static void count_told(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    told += strstr(tn_trainer_error(trainer), "TN_ERR_INDEX") != NULL;
+}
+
+static void test_bare_status(void **state)
+{
+    (void)state;
+    static volatile int stop_now = 1;
+    static const tn_extension_kind kinds[] = {{.name = "a", .prepare = bare}, {.name = "b", .initialize = bare},
+                                              {.name = "c", .call = bare}, {.name = "d", .after = bare},
+                                              {.name = "e", .on_stop = bare}},
+                                   listener = {.name = "listener", .on_error = count_told};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    for (int i = 0; i <= KINDS; i++) {
+        bool stopped = i < KINDS && kinds[i].on_stop;
+        tn_updater *updater = tn_updater_of(i == KINDS ? bare_update : idle, NULL, NULL);
+        tn_trainer *trainer = tn_trainer_new(updater, .stop = TN_EVERY(5, TN_ITERATION), .out = folder, .quiet = true,
+                                             .stop_flag = stopped ? &stop_now : NULL);
+        tn_extend(trainer, tn_extension_new(&listener, NULL));
+        if (i < KINDS)
+            tn_extend(trainer, tn_extension_new(&kinds[i], NULL));
+        told = 0;
+        assert_int_equal(tn_trainer_run(trainer), TN_ERR_INDEX);
+        check_latched(TN_ERR_INDEX, "latched no error");
+        assert_int_equal(tn_trainer_iteration(trainer), i == 2 || i == 3 ? 3 : 0);
+        assert_int_equal(told, i >= 2 && !stopped); /* what comes before the first iteration is told to nobody */
+        tn_trainer_free(trainer);
+    }
+}
+
 static tn_status count_call(tn_trainer *trainer, void *user)
 {
     (void)trainer;
@@ -278,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bare_status, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_progress, set_up, tear_down),

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is saved of a run that has ended: it ends at once when it is gone on with, unless its stop is a later one now,
+ * and then goes on as if it had never ended. And snapshots of which one file is kept, which are put off while they
+ * would cost too much: the last state is there when the run has ended.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <unistd.h>
+#include "trainer_setup.h"
+
+#define MODEL "linear:5 dropout:0.3 relu linear:3"
+
+static void run_well(tn_trainer *trainer)
+{
+    if (tn_trainer_run(trainer) != TN_OK)
+        fail_msg("%s", tn_error());
+}
+
+/* ---- stop triggers; `later` is one that ends the run some time after ---- */
+
+static tn_trigger *by_iteration(bool later) { return TN_EVERY(later ? 11 : 6, TN_ITERATION); }
+
+static tn_trigger *by_epoch(bool later) { return TN_EVERY(later ? 3 : 2, TN_EPOCH); }
+
+static tn_trigger *by_part(bool later) { return TN_EVERY(later ? 2.4 : 1.6, TN_EPOCH); }
+
+static tn_trigger *at_point(bool later) { return later ? tn_at_points(TN_EPOCH, 2.5) : tn_at_points(TN_EPOCH, 1.5); }
+
+/* Losses do not become better than 0. */
+static double distance(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    return fabs(tn_trainer_epoch_detail(trainer) - 1);
+}
+
+static tn_trigger *without_patience(bool later)
+{
+    return tn_early_stopping(.monitor = "distance", .patience = later ? 4 : 2, .max = TN_EVERY(4, TN_EPOCH),
+                             .check = TN_EVERY(2, TN_ITERATION));
+}
+
+/* Its maximum ends it in an iteration in which it would have looked, too. */
+static tn_trigger *by_maximum(bool later)
+{
+    return tn_early_stopping(.monitor = "distance", .patience = 3, .max = TN_EVERY(later ? 30 : 6, TN_ITERATION),
+                             .check = TN_EVERY(2, TN_ITERATION));
+}
+
+static bool own_fire(tn_trainer *trainer, void *user) { return tn_trainer_iteration(trainer) >= (user ? 9 : 6); }
+
+static tn_trigger *of_my_own(bool later)
+{
+    static char yes;
+    return tn_trigger_of(own_fire, later ? &yes : NULL);
+}
+
+static tn_trigger *at_the_best(bool later)
+{
+    (void)later;
+    return tn_min_value("main/loss", .check = TN_EVERY(3, TN_ITERATION));
+}
+
+static tn_trigger *by_time(bool later)
+{
+    (void)later;
+    return tn_every_seconds(1e-6);
+}
+
+static const struct {
+    const char *name;
+    tn_trigger *(*make)(bool later);
+    bool has_later;
+} stops[] = {{"iterations", by_iteration, true},     {"epochs", by_epoch, true}, {"parts", by_part, true},
+             {"a point", at_point, true},            {"patience", without_patience, true},
+             {"its maximum", by_maximum, true},      {"one's own", of_my_own, true},
+             {"the best value", at_the_best, false}, {"time", by_time, false}};
+
+static tn_trainer *trainer_of(setup *s, int which, bool later)
+{
+    *s = setup_new(10, 3, MODEL, "momentum:lr=0.1");
+    tn_trainer *trainer = setup_trainer(s, stops[which].make(later));
+    tn_extend(trainer, tn_observe_value("distance", distance, NULL), .trigger = TN_EVERY(1, TN_ITERATION));
+    tn_extend(trainer, tn_log_report(.every = TN_EVERY(2, TN_ITERATION)));
+    return trainer;
+}
+
+/* The log without its times. */
+static char *read_log(void)
+{
+    char *text = test_read(test_path(folder, "log"), NULL), *to = text;
+    assert_non_null(text);
+    for (char *line = text, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        size_t length = (size_t)(end - line);
+        bool time = memmem(line, length, "elapsed_time", 12) != NULL;
+        memmove(to, line, time ? 0 : length);
+        to += time ? 0 : length;
+    }
+    *to = '\0';
+    return text;
+}
+
+static void assert_same_params(const setup *a, const setup *b)
+{
+    for (int i = 0; i < tn_param_count(a->model); i++)
+        TN_SCOPE assert_memory_equal(test_data(tn_param(a->model, i)), test_data(tn_param(b->model, i)),
+                                     (size_t)tn_size(tn_param(a->model, i)) * sizeof(float));
+}
+
+static void free_run(tn_trainer *trainer, setup *s)
+{
+    tn_trainer_free(trainer);
+    setup_free(s);
+}
+
+static void test_ends_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < (int)(sizeof stops / sizeof *stops); i++) {
+        setup s, r;
+        char *path = strdup(test_path(folder, "end.safetensors"));
+        tn_trainer *trainer = trainer_of(&s, i, false);
+        run_well(trainer);
+        int64_t end = tn_trainer_iteration(trainer);
+        assert_int_equal(tn_trainer_save(trainer, path), TN_OK);
+        for (int again = 0; again < 2; again++) { /* and what is saved of that, too */
+            tn_trainer *other = trainer_of(&r, i, false);
+            assert_int_equal(tn_trainer_load(other, path), TN_OK);
+            run_well(other);
+            if (tn_trainer_iteration(other) != end)
+                fail_msg("a run that %s had ended went on from %d to %d", stops[i].name, (int)end,
+                         (int)tn_trainer_iteration(other));
+            assert_same_params(&s, &r);
+            assert_int_equal(tn_trainer_save(other, path), TN_OK);
+            free_run(other, &r);
+        }
+        free_run(trainer, &s);
+        free(path);
+    }
+    check_fine();
+}
+
+/* With a later stop: the parameters and the log of a run that had that from its beginning. */
+static void test_goes_on_later(void **state)
+{
+    (void)state;
+    for (int i = 0; i < (int)(sizeof stops / sizeof *stops); i++) {
+        if (!stops[i].has_later)
+            continue;
+        setup s, r;
+        char *path = strdup(test_path(folder, "end.safetensors"));
+        tn_trainer *trainer = trainer_of(&s, i, true);
+        run_well(trainer);
+        char *log = read_log();
+        tn_trainer *first = trainer_of(&r, i, false);
+        run_well(first);
+        int64_t end = tn_trainer_iteration(first);
+        assert_int_equal(tn_trainer_save(first, path), TN_OK);
+        free_run(first, &r);
+        tn_trainer *second = trainer_of(&r, i, true);
+        assert_int_equal(tn_trainer_load(second, path), TN_OK);
+        run_well(second);
+        if (tn_trainer_iteration(second) != tn_trainer_iteration(trainer) || tn_trainer_iteration(second) <= end)
+            fail_msg("by %s: ended at %d, then at %d instead of %d", stops[i].name, (int)end,
+                     (int)tn_trainer_iteration(second), (int)tn_trainer_iteration(trainer));
+        assert_same_params(&s, &r);
+        char *other = read_log();
+        assert_string_equal(log, other);
+        free(log);
+        free(other);
+        free_run(second, &r);
+        free_run(trainer, &s);
+        free(path);
+    }
+    check_fine();
+}
+
+/* ---- snapshots that are put off ---- */
+
+static tn_status count_saves(const tn_serializer *s, void *user)
+{
+    *(int *)user += !s->loading;
+    int64_t padding = 0;
+    return tn_serialize_int(s, "padding", &padding);
+}
+
+static const tn_extension_kind counter_kind = {.name = "counter", .serialize = count_saves};
+
+/* The iteration of the one snapshot in the folder. */
+static int only_snapshot(void)
+{
+    int found = -1, count = 0, at;
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(open));)
+        if (sscanf(entry->d_name, "snapshot_iter_%d.safetensors", &at) == 1)
+            found = at, count++;
+    closedir(open);
+    assert_int_equal(count, 1);
+    return found;
+}
+
+/* Iterations that take less than saving them: most snapshots are put off, and the last state is there in the end. */
+static void test_put_off(void **state)
+{
+    (void)state;
+    for (int each = 1; each <= 7; each += 6) {
+        int saves = 0;
+        setup s = setup_new(1000, 1, "linear:3", "sgd");
+        setup_make_params(&s);
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                             .stop = TN_EVERY(500, TN_ITERATION), .out = folder, .quiet = true);
+        tn_extend(trainer, tn_snapshot(.keep = 1), .trigger = TN_EVERY(each, TN_ITERATION));
+        tn_extend(trainer, tn_extension_new(&counter_kind, &saves));
+        run_well(trainer);
+        if (saves < 1 || saves > 400 / each)
+            fail_msg("%d of %d snapshots were gathered", saves, 500 / each);
+        assert_true(only_snapshot() >= 500 / each * each);
+        free_run(trainer, &s);
+        unlink(test_path(folder, "log"));
+        tear_down(NULL);
+        set_up(NULL);
+    }
+    check_fine();
+}
+
+static tn_status fail_at_300(tn_trainer *trainer, void *user)
+{
+    (void)user;
+    return tn_trainer_iteration(trainer) == 300 ? TN_ERR_VALUE : TN_OK;
+}
+
+/* A run that fails: what was put off is given up, as its iteration may be half done; a run that is stopped by its flag
+ * has its last state. */
+static void test_put_off_and_left(void **state)
+{
+    (void)state;
+    static volatile int stop_now = 1;
+    for (int stopped = 0; stopped < 2; stopped++) {
+        setup s = setup_new(1000, 1, "linear:3", "sgd");
+        setup_make_params(&s);
+        tn_trainer *trainer = tn_trainer_new(tn_updater_of(take_one, s.loader, s.optimizer),
+                                             .stop = TN_EVERY(500, TN_ITERATION), .out = folder, .quiet = true,
+                                             .stop_flag = stopped ? &stop_now : NULL);
+        tn_extend(trainer, tn_snapshot(.keep = 1), .trigger = TN_EVERY(1, TN_ITERATION));
+        if (!stopped)
+            tn_extend_function(trainer, fail_at_300, NULL, .trigger = TN_EVERY(1, TN_ITERATION), .priority = 50);
+        tn_status status = tn_trainer_run(trainer);
+        assert_int_equal(status, stopped ? TN_OK : TN_ERR_VALUE);
+        tn_clear_error();
+        int last = only_snapshot();
+        assert_true(stopped ? last == 0 : last >= 1 && last < 300);
+        free_run(trainer, &s);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ends_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_goes_on_later, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_put_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_put_off_and_left, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, check_seed, NULL);
+}
